@@ -1,0 +1,132 @@
+// A Mixture-of-Experts architecture, and what each part of it weighs and computes.
+//
+// Layers are listed one by one, so that dense-first, interleaved, hybrid-attention and encoder-decoder models
+// are all the same thing to the rest of the program. Bytes are those of the weights as served
+// (bytes_per_weight, 2 for BF16).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/units.hpp"
+#include "models/yaml_reader.hpp"
+
+namespace moelab {
+
+/// Attention of one layer. The fields a kind does not use are zero.
+struct Attention {
+  enum class Kind : std::uint8_t {
+    kv_heads,  // MHA, MQA and GQA: heads query heads share kv_heads key-value heads
+    mla,       // multi-head latent attention: the KV cache holds kv_lora_rank + rope_dim values a token
+    linear     // gated delta net: constant state, no KV cache
+  };
+  Kind kind = Kind::kv_heads;
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;          // per query and key head (for mla: nope_dim + rope_dim)
+  int value_dim = 0;         // per value head
+  int q_lora_rank = 0;       // mla; 0: queries are not factored
+  int kv_lora_rank = 0;      // mla
+  int rope_dim = 0;          // mla
+  int linear_key_heads = 0;  // linear
+  int linear_value_heads = 0;
+  int conv_kernel = 0;
+  bool bias = false;         // query, key and value projections have biases (Qwen1.5, Qwen2)
+  bool output_bias = false;  // so has the output projection (gpt-oss)
+  bool qk_norm = false;      // queries and keys are normalised
+  bool output_gate = false;  // queries carry a gate of the same width (Qwen3-Next)
+  int window = 0;            // tokens; 0: full attention
+};
+
+/// Feed-forward part of one layer.
+struct FeedForward {
+  enum class Kind : std::uint8_t { dense, moe };
+  Kind kind = Kind::dense;
+  int width = 0;             // intermediate size of the dense FFN, or of one routed expert
+  int matrices = 3;          // gate, up, down: 3; T5: 2
+  int experts = 0;           // routed experts
+  int top_k = 0;             // routed experts a token uses
+  int shared_width = 0;      // intermediate size of all shared experts together; 0: none
+  bool shared_gate = false;  // a sigmoid gate scales the shared expert (Qwen)
+  bool bias = false;         // matrices have biases (gpt-oss)
+};
+
+enum class Stack : std::uint8_t { encoder, decoder };
+
+struct Layer {
+  Stack stack = Stack::decoder;
+  Attention attention;
+  bool cross_attention = false;  // decoder layer that also attends to the encoder's output
+  FeedForward feed_forward;
+};
+
+struct Architecture {
+  std::string name;    // "deepseek-v2-lite"
+  std::string title;   // "DeepSeek-V2-Lite"
+  std::string source;  // where the configuration is from
+  int hidden = 0;
+  int vocab = 0;
+  int embedding_copies = 2;  // 1: input and output embeddings are tied
+  double bytes_per_weight = 2;
+  std::vector<Layer> layers;  // encoder layers first
+  double extra_weights =
+      0;  // weights the formulas leave out (position biases, extra norms), with their reason in `source`
+  std::optional<double> published_weights;  // what the authors say, for checking
+  std::optional<double> published_active_weights;
+  std::string published_source;
+
+  bool has_encoder() const;
+  /// Indices into `layers` of the MoE layers, in order. A routing trace's layer axis runs over exactly these.
+  std::vector<int> moe_layers() const;
+  /// The feed-forward part that all MoE layers share (every model known today has one shape); throws
+  /// InputError otherwise.
+  const FeedForward& moe() const;
+  bool is_moe() const;
+};
+
+// Weights (number of parameters).
+double attention_weights(const Architecture& a,
+                         const Layer& layer);  // projections and their norms, cross-attention included
+double feed_forward_dense_weights(const Architecture& a,
+                                  const Layer& layer);  // dense FFN, or shared experts with their gate
+double gate_weights(const Architecture& a, const Layer& layer);  // router of an MoE layer
+double expert_tensor_weights(const Architecture& a,
+                             const FeedForward& ff);                  // one matrix of one routed expert
+double expert_weights(const Architecture& a, const FeedForward& ff);  // all matrices (and biases) of one
+double embedding_weights(const Architecture& a);                      // one copy
+double total_weights(const Architecture& a);
+double active_weights(const Architecture& a);  // used for one token, all embedding copies counted
+double routed_weights(const Architecture& a);  // all routed experts of all layers
+
+// Bytes.
+Bytes expert_tensor_bytes(const Architecture& a);  // one matrix of one routed expert, as served
+Bytes expert_bytes(const Architecture& a);
+Bytes non_expert_bytes(const Architecture& a);  // everything but the routed experts
+/// KV cache of one token over all layers: 2 bytes a value, keys and values (mla: the latent), decoder layers;
+/// an encoder-decoder adds the cross-attention's keys and values of the same width for each *encoder* token.
+Bytes kv_bytes_per_token(const Architecture& a);
+
+/// Work of one pass over a layer's non-routed part: attention (projections, scores against `context` tokens a
+/// query token), gate, norms, and separately the dense or shared FFN. `weight_bytes` are read once however
+/// many tokens there are.
+struct Work {
+  Flops flops;
+  Bytes weight_bytes;
+  Bytes kv_bytes;   // keys and values read
+  int kernels = 0;  // launches, about
+};
+Work attention_work(const Architecture& a, const Layer& layer, double tokens, double context);
+Work dense_work(const Architecture& a, const Layer& layer, double tokens);  // dense FFN, or shared experts
+Work head_work(const Architecture& a, double tokens);                       // final norm and output embedding
+Work expert_work(const Architecture& a, const FeedForward& ff,
+                 double tokens);  // one routed expert, BF16 weights read once
+
+/// Reads one model file (configs/models/*.yaml).
+Architecture read_architecture(const YamlDocument& document);
+/// By name or path, through the configuration store. Throws InputError.
+Architecture load_architecture(std::string_view name, const std::filesystem::path& base = {});
+
+}  // namespace moelab

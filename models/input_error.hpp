@@ -1,0 +1,56 @@
+// What is wrong with a user's input, collected so that everything wrong is said at once.
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moelab {
+
+/// One thing wrong with an input. `line` and `column` count from 1; 0 means "no particular place".
+struct Problem {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string what;  // a sentence: what was found, what was expected, the nearest valid name
+};
+
+/// "file:line:column: what", leaving out the parts that are unknown.
+std::string to_string(const Problem& problem);
+
+/// Thrown when an input cannot be used; carries every problem found. The command line turns it into exit
+/// status 2.
+class InputError : public std::runtime_error {
+ public:
+  explicit InputError(std::vector<Problem> problems);
+  /// An error with a single problem that has no line.
+  InputError(std::string file, std::string what);
+  const std::vector<Problem>& problems() const { return problems_; }
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+/// Collects problems while an input is read.
+class Problems {
+ public:
+  void add(Problem problem) { problems_.push_back(std::move(problem)); }
+  bool empty() const { return problems_.empty(); }
+  const std::vector<Problem>& all() const { return problems_; }
+  /// Throws InputError with everything collected, sorted by file and line, if there is anything.
+  void throw_if_any() const;
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+/// The name among `known` with the smallest edit distance to `name`, or "" where none is near
+/// (distance above a third of the longer length).
+std::string closest_name(std::string_view name, std::span<const std::string> known);
+
+/// " (did you mean 'x'?)" for the closest known name, or " (known: a, b, c)" for a short list, or "".
+std::string suggestion(std::string_view name, std::span<const std::string> known);
+
+}  // namespace moelab

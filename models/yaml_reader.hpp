@@ -1,0 +1,126 @@
+// Strict reading of YAML (and so of JSON): unknown and duplicate keys, missing keys, wrong types, missing
+// units and values out of range are problems with file, line, what was expected and the closest known name.
+// Reading goes on after a problem with a harmless value, so that one pass collects everything; the caller
+// throws at the end with Problems::throw_if_any().
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/input_error.hpp"
+#include "models/units.hpp"
+
+namespace moelab {
+
+template <class T>
+struct Range {
+  T low;
+  T high;
+  bool low_open = false;   // true: low itself is out of range
+  bool high_open = false;  // true: high itself is out of range
+};
+template <class T>
+Range<T> at_least(T low) {
+  return {low, T(std::numeric_limits<double>::infinity())};
+}
+template <class T>
+Range<T> above(T low) {
+  return {low, T(std::numeric_limits<double>::infinity()), true, false};
+}
+
+class YamlMap;
+
+/// One node of a document: a scalar, a list or a map. Cheap to copy; valid as long as its YamlDocument.
+class YamlNode {
+ public:
+  bool is_scalar() const;
+  bool is_list() const;
+  bool is_map() const;
+  int line() const;
+
+  // Each reads the node as one thing, or adds a problem that names `what` and returns a harmless value.
+  std::string text(std::string_view what) const;
+  double number(std::string_view what, Range<double> range) const;  // finite, no unit
+  std::int64_t integer(std::string_view what, std::int64_t low, std::int64_t high) const;
+  bool boolean(std::string_view what) const;  // true or false
+  template <class Q>
+  Q quantity(std::string_view what,
+             Range<Q> range) const;  // Q: Seconds, Bytes, BytesPerSecond, Flops, FlopsPerSecond
+  std::vector<YamlNode> list(std::string_view what) const;
+  YamlMap map(std::string_view what) const;
+
+  /// Adds a problem at this node's place.
+  void fail(std::string what) const;
+
+ private:
+  friend class YamlDocument;
+  friend class YamlMap;
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// A map whose keys are asked for one by one; done() then reports every key that nobody asked for.
+/// A getter without fallback reports a missing key; with one, absence yields the fallback.
+class YamlMap {
+ public:
+  bool has(std::string_view key) const;       // asking makes the key known
+  YamlNode node(std::string_view key) const;  // required; a null scalar node (after a problem) when absent
+  int line() const;
+
+  std::string text(std::string_view key, std::optional<std::string> fallback = {}) const;
+  double number(std::string_view key, Range<double> range, std::optional<double> fallback = {}) const;
+  std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high,
+                       std::optional<std::int64_t> fallback = {}) const;
+  bool boolean(std::string_view key, std::optional<bool> fallback = {}) const;
+  template <class Q>
+  Q quantity(std::string_view key, Range<Q> range, std::optional<Q> fallback = {}) const;
+  /// One of `names`; returns its index. Anything else is a problem with the closest name.
+  std::size_t choice(std::string_view key, std::span<const std::string> names,
+                     std::optional<std::size_t> fallback = {}) const;
+  std::vector<YamlNode> list(std::string_view key) const;           // required
+  std::vector<YamlNode> list_or_empty(std::string_view key) const;  // optional
+  YamlMap map(std::string_view key) const;                          // required
+  std::optional<YamlMap> optional_map(std::string_view key) const;
+  std::vector<std::string> keys() const;  // in file order; does not make them known
+
+  void fail(std::string_view key,
+            std::string what) const;  // a problem at the key's place (the map's, if absent)
+  void done() const;                  // reports the unknown keys
+
+ private:
+  friend class YamlNode;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// A parsed file. Keeps a reference to `problems`, which must outlive it and every node of it.
+class YamlDocument {
+ public:
+  /// Reads a file. A file that cannot be opened, is larger than 64 MiB, nests deeper than 64 levels, uses
+  /// anchors or aliases, holds several documents or is not YAML is a problem; root() is then an empty map.
+  static YamlDocument from_file(const std::filesystem::path& path, Problems& problems);
+  /// `name` stands for the file in messages.
+  static YamlDocument from_text(std::string name, std::string_view text, Problems& problems);
+
+  /// Replaces or adds the scalar at a dotted path, as `--set a.b=value` asks; list items by index
+  /// ("systems.0.cache.policy"). The value is parsed as YAML, so that lists and maps can be given in flow
+  /// style. A path through a scalar is a problem.
+  void set(std::string_view dotted_path, std::string_view value);
+
+  YamlNode node() const;
+  YamlMap root() const;  // a problem when the document is not a map
+  const std::string& name() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace moelab

@@ -1,0 +1,82 @@
+// Cache family: which expert stays in memory in which compression state, and what leaves.
+//
+// A policy object manages one *domain*: the experts of one layer, or of the whole model. Objects are numbered
+// 0..objects-1 (for a model-wide domain: moe_layer * experts + expert), so state is plain arrays and no
+// hashing. The serving loop looks up states before a layer's loads, and reports every expert used, in
+// ascending object order, once the layer is done; experts in use are therefore never evicted under the loop's
+// feet. The policy counts nothing: hits are the loop's business.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "policies/compression_state.hpp"
+#include "policies/policy_info.hpp"
+
+namespace moelab {
+
+inline constexpr std::uint64_t kNeverUsedAgain = std::numeric_limits<std::uint64_t>::max();
+
+/// One expert used by a layer step.
+struct ExpertUse {
+  std::uint32_t object = 0;
+  std::uint32_t tokens = 1;  // tokens routed to it in this step
+  float score = 0;           // sum of their gate scores; 0 where the trace has none
+  std::uint64_t next_use =
+      kNeverUsedAgain;  // step number of the domain at which it is used next; only for oracles
+};
+
+/// What a policy manages. Capacity is a count of experts a pool for single-state policies, bytes for those
+/// that mix states.
+struct CacheShape {
+  std::uint32_t objects = 0;            // experts in this domain
+  std::uint32_t layers = 1;             // layers in this domain; objects = layers * experts a layer
+  double capacity_bytes = 0;            // memory of this domain
+  std::array<double, kStates> bytes{};  // of one expert in each state; 0 for M
+  std::array<std::uint32_t, kStates>
+      pool_experts{};        // planned pool sizes in experts (F, C, S, E); see policies/planning
+  State kept_as = State::F;  // state in which a single-pool policy keeps what it keeps
+};
+
+class CachePolicy {
+ public:
+  virtual ~CachePolicy() = default;
+  /// State of an expert now. O(1).
+  virtual State state(std::uint32_t object) const = 0;
+  /// An expert was used: it is full in memory at this moment, with whatever parts were loaded for it. The
+  /// policy decides in which state it stays, and what leaves for it.
+  virtual void use(const ExpertUse& use) = 0;
+  /// A layer step of this domain begins or ends: `layer` is the domain's own layer number. For policies with
+  /// a clock.
+  virtual void begin_step(std::uint32_t layer) { (void)layer; }
+  /// A new request (or batch of requests) begins. For policies with statistics a request.
+  virtual void begin_request() {}
+  /// An expert was prefetched in full: true when the policy takes it (state becomes F), false when it has no
+  /// place for it.
+  virtual bool insert(std::uint32_t object) {
+    (void)object;
+    return false;
+  }
+  /// Memory held now, bytes. Never above CacheShape::capacity_bytes.
+  virtual double bytes_held() const = 0;
+};
+
+struct CachePolicyEntry {
+  PolicyInfo info;
+  bool per_model = false;     // one domain for the whole model instead of one a layer
+  bool needs_future = false;  // ExpertUse::next_use must be filled
+  bool needs_scores = false;  // ExpertUse::score must be filled: traces without gate scores cannot be used
+  bool uses_pools = false;    // several states at once: sized by a planning policy
+  std::unique_ptr<CachePolicy> (*make)(const CacheShape& shape, const PolicyParameters& parameters);
+};
+/// The family's one table.
+const std::vector<CachePolicyEntry>& cache_policies();
+/// nullptr when there is no such policy.
+const CachePolicyEntry* find_cache_policy(std::string_view name);
+
+}  // namespace moelab

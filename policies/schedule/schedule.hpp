@@ -1,0 +1,108 @@
+// Schedule family: the order of one sparse layer's operations.
+//
+// A layer step has to make k experts ready. Each expert has N tensors, and each tensor is one *task*: read
+// its SM-chunk, read its K E-chunks, decompress each E-chunk on one of L threads, recover (join) the tensor;
+// when all tensors of an expert are there, execute it. The compression state says which of these a task still
+// needs (ZipMoE, Fig. 6):
+//   F: execute.   C: K decompressions, recover.   S: K E-reads, K decompressions, recover.
+//   E: SM read, K decompressions, recover.        M: SM read, K E-reads, K decompressions, recover.
+// With shards = 0 weights are stored whole (no compression): a missing task is one read of sm_read_s, nothing
+// else.
+//
+// A policy returns priority orders; the dispatcher then works in a work-conserving way: whenever the I/O
+// thread, a decompression thread, the recovery stream or the compute stream is free it starts the first
+// operation of its order that is ready. A chunk can be decompressed once it is read; a tensor recovered once
+// its SM-chunk is there and all its chunks are decompressed; an expert executed once all its tensors are
+// recovered.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "policies/compression_state.hpp"
+#include "policies/policy_info.hpp"
+
+namespace moelab {
+
+struct LayerExpert {
+  std::uint32_t id = 0;  // the caller's name for it; order policies break ties by position, not by id
+  std::uint32_t tensors = 3;
+  State state = State::M;
+  double execute_s = 0;  // time to run all tokens routed to it (p_n)
+};
+
+/// One layer step. Times are in seconds, for one operation each, as profiled ahead of the run.
+struct LayerInstance {
+  std::uint32_t threads = 1;  // L, decompression threads
+  std::uint32_t shards = 1;   // K, E-chunks of a tensor; 0: tensors are stored whole
+  double sm_read_s = 0;       // u, read of one SM-chunk (of a whole tensor when shards = 0)
+  double e_read_s = 0;        // v, read of one E-chunk
+  double decompress_s = 0;    // c, decompression of one E-chunk
+  double recover_s = 0;       // r, join of one tensor
+  std::vector<LayerExpert> experts;
+};
+
+/// Tasks are numbered expert by expert in the instance's order: expert 0's tensors first.
+struct ChunkRead {
+  std::uint32_t task;
+  std::uint32_t chunk;  // 0..K-1: an E-chunk; kSmChunk: the SM-chunk
+  bool operator==(const ChunkRead&) const = default;
+};
+inline constexpr std::uint32_t kSmChunk = 0xffffffff;
+
+/// Priorities, first = most urgent. Every read the instance needs is listed once, every task once (also those
+/// that need nothing), every expert once (by position in the instance).
+struct LayerOrder {
+  std::vector<ChunkRead> reads;
+  std::vector<std::uint32_t> tasks;    // decompression (chunk 0..K-1 of each in turn) and recovery
+  std::vector<std::uint32_t> experts;  // execution
+  void clear() {
+    reads.clear();
+    tasks.clear();
+    experts.clear();
+  }
+};
+
+class SchedulePolicy {
+ public:
+  virtual ~SchedulePolicy() = default;
+  /// Fills `order` (cleared first; its memory is reused). Called once a layer step: keeps its own scratch
+  /// memory, so that it allocates nothing once it has seen the largest instance.
+  virtual void order(const LayerInstance& instance, LayerOrder& order) = 0;
+};
+
+struct SchedulePolicyEntry {
+  PolicyInfo info;
+  std::unique_ptr<SchedulePolicy> (*make)(const PolicyParameters& parameters);
+};
+/// The family's one table.
+const std::vector<SchedulePolicyEntry>& schedule_policies();
+/// nullptr when there is no such policy.
+std::unique_ptr<SchedulePolicy> make_schedule_policy(std::string_view name,
+                                                     const PolicyParameters& parameters = {});
+
+/// Makespan of an order under the dispatch rule above, by plain loops (no engine): for policies that compare
+/// orders, for the benchmark's reference and for differential tests. Scratch memory is kept in the object.
+class LayerRecurrence {
+ public:
+  double makespan(const LayerInstance& instance, const LayerOrder& order);
+
+ private:
+  std::vector<double> chunk_ready_, task_ready_, expert_ready_, threads_, scratch_;
+};
+
+/// Lemma B.3: max(I, C/L, P, Z): all reads, all decompression shared over the threads, all execution, longest
+/// single task. The paper's P counts an expert's execution once; Z uses the task's own reads and
+/// decompressions in their best overlap.
+struct LowerBound {
+  double io_s = 0;          // I
+  double decompress_s = 0;  // C / L
+  double execute_s = 0;     // P
+  double longest_s = 0;     // Z
+  double value() const;     // the largest of them
+};
+LowerBound layer_lower_bound(const LayerInstance& instance);
+
+}  // namespace moelab

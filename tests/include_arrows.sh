@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The folders' arrows run downhill: a folder includes only what stands below it (models <- traces, policies <- sim <- hw <- cli),
+# hw takes nothing of sim but sim/engine, SimGrid headers appear in one file, CUDA headers in hw only, YAML headers in the reader only.
+# usage: include_arrows.sh SOURCE_DIR
+set -u
+cd "$1" || exit 2
+bad=0
+deny() {  # deny FOLDER 'INCLUDED|INCLUDED' : no file of FOLDER includes these
+  local hits
+  hits=$(grep -rnE "#include \"($2)/" --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' "$1" 2>/dev/null)
+  [ -z "$hits" ] || { echo "$1 includes what stands above or beside it:"; echo "$hits"; bad=1; }
+}
+only() {  # only 'HEADER PATTERN' 'ALLOWED FILES PATTERN' : the header appears in these files alone
+  local hits
+  hits=$(grep -rnE "#include <($1)" --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' models traces policies sim hw cli 2>/dev/null | grep -vE "^($2)")
+  [ -z "$hits" ] || { echo "header outside its room ($1):"; echo "$hits"; bad=1; }
+}
+deny models 'traces|policies|sim|hw|cli'
+deny traces 'policies|sim|hw|cli'
+deny policies 'traces|sim|hw|cli'
+deny sim 'hw|cli'
+deny hw 'sim/serving|sim/results|policies|cli'
+deny sim/engine 'models|traces|policies|sim/serving|sim/results'
+only 'yaml-cpp/' 'models/yaml_reader\.cpp:'
+only 'simgrid/' 'sim/engine/simgrid_executor\.cpp:'
+only 'cuda|cublas' 'hw/'
+only 'CLI/' 'cli/'
+[ "$bad" = 0 ] && echo "include arrows run downhill"
+exit $bad

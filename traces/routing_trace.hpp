@@ -1,0 +1,78 @@
+// Routing traces: for every token and MoE layer, which experts it was sent to, with what score. The format is
+// specified in traces/README.md: a safetensors file, memory-mapped here, token-major.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace moelab {
+
+/// Expert id that stands for "this layer does not run for this token" (encoder tokens in decoder layers and
+/// the reverse).
+inline constexpr std::uint16_t kNoExpert = 0xffff;
+
+enum class Phase : std::uint8_t { encoder = 0, prefill = 1, decode = 2 };
+
+/// A request's rows: prompt rows (prefill or encoder) first, then one row for each generated token *after*
+/// the first; the first generated token comes out of the prompt's pass (or of an encoder-decoder's first
+/// decode row).
+struct TraceRequest {
+  std::uint64_t begin = 0;         // first row
+  std::uint64_t decode_begin = 0;  // first decode row
+  std::uint64_t end = 0;           // one past the last row
+};
+
+/// A trace in memory or mapped from a file. Immutable; cheap to move; rows are read in place.
+class RoutingTrace {
+ public:
+  std::uint64_t tokens() const;
+  std::uint32_t layers() const;   // MoE layers
+  std::uint32_t experts() const;  // routed experts a layer
+  std::uint32_t top_k() const;
+  bool has_scores() const;
+  const std::string& model() const;       // identity of the model it was recorded from, "" if unknown
+  const std::string& provenance() const;  // how it came to be: "recorded ...", "synthetic: ..."
+  bool synthetic() const;
+  std::span<const TraceRequest> requests() const;
+
+  /// The k expert ids of a token at a layer, by falling score; kNoExpert in all places where the layer does
+  /// not run.
+  std::span<const std::uint16_t> experts_of(std::uint64_t token, std::uint32_t layer) const;
+  /// Their scores; empty when the trace has none.
+  std::span<const float> scores_of(std::uint64_t token, std::uint32_t layer) const;
+
+ private:
+  friend class RoutingTraceBuilder;
+  friend RoutingTrace read_routing_trace(const std::filesystem::path& path);
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Opens and validates a trace in one pass: shapes, dtypes, offsets, phases, ids in range and distinct in a
+/// row, finite scores. Throws InputError that names the file, the byte offset or the token and layer, and
+/// what was wrong.
+RoutingTrace read_routing_trace(const std::filesystem::path& path);
+/// Writes atomically (temporary file, fsync, rename).
+void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path& path);
+
+/// Makes a trace row by row. Rows are checked as read_routing_trace checks them.
+class RoutingTraceBuilder {
+ public:
+  RoutingTraceBuilder(std::string model, std::string provenance, bool synthetic, std::uint32_t layers,
+                      std::uint32_t experts, std::uint32_t top_k, bool with_scores);
+  ~RoutingTraceBuilder();
+  void begin_request();
+  /// `ids` and `scores` hold layers * top_k values (scores empty when the trace has none).
+  void add_token(Phase phase, std::span<const std::uint16_t> ids, std::span<const float> scores);
+  RoutingTrace finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace moelab
