@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,19 +27,23 @@ struct Attention {
   Kind kind = Kind::kv_heads;
   int heads = 0;
   int kv_heads = 0;
-  int head_dim = 0;          // per query and key head (for mla: nope_dim + rope_dim)
-  int value_dim = 0;         // per value head
+  int head_dim = 0;          // per query and key head (mla: nope_dim + rope_dim; linear: per key head)
+  int value_dim = 0;         // per value head; always set, also where it equals head_dim
   int q_lora_rank = 0;       // mla; 0: queries are not factored
   int kv_lora_rank = 0;      // mla
   int rope_dim = 0;          // mla
   int linear_key_heads = 0;  // linear
   int linear_value_heads = 0;
-  int conv_kernel = 0;
-  bool bias = false;         // query, key and value projections have biases (Qwen1.5, Qwen2)
-  bool output_bias = false;  // so has the output projection (gpt-oss)
-  bool qk_norm = false;      // queries and keys are normalised
-  bool output_gate = false;  // queries carry a gate of the same width (Qwen3-Next)
-  int window = 0;            // tokens; 0: full attention
+  int conv_kernel = 0;  // linear; taps of the short convolution over queries, keys and values
+  bool bias = false;  // query, key and value projections have biases (Qwen1.5, Qwen2); mla: the two down ones
+  bool output_bias = false;   // so has the output projection (gpt-oss)
+  bool qk_norm = false;       // queries and keys are normalised, each head by itself (Qwen3)
+  bool qk_norm_full = false;  // with qk_norm: over all heads at once, as many more scales (OLMoE)
+  bool output_gate = false;   // queries carry a gate of the same width (Qwen3-Next)
+  bool sinks = false;         // each head has a learned sink logit (gpt-oss)
+  int window = 0;             // tokens; 0: full attention
+
+  bool operator==(const Attention&) const = default;
 };
 
 /// Feed-forward part of one layer.
@@ -52,6 +57,9 @@ struct FeedForward {
   int shared_width = 0;      // intermediate size of all shared experts together; 0: none
   bool shared_gate = false;  // a sigmoid gate scales the shared expert (Qwen)
   bool bias = false;         // matrices have biases (gpt-oss)
+  bool gate_bias = false;    // the router has one value an expert (gpt-oss, DeepSeek-V3's balance correction)
+
+  bool operator==(const FeedForward&) const = default;
 };
 
 enum class Stack : std::uint8_t { encoder, decoder };
@@ -61,6 +69,8 @@ struct Layer {
   Attention attention;
   bool cross_attention = false;  // decoder layer that also attends to the encoder's output
   FeedForward feed_forward;
+
+  bool operator==(const Layer&) const = default;
 };
 
 struct Architecture {
@@ -69,7 +79,7 @@ struct Architecture {
   std::string source;  // where the configuration is from
   int hidden = 0;
   int vocab = 0;
-  int embedding_copies = 2;  // 1: input and output embeddings are tied
+  int embedding_copies = 2;  // in the checkpoint; 1: input and output embeddings are tied
   double bytes_per_weight = 2;
   std::vector<Layer> layers;  // encoder layers first
   double extra_weights =
@@ -85,11 +95,25 @@ struct Architecture {
   /// InputError otherwise.
   const FeedForward& moe() const;
   bool is_moe() const;
+
+  bool operator==(const Architecture&) const = default;
 };
 
-// Weights (number of parameters).
+/// What contradicts itself in a description, whoever made it: heads that do not divide, more experts a token
+/// than there are, nothing routed, or more weights than a double counts exactly. `key` is the model file's.
+struct Fault {
+  std::string key;
+  std::string what;  // a sentence
+};
+std::optional<Fault> fault(const Attention& attention);
+std::optional<Fault> fault(const FeedForward& ff);
+std::optional<Fault> fault(const Architecture& a);  // of the whole, its parts left to the two above
+
+// Weights (number of parameters). Integers held exactly in a double for every description without a fault.
+// The layer's norms (one before attention, one before the feed-forward part, one before cross-attention)
+// count as attention.
 double attention_weights(const Architecture& a,
-                         const Layer& layer);  // projections and their norms, cross-attention included
+                         const Layer& layer);  // projections and the layer's norms, cross-attention included
 double feed_forward_dense_weights(const Architecture& a,
                                   const Layer& layer);  // dense FFN, or shared experts with their gate
 double gate_weights(const Architecture& a, const Layer& layer);  // router of an MoE layer
@@ -111,21 +135,41 @@ Bytes kv_bytes_per_token(const Architecture& a);
 
 /// Work of one pass over a layer's non-routed part: attention (projections, scores against `context` tokens a
 /// query token), gate, norms, and separately the dense or shared FFN. `weight_bytes` are read once however
-/// many tokens there are.
+/// many tokens there are; no tokens are no work at all. Activations are left out: they are small beside
+/// weights at the batch sizes of decoding.
 struct Work {
   Flops flops;
   Bytes weight_bytes;
-  Bytes kv_bytes;   // keys and values read
-  int kernels = 0;  // launches, about
+  Bytes kv_bytes;  // keys and values read
+  int kernels =
+      0;  // launches, about: what a serving engine with the usual fusions makes (architecture_work.cpp)
+
+  bool operator==(const Work&) const = default;
 };
-Work attention_work(const Architecture& a, const Layer& layer, double tokens, double context);
+/// FLOPs: 2 a weight and token, and for each query token 2 * heads * (head_dim + value_dim) * context (a
+/// window cuts the context). MLA runs in the absorbed form (DeepSeek-V2, arXiv 2405.04434, section 2.1.2):
+/// its projections cost the same, its scores 2 * heads * (2 * kv_lora_rank + rope_dim) * context. Linear
+/// attention costs 7 * value heads * head_dim * value_dim a token (gated delta rule, arXiv 2412.06464,
+/// equation 10: decay 1, and 2 each for recall, update and read-out) and reads its state instead of a cache.
+/// `queries_per_read`: query tokens that share one read of keys and values: 1 when decoding, the tile or the
+/// chunk of one prompt when prefilling. A decoder layer with cross-attention attends to `context` tokens of
+/// the encoder as well, whose keys and values cross_cache_work() made before.
+Work attention_work(const Architecture& a, const Layer& layer, double tokens, double context,
+                    double queries_per_read = 1);
+/// Keys and values of `encoder_tokens` for one decoder layer's cross-attention, once a request. Nothing for
+/// other layers.
+Work cross_cache_work(const Architecture& a, const Layer& layer, double encoder_tokens);
 Work dense_work(const Architecture& a, const Layer& layer, double tokens);  // dense FFN, or shared experts
 Work head_work(const Architecture& a, double tokens);                       // final norm and output embedding
 Work expert_work(const Architecture& a, const FeedForward& ff,
-                 double tokens);  // one routed expert, BF16 weights read once
+                 double tokens);  // one routed expert, its weights as served read once
 
-/// Reads one model file (configs/models/*.yaml).
+/// Reads one model file (configs/models/*.yaml; architecture_yaml.cpp says what it holds). What is wrong goes
+/// to the document's Problems; the result is to be used only when there are none.
 Architecture read_architecture(const YamlDocument& document);
+/// A model file that reads back to the same Architecture. Throws InputError where a file cannot say it (dense
+/// layers of several widths, a decoder that attends to its encoder in some layers only).
+std::string architecture_to_yaml(const Architecture& a);
 /// By name or path, through the configuration store. Throws InputError.
 Architecture load_architecture(std::string_view name, const std::filesystem::path& base = {});
 

@@ -40,12 +40,14 @@ class YamlMap;
 /// One node of a document: a scalar, a list or a map. Cheap to copy; valid as long as its YamlDocument.
 class YamlNode {
  public:
-  bool is_scalar() const;
+  bool is_scalar() const;  // a null too
+  bool is_null() const;    // "key:" with nothing behind it, "null" or "~"
   bool is_list() const;
   bool is_map() const;
   int line() const;
 
-  // Each reads the node as one thing, or adds a problem that names `what` and returns a harmless value.
+  // Each reads the node as one thing, or adds a problem that names `what` and returns a harmless value: one
+  // within the range, and 1 where that is possible. An empty `what` stands for the node's dotted path.
   std::string text(std::string_view what) const;
   double number(std::string_view what, Range<double> range) const;  // finite, no unit
   std::int64_t integer(std::string_view what, std::int64_t low, std::int64_t high) const;
@@ -67,7 +69,8 @@ class YamlNode {
 };
 
 /// A map whose keys are asked for one by one; done() then reports every key that nobody asked for.
-/// A getter without fallback reports a missing key; with one, absence yields the fallback.
+/// A getter without fallback reports a missing key; with one, absence yields the fallback. What stands for a
+/// missing or ill-typed map is empty and silent: one mistake is one problem. Copies share the known keys.
 class YamlMap {
  public:
   bool has(std::string_view key) const;       // asking makes the key known
@@ -101,6 +104,10 @@ class YamlMap {
 };
 
 /// A parsed file. Keeps a reference to `problems`, which must outlive it and every node of it.
+///
+/// Accepted is YAML's plain part, and so all of JSON: UTF-8, one document, text keys, no anchors, aliases,
+/// tags or %-directives, and at most a million structural characters (brackets, commas, colons, quotes and so
+/// on).
 class YamlDocument {
  public:
   /// Reads a file. A file that cannot be opened, is larger than 64 MiB, nests deeper than 64 levels, uses
@@ -109,9 +116,10 @@ class YamlDocument {
   /// `name` stands for the file in messages.
   static YamlDocument from_text(std::string name, std::string_view text, Problems& problems);
 
-  /// Replaces or adds the scalar at a dotted path, as `--set a.b=value` asks; list items by index
-  /// ("systems.0.cache.policy"). The value is parsed as YAML, so that lists and maps can be given in flow
-  /// style. A path through a scalar is a problem.
+  /// Replaces or adds the value at a dotted path, as `--set a.b=value` asks; list items by index
+  /// ("systems.0.cache.policy"), keys and maps created as needed. The value is parsed as YAML, so that lists
+  /// and maps can be given in flow style; problems with it name the path instead of a line. A path through a
+  /// scalar, or to a list item that is not there, is a problem. To be called before any node is taken.
   void set(std::string_view dotted_path, std::string_view value);
 
   YamlNode node() const;

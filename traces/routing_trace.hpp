@@ -38,36 +38,45 @@ class RoutingTrace {
   const std::string& provenance() const;  // how it came to be: "recorded ...", "synthetic: ..."
   bool synthetic() const;
   std::span<const TraceRequest> requests() const;
+  Phase phase_of(std::uint64_t token) const;
 
-  /// The k expert ids of a token at a layer, by falling score; kNoExpert in all places where the layer does
-  /// not run.
+  /// The k expert ids of a token at a layer, distinct, by falling score; kNoExpert in all places where the
+  /// layer does not run.
   std::span<const std::uint16_t> experts_of(std::uint64_t token, std::uint32_t layer) const;
-  /// Their scores; empty when the trace has none.
+  /// Their scores, finite; empty when the trace has none. Scores are as recorded: a model that selects by
+  /// something else than the gate's weight (a bias, say) may show them out of order.
   std::span<const float> scores_of(std::uint64_t token, std::uint32_t layer) const;
 
  private:
   friend class RoutingTraceBuilder;
   friend RoutingTrace read_routing_trace(const std::filesystem::path& path);
+  friend void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path& path);
   struct Impl;
   std::shared_ptr<const Impl> impl_;
 };
 
 /// Opens and validates a trace in one pass: shapes, dtypes, offsets, phases, ids in range and distinct in a
 /// row, finite scores. Throws InputError that names the file, the byte offset or the token and layer, and
-/// what was wrong.
+/// what was wrong. The trace reads the mapped file in place (what is misaligned, or BF16 or F16, is copied),
+/// so the file must not be changed in place meanwhile; it may be replaced or removed.
 RoutingTrace read_routing_trace(const std::filesystem::path& path);
-/// Writes atomically (temporary file, fsync, rename).
+/// Writes atomically (temporary file, fsync, rename): also onto the file that the trace is mapped from.
 void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path& path);
 
-/// Makes a trace row by row. Rows are checked as read_routing_trace checks them.
+/// Makes a trace row by row. Rows are checked as read_routing_trace checks them: what it would refuse, every
+/// member here refuses with an InputError, and the builder stays as it was.
 class RoutingTraceBuilder {
  public:
   RoutingTraceBuilder(std::string model, std::string provenance, bool synthetic, std::uint32_t layers,
                       std::uint32_t experts, std::uint32_t top_k, bool with_scores);
   ~RoutingTraceBuilder();
+  /// Makes room for so many tokens in all; only saves time.
+  void reserve(std::uint64_t tokens);
   void begin_request();
   /// `ids` and `scores` hold layers * top_k values (scores empty when the trace has none).
+  /// Within a request, phases come in the order encoder, prefill, decode.
   void add_token(Phase phase, std::span<const std::uint16_t> ids, std::span<const float> scores);
+  /// The trace, of at least one token; leaves the builder empty, not to be used again.
   RoutingTrace finish();
 
  private:

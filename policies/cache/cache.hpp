@@ -28,7 +28,7 @@ struct ExpertUse {
   std::uint32_t tokens = 1;  // tokens routed to it in this step
   float score = 0;           // sum of their gate scores; 0 where the trace has none
   std::uint64_t next_use =
-      kNeverUsedAgain;  // step number of the domain at which it is used next; only for oracles
+      kNeverUsedAgain;  // step of the domain at which it is used next, counted from 0; only for oracles
 };
 
 /// What a policy manages. Capacity is a count of experts a pool for single-state policies, bytes for those
@@ -51,12 +51,13 @@ class CachePolicy {
   /// An expert was used: it is full in memory at this moment, with whatever parts were loaded for it. The
   /// policy decides in which state it stays, and what leaves for it.
   virtual void use(const ExpertUse& use) = 0;
-  /// A layer step of this domain begins or ends: `layer` is the domain's own layer number. For policies with
-  /// a clock.
+  /// A layer step of this domain begins; its uses follow. `layer` is the domain's own layer number. For
+  /// policies with a clock.
   virtual void begin_step(std::uint32_t layer) { (void)layer; }
   /// A new request (or batch of requests) begins. For policies with statistics a request.
   virtual void begin_request() {}
-  /// An expert was prefetched in full: true when the policy takes it (state becomes F), false when it has no
+  /// An expert was prefetched in full: true when the policy takes it or held it already (state() then tells
+  /// how it is kept: in kept_as by single-pool policies, in F by those with pools), false when it has no
   /// place for it.
   virtual bool insert(std::uint32_t object) {
     (void)object;

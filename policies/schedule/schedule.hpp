@@ -84,18 +84,65 @@ std::unique_ptr<SchedulePolicy> make_schedule_policy(std::string_view name,
                                                      const PolicyParameters& parameters = {});
 
 /// Makespan of an order under the dispatch rule above, by plain loops (no engine): for policies that compare
-/// orders, for the benchmark's reference and for differential tests. Scratch memory is kept in the object.
+/// orders, for the benchmark's reference and for differential tests. At one instant, first every operation
+/// that ends then completes, then every free server starts its most urgent ready operation; operations that
+/// take no time complete in the next such round of the same instant. Scratch memory is kept in the object.
+/// About O(n log n) for n operations (a bit set finds the most urgent one).
 class LayerRecurrence {
  public:
   double makespan(const LayerInstance& instance, const LayerOrder& order);
 
  private:
-  std::vector<double> chunk_ready_, task_ready_, expert_ready_, threads_, scratch_;
+  // A moment of the event loop. Operations that take no time end within the instant they start in, one round
+  // later; rounds keep apart what is ready before a decision of that instant from what is ready after it.
+  struct Moment {
+    double time = 0;
+    std::uint32_t round = 0;
+    bool operator<(const Moment& o) const { return time != o.time ? time < o.time : round < o.round; }
+  };
+  struct Job {  // of a stream that serves one job at a time
+    Moment ready;
+    double duration_s;
+    std::uint32_t owner;  // the expert it is for
+  };
+  struct Chunk {
+    Moment ready;
+    std::uint32_t priority;
+  };
+
+  /// Operations that are ready, by priority (0 is the most urgent), one bit each.
+  class ReadySet {
+   public:
+    void reset(std::size_t priorities);
+    bool empty() const { return count_ == 0; }
+    void insert(std::uint32_t priority);
+    std::uint32_t pop_most_urgent();
+
+   private:
+    std::vector<std::uint64_t> words_;
+    std::size_t first_ = 0;  // no bit is set in an earlier word
+    std::size_t count_ = 0;
+  };
+
+  static Moment after(const Moment& start, double duration_s);
+  void read(const LayerInstance& instance, const LayerOrder& order);
+  void decompress(const LayerInstance& instance, const LayerOrder& order);
+  void recover(const LayerInstance& instance, const LayerOrder& order);
+  double execute(const LayerInstance& instance, const LayerOrder& order);
+  template <class Done>
+  void serve(Done done);
+
+  std::vector<std::uint32_t> expert_of_, rank_, arrivals_;
+  std::vector<Moment> task_ready_, expert_ready_, threads_;
+  std::vector<Chunk> chunks_;
+  std::vector<Job> jobs_;  // most urgent first
+  ReadySet pending_;
 };
 
-/// Lemma B.3: max(I, C/L, P, Z): all reads, all decompression shared over the threads, all execution, longest
-/// single task. The paper's P counts an expert's execution once; Z uses the task's own reads and
-/// decompressions in their best overlap.
+/// Lemma B.3: max(I, C/L, P, Z): all reads, all decompression shared over the threads, all execution (each
+/// expert once), longest single task. No schedule, with or without inserted idle time, ends earlier. Z
+/// differs from the paper's z_j, which lets no decompression start before the last E-chunk is read and so can
+/// exceed the optimum; see layer_recurrence.cpp.
 struct LowerBound {
   double io_s = 0;          // I
   double decompress_s = 0;  // C / L

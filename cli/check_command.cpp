@@ -1,0 +1,68 @@
+// moelab check: say all that is wrong with a scenario, without running it.
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "sim/run.hpp"
+#include "sim/serving/expert_costs.hpp"
+
+namespace moelab::cli {
+namespace {
+
+struct Options {
+  std::string scenario;
+  std::vector<std::string> settings;
+  std::string format = "table";
+};
+
+std::string memory_line(const SystemConfig& system, const MemoryPlan& m) {
+  return "  " + system.name + ": non-expert weights " + to_string(m.non_expert) + ", KV cache " +
+         to_string(m.kv_cache) + ", experts in use " + to_string(m.staging) + ", prefetch " +
+         to_string(m.prefetch) + ", expert cache " + to_string(m.expert_cache) +
+         "; page cache outside the budget " + to_string(m.page_cache) + "\n";
+}
+
+void print_valid(const Scenario& s, const RoutingTrace& trace) {
+  std::cout << s.name << ": valid. " << s.model.title << " on " << s.device.title << ", budget "
+            << to_string(s.budget) << ", " << trace.requests().size() << " request(s), " << trace.tokens()
+            << " rows of routing\n";
+  const TimingModel timing(s.device);
+  for (const SystemConfig& system : s.systems)
+    std::cout << memory_line(system, plan_memory(s, system, expert_costs(s.model, timing, system), trace));
+}
+
+void check(const Options& options) {
+  nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+  try {
+    std::vector<std::pair<std::string, std::string>> settings;
+    for (const std::string& text : options.settings) settings.push_back(split_setting(text));
+    const Scenario scenario = load_scenario(options.scenario, settings);
+    const RoutingTrace trace = scenario_trace(scenario);
+    check_scenario(scenario, trace);
+    if (options.format == "table") print_valid(scenario, trace);
+  } catch (const InputError& error) {
+    if (options.format == "table") throw;
+    for (const Problem& p : error.problems())
+      problems.push_back({{"file", p.file}, {"line", p.line}, {"column", p.column}, {"what", p.what}});
+  }
+  if (options.format == "json")
+    std::cout << nlohmann::ordered_json{{"valid", problems.empty()}, {"problems", problems}}.dump(2) << "\n";
+  if (!problems.empty()) throw CLI::RuntimeError(2);
+}
+
+}  // namespace
+
+void add_check(CLI::App& program) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand(
+      "check", "Validate a scenario and everything it names; prints all that is wrong, or the memory plan");
+  command->add_option("SCENARIO", options->scenario, "Scenario file, or the name of an embedded one")
+      ->required();
+  command->add_option("--set", options->settings, "Change a value first, as in 'moelab run'")->take_all();
+  add_format(*command, options->format);
+  add_example(*command, "moelab check configs/scenarios/zipmoe-orin.yaml");
+  command->callback([options] { check(*options); });
+}
+
+}  // namespace moelab::cli

@@ -1,0 +1,42 @@
+// The subcommands of `moelab`, one file each. Each adds itself to the program with its options, help and
+// example.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "models/yaml_reader.hpp"
+
+namespace moelab::cli {
+
+void add_run(CLI::App& program);
+void add_check(CLI::App& program);
+void add_policies(CLI::App& program);
+void add_models(CLI::App& program);
+void add_devices(CLI::App& program);
+void add_systems(CLI::App& program);
+void add_plan(CLI::App& program);
+void add_schedule(CLI::App& program);
+
+/// Adds `--format table|json`.
+void add_format(CLI::App& command, std::string& format);
+/// Adds the example that every command's help ends with.
+void add_example(CLI::App& command, const std::string& example);
+
+/// "a.b=value" -> ("a.b", "value"). Throws InputError when there is no '='.
+std::pair<std::string, std::string> split_setting(const std::string& text);
+
+/// Writes a whole file or nothing, making its folder if needed.
+void write_output(const std::string& path, const std::string& text);
+
+/// Thrown where a run notices that the user wants it to stop (Ctrl-C).
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted; nothing was written") {}
+};
+/// From now on SIGINT and SIGTERM only set a flag.
+void catch_interrupts();
+/// Throws Interrupted if one came.
+void throw_if_interrupted();
+
+}  // namespace moelab::cli

@@ -1,0 +1,179 @@
+// moelab models, model import, devices, systems, policies: what there is.
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "models/config_store.hpp"
+#include "models/device.hpp"
+#include "models/hf_import.hpp"
+#include "policies/cache/cache.hpp"
+#include "policies/planning/planning.hpp"
+#include "policies/prefetch/prefetch.hpp"
+#include "policies/schedule/schedule.hpp"
+#include "sim/scenario.hpp"
+
+namespace moelab::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.resize(width, ' ');
+  return text;
+}
+
+void list_models(const std::string& format) {
+  Json all = Json::array();
+  if (format == "table")
+    std::cout << padded("model", 22) << padded("parameters", 12) << padded("active", 10)
+              << padded("experts", 9) << padded("k", 4) << padded("MoE layers", 12) << padded("an expert", 11)
+              << padded("non-expert", 11) << "KV a token\n";
+  for (const std::string& name : config_names("models")) {
+    const Architecture a = load_architecture(name);
+    const auto billions = [](double x) {
+      return to_string(Bytes(x)).substr(0, to_string(Bytes(x)).find(' ')) + (x >= 1e12 ? " T" : " B");
+    };
+    if (format == "table")
+      std::cout << padded(name, 22) << padded(billions(total_weights(a)), 12)
+                << padded(billions(active_weights(a)), 10) << padded(std::to_string(a.moe().experts), 9)
+                << padded(std::to_string(a.moe().top_k), 4)
+                << padded(std::to_string(a.moe_layers().size()), 12) << padded(to_string(expert_bytes(a)), 11)
+                << padded(to_string(non_expert_bytes(a)), 11) << to_string(kv_bytes_per_token(a)) << "\n";
+    all.push_back({{"name", name},
+                   {"title", a.title},
+                   {"parameters", total_weights(a)},
+                   {"active_parameters", active_weights(a)},
+                   {"experts", a.moe().experts},
+                   {"top_k", a.moe().top_k},
+                   {"moe_layers", a.moe_layers().size()},
+                   {"expert_bytes", expert_bytes(a).value()},
+                   {"expert_tensor_bytes", expert_tensor_bytes(a).value()},
+                   {"non_expert_bytes", non_expert_bytes(a).value()},
+                   {"kv_bytes_per_token", kv_bytes_per_token(a).value()},
+                   {"source", a.source}});
+  }
+  if (format == "json") std::cout << all.dump(2) << "\n";
+}
+
+void list_devices(const std::string& format) {
+  Json all = Json::array();
+  for (const std::string& name : config_names("devices")) {
+    const DeviceProfile d = load_device(name);
+    if (format == "table") {
+      std::cout << padded(name, 24) << d.title << (d.unmeasured ? " (not measured by this project)" : "")
+                << "\n";
+      for (const std::string& line : d.provenance) std::cout << "    " << line << "\n";
+    }
+    all.push_back(
+        {{"name", name}, {"title", d.title}, {"unmeasured", d.unmeasured}, {"provenance", d.provenance}});
+  }
+  if (format == "json") std::cout << all.dump(2) << "\n";
+}
+
+void list_systems(const std::string& format) {
+  Json all = Json::array();
+  for (const std::string& name : config_names("systems")) {
+    const ConfigText config = find_config("systems", name);
+    Problems problems;
+    const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
+    const SystemConfig s = read_system(document);
+    problems.throw_if_any();
+    if (format == "table") std::cout << padded(name, 26) << s.title << "\n";
+    all.push_back({{"name", name},
+                   {"title", s.title},
+                   {"source", s.source},
+                   {"schedule", s.schedule.name},
+                   {"cache", s.cache.name},
+                   {"planning", s.planning.name},
+                   {"prefetch", s.prefetch.name}});
+  }
+  if (format == "json") std::cout << all.dump(2) << "\n";
+}
+
+template <class Entry>
+void add_family(const char* family, const std::vector<Entry>& table, const std::string& format, Json& all) {
+  if (format == "table") std::cout << family << "\n";
+  for (const Entry& entry : table) {
+    const PolicyInfo& info = entry.info;
+    Json parameters = Json::array();
+    if (format == "table")
+      std::cout << "  " << padded(std::string(info.name), 18) << info.help << " [" << info.source << "]\n";
+    for (const PolicyParameter& p : info.parameters) {
+      if (format == "table")
+        std::cout << "      " << padded(std::string(p.name), 14) << p.help << " (default "
+                  << Json(p.default_value) << ", " << Json(p.low) << " to "
+                  << (std::isfinite(p.high) ? Json(p.high).dump() : "any") << ")\n";
+      parameters.push_back({{"name", p.name},
+                            {"unit", p.unit},
+                            {"default", p.default_value},
+                            {"low", p.low},
+                            {"high", p.high},
+                            {"help", p.help}});
+    }
+    all.push_back({{"family", family},
+                   {"name", info.name},
+                   {"help", info.help},
+                   {"source", info.source},
+                   {"parameters", parameters}});
+  }
+}
+
+void list_policies(const std::string& format) {
+  Json all = Json::array();
+  add_family("schedule", schedule_policies(), format, all);
+  add_family("cache", cache_policies(), format, all);
+  add_family("planning", planning_policies(), format, all);
+  add_family("prefetch", prefetch_policies(), format, all);
+  if (format == "json") std::cout << all.dump(2) << "\n";
+}
+
+CLI::App* add_list(CLI::App& program, const char* name, const char* help, void (*list)(const std::string&)) {
+  const auto format = std::make_shared<std::string>("table");
+  CLI::App* command = program.add_subcommand(name, help);
+  add_format(*command, *format);
+  add_example(*command, std::string("moelab ") + name + " --format json");
+  command->callback([format, list] { list(*format); });
+  return command;
+}
+
+}  // namespace
+
+void add_models(CLI::App& program) {
+  add_list(program, "models", "List the known architectures with what they weigh", list_models);
+  CLI::App* model = program.add_subcommand("model", "Work with one architecture");
+  model->require_subcommand(1);
+  add_example(*model, "moelab model import config.json > my-model.yaml");
+  const auto path = std::make_shared<std::string>();
+  const auto format = std::make_shared<std::string>("table");
+  CLI::App* import =
+      model->add_subcommand("import", "Turn a Hugging Face config.json of any MoE model into a model file");
+  import->add_option("CONFIG", *path, "config.json")->required();
+  add_format(*import, *format);
+  add_example(*import, "moelab model import config.json > my-model.yaml");
+  import->callback([path, format] {
+    const Architecture a = import_hf_config(*path);
+  const std::string yaml = architecture_to_yaml(a);
+  if (*format == "json")
+    std::cout << Json{{"name", a.name},
+                      {"parameters", total_weights(a)},
+                      {"expert_bytes", expert_bytes(a).value()},
+                      {"yaml", yaml}}
+                     .dump(2)
+              << "\n";
+  else
+    std::cout << yaml;
+});
+}  // namespace moelab::cli
+void add_devices(CLI::App& program) {
+  add_list(program, "devices", "List the device profiles and where each of their numbers is from",
+           list_devices);
+}
+void add_systems(CLI::App& program) {
+  add_list(program, "systems", "List the serving systems", list_systems);
+}
+void add_policies(CLI::App& program) {
+  add_list(program, "policies", "List every policy by family, with its parameters and source", list_policies);
+}
+
+}  // namespace moelab::cli

@@ -1,0 +1,108 @@
+// moelab: how fast does a Mixture-of-Experts model decode when it is larger than the device's memory, and
+// why?
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <new>
+#include <span>
+
+#include "cli/commands.hpp"
+#include "models/input_error.hpp"
+#include "traces/atomic_file.hpp"
+
+namespace moelab::cli {
+namespace {
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+}  // namespace
+
+void catch_interrupts() {
+  const auto handler = [](int) { interrupted.store(true); };
+  std::signal(SIGINT, handler);
+  std::signal(SIGTERM, handler);
+}
+
+void throw_if_interrupted() {
+  if (interrupted.load()) throw Interrupted();
+}
+
+void add_format(CLI::App& command, std::string& format) {
+  command.add_option("--format", format, "How to print: table (for people) or json (for programs)")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->default_str("table");
+}
+
+void add_example(CLI::App& command, const std::string& example) {
+  command.footer("Example:\n  " + example);
+}
+
+std::pair<std::string, std::string> split_setting(const std::string& text) {
+  const std::size_t at = text.find('=');
+  if (at == std::string::npos || at == 0)
+    throw InputError("--set " + text,
+                     "expected PATH=VALUE, such as budget=\"16 GB\" or overrides.system.threads=4");
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+void write_output(const std::string& path, const std::string& text) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  throw_if_interrupted();
+  file.commit();
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App program(
+      "moelab simulates Mixture-of-Experts models that are larger than the memory of the device that serves "
+      "them.");
+  program.set_version_flag("--version", MOELAB_VERSION);
+  program.require_subcommand(1);
+  add_example(program, "moelab run zipmoe-orin --out out/result.json --timeline out/timeline.json");
+  add_run(program);
+  add_check(program);
+  add_schedule(program);
+  add_plan(program);
+  add_models(program);
+  add_devices(program);
+  add_systems(program);
+  add_policies(program);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? 0 : 2;
+  }
+  return 0;
+}
+
+}  // namespace moelab::cli
+
+int main(int argc, char** argv) {
+  try {
+    const int status = moelab::cli::run_program(argc, argv);
+    std::cout.flush();
+    if (!std::cout) {
+      std::cerr << "moelab: the output could not be written completely\n";
+      return 1;
+    }
+    return status;
+  } catch (const moelab::InputError& error) {
+    for (const moelab::Problem& problem : error.problems())
+      std::cerr << "moelab: " << to_string(problem) << "\n";
+    return 2;
+  } catch (const moelab::cli::Interrupted& error) {
+    std::cerr << "moelab: " << error.what() << "\n";
+    return 130;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "moelab: out of memory\n";
+    return 1;
+  } catch (const std::exception& error) {
+    std::cerr << "moelab: internal error: " << error.what() << "\n";
+    return 1;
+  }
+}

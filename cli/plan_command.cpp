@@ -1,0 +1,103 @@
+// moelab plan zipmoe: pool sizes and expected makespan from inclusion probabilities.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "policies/planning/planning.hpp"
+
+namespace moelab::cli {
+namespace {
+
+struct Options {
+  std::string input;
+  std::string format = "table";
+};
+
+PlanInput read_plan_input(const YamlDocument& document) {
+  const YamlMap root = document.root();
+  PlanInput in;
+  for (const YamlNode& item : root.list("inclusion"))
+    in.inclusion.push_back(item.number("an inclusion probability", {0, 1}));
+  in.k = static_cast<std::uint32_t>(root.integer("k", 1, 4096));
+  in.threads = static_cast<std::uint32_t>(root.integer("threads", 1, 4096));
+  in.shards = static_cast<std::uint32_t>(root.integer("shards", 1, 4096));
+  in.tensors = static_cast<std::uint32_t>(root.integer("tensors", 1, 64));
+  in.sm_read_s = root.number("sm_read_s", {0, 1e9});
+  in.e_read_s = root.number("e_read_s", {0, 1e9});
+  in.decompress_s = root.number("decompress_s", {0, 1e9});
+  in.memory_bytes = root.number("memory_bytes", {0, 1e18});
+  in.tensor_elements = root.number("tensor_elements", {1, 1e15});
+  in.ratio = root.number("ratio", {0, 1.1, true});
+  in.step = root.number("step", {0.005, 1}, 0.05);
+  in.pools = {};
+  for (const YamlNode& item : root.list("pools")) {
+    const std::string name = item.text("a pool");
+    const auto found = std::find(kStateNames.begin(), kStateNames.begin() + 4, name);
+    if (found == kStateNames.begin() + 4)
+      item.fail("'" + name + "' is no pool; expected F, C, S or E");
+    else
+      in.pools[static_cast<std::size_t>(found - kStateNames.begin())] = true;
+  }
+  root.done();
+  return in;
+}
+
+void print_json(const PlanInput& in, const Plan& plan) {
+  nlohmann::ordered_json j;
+  for (std::size_t s = 0; s < 4; ++s) {
+    if (!in.pools[s]) continue;
+    j["ratios"][std::string(kStateNames[s])] = plan.ratios[s];
+    j["capacity"][std::string(kStateNames[s])] = plan.capacity[s];
+  }
+  j["expected_makespan_s"] = plan.expected_makespan_s;
+  j["selection_probability"] = plan.selection_probability;
+  j["splits_examined"] = plan.splits_examined;
+  std::cout << j.dump(2) << "\n";
+}
+
+void print_table(const PlanInput& in, const Plan& plan) {
+  std::printf("pool  share of memory  experts\n");
+  for (std::size_t s = 0; s < 4; ++s)
+    if (in.pools[s])
+      std::printf("%-4s  %13.1f %%  %7u\n", std::string(kStateNames[s]).c_str(), 100 * plan.ratios[s],
+                  plan.capacity[s]);
+  std::printf("expected makespan of a layer's loading: %s (of %llu splits examined)\n",
+              to_string(Seconds(plan.expected_makespan_s)).c_str(),
+              static_cast<unsigned long long>(plan.splits_examined));
+}
+
+void plan(const Options& options) {
+  Problems problems;
+  const YamlDocument document = YamlDocument::from_file(options.input, problems);
+  const PlanInput input = read_plan_input(document);
+  problems.throw_if_any();
+  if (const std::string problem = check_plan_input(input); !problem.empty())
+    throw InputError(options.input, problem);
+  const Plan result = find_planning_policy("zipmoe")->plan(input);
+  options.format == "json" ? print_json(input, result) : print_table(input, result);
+}
+
+}  // namespace
+
+void add_plan(CLI::App& program) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("plan", "Plan ahead of a run");
+  command->require_subcommand(1);
+  add_example(*command, "moelab plan zipmoe experiments/zipmoe/plan.json");
+  CLI::App* zipmoe = command->add_subcommand(
+      "zipmoe", "Sizes of the F, C, S and E cache pools of one sparse layer (ZipMoE Alg. 2 to 4)");
+  zipmoe
+      ->add_option("INPUT", options->input,
+                   "JSON or YAML: inclusion [f_1..f_N], k, threads, shards, tensors, sm_read_s, e_read_s, "
+                   "decompress_s, memory_bytes, tensor_elements, ratio, step, pools")
+      ->required();
+  add_format(*zipmoe, options->format);
+  add_example(*zipmoe, "moelab plan zipmoe experiments/zipmoe/plan.json --format json");
+  zipmoe->callback([options] { plan(*options); });
+}
+
+}  // namespace moelab::cli

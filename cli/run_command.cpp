@@ -1,0 +1,136 @@
+// moelab run: simulate a scenario's systems side by side.
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "sim/results/result_json.hpp"
+#include "sim/results/timeline.hpp"
+
+namespace moelab::cli {
+namespace {
+
+constexpr const char* kDefaultScenario = "zipmoe-orin";
+
+struct Options {
+  std::string scenario = kDefaultScenario;
+  std::vector<std::string> settings;
+  std::vector<std::string> only;
+  std::string format = "table";
+  std::string out;
+  std::string timeline;
+  std::uint64_t timeline_passes = 8;
+};
+
+/// One line on the terminal, from the second second on, a few times a second.
+class Progress {
+ public:
+  void show(const std::string& system, std::uint64_t tokens, std::uint64_t all) {
+    throw_if_interrupted();
+    if (!terminal_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - begin_ < std::chrono::seconds(2) || now - last_ < std::chrono::milliseconds(200)) return;
+    last_ = now;
+    std::cerr << "\r\033[K" << system << ": " << tokens << " of " << all << " tokens" << std::flush;
+    shown_ = true;
+  }
+  void clear() const {
+    if (shown_) std::cerr << "\r\033[K" << std::flush;
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), last_{};
+};
+
+void keep_only(Scenario& scenario, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  std::vector<std::string> known;
+  for (const SystemConfig& s : scenario.systems) known.push_back(s.name);
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw InputError("--system " + name,
+                       "scenario '" + scenario.name + "' has no such system" + suggestion(name, known));
+  std::erase_if(scenario.systems, [&](const SystemConfig& s) {
+    return std::find(names.begin(), names.end(), s.name) == names.end();
+  });
+}
+
+void run(const Options& options) {
+  catch_interrupts();
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const std::string& text : options.settings) settings.push_back(split_setting(text));
+  Scenario scenario = load_scenario(options.scenario, settings);
+  keep_only(scenario, options.only);
+  const RoutingTrace trace = scenario_trace(scenario);
+  check_scenario(scenario, trace);
+
+  Progress progress;
+  std::vector<std::unique_ptr<Timeline>> timelines;
+  RunOptions run_options;
+  run_options.progress = [&](const SystemConfig& s, std::uint64_t tokens, std::uint64_t all) {
+    progress.show(s.name, tokens, all);
+  };
+  if (!options.timeline.empty())
+    run_options.observer = [&](const SystemConfig&) {
+      timelines.push_back(std::make_unique<Timeline>(0, options.timeline_passes - 1));
+      return timelines.back().get();
+    };
+  std::vector<RunResult> results;
+  for (const SystemConfig& system : scenario.systems)
+    results.push_back(run_system(scenario, system, trace, run_options));
+  progress.clear();
+
+  const std::string json = results_json(results);
+  if (!options.out.empty()) write_output(options.out, json);
+  if (!options.timeline.empty()) {
+    std::vector<std::string> events;
+    for (std::size_t i = 0; i < results.size(); ++i)
+      events.push_back(timelines[i]->events(results[i], static_cast<int>(i) + 1));
+    write_output(options.timeline, timeline_json(events));
+  }
+  if (options.format == "json")
+    std::cout << json;
+  else
+    std::cout << results_table(scenario, results);
+  if (options.format != "json" && !options.out.empty()) std::cout << "result: " << options.out << "\n";
+  if (options.format != "json" && !options.timeline.empty())
+    std::cout << "timeline (first " << options.timeline_passes << " passes): " << options.timeline
+              << ", opens in https://ui.perfetto.dev\n";
+}
+
+}  // namespace
+
+void add_run(CLI::App& program) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand(
+      "run", "Simulate a scenario: its systems side by side on one device and workload");
+  command->add_option(
+      "SCENARIO", options->scenario,
+      "Scenario file, or the name of an embedded one (default: " + std::string(kDefaultScenario) + ")");
+  command
+      ->add_option("--set", options->settings,
+                   "Change a value: PATH=VALUE, such as budget=\"16 GB\", workload.batch=4 or "
+                   "overrides.system.threads=4")
+      ->take_all();
+  command
+      ->add_option("--system", options->only,
+                   "Run only this system of the scenario (may be given several times)")
+      ->take_all();
+  command->add_option("--out", options->out, "Write the result as JSON to this file");
+  command->add_option("--timeline", options->timeline,
+                      "Write a timeline for https://ui.perfetto.dev to this file");
+  command
+      ->add_option("--timeline-passes", options->timeline_passes,
+                   "Forward passes in the timeline, from the first on")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+  add_format(*command, options->format);
+  add_example(*command,
+              "moelab run zipmoe-orin --set budget=\"16 GB\" --set workload.batch=4 --out out/result.json");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace moelab::cli

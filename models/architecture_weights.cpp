@@ -1,0 +1,172 @@
+// Counting weights: every formula is the sum of the tensors a checkpoint of that layer holds.
+#include <cassert>
+
+#include "models/architecture.hpp"
+
+namespace moelab {
+namespace {
+
+double kv_heads_weights(double hidden, const Attention& t) {
+  const double queries = 1.0 * t.heads * t.head_dim;
+  const double keys = 1.0 * t.kv_heads * t.head_dim;
+  const double values = 1.0 * t.kv_heads * t.value_dim;
+  const double query_outputs = t.output_gate ? 2 * queries : queries;
+  double weights = hidden * (query_outputs + keys + values) + 1.0 * t.heads * t.value_dim * hidden;
+  if (t.bias) weights += query_outputs + keys + values;
+  if (t.output_bias) weights += hidden;
+  if (t.qk_norm_full) {
+    weights += queries + keys;
+  } else if (t.qk_norm) {
+    weights += 2.0 * t.head_dim;
+  }
+  if (t.sinks) weights += t.heads;
+  return weights;
+}
+
+double mla_weights(double hidden, const Attention& t) {
+  const double queries = 1.0 * t.heads * t.head_dim;
+  const double nope = t.head_dim - t.rope_dim;
+  const double latent = t.kv_lora_rank;
+  double weights = hidden * (latent + t.rope_dim) + latent;              // down-projection and its norm
+  weights += latent * t.heads * (nope + t.value_dim);                    // keys and values from the latent
+  weights += 1.0 * t.heads * t.value_dim * hidden;                       // output
+  weights += t.q_lora_rank > 0 ? (hidden + 1 + queries) * t.q_lora_rank  // down, norm, up
+                               : hidden * queries;
+  if (t.bias) weights += latent + t.rope_dim + t.q_lora_rank;
+  if (t.output_bias) weights += hidden;
+  return weights;
+}
+
+// Gated DeltaNet as Qwen3-Next has it: one projection to queries, keys, values and output gate, one to the
+// two scalars (beta, decay) of each value head, a short depth-wise convolution over queries, keys and values,
+// a decay rate and a bias a head, a norm over a head's output.
+double linear_weights(double hidden, const Attention& t) {
+  const double keys = 1.0 * t.linear_key_heads * t.head_dim;
+  const double values = 1.0 * t.linear_value_heads * t.value_dim;
+  return hidden * (2 * keys + 2 * values) + hidden * 2 * t.linear_value_heads +
+         (2 * keys + values) * t.conv_kernel + 2.0 * t.linear_value_heads + t.value_dim + values * hidden;
+}
+
+double attention_block_weights(double hidden, const Attention& t) {
+  switch (t.kind) {
+    case Attention::Kind::kv_heads:
+      return kv_heads_weights(hidden, t);
+    case Attention::Kind::mla:
+      return mla_weights(hidden, t);
+    case Attention::Kind::linear:
+      return linear_weights(hidden, t);
+  }
+  assert(false);
+  return 0;
+}
+
+double matrices_weights(double hidden, double width, const FeedForward& ff) {
+  const double biases = ff.bias ? (ff.matrices - 1) * width + hidden : 0;
+  return ff.matrices * hidden * width + biases;
+}
+
+double layer_non_routed_weights(const Architecture& a, const Layer& layer) {
+  return attention_weights(a, layer) + feed_forward_dense_weights(a, layer) + gate_weights(a, layer);
+}
+
+// Embeddings, one final norm for each stack, and what the formulas leave out.
+double model_wide_weights(const Architecture& a) {
+  const double final_norms = (a.has_encoder() ? 2.0 : 1.0) * a.hidden;
+  return a.embedding_copies * embedding_weights(a) + final_norms + a.extra_weights;
+}
+
+double kv_values_per_token(const Attention& t) {
+  switch (t.kind) {
+    case Attention::Kind::kv_heads:
+      return 1.0 * t.kv_heads * (t.head_dim + t.value_dim);
+    case Attention::Kind::mla:
+      return 1.0 * t.kv_lora_rank + t.rope_dim;
+    case Attention::Kind::linear:
+      return 0;
+  }
+  assert(false);
+  return 0;
+}
+
+}  // namespace
+
+double attention_weights(const Architecture& a, const Layer& layer) {
+  const double hidden = a.hidden;
+  const double blocks = layer.cross_attention ? 2 : 1;
+  const double norms = blocks + 1;  // one before each attention, one before the feed-forward part
+  return blocks * attention_block_weights(hidden, layer.attention) + norms * hidden;
+}
+
+double feed_forward_dense_weights(const Architecture& a, const Layer& layer) {
+  const FeedForward& ff = layer.feed_forward;
+  if (ff.kind == FeedForward::Kind::dense) return matrices_weights(a.hidden, ff.width, ff);
+  if (ff.shared_width == 0) return 0;
+  return matrices_weights(a.hidden, ff.shared_width, ff) + (ff.shared_gate ? a.hidden : 0);
+}
+
+double gate_weights(const Architecture& a, const Layer& layer) {
+  const FeedForward& ff = layer.feed_forward;
+  if (ff.kind != FeedForward::Kind::moe) return 0;
+  return 1.0 * ff.experts * a.hidden + (ff.gate_bias ? ff.experts : 0);
+}
+
+double expert_tensor_weights(const Architecture& a, const FeedForward& ff) {
+  return 1.0 * a.hidden * ff.width;
+}
+
+double expert_weights(const Architecture& a, const FeedForward& ff) {
+  return matrices_weights(a.hidden, ff.width, ff);
+}
+
+double embedding_weights(const Architecture& a) {
+  return 1.0 * a.vocab * a.hidden;
+}
+
+double total_weights(const Architecture& a) {
+  double weights = model_wide_weights(a) + routed_weights(a);
+  for (const Layer& layer : a.layers) weights += layer_non_routed_weights(a, layer);
+  return weights;
+}
+
+double active_weights(const Architecture& a) {
+  double weights = model_wide_weights(a);
+  for (const Layer& layer : a.layers) {
+    weights += layer_non_routed_weights(a, layer);
+    const FeedForward& ff = layer.feed_forward;
+    if (ff.kind == FeedForward::Kind::moe) weights += ff.top_k * expert_weights(a, ff);
+  }
+  return weights;
+}
+
+double routed_weights(const Architecture& a) {
+  double weights = 0;
+  for (const Layer& layer : a.layers) {
+    const FeedForward& ff = layer.feed_forward;
+    if (ff.kind == FeedForward::Kind::moe) weights += ff.experts * expert_weights(a, ff);
+  }
+  return weights;
+}
+
+Bytes expert_tensor_bytes(const Architecture& a) {
+  return Bytes(expert_tensor_weights(a, a.moe()) * a.bytes_per_weight);
+}
+
+Bytes expert_bytes(const Architecture& a) {
+  return Bytes(expert_weights(a, a.moe()) * a.bytes_per_weight);
+}
+
+Bytes non_expert_bytes(const Architecture& a) {
+  return Bytes((total_weights(a) - routed_weights(a)) * a.bytes_per_weight);
+}
+
+Bytes kv_bytes_per_token(const Architecture& a) {
+  constexpr double kBytesPerValue = 2;
+  double values = 0;
+  for (const Layer& layer : a.layers) {
+    if (layer.stack != Stack::decoder) continue;
+    values += (layer.cross_attention ? 2 : 1) * kv_values_per_token(layer.attention);
+  }
+  return Bytes(values * kBytesPerValue);
+}
+
+}  // namespace moelab

@@ -1,0 +1,148 @@
+// What a pass computes and reads. The kernel counts below are those of a serving engine with the usual
+// fusions (one projection for queries, keys and values; residual addition inside the norm; one attention
+// kernel): about right within a few launches a layer, and stated so that a system's own overhead can be set
+// against them.
+#include <algorithm>
+#include <cassert>
+
+#include "models/architecture.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr double kBytesPerCachedValue = 2;
+
+// Norm; projections; position embedding; cache write; attention; output projection; norm with the residual.
+constexpr int kKvHeadsKernels = 7;
+constexpr int kQkNormKernels = 1;
+constexpr int kOutputGateKernels = 1;
+// Norm; queries; latent; latent norm; position embedding; cache write; key absorption; attention; value
+// absorption; output projection; norm with the residual. Factored queries add a projection and a norm.
+constexpr int kMlaKernels = 11;
+constexpr int kFactoredQueryKernels = 2;
+// Norm; two projections; convolution; decay and beta; delta rule; gated norm; output projection; norm with
+// the residual.
+constexpr int kLinearKernels = 9;
+// Norm; queries; attention; output projection.
+constexpr int kCrossKernels = 4;
+// Router projection; softmax with top-k; sorting tokens by expert.
+constexpr int kGateKernels = 3;
+// Gate with up, or up alone; activation; down.
+constexpr int kFeedForwardKernels = 3;
+// Adding the shared experts' output to the routed one; scaling it by its gate before.
+constexpr int kSharedAddKernels = 1;
+constexpr int kSharedGateKernels = 2;
+// Norm; output embedding; choice of the token.
+constexpr int kHeadKernels = 3;
+
+Bytes as_served(const Architecture& a, double weights) {
+  return Bytes(weights * a.bytes_per_weight);
+}
+
+// FLOPs of scores, weighted values or state update for one query token.
+double mixing_flops(const Attention& t, double context) {
+  switch (t.kind) {
+    case Attention::Kind::kv_heads:
+      return 2.0 * t.heads * (t.head_dim + t.value_dim) * context;
+    case Attention::Kind::mla:
+      return 2.0 * t.heads * (2.0 * t.kv_lora_rank + t.rope_dim) * context;
+    case Attention::Kind::linear:
+      return 7.0 * t.linear_value_heads * t.head_dim * t.value_dim;
+  }
+  assert(false);
+  return 0;
+}
+
+// Cached values that one read of keys and values (or of the state) takes.
+double cached_values(const Attention& t, double context) {
+  switch (t.kind) {
+    case Attention::Kind::kv_heads:
+      return 1.0 * t.kv_heads * (t.head_dim + t.value_dim) * context;
+    case Attention::Kind::mla:
+      return (1.0 * t.kv_lora_rank + t.rope_dim) * context;
+    case Attention::Kind::linear:
+      return 1.0 * t.linear_value_heads * t.head_dim * t.value_dim;
+  }
+  assert(false);
+  return 0;
+}
+
+int attention_kernels(const Layer& layer) {
+  const Attention& t = layer.attention;
+  int kernels = layer.cross_attention ? kCrossKernels : 0;
+  if (layer.feed_forward.kind == FeedForward::Kind::moe) kernels += kGateKernels;
+  switch (t.kind) {
+    case Attention::Kind::kv_heads:
+      return kernels + kKvHeadsKernels + (t.qk_norm || t.qk_norm_full ? kQkNormKernels : 0) +
+             (t.output_gate ? kOutputGateKernels : 0);
+    case Attention::Kind::mla:
+      return kernels + kMlaKernels + (t.q_lora_rank > 0 ? kFactoredQueryKernels : 0);
+    case Attention::Kind::linear:
+      return kernels + kLinearKernels;
+  }
+  assert(false);
+  return kernels;
+}
+
+// The key and value projections of a cross-attention, which see the encoder's tokens and not the decoder's.
+double cross_cache_weights(const Architecture& a, const Layer& layer) {
+  if (!layer.cross_attention) return 0;
+  const Attention& t = layer.attention;
+  assert(t.kind == Attention::Kind::kv_heads);
+  const double outputs = 1.0 * t.kv_heads * (t.head_dim + t.value_dim);
+  return (a.hidden + (t.bias ? 1.0 : 0.0)) * outputs;
+}
+
+Work projection_work(const Architecture& a, double weights, double tokens, int kernels) {
+  return {Flops(2 * weights * tokens), as_served(a, weights), Bytes(0), kernels};
+}
+
+}  // namespace
+
+Work attention_work(const Architecture& a, const Layer& layer, double tokens, double context,
+                    double queries_per_read) {
+  assert(tokens >= 0 && context >= 0 && queries_per_read >= 1);
+  if (tokens == 0) return {};
+  const Attention& t = layer.attention;
+  const double weights = attention_weights(a, layer) + gate_weights(a, layer) - cross_cache_weights(a, layer);
+  Work work = projection_work(a, weights, tokens, attention_kernels(layer));
+  const double reads = tokens / queries_per_read;
+  const double seen = t.window > 0 ? std::min(context, double(t.window)) : context;
+  work.flops += Flops(mixing_flops(t, seen) * tokens);
+  work.kv_bytes += Bytes(cached_values(t, seen) * kBytesPerCachedValue * reads);
+  if (layer.cross_attention) {  // the encoder's tokens are seen whole
+    work.flops += Flops(mixing_flops(t, context) * tokens);
+    work.kv_bytes += Bytes(cached_values(t, context) * kBytesPerCachedValue * reads);
+  }
+  return work;
+}
+
+Work cross_cache_work(const Architecture& a, const Layer& layer, double encoder_tokens) {
+  assert(encoder_tokens >= 0);
+  if (encoder_tokens == 0 || !layer.cross_attention) return {};
+  return projection_work(a, cross_cache_weights(a, layer), encoder_tokens, 1);
+}
+
+Work dense_work(const Architecture& a, const Layer& layer, double tokens) {
+  assert(tokens >= 0);
+  const double weights = feed_forward_dense_weights(a, layer);
+  if (tokens == 0 || weights == 0) return {};
+  const bool shared = layer.feed_forward.kind == FeedForward::Kind::moe;
+  const int kernels = kFeedForwardKernels + (shared ? kSharedAddKernels : 0) +
+                      (layer.feed_forward.shared_gate ? kSharedGateKernels : 0);
+  return projection_work(a, weights, tokens, kernels);
+}
+
+Work head_work(const Architecture& a, double tokens) {
+  assert(tokens >= 0);
+  if (tokens == 0) return {};
+  return projection_work(a, embedding_weights(a) + a.hidden, tokens, kHeadKernels);
+}
+
+Work expert_work(const Architecture& a, const FeedForward& ff, double tokens) {
+  assert(tokens >= 0);
+  if (tokens == 0) return {};
+  return projection_work(a, expert_weights(a, ff), tokens, kFeedForwardKernels);
+}
+
+}  // namespace moelab

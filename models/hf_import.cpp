@@ -1,0 +1,201 @@
+#include "models/hf_import.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "models/hf_config.hpp"
+#include "models/hf_layers.hpp"
+#include "models/text_file.hpp"
+
+namespace moelab {
+namespace {
+
+using namespace hf;
+
+constexpr std::array kFamilies{
+    Family{.model_type = "mixtral"},
+    Family{.model_type = "qwen2_moe", .qkv_bias = true, .shared_gate = true},
+    Family{.model_type = "qwen3_moe", .qk_norm = true},
+    Family{.model_type = "qwen3_next", .qk_norm = true, .output_gate = true, .shared_gate = true},
+    Family{.model_type = "deepseek"},
+    Family{.model_type = "deepseek_v2"},
+    Family{.model_type = "deepseek_v3", .gate_bias = true},
+    Family{.model_type = "kimi_k2", .gate_bias = true},
+    Family{.model_type = "olmoe", .qk_norm = true, .qk_norm_full = true},
+    Family{.model_type = "gpt_oss",
+           .attention_bias = true,
+           .sinks = true,
+           .matrix_bias = true,
+           .gate_bias = true},
+    Family{.model_type = "phimoe", .layer_norm_bias = true},
+    Family{.model_type = "switch_transformers"},
+    Family{.model_type = "xverse"},
+};
+
+// Keys of layers that Architecture cannot say or that this reader does not know how to place.
+constexpr std::array<std::string_view, 5> kForeignKeys{"mamba_d_state", "mamba_num_heads",
+                                                       "attn_layer_period", "expert_layer_period",
+                                                       "interleave_moe_layer_step"};
+
+const Family* find_family(std::string_view model_type) {
+  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
+                                  [&](const Family& family) { return family.model_type == model_type; });
+  return found == kFamilies.end() ? nullptr : &*found;
+}
+
+FeedForward moe_part(const HfConfig& config, const Family& family) {
+  FeedForward ff;
+  ff.kind = FeedForward::Kind::moe;
+  ff.experts = config.required({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}, 1,
+                               kMostExperts);
+  ff.top_k =
+      config.required({"num_experts_per_tok", "experts_per_token", "moe_top_k", "moe_k"}, 1, kMostExperts);
+  ff.width = config.required({"moe_intermediate_size", "intermediate_size"}, 1, kMostWidth);
+  const std::int64_t shared =
+      std::int64_t{config.integer_or({"n_shared_experts", "num_shared_experts"}, 0, kMostExperts, 0)} *
+      ff.width;
+  if (shared > kMostWidth) config.fail("the shared experts are wider than " + std::to_string(kMostWidth));
+  ff.shared_width = config.integer_or({"shared_expert_intermediate_size"}, 0, kMostWidth,
+                                      static_cast<int>(std::min<std::int64_t>(shared, kMostWidth)));
+  ff.shared_gate = family.shared_gate && ff.shared_width > 0;
+  ff.bias = family.matrix_bias;
+  ff.gate_bias = family.gate_bias || config.text({"topk_method"}) == "noaux_tc";
+  return ff;
+}
+
+void read_decoder(const HfConfig& config, const Family& family, Architecture& a) {
+  const int layers = config.required({"num_hidden_layers", "num_layers", "n_layer"}, 1, kMostLayers);
+  a.embedding_copies = config.boolean({"tie_word_embeddings"}, false) ? 1 : 2;
+  const std::vector<Attention> attention = attentions(config, family, a.hidden, layers);
+  const std::vector<bool> moe = moe_flags(config, layers);
+  const FeedForward experts = moe_part(config, family);
+  FeedForward dense;
+  if (std::find(moe.begin(), moe.end(), false) != moe.end()) {
+    dense.width = config.required({"intermediate_size"}, 1, kMostWidth);
+    dense.bias = family.matrix_bias;
+  }
+  for (std::size_t i = 0; i < moe.size(); ++i) {
+    a.layers.push_back({Stack::decoder, attention[i], false, moe[i] ? experts : dense});
+  }
+  if (family.layer_norm_bias) a.extra_weights += (2.0 * layers + 1) * a.hidden;
+  if (config.boolean({"lm_head_bias"}, false)) a.extra_weights += a.vocab;
+}
+
+// One stack of a Switch Transformer: with a step of n > 1, layers 1, n + 1, 2n + 1, ... have experts.
+void add_switch_stack(Stack stack, int layers, int step, const Attention& attention, const FeedForward& moe,
+                      Architecture& a) {
+  FeedForward dense;
+  dense.width = moe.width;
+  dense.matrices = moe.matrices;
+  for (int i = 0; i < layers; ++i) {
+    const bool sparse = step == 1 || (step > 1 && i % step == 1);
+    a.layers.push_back({stack, attention, stack == Stack::decoder, sparse ? moe : dense});
+  }
+}
+
+void read_switch(const HfConfig& config, const Family& family, Architecture& a) {
+  const Attention attention = full_attention(config, family, a.hidden);
+  FeedForward moe;
+  moe.kind = FeedForward::Kind::moe;
+  moe.experts = config.required({"num_experts"}, 1, kMostExperts);
+  moe.top_k = 1;
+  moe.width = config.required({"d_ff"}, 1, kMostWidth);
+  moe.matrices = config.boolean({"is_gated_act"}, false) ? 3 : 2;
+  moe.gate_bias = config.boolean({"router_bias"}, false);
+  const int encoder = config.required({"num_layers"}, 1, kMostLayers);
+  const int decoder = config.integer_or({"num_decoder_layers"}, 1, kMostLayers, encoder);
+  const int encoder_step = config.required({"encoder_sparse_step"}, 0, kMostLayers);
+  const int decoder_step = config.required({"decoder_sparse_step"}, 0, kMostLayers);
+  add_switch_stack(Stack::encoder, encoder, encoder_step, attention, moe, a);
+  add_switch_stack(Stack::decoder, decoder, decoder_step, attention, moe, a);
+  a.embedding_copies = 4;  // shared, of the encoder, of the decoder, and the output's
+  const int buckets = config.integer_or({"relative_attention_num_buckets"}, 0, 1'000'000, 32);
+  a.extra_weights = 2.0 * buckets * attention.heads;
+}
+
+std::string source_text(const HfConfig& config, const std::filesystem::path& file, const Family* family) {
+  const std::string type = config.text({"model_type"});
+  std::string text = file.filename().string() + ", model_type " + (type.empty() ? "not given" : type);
+  if (!family) text += "; this type is not known by name: read by its keys alone, check biases and norms";
+  if (config.has({"quantization_config"})) text += "; natively quantised, described as up-cast to BF16";
+  if (config.integer_or({"num_nextn_predict_layers"}, 0, kMostLayers, 0) > 0) {
+    text += "; the multi-token prediction layers are left out";
+  }
+  return text;
+}
+
+// A title as the name of a model file: lower case, '-' for every character that a name cannot have.
+std::string as_name(const std::string& title) {
+  std::string name = title.substr(0, 100);
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    if (!good) c = '-';
+  }
+  return name;
+}
+
+// A file called config.json is known by its folder.
+std::string default_title(const std::filesystem::path& file) {
+  const std::string title =
+      file.filename() == "config.json" ? file.parent_path().filename().string() : file.stem().string();
+  return title.empty() ? "imported" : title;
+}
+
+void check(const HfConfig& config, const Family* family, const std::string& model_type,
+           const Architecture& a) {
+  for (const std::string_view key : kForeignKeys) {
+    if (config.has({key})) config.fail("'" + std::string(key) + "': this kind of layers is not covered");
+  }
+  if (!family && config.boolean({"is_encoder_decoder"}, false)) {
+    config.fail("of encoder-decoder models only model_type switch_transformers is covered");
+  }
+  try {
+    config.throw_if_any();
+  } catch (const InputError&) {
+    if (!family) {
+      config.fail("model_type '" + model_type.substr(0, 60) +
+                  "' is not known by name, so its keys have to be those of a known family");
+    }
+    config.throw_if_any();
+  }
+  for (const Layer& layer : a.layers) {
+    std::optional<Fault> found = fault(layer.attention);
+    if (!found) found = fault(layer.feed_forward);
+    if (!found) continue;
+    config.fail(found->what);
+    break;
+  }
+  if (const std::optional<Fault> found = fault(a)) config.fail(found->what);
+  config.throw_if_any();
+}
+
+}  // namespace
+
+Architecture parse_hf_config(const std::filesystem::path& file, std::string_view text,
+                             const std::string& name) {
+  const HfConfig config(file.string(), text);
+  const std::string model_type = config.text({"model_type"});
+  const Family* known = find_family(model_type);
+  const Family family = known ? *known : Family{.model_type = model_type};
+  Architecture a;
+  a.title = name.empty() ? default_title(file) : name;
+  a.name = as_name(a.title);
+  a.source = source_text(config, file, known);
+  a.hidden = config.required({"hidden_size", "d_model", "n_embd"}, 1, 1'000'000);
+  a.vocab = config.required({"vocab_size"}, 1, 100'000'000);
+  if (family.model_type == "switch_transformers") {
+    read_switch(config, family, a);
+  } else {
+    read_decoder(config, family, a);
+  }
+  check(config, known, model_type, a);
+  return a;
+}
+
+Architecture import_hf_config(const std::filesystem::path& path, const std::string& name) {
+  const std::string title = name.empty() ? default_title(std::filesystem::absolute(path)) : name;
+  return parse_hf_config(path, read_text_file(path), title);
+}
+
+}  // namespace moelab

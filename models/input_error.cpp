@@ -1,0 +1,91 @@
+#include "models/input_error.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace moelab {
+namespace {
+
+constexpr std::size_t longest_list_shown = 16;
+
+std::string join(const std::vector<Problem>& problems) {
+  std::string text;
+  for (const Problem& problem : problems) {
+    if (!text.empty()) text += '\n';
+    text += to_string(problem);
+  }
+  return text;
+}
+
+/// Levenshtein distance: insertions, deletions and substitutions of one character cost one each.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string to_string(const Problem& problem) {
+  std::string place = problem.file;
+  for (const int number : {problem.line, problem.line > 0 ? problem.column : 0}) {
+    if (number <= 0) break;
+    if (!place.empty()) place += ':';
+    place += std::to_string(number);
+  }
+  return place.empty() ? problem.what : place + ": " + problem.what;
+}
+
+InputError::InputError(std::vector<Problem> problems)
+    : std::runtime_error(join(problems)), problems_(std::move(problems)) {}
+
+InputError::InputError(std::string file, std::string what)
+    : InputError(std::vector<Problem>{{std::move(file), 0, 0, std::move(what)}}) {}
+
+void Problems::throw_if_any() const {
+  if (problems_.empty()) return;
+  std::vector<Problem> sorted = problems_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.file, a.line, a.column) < std::tie(b.file, b.line, b.column);
+  });
+  throw InputError(std::move(sorted));
+}
+
+std::string closest_name(std::string_view name, std::span<const std::string> known) {
+  const std::string* closest = nullptr;
+  std::size_t smallest = 0;
+  for (const std::string& candidate : known) {
+    const std::size_t shorter = std::min(name.size(), candidate.size());
+    const std::size_t longer = std::max(name.size(), candidate.size());
+    // The distance is at least the difference of the lengths: a huge name costs nothing.
+    if (3 * (longer - shorter) > longer) continue;
+    const std::size_t distance = edit_distance(name, candidate);
+    if (3 * distance > longer || (closest != nullptr && distance >= smallest)) continue;
+    closest = &candidate;
+    smallest = distance;
+  }
+  return closest != nullptr ? *closest : std::string();
+}
+
+std::string suggestion(std::string_view name, std::span<const std::string> known) {
+  const std::string closest = closest_name(name, known);
+  if (!closest.empty()) return " (did you mean '" + closest + "'?)";
+  if (known.empty() || known.size() > longest_list_shown) return {};
+  std::string text = " (known: ";
+  for (std::size_t i = 0; i < known.size(); ++i) text += (i > 0 ? ", " : "") + known[i];
+  return text + ")";
+}
+
+}  // namespace moelab

@@ -1,0 +1,38 @@
+#include "models/text_file.hpp"
+
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+
+#include "models/input_error.hpp"
+
+namespace moelab {
+
+std::string read_text_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw InputError(path.string(), "is a folder; expected a file");
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    const std::string reason = errno != 0 ? ": " + std::generic_category().message(errno) : "";
+    throw InputError(path.string(), "cannot be opened" + reason);
+  }
+  // Piece by piece: the size that the file system tells means nothing for pipes and devices.
+  constexpr std::size_t piece = std::size_t{1} << 16;
+  std::string text;
+  while (file) {
+    const std::size_t before = text.size();
+    text.resize(before + piece);
+    file.read(text.data() + before, static_cast<std::streamsize>(piece));
+    text.resize(before + static_cast<std::size_t>(file.gcount()));
+    if (text.size() > largest_text_file) {
+      throw InputError(path.string(), "is larger than 64 MiB; expected a configuration");
+    }
+  }
+  if (file.bad()) throw InputError(path.string(), "cannot be read to its end");
+  return text;
+}
+
+}  // namespace moelab

@@ -1,0 +1,35 @@
+// The timing model: an operation and its amount -> seconds, from a device profile.
+//
+// Measured points win over formulas. Where the profile has no table, a kernel takes
+//   max(FLOPs / achievable peak, bytes / memory bandwidth) + launches * launch cost        (roofline)
+// and expert compute is charged by the distinct experts touched, each with its own tokens and its weights
+// read once.
+#pragma once
+
+#include <string_view>
+
+#include "models/architecture.hpp"
+#include "models/device.hpp"
+
+namespace moelab {
+
+class TimingModel {
+ public:
+  explicit TimingModel(DeviceProfile device) : device_(std::move(device)) {}
+  const DeviceProfile& device() const { return device_; }
+
+  Seconds ssd_read(Bytes bytes) const { return Seconds(device_.ssd.read.value(bytes.value())); }
+  Seconds page_cache_read(Bytes bytes) const { return Seconds(device_.page_cache.read.value(bytes.value())); }
+  /// Decompression of a chunk of `plain` exponent bytes on one thread.
+  Seconds decompress(const CodecProfile& codec, Bytes plain) const { return plain / codec.decompress.value; }
+  /// Join of a tensor: both planes are read and the BF16 values written, 4 bytes an element.
+  Seconds recover(double elements) const;
+  Seconds kernel(const Work& work) const;
+  /// Hand-off cost of one operation.
+  Seconds dispatch() const { return device_.cpu.dispatch.value; }
+
+ private:
+  DeviceProfile device_;
+};
+
+}  // namespace moelab

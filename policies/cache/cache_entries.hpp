@@ -1,0 +1,17 @@
+// The entries that cache_table.cpp collects: one function a policy file, which defines it at its end.
+#pragma once
+
+#include "policies/cache/cache.hpp"
+
+namespace moelab {
+
+CachePolicyEntry no_cache_entry();            // none
+CachePolicyEntry fifo_cache_entry();          // fifo
+CachePolicyEntry lru_cache_entry();           // lru
+CachePolicyEntry lfu_cache_entry();           // lfu
+CachePolicyEntry marking_cache_entry();       // marking
+CachePolicyEntry moe_infinity_cache_entry();  // moe-infinity
+CachePolicyEntry zipmoe_cache_entry();        // zipmoe
+CachePolicyEntry belady_cache_entry();        // belady
+
+}  // namespace moelab

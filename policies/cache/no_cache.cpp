@@ -1,0 +1,25 @@
+// No cache: nothing stays once a layer is done. The floor of every plot: each expert used is loaded whole.
+#include "policies/cache/cache_entries.hpp"
+
+namespace moelab {
+namespace {
+
+class NoCache final : public CachePolicy {
+ public:
+  State state(std::uint32_t) const override { return State::M; }
+  void use(const ExpertUse&) override {}
+  double bytes_held() const override { return 0; }
+};
+
+}  // namespace
+
+CachePolicyEntry no_cache_entry() {
+  return {.info = {.name = "none",
+                   .help = "keeps nothing: every expert is loaded for every use",
+                   .source = "the null member of the family"},
+          .make = [](const CacheShape&, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
+            return std::make_unique<NoCache>();
+          }};
+}
+
+}  // namespace moelab

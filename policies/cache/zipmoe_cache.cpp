@@ -1,0 +1,168 @@
+// ZipMoE's compression-aware cache (section 3.4, "Pool Dispatching"): pools F, C, S, E, sized by a plan
+// (policies/planning) in experts, any of them possibly empty; an expert's rank by runtime frequency says in
+// which pool it belongs.
+//
+//   use(o):  freq(o) += 1;  r = number of experts with a greater freq
+//            target = first pool i, in the order F, C, S, E and among those with places, with
+//                     r < tau_i = sum_{j <= i} S_j + delta;  none: o leaves memory at once
+//            o moves there; if that pool is full, its expert with the lowest freq leaves memory for it
+//            (among equals the one used least recently).
+//
+// Symbols: S_j places of pool j; delta = margin * N ranks for N experts. Where the paper leaves a choice:
+// - delta. A rank is a whole number, so 0.1 ranks (the published artifact's default is 0.1) would tolerate
+//   nothing. The artifact multiplies it by the experts of a layer, and so do we: a share of the ranks. Each
+//   tau_i gets it once, as the formula says (the artifact adds it up from pool to pool).
+// - Ranks count from 0 and equals share the best one, as in the artifact.
+// - freq counts layer steps, as the planner's inclusion probabilities do; `count_tokens` makes it count
+//   tokens, as the artifact does. The two agree for single-token decoding. It is never reset.
+// - The newcomer is not a candidate for leaving: an expert let in by the margin would otherwise, being the
+//   lowest of a full pool by construction, be thrown out of memory on the spot.
+// - An expert can only go where its parts are. After a use, whatever was loaded or held this step is in
+//   memory: experts found in C, S, E or M can go to any pool. One found in F was not read at all, so it has
+//   no E-chunks: for a target of C or E it stays in F (where it is the next to leave); for S its
+//   exponent plane is dropped.
+// - `spill` (the artifact's rule, off by default): an expert whose target is full, or that has none, takes a
+//   free place of another pool instead: one further down if there is any, else one further up, nearest first.
+// - insert(): taken into F if that has a free place, whatever its rank, also out of another pool. Nobody
+//   leaves for a prefetched expert.
+//
+// O(1) for the rank of a step (O(N) at worst when counting tokens), O(log S_i) for a pool's order.
+#include "models/input_error.hpp"
+#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/frequency_ranks.hpp"
+#include "policies/cache/indexed_heap.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr std::size_t kPools = 4;  // F, C, S, E: the states before M
+
+struct ZipmoeOptions {
+  double margin = 0;
+  bool count_tokens = false;
+  bool spill = false;
+};
+
+class ZipmoeCache final : public CachePolicy {
+ public:
+  ZipmoeCache(const CacheShape& shape, const ZipmoeOptions& options)
+      : options_(options),
+        ranks_(shape.objects),
+        states_(shape.objects, State::M),
+        pools_{IndexedHeap(shape.objects), IndexedHeap(shape.objects), IndexedHeap(shape.objects),
+               IndexedHeap(shape.objects)} {
+    double places = 0, bytes = 0;
+    for (std::size_t p = 0; p < kPools; ++p) {
+      places_[p] = shape.pool_experts[p];
+      bytes_each_[p] = shape.bytes[p];
+      places += places_[p];
+      bytes += places_[p] * bytes_each_[p];
+      thresholds_[p] = places + options.margin * shape.objects;
+    }
+    // A plan cuts every pool to its share; the shares themselves add up to the capacity only up to rounding.
+    if (bytes > shape.capacity_bytes * (1 + 1e-12))
+      throw InputError("cache policy 'zipmoe'", "its pools need " + std::to_string(bytes) +
+                                                    " bytes, but the cache has " +
+                                                    std::to_string(shape.capacity_bytes));
+  }
+
+  State state(std::uint32_t object) const override { return states_[object]; }
+
+  void use(const ExpertUse& use) override {
+    const std::uint32_t object = use.object;
+    ranks_.raise(object, options_.count_tokens ? use.tokens : 1);
+    const State found = states_[object];
+    const State target = destination(found, ranks_.rank(object));
+    if (target != found) leave(object);
+    if (target == State::M) return;
+    if (target != found && full(target)) leave(pools_[index(target)].front());
+    keep(object, target);
+  }
+
+  bool insert(std::uint32_t object) override {
+    if (states_[object] == State::F) return true;
+    if (full(State::F)) return false;
+    leave(object);
+    keep(object, State::F);
+    return true;
+  }
+
+  double bytes_held() const override {
+    double bytes = 0;
+    for (std::size_t p = 0; p < kPools; ++p) bytes += pools_[p].size() * bytes_each_[p];
+    return bytes;
+  }
+
+ private:
+  bool full(State pool) const { return pools_[index(pool)].size() == places_[index(pool)]; }
+
+  /// Where an expert found in one state goes at its rank; M: nowhere.
+  State destination(State found, std::uint32_t rank) const {
+    std::size_t target = 0;
+    while (target < kPools && (places_[target] == 0 || !(rank < thresholds_[target]))) ++target;
+    if (!reachable(found, kAllStates[target])) return State::F;
+    return options_.spill ? with_room(found, target) : kAllStates[target];
+  }
+  /// False for the moves that would need chunks which were not read.
+  static bool reachable(State found, State target) {
+    return found != State::F || (target != State::C && target != State::E);
+  }
+  /// The target if it has room for an expert found in this state, else the nearest pool that has; the target
+  /// after all if none has.
+  State with_room(State found, std::size_t target) const {
+    const auto room = [&](std::size_t p) {
+      return kAllStates[p] == found || (!full(kAllStates[p]) && reachable(found, kAllStates[p]));
+    };
+    for (std::size_t p = target; p < kPools; ++p)
+      if (room(p)) return kAllStates[p];
+    for (std::size_t p = target; p-- > 0;)
+      if (room(p)) return kAllStates[p];
+    return kAllStates[target];
+  }
+  void keep(std::uint32_t object, State pool) {
+    pools_[index(pool)].set(object, {ranks_.frequency(object), ++clock_});
+    states_[object] = pool;
+  }
+  void leave(std::uint32_t object) {
+    if (states_[object] == State::M) return;
+    pools_[index(states_[object])].erase(object);
+    states_[object] = State::M;
+  }
+
+  ZipmoeOptions options_;
+  FrequencyRanks ranks_;
+  std::vector<State> states_;
+  std::array<IndexedHeap, kPools> pools_;  // the lowest frequency, then the least recent use, in front
+  std::array<std::uint32_t, kPools> places_{};
+  std::array<double, kPools> bytes_each_{};
+  std::array<double, kPools> thresholds_{};  // tau
+  std::uint64_t clock_ = 0;
+};
+
+PolicyInfo zipmoe_info() {
+  return {
+      .name = "zipmoe",
+      .help = "pools of full, compressed, sign-mantissa and exponent parts by popularity rank",
+      .source = "ZipMoE, section 3.4",
+      .parameters = {
+          {"margin", "", 0.1, 0, 1, "ranks by which a pool's limit is widened, as a share of the experts"},
+          {"count_tokens", "", 0, 0, 1, "1: frequencies count tokens; 0: they count steps"},
+          {"spill", "", 0, 0, 1, "1: an expert whose pool is full takes a free place in another"}}};
+}
+
+}  // namespace
+
+CachePolicyEntry zipmoe_cache_entry() {
+  return {
+      .info = zipmoe_info(),
+      .uses_pools = true,
+      .make = [](const CacheShape& shape, const PolicyParameters& values) -> std::unique_ptr<CachePolicy> {
+        const PolicyInfo info = zipmoe_info();
+        return std::make_unique<ZipmoeCache>(
+            shape, ZipmoeOptions{.margin = parameter(info, values, "margin"),
+                                 .count_tokens = parameter(info, values, "count_tokens") != 0,
+                                 .spill = parameter(info, values, "spill") != 0});
+      }};
+}
+
+}  // namespace moelab

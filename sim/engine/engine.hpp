@@ -1,0 +1,102 @@
+// The engine: resources, graphs of operations, and time. It never asks what an operation means.
+//
+// One dispatcher owns all order rules; what differs between executors is only when an operation that was
+// started ends:
+//   fast      each operation's duration is known when it starts (fast_executor.hpp);
+//   others    share capacities, or do the work for real.
+// Rules: a resource has slots; when a slot is free and operations are ready, the most urgent one starts
+// (work-conserving, non-preemptive). More urgent is: smaller graph priority, then earlier submitted graph,
+// then earlier added operation. At one instant all completions are processed first, then the processes that
+// wait for them decide, then operations start.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/engine/graph.hpp"
+#include "sim/engine/process.hpp"
+
+namespace moelab::engine {
+
+/// Smaller is more urgent.
+inline constexpr int kDemand = 0;
+inline constexpr int kPrefetch = 1;
+
+inline constexpr std::uint32_t kUnlimitedSlots = std::numeric_limits<std::uint32_t>::max();
+
+/// Operations that share `capacity` and start while an operation runs on resource `busy` take `factor` times
+/// as long
+/// (`fast` only: other executors see the cause itself, as a shared capacity or as the machine).
+struct Interference {
+  CapacityId capacity;
+  ResourceId busy;
+  double factor;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Before run().
+  virtual ResourceId add_resource(std::string name, std::uint32_t slots) = 0;
+  /// A capacity of which n concurrent users each get 1/slowdown[n - 1] of full speed; the last entry grows
+  /// linearly beyond.
+  virtual CapacityId add_capacity(std::string name, std::vector<double> slowdown) = 0;
+  virtual void add_interference(Interference interference) = 0;
+  /// The process takes its first step when run() begins (or at this instant, if the engine runs already).
+  virtual void spawn(Process& process) = 0;
+
+  /// Runs until nothing is left to do. Throws what a process threw; std::logic_error if a submitted graph can
+  /// never finish.
+  virtual void run() = 0;
+
+  // From a process.
+  double now() const { return now_; }
+  virtual void submit(Graph& graph, int priority) = 0;
+  /// Takes out what has not started; the graph is finished when what runs has ended (at once, if nothing
+  /// does).
+  virtual void cancel(Graph& graph) = 0;
+  /// Changes the urgency of what has not started.
+  virtual void set_priority(Graph& graph, int priority) = 0;
+
+  struct GraphAwaiter {
+    Graph& graph;
+    bool await_ready() const { return graph.finished(); }
+    void await_suspend(std::coroutine_handle<> handle) const { graph.waiter_ = handle; }
+    void await_resume() const {}
+  };
+  struct TimeAwaiter {
+    Engine& engine;
+    double time;
+    bool await_ready() const { return time <= engine.now_; }
+    void await_suspend(std::coroutine_handle<> handle) const { engine.wake_at(time, handle); }
+    void await_resume() const {}
+  };
+  /// co_await engine.finished(graph)
+  GraphAwaiter finished(Graph& graph) const { return {graph}; }
+  /// co_await engine.until(t): t in seconds of engine time
+  TimeAwaiter until(double time) { return {*this, time}; }
+
+  // What happened so far.
+  virtual std::size_t resources() const = 0;
+  virtual const std::string& resource_name(ResourceId resource) const = 0;
+  virtual double busy_seconds(ResourceId resource) const = 0;  // summed over slots
+  virtual std::uint64_t operations() const = 0;                // completed
+  virtual const char* executor_name() const = 0;
+
+ protected:
+  Engine() = default;
+  virtual void wake_at(double time, std::coroutine_handle<> handle) = 0;
+  double now_ = 0;
+};
+
+/// The simulator's default: each operation takes the time it was given, stretched by capacity and
+/// interference as they are when it starts.
+std::unique_ptr<Engine> make_fast_engine();
+
+}  // namespace moelab::engine

@@ -1,0 +1,169 @@
+// A graph of operations: what a serving loop submits to the engine and waits for.
+//
+// An operation occupies one slot of one resource for some seconds, after the operations it depends on. The
+// order in which operations are added is their priority within the graph (first = most urgent); the graph as
+// a whole has a priority too. The caller owns the graph, keeps it alive until it is finished, and reads the
+// times off it afterwards. Buffers are kept by clear(), so that a graph used again and again allocates
+// nothing.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace moelab::engine {
+
+using ResourceId = std::uint32_t;
+using CapacityId = std::uint16_t;
+using OpIndex = std::uint32_t;
+/// A graph's own short number for a resource it uses.
+using Lane = std::uint8_t;
+
+inline constexpr OpIndex kNoOp = std::numeric_limits<OpIndex>::max();
+inline constexpr CapacityId kNoCapacity = std::numeric_limits<CapacityId>::max();
+inline constexpr double kNotYet = -1;
+
+class Graph {
+ public:
+  /// Forgets all operations and lanes. Not while submitted.
+  void clear();
+  void reserve(std::size_t operations, std::size_t lanes);
+
+  /// The lane for a resource; the same lane for the same resource. At most 255 resources a graph.
+  Lane lane(ResourceId resource);
+  /// Adds an operation of `seconds` >= 0 on a lane's resource.
+  OpIndex add(Lane lane, double seconds) {
+    ops_.push_back({seconds, kNoOp, kNoEdge, 0, kNoCapacity, lane, false});
+    return static_cast<OpIndex>(ops_.size() - 1);
+  }
+  /// Adds an operation that starts the moment `before` ends, on the slot that `before` holds. Both are on the
+  /// same lane; `before` is the operation added last.
+  OpIndex add_continuation(OpIndex before, double seconds);
+  /// `after` starts no earlier than `before` ends.
+  void depend(OpIndex after, OpIndex before) {
+    Op& b = ops_[before];
+    if (b.successor == kNoOp) {
+      b.successor = after;
+    } else {
+      edges_.push_back({after, b.more});
+      b.more = static_cast<std::uint32_t>(edges_.size() - 1);
+    }
+    ++ops_[after].dependencies;
+  }
+  /// `after` starts no earlier than all of `other` is finished. `other` is submitted already, and stays alive
+  /// until then.
+  void depend_on(OpIndex after, Graph& other);
+  /// While it runs, the operation takes a share of a capacity that operations of other resources take shares
+  /// of too.
+  void share(OpIndex op, CapacityId capacity) { ops_[op].capacity = capacity; }
+
+  std::size_t size() const { return ops_.size(); }
+  double seconds(OpIndex op) const { return ops_[op].seconds; }
+  ResourceId resource(OpIndex op) const { return lanes_[ops_[op].lane]; }
+
+  // After submission.
+  bool submitted() const { return state_ != State::building; }
+  bool finished() const { return state_ == State::finished; }
+  double submitted_at() const { return submitted_at_; }
+  double finished_at() const { return finished_at_; }
+  std::size_t started() const { return started_; }  // operations that have begun (or ended)
+  bool was_started(OpIndex op) const { return runs_[op].start != kNotYet; }
+  double start(OpIndex op) const { return runs_[op].start; }  // seconds of engine time; kNotYet
+  double end(OpIndex op) const { return runs_[op].end; }      // kNotYet
+  /// The operation whose end finished the graph; kNoOp for an empty graph.
+  OpIndex last() const { return last_; }
+  /// The dependency that was met last, or kNoOp: at submission (or by another graph).
+  OpIndex last_dependency(OpIndex op) const { return runs_[op].last_dependency; }
+
+ private:
+  template <class Executor>
+  friend class Dispatcher;
+  friend class Engine;
+
+  static constexpr std::uint32_t kNoEdge = std::numeric_limits<std::uint32_t>::max();
+  struct Op {  // 24 bytes: what the caller said
+    double seconds;
+    OpIndex successor;   // most operations have one
+    std::uint32_t more;  // further ones: a list in edges_
+    std::uint32_t dependencies : 31;
+    std::uint32_t unused : 1;
+    CapacityId capacity;
+    Lane lane;
+    bool continued;  // the next operation continues on this one's slot
+    Op(double s, OpIndex next, std::uint32_t more_edges, std::uint32_t deps, CapacityId shared, Lane l,
+       bool cont)
+        : seconds(s),
+          successor(next),
+          more(more_edges),
+          dependencies(deps & 0x7fffffffu),
+          unused(0),
+          capacity(shared),
+          lane(l),
+          continued(cont) {}
+  };
+  struct Run {  // 24 bytes: what happened
+    double start;
+    double end;
+    std::uint32_t unmet;
+    OpIndex last_dependency;
+  };
+  struct Edge {
+    OpIndex to;
+    std::uint32_t next;
+  };
+  enum class State : std::uint8_t { building, submitted, finished };
+
+  // Ready operations of a lane: a bit an operation, and above it a bit a non-empty word, so that the most
+  // urgent one is found by two count-trailing-zeros in graphs of up to 4,096 operations.
+  bool has_ready(Lane lane) const {
+    for (std::size_t i = 0; i < summary_words_; ++i)
+      if (summary_[lane * summary_words_ + i] != 0) return true;
+    return false;
+  }
+  void set_ready(OpIndex op) {
+    const std::size_t lane = ops_[op].lane;
+    ready_[lane * ready_words_ + (op >> 6)] |= std::uint64_t{1} << (op & 63);
+    summary_[lane * summary_words_ + (op >> 12)] |= std::uint64_t{1} << ((op >> 6) & 63);
+  }
+  OpIndex pop_ready(Lane lane);
+  void prepare(double now);
+  void take_unstarted_out();
+
+  std::vector<Op> ops_;
+  std::vector<Edge> edges_;
+  std::vector<ResourceId> lanes_;
+  std::vector<Run> runs_;
+  std::vector<std::uint64_t> ready_, summary_;
+  std::size_t ready_words_ = 0, summary_words_ = 0;
+  std::vector<std::pair<Graph*, OpIndex>> followers_;  // operations of other graphs that wait for this one
+  std::vector<std::pair<OpIndex, Graph*>> foreign_;    // this graph's operations that wait for others
+
+  State state_ = State::building;
+  int priority_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::size_t started_ = 0;
+  std::size_t unfinished_ = 0;
+  OpIndex last_ = kNoOp;
+  double submitted_at_ = kNotYet;
+  double finished_at_ = kNotYet;
+  std::coroutine_handle<> waiter_;
+};
+
+inline OpIndex Graph::pop_ready(Lane lane) {
+  for (std::size_t i = 0; i < summary_words_; ++i) {
+    std::uint64_t& top = summary_[lane * summary_words_ + i];
+    if (top == 0) continue;
+    const std::size_t word = (i << 6) + static_cast<std::size_t>(__builtin_ctzll(top));
+    std::uint64_t& bits = ready_[lane * ready_words_ + word];
+    const auto op = static_cast<OpIndex>((word << 6) + static_cast<std::size_t>(__builtin_ctzll(bits)));
+    bits &= bits - 1;
+    if (bits == 0) top &= top - 1;
+    return op;
+  }
+  return kNoOp;
+}
+
+}  // namespace moelab::engine

@@ -1,0 +1,88 @@
+#include <nlohmann/json.hpp>
+
+#include "sim/results/result_json.hpp"
+#include "sim/results/statistics.hpp"
+
+#ifndef MOELAB_VERSION
+#define MOELAB_VERSION "unknown"
+#endif
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json metrics_json(const Metrics& m) {
+  const Summary gaps = summarize(m.token_gaps_s);
+  const Summary ttft = summarize(m.ttft_s);
+  const Summary whole = summarize(m.end_to_end_s);
+  return {{"ttft_s", ttft.mean},
+          {"tpot_s", {{"mean", gaps.mean}, {"p50", gaps.p50}, {"p90", gaps.p90}, {"p99", gaps.p99}}},
+          {"end_to_end_s", whole.mean},
+          {"throughput_tokens_per_s", m.wall_s > 0 ? static_cast<double>(m.tokens) / m.wall_s : 0.0},
+          {"tokens", m.tokens},
+          {"requests", m.end_to_end_s.size()},
+          {"wall_s", m.wall_s},
+          {"ttft_p90_s", ttft.p90},
+          {"end_to_end_p90_s", whole.p90}};
+}
+
+Json hits_json(const std::array<std::uint64_t, kStates>& hits) {
+  Json j;
+  for (const State s : kAllStates) j[std::string(kStateNames[index(s)])] = hits[index(s)];
+  return j;
+}
+
+Json memory_json(const MemoryPlan& m) {
+  return {{"budget", m.budget.value()},        {"non_expert", m.non_expert.value()},
+          {"kv_cache", m.kv_cache.value()},    {"staging", m.staging.value()},
+          {"prefetch", m.prefetch.value()},    {"expert_cache", m.expert_cache.value()},
+          {"page_cache", m.page_cache.value()}};
+}
+
+Json plan_json(const Plan& plan) {
+  Json ratios, capacity;
+  for (std::size_t s = 0; s < 4; ++s) {
+    ratios[std::string(kStateNames[s])] = plan.ratios[s];
+    capacity[std::string(kStateNames[s])] = plan.capacity[s];
+  }
+  return {{"ratios", ratios}, {"capacity", capacity}, {"expected_makespan_s", plan.expected_makespan_s}};
+}
+
+Json result_json(const RunResult& r) {
+  Json j;
+  j["scenario"] = r.scenario;
+  j["system"] = r.system;
+  j["executor"] = r.executor;
+  j["seed"] = r.seed;
+  j["version"] = MOELAB_VERSION;
+  j["metrics"] = metrics_json(r.metrics);
+  j["hits"] = hits_json(r.metrics.hits);
+  j["decode_hits"] = hits_json(r.metrics.decode_hits);
+  for (const Tier t : {Tier::ssd, Tier::page_cache})
+    j["bytes"][std::string(to_string(t))] = r.metrics.bytes[static_cast<std::size_t>(t)];
+  for (const ResourceUse& use : r.busy) j["busy_s"][use.name] = use.busy_s;
+  for (std::size_t c = 0; c < kCauses; ++c) j["stall_s"][std::string(kCauseNames[c])] = r.metrics.stall_s[c];
+  j["prefetch"] = {{"fetched", r.metrics.prefetch.fetched},
+                   {"used", r.metrics.prefetch.used},
+                   {"late", r.metrics.prefetch.late},
+                   {"cancelled", r.metrics.prefetch.cancelled},
+                   {"wasted_bytes", r.metrics.prefetch.wasted_bytes}};
+  j["memory_bytes"] = memory_json(r.memory);
+  if (r.planned) j["plan"] = plan_json(r.plan);
+  j["operations"] = r.operations;
+  j["provenance"] = r.provenance;
+  j["warnings"] = r.warnings;
+  return j;
+}
+
+}  // namespace
+
+std::string results_json(const std::vector<RunResult>& results) {
+  if (results.size() == 1) return result_json(results.front()).dump(2) + "\n";
+  Json all = Json::array();
+  for (const RunResult& r : results) all.push_back(result_json(r));
+  return all.dump(2) + "\n";
+}
+
+}  // namespace moelab

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "sim/results/result_json.hpp"
+#include "sim/results/statistics.hpp"
+
+namespace moelab {
+namespace {
+
+std::string fixed(double value, int digits) {
+  std::array<char, 64> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
+  return buffer.data();
+}
+
+std::string percent(double part, double whole) {
+  return whole > 0 ? fixed(100 * part / whole, 1) : "-";
+}
+
+/// Columns padded to their widest cell: the first to the left, the others to the right.
+std::string align(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> width(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string pad(width[c] - row[c].size(), ' ');
+      line += c == 0 ? row[c] + pad : "  " + pad + row[c];
+    }
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+std::string speed_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {
+      {"system", "TTFT s", "TPOT ms", "p50", "p90", "p99", "tokens/s", "end-to-end s"}};
+  for (const RunResult& r : results) {
+    const Summary gaps = summarize(r.metrics.token_gaps_s);
+    rows.push_back(
+        {r.system, fixed(mean(r.metrics.ttft_s), 2), fixed(1e3 * gaps.mean, 1), fixed(1e3 * gaps.p50, 1),
+         fixed(1e3 * gaps.p90, 1), fixed(1e3 * gaps.p99, 1),
+         fixed(r.metrics.wall_s > 0 ? static_cast<double>(r.metrics.tokens) / r.metrics.wall_s : 0, 2),
+         fixed(mean(r.metrics.end_to_end_s), 1)});
+  }
+  return align(rows);
+}
+
+std::string hits_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {{"found in state, % of experts used while decoding", "F", "C",
+                                                 "S", "E", "missing", "SSD GB", "page cache GB", "cache GB"}};
+  for (const RunResult& r : results) {
+    double all = 0;
+    for (const std::uint64_t n : r.metrics.decode_hits) all += static_cast<double>(n);
+    std::vector<std::string> row = {r.system};
+    for (const std::uint64_t n : r.metrics.decode_hits) row.push_back(percent(static_cast<double>(n), all));
+    row.push_back(fixed(r.metrics.bytes[static_cast<std::size_t>(Tier::ssd)] / 1e9, 1));
+    row.push_back(fixed(r.metrics.bytes[static_cast<std::size_t>(Tier::page_cache)] / 1e9, 1));
+    row.push_back(fixed(r.memory.expert_cache.value() / 1e9, 2));
+    rows.push_back(std::move(row));
+  }
+  return align(rows);
+}
+
+std::string stall_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {{"critical path, % of the time", "SSD", "page cache",
+                                                 "decompress", "recover", "experts", "dense", "host",
+                                                 "prefetch"}};
+  for (const RunResult& r : results) {
+    std::vector<std::string> row = {r.system};
+    for (const double s : r.metrics.stall_s) row.push_back(percent(s, r.metrics.wall_s));
+    rows.push_back(std::move(row));
+  }
+  return align(rows);
+}
+
+std::string pools_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {
+      {"pools, experts a layer (share of memory)", "F", "C", "S", "E", "expected load ms a layer"}};
+  for (const RunResult& r : results) {
+    if (!r.planned) continue;
+    std::vector<std::string> row = {r.system};
+    for (std::size_t s = 0; s < 4; ++s)
+      row.push_back(std::to_string(r.plan.capacity[s]) + " (" + fixed(100 * r.plan.ratios[s], 0) + " %)");
+    row.push_back(fixed(1e3 * r.plan.expected_makespan_s, 2));
+    rows.push_back(std::move(row));
+  }
+  return rows.size() == 1 ? "" : align(rows) + "\n";
+}
+
+}  // namespace
+
+std::string results_table(const Scenario& s, const std::vector<RunResult>& results) {
+  if (results.empty()) return "";
+  const Metrics& m = results.front().metrics;
+  std::string out = s.name + ": " + s.model.title + " on " + s.device.title + "\n" + "budget " +
+                    to_string(s.budget) + ", batch " + std::to_string(s.workload.batch) + ", " +
+                    std::to_string(m.end_to_end_s.size()) + " request(s), " + std::to_string(m.tokens) +
+                    " tokens generated, seed " + std::to_string(s.seed) + ", executor " +
+                    results.front().executor + "\n\n";
+  out += speed_table(results) + "\n" + hits_table(results) + "\n" + stall_table(results) + "\n" +
+         pools_table(results);
+  std::vector<std::string> said;
+  for (const RunResult& r : results)
+    for (const std::string& w : r.warnings)
+      if (std::find(said.begin(), said.end(), w) == said.end()) said.push_back(w);
+  for (const std::string& w : said) out += "note: " + w + "\n";
+  return out;
+}
+
+}  // namespace moelab

@@ -1,0 +1,54 @@
+// Running a scenario: trace, plans, engine, server -> results.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "policies/planning/planning.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/memory_plan.hpp"
+#include "sim/serving/metrics.hpp"
+#include "sim/serving/server.hpp"
+#include "traces/routing_trace.hpp"
+
+namespace moelab {
+
+struct ResourceUse {
+  std::string name;
+  double busy_s = 0;  // summed over slots
+};
+
+/// One system's run.
+struct RunResult {
+  std::string scenario, system, system_title, executor;
+  std::uint64_t seed = 0;
+  Metrics metrics;
+  MemoryPlan memory;
+  Plan plan;  // pools; empty capacities for caches without pools
+  bool planned = false;
+  std::vector<ResourceUse> busy;
+  std::vector<std::string> provenance;  // where the numbers of device, trace and system are from
+  std::vector<std::string>
+      warnings;  // what a reader must know: unmeasured profile, synthetic trace, in-sample planning
+  std::uint64_t operations = 0;
+};
+
+/// The trace a scenario runs on: its file, checked against the model, or generated from the scenario's seed.
+RoutingTrace scenario_trace(const Scenario& scenario);
+
+struct RunOptions {
+  /// Makes the observer of a system's run (nullptr: none). It is given the server's resources' names by their
+  /// number.
+  std::function<GraphObserver*(const SystemConfig&)> observer;
+  std::function<void(const SystemConfig&, std::uint64_t tokens, std::uint64_t all_tokens)> progress;
+};
+
+/// Checks everything that can be checked without running: trace against model, budget against every system,
+/// plans. Throws InputError.
+void check_scenario(const Scenario& scenario, const RoutingTrace& trace);
+
+RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
+                     const RunOptions& options = {});
+
+}  // namespace moelab

@@ -1,0 +1,266 @@
+#include "sim/scenario.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "models/config_store.hpp"
+#include "policies/cache/cache.hpp"
+#include "policies/planning/planning.hpp"
+#include "policies/prefetch/prefetch.hpp"
+#include "policies/schedule/schedule.hpp"
+#include "traces/generator.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr std::int64_t kMillion = 1'000'000;
+
+const std::vector<std::string>& state_names() {
+  static const std::vector<std::string> names(kStateNames.begin(), kStateNames.begin() + 4);  // M is no pool
+  return names;
+}
+
+/// Name and parameters of a policy: `policy: lru`, or with parameters beside it in the same map.
+template <class Entry>
+PolicyChoice read_policy(const YamlMap& section, const std::vector<Entry>& table) {
+  std::vector<std::string> names;
+  for (const Entry& entry : table) names.emplace_back(entry.info.name);
+  const PolicyInfo& info = table[section.choice("policy", names)].info;
+  PolicyChoice choice{std::string(info.name), {}};
+  for (const PolicyParameter& p : info.parameters)
+    if (section.has(p.name)) choice.parameters[std::string(p.name)] = section.number(p.name, {p.low, p.high});
+  return choice;
+}
+
+void read_cache(const YamlMap& root, SystemConfig& system) {
+  const auto cache = root.optional_map("cache");
+  if (!cache) return;
+  system.cache = read_policy(*cache, cache_policies());
+  const bool pools =
+      find_cache_policy(system.cache.name) != nullptr && find_cache_policy(system.cache.name)->uses_pools;
+  if (pools) {
+    system.pools = {};
+    for (const YamlNode& item : cache->list("pools")) {
+      const std::string name = item.text("a pool");
+      const auto found = std::find(state_names().begin(), state_names().end(), name);
+      if (found == state_names().end())
+        item.fail("'" + name + "' is no pool; expected F, C, S or E");
+      else
+        system.pools[static_cast<std::size_t>(found - state_names().begin())] = true;
+    }
+  } else {
+    system.kept_as = static_cast<State>(cache->choice("keep_as", state_names(), 0));
+  }
+  cache->done();
+}
+
+void read_planning(const YamlMap& root, SystemConfig& system) {
+  const auto planning = root.optional_map("planning");
+  const CachePolicyEntry* cache = find_cache_policy(system.cache.name);
+  if (cache != nullptr && cache->uses_pools && !planning)
+    root.fail("planning", "a cache with pools needs 'planning' to size them");
+  if (!planning) return;
+  system.planning = read_policy(*planning, planning_policies());
+  system.plan_step = planning->number("step", {0.005, 1}, 0.05);
+  if (system.planning.name == "fixed") {
+    const YamlMap ratios = planning->map("ratios");
+    double sum = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+      system.ratios[i] = ratios.number(kStateNames[i], {0, 1}, 0.0);
+      sum += system.ratios[i];
+      if (system.ratios[i] > 0 && !system.pools[i])
+        ratios.fail(kStateNames[i],
+                    "a share for pool " + std::string(kStateNames[i]) + ", which cache.pools does not list");
+    }
+    ratios.done();
+    if (std::abs(sum - 1) > 1e-9)
+      planning->fail("ratios", "the shares add up to " + std::to_string(sum) + "; expected 1");
+  }
+  planning->done();
+}
+
+void read_weights(const YamlMap& root, SystemConfig& system) {
+  static const std::vector<std::string> kForms = {"whole", "compressed"};
+  system.compressed = root.choice("weights", kForms) == 1;
+  if (system.compressed) {
+    system.codec = root.text("codec");
+    system.shards = static_cast<std::uint32_t>(root.integer("shards", 1, 1024));
+    system.threads = static_cast<std::uint32_t>(root.integer("threads", 1, 1024));
+    static const std::vector<std::string> kReaders = {"io-thread", "workers"};
+    system.worker_reads = root.choice("exponent_reads", kReaders, 0) == 1;
+  }
+  system.page_cache = root.boolean("page_cache");
+  static const std::vector<std::string> kFetch = {"used", "layer"};
+  system.fetch_whole_layer = root.choice("fetch", kFetch, 0) == 1;
+}
+
+void read_host(const YamlMap& root, SystemConfig& system) {
+  const auto host = root.optional_map("host_overhead");
+  if (!host) return;
+  system.host_per_layer = host->quantity<Seconds>("per_layer", at_least(Seconds(0)), Seconds(0));
+  system.host_per_pass = host->quantity<Seconds>("per_pass", at_least(Seconds(0)), Seconds(0));
+  system.host_source = host->text("source");
+  host->done();
+}
+
+SystemConfig read_system_map(const YamlMap& root) {
+  SystemConfig system;
+  system.name = root.text("name");
+  system.title = root.text("title", system.name);
+  system.source = root.text("source", "");
+  read_weights(root, system);
+  if (const auto schedule = root.optional_map("schedule")) {
+    system.schedule = read_policy(*schedule, schedule_policies());
+    schedule->done();
+  }
+  read_cache(root, system);
+  read_planning(root, system);
+  if (const auto prefetch = root.optional_map("prefetch")) {
+    system.prefetch = read_policy(*prefetch, prefetch_policies());
+    if (system.prefetch.name != "none")
+      system.prefetch_buffer = static_cast<std::uint32_t>(prefetch->integer("buffer", 1, kMillion));
+    prefetch->done();
+  }
+  read_host(root, system);
+  if (!system.compressed &&
+      (system.kept_as != State::F || system.pools[1] || system.pools[2] || system.pools[3]))
+    root.fail("cache", "weights stored whole have no planes: only state F can be kept");
+  root.done();
+  return system;
+}
+
+/// Applies a map of overrides to a document, leaf by leaf: {cache: {policy: lru}} sets cache.policy.
+void apply_overrides(const YamlNode& overrides, const std::string& prefix, YamlDocument& document) {
+  const YamlMap map = overrides.map("overrides");
+  for (const std::string& key : map.keys()) {
+    const YamlNode value = map.node(key);
+    const std::string path = prefix.empty() ? key : prefix + "." + key;
+    if (value.is_map())
+      apply_overrides(value, path, document);
+    else if (value.is_list())
+      value.fail("overrides change single values; '" + path + "' is a list");
+    else
+      document.set(path, value.text(path));
+  }
+}
+
+/// Runs `use` on the document of a named configuration with the scenario's overrides for its kind applied.
+template <class Use>
+void with_config(std::string_view kind, std::string_view override_key, const std::string& name,
+                 const YamlNode& where, const std::optional<YamlMap>& overrides,
+                 const std::filesystem::path& base, Problems& problems, Use use) {
+  if (name.empty()) return;  // reported already
+  ConfigText config;
+  try {
+    config = find_config(kind, name, base);
+  } catch (const InputError& error) {
+    for (const Problem& p : error.problems()) where.fail(p.what);
+    return;
+  }
+  YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
+  if (overrides && overrides->has(override_key)) apply_overrides(overrides->node(override_key), "", document);
+  use(document);
+}
+
+WorkloadConfig read_workload(const YamlMap& root) {
+  WorkloadConfig w;
+  const YamlMap section = root.map("workload");
+  w.batch = static_cast<std::uint32_t>(section.integer("batch", 1, 4096, 1));
+  w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMillion, w.batch));
+  const bool from_file = section.has("trace");
+  if (from_file) {
+    w.trace_file = section.text("trace");
+    w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMillion, 0));
+    w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMillion, 0));
+  } else {
+    w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMillion));
+    w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMillion));
+    const GeneratorParameters defaults;
+    w.skew = section.number("skew", {0, 10}, defaults.skew);
+    w.reuse = section.number("reuse", {0, 1}, defaults.reuse);
+    w.drift = section.number("drift", {0, 1}, defaults.drift);
+    w.gate_decay = section.number("gate_decay", {0, 10}, defaults.gate_decay);
+  }
+  section.done();
+  return w;
+}
+
+void check_system(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  if (!system.compressed) return;
+  if (!scenario.device.codecs.empty() && !scenario.device.codecs.contains(system.codec)) {
+    std::vector<std::string> known;
+    for (const auto& [name, codec] : scenario.device.codecs) known.push_back(name);
+    where.fail("system '" + system.name + "' uses codec '" + system.codec + "', which device '" +
+               scenario.device.name + "' has no speed for" + suggestion(system.codec, known));
+  }
+  if (system.threads > static_cast<std::uint32_t>(scenario.device.cpu.threads.value))
+    where.fail("system '" + system.name + "' wants " + std::to_string(system.threads) +
+               " decompression threads, but device '" + scenario.device.name + "' has " +
+               std::to_string(scenario.device.cpu.threads.value) + " cores");
+}
+
+void read_systems(const YamlMap& root, const std::optional<YamlMap>& overrides,
+                  const std::filesystem::path& base, Problems& problems, Scenario& scenario) {
+  std::vector<std::string> seen;
+  for (const YamlNode& item : root.list("systems")) {
+    const auto use = [&](const YamlMap& map) {
+      SystemConfig system = read_system_map(map);
+      if (std::find(seen.begin(), seen.end(), system.name) != seen.end())
+        item.fail("system '" + system.name + "' is listed twice; results are told apart by name");
+      seen.push_back(system.name);
+      if (problems.empty()) check_system(system, scenario, item);
+      scenario.systems.push_back(std::move(system));
+    };
+    if (item.is_map())
+      use(item.map("a system"));
+    else
+      with_config("systems", "system", item.text("a system"), item, overrides, base, problems,
+                  [&](const YamlDocument& d) { use(d.root()); });
+  }
+  if (scenario.systems.empty() && problems.empty())
+    root.fail("systems", "no system is listed; see 'moelab systems' for the known ones");
+}
+
+}  // namespace
+
+SystemConfig read_system(const YamlDocument& document) {
+  return read_system_map(document.root());
+}
+
+Scenario load_scenario(std::string_view name_or_path,
+                       const std::vector<std::pair<std::string, std::string>>& settings) {
+  const ConfigText config = find_config("scenarios", name_or_path);
+  const std::filesystem::path base = std::filesystem::path(config.name).parent_path();
+  Problems problems;
+  YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
+  for (const auto& [path, value] : settings) document.set(path, value);
+
+  Scenario s;
+  s.settings = settings;
+  const YamlMap root = document.root();
+  s.name = root.text("name");
+  s.question = root.text("question", "");
+  s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
+  s.budget = root.quantity<Bytes>("budget", above(Bytes(0)));
+  s.workload = read_workload(root);
+  if (!s.workload.trace_file.empty() && std::filesystem::path(s.workload.trace_file).is_relative() &&
+      std::filesystem::exists(base / s.workload.trace_file))
+    s.workload.trace_file = (base / s.workload.trace_file).string();
+
+  const std::optional<YamlMap> overrides = root.optional_map("overrides");
+  with_config("models", "model", root.text("model"), root.node("model"), overrides, base, problems,
+              [&](const YamlDocument& d) { s.model = read_architecture(d); });
+  with_config("devices", "device", root.text("device"), root.node("device"), overrides, base, problems,
+              [&](const YamlDocument& d) { s.device = read_device(d); });
+  read_systems(root, overrides, base, problems, s);
+  if (overrides) {
+    overrides->has("system");
+    overrides->done();
+  }
+  root.done();
+  problems.throw_if_any();
+  return s;
+}
+
+}  // namespace moelab

@@ -1,0 +1,87 @@
+// A scenario: model + device + memory budget + workload + systems + seed, complete and validated before
+// anything runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/architecture.hpp"
+#include "models/device.hpp"
+#include "models/yaml_reader.hpp"
+#include "policies/compression_state.hpp"
+#include "policies/policy_info.hpp"
+
+namespace moelab {
+
+/// A policy by name, with the parameters that were given.
+struct PolicyChoice {
+  std::string name;
+  PolicyParameters parameters;
+};
+
+/// A serving system: a composition of policies, written in YAML (configs/systems/*.yaml).
+struct SystemConfig {
+  std::string name;
+  std::string title;
+  std::string source;  // paper or code that describes the system
+
+  bool compressed = false;    // planes with compressed exponents on storage; false: whole BF16 tensors
+  std::string codec;          // of the device profile; only when compressed
+  std::uint32_t shards = 0;   // K, E-chunks a tensor; 0 when not compressed
+  std::uint32_t threads = 1;  // L, decompression threads
+  bool worker_reads =
+      false;  // each decompression thread reads its own E-chunk; the I/O thread reads SM-chunks only
+  bool page_cache = true;          // buffered reads: memory outside the budget caches the file
+  bool fetch_whole_layer = false;  // all experts of a layer are loaded, not just those used
+
+  PolicyChoice schedule{"fifo", {}};
+  PolicyChoice cache{"none", {}};
+  State kept_as = State::F;  // single-pool caches keep experts in this state
+  std::array<bool, kStates> pools = {true, false, false, false, false};  // for caches with several pools
+  PolicyChoice planning{"fixed", {}};
+  std::array<double, kStates> ratios{};  // of the fixed plan
+  double plan_step = 0.05;               // of plans that search a grid
+  PolicyChoice prefetch{"none", {}};
+  std::uint32_t prefetch_buffer = 0;  // experts that may be fetched ahead and held outside the cache
+
+  Seconds host_per_layer;  // framework cost before each layer and each pass; with its source when not zero
+  Seconds host_per_pass;
+  std::string host_source;
+};
+
+struct WorkloadConfig {
+  std::uint32_t batch = 1;     // requests in a static batch
+  std::uint32_t requests = 1;  // each batch arrives when the one before is done
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t output_tokens = 0;                        // the first one included
+  std::string trace_file;                                 // "": generated
+  double skew = 0, reuse = 0, drift = 0, gate_decay = 0;  // of the generator
+};
+
+struct Scenario {
+  std::string name;
+  std::string question;  // what it is to answer
+  Architecture model;
+  DeviceProfile device;
+  Bytes budget;  // memory the serving process may use: non-expert weights, KV cache, staging and expert cache
+  WorkloadConfig workload;
+  std::vector<SystemConfig> systems;
+  std::uint64_t seed = 1;
+  std::vector<std::pair<std::string, std::string>> settings;  // --set, for the record
+};
+
+/// Reads and validates a scenario by name or path; `settings` are (dotted path, value) overrides applied
+/// before validation. `overrides.model`, `.device` and `.system` in the scenario change values of the files
+/// it names. Throws InputError with everything that is wrong.
+Scenario load_scenario(std::string_view name_or_path,
+                       const std::vector<std::pair<std::string, std::string>>& settings = {});
+
+/// Reads one system file.
+SystemConfig read_system(const YamlDocument& document);
+
+}  // namespace moelab

@@ -1,0 +1,85 @@
+#include "sim/serving/batch.hpp"
+
+#include <algorithm>
+
+namespace moelab {
+
+void Batch::start(std::size_t first, std::size_t size) {
+  first_ = first;
+  size_ = size;
+  step_ = 0;
+}
+
+void Batch::prompt_pass(Pass& pass) {
+  pass.prompt = true;
+  pass.stack = encoder_decoder_ ? Stack::encoder : Stack::decoder;
+  double context = 0;
+  for (std::size_t i = 0; i < size_; ++i) {
+    const auto [begin, end] = std::pair(request(i).begin, request(i).decode_begin);
+    pass.rows.emplace_back(begin, end);
+    const auto length = static_cast<double>(end - begin);
+    pass.tokens += static_cast<std::uint32_t>(end - begin);
+    // A causal prompt attends to half of itself on average, an encoder to all.
+    context += length * (encoder_decoder_ ? length : (length + 1) / 2);
+  }
+  pass.context = pass.tokens == 0 ? 0 : context / pass.tokens;
+  pass.produces = encoder_decoder_ ? 0 : static_cast<std::uint32_t>(size_);
+}
+
+bool Batch::next(Pass& pass) {
+  pass.rows.clear();
+  pass.tokens = pass.produces = 0;
+  pass.prompt = false;
+  if (step_++ == 0) {
+    prompt_pass(pass);
+    return true;
+  }
+  pass.stack = Stack::decoder;
+  const std::uint64_t row = step_ - 2;
+  double context = 0;
+  for (std::size_t i = 0; i < size_; ++i) {
+    if (row >= decode_rows(i)) continue;
+    const std::uint64_t at = request(i).decode_begin + row;
+    pass.rows.emplace_back(at, at + 1);
+    ++pass.tokens;
+    context += static_cast<double>(at - request(i).begin + 1);
+  }
+  pass.context = pass.tokens == 0 ? 0 : context / pass.tokens;
+  pass.produces = pass.tokens;
+  return pass.tokens > 0;
+}
+
+bool Batch::gets_token(std::size_t i) const {
+  return step_ == 1 ? !encoder_decoder_ : step_ - 2 < decode_rows(i);
+}
+
+bool Batch::finishes(std::size_t i) const {
+  return gets_token(i) && step_ - 1 == decode_rows(i);
+}
+
+std::span<const ExpertUse> LayerUses::collect(const RoutingTrace& trace, const Pass& pass,
+                                              std::uint32_t moe_layer) {
+  const bool scored = trace.has_scores();
+  uses_.clear();
+  for (const auto& [begin, end] : pass.rows) {
+    for (std::uint64_t row = begin; row < end; ++row) {
+      const auto ids = trace.experts_of(row, moe_layer);
+      if (ids[0] == kNoExpert) continue;
+      for (std::size_t r = 0; r < ids.size(); ++r) {
+        if (tokens_[ids[r]]++ == 0) uses_.push_back({ids[r], 0, 0, kNeverUsedAgain});
+        if (scored) scores_[ids[r]] += trace.scores_of(row, moe_layer)[r];
+      }
+    }
+  }
+  std::sort(uses_.begin(), uses_.end(),
+            [](const ExpertUse& a, const ExpertUse& b) { return a.object < b.object; });
+  for (ExpertUse& use : uses_) {
+    use.tokens = tokens_[use.object];
+    use.score = scores_[use.object];
+    tokens_[use.object] = 0;
+    scores_[use.object] = 0;
+  }
+  return uses_;
+}
+
+}  // namespace moelab

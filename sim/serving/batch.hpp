@@ -1,0 +1,65 @@
+// Static batches: which rows of a trace each forward pass runs, and which experts those rows use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/architecture.hpp"
+#include "policies/cache/cache.hpp"
+#include "traces/routing_trace.hpp"
+
+namespace moelab {
+
+/// One forward pass of a batch.
+struct Pass {
+  Stack stack = Stack::decoder;
+  bool prompt = false;                                        // prefill or encoder pass
+  std::uint32_t tokens = 0;                                   // rows that run
+  std::uint32_t produces = 0;                                 // requests that get a token from it
+  double context = 0;                                         // tokens each row attends to, mean over rows
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> rows;  // [begin, end) of the trace, a range a request
+};
+
+/// The passes of requests [first, first + size) of a trace, one after the other: the prompts together, then
+/// one decode pass a token until the longest request is done.
+class Batch {
+ public:
+  Batch(const RoutingTrace& trace, bool encoder_decoder) : trace_(trace), encoder_decoder_(encoder_decoder) {}
+  void start(std::size_t first, std::size_t size);
+  /// Fills `pass` with the next pass; false when the batch is done.
+  bool next(Pass& pass);
+  std::size_t first() const { return first_; }
+  std::size_t size() const { return size_; }
+  /// Whether request `first() + i` gets a token from the pass that next() returned last.
+  bool gets_token(std::size_t i) const;
+  /// Whether that is its last one.
+  bool finishes(std::size_t i) const;
+
+ private:
+  void prompt_pass(Pass& pass);
+  const TraceRequest& request(std::size_t i) const { return trace_.requests()[first_ + i]; }
+  std::uint64_t decode_rows(std::size_t i) const { return request(i).end - request(i).decode_begin; }
+
+  const RoutingTrace& trace_;
+  bool encoder_decoder_;
+  std::size_t first_ = 0, size_ = 0;
+  std::uint64_t step_ = 0;  // passes returned so far
+};
+
+/// Sums up what a pass asks of one MoE layer.
+class LayerUses {
+ public:
+  explicit LayerUses(std::uint32_t experts) : tokens_(experts, 0), scores_(experts, 0) {
+    uses_.reserve(experts);
+  }
+  /// Distinct experts in ascending order, with their tokens and summed scores. Valid until the next call.
+  std::span<const ExpertUse> collect(const RoutingTrace& trace, const Pass& pass, std::uint32_t moe_layer);
+
+ private:
+  std::vector<std::uint32_t> tokens_;
+  std::vector<float> scores_;
+  std::vector<ExpertUse> uses_;
+};
+
+}  // namespace moelab

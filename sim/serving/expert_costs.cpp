@@ -1,0 +1,38 @@
+#include "sim/serving/expert_costs.hpp"
+
+namespace moelab {
+
+ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system) {
+  ExpertCosts c;
+  const FeedForward& ff = model.moe();
+  c.tensors = static_cast<std::uint32_t>(ff.matrices);
+  c.elements = expert_tensor_weights(model, ff);
+  c.timing.threads = system.threads;
+  c.timing.shards = system.shards;
+  if (system.compressed) {
+    const CodecProfile& codec = timing.device().codecs.at(system.codec);
+    c.ratio = codec.ratio.value;
+    c.sm_bytes = Bytes(c.elements);
+    c.e_bytes = Bytes(c.elements * c.ratio);
+    const double shards = system.shards;
+    c.timing.e_read_s = timing.ssd_read(c.e_bytes / shards).value();
+    c.timing.decompress_s = timing.decompress(codec, Bytes(c.elements / shards)).value();
+    c.timing.recover_s = timing.recover(c.elements).value();
+    c.cached.e_s = timing.page_cache_read(c.e_bytes / shards).value();
+  } else {
+    c.sm_bytes = Bytes(c.elements * model.bytes_per_weight);
+  }
+  c.timing.sm_read_s = timing.ssd_read(c.sm_bytes).value();
+  c.cold = {c.timing.sm_read_s, c.timing.e_read_s, Tier::ssd, Tier::ssd};
+  c.cached.sm_s = timing.page_cache_read(c.sm_bytes).value();
+  c.cached.sm_tier = c.cached.e_tier = Tier::page_cache;
+
+  const double tensors = c.tensors;
+  const double full = c.elements * model.bytes_per_weight * tensors;
+  c.bytes = {full, (c.sm_bytes + c.e_bytes).value() * tensors, c.sm_bytes.value() * tensors,
+             c.e_bytes.value() * tensors, 0};
+  if (!system.compressed) c.bytes = {full, full, full, full, 0};  // states C, S and E do not occur
+  return c;
+}
+
+}  // namespace moelab

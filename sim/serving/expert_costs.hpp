@@ -1,0 +1,27 @@
+// Sizes and times of one expert's parts under a system: what the policies plan with and the loop charges.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "models/timing.hpp"
+#include "policies/schedule/schedule.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/layer_graph.hpp"
+
+namespace moelab {
+
+struct ExpertCosts {
+  std::uint32_t tensors = 0;  // matrices an expert
+  double elements = 0;        // BF16 values a tensor
+  double ratio = 1;           // compressed over plain exponent plane
+  Bytes sm_bytes;  // of one tensor: the sign-mantissa plane, or the whole tensor when not compressed
+  Bytes e_bytes;   // of one tensor: all compressed E-chunks; 0 when not compressed
+  std::array<double, kStates> bytes{};  // of one expert in each state
+  LayerInstance timing;      // L, K and the times of one operation when storage is cold; no experts
+  ExpertReads cold, cached;  // reads from the SSD and from the page cache
+};
+
+ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system);
+
+}  // namespace moelab

@@ -1,0 +1,120 @@
+#include "sim/serving/layer_graph.hpp"
+
+#include <array>
+#include <string_view>
+
+namespace moelab {
+
+using engine::kNoOp;
+using engine::OpIndex;
+
+std::string_view to_string(OpKind kind) {
+  static constexpr std::array<std::string_view, 9> kNames = {"read_sm",    "read_e",        "read_tensor",
+                                                             "decompress", "recover",       "execute",
+                                                             "dense",      "shared_expert", "host"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(Tier tier) {
+  static constexpr std::array<std::string_view, kTiers> kNames = {"none", "ssd", "page_cache"};
+  return kNames[static_cast<std::size_t>(tier)];
+}
+
+OpIndex LayerGraphBuilder::add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const {
+  const OpIndex op = out.graph.add(lane, seconds + dispatch_s_);
+  if (label.tier == Tier::ssd) out.graph.share(op, resources_.ssd);
+  out.labels.push_back(label);
+  return op;
+}
+
+void LayerGraphBuilder::index_tasks(const LayerInstance& instance) {
+  expert_of_.clear();
+  tensor_of_.clear();
+  for (std::uint32_t e = 0; e < instance.experts.size(); ++e)
+    for (std::uint32_t t = 0; t < instance.experts[e].tensors; ++t) {
+      expert_of_.push_back(e);
+      tensor_of_.push_back(t);
+    }
+  read_.assign(expert_of_.size(), kNoOp);
+  chunk_.assign(expert_of_.size() * instance.shards, kNoOp);
+  ready_.assign(expert_of_.size(), kNoOp);
+  execution_.assign(instance.experts.size(), kNoOp);
+}
+
+void LayerGraphBuilder::add_reads(const LayerInstance& instance, const LayerOrder& order,
+                                  std::span<const ExpertReads> reads, LabelledGraph& out) {
+  for (const ChunkRead& read : order.reads) {
+    const std::uint32_t e = expert_of_[read.task];
+    OpLabel label{OpKind::read_sm, reads[e].sm_tier, static_cast<std::uint16_t>(tensor_of_[read.task]), 0,
+                  instance.experts[e].id};
+    if (read.chunk == kSmChunk) {
+      if (instance.shards == 0) label.kind = OpKind::read_tensor;
+      read_[read.task] = add(out, io_, reads[e].sm_s, label);
+    } else if (!worker_reads_) {
+      label.kind = OpKind::read_e;
+      label.tier = reads[e].e_tier;
+      label.chunk = static_cast<std::uint16_t>(read.chunk);
+      chunk_[read.task * instance.shards + read.chunk] = add(out, io_, reads[e].e_s, label);
+    }
+  }
+}
+
+void LayerGraphBuilder::add_decompression(const LayerInstance& instance, std::uint32_t task,
+                                          const ExpertReads& reads, LabelledGraph& out) {
+  const LayerExpert& expert = instance.experts[expert_of_[task]];
+  for (std::uint32_t c = 0; c < instance.shards; ++c) {
+    OpIndex& chunk = chunk_[task * instance.shards + c];
+    OpLabel label{OpKind::decompress, Tier::none, static_cast<std::uint16_t>(tensor_of_[task]),
+                  static_cast<std::uint16_t>(c), expert.id};
+    if (worker_reads_ && !has_e(expert.state)) {
+      const OpLabel read_label{OpKind::read_e, reads.e_tier, label.tensor, label.chunk, expert.id};
+      const OpIndex read = add(out, threads_, reads.e_s, read_label);
+      chunk = out.graph.add_continuation(read, instance.decompress_s);
+      out.labels.push_back(label);
+    } else {
+      const OpIndex read = chunk;
+      chunk = add(out, threads_, instance.decompress_s, label);
+      if (read != kNoOp) out.graph.depend(chunk, read);
+    }
+  }
+}
+
+void LayerGraphBuilder::add_task(const LayerInstance& instance, std::uint32_t task,
+                                 std::span<const ExpertReads> reads, LabelledGraph& out) {
+  const LayerExpert& expert = instance.experts[expert_of_[task]];
+  if (expert.state == State::F) return;
+  if (instance.shards == 0) {  // stored whole: ready once read
+    ready_[task] = read_[task];
+    return;
+  }
+  add_decompression(instance, task, reads[expert_of_[task]], out);
+  const OpLabel label{OpKind::recover, Tier::none, static_cast<std::uint16_t>(tensor_of_[task]), 0,
+                      expert.id};
+  const OpIndex recover = add(out, recovery_, instance.recover_s, label);
+  for (std::uint32_t c = 0; c < instance.shards; ++c)
+    out.graph.depend(recover, chunk_[task * instance.shards + c]);
+  if (read_[task] != kNoOp) out.graph.depend(recover, read_[task]);
+  ready_[task] = recover;
+}
+
+void LayerGraphBuilder::build(const LayerInstance& instance, const LayerOrder& order,
+                              std::span<const ExpertReads> reads, std::span<const std::uint8_t> executes,
+                              LabelledGraph& out) {
+  io_ = out.graph.lane(resources_.io);
+  threads_ = out.graph.lane(resources_.decompress);
+  recovery_ = out.graph.lane(resources_.recover);
+  compute_ = out.graph.lane(resources_.experts);
+  index_tasks(instance);
+  add_reads(instance, order, reads, out);
+  for (const std::uint32_t task : order.tasks) add_task(instance, task, reads, out);
+  for (const std::uint32_t e : order.experts) {
+    if (!executes[e]) continue;
+    const OpLabel label{OpKind::execute, Tier::none, 0, 0, instance.experts[e].id};
+    execution_[e] = add(out, compute_, instance.experts[e].execute_s, label);
+  }
+  for (std::uint32_t task = 0; task < expert_of_.size(); ++task)
+    if (const OpIndex x = execution_[expert_of_[task]]; x != kNoOp && ready_[task] != kNoOp)
+      out.graph.depend(x, ready_[task]);
+}
+
+}  // namespace moelab

@@ -1,0 +1,104 @@
+// From a layer instance and its order to a graph of operations (ZipMoE, Fig. 6), with a label for each
+// operation.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "policies/schedule/schedule.hpp"
+#include "sim/engine/engine.hpp"
+
+namespace moelab {
+
+enum class OpKind : std::uint8_t {
+  read_sm,
+  read_e,
+  read_tensor,
+  decompress,
+  recover,
+  execute,
+  dense,
+  shared_expert,
+  host
+};
+std::string_view to_string(OpKind kind);
+
+/// Where a read is served from.
+enum class Tier : std::uint8_t { none, ssd, page_cache };
+inline constexpr int kTiers = 3;
+std::string_view to_string(Tier tier);
+
+/// What an operation means: the engine never asks, results and timelines do.
+struct OpLabel {
+  OpKind kind;
+  Tier tier = Tier::none;
+  std::uint16_t tensor = 0;
+  std::uint16_t chunk = 0;
+  std::uint32_t expert = 0;  // LayerExpert::id
+};
+
+struct LabelledGraph {
+  engine::Graph graph;
+  std::vector<OpLabel> labels;  // by operation
+  void clear() {
+    graph.clear();
+    labels.clear();
+  }
+};
+
+/// The resources of one server: an I/O thread, decompression threads, a recovery stream, the expert and dense
+/// compute streams, the host program; and what reads from storage share.
+struct ServerResources {
+  engine::ResourceId host, io, decompress, recover, experts, dense;
+  engine::CapacityId ssd;
+};
+
+/// How an expert's missing parts are read: seconds for its SM-chunk (or whole tensor) of one tensor and for
+/// one E-chunk.
+struct ExpertReads {
+  double sm_s = 0;
+  double e_s = 0;
+  Tier sm_tier = Tier::ssd;
+  Tier e_tier = Tier::ssd;
+};
+
+class LayerGraphBuilder {
+ public:
+  /// `worker_reads`: each decompression thread reads the E-chunk it is about to decompress (the prototype's
+  /// form, ZipMoE section 4), so that SM-chunks alone queue at the I/O thread. `dispatch_s` is added to every
+  /// operation that is handed over.
+  LayerGraphBuilder(const ServerResources& resources, bool worker_reads, double dispatch_s)
+      : resources_(resources), worker_reads_(worker_reads), dispatch_s_(dispatch_s) {}
+
+  /// Appends the instance's operations to `out`. `reads` and `executes` by position in the instance; an
+  /// expert that does not execute is only made ready.
+  void build(const LayerInstance& instance, const LayerOrder& order, std::span<const ExpertReads> reads,
+             std::span<const std::uint8_t> executes, LabelledGraph& out);
+
+  /// The execution of an expert of the last instance built (kNoOp: it does not execute).
+  engine::OpIndex execution(std::size_t expert) const { return execution_[expert]; }
+
+ private:
+  void index_tasks(const LayerInstance& instance);
+  void add_reads(const LayerInstance& instance, const LayerOrder& order, std::span<const ExpertReads> reads,
+                 LabelledGraph& out);
+  void add_decompression(const LayerInstance& instance, std::uint32_t task, const ExpertReads& reads,
+                         LabelledGraph& out);
+  void add_task(const LayerInstance& instance, std::uint32_t task, std::span<const ExpertReads> reads,
+                LabelledGraph& out);
+  engine::OpIndex add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const;
+
+  ServerResources resources_;
+  bool worker_reads_;
+  double dispatch_s_;
+  engine::Lane io_ = 0, threads_ = 0, recovery_ = 0, compute_ = 0;
+  std::vector<std::uint32_t> expert_of_, tensor_of_;  // by task
+  std::vector<engine::OpIndex> read_;                 // by task: read of its SM-chunk or whole tensor
+  std::vector<engine::OpIndex> chunk_;                // by task and chunk: its read, then its decompression
+  std::vector<engine::OpIndex> ready_;                // by task: what makes the tensor usable
+  std::vector<engine::OpIndex> execution_;
+};
+
+}  // namespace moelab

@@ -1,0 +1,26 @@
+// How a memory budget is spent, in full, so that a user can hold it against a real run.
+#pragma once
+
+#include "sim/scenario.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "traces/routing_trace.hpp"
+
+namespace moelab {
+
+struct MemoryPlan {
+  Bytes budget;
+  Bytes non_expert;    // embeddings, attention, gates, dense and shared feed-forward weights: always resident
+  Bytes kv_cache;      // of the largest batch at its longest
+  Bytes staging;       // experts in use: one decode step's, with room for both planes while they are joined
+  Bytes prefetch;      // experts fetched ahead (SystemConfig::prefetch_buffer)
+  Bytes expert_cache;  // what is left
+  Bytes page_cache;  // outside the budget: device memory - system reserve - budget, for systems with buffered
+                     // reads
+};
+
+/// Throws InputError that names the shortfall when the budget does not hold everything but the expert cache,
+/// or exceeds the device's memory.
+MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
+                       const RoutingTrace& trace);
+
+}  // namespace moelab

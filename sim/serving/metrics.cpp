@@ -1,0 +1,43 @@
+#include "sim/serving/metrics.hpp"
+
+#include <algorithm>
+
+namespace moelab {
+
+Cause cause_of(const OpLabel& label) {
+  switch (label.kind) {
+    case OpKind::read_sm:
+    case OpKind::read_e:
+    case OpKind::read_tensor:
+      return label.tier == Tier::page_cache ? Cause::page_cache_read : Cause::ssd_read;
+    case OpKind::decompress:
+      return Cause::decompress;
+    case OpKind::recover:
+      return Cause::recover;
+    case OpKind::execute:
+      return Cause::expert_compute;
+    case OpKind::dense:
+    case OpKind::shared_expert:
+      return Cause::dense_compute;
+    case OpKind::host:
+      return Cause::host;
+  }
+  return Cause::host;
+}
+
+void add_critical_path(const LabelledGraph& g, const std::vector<engine::OpIndex>& awaits_prefetch,
+                       std::array<double, kCauses>& stall_s) {
+  for (engine::OpIndex op = g.graph.last(); op != engine::kNoOp;) {
+    const engine::OpIndex before = g.graph.last_dependency(op);
+    double ready = before == engine::kNoOp ? g.graph.submitted_at() : g.graph.end(before);
+    if (before == engine::kNoOp &&
+        std::find(awaits_prefetch.begin(), awaits_prefetch.end(), op) != awaits_prefetch.end()) {
+      stall_s[static_cast<std::size_t>(Cause::prefetch)] += g.graph.start(op) - ready;
+      ready = g.graph.start(op);
+    }
+    stall_s[static_cast<std::size_t>(cause_of(g.labels[op]))] += g.graph.end(op) - ready;
+    op = before;
+  }
+}
+
+}  // namespace moelab

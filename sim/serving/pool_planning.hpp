@@ -1,0 +1,25 @@
+// Statistics of past routing for planning policies, and the call to them.
+#pragma once
+
+#include "policies/planning/planning.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "traces/routing_trace.hpp"
+
+namespace moelab {
+
+struct RankInclusion {
+  std::vector<double> inclusion;  // by popularity rank, mean over layers; sums to k
+  std::uint32_t k = 0;            // experts a decode step of the batch touches in a layer, rounded
+};
+
+/// How often the expert of each popularity rank is used in a decode step of a static batch (ZipMoE
+/// section 3.4: rank-based workload model, "for a given batch size"). Identities do not matter, so another
+/// trace of the same model serves.
+RankInclusion rank_inclusion(const RoutingTrace& history, std::uint32_t batch, bool encoder_decoder);
+
+/// Sizes the pools of one layer's cache by the system's planning policy. Throws InputError when the policy
+/// finds its input unusable.
+Plan plan_pools(const SystemConfig& system, const ExpertCosts& costs, Bytes layer_memory,
+                const RankInclusion& use);
+
+}  // namespace moelab

@@ -1,0 +1,121 @@
+// One server's serving loop: requests -> batches -> passes -> layers -> decisions -> operations.
+//
+// For each layer: the dense part runs; its gate says which experts are used; the cache says in which state
+// they are; the schedule policy orders their operations; the graph runs; the cache learns what was used.
+// Prefetches run beside all that at a lower priority. The loop is a coroutine, so that several servers can
+// live in one engine.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "models/timing.hpp"
+#include "policies/cache/cache.hpp"
+#include "policies/planning/planning.hpp"
+#include "policies/prefetch/prefetch.hpp"
+#include "policies/schedule/schedule.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/batch.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "sim/serving/fetch_buffer.hpp"
+#include "sim/serving/future_uses.hpp"
+#include "sim/serving/memory_plan.hpp"
+#include "sim/serving/metrics.hpp"
+#include "sim/serving/page_cache.hpp"
+
+namespace moelab {
+
+/// Sees every finished graph, with the pass and model layer it belongs to. For timelines and records.
+class GraphObserver {
+ public:
+  virtual ~GraphObserver() = default;
+  virtual void finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) = 0;
+};
+
+struct ServerOptions {
+  GraphObserver* observer = nullptr;
+  /// Called after each pass with tokens generated so far; may throw to stop the run.
+  std::function<void(std::uint64_t tokens)> progress;
+};
+
+class Server {
+ public:
+  /// Everything by reference outlives the server. `pools` are the plan's capacities in experts a layer (0 for
+  /// caches without pools).
+  Server(engine::Engine& engine, const Scenario& scenario, const SystemConfig& system,
+         const RoutingTrace& trace, const ExpertCosts& costs, const MemoryPlan& memory,
+         const std::array<std::uint32_t, kStates>& pools, ServerOptions options);
+
+  /// The serving loop: serves every request of the trace once.
+  engine::Process serve();
+
+  const Metrics& metrics() const { return metrics_; }
+  const ServerResources& resources() const { return resources_; }
+
+ private:
+  // One layer, in the loop's order.
+  void submit_dense(const Layer& layer, const Pass& pass);
+  void submit_head(const Pass& pass);
+  void route(std::uint32_t moe_layer, const Pass& pass);
+  void prefetch(std::uint32_t moe_layer);
+  void submit_experts(const Layer& layer, std::uint32_t moe_layer, const Pass& pass);
+  void finish_layer(std::uint32_t moe_layer);
+  void account(const LabelledGraph& graph, std::int32_t layer);
+  void finish_pass(const Batch& batch, double arrival);
+
+  // Experts.
+  State state_of(std::uint32_t moe_layer, std::uint32_t expert) const;
+  CachePolicy& domain(std::uint32_t moe_layer) { return *caches_[entry_->per_model ? 0 : moe_layer]; }
+  std::uint32_t object_in_domain(std::uint32_t moe_layer, std::uint32_t expert) const {
+    return entry_->per_model ? moe_layer * experts_ + expert : expert;
+  }
+  ExpertReads plan_reads(std::uint32_t object, State state, double& bytes, bool& sm_from_ssd,
+                         bool& e_from_ssd);
+  void add_demand(std::uint32_t moe_layer, std::uint32_t expert, double execute_s, bool executes);
+  void start_fetch(const Fetch& fetch, std::uint64_t due);
+  void settle_fetches(std::uint64_t now_due);
+  void drop_fetch(std::uint32_t object, FetchSlot& slot);
+  double expert_seconds(std::uint32_t tokens);
+
+  engine::Engine& engine_;
+  const Scenario& scenario_;
+  const SystemConfig& system_;
+  const RoutingTrace& trace_;
+  const ExpertCosts& costs_;
+  ServerOptions options_;
+  TimingModel timing_;
+  std::uint32_t experts_;
+  std::vector<std::int32_t> moe_index_;  // by model layer: its number on the trace's layer axis, -1: dense
+  ServerResources resources_;
+
+  const CachePolicyEntry* entry_;
+  std::vector<std::unique_ptr<CachePolicy>> caches_;  // one a MoE layer, or one
+  std::unique_ptr<SchedulePolicy> schedule_;
+  std::unique_ptr<PrefetchPolicy> prefetch_;
+  std::unique_ptr<FutureUses> future_;
+  PageCache page_cache_;
+  FetchBuffer fetches_;
+
+  LayerGraphBuilder builder_;
+  LabelledGraph dense_, layer_;
+  LayerInstance instance_, fetch_instance_;
+  LayerOrder order_;
+  std::vector<ExpertReads> reads_;
+  std::vector<std::uint8_t> executes_;
+  std::vector<std::pair<std::size_t, engine::Graph*>>
+      awaited_;  // positions in instance_ that wait for a fetch
+  std::vector<engine::OpIndex> awaits_prefetch_;
+  LayerUses layer_uses_;
+  std::span<const ExpertUse> uses_;
+  std::vector<Fetch> wishes_;
+  std::vector<double> expert_seconds_;  // by tokens; negative: not computed yet
+
+  std::uint64_t pass_number_ = 0;
+  std::vector<std::uint64_t> steps_;              // by MoE layer: how often it has run
+  std::vector<double> first_token_, last_token_;  // by request of the batch; negative: none yet
+  Metrics metrics_;
+};
+
+}  // namespace moelab

@@ -1,0 +1,338 @@
+#include "models/hf_import.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/models/model_files.hpp"
+#include "tests/models/random_architecture.hpp"
+
+namespace moelab {
+namespace {
+
+using testing::Dice;
+using testing::model_of_file;
+
+// What the public config.json of each family says (the keys that describe the architecture, and some that do
+// not).
+struct Published {
+  std::string_view model;  // of configs/models
+  std::string_view config;
+};
+
+const std::vector<Published> kPublished{
+    {"mixtral-8x7b",
+     R"({"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "hidden_act": "silu",
+ "hidden_size": 4096, "intermediate_size": 14336, "max_position_embeddings": 32768, "num_attention_heads": 32,
+ "num_experts_per_tok": 2, "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8,
+ "rms_norm_eps": 1e-05, "sliding_window": null, "tie_word_embeddings": false, "vocab_size": 32000})"},
+    {"mixtral-8x22b", R"({"model_type": "mixtral", "hidden_size": 6144, "intermediate_size": 16384,
+ "max_position_embeddings": 65536, "num_attention_heads": 48, "num_experts_per_tok": 2, "num_hidden_layers": 56,
+ "num_key_value_heads": 8, "num_local_experts": 8, "sliding_window": null, "tie_word_embeddings": false,
+ "vocab_size": 32000})"},
+    {"qwen1.5-moe-a2.7b", R"({"model_type": "qwen2_moe", "hidden_size": 2048, "intermediate_size": 5632,
+ "max_position_embeddings": 8192, "max_window_layers": 21, "num_attention_heads": 16, "num_hidden_layers": 24,
+ "num_key_value_heads": 16, "sliding_window": 4096, "tie_word_embeddings": false, "use_sliding_window": false,
+ "vocab_size": 151936, "decoder_sparse_step": 1, "moe_intermediate_size": 1408,
+ "shared_expert_intermediate_size": 5632, "num_experts_per_tok": 4, "num_experts": 60, "norm_topk_prob": false})"},
+    {"qwen2-57b-a14b", R"({"model_type": "qwen2_moe", "hidden_size": 3584, "intermediate_size": 18944,
+ "max_position_embeddings": 131072, "max_window_layers": 28, "num_attention_heads": 28, "num_hidden_layers": 28,
+ "num_key_value_heads": 4, "sliding_window": 65536, "tie_word_embeddings": false, "use_sliding_window": false,
+ "vocab_size": 151936, "decoder_sparse_step": 1, "moe_intermediate_size": 2560,
+ "shared_expert_intermediate_size": 20480, "num_experts_per_tok": 8, "num_experts": 64})"},
+    {"qwen3-30b-a3b", R"({"model_type": "qwen3_moe", "attention_bias": false, "decoder_sparse_step": 1,
+ "head_dim": 128, "hidden_size": 2048, "intermediate_size": 6144, "max_position_embeddings": 40960,
+ "max_window_layers": 48, "mlp_only_layers": [], "moe_intermediate_size": 768, "num_attention_heads": 32,
+ "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4,
+ "sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936})"},
+    {"qwen3-235b-a22b", R"({"model_type": "qwen3_moe", "attention_bias": false, "decoder_sparse_step": 1,
+ "head_dim": 128, "hidden_size": 4096, "intermediate_size": 12288, "max_position_embeddings": 40960,
+ "max_window_layers": 94, "mlp_only_layers": [], "moe_intermediate_size": 1536, "num_attention_heads": 64,
+ "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 94, "num_key_value_heads": 4,
+ "sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936})"},
+    {"qwen3-next-80b-a3b",
+     R"({"model_type": "qwen3_next", "decoder_sparse_step": 1, "full_attention_interval": 4,
+ "head_dim": 256, "hidden_size": 2048, "intermediate_size": 5120, "linear_conv_kernel_dim": 4,
+ "linear_key_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
+ "linear_value_head_dim": 128, "max_position_embeddings": 262144, "mlp_only_layers": [],
+ "moe_intermediate_size": 512, "num_attention_heads": 16, "num_experts": 512, "num_experts_per_tok": 10,
+ "num_hidden_layers": 48, "num_key_value_heads": 2, "partial_rotary_factor": 0.25, "rope_scaling": null,
+ "shared_expert_intermediate_size": 512, "tie_word_embeddings": false, "use_sliding_window": false,
+ "vocab_size": 151936})"},
+    {"deepseek-moe-16b", R"({"model_type": "deepseek", "attention_bias": false, "first_k_dense_replace": 1,
+ "hidden_size": 2048, "intermediate_size": 10944, "max_position_embeddings": 4096, "moe_intermediate_size": 1408,
+ "moe_layer_freq": 1, "n_routed_experts": 64, "n_shared_experts": 2, "num_attention_heads": 16,
+ "num_experts_per_tok": 6, "num_hidden_layers": 28, "num_key_value_heads": 16, "tie_word_embeddings": false,
+ "vocab_size": 102400})"},
+    {"deepseek-v2-lite", R"({"model_type": "deepseek_v2", "attention_bias": false, "first_k_dense_replace": 1,
+ "hidden_size": 2048, "intermediate_size": 10944, "kv_lora_rank": 512, "max_position_embeddings": 163840,
+ "moe_intermediate_size": 1408, "moe_layer_freq": 1, "n_routed_experts": 64, "n_shared_experts": 2,
+ "num_attention_heads": 16, "num_experts_per_tok": 6, "num_hidden_layers": 27, "num_key_value_heads": 16,
+ "q_lora_rank": null, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "scoring_func": "softmax",
+ "tie_word_embeddings": false, "topk_method": "greedy", "v_head_dim": 128, "vocab_size": 102400})"},
+    {"deepseek-v3", R"({"model_type": "deepseek_v3", "attention_bias": false, "ep_size": 1,
+ "first_k_dense_replace": 3, "hidden_size": 7168, "intermediate_size": 18432, "kv_lora_rank": 512,
+ "max_position_embeddings": 163840, "moe_intermediate_size": 2048, "moe_layer_freq": 1, "n_group": 8,
+ "n_routed_experts": 256, "n_shared_experts": 1, "num_attention_heads": 128, "num_experts_per_tok": 8,
+ "num_hidden_layers": 61, "num_key_value_heads": 128, "num_nextn_predict_layers": 1, "q_lora_rank": 1536,
+ "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "quantization_config": {"fmt": "e4m3", "quant_method": "fp8",
+ "weight_block_size": [128, 128]}, "tie_word_embeddings": false, "topk_method": "noaux_tc", "v_head_dim": 128,
+ "vocab_size": 129280})"},
+    {"kimi-k2", R"({"architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2",
+ "num_hidden_layers": 61, "hidden_size": 7168, "num_attention_heads": 64, "num_key_value_heads": 64,
+ "intermediate_size": 18432, "vocab_size": 163840, "max_position_embeddings": 131072, "n_routed_experts": 384,
+ "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 2048, "moe_layer_freq": 1,
+ "first_k_dense_replace": 1, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
+ "qk_rope_head_dim": 64, "v_head_dim": 128, "routed_scaling_factor": 2.827, "tie_word_embeddings": false})"},
+    {"olmoe-1b-7b", R"({"model_type": "olmoe", "attention_bias": false, "clip_qkv": null, "hidden_size": 2048,
+ "intermediate_size": 1024, "max_position_embeddings": 4096, "num_attention_heads": 16, "num_experts": 64,
+ "num_experts_per_tok": 8, "num_hidden_layers": 16, "num_key_value_heads": 16, "tie_word_embeddings": false,
+ "vocab_size": 50304})"},
+    {"gpt-oss-20b",
+     R"({"model_type": "gpt_oss", "attention_bias": true, "experts_per_token": 4, "head_dim": 64,
+ "hidden_size": 2880, "intermediate_size": 2880, "layer_types": ["sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention", "sliding_attention",
+ "full_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "full_attention", "sliding_attention",
+ "full_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "full_attention"], "max_position_embeddings": 131072, "num_attention_heads": 64,
+ "num_experts_per_tok": 4, "num_hidden_layers": 24, "num_key_value_heads": 8, "num_local_experts": 32,
+ "quantization_config": {"quant_method": "mxfp4"}, "sliding_window": 128, "swiglu_limit": 7.0,
+ "tie_word_embeddings": false, "vocab_size": 201088})"},
+    // without layer_types, which then alternate from a window on
+    {"gpt-oss-120b", R"({"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 2880,
+ "intermediate_size": 2880, "max_position_embeddings": 131072, "num_attention_heads": 64,
+ "num_experts_per_tok": 4, "num_hidden_layers": 36, "num_key_value_heads": 8, "num_local_experts": 128,
+ "sliding_window": 128, "tie_word_embeddings": false, "vocab_size": 201088})"},
+    {"phi-3.5-moe", R"({"model_type": "phimoe", "attention_bias": true, "hidden_size": 4096,
+ "intermediate_size": 6400, "lm_head_bias": true, "max_position_embeddings": 131072, "num_attention_heads": 32,
+ "num_experts_per_tok": 2, "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 16,
+ "rope_scaling": {"long_factor": [1.02, 1.03], "type": "longrope"}, "sliding_window": 131072,
+ "tie_word_embeddings": false, "vocab_size": 32064})"},
+    {"xverse-moe-a4.2b", R"({"model_type": "xverse", "hidden_size": 2560, "intermediate_size": 1728,
+ "max_position_embeddings": 8192, "num_attention_heads": 32, "num_hidden_layers": 28,
+ "tie_word_embeddings": false, "moe_top_k": 6, "num_experts": 64, "num_shared_experts": 2,
+ "vocab_size": 100534})"},
+    {"switch-large-128", R"({"model_type": "switch_transformers", "d_ff": 4096, "d_kv": 64, "d_model": 1024,
+ "decoder_sparse_step": 2, "encoder_sparse_step": 2, "expert_capacity": 64, "feed_forward_proj": "relu",
+ "is_encoder_decoder": true, "is_gated_act": false, "num_decoder_layers": 24, "num_experts": 128, "num_heads": 16,
+ "num_layers": 24, "num_sparse_decoder_layers": 12, "num_sparse_encoder_layers": 12,
+ "relative_attention_max_distance": 128, "relative_attention_num_buckets": 32, "router_bias": false,
+ "vocab_size": 32128})"},
+};
+
+std::string_view config_of(std::string_view model) {
+  const auto found = std::find_if(kPublished.begin(), kPublished.end(),
+                                  [&](const Published& p) { return p.model == model; });
+  REQUIRE(found != kPublished.end());
+  return found->config;
+}
+
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result(text);
+  const std::size_t at = result.find(from);
+  REQUIRE(at != std::string::npos);
+  return result.replace(at, from.size(), to);
+}
+
+Architecture imported(std::string_view text) {
+  return parse_hf_config("some/Folder-1.5/config.json", text);
+}
+
+// The problems of a text that must not be accepted, in one string.
+std::string refusal(std::string_view text) {
+  try {
+    imported(text);
+  } catch (const InputError& error) {
+    std::string all;
+    for (const Problem& problem : error.problems()) all += to_string(problem) + "\n";
+    return all;
+  }
+  return "accepted";
+}
+
+TEST_CASE("the published configuration of each family is the architecture of its model file", "[hf]") {
+  CHECK(kPublished.size() == testing::kModelNames.size());
+  for (const Published& p : kPublished) {
+    INFO(p.model);
+    const Architecture ours = model_of_file(p.model);
+    const Architecture theirs = imported(p.config);
+    CHECK(theirs.hidden == ours.hidden);
+    CHECK(theirs.vocab == ours.vocab);
+    CHECK(theirs.embedding_copies == ours.embedding_copies);
+    CHECK(theirs.extra_weights == ours.extra_weights);
+    CHECK(theirs.bytes_per_weight == ours.bytes_per_weight);
+    CHECK((theirs.layers == ours.layers));
+    CHECK(total_weights(theirs) == total_weights(ours));
+    CHECK(active_weights(theirs) == active_weights(ours));
+    CHECK(testing::model_of_text(architecture_to_yaml(theirs)) == theirs);
+  }
+}
+
+TEST_CASE("an imported model is called as its folder, its file or as asked", "[hf]") {
+  const std::string_view config = config_of("mixtral-8x7b");
+  CHECK(parse_hf_config("models/Mixtral-8x7B v0.1/config.json", config).name == "mixtral-8x7b-v0.1");
+  CHECK(parse_hf_config("models/Mixtral-8x7B v0.1/config.json", config).title == "Mixtral-8x7B v0.1");
+  CHECK(parse_hf_config("models/Mixtral.json", config).name == "mixtral");
+  CHECK(parse_hf_config("config.json", config).name == "imported");
+  CHECK(parse_hf_config("config.json", config, "Mine").name == "mine");
+}
+
+TEST_CASE("the source of an import says what was assumed", "[hf]") {
+  const std::string v3 = imported(config_of("deepseek-v3")).source;
+  CHECK(v3.find("deepseek_v3") != std::string::npos);
+  CHECK(v3.find("up-cast") != std::string::npos);
+  CHECK(v3.find("multi-token") != std::string::npos);
+  CHECK(v3.find("not known by name") == std::string::npos);
+  const std::string other = imported(replaced(config_of("mixtral-8x7b"), "\"mixtral\"", "\"newmoe\"")).source;
+  CHECK(other.find("not known by name") != std::string::npos);
+}
+
+TEST_CASE("a family that is not known is read by the names of its keys", "[hf]") {
+  const std::string newmoe = replaced(config_of("deepseek-v3"), "\"deepseek_v3\"", "\"newmoe\"");
+  CHECK((imported(newmoe).layers == model_of_file("deepseek-v3").layers));  // noaux_tc says the gate's bias
+  const std::string inner = "{\"model_type\": \"vision\", \"text_config\": " + newmoe + "}";
+  CHECK((imported(inner).layers == model_of_file("deepseek-v3").layers));
+}
+
+TEST_CASE("keys that place dense layers, shared experts, windows and biases", "[hf]") {
+  const std::string_view qwen = config_of("qwen3-30b-a3b");
+  // decoder_sparse_step 3: layers 2, 5, 8, ... have experts; mlp_only_layers takes away layer 5
+  Architecture a =
+      imported(replaced(replaced(qwen, "\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 3"),
+                        "\"mlp_only_layers\": []", "\"mlp_only_layers\": [5]"));
+  for (int i = 0; i < 48; ++i) {
+    const FeedForward& ff = a.layers[static_cast<std::size_t>(i)].feed_forward;
+    CHECK((ff.kind == FeedForward::Kind::moe) == (i % 3 == 2 && i != 5));
+    if (ff.kind == FeedForward::Kind::dense) CHECK(ff.width == 6144);
+  }
+  // moe_layer_freq 2 after one dense layer: 2, 4, 6, ...
+  const std::string_view lite = config_of("deepseek-v2-lite");
+  a = imported(replaced(lite, "\"moe_layer_freq\": 1", "\"moe_layer_freq\": 2"));
+  CHECK(a.moe_layers().front() == 2);
+  CHECK(a.moe_layers().size() == 13);
+  std::string flags = "\"moe_layer_freq\": [0";
+  for (int i = 1; i < 27; ++i) flags += i % 4 == 0 ? ", 1" : ", 0";
+  a = imported(replaced(lite, "\"moe_layer_freq\": 1", flags + "]"));
+  CHECK(a.moe_layers() == std::vector<int>{4, 8, 12, 16, 20, 24});
+  CHECK(
+      imported(replaced(lite, "\"n_shared_experts\": 2", "\"n_shared_experts\": null")).moe().shared_width ==
+      0);
+  // Mistral's window in every layer; Qwen's from max_window_layers on
+  a = imported(replaced(config_of("mixtral-8x7b"), "\"sliding_window\": null", "\"sliding_window\": 4096"));
+  for (const Layer& layer : a.layers) CHECK(layer.attention.window == 4096);
+  a = imported(replaced(config_of("qwen1.5-moe-a2.7b"), "\"use_sliding_window\": false",
+                        "\"use_sliding_window\": true"));
+  for (std::size_t i = 0; i < 24; ++i) CHECK(a.layers[i].attention.window == (i >= 21 ? 4096 : 0));
+  // biases: of four projections, or of three
+  a = imported(replaced(qwen, "\"attention_bias\": false", "\"attention_bias\": true"));
+  CHECK((a.layers[0].attention.bias && a.layers[0].attention.output_bias));
+  a = imported(replaced(qwen, "\"attention_bias\": false", "\"qkv_bias\": true"));
+  CHECK((a.layers[0].attention.bias && !a.layers[0].attention.output_bias));
+  a = imported(replaced(qwen, "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true"));
+  CHECK(a.embedding_copies == 1);
+}
+
+TEST_CASE("a wrong configuration is an error that names the key", "[hf]") {
+  struct Case {
+    std::string_view from, to, said;
+  };
+  const std::vector<Case> cases{
+      {"\"hidden_size\": 2048", "\"hidden_size\": \"2048\"", "'hidden_size' must be an integer"},
+      {"\"hidden_size\": 2048", "\"hidden_size\": 2048.5", "'hidden_size'"},
+      {"\"hidden_size\": 2048", "\"hidden_size\": -1", "'hidden_size'"},
+      {"\"hidden_size\": 2048", "\"hidden_size\": 18446744073709551615", "'hidden_size'"},
+      {"\"hidden_size\": 2048", "\"hidden_size\": 1e400", "not JSON"},
+      {"\"hidden_size\": 2048,", "", "'hidden_size', 'd_model', 'n_embd'"},
+      {"\"num_hidden_layers\": 27", "\"num_hidden_layers\": 1000000000", "'num_hidden_layers'"},
+      {"\"num_hidden_layers\": 27", "\"num_hidden_layers\": 1", "no layer has experts"},
+      {"\"num_experts_per_tok\": 6", "\"num_experts_per_tok\": 65", "top_k"},
+      {"\"num_experts_per_tok\": 6", "\"num_experts_per_tok\": [6]", "'num_experts_per_tok'"},
+      {"\"moe_layer_freq\": 1", "\"moe_layer_freq\": 0", "'moe_layer_freq'"},
+      {"\"moe_layer_freq\": 1", "\"moe_layer_freq\": [1, 1]", "'moe_layer_freq'"},
+      {"\"moe_layer_freq\": 1", "\"moe_layer_freq\": [1, {}]", "'moe_layer_freq[1]'"},
+      {"\"moe_layer_freq\": 1", "\"mlp_only_layers\": [27]", "'mlp_only_layers[0]'"},
+      {"\"moe_layer_freq\": 1", "\"mlp_only_layers\": 3", "'mlp_only_layers'"},
+      {"\"moe_layer_freq\": 1", "\"layer_types\": [\"full_attention\"]", "'layer_types'"},
+      {"\"moe_layer_freq\": 1", "\"layer_types\": [1]", "'layer_types'"},
+      {"\"moe_layer_freq\": 1", "\"mamba_d_state\": 16", "'mamba_d_state'"},
+      {"\"n_shared_experts\": 2", "\"n_shared_experts\": 65536", "shared"},
+      {"\"qk_rope_head_dim\": 64,", "", "'qk_rope_head_dim'"},
+      {"\"tie_word_embeddings\": false", "\"tie_word_embeddings\": 0", "'tie_word_embeddings'"},
+      {"\"topk_method\": \"greedy\"", "\"topk_method\": 1", "'topk_method'"},
+      {"\"intermediate_size\": 10944, ", "", "'intermediate_size'"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.to);
+    const std::string said = refusal(replaced(config_of("deepseek-v2-lite"), c.from, c.to));
+    INFO(said);
+    CHECK(said.find(c.said) != std::string::npos);
+  }
+  const std::string_view mixtral = config_of("mixtral-8x7b");
+  CHECK(refusal(replaced(mixtral, "\"num_attention_heads\": 32", "\"num_attention_heads\": 24"))
+            .find("'head_dim'") != std::string::npos);
+  CHECK(refusal(replaced(mixtral, "\"num_key_value_heads\": 8", "\"num_key_value_heads\": 5"))
+            .find("kv_heads") != std::string::npos);
+}
+
+TEST_CASE("a model without the keys of experts says which were looked for", "[hf]") {
+  const std::string said = refusal(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 128})");
+  INFO(said);
+  for (const char* part : {"num_local_experts", "num_experts", "n_routed_experts", "num_experts_per_tok",
+                           "moe_top_k", "model_type 'llama' is not known"}) {
+    CHECK(said.find(part) != std::string::npos);
+  }
+  CHECK(refusal(R"({"is_encoder_decoder": true})").find("switch_transformers") != std::string::npos);
+}
+
+TEST_CASE("what is not a configuration is an error", "[hf]") {
+  for (const char* text : {"", "[]", "3", "{", "{\"a\": }", "\xFF\xFE", "null", "{}"}) {
+    INFO(text);
+    CHECK(refusal(text) != "accepted");
+  }
+  CHECK(refusal(std::string(1'000'000, '[')).find("nests deeper") != std::string::npos);
+  CHECK(refusal(std::string(std::size_t{17} << 20, ' ')).find("larger than") != std::string::npos);
+  CHECK_THROWS_AS(import_hf_config("no/such/config.json"), InputError);
+  CHECK_THROWS_AS(import_hf_config("/"), InputError);
+}
+
+TEST_CASE("a configuration is read from its file", "[hf]") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("moelab-hf-" + std::to_string(::getpid())) / "Kimi-K2";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "config.json") << config_of("kimi-k2");
+  const Architecture a = import_hf_config(folder / "config.json");
+  std::filesystem::remove_all(folder.parent_path());
+  CHECK(a.name == "kimi-k2");
+  CHECK((a.layers == model_of_file("kimi-k2").layers));
+}
+
+TEST_CASE("no text makes the import fail otherwise than by InputError", "[hf]") {
+  Dice dice(4);
+  const std::string letters = "0123456789-{}[],:. \"nx";
+  int accepted = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const auto which = static_cast<std::size_t>(dice.from(0, static_cast<int>(kPublished.size()) - 1));
+    std::string text(kPublished[which].config);
+    for (int n = dice.from(1, 3); n > 0; --n) {
+      const auto at = static_cast<std::size_t>(dice.from(0, static_cast<int>(text.size()) - 1));
+      text[at] = letters[static_cast<std::size_t>(dice.from(0, static_cast<int>(letters.size()) - 1))];
+    }
+    try {
+      const Architecture a = imported(text);
+      ++accepted;
+      REQUIRE(testing::model_of_text(architecture_to_yaml(a)) == a);
+    } catch (const InputError&) {
+    }
+  }
+  CHECK(accepted > 200);   // digits and keys that do not matter
+  CHECK(accepted < 3800);  // structure
+}
+
+}  // namespace
+}  // namespace moelab

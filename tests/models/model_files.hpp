@@ -1,0 +1,37 @@
+// The model files of the repository, read without the configuration store.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "models/architecture.hpp"
+#include "models/input_error.hpp"
+#include "models/yaml_reader.hpp"
+
+namespace moelab::testing {
+
+inline constexpr std::array<std::string_view, 17> kModelNames{
+    "deepseek-moe-16b",  "deepseek-v2-lite", "deepseek-v3",     "gpt-oss-120b",  "gpt-oss-20b",
+    "kimi-k2",           "mixtral-8x22b",    "mixtral-8x7b",    "olmoe-1b-7b",   "phi-3.5-moe",
+    "qwen1.5-moe-a2.7b", "qwen2-57b-a14b",   "qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3-next-80b-a3b",
+    "switch-large-128",  "xverse-moe-a4.2b"};
+
+inline Architecture model_of_file(std::string_view name) {
+  Problems problems;
+  const YamlDocument document = YamlDocument::from_file(
+      std::string(MOELAB_SOURCE_DIR) + "/configs/models/" + std::string(name) + ".yaml", problems);
+  Architecture a = read_architecture(document);
+  problems.throw_if_any();
+  return a;
+}
+
+inline Architecture model_of_text(std::string_view text) {
+  Problems problems;
+  const YamlDocument document = YamlDocument::from_text("model.yaml", text, problems);
+  Architecture a = read_architecture(document);
+  problems.throw_if_any();
+  return a;
+}
+
+}  // namespace moelab::testing

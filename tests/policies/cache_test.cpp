@@ -1,0 +1,535 @@
+#include "policies/cache/cache.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <list>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+
+#include "models/input_error.hpp"
+
+namespace {
+
+using namespace moelab;
+using Random = std::mt19937_64;
+using Step = std::vector<std::uint32_t>;  // experts used, ascending
+using Trace = std::vector<Step>;
+
+std::uint32_t below(Random& random, std::uint32_t n) {
+  return static_cast<std::uint32_t>(random() % n);
+}
+
+std::unique_ptr<CachePolicy> make(std::string_view name, const CacheShape& shape,
+                                  const PolicyParameters& parameters = {}) {
+  const CachePolicyEntry* entry = find_cache_policy(name);
+  REQUIRE(entry != nullptr);
+  return entry->make(shape, parameters);
+}
+
+/// A cache of `places` full experts of 10 bytes and a bit that is not enough for one more.
+CacheShape full_only(std::uint32_t objects, std::uint32_t places) {
+  CacheShape shape;
+  shape.objects = objects;
+  shape.capacity_bytes = places * 10.0 + 9.5;
+  shape.bytes = {10, 7, 5, 2, 0};
+  shape.pool_experts = {places, 0, 0, 0, 0};
+  return shape;
+}
+
+enum class Kind { uniform, zipf, loop, scan };
+constexpr Kind kKinds[] = {Kind::uniform, Kind::zipf, Kind::loop, Kind::scan};
+
+/// `steps` steps of 1 to 4 experts. loop: round and round (LRU's worst case); scan: a hot set and a sweep.
+Trace trace_of(Kind kind, Random& random, std::uint32_t objects, std::uint32_t steps) {
+  Trace trace;
+  std::uint32_t next = 0;
+  for (std::uint32_t t = 0; t < steps; ++t) {
+    std::set<std::uint32_t> step;
+    const std::uint32_t wanted = 1 + below(random, std::min(4U, objects));
+    while (step.size() < wanted) {
+      std::uint32_t object = below(random, objects);
+      if (kind == Kind::zipf)
+        object = std::min(object, std::min(below(random, objects), below(random, objects)));
+      if (kind == Kind::loop || (kind == Kind::scan && below(random, 2) == 0))
+        object = next++ % objects;
+      else if (kind == Kind::scan)
+        object %= std::min(3U, objects);
+      step.insert(object);
+    }
+    trace.emplace_back(step.begin(), step.end());
+  }
+  return trace;
+}
+
+/// next_use of every use: the next step that uses the expert.
+std::vector<std::vector<std::uint64_t>> next_uses(const Trace& trace, std::uint32_t objects) {
+  std::vector<std::uint64_t> later(objects, kNeverUsedAgain);
+  std::vector<std::vector<std::uint64_t>> next(trace.size());
+  for (std::size_t t = trace.size(); t-- > 0;) {
+    for (const std::uint32_t o : trace[t]) next[t].push_back(later[o]);
+    for (const std::uint32_t o : trace[t]) later[o] = t;
+  }
+  return next;
+}
+
+/// The serving loop's protocol: look all up, then report all. Returns hits.
+std::uint64_t replay(CachePolicy& cache, const Trace& trace, std::uint32_t objects) {
+  const auto next = next_uses(trace, objects);
+  std::uint64_t hits = 0;
+  for (std::size_t t = 0; t < trace.size(); ++t) {
+    cache.begin_step(0);
+    for (const std::uint32_t o : trace[t]) hits += cache.state(o) != State::M;
+    for (std::size_t i = 0; i < trace[t].size(); ++i)
+      cache.use({.object = trace[t][i], .score = 0.5F, .next_use = next[t][i]});
+  }
+  return hits;
+}
+
+// ---- Naive caches: plain lists, linear searches, sorted afresh every time. ----
+
+struct Naive {
+  std::size_t places = 0;
+  virtual ~Naive() = default;
+  virtual bool holds(std::uint32_t o) const = 0;
+  virtual void use(std::uint32_t o) = 0;
+  virtual void insert(std::uint32_t o) = 0;
+};
+
+struct NaiveQueue : Naive {  // FIFO, and LRU when a use moves to the back
+  std::list<std::uint32_t> queue;
+  bool lru = false;
+  bool holds(std::uint32_t o) const override {
+    return std::find(queue.begin(), queue.end(), o) != queue.end();
+  }
+  void use(std::uint32_t o) override {
+    if (lru && holds(o)) queue.remove(o);
+    insert(o);
+  }
+  void insert(std::uint32_t o) override {
+    if (!holds(o)) queue.push_back(o);
+    if (queue.size() > places) queue.pop_front();
+  }
+};
+
+struct NaiveLfu : Naive {
+  struct Item {
+    std::uint64_t count;
+    std::uint64_t touched;
+    std::uint32_t object;
+  };
+  std::vector<Item> items;
+  std::map<std::uint32_t, std::uint64_t> counts;
+  std::uint64_t clock = 0;
+  bool forget = false;
+  bool holds(std::uint32_t o) const override {
+    return std::any_of(items.begin(), items.end(), [o](const Item& i) { return i.object == o; });
+  }
+  void use(std::uint32_t o) override {
+    ++counts[o];
+    items.erase(std::remove_if(items.begin(), items.end(), [o](const Item& i) { return i.object == o; }),
+                items.end());
+    insert(o);
+  }
+  void insert(std::uint32_t o) override {
+    if (holds(o) || places == 0) return;
+    if (items.size() == places) {
+      std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+        return std::pair(a.count, a.touched) < std::pair(b.count, b.touched);
+      });
+      if (forget) counts[items.front().object] = 0;
+      items.erase(items.begin());
+    }
+    items.push_back({counts[o], ++clock, o});
+  }
+};
+
+struct NaiveMarking : Naive {
+  std::map<std::uint32_t, bool> marked;  // of the held ones, in ascending order
+  std::uint64_t seed = 0, draws = 0;
+  bool holds(std::uint32_t o) const override { return marked.count(o) != 0; }
+  void use(std::uint32_t o) override {
+    if (holds(o)) marked[o] = true;
+    insert(o);
+  }
+  void insert(std::uint32_t o) override {
+    if (holds(o) || places == 0) return;
+    if (marked.size() == places) {
+      if (std::all_of(marked.begin(), marked.end(), [](const auto& m) { return m.second; }))
+        for (auto& m : marked) m.second = false;
+      std::vector<std::uint32_t> unmarked;
+      for (const auto& [object, mark] : marked)
+        if (!mark) unmarked.push_back(object);
+      std::uint64_t x = seed + ++draws * 0x9e3779b97f4a7c15;  // splitmix64
+      x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+      x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+      x = x ^ (x >> 31);
+      marked.erase(unmarked[(x >> 32) * unmarked.size() >> 32]);
+    }
+    marked[o] = true;
+  }
+};
+
+struct NaiveZipmoe {
+  CacheShape shape;
+  double margin;
+  bool count_tokens, spill;
+  std::vector<std::uint64_t> count, used_at;
+  std::array<std::vector<std::uint32_t>, 4> pools;
+  std::uint64_t clock = 0;
+
+  State state(std::uint32_t o) const {
+    for (std::size_t p = 0; p < 4; ++p)
+      if (std::count(pools[p].begin(), pools[p].end(), o) != 0) return kAllStates[p];
+    return State::M;
+  }
+  bool has_room(std::size_t p) const { return pools[p].size() < shape.pool_experts[p]; }
+  void remove(std::uint32_t o) {
+    for (auto& pool : pools) pool.erase(std::remove(pool.begin(), pool.end(), o), pool.end());
+  }
+  void use(std::uint32_t o, std::uint32_t tokens) {
+    count[o] += count_tokens ? tokens : 1;
+    auto sorted = count;
+    std::sort(sorted.rbegin(), sorted.rend());
+    const auto rank = std::find(sorted.begin(), sorted.end(), count[o]) - sorted.begin();
+    std::size_t target = 4;
+    for (std::size_t p = 4; p-- > 0;) {
+      double tau = margin * shape.objects;
+      for (std::size_t j = 0; j <= p; ++j) tau += shape.pool_experts[j];
+      if (shape.pool_experts[p] > 0 && static_cast<double>(rank) < tau) target = p;
+    }
+    const State found = state(o);
+    const bool from_f = found == State::F;
+    remove(o);
+    used_at[o] = ++clock;
+    if (from_f && (target == 1 || target == 3))
+      target = 0;  // no E-chunks at hand
+    else if (spill)
+      target = spilled(target, from_f);
+    if (target == 4) return;
+    auto& pool = pools[target];
+    if (!has_room(target)) {
+      std::sort(pool.begin(), pool.end(), [this](std::uint32_t a, std::uint32_t b) {
+        return std::pair(count[a], used_at[a]) < std::pair(count[b], used_at[b]);
+      });
+      pool.erase(pool.begin());
+    }
+    pool.push_back(o);
+  }
+  std::size_t spilled(std::size_t target, bool from_f) const {  // its own old place is free by now
+    std::vector<std::size_t> tries;
+    for (std::size_t p = target; p < 4; ++p) tries.push_back(p);
+    for (std::size_t p = target; p > 0; --p) tries.push_back(p - 1);
+    for (const std::size_t p : tries)
+      if (has_room(p) && !(from_f && (p == 1 || p == 3))) return p;
+    return target;
+  }
+  bool insert(std::uint32_t o) {
+    if (state(o) == State::F) return true;
+    if (!has_room(0)) return false;
+    remove(o);
+    used_at[o] = ++clock;
+    pools[0].push_back(o);
+    return true;
+  }
+};
+
+// Same states after every single use and prefetch, on every kind of trace.
+void compare_with_naive(std::string_view name, const PolicyParameters& parameters,
+                        const std::function<std::unique_ptr<Naive>()>& make_naive) {
+  Random random(17);
+  for (int instance = 0; instance < 400; ++instance) {
+    const std::uint32_t objects = 1 + below(random, instance % 10 == 0 ? 200 : 12);
+    const std::uint32_t places = below(random, objects + 2);
+    const Trace trace = trace_of(kKinds[instance % 4], random, objects, 60);
+    const auto cache = make(name, full_only(objects, places), parameters);
+    const auto naive = make_naive();
+    naive->places = std::min(places, objects);
+    const bool prefetches = instance % 8 < 4;
+    for (const Step& step : trace) {
+      if (const std::uint32_t o = below(random, objects); prefetches && below(random, 3) == 0) {
+        naive->insert(o);
+        REQUIRE(cache->insert(o) == naive->holds(o));
+      }
+      for (const std::uint32_t used : step) {
+        naive->use(used);
+        cache->use({.object = used});
+        for (std::uint32_t o = 0; o < objects; ++o)
+          if ((cache->state(o) == State::F) != naive->holds(o)) FAIL(name << " differs on expert " << o);
+      }
+    }
+  }
+}
+
+/// Most hits that any sequence of evictions gets, by trying them all. Demand paging: a missed expert always
+/// takes a place; otherwise it may also be refused.
+std::uint64_t most_hits(const Trace& trace, std::uint32_t places, bool refuse) {
+  using Best = std::map<std::uint32_t, std::uint64_t>;  // held set -> hits so far
+  Best best = {{0U, 0U}};
+  const auto offer = [](Best& to, std::uint32_t set, std::uint64_t hits) {
+    auto [it, added] = to.emplace(set, hits);
+    if (!added) it->second = std::max(it->second, hits);
+  };
+  for (const Step& step : trace) {
+    Best now;
+    for (const auto& [set, hits] : best) {
+      std::uint64_t found = 0;
+      for (const std::uint32_t o : step) found += set >> o & 1;
+      offer(now, set, hits + found);
+    }
+    for (const std::uint32_t o : step) {
+      Best next;
+      for (const auto& [set, hits] : now) {
+        const std::uint32_t bit = 1U << o;
+        if ((set & bit) != 0 || places == 0)
+          offer(next, set, hits);
+        else if (static_cast<std::uint32_t>(std::popcount(set)) < places)
+          offer(next, set | bit, hits);
+        else
+          for (std::uint32_t v = 0; v < 32; ++v)
+            if ((set >> v & 1) != 0) offer(next, (set & ~(1U << v)) | bit, hits);
+        if (refuse) offer(next, set, hits);
+      }
+      now = std::move(next);
+    }
+    best = std::move(now);
+  }
+  std::uint64_t most = 0;
+  for (const auto& [set, hits] : best) most = std::max(most, hits);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("fifo, lru, lfu and marking do what naive lists do") {
+  compare_with_naive("fifo", {}, [] { return std::make_unique<NaiveQueue>(); });
+  compare_with_naive("lru", {}, [] {
+    auto naive = std::make_unique<NaiveQueue>();
+    naive->lru = true;
+    return naive;
+  });
+  for (const bool forget : {false, true})
+    compare_with_naive("lfu", {{"forget", forget}}, [forget] {
+      auto naive = std::make_unique<NaiveLfu>();
+      naive->forget = forget;
+      return naive;
+    });
+  for (const std::uint32_t seed : {0U, 12345U})
+    compare_with_naive("marking", {{"seed", seed}}, [seed] {
+      auto naive = std::make_unique<NaiveMarking>();
+      naive->seed = seed;
+      return naive;
+    });
+}
+
+TEST_CASE("no cache keeps nothing") {
+  const auto cache = make("none", full_only(4, 4));
+  cache->use({.object = 1});
+  CHECK_FALSE(cache->insert(2));
+  CHECK(cache->state(1) == State::M);
+  CHECK(cache->bytes_held() == 0);
+}
+
+TEST_CASE("hits on a loop one longer than the cache") {
+  // Loop 0 1 2 3 with 3 places. LRU and FIFO evict just what comes next: 0 hits in 40 uses. MIN without
+  // bypass: after 4 compulsory misses it evicts the expert used longest ahead, and misses every third use:
+  // Belady's count for n objects in n - 1 places is one miss in n - 1 uses: 36 uses / 3 = 12 more misses.
+  Trace loop;
+  for (std::uint32_t t = 0; t < 40; ++t) loop.push_back({t % 4});
+  CHECK(replay(*make("lru", full_only(4, 3)), loop, 4) == 0);
+  CHECK(replay(*make("fifo", full_only(4, 3)), loop, 4) == 0);
+  CHECK(replay(*make("belady", full_only(4, 3)), loop, 4) == 24);
+}
+
+TEST_CASE("belady finds as many hits as an exhaustive search") {
+  Random random(5);
+  for (int instance = 0; instance < 3000; ++instance) {
+    const std::uint32_t objects = 2 + below(random, 5);
+    const std::uint32_t places = below(random, 5);
+    const Trace trace = trace_of(kKinds[instance % 4], random, objects, 9);
+    for (const bool bypass : {false, true}) {
+      const auto cache = make("belady", full_only(objects, places), {{"bypass", bypass}});
+      const std::uint64_t hits = replay(*cache, trace, objects);
+      if (hits != most_hits(trace, places, bypass)) FAIL("instance " << instance << " bypass " << bypass);
+    }
+  }
+}
+
+TEST_CASE("belady is never beaten") {
+  Random random(6);
+  for (int instance = 0; instance < 300; ++instance) {
+    const std::uint32_t objects = 4 + below(random, 40);
+    const CacheShape shape = full_only(objects, below(random, objects));
+    const Trace trace = trace_of(kKinds[instance % 4], random, objects, 150);
+    const auto hits = [&](std::string_view name, const PolicyParameters& parameters) {
+      return replay(*make(name, shape, parameters), trace, objects);
+    };
+    const std::uint64_t demand = hits("belady", {}), free = hits("belady", {{"bypass", 1}});
+    REQUIRE(free >= demand);
+    for (const std::string_view name : {"fifo", "lru", "lfu", "marking"}) REQUIRE(demand >= hits(name, {}));
+    for (const CachePolicyEntry& entry : cache_policies()) REQUIRE(free >= hits(entry.info.name, {}));
+  }
+}
+
+TEST_CASE("belady's ties: the smallest number leaves, and what is held stays") {
+  const auto demand = make("belady", full_only(4, 2));
+  for (const std::uint32_t o : {2U, 1U, 0U}) demand->use({.object = o, .next_use = 9});
+  CHECK(demand->state(1) == State::M);  // 1 and 2 were equally far
+  CHECK(demand->state(2) == State::F);
+  const auto bypass = make("belady", full_only(4, 2), {{"bypass", 1}});
+  for (const std::uint32_t o : {2U, 1U, 0U}) bypass->use({.object = o, .next_use = 9});
+  CHECK(bypass->state(0) == State::M);
+}
+
+TEST_CASE("belady takes a prefetched expert only if it is nearer than the farthest one") {
+  const auto cache = make("belady", full_only(4, 1));
+  cache->use({.object = 0, .next_use = 9});
+  cache->use({.object = 1, .next_use = 5});  // demand paging: 0 leaves
+  CHECK_FALSE(cache->insert(0));             // 9 is farther than 5
+  CHECK_FALSE(cache->insert(2));             // nothing is known of it
+  CHECK(cache->insert(1));
+  cache->use({.object = 2, .next_use = 7});
+  CHECK(cache->insert(1));  // 5 is nearer than 7
+  CHECK(cache->state(2) == State::M);
+}
+
+TEST_CASE("memory held is that of the states, and never above the capacity") {
+  Random random(7);
+  for (int instance = 0; instance < 300; ++instance) {
+    CacheShape shape;
+    shape.objects = 1 + below(random, 30);
+    const double plane = 1 + static_cast<double>(below(random, 1000)) / 7;
+    const double ratio = 0.3 + below(random, 50) / 100.0;
+    shape.bytes = {2 * plane, (1 + ratio) * plane, plane, ratio * plane, 0};
+    shape.capacity_bytes = below(random, 2 * shape.objects + 1) * plane / 3;
+    shape.kept_as = kAllStates[below(random, 4)];
+    double left = shape.capacity_bytes;
+    for (std::size_t p = 0; p < 4; ++p) {
+      shape.pool_experts[p] = below(random, 1 + static_cast<std::uint32_t>(left / shape.bytes[p]));
+      left -= shape.pool_experts[p] * shape.bytes[p];
+    }
+    const Trace trace = trace_of(kKinds[instance % 4], random, shape.objects, 60);
+    for (const CachePolicyEntry& entry : cache_policies()) {
+      const auto cache = entry.make(shape, {});
+      for (const Step& step : trace) {
+        if (const std::uint32_t o = below(random, shape.objects); cache->insert(o))
+          REQUIRE(cache->state(o) != State::M);
+        for (const std::uint32_t used : step) {
+          cache->use({.object = used, .score = 0.1F});
+          double bytes = 0;
+          for (std::uint32_t o = 0; o < shape.objects; ++o) bytes += shape.bytes[index(cache->state(o))];
+          REQUIRE(cache->bytes_held() <= shape.capacity_bytes * (1 + 1e-12));
+          REQUIRE(cache->bytes_held() == Approx(bytes).epsilon(1e-12));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a share of exactly n experts holds n, whatever rounding does") {
+  for (std::uint32_t n = 1; n < 2000; ++n) {
+    CacheShape shape = full_only(n + 5, 0);
+    shape.bytes[0] = 0.1 * n;
+    shape.capacity_bytes = n * shape.bytes[0];
+    const auto cache = make("fifo", shape);
+    for (std::uint32_t o = 0; o < n + 5; ++o) cache->use({.object = o});
+    REQUIRE(cache->bytes_held() == shape.capacity_bytes);
+  }
+}
+
+TEST_CASE("zipmoe does what sorting all experts afresh does, and conjures no parts") {
+  Random random(8);
+  for (int instance = 0; instance < 1500; ++instance) {
+    CacheShape shape;
+    shape.objects = 1 + below(random, 24);
+    shape.bytes = {10, 7, 5, 2, 0};
+    for (std::size_t p = 0; p < 4; ++p)  // any subset of the pools
+      shape.pool_experts[p] = below(random, 2) * below(random, 1 + shape.objects / 2);
+    for (std::size_t p = 0; p < 4; ++p) shape.capacity_bytes += shape.pool_experts[p] * shape.bytes[p];
+    const double margin = below(random, 4) * 0.1;
+    const bool count_tokens = below(random, 2) == 0, spill = below(random, 2) == 0;
+    const auto cache =
+        make("zipmoe", shape, {{"margin", margin}, {"count_tokens", count_tokens}, {"spill", spill}});
+    NaiveZipmoe naive{shape,
+                      margin,
+                      count_tokens,
+                      spill,
+                      std::vector<std::uint64_t>(shape.objects),
+                      std::vector<std::uint64_t>(shape.objects),
+                      {}};
+    for (const Step& step : trace_of(kKinds[instance % 4], random, shape.objects, 50)) {
+      if (const std::uint32_t o = below(random, shape.objects); below(random, 5) == 0)
+        REQUIRE(cache->insert(o) == naive.insert(o));
+      for (const std::uint32_t used : step) {
+        std::vector<State> before;
+        for (std::uint32_t o = 0; o < shape.objects; ++o) before.push_back(cache->state(o));
+        const std::uint32_t tokens = 1 + below(random, 9) * below(random, 9);
+        cache->use({.object = used, .tokens = tokens});
+        naive.use(used, tokens);
+        for (std::uint32_t o = 0; o < shape.objects; ++o) {
+          const State now = cache->state(o);
+          if (now != naive.state(o)) FAIL("instance " << instance << ", expert " << o);
+          // Only the expert used can gain parts; one found in F was not read, so it has no E-chunks.
+          if (o != used)
+            REQUIRE((now == before[o] || now == State::M));
+          else if (before[o] == State::F)
+            REQUIRE((now != State::C && now != State::E));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("zipmoe sends ranks to pools in their order") {
+  // One place in each pool, no margin. Used once each for 50, 40, 30, 20 and 10 tokens, experts 0 to 4 come
+  // in with 0 to 4 experts ahead of them: ranks 0 to 3 are the pools' and rank 4 is beyond them all.
+  CacheShape shape;
+  shape.objects = 5;
+  shape.bytes = {10, 7, 5, 2, 0};
+  shape.pool_experts = {1, 1, 1, 1, 0};
+  shape.capacity_bytes = 24;
+  const auto cache = make("zipmoe", shape, {{"margin", 0}, {"count_tokens", 1}});
+  for (std::uint32_t o = 0; o < 5; ++o) cache->use({.object = o, .tokens = 10 * (5 - o)});
+  const State expected[] = {State::F, State::C, State::S, State::E, State::M};
+  for (std::uint32_t o = 0; o < 5; ++o) CHECK(cache->state(o) == expected[o]);
+  CHECK(cache->bytes_held() == 24);
+}
+
+TEST_CASE("zipmoe spills up to the nearest pool with room") {
+  // Places F 1, C 1, S 4, no margin: tau = 1, 2, 6. Tokens make the ranks: 0 goes to F, 1 (rank 1) to C; 2
+  // and 3 (rank 0) find F and C full and spill to S; 0 and 1, by now of ranks 2 and 3, move down to S, which
+  // is then full. Expert 4, of rank 4, belongs in S: C is the nearest pool with room.
+  CacheShape shape;
+  shape.objects = 6;
+  shape.bytes = {10, 7, 5, 2, 0};
+  shape.pool_experts = {1, 1, 4, 0, 0};
+  shape.capacity_bytes = 37;
+  const auto cache = make("zipmoe", shape, {{"margin", 0}, {"count_tokens", 1}, {"spill", 1}});
+  const std::pair<std::uint32_t, std::uint32_t> uses[] = {{0, 10}, {1, 5}, {2, 30}, {3, 40},
+                                                          {0, 1},  {1, 1}, {4, 1}};
+  for (const auto& [object, tokens] : uses) cache->use({.object = object, .tokens = tokens});
+  for (std::uint32_t o = 0; o < 4; ++o) CHECK(cache->state(o) == State::S);
+  CHECK(cache->state(4) == State::C);
+}
+
+TEST_CASE("zipmoe refuses pools larger than its memory") {
+  CacheShape shape = full_only(8, 2);
+  shape.pool_experts = {2, 2, 0, 0, 0};  // 20 + 14 bytes, of 29.5
+  CHECK_THROWS_AS(make("zipmoe", shape), InputError);
+}
+
+TEST_CASE("the cache table tells what its policies need") {
+  std::set<std::string_view> names;
+  for (const CachePolicyEntry& entry : cache_policies()) {
+    CHECK(names.insert(entry.info.name).second);
+    CHECK_FALSE(entry.info.help.empty());
+    CHECK_FALSE(entry.info.source.empty());
+    CHECK(entry.needs_future == (entry.info.name == "belady"));
+    CHECK(entry.uses_pools == (entry.info.name == "zipmoe"));
+  }
+  CHECK(names.size() == 8);
+  CHECK(find_cache_policy("mru") == nullptr);
+}

@@ -1,0 +1,35 @@
+// A file that appears whole or not at all, whatever happens on the way.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace moelab {
+
+/// Writes a temporary file in the target's folder; commit() makes it durable and gives it the target's name,
+/// replacing what stood there (readers that have the old file open or mapped keep the old one). Destroyed
+/// without commit(), it leaves nothing behind. Only a process killed on the way leaves its temporary file,
+/// named ".moelab-<pid>-<n>.tmp". Every failure throws InputError that names the target and the system's
+/// reason.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path target);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends the bytes.
+  void write(std::span<const std::byte> bytes);
+  /// fsync, rename, fsync of the folder. To be called once, last.
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* doing) const;
+
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+}  // namespace moelab

@@ -1,0 +1,268 @@
+#include "traces/generator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "models/input_error.hpp"
+#include "traces/alias_table.hpp"
+#include "traces/portable_math.hpp"
+#include "traces/random.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr std::uint64_t kMaxBytes = std::uint64_t{16} << 30;
+
+// Stream of the draws that belong to the model, not to a request (requests are numbered from 0, in 32 bits).
+constexpr std::uint64_t kModelStream = ~std::uint64_t{0};
+
+// How far chance moves an expert from its place in the order of scores, in rows' lengths: kept experts come
+// before drawn ones, but not by much. 3 gives the mild preference of gpt-oss-20b, whose share of experts
+// kept from the token before falls from 0.52 at the first place to 0.34 at the fourth.
+constexpr double kOrderNoise = 3;
+
+// After so many draws of experts that the row already has, the row is completed by a race, which takes time
+// in all experts but cannot last. Both draw from the same distribution.
+constexpr int kMaxRedraws = 32;
+
+std::uint64_t decode_rows(const GeneratorParameters& p) {
+  return p.encoder_layers > 0 ? p.output_tokens : p.output_tokens - 1;
+}
+
+std::uint64_t rows_per_request(const GeneratorParameters& p) {
+  return p.prompt_tokens + decode_rows(p);
+}
+
+std::string number(double value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+// Whether the trace and one request more (the one being made) fit the limit.
+bool fits_memory(const GeneratorParameters& p) {
+  std::uint64_t row = 0;
+  std::uint64_t bytes = 0;
+  return !__builtin_mul_overflow(std::uint64_t{p.layers} * p.top_k, sizeof(std::uint16_t) + sizeof(float),
+                                 &row) &&
+         !__builtin_mul_overflow(rows_per_request(p), row + 1, &bytes) && bytes < kMaxBytes &&
+         !__builtin_mul_overflow(bytes + sizeof(TraceRequest), std::uint64_t{p.requests} + 1, &bytes) &&
+         bytes < kMaxBytes;
+}
+
+void check(const GeneratorParameters& p) {
+  Problems problems;
+  const auto need = [&](bool good, const char* name, const std::string& value, const std::string& range) {
+    if (good) return;
+    std::string what = name;
+    what += " is " + value + ", but must be " + range;
+    problems.add({"trace generator", 0, 0, std::move(what)});
+  };
+  const auto need_between = [&](double value, const char* name, double most) {
+    need(value >= 0 && value <= most, name, number(value), "between 0 and " + number(most));
+  };
+  const auto need_some = [&](std::uint32_t value, const char* name) {
+    need(value >= 1, name, std::to_string(value), "at least 1");
+  };
+  need_some(p.layers, "layers");
+  need(p.encoder_layers < p.layers || p.layers == 0, "encoder_layers", std::to_string(p.encoder_layers),
+       "less than the " + std::to_string(p.layers) + " layers");
+  need(p.experts >= 1 && p.experts <= kNoExpert, "experts", std::to_string(p.experts), "between 1 and 65535");
+  need(p.top_k >= 1 && p.top_k <= std::max(p.experts, 1U), "top_k", std::to_string(p.top_k),
+       "between 1 and the number of experts, " + std::to_string(p.experts));
+  need_some(p.requests, "requests");
+  need_some(p.prompt_tokens, "prompt_tokens");
+  need_some(p.output_tokens, "output_tokens");
+  need_between(p.skew, "skew", 10);
+  need_between(p.reuse, "reuse", 1);
+  need_between(p.drift, "drift", 1);
+  need_between(p.gate_decay, "gate_decay", 20);
+  problems.throw_if_any();
+  need(fits_memory(p), "the trace's size (requests * tokens * layers * top_k)", "too large",
+       "below 16 GiB in all");
+  problems.throw_if_any();
+}
+
+/// Scores of a row: 1, then each lower than the one before by a factor exp(-gate_decay * E), E exponential of
+/// mean 1, then scaled to sum 1. In gpt-oss-20b the logarithms of the ratios of neighbours have a standard
+/// deviation of 0.89 to 0.96 of their mean, as an exponential law (1) has within its measure.
+class GateShape {
+ public:
+  explicit GateShape(double decay) {
+    for (std::size_t i = 0; i < factors_.size(); ++i) {
+      const double quantile = (static_cast<double>(i) + 0.5) / static_cast<double>(factors_.size());
+      factors_[i] = portable_exp(decay * portable_log(quantile));
+    }
+  }
+
+  void fill(std::span<float> scores, Random& random) {
+    raw_.resize(scores.size());
+    double score = 1;
+    double sum = 0;
+    for (double& raw : raw_) {
+      raw = score;
+      sum += score;
+      score *= factors_[random.next() >> (64 - kQuantileBits)];
+    }
+    const double scale = 1 / sum;
+    for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = static_cast<float>(raw_[i] * scale);
+  }
+
+ private:
+  static constexpr int kQuantileBits = 10;
+  std::array<double, std::size_t{1} << kQuantileBits> factors_{};
+  std::vector<double> raw_;
+};
+
+/// The rows of one layer, one request after the other.
+class LayerRows {
+ public:
+  explicit LayerRows(const GeneratorParameters& p)
+      : parameters_(p),
+        law_(p.experts),
+        weights_(p.experts),
+        order_(p.experts),
+        row_of_(p.experts),
+        gate_(p.gate_decay) {
+    double sum = 0;
+    for (std::uint32_t rank = 0; rank < p.experts; ++rank) {
+      law_[rank] = portable_exp(-p.skew * portable_log(rank + 1.0));
+      sum += law_[rank];
+    }
+    for (double& share : law_) share /= sum;
+  }
+
+  void begin(std::uint32_t layer, std::uint32_t request) {
+    std::fill(weights_.begin(), weights_.end(), 0.0);
+    Random model(parameters_.seed, layer, kModelStream);
+    add_popularity(1 - parameters_.drift, model);
+    random_ = Random(parameters_.seed, layer, request);
+    add_popularity(parameters_.drift, random_);
+    table_.build(weights_);
+    row_.clear();
+  }
+
+  /// The next token's experts and scores.
+  void next(std::span<std::uint16_t> ids, std::span<float> scores) {
+    std::swap(row_, before_);
+    row_.clear();
+    ++number_;
+    for (const Place& place : before_) {
+      if (random_.uniform() < parameters_.reuse) take(place.expert);
+    }
+    int redraws = 0;
+    while (row_.size() < parameters_.top_k) {
+      const std::uint32_t expert = table_.draw(random_);
+      if (row_of_[expert] != number_) {
+        take(expert);
+      } else if (++redraws == kMaxRedraws) {
+        race();
+      }
+    }
+    std::sort(row_.begin(), row_.end());
+    for (std::size_t i = 0; i < row_.size(); ++i) ids[i] = static_cast<std::uint16_t>(row_[i].expert);
+    gate_.fill(scores, random_);
+  }
+
+ private:
+  struct Place {
+    double key = 0;
+    std::uint32_t expert = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+
+  // Popularity (rank + 1)^-skew over a random order of the experts.
+  void add_popularity(double share, Random& random) {
+    for (std::uint32_t expert = 0; expert < order_.size(); ++expert) order_[expert] = expert;
+    random.shuffle(std::span(order_));
+    for (std::size_t rank = 0; rank < order_.size(); ++rank) weights_[order_[rank]] += share * law_[rank];
+  }
+
+  void take(std::uint32_t expert) {
+    row_of_[expert] = number_;
+    const double noise = kOrderNoise * static_cast<double>(parameters_.top_k) * random_.uniform();
+    row_.push_back({static_cast<double>(row_.size()) + noise, expert});
+  }
+
+  // Completes the row. Drawing by weight without replacement orders experts as the arrivals of independent
+  // exponential clocks whose rates are the weights (Efraimidis and Spirakis, IPL 97(5), 2006).
+  void race() {
+    std::vector<Place> arrivals;
+    for (std::uint32_t expert = 0; expert < weights_.size(); ++expert) {
+      if (row_of_[expert] == number_) continue;
+      arrivals.push_back({-portable_log(1 - random_.uniform()) / weights_[expert], expert});
+    }
+    const auto missing = static_cast<std::ptrdiff_t>(parameters_.top_k - row_.size());
+    std::partial_sort(arrivals.begin(), arrivals.begin() + missing, arrivals.end());
+    for (std::ptrdiff_t i = 0; i < missing; ++i) take(arrivals[static_cast<std::size_t>(i)].expert);
+  }
+
+  const GeneratorParameters& parameters_;
+  std::vector<double> law_;            // [rank]: popularity, of sum 1
+  std::vector<double> weights_;        // [expert]
+  std::vector<std::uint32_t> order_;   // [rank]: expert, while weights are made
+  std::vector<std::uint64_t> row_of_;  // [expert]: number of the last row that took it
+  std::uint64_t number_ = 0;           // of this row, over all requests
+  std::vector<Place> row_;
+  std::vector<Place> before_;  // the row of the token before
+  Random random_{0};
+  AliasTable table_;
+  GateShape gate_;
+};
+
+/// One request's rows, [rows, layers, top_k].
+struct RequestRows {
+  std::vector<std::uint16_t> ids;
+  std::vector<float> scores;
+};
+
+// Layer by layer, so that one layer's tables stay in the first cache.
+void fill_request(const GeneratorParameters& p, std::uint32_t request, LayerRows& layer_rows,
+                  RequestRows& rows) {
+  const std::size_t stride = std::size_t{p.layers} * p.top_k;
+  for (std::uint32_t layer = 0; layer < p.layers; ++layer) {
+    const bool in_prompt = p.encoder_layers == 0 || layer < p.encoder_layers;
+    const bool in_decode = layer >= p.encoder_layers;
+    const std::uint64_t begin = in_prompt ? 0 : p.prompt_tokens;
+    const std::uint64_t end = in_decode ? rows_per_request(p) : p.prompt_tokens;
+    layer_rows.begin(layer, request);
+    for (std::uint64_t row = begin; row < end; ++row) {
+      const std::size_t place = row * stride + std::size_t{layer} * p.top_k;
+      layer_rows.next(std::span(rows.ids).subspan(place, p.top_k),
+                      std::span(rows.scores).subspan(place, p.top_k));
+    }
+  }
+}
+
+std::string provenance(const GeneratorParameters& p) {
+  return "synthetic: moelab trace generator 1, seed " + std::to_string(p.seed) + ", skew " + number(p.skew) +
+         ", reuse " + number(p.reuse) + ", drift " + number(p.drift) + ", gate_decay " + number(p.gate_decay);
+}
+
+}  // namespace
+
+RoutingTrace generate_routing_trace(const GeneratorParameters& parameters) {
+  const GeneratorParameters& p = parameters;
+  check(p);
+  RoutingTraceBuilder builder(p.model, provenance(p), true, p.layers, p.experts, p.top_k, true);
+  builder.reserve(p.requests * rows_per_request(p));
+  LayerRows layer_rows(p);
+  const std::size_t stride = std::size_t{p.layers} * p.top_k;
+  // Places of layers that do not run for a token stay as they are made here.
+  RequestRows rows{std::vector<std::uint16_t>(rows_per_request(p) * stride, kNoExpert),
+                   std::vector<float>(rows_per_request(p) * stride, 0.0F)};
+  const Phase prompt = p.encoder_layers > 0 ? Phase::encoder : Phase::prefill;
+  for (std::uint32_t request = 0; request < p.requests; ++request) {
+    fill_request(p, request, layer_rows, rows);
+    builder.begin_request();
+    for (std::uint64_t row = 0; row < rows_per_request(p); ++row) {
+      builder.add_token(row < p.prompt_tokens ? prompt : Phase::decode,
+                        std::span(rows.ids).subspan(row * stride, stride),
+                        std::span(rows.scores).subspan(row * stride, stride));
+    }
+  }
+  return builder.finish();
+}
+
+}  // namespace moelab

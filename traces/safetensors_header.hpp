@@ -1,0 +1,54 @@
+// The JSON header of a safetensors file, and what its reader and writer share. Private to safetensors*.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/safetensors.hpp"
+
+namespace moelab {
+
+/// Where the header starts in a file, and the longest one that the format allows.
+inline constexpr std::uint64_t kHeaderStart = 8;
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+inline constexpr std::size_t kMaxDimensions = 64;
+inline constexpr std::string_view kMetadataKey = "__metadata__";
+
+/// A tensor as the header describes it; data_offsets as found, still to be checked.
+struct TensorEntry {
+  std::string name;
+  Dtype dtype = Dtype::u8;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t header_byte = 0;  // where in the file its description ends, for messages
+};
+
+struct SafetensorsHeader {
+  std::vector<TensorEntry> tensors;  // in the header's order
+  TensorMetadata metadata;
+};
+
+/// Reads the header. Never recurses, whatever the nesting. Throws InputError naming `file` and the byte.
+SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_view json);
+
+/// The element type of this name, if there is one.
+std::optional<Dtype> dtype_named(std::string_view name);
+
+/// Bytes of a tensor; nothing where they overflow 64 bits or are not whole.
+std::optional<std::uint64_t> tensor_bytes(Dtype dtype, std::span<const std::uint64_t> shape);
+
+/// "tensor 'a' (F32 [2, 3])", for messages.
+std::string describe_tensor(std::string_view name, Dtype dtype, std::span<const std::uint64_t> shape);
+
+/// "byte 12: what", as InputError about `file`.
+[[noreturn]] void fail_at_byte(const std::string& file, std::uint64_t byte, const std::string& what);
+
+/// What is not printable ASCII replaced by '?', cut after `limit` characters.
+std::string printable(std::string_view text, std::size_t limit);
+
+}  // namespace moelab
