@@ -63,6 +63,8 @@ void read_planning(const YamlMap& root, SystemConfig& system) {
   if (!planning) return;
   system.planning = read_policy(*planning, planning_policies());
   system.plan_step = planning->number("step", {0.005, 1}, 0.05);
+  static const std::vector<std::string> kReads = {"cold", "page-cache"};
+  system.plan_for_page_cache = planning->choice("reads", kReads, 0) == 1;
   if (system.planning.name == "fixed") {
     const YamlMap ratios = planning->map("ratios");
     double sum = 0;
@@ -118,7 +120,9 @@ SystemConfig read_system_map(const YamlMap& root) {
   read_planning(root, system);
   if (const auto prefetch = root.optional_map("prefetch")) {
     system.prefetch = read_policy(*prefetch, prefetch_policies());
-    if (system.prefetch.name != "none")
+    if (prefetch->has("buffer_layers"))
+      system.prefetch_buffer_layers = static_cast<std::uint32_t>(prefetch->integer("buffer_layers", 1, 1000));
+    else if (system.prefetch.name != "none")
       system.prefetch_buffer = static_cast<std::uint32_t>(prefetch->integer("buffer", 1, kMillion));
     prefetch->done();
   }
@@ -210,6 +214,9 @@ void read_systems(const YamlMap& root, const std::optional<YamlMap>& overrides,
         item.fail("system '" + system.name + "' is listed twice; results are told apart by name");
       seen.push_back(system.name);
       if (problems.empty()) check_system(system, scenario, item);
+      if (problems.empty() && system.prefetch_buffer_layers > 0)
+        system.prefetch_buffer =
+            system.prefetch_buffer_layers * static_cast<std::uint32_t>(scenario.model.moe().experts);
       scenario.systems.push_back(std::move(system));
     };
     if (item.is_map())

@@ -46,8 +46,10 @@ struct SystemConfig {
   PolicyChoice planning{"fixed", {}};
   std::array<double, kStates> ratios{};  // of the fixed plan
   double plan_step = 0.05;               // of plans that search a grid
+  bool plan_for_page_cache = false;      // plan with reads from the page cache instead of cold ones
   PolicyChoice prefetch{"none", {}};
-  std::uint32_t prefetch_buffer = 0;  // experts that may be fetched ahead and held outside the cache
+  std::uint32_t prefetch_buffer = 0;         // experts that may be fetched ahead and held outside the cache
+  std::uint32_t prefetch_buffer_layers = 0;  // the same, given in whole layers of experts
 
   Seconds host_per_layer;  // framework cost before each layer and each pass; with its source when not zero
   Seconds host_per_pass;

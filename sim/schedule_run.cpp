@@ -81,7 +81,7 @@ ScheduleRun run_schedule(const LayerInstance& instance, std::string_view policy)
 
   // No tier: an instance's times are what they are, whoever reads beside.
   const std::vector<ExpertReads> reads(instance.experts.size(),
-                                       {instance.sm_read_s, instance.e_read_s, Tier::none, Tier::none});
+                                       {instance.sm_read_s, instance.e_read_s, 0, Tier::none, Tier::none});
   const std::vector<std::uint8_t> executes(instance.experts.size(), 1);
   LabelledGraph g;
   LayerGraphBuilder(r, false, 0).build(instance, order, reads, executes, g);

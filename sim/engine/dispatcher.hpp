@@ -117,7 +117,8 @@ class Dispatcher final : public Engine {
   std::vector<Capacity> capacities_;
   std::vector<ResourceId> dirty_;
   std::vector<InFlight> ended_;
-  std::vector<std::coroutine_handle<>> finished_;  // what waited for graphs that have finished
+  std::vector<std::pair<Graph*, OpIndex>> continuing_;  // start on the slots of what they continue
+  std::vector<std::coroutine_handle<>> finished_;       // what waited for graphs that have finished
   std::vector<Timer> timers_;
   std::vector<std::coroutine_handle<>> woken_;
   std::exception_ptr failure_;
@@ -139,6 +140,8 @@ void Dispatcher<Executor>::run() {
     now_ = then;
     if (ended_.size() > 1) sort_completions();
     for (const InFlight& done : ended_) complete(done);
+    for (const auto& [graph, op] : continuing_) start(*graph, op, resources_[graph->resource(op)]);
+    continuing_.clear();
   }
   if (live_graphs_ != 0)
     throw std::logic_error("engine: " + std::to_string(live_graphs_) +
@@ -204,7 +207,10 @@ void Dispatcher<Executor>::finish(Graph& graph) {
   graph.finished_at_ = now_;
   graph.state_ = Graph::State::finished;
   --live_graphs_;
-  for (const auto& [follower, op] : graph.followers_) meet_dependency(*follower, op, kNoOp);
+  for (const auto& [follower, op] : graph.followers_) {
+    meet_dependency(*follower, op, kNoOp);
+    std::erase(follower->foreign_, std::pair{op, &graph});  // the graph may be gone from now on
+  }
   graph.followers_.clear();
   if (graph.waiter_) finished_.push_back(std::exchange(graph.waiter_, {}));
 }
@@ -230,16 +236,15 @@ void Dispatcher<Executor>::complete(const InFlight& done) {
   const ResourceId id = graph.lanes_[op.lane];
   Resource& resource = resources_[id];
 
+  ++resource.free;
+  check_invariant(resource.free <= resource.slots, "no more slots are freed than there are");
   const OpIndex next = done.op + 1;
-  if (op.continued && graph.runs_[next].unmet != kNoOp) {  // the slot stays taken
+  if (op.continued && graph.runs_[next].unmet != kNoOp) {  // the slot is taken again before anything else is
     check_invariant(graph.runs_[next].unmet == 1, "a continuation depends on nothing else");
     graph.runs_[next].unmet = 0;
     graph.runs_[next].last_dependency = done.op;
-    if (resource.slots != kUnlimitedSlots) ++resource.free;  // start() takes it again
-    start(graph, next, resource);
+    continuing_.emplace_back(&graph, next);
   } else {
-    if (resource.slots != kUnlimitedSlots) ++resource.free;
-    check_invariant(resource.free <= resource.slots, "no more slots are freed than there are");
     mark(id);
   }
   if (op.successor != kNoOp) meet_dependency(graph, op.successor, done.op);
@@ -278,6 +283,8 @@ void Dispatcher<Executor>::decide() {
 
 template <class Executor>
 void Dispatcher<Executor>::dispatch() {
+  // The order decides who finds a capacity shared.
+  if (dirty_.size() > 1) std::sort(dirty_.begin(), dirty_.end());
   for (const ResourceId id : dirty_) {
     Resource& resource = resources_[id];
     resource.dirty = false;
@@ -298,8 +305,9 @@ void Dispatcher<Executor>::start(Graph& graph, OpIndex op, Resource& resource) {
   check_invariant(resource.free > 0, "an operation starts on a free slot");
   check_invariant(graph.runs_[op].unmet == 0, "an operation starts after its dependencies");
   double seconds = graph.ops_[op].seconds;
-  if (graph.ops_[op].capacity != kNoCapacity) seconds *= stretch(capacities_[graph.ops_[op].capacity]);
-  if (resource.slots != kUnlimitedSlots) --resource.free;
+  if (graph.ops_[op].capacity != kNoCapacity)
+    seconds += graph.ops_[op].shared_seconds * (stretch(capacities_[graph.ops_[op].capacity]) - 1);
+  --resource.free;
   graph.runs_[op].start = now_;
   ++graph.started_;
   resource.busy_seconds += seconds;

@@ -7,7 +7,8 @@
 // Rules: a resource has slots; when a slot is free and operations are ready, the most urgent one starts
 // (work-conserving, non-preemptive). More urgent is: smaller graph priority, then earlier submitted graph,
 // then earlier added operation. At one instant all completions are processed first, then the processes that
-// wait for them decide, then operations start.
+// wait for them decide, then operations start, resource by resource in the order of addition. A continuation
+// starts as soon as all completions are processed. What takes no time ends in the next such round.
 #pragma once
 
 #include <coroutine>

@@ -83,6 +83,9 @@ void Graph::take_unstarted_out() {
       ++unfinished_;
     }
   }
+  for (const auto& [op, other] : foreign_)
+    std::erase_if(other->followers_, [this](const auto& follower) { return follower.first == this; });
+  foreign_.clear();
 }
 
 }  // namespace moelab::engine

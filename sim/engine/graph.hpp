@@ -36,11 +36,12 @@ class Graph {
   Lane lane(ResourceId resource);
   /// Adds an operation of `seconds` >= 0 on a lane's resource.
   OpIndex add(Lane lane, double seconds) {
-    ops_.push_back({seconds, kNoOp, kNoEdge, 0, kNoCapacity, lane, false});
+    ops_.push_back({seconds, 0, kNoOp, kNoEdge, 0, kNoCapacity, lane, false});
     return static_cast<OpIndex>(ops_.size() - 1);
   }
   /// Adds an operation that starts the moment `before` ends, on the slot that `before` holds. Both are on the
-  /// same lane; `before` is the operation added last.
+  /// same lane; `before` is the operation added last. A continuation depends on nothing
+  /// else.
   OpIndex add_continuation(OpIndex before, double seconds);
   /// `after` starts no earlier than `before` ends.
   void depend(OpIndex after, OpIndex before) {
@@ -54,11 +55,16 @@ class Graph {
     ++ops_[after].dependencies;
   }
   /// `after` starts no earlier than all of `other` is finished. `other` is submitted already, and stays alive
-  /// until then.
+  /// until then (and at least until this graph is submitted). For one submission: not when this graph is run
+  /// again.
   void depend_on(OpIndex after, Graph& other);
-  /// While it runs, the operation takes a share of a capacity that operations of other resources take shares
-  /// of too.
-  void share(OpIndex op, CapacityId capacity) { ops_[op].capacity = capacity; }
+  /// While it runs, the operation uses a capacity that operations of other resources use too. Of its seconds,
+  /// `shared_seconds` are stretched by how busy the capacity is; the rest (a fixed latency) is not.
+  void share(OpIndex op, CapacityId capacity, double shared_seconds) {
+    ops_[op].capacity = capacity;
+    ops_[op].shared_seconds = shared_seconds;
+  }
+  void share(OpIndex op, CapacityId capacity) { share(op, capacity, ops_[op].seconds); }
 
   std::size_t size() const { return ops_.size(); }
   double seconds(OpIndex op) const { return ops_[op].seconds; }
@@ -84,27 +90,17 @@ class Graph {
   friend class Engine;
 
   static constexpr std::uint32_t kNoEdge = std::numeric_limits<std::uint32_t>::max();
-  struct Op {  // 24 bytes: what the caller said
+  struct Op {  // what the caller said
     double seconds;
+    double shared_seconds;
     OpIndex successor;   // most operations have one
     std::uint32_t more;  // further ones: a list in edges_
-    std::uint32_t dependencies : 31;
-    std::uint32_t unused : 1;
+    std::uint32_t dependencies;
     CapacityId capacity;
     Lane lane;
     bool continued;  // the next operation continues on this one's slot
-    Op(double s, OpIndex next, std::uint32_t more_edges, std::uint32_t deps, CapacityId shared, Lane l,
-       bool cont)
-        : seconds(s),
-          successor(next),
-          more(more_edges),
-          dependencies(deps & 0x7fffffffu),
-          unused(0),
-          capacity(shared),
-          lane(l),
-          continued(cont) {}
   };
-  struct Run {  // 24 bytes: what happened
+  struct Run {  // what happened
     double start;
     double end;
     std::uint32_t unmet;

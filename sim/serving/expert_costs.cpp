@@ -23,7 +23,7 @@ ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, c
     c.sm_bytes = Bytes(c.elements * model.bytes_per_weight);
   }
   c.timing.sm_read_s = timing.ssd_read(c.sm_bytes).value();
-  c.cold = {c.timing.sm_read_s, c.timing.e_read_s, Tier::ssd, Tier::ssd};
+  c.cold = {c.timing.sm_read_s, c.timing.e_read_s, timing.ssd_read(Bytes(0)).value(), Tier::ssd, Tier::ssd};
   c.cached.sm_s = timing.page_cache_read(c.sm_bytes).value();
   c.cached.sm_tier = c.cached.e_tier = Tier::page_cache;
 

@@ -22,8 +22,14 @@ std::string_view to_string(Tier tier) {
 
 OpIndex LayerGraphBuilder::add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const {
   const OpIndex op = out.graph.add(lane, seconds + dispatch_s_);
-  if (label.tier == Tier::ssd) out.graph.share(op, resources_.ssd);
   out.labels.push_back(label);
+  return op;
+}
+
+OpIndex LayerGraphBuilder::add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
+                                    OpLabel label) const {
+  const OpIndex op = add(out, lane, seconds, label);
+  if (label.tier == Tier::ssd) out.graph.share(op, resources_.ssd, seconds - latency_s);
   return op;
 }
 
@@ -49,12 +55,13 @@ void LayerGraphBuilder::add_reads(const LayerInstance& instance, const LayerOrde
                   instance.experts[e].id};
     if (read.chunk == kSmChunk) {
       if (instance.shards == 0) label.kind = OpKind::read_tensor;
-      read_[read.task] = add(out, io_, reads[e].sm_s, label);
+      read_[read.task] = add_read(out, io_, reads[e].sm_s, reads[e].latency_s, label);
     } else if (!worker_reads_) {
       label.kind = OpKind::read_e;
       label.tier = reads[e].e_tier;
       label.chunk = static_cast<std::uint16_t>(read.chunk);
-      chunk_[read.task * instance.shards + read.chunk] = add(out, io_, reads[e].e_s, label);
+      chunk_[read.task * instance.shards + read.chunk] =
+          add_read(out, io_, reads[e].e_s, reads[e].latency_s, label);
     }
   }
 }
@@ -68,7 +75,7 @@ void LayerGraphBuilder::add_decompression(const LayerInstance& instance, std::ui
                   static_cast<std::uint16_t>(c), expert.id};
     if (worker_reads_ && !has_e(expert.state)) {
       const OpLabel read_label{OpKind::read_e, reads.e_tier, label.tensor, label.chunk, expert.id};
-      const OpIndex read = add(out, threads_, reads.e_s, read_label);
+      const OpIndex read = add_read(out, threads_, reads.e_s, reads.latency_s, read_label);
       chunk = out.graph.add_continuation(read, instance.decompress_s);
       out.labels.push_back(label);
     } else {

@@ -56,10 +56,11 @@ struct ServerResources {
 };
 
 /// How an expert's missing parts are read: seconds for its SM-chunk (or whole tensor) of one tensor and for
-/// one E-chunk.
+/// one E-chunk, and how much of each is a latency that concurrent reads do not stretch.
 struct ExpertReads {
   double sm_s = 0;
   double e_s = 0;
+  double latency_s = 0;
   Tier sm_tier = Tier::ssd;
   Tier e_tier = Tier::ssd;
 };
@@ -89,6 +90,8 @@ class LayerGraphBuilder {
   void add_task(const LayerInstance& instance, std::uint32_t task, std::span<const ExpertReads> reads,
                 LabelledGraph& out);
   engine::OpIndex add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const;
+  engine::OpIndex add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
+                           OpLabel label) const;
 
   ServerResources resources_;
   bool worker_reads_;

@@ -67,8 +67,9 @@ Plan plan_pools(const SystemConfig& system, const ExpertCosts& costs, Bytes laye
   input.threads = costs.timing.threads;
   input.shards = std::max(1u, costs.timing.shards);
   input.tensors = costs.tensors;
-  input.sm_read_s = costs.timing.sm_read_s;
-  input.e_read_s = costs.timing.e_read_s;
+  const ExpertReads& reads = system.plan_for_page_cache ? costs.cached : costs.cold;
+  input.sm_read_s = reads.sm_s;
+  input.e_read_s = reads.e_s;
   input.decompress_s = costs.timing.decompress_s;
   input.memory_bytes = layer_memory.value();
   input.tensor_elements = costs.elements;

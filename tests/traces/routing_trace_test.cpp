@@ -270,13 +270,14 @@ bool row_is_good(std::span<const std::uint16_t> row, std::uint32_t experts) {
   return ids.size() == row.size() && *ids.rbegin() < experts;
 }
 
+/// `idle` of 8 rows do not run.
 std::vector<std::uint16_t> random_rows(std::mt19937_64& random, std::uint32_t layers, std::uint32_t experts,
-                                       std::uint32_t top_k) {
+                                       std::uint32_t top_k, std::uint64_t idle) {
   std::vector<std::uint16_t> pool(experts);
   for (std::uint32_t i = 0; i < experts; ++i) pool[i] = static_cast<std::uint16_t>(i);
   std::vector<std::uint16_t> rows;
   for (std::uint32_t layer = 0; layer < layers; ++layer) {
-    const bool runs = random() % 8 != 0;
+    const bool runs = random() % 8 >= idle;
     for (std::uint32_t i = 0; i < top_k; ++i) {
       std::swap(pool[i], pool[i + random() % (experts - i)]);
       rows.push_back(runs ? pool[i] : kNoExpert);
@@ -292,7 +293,7 @@ TEST_CASE("routing trace: the fast check of rows finds what the plain one finds"
     const auto top_k = static_cast<std::uint32_t>(1 + random() % 20);
     const auto experts = static_cast<std::uint32_t>(random() % 10 == 0 ? 65535 : top_k + random() % 100);
     const auto layers = static_cast<std::uint32_t>(1 + random() % (3000 / top_k));  // up to three blocks
-    std::vector<std::uint16_t> rows = random_rows(random, layers, experts, top_k);
+    std::vector<std::uint16_t> rows = random_rows(random, layers, experts, top_k, random() % 2);
     for (std::uint64_t spoil = random() % 3; spoil > 0; --spoil) {
       const std::uint16_t values[] = {kNoExpert, static_cast<std::uint16_t>(experts),
                                       rows[random() % rows.size()],
@@ -330,7 +331,7 @@ RoutingTrace random_trace(std::mt19937_64& random) {
       phase = std::min(2, phase + static_cast<int>(random() % 3));
       std::vector<float> scores(with_scores ? layers * top_k : 0);
       for (float& score : scores) score = static_cast<float>(random() % 1000) / 1000;
-      builder.add_token(static_cast<Phase>(phase), random_rows(random, layers, experts, top_k), scores);
+      builder.add_token(static_cast<Phase>(phase), random_rows(random, layers, experts, top_k, 1), scores);
     }
   }
   return builder.finish();

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Installs what is missing, then checks everything: formatting, release build and tests, sanitizer build and tests.
+set -euo pipefail
+cd "$(dirname "$0")"
+./install_dependencies.sh test
+
+echo "== format"
+git ls-files '*.cpp' '*.hpp' | xargs clang-format --dry-run --Werror
+
+for preset in release asan; do
+  echo "== $preset: build"
+  cmake --preset "$preset" >/dev/null
+  cmake --build "build/$preset" -- -k 0 --quiet
+  echo "== $preset: test"
+  ctest --preset "$preset" --parallel "$(nproc)"
+done

@@ -1,0 +1,217 @@
+// The command line: what scripts rely on, and what happens to bad input.
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/cli/run_program.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+ProgramResult moelab(const std::vector<std::string>& arguments) {
+  return run_program(MOELAB_PROGRAM, arguments);
+}
+
+/// A folder of its own, gone at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "moelab-test-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+  std::string name(const std::string& file) const { return (path_ / file).string(); }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
+  }
+
+ private:
+  fs::path path_;
+};
+
+const std::vector<std::string> kSmall = {"run",   "zipmoe-orin",
+                                         "--set", "workload.requests=1",
+                                         "--set", "workload.output_tokens=3",
+                                         "--set", "workload.prompt_tokens=4"};
+
+std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+constexpr const char* kInstance =
+    R"({"threads": 2, "shards": 2, "sm_read_s": 0.9, "e_read_s": 0.2, "decompress_s": 0.5,
+  "recover_s": 0, "experts": [{"id": 4, "tensors": 1, "state": "M", "execute_s": 1}, {"id": 9, "tensors": 1, "state": "F", "execute_s": 0.25}]})";
+
+}  // namespace
+
+TEST_CASE("every command's help ends with an example") {
+  const std::vector<std::vector<std::string>> commands = {
+      {},         {"run"},     {"check"},   {"schedule"}, {"plan"},  {"plan", "zipmoe"},
+      {"models"}, {"devices"}, {"systems"}, {"policies"}, {"model"}, {"model", "import"}};
+  for (const auto& command : commands) {
+    const ProgramResult r = moelab(with(command, {"--help"}));
+    CAPTURE(r.out);
+    CHECK(r.status == 0);
+    CHECK(r.out.find("Example:\n  moelab ") != std::string::npos);
+  }
+}
+
+TEST_CASE("run prints the JSON that scripts rely on, an array for several systems") {
+  const ProgramResult one = moelab(with(kSmall, {"--system", "zipmoe", "--format", "json"}));
+  REQUIRE(one.status == 0);
+  const Json j = Json::parse(one.out);
+  for (const char* key : {"scenario", "system", "executor", "seed", "version", "metrics", "hits", "bytes",
+                          "busy_s", "stall_s", "provenance"})
+    CHECK(j.contains(key));
+  CHECK(j["system"] == "zipmoe");
+  CHECK(j["metrics"]["tokens"] == 3);  // one request of three tokens
+  const ProgramResult all = moelab(with(kSmall, {"--format", "json"}));
+  REQUIRE(all.status == 0);
+  CHECK(Json::parse(all.out).is_array());
+  CHECK(Json::parse(all.out)[0] == j);
+}
+
+TEST_CASE("run leaves a result and a timeline, and the same bytes every time") {
+  const Folder folder;
+  for (const char* n : {"a", "b"})
+    REQUIRE(moelab(with(kSmall, {"--out", folder.name(std::string(n) + ".json"), "--timeline",
+                                 folder.name(std::string(n) + ".trace")}))
+                .status == 0);
+  const auto read = [&](const char* file) {
+    std::ifstream in(folder.name(file));
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  CHECK(Json::parse(read("a.json")).is_array());
+  CHECK(Json::parse(read("a.trace"))["traceEvents"].size() > 100);
+  CHECK(read("a.json") == read("b.json"));
+  CHECK(read("a.trace") == read("b.trace"));
+  CHECK(folder.files() == 4);  // and no temporary file
+}
+
+TEST_CASE("schedule answers in the agreed form") {
+  const Folder folder;
+  const ProgramResult r =
+      moelab({"schedule", folder.file("i.json", kInstance), "--policy", "exhaustive", "--format", "json"});
+  REQUIRE(r.status == 0);
+  const Json j = Json::parse(r.out);
+  CHECK(j["policy"] == "exhaustive");
+  // Reads take 0.2 + 0.2 + 0.9 on the one I/O thread; the second E-chunk is decompressed by 0.9 at the
+  // latest, so the tensor is whole at 1.3 and its expert has run at 2.3. The bound's longest task is the
+  // same: reads, then execution.
+  CHECK(j["makespan_s"].get<double>() == Approx(2.3).epsilon(1e-12));
+  CHECK(j["lower_bound_s"].get<double>() <= 2.3 + 1e-12);
+  CHECK(j["operations"].size() == 8);  // 1 SM read, 2 E reads, 2 decompressions, 1 recovery, 2 executions
+  for (const char* key : {"kind", "expert", "tensor", "chunk", "resource", "start_s", "end_s"})
+    CHECK(j["operations"][0].contains(key));
+}
+
+TEST_CASE("plan zipmoe answers in the agreed form") {
+  const Folder folder;
+  const std::string input =
+      R"({"inclusion": [0.9, 0.6, 0.3, 0.2], "k": 2, "threads": 2, "shards": 2, "tensors": 3, "sm_read_s": 0.9,
+    "e_read_s": 0.2, "decompress_s": 0.5, "memory_bytes": 1300, "tensor_elements": 100, "ratio": 0.5, "step": 0.25, "pools": ["F", "S"]})";
+  const ProgramResult r = moelab({"plan", "zipmoe", folder.file("p.json", input), "--format", "json"});
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  const Json j = Json::parse(r.out);
+  CHECK(j["ratios"]["F"].get<double>() + j["ratios"]["S"].get<double>() == Approx(1));
+  CHECK_FALSE(j["ratios"].contains("C"));
+  CHECK(j["selection_probability"].size() == 4);
+  CHECK(j["capacity"].contains("S"));
+  CHECK(j["expected_makespan_s"].get<double>() > 0);
+}
+
+TEST_CASE("bad input: exit status 2, the place and the reason, and no result") {
+  const Folder folder;
+  const std::string good =
+      "name: x\nmodel: deepseek-v2-lite\ndevice: jetson-agx-orin-64gb\nbudget: 20 GB\nworkload: "
+      "{prompt_tokens: 2, output_tokens: 2}\nsystems: [zipmoe]\n";
+  REQUIRE(moelab({"check", folder.file("good.yaml", good)}).status == 0);
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return folder.file("bad.yaml", text);
+  };
+  const auto says = [&](const std::string& file, const std::string& what) {
+    const std::string out = folder.name("result.json");
+    const ProgramResult r = moelab({"run", file, "--out", out});
+    CAPTURE(r.err);
+    CHECK(r.status == 2);
+    CHECK(r.out.empty());
+    CHECK(r.err.find(what) != std::string::npos);
+    CHECK_FALSE(fs::exists(out));
+  };
+  says(changed("20 GB", "20"), "bad.yaml:4");
+  says(changed("20 GB", "20 parsecs"), "unit");
+  says(changed("budget: 20 GB", "bugdet: 20 GB"), "did you mean 'budget'");
+  says(changed("20 GB", "2 GB"), "too small");
+  says(changed("20 GB", "200 GB"), "more than device");
+  says(changed("deepseek-v2-lite", "deepseek-v2-light"), "deepseek-v2-lite");
+  says(changed("[zipmoe]", "[zipmo]"), "zipmoe");
+  says(changed("[zipmoe]", "[]"), "no system");
+  says(changed("name: x", "name: x\nname: y"), "bad.yaml:2");
+  says(folder.name("absent.yaml"), "absent.yaml");
+  says(folder.file("cut.yaml", "name: [x"), "cut.yaml");
+  const std::string no_trace =
+      "workload: {trace: " +
+      folder.file("t.safetensors", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8)) + "}";
+  says(changed("workload: {prompt_tokens: 2, output_tokens: 2}", no_trace), "t.safetensors");
+}
+
+TEST_CASE("bad input to the other commands: exit status 2") {
+  const Folder folder;
+  CHECK(moelab({}).status == 2);
+  CHECK(moelab({"runn"}).status == 2);
+  CHECK(moelab({"run", "--format", "xml"}).status == 2);
+  CHECK(moelab({"run", "--set", "novalue"}).status == 2);
+  CHECK(moelab({"run", "--system", "zipmo"}).err.find("zipmoe") != std::string::npos);
+  CHECK(moelab({"schedule", folder.file("i.json", "{}")}).status == 2);
+  CHECK(moelab({"schedule", folder.file("k.json", kInstance), "--policy", "cache-afinity"})
+            .err.find("cache-affinity") != std::string::npos);
+  CHECK(moelab({"plan", "zipmoe", folder.file("p.json", "[]")}).status == 2);
+  CHECK(moelab({"model", "import", folder.file("c.json", "{\"model_type\": \"bert\"}")}).status == 2);
+  CHECK(moelab({"run", "zipmoe-orin", "--out", "/proc/no/such/file"}).status == 2);
+  const ProgramResult check = moelab({"check", folder.file("s.yaml", "nam: x\n"), "--format", "json"});
+  CHECK(check.status == 2);
+  CHECK(Json::parse(check.out)["problems"].size() >= 5);  // the unknown key and every missing one
+}
+
+TEST_CASE("an interrupted run writes nothing") {
+  const Folder folder;
+  const std::string out = folder.name("result.json");
+  const ProgramResult r =
+      run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--set", "workload.requests=2000", "--out", out},
+                  [](pid_t child) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+                    kill(child, SIGINT);
+                  });
+  CAPTURE(r.err);
+  CHECK(r.status == 130);
+  CHECK(folder.files() == 0);
+}
+
+TEST_CASE("lists are complete in both forms") {
+  const Json policies = Json::parse(moelab({"policies", "--format", "json"}).out);
+  const std::string table = moelab({"policies"}).out;
+  for (const Json& p : policies) CHECK(table.find(p["name"].get<std::string>()) != std::string::npos);
+  for (const char* name : {"cache-affinity", "fifo", "longest-first", "exhaustive", "lru", "marking",
+                           "zipmoe", "belady", "moe-infinity", "layer-window"})
+    CHECK(table.find(name) != std::string::npos);
+  const Json models = Json::parse(moelab({"models", "--format", "json"}).out);
+  CHECK(models.size() >= 15);
+  CHECK(Json::parse(moelab({"devices", "--format", "json"}).out).size() >= 2);
+  CHECK(Json::parse(moelab({"systems", "--format", "json"}).out).size() >= 10);
+}
