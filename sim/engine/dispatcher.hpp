@@ -33,9 +33,11 @@ class Dispatcher final : public Engine {
     resources_.back().free = slots;
     resources_.back().slots = slots;
     names_.push_back(std::move(name));
+    marked_.resize((resources_.size() + 63) / 64);
     return static_cast<ResourceId>(resources_.size() - 1);
   }
   CapacityId add_capacity(std::string, std::vector<double> slowdown) override {
+    if constexpr (Executor::kSharesCapacities) executor_.add_capacity(slowdown);
     capacities_.push_back({std::move(slowdown), 0, {}});
     return static_cast<CapacityId>(capacities_.size() - 1);
   }
@@ -67,7 +69,6 @@ class Dispatcher final : public Engine {
   struct Resource {
     std::uint32_t free = 0;
     std::uint32_t slots = 0;
-    bool dirty = false;  // something may start here
     double busy_seconds = 0;
     std::vector<Queue> queues;  // most urgent first
   };
@@ -99,14 +100,12 @@ class Dispatcher final : public Engine {
   void finish(Graph& graph);
   void enqueue(Graph& graph);
   void leave_queues(Graph& graph);
-  void mark(ResourceId id) {
-    if (!resources_[id].dirty) {
-      resources_[id].dirty = true;
-      dirty_.push_back(id);
-    }
+  void mark(ResourceId id) { marked_[id >> 6] |= std::uint64_t{1} << (id & 63); }
+  double next_timer() const {
+    return timers_.empty() ? std::numeric_limits<double>::infinity() : timers_.front().time;
   }
-  void sort_completions() {
-    std::sort(ended_.begin(), ended_.end(), [](const InFlight& a, const InFlight& b) {
+  static void sort_completions(std::vector<InFlight>& ended) {
+    std::sort(ended.begin(), ended.end(), [](const InFlight& a, const InFlight& b) {
       return a.graph != b.graph ? a.graph->sequence_ < b.graph->sequence_ : a.op < b.op;
     });
   }
@@ -115,8 +114,7 @@ class Dispatcher final : public Engine {
   std::vector<Resource> resources_;
   std::vector<std::string> names_;
   std::vector<Capacity> capacities_;
-  std::vector<ResourceId> dirty_;
-  std::vector<InFlight> ended_;
+  std::vector<std::uint64_t> marked_;                   // a bit a resource: something may start there
   std::vector<std::pair<Graph*, OpIndex>> continuing_;  // start on the slots of what they continue
   std::vector<std::coroutine_handle<>> finished_;       // what waited for graphs that have finished
   std::vector<Timer> timers_;
@@ -129,20 +127,19 @@ class Dispatcher final : public Engine {
 
 template <class Executor>
 void Dispatcher<Executor>::run() {
-  for (;;) {
-    decide();
-    dispatch();
-    const double limit = timers_.empty() ? std::numeric_limits<double>::infinity() : timers_.front().time;
-    if (executor_.idle() && timers_.empty()) break;
-    ended_.clear();
-    const double then = executor_.advance(limit, ended_);
-    check_invariant(then >= now_, "time runs forward");
-    now_ = then;
-    if (ended_.size() > 1) sort_completions();
-    for (const InFlight& done : ended_) complete(done);
+  decide();
+  dispatch();
+  executor_.drive(next_timer(), [this](double now, std::vector<InFlight>& ended) {
+    check_invariant(now >= now_, "time runs forward");
+    now_ = now;
+    if (ended.size() > 1) sort_completions(ended);
+    for (const InFlight& done : ended) complete(done);
     for (const auto& [graph, op] : continuing_) start(*graph, op, resources_[graph->resource(op)]);
     continuing_.clear();
-  }
+    decide();
+    dispatch();
+    return next_timer();
+  });
   if (live_graphs_ != 0)
     throw std::logic_error("engine: " + std::to_string(live_graphs_) +
                            " submitted graph(s) can never finish: a cycle of dependencies");
@@ -232,9 +229,10 @@ void Dispatcher<Executor>::complete(const InFlight& done) {
   const Graph::Op& op = graph.ops_[done.op];
   graph.runs_[done.op].end = now_;
   ++operations_;
-  if (op.capacity != kNoCapacity) --capacities_[op.capacity].users;
+  if (!Executor::kSharesCapacities && op.capacity != kNoCapacity) --capacities_[op.capacity].users;
   const ResourceId id = graph.lanes_[op.lane];
   Resource& resource = resources_[id];
+  resource.busy_seconds += now_ - graph.runs_[done.op].start;
 
   ++resource.free;
   check_invariant(resource.free <= resource.slots, "no more slots are freed than there are");
@@ -283,21 +281,20 @@ void Dispatcher<Executor>::decide() {
 
 template <class Executor>
 void Dispatcher<Executor>::dispatch() {
-  // The order decides who finds a capacity shared.
-  if (dirty_.size() > 1) std::sort(dirty_.begin(), dirty_.end());
-  for (const ResourceId id : dirty_) {
-    Resource& resource = resources_[id];
-    resource.dirty = false;
-    for (const Queue& queue : resource.queues) {
-      while (resource.free > 0) {
-        const OpIndex op = queue.graph->pop_ready(queue.lane);
-        if (op == kNoOp) break;
-        start(*queue.graph, op, resource);
+  // In the order of the resources: it decides who finds a capacity shared.
+  for (std::size_t word = 0; word < marked_.size(); ++word) {
+    for (std::uint64_t left = std::exchange(marked_[word], 0); left != 0; left &= left - 1) {
+      Resource& resource = resources_[(word << 6) + static_cast<std::size_t>(__builtin_ctzll(left))];
+      for (const Queue& queue : resource.queues) {
+        while (resource.free > 0) {
+          const OpIndex op = queue.graph->pop_ready(queue.lane);
+          if (op == kNoOp) break;
+          start(*queue.graph, op, resource);
+        }
+        if (resource.free == 0) break;
       }
-      if (resource.free == 0) break;
     }
   }
-  dirty_.clear();
 }
 
 template <class Executor>
@@ -305,12 +302,11 @@ void Dispatcher<Executor>::start(Graph& graph, OpIndex op, Resource& resource) {
   check_invariant(resource.free > 0, "an operation starts on a free slot");
   check_invariant(graph.runs_[op].unmet == 0, "an operation starts after its dependencies");
   double seconds = graph.ops_[op].seconds;
-  if (graph.ops_[op].capacity != kNoCapacity)
+  if (!Executor::kSharesCapacities && graph.ops_[op].capacity != kNoCapacity)
     seconds += graph.ops_[op].shared_seconds * (stretch(capacities_[graph.ops_[op].capacity]) - 1);
   --resource.free;
   graph.runs_[op].start = now_;
   ++graph.started_;
-  resource.busy_seconds += seconds;
   executor_.start(graph, op, now_, seconds);
 }
 

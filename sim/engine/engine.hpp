@@ -100,4 +100,8 @@ class Engine {
 /// interference as they are when it starts.
 std::unique_ptr<Engine> make_fast_engine();
 
+/// SimGrid resolves what shares a capacity. One in the life of a process: make it in a child
+/// (sim/child_process.hpp).
+std::unique_ptr<Engine> make_simgrid_engine();
+
 }  // namespace moelab::engine

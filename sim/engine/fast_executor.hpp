@@ -16,11 +16,22 @@ struct InFlight {
   OpIndex op;
 };
 
+/// An executor is the narrow door behind the dispatcher:
+///   kName                                  for results
+///   kSharesCapacities                      true: the executor itself slows operations that share a capacity;
+///   false: the
+///                                          dispatcher stretches their seconds as things are when they start
+///   add_capacity(slowdown)                 before drive(); only called when kSharesCapacities
+///   start(graph, op, now, seconds)         the operation begins
+///   drive(limit, round)                    runs until nothing is in flight and no limit is set. At each
+///   instant at which
+///                                          operations end, or that the limit named, calls limit = round(now,
+///                                          ended)
 class FastExecutor {
  public:
   static constexpr const char* kName = "fast";
+  static constexpr bool kSharesCapacities = false;
 
-  /// The operation begins at `now` and will take `seconds`.
   void start(Graph& graph, OpIndex op, double now, double seconds) {
     const InFlight entry{now + seconds, &graph, op};
     // Latest end first. Few operations run at a time (as many as there are slots), so insertion beats a heap.
@@ -33,23 +44,25 @@ class FastExecutor {
     running_[i] = entry;
   }
 
-  bool idle() const { return running_.empty(); }
-
-  /// Goes to the next completion, or to `limit` if that is earlier; appends every operation that ends at that
-  /// instant. Returns the instant. With nothing running and no limit there is no such instant: not called
-  /// then.
-  double advance(double limit, std::vector<InFlight>& ended) {
-    if (running_.empty() || running_.back().end > limit) return limit;
-    const double now = running_.back().end;
-    do {
-      ended.push_back(running_.back());
-      running_.pop_back();
-    } while (!running_.empty() && running_.back().end == now);
-    return now;
+  template <class Round>
+  void drive(double limit, Round round) {
+    while (!running_.empty() || limit != std::numeric_limits<double>::infinity()) {
+      ended_.clear();
+      double now = limit;
+      if (!running_.empty() && running_.back().end <= limit) {
+        now = running_.back().end;
+        do {
+          ended_.push_back(running_.back());
+          running_.pop_back();
+        } while (!running_.empty() && running_.back().end == now);
+      }
+      limit = round(now, ended_);
+    }
   }
 
  private:
   std::vector<InFlight> running_;
+  std::vector<InFlight> ended_;
 };
 
 }  // namespace moelab::engine

@@ -68,6 +68,8 @@ class Graph {
 
   std::size_t size() const { return ops_.size(); }
   double seconds(OpIndex op) const { return ops_[op].seconds; }
+  double shared_seconds(OpIndex op) const { return ops_[op].shared_seconds; }
+  CapacityId capacity(OpIndex op) const { return ops_[op].capacity; }
   ResourceId resource(OpIndex op) const { return lanes_[ops_[op].lane]; }
 
   // After submission.

@@ -108,7 +108,8 @@ class RandomPlan {
 /// Plays a plan with the engine under test.
 class PlayedPlan {
  public:
-  explicit PlayedPlan(const Plan& plan) : plan_(plan), engine_(engine::make_fast_engine()) {
+  explicit PlayedPlan(const Plan& plan, std::unique_ptr<engine::Engine> with = engine::make_fast_engine())
+      : plan_(plan), engine_(std::move(with)) {
     for (const std::size_t slots : plan.slots)
       engine_->add_resource("resource",
                             slots == kNone ? engine::kUnlimitedSlots : static_cast<std::uint32_t>(slots));
