@@ -1,0 +1,173 @@
+// SimGrid as the oracle for time: where nothing is shared, both executors agree on every operation; where
+// capacities are shared, SimGrid gives what the closed forms say. One SimGrid engine a process, so every case
+// runs in a child.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <sstream>
+
+#include "models/input_error.hpp"
+#include "sim/child_process.hpp"
+#include "tests/sim/engine_plans.hpp"
+
+namespace {
+
+using namespace moelab;
+using namespace moelab::engine_reference;
+
+constexpr double kPrecision = 1e-9;  // SimGrid merges events that are closer than this (its precision/timing)
+
+/// Whether two completions or timers of a run lie closer than SimGrid tells apart, but not at the same
+/// instant.
+bool has_near_ties(const Records& records) {
+  std::vector<double> times;
+  for (const GraphRecord& g : records.graphs) {
+    times.push_back(g.submitted_at);
+    for (const OpRecord& op : g.ops) times.push_back(op.end);
+  }
+  std::sort(times.begin(), times.end());
+  for (std::size_t i = 1; i < times.size(); ++i)
+    if (const double gap = times[i] - times[i - 1]; gap > 0 && gap < 4 * kPrecision) return true;
+  return false;
+}
+
+bool close(double a, double b) {
+  return std::abs(a - b) <= std::max(kPrecision, 1e-9 * std::abs(a));
+}
+
+/// "" when SimGrid's records equal those of `fast`, else the first difference.
+std::string difference(const Records& fast, const Records& simgrid) {
+  std::ostringstream out;
+  for (std::size_t g = 0; g < fast.graphs.size(); ++g) {
+    if (fast.graphs[g].started != simgrid.graphs[g].started) {
+      out << "graph " << g << " started " << fast.graphs[g].started << " and " << simgrid.graphs[g].started
+          << " operations";
+      return out.str();
+    }
+    for (std::size_t i = 0; i < fast.graphs[g].ops.size(); ++i) {
+      const OpRecord &a = fast.graphs[g].ops[i], &b = simgrid.graphs[g].ops[i];
+      if (close(a.start, b.start) && close(a.end, b.end)) continue;
+      out.precision(17);
+      out << "graph " << g << " operation " << i << ": " << a.start << " to " << a.end << ", simgrid "
+          << b.start << " to " << b.end;
+      return out.str();
+    }
+  }
+  return "";
+}
+
+Plan without_sharing(Plan plan) {
+  plan.slowdowns.clear();
+  plan.interferences.clear();
+  for (PlanGraph& g : plan.graphs)
+    for (PlanOp& op : g.ops) op.capacity = kNone;
+  return plan;
+}
+
+/// Times of no particular form: whole numbers would hide rounding.
+Plan with_rough_times(Plan plan, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (PlanGraph& g : plan.graphs)
+    for (PlanOp& op : g.ops) op.seconds *= 1e-3 * (1 + static_cast<double>(random() >> 11) * 0x1p-53);
+  for (auto& steps : plan.steps)
+    for (Step& step : steps) step.time *= 1.37e-3;
+  return plan;
+}
+
+std::string compare(const Plan& plan) {
+  const Records fast = PlayedPlan(plan).run();
+  if (has_near_ties(fast)) return "near ties";
+  return difference(fast, PlayedPlan(plan, engine::make_simgrid_engine()).run());
+}
+
+/// Ends of operations that all start at time 0, each on a slot of its own, under SimGrid.
+std::vector<double> shared_ends(const std::vector<double>& slowdown, const std::vector<PlanOp>& ops) {
+  Plan plan;
+  plan.slots = {kNone};
+  plan.slowdowns = {slowdown};
+  plan.graphs = {{ops, 0}};
+  plan.steps = {{{Step::submit, 0, 0, 0}}};
+  const std::string text = run_in_child([&] {
+    std::ostringstream out;
+    out.precision(17);
+    const Records records = PlayedPlan(plan, engine::make_simgrid_engine()).run();
+    for (const OpRecord& op : records.graphs[0].ops) out << op.end << " ";
+    return out.str();
+  });
+  std::istringstream in(text);
+  std::vector<double> ends;
+  for (double x; in >> x;) ends.push_back(x);
+  return ends;
+}
+
+PlanOp sharing(double seconds, double shared) {
+  PlanOp op;
+  op.seconds = seconds;
+  op.capacity = 0;
+  op.shared_seconds = shared;
+  return op;
+}
+
+}  // namespace
+
+TEST_CASE("simgrid: without shared capacity both executors agree on every operation") {
+  constexpr int kPlans = 6000;
+  int counted = 0, near_ties = 0;
+  for (int seed = 0; seed < kPlans; ++seed) {
+    Plan plan = without_sharing(RandomPlan(static_cast<std::uint64_t>(seed)).draw());
+    if (seed % 2 == 1) plan = with_rough_times(std::move(plan), static_cast<std::uint64_t>(seed));
+    const std::string said = run_in_child([&] { return compare(plan); });
+    if (said == "near ties") {
+      ++near_ties;
+      continue;
+    }
+    ++counted;
+    INFO("seed " << seed);
+    REQUIRE(said == "");
+  }
+  std::cout << "simgrid against fast: " << counted << " random plans agree, " << near_ties
+            << " not counted (completions within " << 4 * kPrecision << " s)\n";
+  CHECK(counted >= 5000);
+}
+
+TEST_CASE("simgrid: flows that share a link") {
+  // Two equal flows of 1 s each get half the link: both end at 2.
+  CHECK(shared_ends({1, 2}, {sharing(1, 1), sharing(1, 1)}) == std::vector<double>{2, 2});
+  // 1 s and 3 s: halves until the short one is done at 2 (1 s of the long one done), then the long one alone:
+  // 2 + 2.
+  const auto two = shared_ends({1, 2}, {sharing(1, 1), sharing(3, 3)});
+  CHECK(two[0] == Approx(2).epsilon(1e-9));
+  CHECK(two[1] == Approx(4).epsilon(1e-9));
+}
+
+TEST_CASE("simgrid: a fixed latency is not stretched") {
+  // Latency 0.5, then 1 s of the link, twice at once: 0.5 + 2.
+  const auto ends = shared_ends({1, 2}, {sharing(1.5, 1), sharing(1.5, 1)});
+  CHECK(ends[0] == Approx(2.5).epsilon(1e-9));
+  CHECK(ends[1] == Approx(2.5).epsilon(1e-9));
+  // One is 0.5 ahead: it has the link alone for 0.5 s, then both share: the first ends at 0.5 + 2 * 0.5
+  // = 1.5; the other has 0.5 left then and ends at 2.
+  const auto offset = shared_ends({1, 2}, {sharing(1, 1), sharing(1.5, 1)});
+  CHECK(offset[0] == Approx(1.5).epsilon(1e-9));
+  CHECK(offset[1] == Approx(2).epsilon(1e-9));
+}
+
+TEST_CASE("simgrid: a link whose rate depends on the number of flows") {
+  // slowdown {1, 1, 1.5}: two flows run at full speed each, three at 1/1.5. Three flows of 1 s: all end
+  // at 1.5.
+  for (const double end : shared_ends({1, 1, 1.5}, {sharing(1, 1), sharing(1, 1), sharing(1, 1)}))
+    CHECK(end == Approx(1.5).epsilon(1e-9));
+  for (const double end : shared_ends({1, 1, 1.5}, {sharing(1, 1), sharing(1, 1)}))
+    CHECK(end == Approx(1).epsilon(1e-9));
+  // Beyond the table the slowdown grows linearly: four flows at 1.5 * 4 / 3 = 2.
+  for (const double end : shared_ends({1, 1, 1.5}, std::vector<PlanOp>(4, sharing(1, 1))))
+    CHECK(end == Approx(2).epsilon(1e-9));
+}
+
+TEST_CASE("run_in_child brings back text and errors") {
+  CHECK(run_in_child([] { return std::string(300'000, 'x'); }).size() == 300'000);
+  CHECK_THROWS_AS(run_in_child([]() -> std::string { throw InputError("f.yaml", "wrong"); }), InputError);
+  CHECK_THROWS_WITH(run_in_child([]() -> std::string { throw std::runtime_error("broken"); }), "broken");
+  CHECK_THROWS_AS(run_in_child([]() -> std::string { std::_Exit(3); }), std::runtime_error);
+}
