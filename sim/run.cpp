@@ -1,7 +1,10 @@
 #include "sim/run.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include "policies/prefetch/prefetch.hpp"
+#include "policies/schedule/schedule.hpp"
 #include "sim/serving/pool_planning.hpp"
 #include "traces/generator.hpp"
 
@@ -35,34 +38,77 @@ GeneratorParameters generator_parameters(const Scenario& s, std::uint64_t seed) 
 
 void check_trace_fits(const Scenario& s, const RoutingTrace& trace) {
   const FeedForward& ff = s.model.moe();
-  const auto fail = [&](const std::string& what, std::uint64_t has, std::uint64_t wants) {
+  Problems problems;
+  const auto fail = [&](std::string what) { problems.add({s.workload.trace_file, 0, 0, std::move(what)}); };
+  const auto compare = [&](const std::string& what, std::uint64_t has, std::uint64_t wants) {
     if (has != wants)
-      throw InputError(s.workload.trace_file, "the trace has " + std::to_string(has) + " " + what +
-                                                  ", model '" + s.model.name + "' has " +
-                                                  std::to_string(wants));
+      fail("the trace has " + std::to_string(has) + " " + what + ", model '" + s.model.name + "' has " +
+           std::to_string(wants));
   };
-  fail("MoE layers", trace.layers(), s.model.moe_layers().size());
-  fail("experts a layer", trace.experts(), static_cast<std::uint64_t>(ff.experts));
-  fail("experts a token (k)", trace.top_k(), static_cast<std::uint64_t>(ff.top_k));
-  if (trace.requests().empty()) throw InputError(s.workload.trace_file, "the trace has no requests");
+  compare("MoE layers", trace.layers(), s.model.moe_layers().size());
+  compare("experts a layer", trace.experts(), static_cast<std::uint64_t>(ff.experts));
+  compare("experts a token (k)", trace.top_k(), static_cast<std::uint64_t>(ff.top_k));
+  if (trace.requests().empty()) fail("the trace has no requests");
+  const auto encoded = [&](const TraceRequest& q) {
+    return q.begin < q.end && trace.phase_of(q.begin) == Phase::encoder;
+  };
+  const auto requests = trace.requests();
+  if (!s.model.has_encoder() && std::any_of(requests.begin(), requests.end(), encoded))
+    fail("the trace has encoder tokens, model '" + s.model.name + "' has no encoder");
+  if (s.model.has_encoder() && !std::all_of(requests.begin(), requests.end(), encoded))
+    fail("model '" + s.model.name +
+         "' has an encoder, but not every request of the trace has encoder tokens");
+  problems.throw_if_any();
 }
 
 bool is_planned(const SystemConfig& system) {
   return find_cache_policy(system.cache.name)->uses_pools;
 }
 
+RankInclusion planning_statistics(const Scenario& s, const RoutingTrace& trace) {
+  const RoutingTrace history =
+      s.workload.trace_file.empty()
+          ? generate_routing_trace(generator_parameters(s, s.seed + kHistorySeedOffset))
+          : trace;
+  return rank_inclusion(history, s.workload.batch, s.model.has_encoder());
+}
+
 Plan plan_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
                  const ExpertCosts& costs, const MemoryPlan& memory, RunResult& result) {
-  const bool generated = s.workload.trace_file.empty();
-  const RoutingTrace history =
-      generated ? generate_routing_trace(generator_parameters(s, s.seed + kHistorySeedOffset)) : trace;
-  if (generated)
+  if (s.workload.trace_file.empty())
     result.provenance.push_back("planning statistics: a second synthetic trace with another seed");
   else
     result.warnings.push_back(
         "pools were planned on the statistics of the trace that is replayed (in-sample)");
-  const RankInclusion use = rank_inclusion(history, s.workload.batch, s.model.has_encoder());
-  return plan_pools(system, costs, memory.expert_cache / trace.layers(), use);
+  return plan_pools(
+      system, plan_input(system, costs, memory.expert_cache / trace.layers(), planning_statistics(s, trace)));
+}
+
+bool contains(const Problems& problems, const Problem& problem) {
+  return std::any_of(problems.all().begin(), problems.all().end(),
+                     [&](const Problem& p) { return to_string(p) == to_string(problem); });
+}
+
+/// Policies refuse some parameters only when they are made.
+void check_policies(const SystemConfig& system, const RoutingTrace& trace) {
+  make_schedule_policy(system.schedule.name, system.schedule.parameters);
+  find_prefetch_policy(system.prefetch.name)
+      ->make({trace.layers(), trace.experts(), trace.top_k()}, system.prefetch.parameters);
+  CacheShape shape;
+  shape.objects = trace.experts();
+  shape.bytes = {1, 1, 1, 1, 0};
+  find_cache_policy(system.cache.name)->make(shape, system.cache.parameters);
+}
+
+void check_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
+                  const std::optional<RankInclusion>& statistics) {
+  if (find_cache_policy(system.cache.name)->needs_scores && !trace.has_scores())
+    throw InputError(s.name, "system '" + system.name + "' uses cache '" + system.cache.name +
+                                 "', which needs gate scores; the trace has none");
+  check_policies(system, trace);
+  const ExpertCosts costs = expert_costs(s.model, TimingModel(s.device), system);
+  const MemoryPlan memory = plan_memory(s, system, costs, trace);
+  if (is_planned(system)) plan_input(system, costs, memory.expert_cache / trace.layers(), *statistics);
 }
 
 void add_provenance(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, RunResult& r) {
@@ -88,13 +134,19 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
 }
 
 void check_scenario(const Scenario& scenario, const RoutingTrace& trace) {
-  const TimingModel timing(scenario.device);
+  std::optional<RankInclusion> statistics;
+  if (std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
+    statistics = planning_statistics(scenario, trace);
+  Problems problems;
   for (const SystemConfig& system : scenario.systems) {
-    if (find_cache_policy(system.cache.name)->needs_scores && !trace.has_scores())
-      throw InputError(scenario.name, "system '" + system.name + "' uses cache '" + system.cache.name +
-                                          "', which needs gate scores; the trace has none");
-    plan_memory(scenario, system, expert_costs(scenario.model, timing, system), trace);
+    try {
+      check_system(scenario, system, trace, statistics);
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems())
+        if (!contains(problems, problem)) problems.add(problem);
+    }
   }
+  problems.throw_if_any();
 }
 
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
@@ -116,7 +168,8 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
 
   std::uint64_t all_tokens = 0;
   for (const TraceRequest& q : trace.requests())
-    all_tokens += q.end - q.decode_begin + (scenario.model.has_encoder() ? 0 : 1);
+    all_tokens +=
+        q.end - q.decode_begin + (scenario.model.has_encoder() || q.begin == q.decode_begin ? 0 : 1);
   ServerOptions server_options;
   if (options.observer) server_options.observer = options.observer(system);
   if (options.progress)

@@ -38,14 +38,13 @@ struct RunResult {
 RoutingTrace scenario_trace(const Scenario& scenario);
 
 struct RunOptions {
-  /// Makes the observer of a system's run (nullptr: none). It is given the server's resources' names by their
-  /// number.
+  /// Makes the observer of a system's run (nullptr: none). Resources are numbered as in RunResult::busy.
   std::function<GraphObserver*(const SystemConfig&)> observer;
   std::function<void(const SystemConfig&, std::uint64_t tokens, std::uint64_t all_tokens)> progress;
 };
 
-/// Checks everything that can be checked without running: trace against model, budget against every system,
-/// plans. Throws InputError.
+/// Checks everything that can be checked without running: budget, policies and planning input of every
+/// system. Throws InputError with everything that is wrong.
 void check_scenario(const Scenario& scenario, const RoutingTrace& trace);
 
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,

@@ -1,8 +1,12 @@
 #include "sim/scenario.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
+#include <span>
+#include <system_error>
 
 #include "models/config_store.hpp"
 #include "policies/cache/cache.hpp"
@@ -84,7 +88,11 @@ void read_planning(const YamlMap& root, SystemConfig& system) {
 
 void read_weights(const YamlMap& root, SystemConfig& system) {
   static const std::vector<std::string> kForms = {"whole", "compressed"};
-  system.compressed = root.choice("weights", kForms) == 1;
+  const std::size_t form = root.choice("weights", kForms);
+  const bool understood =
+      root.has("weights") && root.node("weights").is_scalar() && root.text("weights") == kForms[form];
+  // What was not understood is taken for what the other keys suit: one mistake is one problem.
+  system.compressed = understood ? form == 1 : root.has("codec");
   if (system.compressed) {
     system.codec = root.text("codec");
     system.shards = static_cast<std::uint32_t>(root.integer("shards", 1, 1024));
@@ -120,7 +128,7 @@ SystemConfig read_system_map(const YamlMap& root) {
   read_planning(root, system);
   if (const auto prefetch = root.optional_map("prefetch")) {
     system.prefetch = read_policy(*prefetch, prefetch_policies());
-    if (prefetch->has("buffer_layers"))
+    if (system.prefetch.name != "none" && prefetch->has("buffer_layers"))
       system.prefetch_buffer_layers = static_cast<std::uint32_t>(prefetch->integer("buffer_layers", 1, 1000));
     else if (system.prefetch.name != "none")
       system.prefetch_buffer = static_cast<std::uint32_t>(prefetch->integer("buffer", 1, kMillion));
@@ -134,19 +142,34 @@ SystemConfig read_system_map(const YamlMap& root) {
   return system;
 }
 
-/// Applies a map of overrides to a document, leaf by leaf: {cache: {policy: lru}} sets cache.policy.
-void apply_overrides(const YamlNode& overrides, const std::string& prefix, YamlDocument& document) {
+/// Applies a map of overrides to a document, leaf by leaf: {cache: {policy: lru}} sets cache.policy. Those in
+/// `left_out` are not applied.
+void apply_overrides(const YamlNode& overrides, const std::string& prefix,
+                     std::span<const std::string_view> left_out, YamlDocument& document) {
   const YamlMap map = overrides.map("overrides");
   for (const std::string& key : map.keys()) {
     const YamlNode value = map.node(key);
     const std::string path = prefix.empty() ? key : prefix + "." + key;
+    if (std::find(left_out.begin(), left_out.end(), path) != left_out.end()) continue;
     if (value.is_map())
-      apply_overrides(value, path, document);
+      apply_overrides(value, path, left_out, document);
     else if (value.is_list())
       value.fail("overrides change single values; '" + path + "' is a list");
     else
       document.set(path, value.text(path));
   }
+}
+
+/// Keys that only systems with compressed weights have: one override serves a list of systems that holds
+/// others too.
+constexpr std::array<std::string_view, 4> kOnlyCompressed = {"codec", "shards", "threads", "exponent_reads"};
+
+bool stores_whole(const ConfigText& system, const YamlNode& overrides) {
+  Problems ignored;  // reading the system for good finds them again
+  const YamlDocument document = YamlDocument::from_text(system.name, system.text, ignored);
+  if (!overrides.is_map() || overrides.map("overrides").has("weights")) return false;
+  const YamlMap root = document.root();
+  return root.has("weights") && root.node("weights").is_scalar() && root.text("weights") == "whole";
 }
 
 /// Runs `use` on the document of a named configuration with the scenario's overrides for its kind applied.
@@ -163,7 +186,14 @@ void with_config(std::string_view kind, std::string_view override_key, const std
     return;
   }
   YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
-  if (overrides && overrides->has(override_key)) apply_overrides(overrides->node(override_key), "", document);
+  if (overrides && overrides->has(override_key)) {
+    const YamlNode change = overrides->node(override_key);
+    const bool leave_out = stores_whole(config, change);
+    apply_overrides(
+        change, "",
+        leave_out ? std::span<const std::string_view>(kOnlyCompressed) : std::span<const std::string_view>(),
+        document);
+  }
   use(document);
 }
 
@@ -190,9 +220,9 @@ WorkloadConfig read_workload(const YamlMap& root) {
   return w;
 }
 
-void check_system(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+void check_on_device(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
   if (!system.compressed) return;
-  if (!scenario.device.codecs.empty() && !scenario.device.codecs.contains(system.codec)) {
+  if (!scenario.device.codecs.contains(system.codec)) {
     std::vector<std::string> known;
     for (const auto& [name, codec] : scenario.device.codecs) known.push_back(name);
     where.fail("system '" + system.name + "' uses codec '" + system.codec + "', which device '" +
@@ -204,17 +234,46 @@ void check_system(const SystemConfig& system, const Scenario& scenario, const Ya
                std::to_string(scenario.device.cpu.threads.value) + " cores");
 }
 
+/// A compressed tensor is a BF16 one, split into two planes of a byte an element.
+void check_on_model(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  if (system.compressed && scenario.model.bytes_per_weight != 2)
+    where.fail("system '" + system.name + "' compresses BF16 weights, but those of model '" +
+               scenario.model.name + "' take " + std::to_string(scenario.model.bytes_per_weight) +
+               " bytes each");
+}
+
+/// An override that no system has a use for is a mistake.
+void check_override_reaches(const std::optional<YamlMap>& overrides, const Scenario& scenario) {
+  if (!overrides || !overrides->has("system")) return;
+  const bool any_compressed = std::any_of(scenario.systems.begin(), scenario.systems.end(),
+                                          [](const SystemConfig& s) { return s.compressed; });
+  const YamlMap change = overrides->map("system");
+  for (const std::string_view key : kOnlyCompressed)
+    if (!any_compressed && change.has(key))
+      change.fail(key, "'" + std::string(key) + "' has no effect: no system has compressed weights");
+}
+
+/// What of a scenario was read without a problem, so that systems can be held against it.
+struct Readable {
+  bool model = false;
+  bool device = false;
+};
+
 void read_systems(const YamlMap& root, const std::optional<YamlMap>& overrides,
-                  const std::filesystem::path& base, Problems& problems, Scenario& scenario) {
+                  const std::filesystem::path& base, Readable readable, Problems& problems,
+                  Scenario& scenario) {
   std::vector<std::string> seen;
   for (const YamlNode& item : root.list("systems")) {
     const auto use = [&](const YamlMap& map) {
+      const std::size_t before = problems.all().size();
       SystemConfig system = read_system_map(map);
-      if (std::find(seen.begin(), seen.end(), system.name) != seen.end())
+      const bool good = problems.all().size() == before;
+      if (!system.name.empty() && std::find(seen.begin(), seen.end(), system.name) != seen.end())
         item.fail("system '" + system.name + "' is listed twice; results are told apart by name");
       seen.push_back(system.name);
-      if (problems.empty()) check_system(system, scenario, item);
-      if (problems.empty() && system.prefetch_buffer_layers > 0)
+      if (good && readable.device) check_on_device(system, scenario, item);
+      if (good && readable.model) check_on_model(system, scenario, item);
+      if (good && readable.model && system.prefetch_buffer_layers > 0)
         system.prefetch_buffer =
             system.prefetch_buffer_layers * static_cast<std::uint32_t>(scenario.model.moe().experts);
       scenario.systems.push_back(std::move(system));
@@ -225,8 +284,9 @@ void read_systems(const YamlMap& root, const std::optional<YamlMap>& overrides,
       with_config("systems", "system", item.text("a system"), item, overrides, base, problems,
                   [&](const YamlDocument& d) { use(d.root()); });
   }
-  if (scenario.systems.empty() && problems.empty())
+  if (root.has("systems") && root.node("systems").is_list() && root.list("systems").empty())
     root.fail("systems", "no system is listed; see 'moelab systems' for the known ones");
+  if (problems.empty()) check_override_reaches(overrides, scenario);
 }
 
 }  // namespace
@@ -251,16 +311,22 @@ Scenario load_scenario(std::string_view name_or_path,
   s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
   s.budget = root.quantity<Bytes>("budget", above(Bytes(0)));
   s.workload = read_workload(root);
+  std::error_code ignored;
   if (!s.workload.trace_file.empty() && std::filesystem::path(s.workload.trace_file).is_relative() &&
-      std::filesystem::exists(base / s.workload.trace_file))
+      std::filesystem::exists(base / s.workload.trace_file, ignored))
     s.workload.trace_file = (base / s.workload.trace_file).string();
 
   const std::optional<YamlMap> overrides = root.optional_map("overrides");
-  with_config("models", "model", root.text("model"), root.node("model"), overrides, base, problems,
-              [&](const YamlDocument& d) { s.model = read_architecture(d); });
-  with_config("devices", "device", root.text("device"), root.node("device"), overrides, base, problems,
-              [&](const YamlDocument& d) { s.device = read_device(d); });
-  read_systems(root, overrides, base, problems, s);
+  const auto readable = [&](std::string_view kind, std::string_view key, auto use) {
+    const std::size_t before = problems.all().size();
+    const YamlNode name = root.node(key);
+    with_config(kind, key, name.text(key), name, overrides, base, problems, use);
+    return problems.all().size() == before;
+  };
+  Readable parts;
+  parts.model = readable("models", "model", [&](const YamlDocument& d) { s.model = read_architecture(d); });
+  parts.device = readable("devices", "device", [&](const YamlDocument& d) { s.device = read_device(d); });
+  read_systems(root, overrides, base, parts, problems, s);
   if (overrides) {
     overrides->has("system");
     overrides->done();

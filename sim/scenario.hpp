@@ -51,7 +51,8 @@ struct SystemConfig {
   std::uint32_t prefetch_buffer = 0;         // experts that may be fetched ahead and held outside the cache
   std::uint32_t prefetch_buffer_layers = 0;  // the same, given in whole layers of experts
 
-  Seconds host_per_layer;  // framework cost before each layer and each pass; with its source when not zero
+  Seconds
+      host_per_layer;  // framework cost before each layer, and after each pass; with its source when not zero
   Seconds host_per_pass;
   std::string host_source;
 };

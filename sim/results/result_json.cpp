@@ -63,11 +63,10 @@ Json result_json(const RunResult& r) {
     j["bytes"][std::string(to_string(t))] = r.metrics.bytes[static_cast<std::size_t>(t)];
   for (const ResourceUse& use : r.busy) j["busy_s"][use.name] = use.busy_s;
   for (std::size_t c = 0; c < kCauses; ++c) j["stall_s"][std::string(kCauseNames[c])] = r.metrics.stall_s[c];
-  j["prefetch"] = {{"fetched", r.metrics.prefetch.fetched},
-                   {"used", r.metrics.prefetch.used},
-                   {"late", r.metrics.prefetch.late},
-                   {"cancelled", r.metrics.prefetch.cancelled},
-                   {"wasted_bytes", r.metrics.prefetch.wasted_bytes}};
+  j["prefetch"] = {
+      {"fetched", r.metrics.prefetch.fetched},     {"used", r.metrics.prefetch.used},
+      {"late", r.metrics.prefetch.late},           {"unused", r.metrics.prefetch.unused},
+      {"cancelled", r.metrics.prefetch.cancelled}, {"wasted_bytes", r.metrics.prefetch.wasted_bytes}};
   j["memory_bytes"] = memory_json(r.memory);
   if (r.planned) j["plan"] = plan_json(r.plan);
   j["operations"] = r.operations;

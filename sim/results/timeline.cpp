@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace moelab {
 namespace {
@@ -25,9 +27,16 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump();
 }
 
-std::string microseconds(double seconds) {
+/// Viewers count in nanoseconds: start and end are rounded to those, so that slices that follow each other do
+/// not overlap.
+std::int64_t nanoseconds(double seconds) {
+  return std::llround(seconds * 1e9);
+}
+
+std::string microseconds(std::int64_t nanoseconds) {
   std::array<char, 40> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.4f", seconds * 1e6);
+  std::snprintf(buffer.data(), buffer.size(), "%lld.%03lld", static_cast<long long>(nanoseconds / 1000),
+                static_cast<long long>(nanoseconds % 1000));
   return buffer.data();
 }
 
@@ -49,8 +58,9 @@ void Timeline::finished(const LabelledGraph& graph, std::uint64_t pass, std::int
 
 std::string Timeline::events(const RunResult& result, int process) const {
   std::vector<Slice> slices = slices_;
-  std::stable_sort(slices.begin(), slices.end(),
-                   [](const Slice& a, const Slice& b) { return a.start < b.start; });
+  std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+    return std::tie(a.start, a.end) < std::tie(b.start, b.end);
+  });
   std::vector<std::vector<double>> free_at(result.busy.size());  // by resource and slot
   std::string out = metadata("process_name", process, 0, "name", json_text(result.system));
   for (const Slice& s : slices) {
@@ -62,7 +72,8 @@ std::string Timeline::events(const RunResult& result, int process) const {
     out += ",\n{\"name\":" + json_text(slice_name(s.label, s.layer)) +
            ",\"cat\":" + json_text(to_string(s.label.kind)) +
            ",\"ph\":\"X\",\"pid\":" + std::to_string(process) + ",\"tid\":" + std::to_string(thread) +
-           ",\"ts\":" + microseconds(s.start) + ",\"dur\":" + microseconds(s.end - s.start) +
+           ",\"ts\":" + microseconds(nanoseconds(s.start)) +
+           ",\"dur\":" + microseconds(nanoseconds(s.end) - nanoseconds(s.start)) +
            ",\"args\":{\"pass\":" + std::to_string(s.pass) + ",\"layer\":" + std::to_string(s.layer) +
            ",\"from\":" + json_text(to_string(s.label.tier)) + "}}";
   }

@@ -11,7 +11,8 @@ namespace moelab {
 
 /// Collects the operations of graphs as they finish: one process a system, one track a slot of a resource
 /// (decompression threads have a track each), a slice an operation. Passes outside [first_pass, last_pass]
-/// are left out, so that a long run stays openable. Times are microseconds of engine time.
+/// are left out, so that a long run stays openable. Times are microseconds of engine
+/// time, exact to the nanosecond.
 class Timeline : public GraphObserver {
  public:
   Timeline(std::uint64_t first_pass, std::uint64_t last_pass)

@@ -15,25 +15,18 @@ void Batch::prompt_pass(Pass& pass) {
   pass.stack = encoder_decoder_ ? Stack::encoder : Stack::decoder;
   double context = 0;
   for (std::size_t i = 0; i < size_; ++i) {
-    const auto [begin, end] = std::pair(request(i).begin, request(i).decode_begin);
-    pass.rows.emplace_back(begin, end);
-    const auto length = static_cast<double>(end - begin);
-    pass.tokens += static_cast<std::uint32_t>(end - begin);
+    if (prompt_rows(i) == 0) continue;
+    pass.rows.emplace_back(request(i).begin, request(i).decode_begin);
+    pass.tokens += static_cast<std::uint32_t>(prompt_rows(i));
     // A causal prompt attends to half of itself on average, an encoder to all.
+    const auto length = static_cast<double>(prompt_rows(i));
     context += length * (encoder_decoder_ ? length : (length + 1) / 2);
   }
   pass.context = pass.tokens == 0 ? 0 : context / pass.tokens;
-  pass.produces = encoder_decoder_ ? 0 : static_cast<std::uint32_t>(size_);
+  pass.produces = encoder_decoder_ ? 0 : static_cast<std::uint32_t>(pass.rows.size());
 }
 
-bool Batch::next(Pass& pass) {
-  pass.rows.clear();
-  pass.tokens = pass.produces = 0;
-  pass.prompt = false;
-  if (step_++ == 0) {
-    prompt_pass(pass);
-    return true;
-  }
+void Batch::decode_pass(Pass& pass) {
   pass.stack = Stack::decoder;
   const std::uint64_t row = step_ - 2;
   double context = 0;
@@ -43,14 +36,27 @@ bool Batch::next(Pass& pass) {
     pass.rows.emplace_back(at, at + 1);
     ++pass.tokens;
     context += static_cast<double>(at - request(i).begin + 1);
+    if (encoder_decoder_ && row == 0) pass.new_encoder_tokens += static_cast<std::uint32_t>(prompt_rows(i));
   }
   pass.context = pass.tokens == 0 ? 0 : context / pass.tokens;
   pass.produces = pass.tokens;
+}
+
+bool Batch::next(Pass& pass) {
+  pass = {.rows = std::move(pass.rows)};
+  pass.rows.clear();
+  if (++step_ == 1) {
+    prompt_pass(pass);
+    if (pass.tokens > 0) return true;
+    ++step_;
+    pass.prompt = false;
+  }
+  decode_pass(pass);
   return pass.tokens > 0;
 }
 
 bool Batch::gets_token(std::size_t i) const {
-  return step_ == 1 ? !encoder_decoder_ : step_ - 2 < decode_rows(i);
+  return step_ == 1 ? !encoder_decoder_ && prompt_rows(i) > 0 : step_ - 2 < decode_rows(i);
 }
 
 bool Batch::finishes(std::size_t i) const {

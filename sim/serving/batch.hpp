@@ -14,15 +14,18 @@ namespace moelab {
 /// One forward pass of a batch.
 struct Pass {
   Stack stack = Stack::decoder;
-  bool prompt = false;                                        // prefill or encoder pass
-  std::uint32_t tokens = 0;                                   // rows that run
-  std::uint32_t produces = 0;                                 // requests that get a token from it
-  double context = 0;                                         // tokens each row attends to, mean over rows
+  bool prompt = false;         // prefill or encoder pass
+  std::uint32_t tokens = 0;    // rows that run
+  std::uint32_t produces = 0;  // requests that get a token from it
+  double context = 0;          // tokens each row attends to, mean over rows
+  std::uint32_t new_encoder_tokens =
+      0;  // whose cross-attention keys and values this pass makes: a batch's first decode pass
   std::vector<std::pair<std::uint64_t, std::uint64_t>> rows;  // [begin, end) of the trace, a range a request
 };
 
 /// The passes of requests [first, first + size) of a trace, one after the other: the prompts together, then
-/// one decode pass a token until the longest request is done.
+/// one decode pass a token until the longest request is done. A request whose prompt is not in the trace gets
+/// its first token from its first decode row; a batch of such requests has no prompt pass.
 class Batch {
  public:
   Batch(const RoutingTrace& trace, bool encoder_decoder) : trace_(trace), encoder_decoder_(encoder_decoder) {}
@@ -38,13 +41,15 @@ class Batch {
 
  private:
   void prompt_pass(Pass& pass);
+  void decode_pass(Pass& pass);
   const TraceRequest& request(std::size_t i) const { return trace_.requests()[first_ + i]; }
+  std::uint64_t prompt_rows(std::size_t i) const { return request(i).decode_begin - request(i).begin; }
   std::uint64_t decode_rows(std::size_t i) const { return request(i).end - request(i).decode_begin; }
 
   const RoutingTrace& trace_;
   bool encoder_decoder_;
   std::size_t first_ = 0, size_ = 0;
-  std::uint64_t step_ = 0;  // passes returned so far
+  std::uint64_t step_ = 0;  // 1: the prompt pass was returned last; n + 1: the n-th decode pass
 };
 
 /// Sums up what a pass asks of one MoE layer.

@@ -13,11 +13,12 @@ struct FetchSlot {
   LabelledGraph load;
   std::uint32_t layer = 0;
   std::uint32_t expert = 0;
-  std::uint64_t due = 0;     // (pass, layer) it is meant for, as one number that rises through the run
-  double bytes = 0;          // read for it
-  bool sm_from_ssd = false;  // parts that entered the page cache with this fetch
-  bool e_from_ssd = false;
-  bool offered = false;  // to the cache, once loaded
+  std::uint64_t pass = 0;  // in which it was asked for
+  std::uint64_t due = 0;   // (pass, layer) it is meant for, as one number that rises through the run
+  State state = State::M;  // of the expert when it was asked for
+  ExpertReads reads;       // where the rest of it is read from
+  bool offered = false;    // to the cache, once loaded
+  bool taken = false;      // by the cache
 };
 
 /// A fixed number of slots. Objects are numbered layer * experts + expert.
@@ -47,6 +48,12 @@ class FetchBuffer {
     free_.push_back(slot_of_[object]);
     objects_[slot_of_[object]] = kNone;
     slot_of_[object] = kNone;
+  }
+  /// Any occupied slot, or nullptr.
+  FetchSlot* any() {
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      if (objects_[i] != kNone) return slots_[i].get();
+    return nullptr;
   }
   /// Calls `visit(object, slot)` for every occupied slot, in slot order; visit may release it.
   template <class Visit>

@@ -9,9 +9,9 @@ using engine::kNoOp;
 using engine::OpIndex;
 
 std::string_view to_string(OpKind kind) {
-  static constexpr std::array<std::string_view, 9> kNames = {"read_sm",    "read_e",        "read_tensor",
-                                                             "decompress", "recover",       "execute",
-                                                             "dense",      "shared_expert", "host"};
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "read_sm", "read_e", "read_tensor",   "decompress", "recover",
+      "execute", "dense",  "shared_expert", "host",       "wait"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

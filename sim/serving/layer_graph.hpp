@@ -21,7 +21,8 @@ enum class OpKind : std::uint8_t {
   execute,
   dense,
   shared_expert,
-  host
+  host,
+  wait  // takes no time: a layer that ends with fetches that were on their way
 };
 std::string_view to_string(OpKind kind);
 

@@ -28,7 +28,9 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   m.budget = scenario.budget;
   m.non_expert = non_expert_bytes(scenario.model);
   m.kv_cache = kv_bytes_per_token(scenario.model) * largest_batch_tokens(trace, scenario.workload.batch);
-  const double in_use = std::min<double>(ff.experts, double(ff.top_k) * scenario.workload.batch);
+  const double in_use = system.fetch_whole_layer
+                            ? ff.experts
+                            : std::min<double>(ff.experts, double(ff.top_k) * scenario.workload.batch);
   m.staging = Bytes(in_use * full * (system.compressed ? 2 : 1));
   m.prefetch = Bytes(system.prefetch_buffer * full);
 

@@ -9,10 +9,11 @@ namespace moelab {
 
 struct MemoryPlan {
   Bytes budget;
-  Bytes non_expert;    // embeddings, attention, gates, dense and shared feed-forward weights: always resident
-  Bytes kv_cache;      // of the largest batch at its longest
-  Bytes staging;       // experts in use: one decode step's, with room for both planes while they are joined
-  Bytes prefetch;      // experts fetched ahead (SystemConfig::prefetch_buffer)
+  Bytes non_expert;  // embeddings, attention, gates, dense and shared feed-forward weights: always resident
+  Bytes kv_cache;    // of the largest batch at its longest
+  Bytes staging;   // experts in use: one decode step's (all of a layer, where whole layers are loaded), with
+                   // room for both planes while they are joined
+  Bytes prefetch;  // experts fetched ahead (SystemConfig::prefetch_buffer)
   Bytes expert_cache;  // what is left
   Bytes page_cache;  // outside the budget: device memory - system reserve - budget, for systems with buffered
                      // reads

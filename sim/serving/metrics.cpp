@@ -21,19 +21,23 @@ Cause cause_of(const OpLabel& label) {
       return Cause::dense_compute;
     case OpKind::host:
       return Cause::host;
+    case OpKind::wait:
+      return Cause::prefetch;
   }
   return Cause::host;
 }
 
-void add_critical_path(const LabelledGraph& g, const std::vector<engine::OpIndex>& awaits_prefetch,
+void add_critical_path(const LabelledGraph& g, std::span<const FetchWait> waits,
                        std::array<double, kCauses>& stall_s) {
   for (engine::OpIndex op = g.graph.last(); op != engine::kNoOp;) {
     const engine::OpIndex before = g.graph.last_dependency(op);
     double ready = before == engine::kNoOp ? g.graph.submitted_at() : g.graph.end(before);
-    if (before == engine::kNoOp &&
-        std::find(awaits_prefetch.begin(), awaits_prefetch.end(), op) != awaits_prefetch.end()) {
-      stall_s[static_cast<std::size_t>(Cause::prefetch)] += g.graph.start(op) - ready;
-      ready = g.graph.start(op);
+    const auto wait =
+        std::find_if(waits.begin(), waits.end(), [op](const FetchWait& w) { return w.op == op; });
+    if (before == engine::kNoOp && wait != waits.end()) {
+      const double fetched = wait->fetch->finished_at();
+      stall_s[static_cast<std::size_t>(Cause::prefetch)] += fetched - ready;
+      ready = fetched;
     }
     stall_s[static_cast<std::size_t>(cause_of(g.labels[op]))] += g.graph.end(op) - ready;
     op = before;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -29,12 +30,14 @@ inline constexpr std::array<std::string_view, kCauses> kCauseNames = {
     "expert_compute", "dense_compute",   "host",       "prefetch"};
 Cause cause_of(const OpLabel& label);
 
+/// fetched = used + late + unused.
 struct PrefetchCounts {
-  std::uint64_t fetched = 0;    // experts
-  std::uint64_t used = 0;       // in time
+  std::uint64_t fetched = 0;    // experts of which the fetch began
+  std::uint64_t used = 0;       // fetched in time; counted at their first use
   std::uint64_t late = 0;       // used, but still on the way when wanted
-  std::uint64_t cancelled = 0;  // taken out before they began
-  double wasted_bytes = 0;      // read and dropped unused
+  std::uint64_t unused = 0;     // dropped before any use, or not used by the end of the run
+  std::uint64_t cancelled = 0;  // taken out before they began; not among `fetched`
+  double wasted_bytes = 0;      // read for the unused ones
 };
 
 struct Metrics {
@@ -43,16 +46,24 @@ struct Metrics {
   std::vector<double> token_gaps_s;  // a generated token each, after the first of its request
   std::uint64_t tokens = 0;          // generated
   double wall_s = 0;
-  std::array<std::uint64_t, kStates> hits{};  // experts used, by the state they were found in, all passes
+  /// Experts used, by the state they were found in, all passes. Prefetched ones that are there in time are
+  /// found in F; those still on the way count as what the cache has of them.
+  std::array<std::uint64_t, kStates> hits{};
   std::array<std::uint64_t, kStates> decode_hits{};  // the same, decode passes only
   std::array<double, kTiers> bytes{};                // read, by tier
   std::array<double, kCauses> stall_s{};             // adds up to wall_s
   PrefetchCounts prefetch;
 };
 
-/// Adds a finished graph's critical path to `stall_s`: from its submission to its end, without gaps.
-/// Executions in `awaits_prefetch` waited for experts that were already being fetched.
-void add_critical_path(const LabelledGraph& graph, const std::vector<engine::OpIndex>& awaits_prefetch,
+/// An operation that waits for a fetch that was already on its way.
+struct FetchWait {
+  engine::OpIndex op;
+  const engine::Graph* fetch;
+};
+
+/// Adds a finished graph's critical path to `stall_s`: from its submission to its end, without gaps. What an
+/// operation in `waits` waited for its fetch is a cause of its own.
+void add_critical_path(const LabelledGraph& graph, std::span<const FetchWait> waits,
                        std::array<double, kCauses>& stall_s);
 
 }  // namespace moelab

@@ -37,6 +37,7 @@ void PageCache::forget(std::uint32_t object) {
   held_ -= entries_[object].bytes;
   entries_[object].bytes = 0;
   unlink(object);
+  if (newest_ == kNone) held_ = 0;  // sizes with fractions leave a rest
 }
 
 }  // namespace moelab

@@ -59,8 +59,13 @@ RankInclusion rank_inclusion(const RoutingTrace& history, std::uint32_t batch, b
   return out;
 }
 
-Plan plan_pools(const SystemConfig& system, const ExpertCosts& costs, Bytes layer_memory,
-                const RankInclusion& use) {
+PlanInput plan_input(const SystemConfig& system, const ExpertCosts& costs, Bytes layer_memory,
+                     const RankInclusion& use) {
+  const std::string planning = "system '" + system.name + "', planning '" + system.planning.name + "': ";
+  if (use.k == 0)
+    throw InputError("", planning +
+                             "no request decodes a token, so nothing says which experts are used "
+                             "while decoding");
   PlanInput input;
   input.inclusion = use.inclusion;
   input.k = use.k;
@@ -78,7 +83,11 @@ Plan plan_pools(const SystemConfig& system, const ExpertCosts& costs, Bytes laye
   input.pools = system.pools;
   input.fixed_ratios = system.ratios;
   if (const std::string problem = check_plan_input(input); !problem.empty())
-    throw InputError(system.name, "planning '" + system.planning.name + "': " + problem);
+    throw InputError("", planning + problem);
+  return input;
+}
+
+Plan plan_pools(const SystemConfig& system, const PlanInput& input) {
   return find_planning_policy(system.planning.name)->plan(input);
 }
 

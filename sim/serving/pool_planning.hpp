@@ -17,9 +17,11 @@ struct RankInclusion {
 /// trace of the same model serves.
 RankInclusion rank_inclusion(const RoutingTrace& history, std::uint32_t batch, bool encoder_decoder);
 
-/// Sizes the pools of one layer's cache by the system's planning policy. Throws InputError when the policy
-/// finds its input unusable.
-Plan plan_pools(const SystemConfig& system, const ExpertCosts& costs, Bytes layer_memory,
-                const RankInclusion& use);
+/// What the planning policy of a system is asked for one layer's cache. Throws InputError when that is not
+/// usable.
+PlanInput plan_input(const SystemConfig& system, const ExpertCosts& costs, Bytes layer_memory,
+                     const RankInclusion& use);
+/// Sizes the pools of one layer's cache by the system's planning policy.
+Plan plan_pools(const SystemConfig& system, const PlanInput& input);
 
 }  // namespace moelab

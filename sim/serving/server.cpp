@@ -66,15 +66,18 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       instance_(costs.timing),
       fetch_instance_(costs.timing),
       layer_uses_(trace.experts()),
+      taken_bytes_(std::size_t{trace.layers()} * trace.experts(), kNotTaken),
       steps_(trace.layers(), 0) {
   if (system.prefetch.name != "none")
     prefetch_ = find_prefetch_policy(system.prefetch.name)
                     ->make({trace.layers(), trace.experts(), trace.top_k()}, system.prefetch.parameters);
   if (entry_->needs_future)
     future_ = std::make_unique<FutureUses>(trace, scenario.workload.batch, scenario.model.has_encoder());
-  std::int32_t moe_layers = 0;
-  for (const Layer& layer : scenario.model.layers)
-    moe_index_.push_back(layer.feed_forward.kind == FeedForward::Kind::moe ? moe_layers++ : -1);
+  for (const Layer& layer : scenario.model.layers) {
+    const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
+    moe_index_.push_back(moe ? static_cast<std::int32_t>(moe_stack_.size()) : -1);
+    if (moe) moe_stack_.push_back(layer.stack);
+  }
 }
 
 engine::Process Server::serve() {
@@ -115,18 +118,30 @@ engine::Process Server::serve() {
     }
   }
   metrics_.wall_s = engine_.now();
+
+  // What is still on its way is of no use any more; a read that has begun ends.
+  fetches_.for_each([this](std::uint32_t, FetchSlot& slot) { engine_.cancel(slot.load.graph); });
+  while (FetchSlot* const slot = fetches_.any()) {
+    co_await engine_.finished(slot->load.graph);
+    drop(*slot);
+  }
+  for (double& bytes : taken_bytes_) end_taken(bytes, false);
 }
 
 // Dense part: host overhead, then attention (with the gate) and, in a dense layer, its feed-forward part.
 void Server::submit_dense(const Layer& layer, const Pass& pass) {
+  const auto add = [](Work& work, const Work& more) {
+    work.flops += more.flops;
+    work.weight_bytes += more.weight_bytes;
+    work.kv_bytes += more.kv_bytes;
+    work.kernels += more.kernels;
+  };
   Work work =
       attention_work(scenario_.model, layer, pass.tokens, pass.context, pass.prompt ? kPromptTile : 1);
-  if (layer.feed_forward.kind == FeedForward::Kind::dense) {
-    const Work ffn = dense_work(scenario_.model, layer, pass.tokens);
-    work.flops += ffn.flops;
-    work.weight_bytes += ffn.weight_bytes;
-    work.kernels += ffn.kernels;
-  }
+  if (pass.new_encoder_tokens > 0)
+    add(work, cross_cache_work(scenario_.model, layer, pass.new_encoder_tokens));
+  if (layer.feed_forward.kind == FeedForward::Kind::dense)
+    add(work, dense_work(scenario_.model, layer, pass.tokens));
   dense_.clear();
   const OpIndex op = dense_.graph.add(dense_.graph.lane(resources_.dense),
                                       timing_.kernel(work).value() + timing_.dispatch().value());
@@ -167,8 +182,7 @@ State Server::state_of(std::uint32_t moe_layer, std::uint32_t expert) const {
 }
 
 // Where the missing parts of an expert come from; the reads enter the page cache.
-ExpertReads Server::plan_reads(std::uint32_t object, State state, double& bytes, bool& sm_from_ssd,
-                               bool& e_from_ssd) {
+ExpertReads Server::plan_reads(std::uint32_t object, State state) {
   ExpertReads reads = costs_.cold;
   const double sm = has_sm(state) ? 0 : costs_.sm_bytes.value() * costs_.tensors;
   const double e = has_e(state) ? 0 : costs_.e_bytes.value() * costs_.tensors;
@@ -180,12 +194,21 @@ ExpertReads Server::plan_reads(std::uint32_t object, State state, double& bytes,
     reads.e_s = costs_.cached.e_s;
     reads.e_tier = Tier::page_cache;
   }
-  metrics_.bytes[static_cast<std::size_t>(reads.sm_tier)] += sm;
-  metrics_.bytes[static_cast<std::size_t>(reads.e_tier)] += e;
-  bytes = sm + e;
-  sm_from_ssd = sm > 0 && reads.sm_tier == Tier::ssd;
-  e_from_ssd = e > 0 && reads.e_tier == Tier::ssd;
   return reads;
+}
+
+// Adds up what a finished graph has read. Returns the bytes.
+double Server::count_reads(const LabelledGraph& graph) {
+  double all = 0;
+  for (OpIndex op = 0; op < graph.graph.size(); ++op) {
+    const OpLabel& label = graph.labels[op];
+    if (label.tier == Tier::none || !graph.graph.was_started(op)) continue;
+    const Bytes bytes =
+        label.kind == OpKind::read_e ? costs_.e_bytes / costs_.timing.shards : costs_.sm_bytes;
+    metrics_.bytes[static_cast<std::size_t>(label.tier)] += bytes.value();
+    all += bytes.value();
+  }
+  return all;
 }
 
 double Server::expert_seconds(std::uint32_t tokens) {
@@ -196,25 +219,33 @@ double Server::expert_seconds(std::uint32_t tokens) {
   return seconds;
 }
 
-void Server::add_demand(std::uint32_t moe_layer, std::uint32_t expert, double execute_s, bool executes) {
+// Adds an expert to the layer's instance. Returns the state it was found in.
+State Server::add_demand(std::uint32_t moe_layer, std::uint32_t expert, double execute_s, bool executes) {
   const std::uint32_t object = moe_layer * experts_ + expert;
-  State state = state_of(moe_layer, expert);
-  if (FetchSlot* slot = fetches_.find(object); slot != nullptr) {
-    // Fetched already, or on the way: then what is left of it becomes as urgent as a demand.
+  State found = state_of(moe_layer, expert);
+  State held = found;  // once the fetch it waits for, if any, is done
+  FetchSlot* slot = fetches_.find(object);
+  if (slot != nullptr && !slot->load.graph.finished() && slot->load.graph.started() == 0) {
+    cancel_fetch(object, *slot);  // demanded instead
+    slot = nullptr;
+  }
+  if (slot != nullptr) {
+    held = State::F;
     if (slot->load.graph.finished()) {
-      ++metrics_.prefetch.used;
-    } else {
-      ++metrics_.prefetch.late;
+      found = State::F;
+      metrics_.prefetch.used += executes ? 1 : 0;
+    } else {  // on the way: what is left of it becomes as urgent as a demand
+      metrics_.prefetch.late += executes ? 1 : 0;
       engine_.set_priority(slot->load.graph, engine::kDemand);
       awaited_.emplace_back(instance_.experts.size(), &slot->load.graph);
     }
-    state = State::F;
+  } else if (executes) {
+    end_taken(taken_bytes_[object], found != State::M);
   }
-  double bytes = 0;
-  bool sm_from_ssd = false, e_from_ssd = false;
-  reads_.push_back(plan_reads(object, state, bytes, sm_from_ssd, e_from_ssd));
+  reads_.push_back(plan_reads(object, held));
   executes_.push_back(executes ? 1 : 0);
-  instance_.experts.push_back({expert, costs_.tensors, state, execute_s});
+  instance_.experts.push_back({expert, costs_.tensors, held, execute_s});
+  return found;
 }
 
 void Server::submit_experts(const Layer& layer, std::uint32_t moe_layer, const Pass& pass) {
@@ -223,8 +254,7 @@ void Server::submit_experts(const Layer& layer, std::uint32_t moe_layer, const P
   executes_.clear();
   awaited_.clear();
   for (const ExpertUse& use : uses_) {
-    add_demand(moe_layer, use.object, expert_seconds(use.tokens), true);
-    const std::size_t found = index(instance_.experts.back().state);
+    const std::size_t found = index(add_demand(moe_layer, use.object, expert_seconds(use.tokens), true));
     ++metrics_.hits[found];
     if (!pass.prompt) ++metrics_.decode_hits[found];
   }
@@ -240,17 +270,15 @@ void Server::submit_experts(const Layer& layer, std::uint32_t moe_layer, const P
   schedule_->order(instance_, order_);
   layer_.clear();
   builder_.build(instance_, order_, reads_, executes_, layer_);
-  awaits_prefetch_.clear();
+  waits_.clear();
   for (const auto& [position, fetch] : awaited_) {
-    if (const OpIndex op = builder_.execution(position); op != engine::kNoOp) {
-      layer_.graph.depend_on(op, *fetch);
-      awaits_prefetch_.push_back(op);
-    } else {  // wanted only as part of the layer: the layer still ends with it
-      const OpIndex join = layer_.graph.add(layer_.graph.lane(resources_.experts), 0);
-      layer_.labels.push_back({OpKind::execute});
-      layer_.graph.depend_on(join, *fetch);
-      awaits_prefetch_.push_back(join);
+    OpIndex op = builder_.execution(position);
+    if (op == engine::kNoOp) {  // wanted only as part of the layer: the layer still ends with it
+      op = layer_.graph.add(layer_.graph.lane(resources_.host), 0);
+      layer_.labels.push_back({OpKind::wait, Tier::none, 0, 0, instance_.experts[position].id});
     }
+    layer_.graph.depend_on(op, *fetch);
+    waits_.push_back({op, fetch});
   }
   if (layer.feed_forward.shared_width > 0) {
     const double seconds =
@@ -264,13 +292,11 @@ void Server::submit_experts(const Layer& layer, std::uint32_t moe_layer, const P
 void Server::finish_layer(std::uint32_t moe_layer) {
   for (ExpertUse use : uses_) {
     if (future_) use.next_use = future_->next_use(moe_layer, use.object, steps_[moe_layer]);
-    const std::uint32_t object = moe_layer * experts_ + use.object;
-    if (FetchSlot* slot = fetches_.find(object); slot != nullptr && slot->load.graph.finished())
-      fetches_.release(object);
+    if (FetchSlot* slot = fetches_.find(moe_layer * experts_ + use.object); slot != nullptr) release(*slot);
     use.object = object_in_domain(moe_layer, use.object);
     domain(moe_layer).use(use);
   }
-  ++steps_[moe_layer];
+  if (!uses_.empty()) ++steps_[moe_layer];  // as FutureUses counts
   if (prefetch_) settle_fetches(pass_number_ * trace_.layers() + moe_layer + 1);
 }
 
@@ -282,9 +308,9 @@ void Server::prefetch(std::uint32_t moe_layer) {
   prefetch_->after_gate(moe_layer, uses_, wishes_);
   for (const Fetch& wish : wishes_) {
     if (fetches_.full()) break;
-    const std::uint64_t ahead =
-        wish.layer > moe_layer ? wish.layer - moe_layer : wish.layer + trace_.layers() - moe_layer;
-    start_fetch(wish, here + ahead);
+    // Layers behind this one, and those of the other stack, run in a later pass.
+    const bool this_pass = wish.layer > moe_layer && moe_stack_[wish.layer] == moe_stack_[moe_layer];
+    start_fetch(wish, (pass_number_ + (this_pass ? 0 : 1)) * trace_.layers() + wish.layer);
   }
 }
 
@@ -292,17 +318,20 @@ void Server::start_fetch(const Fetch& fetch, std::uint64_t due) {
   const std::uint32_t object = fetch.layer * experts_ + fetch.expert;
   const State state = state_of(fetch.layer, fetch.expert);
   if (state == State::F || fetches_.find(object) != nullptr) return;
+  end_taken(taken_bytes_[object], false);
   FetchSlot& slot = fetches_.take(object);
   slot.layer = fetch.layer;
   slot.expert = fetch.expert;
+  slot.pass = pass_number_;
   slot.due = due;
-  slot.offered = false;
-  const ExpertReads reads = plan_reads(object, state, slot.bytes, slot.sm_from_ssd, slot.e_from_ssd);
+  slot.offered = slot.taken = false;
+  slot.state = state;
+  slot.reads = plan_reads(object, state);
   fetch_instance_.experts.assign(1, {fetch.expert, costs_.tensors, state, 0});
   schedule_->order(fetch_instance_, order_);
   slot.load.clear();
   const std::uint8_t executes = 0;
-  builder_.build(fetch_instance_, order_, {&reads, 1}, {&executes, 1}, slot.load);
+  builder_.build(fetch_instance_, order_, {&slot.reads, 1}, {&executes, 1}, slot.load);
   engine_.submit(slot.load.graph, engine::kPrefetch);
   ++metrics_.prefetch.fetched;
 }
@@ -310,42 +339,60 @@ void Server::start_fetch(const Fetch& fetch, std::uint64_t due) {
 // What has arrived is offered to the cache; what was meant for a layer that has passed goes.
 void Server::settle_fetches(std::uint64_t now_due) {
   fetches_.for_each([&](std::uint32_t object, FetchSlot& slot) {
-    if (slot.load.graph.finished()) {
-      if (!slot.offered) {
-        slot.offered = true;
-        if (options_.observer) options_.observer->finished(slot.load, pass_number_, -1);
-        if (domain(slot.layer).insert(object_in_domain(slot.layer, slot.expert))) {
-          fetches_.release(object);
-          return;
-        }
-      }
-      if (slot.due < now_due) {
-        metrics_.prefetch.wasted_bytes += slot.bytes;
-        fetches_.release(object);
-      }
-    } else if (slot.due < now_due && slot.load.graph.started() == 0) {
-      drop_fetch(object, slot);
+    const bool overdue = slot.due < now_due;
+    if (!slot.load.graph.finished()) {
+      if (overdue && slot.load.graph.started() == 0) cancel_fetch(object, slot);
+      return;
     }
+    if (!slot.offered) {
+      slot.offered = true;
+      slot.taken = domain(slot.layer).insert(object_in_domain(slot.layer, slot.expert));
+    }
+    const State kept = state_of(slot.layer, slot.expert);
+    if (slot.taken && (kept == State::F || (overdue && kept != State::M)))
+      taken_bytes_[object] = release(slot);
+    else if (overdue)
+      drop(slot);
   });
 }
 
-void Server::drop_fetch(std::uint32_t object, FetchSlot& slot) {
+// The slot becomes free. Returns the bytes that were read for it.
+double Server::release(FetchSlot& slot) {
+  if (options_.observer != nullptr) options_.observer->finished(slot.load, slot.pass, -1);
+  const double bytes = count_reads(slot.load);
+  fetches_.release(slot.layer * experts_ + slot.expert);
+  return bytes;
+}
+
+void Server::drop(FetchSlot& slot) {
+  if (slot.load.graph.started() == 0) return cancel_fetch(slot.layer * experts_ + slot.expert, slot);
+  ++metrics_.prefetch.unused;
+  metrics_.prefetch.wasted_bytes += release(slot);
+}
+
+void Server::cancel_fetch(std::uint32_t object, FetchSlot& slot) {
   engine_.cancel(slot.load.graph);
   // It read nothing after all.
-  const double sm = slot.sm_from_ssd ? costs_.sm_bytes.value() * costs_.tensors : 0;
-  const double e = slot.e_from_ssd ? costs_.e_bytes.value() * costs_.tensors : 0;
-  metrics_.bytes[static_cast<std::size_t>(Tier::ssd)] -= sm + e;
-  metrics_.bytes[static_cast<std::size_t>(Tier::page_cache)] -= slot.bytes - sm - e;
-  if (slot.sm_from_ssd) page_cache_.forget(2 * object);
-  if (slot.e_from_ssd) page_cache_.forget(2 * object + 1);
+  if (!has_sm(slot.state) && slot.reads.sm_tier == Tier::ssd) page_cache_.forget(2 * object);
+  if (!has_e(slot.state) && slot.reads.e_tier == Tier::ssd) page_cache_.forget(2 * object + 1);
   --metrics_.prefetch.fetched;
   ++metrics_.prefetch.cancelled;
   fetches_.release(object);
 }
 
+// A prefetched expert that the cache took is used for the first time, or will not be.
+void Server::end_taken(double& bytes, bool used) {
+  if (bytes == kNotTaken) return;
+  ++(used ? metrics_.prefetch.used : metrics_.prefetch.unused);
+  if (!used) metrics_.prefetch.wasted_bytes += bytes;
+  bytes = kNotTaken;
+}
+
 void Server::account(const LabelledGraph& graph, std::int32_t layer) {
-  static const std::vector<OpIndex> kNone;
-  add_critical_path(graph, &graph == &layer_ ? awaits_prefetch_ : kNone, metrics_.stall_s);
+  const bool experts = &graph == &layer_;
+  add_critical_path(graph, experts ? std::span<const FetchWait>(waits_) : std::span<const FetchWait>(),
+                    metrics_.stall_s);
+  if (experts) count_reads(graph);
   if (options_.observer) options_.observer->finished(graph, pass_number_, layer);
 }
 

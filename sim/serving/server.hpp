@@ -71,12 +71,15 @@ class Server {
   std::uint32_t object_in_domain(std::uint32_t moe_layer, std::uint32_t expert) const {
     return entry_->per_model ? moe_layer * experts_ + expert : expert;
   }
-  ExpertReads plan_reads(std::uint32_t object, State state, double& bytes, bool& sm_from_ssd,
-                         bool& e_from_ssd);
-  void add_demand(std::uint32_t moe_layer, std::uint32_t expert, double execute_s, bool executes);
+  ExpertReads plan_reads(std::uint32_t object, State state);
+  double count_reads(const LabelledGraph& graph);
+  State add_demand(std::uint32_t moe_layer, std::uint32_t expert, double execute_s, bool executes);
   void start_fetch(const Fetch& fetch, std::uint64_t due);
   void settle_fetches(std::uint64_t now_due);
-  void drop_fetch(std::uint32_t object, FetchSlot& slot);
+  double release(FetchSlot& slot);
+  void drop(FetchSlot& slot);
+  void cancel_fetch(std::uint32_t object, FetchSlot& slot);
+  void end_taken(double& bytes, bool used);
   double expert_seconds(std::uint32_t tokens);
 
   engine::Engine& engine_;
@@ -88,6 +91,7 @@ class Server {
   TimingModel timing_;
   std::uint32_t experts_;
   std::vector<std::int32_t> moe_index_;  // by model layer: its number on the trace's layer axis, -1: dense
+  std::vector<Stack> moe_stack_;         // by MoE layer
   ServerResources resources_;
 
   const CachePolicyEntry* entry_;
@@ -106,10 +110,14 @@ class Server {
   std::vector<std::uint8_t> executes_;
   std::vector<std::pair<std::size_t, engine::Graph*>>
       awaited_;  // positions in instance_ that wait for a fetch
-  std::vector<engine::OpIndex> awaits_prefetch_;
+  std::vector<FetchWait> waits_;
   LayerUses layer_uses_;
   std::span<const ExpertUse> uses_;
   std::vector<Fetch> wishes_;
+  static constexpr double kNotTaken = -1;
+  /// By layer * experts + expert: bytes read for a prefetched expert that the cache has taken and nobody has
+  /// used yet.
+  std::vector<double> taken_bytes_;
   std::vector<double> expert_seconds_;  // by tokens; negative: not computed yet
 
   std::uint64_t pass_number_ = 0;

@@ -193,9 +193,9 @@ TEST_CASE("an interrupted run writes nothing") {
   const Folder folder;
   const std::string out = folder.name("result.json");
   const ProgramResult r =
-      run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--set", "workload.requests=2000", "--out", out},
+      run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--set", "workload.requests=1000", "--out", out},
                   [](pid_t child) {
-                    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+                    std::this_thread::sleep_for(std::chrono::milliseconds(700));
                     kill(child, SIGINT);
                   });
   CAPTURE(r.err);

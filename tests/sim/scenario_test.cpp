@@ -1,0 +1,476 @@
+// Reading scenarios and systems: what is good loads, and what is wrong is said at once, with its place.
+#include "sim/scenario.hpp"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "models/config_store.hpp"
+#include "sim/run.hpp"
+#include "tests/sim/small_systems.hpp"
+#include "tests/traces/trace_files.hpp"
+
+using namespace moelab;
+using namespace moelab::testing;
+using moelab::test::ScratchFolder;
+
+namespace {
+
+const std::string kModel = R"(name: tiny
+hidden: 32
+vocab: 100
+layers: 2
+attention: {heads: 4, head_dim: 8}
+moe: {experts: 4, top_k: 2, width: 48}
+)";
+const std::string kDevice = R"(name: tiny-device
+title: Tiny device
+sources:
+  test: {kind: measured, text: a test}
+memory:
+  total: {value: 4 MB, source: test}
+  system_reserve: {value: 0 B, source: test}
+  bandwidth: {value: 1 GB/s, source: test}
+cpu:
+  threads: {value: 4, source: test}
+  dispatch: {value: 0 us, source: test}
+ssd:
+  read: {latency: 5 us, rate: 500 MB/s, source: test}
+  slowdown_while_decompressing: {value: 1, source: test}
+  readers: {value: [1, 2], source: test}
+page_cache:
+  read: {latency: 1 us, rate: 4 GB/s, source: test}
+codecs:
+  lz: {ratio: {value: 0.5, source: test}, decompress: {value: 400 MB/s, source: test}}
+gpu:
+  peak: {value: 10 GFLOP/s, source: test}
+  flops_efficiency: {value: 0.5, source: test}
+  launch: {value: 2 us, source: test}
+)";
+const std::string kSystem = R"(name: pooled
+weights: compressed
+codec: lz
+shards: 2
+threads: 2
+page_cache: true
+schedule: {policy: cache-affinity}
+cache: {policy: zipmoe, pools: [F, S]}
+planning: {policy: fixed, ratios: {F: 0.5, S: 0.5}}
+)";
+const std::string kScenario = R"(name: tiny-scenario
+model: tiny.yaml
+device: device.yaml
+budget: 300 kB
+seed: 3
+workload:
+  batch: 2
+  requests: 4
+  prompt_tokens: 3
+  output_tokens: 5
+systems:
+  - pooled.yaml
+  - name: inline
+    weights: whole
+    page_cache: false
+    cache: {policy: lru}
+)";
+
+/// A folder with the four files above, each of which can be changed.
+class Files {
+ public:
+  Files() {
+    write("tiny.yaml", kModel);
+    write("device.yaml", kDevice);
+    write("pooled.yaml", kSystem);
+    write("scenario.yaml", kScenario);
+  }
+  void write(const std::string& name, const std::string& text) { test::write_bytes(folder_ / name, text); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  /// Replaces the first `was` in a file. Returns the line it is on.
+  int change(const std::string& name, const std::string& was, const std::string& becomes) {
+    std::string text = test::read_bytes(folder_ / name);
+    const std::size_t at = text.find(was);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, was.size(), becomes);
+    write(name, text);
+    return 1 +
+           static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+  }
+  Scenario load(const std::vector<std::pair<std::string, std::string>>& settings = {}) const {
+    return load_scenario(path("scenario.yaml"), settings);
+  }
+  /// What is wrong with it, when loaded, its trace read and checked as `moelab check` does.
+  std::vector<Problem> problems(const std::vector<std::pair<std::string, std::string>>& settings = {}) const {
+    try {
+      const Scenario s = load(settings);
+      check_scenario(s, scenario_trace(s));
+    } catch (const InputError& error) {
+      return error.problems();
+    }
+    return {};
+  }
+
+ private:
+  ScratchFolder folder_;
+};
+
+std::string all_of(const std::vector<Problem>& problems) {
+  std::string text;
+  for (const Problem& p : problems) text += to_string(p) + "\n";
+  return text;
+}
+
+bool says(const std::vector<Problem>& problems, const std::string& file, int line,
+          const std::string& fragment) {
+  return std::any_of(problems.begin(), problems.end(), [&](const Problem& p) {
+    return p.file.find(file) != std::string::npos && (line == 0 || p.line == line) &&
+           p.what.find(fragment) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("scenario: every embedded scenario and system loads") {
+  REQUIRE(config_names("scenarios").size() >= 3);
+  for (const std::string& name : config_names("scenarios")) {
+    INFO(name);
+    const Scenario s = load_scenario(name);
+    CHECK(s.name == name);
+    CHECK_FALSE(s.question.empty());
+    CHECK_FALSE(s.systems.empty());
+  }
+  REQUIRE(config_names("systems").size() >= 14);
+  for (const std::string& name : config_names("systems")) {
+    INFO(name);
+    const ConfigText config = find_config("systems", name);
+    Problems problems;
+    const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
+    const SystemConfig system = read_system(document);
+    CHECK_NOTHROW(problems.throw_if_any());
+    CHECK(system.name == name);
+    CHECK_FALSE(system.title.empty());
+    CHECK_FALSE(system.source.empty());
+  }
+}
+
+TEST_CASE("scenario: a scenario is read as written") {
+  const Files files;
+  CHECK(all_of(files.problems()) == "");
+  const Scenario s = files.load();
+  CHECK(s.name == "tiny-scenario");
+  CHECK(s.model.name == "tiny");
+  CHECK(s.model.moe().experts == 4);
+  CHECK(s.device.name == "tiny-device");
+  CHECK(s.budget == Bytes(300e3));
+  CHECK(s.seed == 3);
+  CHECK(s.workload.batch == 2);
+  CHECK(s.workload.requests == 4);
+  CHECK(s.workload.prompt_tokens == 3);
+  CHECK(s.workload.output_tokens == 5);
+  REQUIRE(s.systems.size() == 2);
+  const SystemConfig& pooled = s.systems[0];
+  CHECK(pooled.name == "pooled");
+  CHECK(pooled.title == "pooled");
+  CHECK(pooled.compressed);
+  CHECK(pooled.codec == "lz");
+  CHECK(pooled.shards == 2);
+  CHECK(pooled.threads == 2);
+  CHECK_FALSE(pooled.worker_reads);
+  CHECK(pooled.page_cache);
+  CHECK(pooled.schedule.name == "cache-affinity");
+  CHECK(pooled.cache.name == "zipmoe");
+  CHECK(pooled.pools == std::array<bool, kStates>{true, false, true, false, false});
+  CHECK(pooled.planning.name == "fixed");
+  CHECK(pooled.ratios == std::array<double, kStates>{0.5, 0, 0.5, 0, 0});
+  const SystemConfig& whole = s.systems[1];
+  CHECK_FALSE(whole.compressed);
+  CHECK(whole.shards == 0);
+  CHECK_FALSE(whole.page_cache);
+  CHECK(whole.cache.name == "lru");
+  CHECK(whole.kept_as == State::F);
+  CHECK(whole.schedule.name == "fifo");
+  CHECK(whole.prefetch.name == "none");
+}
+
+TEST_CASE("scenario: the buffer for fetches is given in experts or in layers of the model") {
+  Files files;
+  files.change("scenario.yaml", "cache: {policy: lru}",
+               "prefetch: {policy: layer-window, depth: 1, buffer: 3}\n"
+               "  - name: layers\n"
+               "    weights: whole\n"
+               "    page_cache: false\n"
+               "    prefetch: {policy: layer-window, depth: 1, buffer_layers: 2}");
+  files.change("pooled.yaml", "ratios: {F: 0.5, S: 0.5}", "ratios: {F: 0.5, S: 0.5}, reads: page-cache");
+  const Scenario s = files.load();
+  REQUIRE(s.systems.size() == 3);
+  CHECK(s.systems[1].prefetch_buffer == 3);
+  CHECK(s.systems[1].prefetch.parameters.at("depth") == 1);
+  CHECK(s.systems[2].prefetch_buffer == 2 * 4);
+  CHECK(s.systems[0].plan_for_page_cache);
+}
+
+TEST_CASE("scenario: what is wrong is said with file and line") {
+  struct Case {
+    std::string file, was, becomes, message;
+  };
+  const Case bad = GENERATE(values<Case>({
+      // Keys and values of the scenario itself.
+      {"scenario.yaml", "budget: 300 kB\n", "", "missing key 'budget'"},
+      {"scenario.yaml", "model: tiny.yaml\n", "", "missing key 'model'"},
+      {"scenario.yaml", "name: tiny-scenario\n", "", "missing key 'name'"},
+      {"scenario.yaml", "seed: 3", "sead: 3", "unknown key 'sead' (did you mean 'seed'?)"},
+      {"scenario.yaml", "seed: 3", "seed: 3\nseed: 4", "seed"},
+      {"scenario.yaml", "seed: 3", "seed: -1", "'-1' for seed"},
+      {"scenario.yaml", "budget: 300 kB", "budget: 300", "'300' for budget"},
+      {"scenario.yaml", "budget: 300 kB", "budget: 300 us", "'300 us' for budget"},
+      {"scenario.yaml", "budget: 300 kB", "budget: 0 B", "'0 B' for budget"},
+      {"scenario.yaml", "batch: 2", "batch: 0", "'0' for workload.batch"},
+      {"scenario.yaml", "batch: 2", "batsh: 2", "unknown key 'batsh' in workload (did you mean 'batch'?)"},
+      {"scenario.yaml", "output_tokens: 5", "output_tokens: 5\n  skew: -1", "'-1' for workload.skew"},
+      {"scenario.yaml", "systems:\n  - pooled.yaml", "systems:\n  - pooled.yaml\n  - pooled.yaml",
+       "system 'pooled' is listed twice"},
+      {"scenario.yaml", "name: inline", "name: pooled", "system 'pooled' is listed twice"},
+      // What it names.
+      {"scenario.yaml", "model: tiny.yaml", "model: mixtral-8x7", "did you mean 'mixtral-8x7b'?"},
+      {"scenario.yaml", "model: tiny.yaml", "model: none.yaml", "no model file 'none.yaml'"},
+      {"scenario.yaml", "device: device.yaml", "device: jetson-agx-orin-16gb",
+       "did you mean 'jetson-agx-orin-"},
+      {"scenario.yaml", "- pooled.yaml", "- zipmo", "did you mean 'zipmoe'?"},
+      {"scenario.yaml", "- pooled.yaml", "- none.yaml", "no system file 'none.yaml'"},
+      // Systems.
+      {"scenario.yaml", "cache: {policy: lru}", "cache: {policy: lrru}", "(did you mean 'lru'?)"},
+      {"scenario.yaml", "cache: {policy: lru}", "cache: {policy: lru, keep_as: C}",
+       "weights stored whole have no planes"},
+      {"scenario.yaml", "cache: {policy: lru}", "cache: {policy: lru, keep_as: M}", "'M' for"},
+      {"scenario.yaml", "cache: {policy: lru}", "cache: {policy: moe-infinity, epsilon: 2}", "'2' for"},
+      {"scenario.yaml", "cache: {policy: lru}", "cache: {policy: lru, size: 2}", "unknown key 'size'"},
+      {"scenario.yaml", "cache: {policy: lru}", "prefetch: {policy: layer-window}", "missing key 'buffer'"},
+      {"scenario.yaml", "cache: {policy: lru}", "prefetch: {policy: layer-window, depth: -1, buffer: 2}",
+       "'-1' for"},
+      {"scenario.yaml", "page_cache: false", "page_cache: no idea", "page_cache"},
+      {"scenario.yaml", "page_cache: false", "page_cache: false\n    threads: 4", "unknown key 'threads'"},
+      {"scenario.yaml", "page_cache: false", "page_cache: false\n    host_overhead: {per_layer: 1 ms}",
+       "missing key 'source' in systems.1.host_overhead"},
+      {"pooled.yaml", "codec: lz", "codec: lz5", "uses codec 'lz5', which device 'tiny-device' has no speed"},
+      {"pooled.yaml", "codec: lz\n", "", "missing key 'codec'"},
+      {"pooled.yaml", "threads: 2", "threads: 5",
+       "wants 5 decompression threads, but device 'tiny-device' has 4 cores"},
+      {"pooled.yaml", "shards: 2", "shards: 0", "'0' for shards"},
+      {"pooled.yaml", "pools: [F, S]", "pools: [F, S, M]", "'M' is no pool; expected F, C, S or E"},
+      {"pooled.yaml", "planning: {policy: fixed, ratios: {F: 0.5, S: 0.5}}\n", "",
+       "a cache with pools needs 'planning' to size them"},
+      {"pooled.yaml", "ratios: {F: 0.5, S: 0.5}", "ratios: {F: 0.5, S: 0.4}",
+       "the shares add up to 0.900000; expected 1"},
+      {"pooled.yaml", "ratios: {F: 0.5, S: 0.5}", "ratios: {F: 0.5, E: 0.5}",
+       "a share for pool E, which cache.pools does not list"},
+      {"pooled.yaml", "policy: cache-affinity", "policy: cache-afinity", "did you mean 'cache-affinity'?"},
+      {"pooled.yaml", "weights: compressed", "weights: zipped", "'zipped' for weights"},
+      {"device.yaml", "lz: {ratio: {value: 0.5, source: test}, decompress: {value: 400 MB/s, source: test}}",
+       "{}", "uses codec 'lz', which device 'tiny-device' has no speed"},
+      // The files it names are read as strictly.
+      {"tiny.yaml", "hidden: 32", "hiden: 32", "missing key 'hidden'"},
+      {"tiny.yaml", "vocab: 100", "vocab: 100\nbytes_per_weight: 0.5", "compresses BF16 weights"},
+      {"device.yaml", "launch: {value: 2 us, source: test}", "launch: {value: 2 us, source: tst}",
+       "'tst' is not among the profile's sources"},
+  }));
+  Files files;
+  int line = files.change(bad.file, bad.was, bad.becomes);
+  INFO(bad.becomes);
+  const std::vector<Problem> problems = files.problems();
+  INFO(all_of(problems));
+  // Missing keys are at their map, duplicates at the second place, systems' problems with the device at the
+  // system in the scenario.
+  std::string file = bad.file;
+  const bool at_map =
+      bad.message.starts_with("missing key") || bad.message.find("needs '") != std::string::npos;
+  const bool at_second = bad.message.find("twice") != std::string::npos || bad.becomes == "seed: 3\nseed: 4";
+  if (bad.message.find("'tiny-device'") != std::string::npos || bad.message.starts_with("compresses")) {
+    file = "scenario.yaml";
+    line = 12;
+  }
+  CHECK(says(problems, file, at_map || at_second || bad.becomes.find('\n') != std::string::npos ? 0 : line,
+             bad.message));
+  for (const Problem& p : problems)
+    if (says({p}, "", 0, bad.message)) CHECK(p.line > 0);
+  // One mistake is one problem, but for keys that are missing under one name and unknown under another.
+  if (bad.message.starts_with("missing key 'hidden'"))
+    CHECK(problems.size() == 2);
+  else
+    CHECK(problems.size() == 1);
+}
+
+TEST_CASE("scenario: everything wrong is said at once") {
+  Files files;
+  const int budget = files.change("scenario.yaml", "budget: 300 kB", "budget: 300");
+  const int batch = files.change("scenario.yaml", "batch: 2", "batch: none");
+  const int lru = files.change("scenario.yaml", "policy: lru", "policy: lrru");
+  const int threads = files.change("pooled.yaml", "threads: 2", "threads: 9");
+  const int hidden = files.change("tiny.yaml", "hidden: 32", "hidden: -32");
+  const std::vector<Problem> problems = files.problems();
+  INFO(all_of(problems));
+  CHECK(problems.size() == 5);
+  CHECK(says(problems, "scenario.yaml", budget, "budget"));
+  CHECK(says(problems, "scenario.yaml", batch, "batch"));
+  CHECK(says(problems, "scenario.yaml", lru, "lrru"));
+  CHECK(says(problems, "tiny.yaml", hidden, "hidden"));
+  // The system fits its file, but not the device: said where it is listed, whatever else is wrong.
+  CHECK(threads == 5);
+  CHECK(says(problems, "scenario.yaml", 12, "wants 9 decompression threads"));
+}
+
+TEST_CASE("scenario: no systems") {
+  Files files;
+  std::string text = kScenario.substr(0, kScenario.find("systems:"));
+  files.write("scenario.yaml", text + "systems: []\n");
+  CHECK(says(files.problems(), "scenario.yaml", 11, "no system is listed"));
+  CHECK(files.problems().size() == 1);
+  files.write("scenario.yaml", text);
+  CHECK(says(files.problems(), "scenario.yaml", 0, "missing key 'systems'"));
+  CHECK(files.problems().size() == 1);
+}
+
+TEST_CASE("scenario: a scenario that does not exist is named with the closest one") {
+  CHECK_THROWS_WITH(load_scenario("zipmoe-orinn"), Catch::Contains("did you mean 'zipmoe-orin'?"));
+  CHECK_THROWS_AS(load_scenario("nowhere/none.yaml"), InputError);
+}
+
+TEST_CASE("scenario: settings and overrides change values before they are checked") {
+  Files files;
+  const Scenario s = files.load({{"budget", "400 kB"},
+                                 {"workload.batch", "1"},
+                                 {"overrides.model.moe.experts", "8"},
+                                 {"overrides.device.ssd.read.rate", "1 GB/s"},
+                                 {"overrides.device.cpu.threads.value", "8"},
+                                 {"overrides.system.threads", "6"},
+                                 {"systems.1.cache.policy", "lfu"}});
+  CHECK(s.budget == Bytes(400e3));
+  CHECK(s.workload.batch == 1);
+  CHECK(s.model.moe().experts == 8);
+  CHECK(s.device.ssd.read.value(1e9) == Approx(5e-6 + 1));
+  CHECK(s.device.cpu.threads.value == 8);
+  CHECK(s.systems[0].threads == 6);
+  CHECK(s.systems[1].cache.name == "lfu");
+  CHECK(s.settings.size() == 7);
+
+  // The same, written in the scenario.
+  files.change("scenario.yaml", "seed: 3\n",
+               "seed: 3\noverrides: {system: {planning: {ratios: {F: 0.25, S: 0.75}}}}\n");
+  CHECK(files.load().systems[0].ratios == std::array<double, kStates>{0.25, 0, 0.75, 0, 0});
+}
+
+TEST_CASE("scenario: an override of what only compressed weights have passes over the others") {
+  const Scenario s = load_scenario("zipmoe-orin", {{"overrides.system.threads", "3"}});
+  bool any_whole = false;
+  for (const SystemConfig& system : s.systems) {
+    CHECK(system.threads == (system.compressed ? 3 : 1));
+    any_whole |= !system.compressed;
+  }
+  CHECK(any_whole);
+  Files files;
+  const auto nothing = files.problems({{"systems", "[accelerate]"}, {"overrides.system.threads", "3"}});
+  REQUIRE(nothing.size() == 1);
+  CHECK(says(nothing, "scenario.yaml (with overrides.system.threads='3')", 0, "no effect"));
+}
+
+TEST_CASE("scenario: bad settings and overrides are errors that name them") {
+  const Files files;
+  struct Case {
+    std::string path, value, message;
+  };
+  for (const Case& bad : std::vector<Case>{
+           {"budget", "much", "budget"},
+           {"bugdet", "300 kB", "unknown key 'bugdet'"},
+           {"workload.batch", "0", "workload.batch"},
+           {"overrides.system.treads", "4", "unknown key 'treads' (did you mean 'threads'?)"},
+           {"overrides.system.threads", "many", "'many' for threads"},
+           {"overrides.system.threads", "5", "has 4 cores"},
+           {"overrides.device.ssd.speed", "1 GB/s", "unknown key 'speed' in ssd"},
+           {"overrides.device.ssd.read.rate", "1 GB", "ssd.read.rate"},
+           {"overrides.model.layer", "3", "unknown key 'layer' (did you mean 'layers'?)"},
+           {"overrides.sytem.threads", "4", "unknown key 'sytem' in overrides (did you mean 'system'?)"},
+           {"overrides.system.cache.pools", "[F]", "is a list"},
+           {"systems.7.threads", "4", "systems"}}) {
+    const auto problems = files.problems({{bad.path, bad.value}});
+    INFO(bad.path << "=" << bad.value << "\n" << all_of(problems));
+    CHECK(says(problems, "", 0, bad.message));
+  }
+}
+
+TEST_CASE("scenario: a trace must exist and fit the model") {
+  Files files;
+  const auto with_trace = [&](const std::string& file) {
+    std::string text = kScenario;
+    const std::string was = "  requests: 4\n  prompt_tokens: 3\n  output_tokens: 5\n";
+    text.replace(text.find(was), was.size(), "  trace: " + file + "\n");
+    files.write("scenario.yaml", text);
+    return files.problems();
+  };
+  CHECK(says(with_trace("none.safetensors"), "none.safetensors", 0, ""));
+  // A name too long for any file system is a missing file like others.
+  CHECK(with_trace(std::string(5000, 'x')).size() == 1);
+
+  Random random(1);
+  const auto write = [&](const std::string& name, const ModelShape& shape) {
+    const Architecture model = small_model(shape);
+    write_routing_trace(random_trace(random, model, {{3, 4}, {2, 2}}), files.path(name));
+  };
+  write("good.safetensors", {.moe_layers = 2, .experts = 4, .top_k = 2});
+  CHECK(all_of(with_trace("good.safetensors")) == "");
+  // A relative path starts at the scenario's folder.
+  CHECK(files.load().workload.trace_file == files.path("good.safetensors"));
+  CHECK(scenario_trace(files.load()).requests().size() == 2);
+
+  write("other.safetensors", {.moe_layers = 3, .experts = 5, .top_k = 1});
+  const auto other = with_trace("other.safetensors");
+  CHECK(other.size() == 3);
+  CHECK(says(other, "other.safetensors", 0, "3 MoE layers, model 'tiny' has 2"));
+  CHECK(says(other, "other.safetensors", 0, "5 experts a layer, model 'tiny' has 4"));
+  CHECK(says(other, "other.safetensors", 0, "1 experts a token (k), model 'tiny' has 2"));
+
+  write("encoder.safetensors", {.moe_layers = 1, .experts = 4, .top_k = 2, .encoder_layers = 1});
+  CHECK(says(with_trace("encoder.safetensors"), "encoder.safetensors", 0, "model 'tiny' has no encoder"));
+}
+
+TEST_CASE("scenario: what only a look at the whole shows is said for every system, before anything runs") {
+  Files files;
+  // Budget: for both systems at once.
+  const auto small = files.problems({{"budget", "60 kB"}});
+  INFO(all_of(small));
+  CHECK(small.size() == 2);
+  CHECK(says(small, "", 0, "too small for system 'pooled'"));
+  CHECK(says(small, "", 0, "too small for system 'inline'"));
+  // More than there is: the same for all systems, said once.
+  const auto large = files.problems({{"budget", "5 MB"}});
+  CHECK(large.size() == 1);
+  CHECK(says(large, "", 0, "is more than device 'tiny-device' has to give"));
+  // Planning without a single decode pass.
+  const auto prompts = files.problems({{"workload.output_tokens", "1"}});
+  CHECK(prompts.size() == 1);
+  CHECK(says(prompts, "", 0, "system 'pooled', planning 'fixed': no request decodes a token"));
+  // A parameter that is in range and still no count.
+  const auto half = files.problems({{"systems.1.prefetch", "{policy: layer-window, depth: 1.5, buffer: 2}"}});
+  CHECK(half.size() == 1);
+  CHECK(says(half, "", 0, "parameter 'depth' is 1.500000, expected a whole number"));
+}
+
+TEST_CASE("scenario: a generated trace has the workload's shape and the scenario's seed") {
+  Files files;
+  const Scenario s = files.load();
+  const RoutingTrace trace = scenario_trace(s);
+  CHECK(trace.requests().size() == 4);
+  CHECK(trace.layers() == 2);
+  CHECK(trace.experts() == 4);
+  CHECK(trace.top_k() == 2);
+  CHECK(trace.synthetic());
+  for (const TraceRequest& q : trace.requests()) {
+    CHECK(q.decode_begin - q.begin == 3);
+    CHECK(q.end - q.decode_begin == 4);  // the first of five tokens comes with the prompt
+  }
+  const auto ids = [](const RoutingTrace& t) {
+    std::vector<std::uint16_t> all;
+    for (std::uint64_t row = 0; row < t.tokens(); ++row)
+      for (const std::uint16_t e : t.experts_of(row, 0)) all.push_back(e);
+    return all;
+  };
+  CHECK(ids(scenario_trace(s)) == ids(trace));
+  CHECK(ids(scenario_trace(files.load({{"seed", "4"}}))) != ids(trace));
+}

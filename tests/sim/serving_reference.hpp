@@ -1,0 +1,184 @@
+// What a serving loop does, apart from time, by naive code: passes, uses, page cache, hits and bytes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/small_systems.hpp"
+
+namespace moelab::testing {
+
+struct NaivePass {
+  bool prompt = false;
+  std::vector<std::uint64_t> rows;
+  std::vector<std::size_t> gets_token;  // requests
+  bool begins_batch = false;
+};
+
+/// The passes of a trace, straight from the definition of static batches (sim/serving/batch.hpp).
+inline std::vector<NaivePass> naive_passes(const RoutingTrace& trace, std::size_t batch,
+                                           bool encoder_decoder) {
+  std::vector<NaivePass> passes;
+  const auto requests = trace.requests();
+  for (std::size_t first = 0; first < requests.size(); first += batch) {
+    const std::size_t last = std::min(first + batch, requests.size());
+    NaivePass prompt{true, {}, {}, true};
+    std::uint64_t longest = 0;
+    for (std::size_t q = first; q < last; ++q) {
+      for (std::uint64_t row = requests[q].begin; row < requests[q].decode_begin; ++row)
+        prompt.rows.push_back(row);
+      if (!encoder_decoder && requests[q].decode_begin > requests[q].begin) prompt.gets_token.push_back(q);
+      longest = std::max(longest, requests[q].end - requests[q].decode_begin);
+    }
+    if (!prompt.rows.empty()) passes.push_back(prompt);
+    for (std::uint64_t step = 0; step < longest; ++step) {
+      NaivePass decode{false, {}, {}, prompt.rows.empty() && step == 0};
+      for (std::size_t q = first; q < last; ++q) {
+        if (requests[q].decode_begin + step >= requests[q].end) continue;
+        decode.rows.push_back(requests[q].decode_begin + step);
+        decode.gets_token.push_back(q);
+      }
+      passes.push_back(decode);
+    }
+  }
+  return passes;
+}
+
+/// Tokens by distinct expert.
+inline std::map<std::uint32_t, std::uint32_t> naive_uses(const RoutingTrace& trace, const NaivePass& pass,
+                                                         std::uint32_t moe_layer) {
+  std::map<std::uint32_t, std::uint32_t> uses;
+  for (const std::uint64_t row : pass.rows)
+    for (const std::uint16_t e : trace.experts_of(row, moe_layer))
+      if (e != kNoExpert) ++uses[e];
+  return uses;
+}
+
+/// Model layers that a pass runs, as (model layer, MoE layer or -1).
+inline std::vector<std::pair<std::int32_t, std::int32_t>> layers_of(const Architecture& model, bool prompt) {
+  const Stack stack = model.has_encoder() && prompt ? Stack::encoder : Stack::decoder;
+  std::vector<std::pair<std::int32_t, std::int32_t>> layers;
+  std::int32_t moe = 0;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const bool is_moe = model.layers[i].feed_forward.kind == FeedForward::Kind::moe;
+    if (model.layers[i].stack == stack) layers.emplace_back(static_cast<std::int32_t>(i), is_moe ? moe : -1);
+    moe += is_moe ? 1 : 0;
+  }
+  return layers;
+}
+
+/// Least recently used by bytes, by lists.
+class NaivePageCache {
+ public:
+  explicit NaivePageCache(double capacity) : capacity_(capacity) {}
+  bool read(std::uint32_t object, double bytes) {
+    const bool hit = forget(object);
+    if (bytes > capacity_) return hit;
+    while (held() + bytes > capacity_) objects_.pop_back();
+    objects_.emplace_front(object, bytes);
+    return hit;
+  }
+  bool forget(std::uint32_t object) {
+    return std::erase_if(objects_, [object](const auto& o) { return o.first == object; }) > 0;
+  }
+  double held() const {
+    double sum = 0;
+    for (const auto& [object, bytes] : objects_) sum += bytes;
+    return sum;
+  }
+
+ private:
+  double capacity_;
+  std::list<std::pair<std::uint32_t, double>> objects_;
+};
+
+struct Counts {
+  std::array<std::uint64_t, kStates> hits{}, decode_hits{};
+  std::array<double, kTiers> bytes{};
+};
+
+/// Hits and bytes of a run without prefetch, which time has no part in: the cache policies driven through the
+/// trace as cache.hpp says, with a naive page cache behind them.
+inline Counts replay(const SmallRun& run, const RunResult& result) {
+  const Scenario& s = run.scenario;
+  const SystemConfig& system = run.system();
+  const ExpertCosts costs = run.costs();
+  const CachePolicyEntry& entry = *find_cache_policy(system.cache.name);
+  const std::uint32_t layers = run.trace.layers(), experts = run.trace.experts();
+  CacheShape shape;
+  shape.layers = entry.per_model ? layers : 1;
+  shape.objects = shape.layers * experts;
+  shape.capacity_bytes = result.memory.expert_cache.value() / (entry.per_model ? 1 : layers);
+  shape.bytes = costs.bytes;
+  shape.pool_experts = result.plan.capacity;
+  shape.kept_as = system.kept_as;
+  std::vector<std::unique_ptr<CachePolicy>> caches;
+  for (std::uint32_t d = 0; d < (entry.per_model ? 1 : layers); ++d)
+    caches.push_back(entry.make(shape, system.cache.parameters));
+  NaivePageCache page_cache(system.page_cache ? result.memory.page_cache.value() : 0);
+
+  const auto passes = naive_passes(run.trace, s.workload.batch, s.model.has_encoder());
+  // Steps at which each expert is used, a layer's steps counted where it is used at all.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint64_t>> steps_of;
+  std::vector<std::uint64_t> step(layers, 0);
+  for (const NaivePass& pass : passes)
+    for (std::uint32_t l = 0; l < layers; ++l) {
+      const auto uses = naive_uses(run.trace, pass, l);
+      for (const auto& [e, tokens] : uses) steps_of[{l, e}].push_back(step[l]);
+      step[l] += uses.empty() ? 0 : 1;
+    }
+  std::fill(step.begin(), step.end(), 0);
+
+  Counts counts;
+  for (const NaivePass& pass : passes) {
+    if (pass.begins_batch)
+      for (auto& cache : caches) cache->begin_request();
+    for (const auto& [model_layer, moe_layer] : layers_of(s.model, pass.prompt)) {
+      if (moe_layer < 0) continue;
+      const auto layer = static_cast<std::uint32_t>(moe_layer);
+      const auto uses = naive_uses(run.trace, pass, layer);
+      CachePolicy& cache = *caches[entry.per_model ? 0 : layer];
+      const std::uint32_t base = entry.per_model ? layer * experts : 0;
+      cache.begin_step(entry.per_model ? layer : 0);
+      const auto load = [&](std::uint32_t e) {
+        const State state = cache.state(base + e);
+        const std::uint32_t object = layer * experts + e;
+        const double sm = has_sm(state) ? 0 : costs.sm_bytes.value() * costs.tensors;
+        const double exponents = has_e(state) ? 0 : costs.e_bytes.value() * costs.tensors;
+        const auto tier = [&](std::uint32_t plane, double bytes) {
+          return static_cast<std::size_t>(page_cache.read(plane, bytes) ? Tier::page_cache : Tier::ssd);
+        };
+        if (sm > 0) counts.bytes[tier(2 * object, sm)] += sm;
+        if (exponents > 0) counts.bytes[tier(2 * object + 1, exponents)] += exponents;
+        return index(state);
+      };
+      for (const auto& [e, tokens] : uses) {
+        const std::size_t found = load(e);
+        ++counts.hits[found];
+        if (!pass.prompt) ++counts.decode_hits[found];
+      }
+      if (system.fetch_whole_layer)
+        for (std::uint32_t e = 0; e < experts; ++e)
+          if (!uses.contains(e)) load(e);
+      for (const auto& [e, tokens] : uses) {
+        const auto& future = steps_of[{layer, e}];
+        const auto next = std::upper_bound(future.begin(), future.end(), step[layer]);
+        float score = 0;
+        for (const std::uint64_t row : pass.rows)
+          for (std::size_t r = 0; r < run.trace.top_k(); ++r)
+            if (run.trace.experts_of(row, layer)[r] == e) score += run.trace.scores_of(row, layer)[r];
+        cache.use({base + e, tokens, score, next == future.end() ? kNeverUsedAgain : *next});
+      }
+      step[layer] += uses.empty() ? 0 : 1;
+    }
+  }
+  return counts;
+}
+
+}  // namespace moelab::testing
