@@ -27,16 +27,13 @@ void add_example(CLI::App& command, const std::string& example);
 /// "a.b=value" -> ("a.b", "value"). Throws InputError when there is no '='.
 std::pair<std::string, std::string> split_setting(const std::string& text);
 
-/// Writes a whole file or nothing, making its folder if needed.
+/// Writes a whole file or nothing, making its folder if needed. An interrupt (Ctrl-C) that comes while it
+/// writes is noticed before the file gets its name: Interrupted is thrown and nothing is left. At any other
+/// time nothing is on disk yet, and an interrupt simply ends the program.
 void write_output(const std::string& path, const std::string& text);
 
-/// Thrown where a run notices that the user wants it to stop (Ctrl-C).
 struct Interrupted : std::runtime_error {
   Interrupted() : std::runtime_error("interrupted; nothing was written") {}
 };
-/// From now on SIGINT and SIGTERM only set a flag.
-void catch_interrupts();
-/// Throws Interrupted if one came.
-void throw_if_interrupted();
 
 }  // namespace moelab::cli

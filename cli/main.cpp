@@ -17,17 +17,28 @@ namespace {
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+/// While it lives, SIGINT and SIGTERM only set the flag.
+class InterruptsHeld {
+ public:
+  InterruptsHeld() {
+    interrupted.store(false);
+    const auto handler = [](int) { interrupted.store(true); };
+    old_interrupt_ = std::signal(SIGINT, handler);
+    old_terminate_ = std::signal(SIGTERM, handler);
+  }
+  ~InterruptsHeld() {
+    std::signal(SIGINT, old_interrupt_);
+    std::signal(SIGTERM, old_terminate_);
+  }
+  InterruptsHeld(const InterruptsHeld&) = delete;
+  InterruptsHeld& operator=(const InterruptsHeld&) = delete;
+
+ private:
+  void (*old_interrupt_)(int);
+  void (*old_terminate_)(int);
+};
+
 }  // namespace
-
-void catch_interrupts() {
-  const auto handler = [](int) { interrupted.store(true); };
-  std::signal(SIGINT, handler);
-  std::signal(SIGTERM, handler);
-}
-
-void throw_if_interrupted() {
-  if (interrupted.load()) throw Interrupted();
-}
 
 void add_format(CLI::App& command, std::string& format) {
   command.add_option("--format", format, "How to print: table (for people) or json (for programs)")
@@ -51,9 +62,10 @@ void write_output(const std::string& path, const std::string& text) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  const InterruptsHeld held;
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(text)));
-  throw_if_interrupted();
+  if (interrupted.load()) throw Interrupted();
   file.commit();
 }
 

@@ -28,7 +28,6 @@ struct Options {
 class Progress {
  public:
   void show(const std::string& system, std::uint64_t tokens, std::uint64_t all) {
-    throw_if_interrupted();
     if (!terminal_) return;
     const auto now = std::chrono::steady_clock::now();
     if (now - begin_ < std::chrono::seconds(2) || now - last_ < std::chrono::milliseconds(200)) return;
@@ -60,7 +59,6 @@ void keep_only(Scenario& scenario, const std::vector<std::string>& names) {
 }
 
 void run(const Options& options) {
-  catch_interrupts();
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   Scenario scenario = load_scenario(options.scenario, settings);

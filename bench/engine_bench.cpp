@@ -1,0 +1,159 @@
+// One sparse layer of DeepSeek-V2-Lite with nothing in memory, simulated again and again: 6 experts of 3
+// tensors, K = 4, L = 6, 186 operations. Every variant checks its makespan against the recurrence. See
+// README.md.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "policies/schedule/schedule.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/serving/layer_graph.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr std::int64_t kBatch = 64;  // layers in one go, so that starting a process does not count
+constexpr int kRounds = 41;          // of the comparison with bare loops; odd, for the median
+
+LayerInstance all_miss_layer() {
+  LayerInstance layer{6, 4, 900e-6, 108e-6, 625e-6, 74e-6, {}};
+  for (std::uint32_t e = 0; e < 6; ++e) layer.experts.push_back({e, 3, State::M, 100e-6 + 3e-6 * e});
+  return layer;
+}
+
+/// The same recurrence as loops over arrays: what the engine's generality is measured against.
+class BareLoops {
+ public:
+  BareLoops() { make_schedule_policy("cache-affinity")->order(layer_, order_); }
+  double run(std::int64_t layers) {
+    for (std::int64_t i = 0; i < layers; ++i)
+      benchmark::DoNotOptimize(makespan_ = recurrence_.makespan(layer_, order_));
+    return makespan_;
+  }
+
+ private:
+  LayerInstance layer_ = all_miss_layer();
+  LayerOrder order_;
+  LayerRecurrence recurrence_;
+  double makespan_ = 0;
+};
+
+/// What is done again for every layer, besides running it.
+enum class Again { nothing, build, order_and_build };
+
+class LayersOnEngine {
+ public:
+  explicit LayersOnEngine(Again again)
+      : again_(again), engine_(engine::make_fast_engine()), builder_(add_resources(*engine_), false, 0) {
+    reads_.assign(layer_.experts.size(), {});
+    for (ExpertReads& r : reads_) {
+      r.sm_s = layer_.sm_read_s;
+      r.e_s = layer_.e_read_s;
+      r.sm_tier = r.e_tier = Tier::none;
+    }
+    policy_->order(layer_, order_);
+    build();
+  }
+
+  double run(std::int64_t layers) {
+    engine::Process process = play(layers);
+    engine_->spawn(process);
+    engine_->run();
+    return g_.graph.finished_at() - g_.graph.submitted_at();
+  }
+  std::size_t operations() const { return g_.graph.size(); }
+
+ private:
+  static ServerResources add_resources(engine::Engine& engine) {
+    ServerResources r{};
+    r.io = engine.add_resource("io", 1);
+    r.decompress = engine.add_resource("decompress", all_miss_layer().threads);
+    r.recover = engine.add_resource("recover", 1);
+    r.experts = engine.add_resource("expert_compute", 1);
+    return r;
+  }
+  void build() {
+    g_.clear();
+    builder_.build(layer_, order_, reads_, executes_, g_);
+  }
+  engine::Process play(std::int64_t layers) {
+    for (std::int64_t i = 0; i < layers; ++i) {
+      if (again_ == Again::order_and_build) policy_->order(layer_, order_);
+      if (again_ != Again::nothing) build();
+      engine_->submit(g_.graph, engine::kDemand);
+      co_await engine_->finished(g_.graph);
+    }
+  }
+
+  Again again_;
+  LayerInstance layer_ = all_miss_layer();
+  LayerOrder order_;
+  std::unique_ptr<SchedulePolicy> policy_ = make_schedule_policy("cache-affinity");
+  std::vector<ExpertReads> reads_;
+  std::vector<std::uint8_t> executes_ = std::vector<std::uint8_t>(layer_.experts.size(), 1);
+  std::unique_ptr<engine::Engine> engine_;
+  LayerGraphBuilder builder_;
+  LabelledGraph g_;
+};
+
+template <class Layers>
+double seconds_of_batch(Layers& layers) {
+  const auto begin = std::chrono::steady_clock::now();
+  layers.run(kBatch);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Time relative to bare loops, both measured in turns so that a busy machine slows both: ratio of medians.
+template <class Layers>
+double of_bare_loops(Layers& layers) {
+  BareLoops bare;
+  std::vector<double> ours(kRounds), theirs(kRounds);
+  for (int i = 0; i < kRounds; ++i) {
+    ours[static_cast<std::size_t>(i)] = seconds_of_batch(layers);
+    theirs[static_cast<std::size_t>(i)] = seconds_of_batch(bare);
+  }
+  const auto median = [](std::vector<double>& v) {
+    std::nth_element(v.begin(), v.begin() + kRounds / 2, v.end());
+    return v[kRounds / 2];
+  };
+  return median(ours) / median(theirs);
+}
+
+template <class Layers>
+void measure(benchmark::State& state, Layers& layers) {
+  const double expected = BareLoops().run(1), makespan = layers.run(1);
+  if (std::abs(makespan - expected) > 1e-9 * expected) return state.SkipWithError("wrong makespan");
+  while (state.KeepRunningBatch(kBatch)) layers.run(kBatch);
+  const auto operations = static_cast<std::int64_t>(LayersOnEngine(Again::nothing).operations());
+  state.SetItemsProcessed(state.iterations() * operations);
+  state.counters["of_bare_loops"] = of_bare_loops(layers);
+}
+
+void layer_resubmitted(benchmark::State& state) {
+  LayersOnEngine layers(Again::nothing);
+  measure(state, layers);
+}
+void layer_built_each_time(benchmark::State& state) {
+  LayersOnEngine layers(Again::build);
+  measure(state, layers);
+}
+void layer_ordered_and_built_each_time(benchmark::State& state) {
+  LayersOnEngine layers(Again::order_and_build);
+  measure(state, layers);
+}
+void layer_by_bare_loops(benchmark::State& state) {
+  BareLoops layers;
+  measure(state, layers);
+}
+BENCHMARK(layer_resubmitted);
+BENCHMARK(layer_built_each_time);
+BENCHMARK(layer_ordered_and_built_each_time);
+BENCHMARK(layer_by_bare_loops);
+
+}  // namespace
+}  // namespace moelab
