@@ -6,7 +6,9 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "sim/child_process.hpp"
 #include "sim/results/result_json.hpp"
+#include "sim/results/result_transfer.hpp"
 #include "sim/results/timeline.hpp"
 
 namespace moelab::cli {
@@ -18,6 +20,7 @@ struct Options {
   std::string scenario = kDefaultScenario;
   std::vector<std::string> settings;
   std::vector<std::string> only;
+  std::string executor = "fast";
   std::string format = "table";
   std::string out;
   std::string timeline;
@@ -58,6 +61,34 @@ void keep_only(Scenario& scenario, const std::vector<std::string>& names) {
   });
 }
 
+struct Finished {
+  RunResult result;
+  std::string events;
+};
+
+Finished run_one(const Options& options, const Scenario& scenario, const SystemConfig& system,
+                 const RoutingTrace& trace, int number, Progress& progress) {
+  Timeline timeline(0, options.timeline_passes - 1);
+  RunOptions run_options;
+  run_options.executor = options.executor == "simgrid" ? ExecutorKind::simgrid : ExecutorKind::fast;
+  run_options.progress = [&](const SystemConfig& s, std::uint64_t tokens, std::uint64_t all) {
+    progress.show(s.name, tokens, all);
+  };
+  if (!options.timeline.empty()) run_options.observer = [&](const SystemConfig&) { return &timeline; };
+  Finished one{run_system(scenario, system, trace, run_options), ""};
+  if (!options.timeline.empty()) one.events = timeline.events(one.result, number);
+  return one;
+}
+
+// Between processes: the result, a line end (its JSON has none), the events.
+std::string pack(const Finished& one) {
+  return pack_result(one.result) + "\n" + one.events;
+}
+Finished unpack(const std::string& text) {
+  const std::size_t end = text.find('\n');
+  return {unpack_result(text.substr(0, end)), text.substr(end + 1)};
+}
+
 void run(const Options& options) {
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
@@ -67,29 +98,23 @@ void run(const Options& options) {
   check_scenario(scenario, trace);
 
   Progress progress;
-  std::vector<std::unique_ptr<Timeline>> timelines;
-  RunOptions run_options;
-  run_options.progress = [&](const SystemConfig& s, std::uint64_t tokens, std::uint64_t all) {
-    progress.show(s.name, tokens, all);
-  };
-  if (!options.timeline.empty())
-    run_options.observer = [&](const SystemConfig&) {
-      timelines.push_back(std::make_unique<Timeline>(0, options.timeline_passes - 1));
-      return timelines.back().get();
-    };
   std::vector<RunResult> results;
-  for (const SystemConfig& system : scenario.systems)
-    results.push_back(run_system(scenario, system, trace, run_options));
+  std::vector<std::string> events;  // of the timeline, by system
+  for (const SystemConfig& system : scenario.systems) {
+    const int number = static_cast<int>(results.size()) + 1;
+    Finished one = options.executor == "simgrid"
+                       ? unpack(run_in_child([&] {
+                           return pack(run_one(options, scenario, system, trace, number, progress));
+                         }))
+                       : run_one(options, scenario, system, trace, number, progress);
+    results.push_back(std::move(one.result));
+    events.push_back(std::move(one.events));
+  }
   progress.clear();
 
   const std::string json = results_json(results);
   if (!options.out.empty()) write_output(options.out, json);
-  if (!options.timeline.empty()) {
-    std::vector<std::string> events;
-    for (std::size_t i = 0; i < results.size(); ++i)
-      events.push_back(timelines[i]->events(results[i], static_cast<int>(i) + 1));
-    write_output(options.timeline, timeline_json(events));
-  }
+  if (!options.timeline.empty()) write_output(options.timeline, timeline_json(events));
   if (options.format == "json")
     std::cout << json;
   else
@@ -118,6 +143,12 @@ void add_run(CLI::App& program) {
       ->add_option("--system", options->only,
                    "Run only this system of the scenario (may be given several times)")
       ->take_all();
+  command
+      ->add_option("--executor", options->executor,
+                   "What resolves time: fast (durations known at the start), or simgrid (capacities shared "
+                   "by SimGrid)")
+      ->check(CLI::IsMember({"fast", "simgrid"}))
+      ->capture_default_str();
   command->add_option("--out", options->out, "Write the result as JSON to this file");
   command->add_option("--timeline", options->timeline,
                       "Write a timeline for https://ui.perfetto.dev to this file");

@@ -175,7 +175,8 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
   if (options.progress)
     server_options.progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 
-  const std::unique_ptr<engine::Engine> engine = engine::make_fast_engine();
+  const std::unique_ptr<engine::Engine> engine =
+      options.executor == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine();
   Server server(*engine, scenario, system, trace, costs, r.memory, r.plan.capacity, server_options);
   engine::Process serving = server.serve();
   engine->spawn(serving);

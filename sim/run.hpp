@@ -37,7 +37,11 @@ struct RunResult {
 /// The trace a scenario runs on: its file, checked against the model, or generated from the scenario's seed.
 RoutingTrace scenario_trace(const Scenario& scenario);
 
+/// What resolves time: see sim/engine/engine.hpp. With simgrid, one run in the life of a process.
+enum class ExecutorKind : std::uint8_t { fast, simgrid };
+
 struct RunOptions {
+  ExecutorKind executor = ExecutorKind::fast;
   /// Makes the observer of a system's run (nullptr: none). Resources are numbered as in RunResult::busy.
   std::function<GraphObserver*(const SystemConfig&)> observer;
   std::function<void(const SystemConfig&, std::uint64_t tokens, std::uint64_t all_tokens)> progress;

@@ -1,0 +1,34 @@
+#include "sim/results/result_transfer.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace moelab {
+
+// Found by nlohmann::json by their names and arguments.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefetchCounts, fetched, used, late, unused, cancelled, wasted_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, tokens, wall_s, hits,
+                                   decode_hits, bytes, stall_s, prefetch)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, ratios, capacity, expected_makespan_s, selection_probability,
+                                   splits_examined)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResourceUse, name, busy_s)
+
+static void to_json(nlohmann::json& j, const Bytes& b) {
+  j = b.value();
+}
+static void from_json(const nlohmann::json& j, Bytes& b) {
+  b = Bytes(j.get<double>());
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryPlan, budget, non_expert, kv_cache, staging, prefetch, expert_cache,
+                                   page_cache)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, system_title, executor, seed, metrics, memory,
+                                   plan, planned, busy, provenance, warnings, operations)
+
+std::string pack_result(const RunResult& result) {
+  return nlohmann::json(result).dump();
+}
+
+RunResult unpack_result(const std::string& text) {
+  return nlohmann::json::parse(text).get<RunResult>();
+}
+
+}  // namespace moelab

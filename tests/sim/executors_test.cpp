@@ -1,0 +1,38 @@
+// The two simulating executors on whole jobs.
+#include <catch2/catch.hpp>
+
+#include "sim/child_process.hpp"
+#include "sim/results/result_transfer.hpp"
+#include "sim/run.hpp"
+
+using namespace moelab;
+
+TEST_CASE("simgrid: a whole job agrees with fast where nothing is shared") {
+  // Systems whose reads share the SSD with nobody: every figure equal to 1e-6.
+  const Scenario scenario =
+      load_scenario("zipmoe-orin", {{"workload.requests", "1"},
+                                    {"workload.prompt_tokens", "8"},
+                                    {"workload.output_tokens", "6"},
+                                    {"overrides.device.ssd.slowdown_while_decompressing.value", "1"}});
+  const RoutingTrace trace = scenario_trace(scenario);
+  RunOptions with_simgrid;
+  with_simgrid.executor = ExecutorKind::simgrid;
+  for (const SystemConfig& system : scenario.systems) {
+    if (system.worker_reads) continue;  // its workers and its I/O thread share the SSD
+    INFO(system.name);
+    const RunResult fast = run_system(scenario, system, trace);
+    const RunResult simgrid = unpack_result(
+        run_in_child([&] { return pack_result(run_system(scenario, system, trace, with_simgrid)); }));
+    CHECK(simgrid.executor == "simgrid");
+    CHECK(simgrid.metrics.wall_s == Approx(fast.metrics.wall_s).epsilon(1e-6));
+    CHECK(simgrid.metrics.hits == fast.metrics.hits);
+    CHECK(simgrid.metrics.bytes == fast.metrics.bytes);
+    CHECK(simgrid.operations == fast.operations);
+    for (std::size_t i = 0; i < fast.metrics.token_gaps_s.size(); ++i)
+      CHECK(simgrid.metrics.token_gaps_s[i] == Approx(fast.metrics.token_gaps_s[i]).epsilon(1e-6));
+    for (std::size_t i = 0; i < kCauses; ++i)
+      CHECK(simgrid.metrics.stall_s[i] == Approx(fast.metrics.stall_s[i]).epsilon(1e-6).margin(1e-9));
+    for (std::size_t i = 0; i < fast.busy.size(); ++i)
+      CHECK(simgrid.busy[i].busy_s == Approx(fast.busy[i].busy_s).epsilon(1e-6).margin(1e-9));
+  }
+}
