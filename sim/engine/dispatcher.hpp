@@ -104,6 +104,7 @@ class Dispatcher final : public Engine {
   double next_timer() const {
     return timers_.empty() ? std::numeric_limits<double>::infinity() : timers_.front().time;
   }
+  bool somebody_decides() const { return !finished_.empty() || !woken_.empty() || next_timer() <= now_; }
   static void sort_completions(std::vector<InFlight>& ended) {
     std::sort(ended.begin(), ended.end(), [](const InFlight& a, const InFlight& b) {
       return a.graph != b.graph ? a.graph->sequence_ < b.graph->sequence_ : a.op < b.op;
@@ -136,7 +137,7 @@ void Dispatcher<Executor>::run() {
     for (const InFlight& done : ended) complete(done);
     for (const auto& [graph, op] : continuing_) start(*graph, op, resources_[graph->resource(op)]);
     continuing_.clear();
-    decide();
+    if (somebody_decides()) decide();
     dispatch();
     return next_timer();
   });
@@ -286,12 +287,12 @@ void Dispatcher<Executor>::dispatch() {
     for (std::uint64_t left = std::exchange(marked_[word], 0); left != 0; left &= left - 1) {
       Resource& resource = resources_[(word << 6) + static_cast<std::size_t>(__builtin_ctzll(left))];
       for (const Queue& queue : resource.queues) {
-        while (resource.free > 0) {
+        if (resource.free == 0) break;
+        do {
           const OpIndex op = queue.graph->pop_ready(queue.lane);
           if (op == kNoOp) break;
           start(*queue.graph, op, resource);
-        }
-        if (resource.free == 0) break;
+        } while (resource.free > 0);
       }
     }
   }
