@@ -6,5 +6,6 @@ cd "$(dirname "$0")"
 ./install_dependencies.sh build
 cmake --preset release -DBUILD_TESTING=OFF -DMOELAB_BENCH=OFF >/dev/null
 cmake --build build/release --target moelab
+mkdir -p out
 echo
 build/release/cli/moelab run zipmoe-orin --out out/zipmoe-orin.json --timeline out/zipmoe-orin.timeline.json

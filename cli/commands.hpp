@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "models/yaml_reader.hpp"
 
@@ -27,10 +29,15 @@ void add_example(CLI::App& command, const std::string& example);
 /// "a.b=value" -> ("a.b", "value"). Throws InputError when there is no '='.
 std::pair<std::string, std::string> split_setting(const std::string& text);
 
-/// Writes a whole file or nothing, making its folder if needed. An interrupt (Ctrl-C) that comes while it
+/// Throws InputError when an output cannot be written: no such folder, no permission, not a regular file (a
+/// device, a folder), or two outputs in one file. Called before anything is computed. Empty paths are outputs
+/// that nobody wants.
+void check_outputs(const std::vector<std::string>& paths);
+
+/// Writes all files or none (path, text), through symbolic links. An interrupt (Ctrl-C) that comes while it
 /// writes is noticed before the file gets its name: Interrupted is thrown and nothing is left. At any other
 /// time nothing is on disk yet, and an interrupt simply ends the program.
-void write_output(const std::string& path, const std::string& text);
+void write_outputs(const std::vector<std::pair<std::string, std::string>>& files);
 
 struct Interrupted : std::runtime_error {
   Interrupted() : std::runtime_error("interrupted; nothing was written") {}

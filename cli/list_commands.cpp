@@ -1,4 +1,7 @@
 // moelab models, model import, devices, systems, policies: what there is.
+#include <array>
+#include <cmath>
+#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -31,8 +34,10 @@ void list_models(const std::string& format) {
               << padded("non-expert", 11) << "KV a token\n";
   for (const std::string& name : config_names("models")) {
     const Architecture a = load_architecture(name);
-    const auto billions = [](double x) {
-      return to_string(Bytes(x)).substr(0, to_string(Bytes(x)).find(' ')) + (x >= 1e12 ? " T" : " B");
+    const auto billions = [](double weights) {
+      std::array<char, 32> text{};
+      std::snprintf(text.data(), text.size(), "%.4g B", weights / 1e9);
+      return std::string(text.data());
     };
     if (format == "table")
       std::cout << padded(name, 22) << padded(billions(total_weights(a)), 12)

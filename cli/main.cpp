@@ -1,9 +1,13 @@
 // moelab: how fast does a Mixture-of-Experts model decode when it is larger than the device's memory, and
 // why?
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <span>
 
@@ -58,15 +62,32 @@ std::pair<std::string, std::string> split_setting(const std::string& text) {
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-void write_output(const std::string& path, const std::string& text) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::error_code error;
-  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+void check_outputs(const std::vector<std::string>& paths) {
+  std::vector<std::filesystem::path> seen;
+  for (const std::string& name : paths) {
+    if (name.empty()) continue;
+    const std::filesystem::path path = std::filesystem::weakly_canonical(name);
+    if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+      throw InputError(name, "is not a regular file; results are written to files only");
+    if (!std::filesystem::is_directory(path.parent_path()))
+      throw InputError(name, "cannot be written: there is no folder " + path.parent_path().string());
+    if (access(path.parent_path().c_str(), W_OK) != 0)
+      throw InputError(name, "cannot be written: no permission in folder " + path.parent_path().string());
+    if (std::find(seen.begin(), seen.end(), path) != seen.end())
+      throw InputError(name, "is named for two outputs");
+    seen.push_back(path);
+  }
+}
+
+void write_outputs(const std::vector<std::pair<std::string, std::string>>& files) {
   const InterruptsHeld held;
-  AtomicFile file(path);
-  file.write(std::as_bytes(std::span(text)));
+  std::vector<std::unique_ptr<AtomicFile>> written;
+  for (const auto& [path, text] : files) {
+    written.push_back(std::make_unique<AtomicFile>(std::filesystem::weakly_canonical(path)));
+    written.back()->write(std::as_bytes(std::span(text)));
+  }
   if (interrupted.load()) throw Interrupted();
-  file.commit();
+  for (const auto& file : written) file->commit();
 }
 
 int run_program(int argc, char** argv) {

@@ -32,7 +32,7 @@ PlanInput read_plan_input(const YamlDocument& document) {
   in.memory_bytes = root.number("memory_bytes", {0, 1e18});
   in.tensor_elements = root.number("tensor_elements", {1, 1e15});
   in.ratio = root.number("ratio", {0, 1.1, true});
-  in.step = root.number("step", {0.005, 1}, 0.05);
+  in.step = root.number("step", {0.0001, 1}, 0.05);
   in.pools = {};
   for (const YamlNode& item : root.list("pools")) {
     const std::string name = item.text("a pool");

@@ -90,6 +90,7 @@ Finished unpack(const std::string& text) {
 }
 
 void run(const Options& options) {
+  check_outputs({options.out, options.timeline});
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   Scenario scenario = load_scenario(options.scenario, settings);
@@ -113,8 +114,10 @@ void run(const Options& options) {
   progress.clear();
 
   const std::string json = results_json(results);
-  if (!options.out.empty()) write_output(options.out, json);
-  if (!options.timeline.empty()) write_output(options.timeline, timeline_json(events));
+  std::vector<std::pair<std::string, std::string>> files;
+  if (!options.out.empty()) files.emplace_back(options.out, json);
+  if (!options.timeline.empty()) files.emplace_back(options.timeline, timeline_json(events));
+  write_outputs(files);
   if (options.format == "json")
     std::cout << json;
   else

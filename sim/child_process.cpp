@@ -1,10 +1,12 @@
 #include "sim/child_process.hpp"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -74,9 +76,12 @@ std::string run_in_child(const std::function<std::string()>& work) {
   if (pipe(ends.data()) != 0) throw std::runtime_error(std::string("no pipe: ") + std::strerror(errno));
   std::cout.flush();  // or the child, flushing, would print it again
   std::fflush(nullptr);
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error(std::string("no child process: ") + std::strerror(errno));
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody waits for the answer of a parent that was killed
+    if (getppid() != parent) _exit(1);
     close(ends[0]);
     write_all(ends[1], answer(work));
     _exit(0);

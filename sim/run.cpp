@@ -11,8 +11,11 @@
 namespace moelab {
 namespace {
 
-/// Planning looks at another trace of the same statistics, as a deployment would look at yesterday's.
+/// Planning looks at another trace of the same statistics, as a deployment would look at yesterday's: long
+/// enough that the popularity ranks have settled, and as long whatever the workload.
 constexpr std::uint64_t kHistorySeedOffset = 0x9e3779b97f4a7c15;
+constexpr std::uint32_t kHistoryRequests = 64;
+constexpr std::uint32_t kHistoryTokens = 64;
 
 GeneratorParameters generator_parameters(const Scenario& s, std::uint64_t seed) {
   const FeedForward& ff = s.model.moe();
@@ -66,11 +69,12 @@ bool is_planned(const SystemConfig& system) {
 }
 
 RankInclusion planning_statistics(const Scenario& s, const RoutingTrace& trace) {
-  const RoutingTrace history =
-      s.workload.trace_file.empty()
-          ? generate_routing_trace(generator_parameters(s, s.seed + kHistorySeedOffset))
-          : trace;
-  return rank_inclusion(history, s.workload.batch, s.model.has_encoder());
+  if (!s.workload.trace_file.empty()) return rank_inclusion(trace, s.workload.batch, s.model.has_encoder());
+  GeneratorParameters history = generator_parameters(s, s.seed + kHistorySeedOffset);
+  history.requests = std::max(kHistoryRequests, 4 * s.workload.batch);
+  history.prompt_tokens = 1;
+  history.output_tokens = kHistoryTokens;
+  return rank_inclusion(generate_routing_trace(history), s.workload.batch, s.model.has_encoder());
 }
 
 Plan plan_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
@@ -120,6 +124,9 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
   if (s.device.unmeasured)
     r.warnings.push_back("the device profile '" + s.device.name +
                          "' holds numbers that nobody measured on that device (see provenance)");
+  if (!trace.model().empty() && trace.model() != s.model.name && trace.model() != s.model.title)
+    r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
+                         s.model.name + "'");
   if (trace.synthetic()) r.warnings.push_back("the routing trace is synthetic");
 }
 

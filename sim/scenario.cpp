@@ -201,13 +201,15 @@ WorkloadConfig read_workload(const YamlMap& root) {
   WorkloadConfig w;
   const YamlMap section = root.map("workload");
   w.batch = static_cast<std::uint32_t>(section.integer("batch", 1, 4096, 1));
-  w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMillion, w.batch));
-  const bool from_file = section.has("trace");
-  if (from_file) {
+  if (section.has("trace")) {
     w.trace_file = section.text("trace");
-    w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMillion, 0));
-    w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMillion, 0));
+    for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens"})
+      if (section.has(key))
+        section.fail(key, "the trace says how many requests and tokens there are; leave '" +
+                              std::string(key) +
+                              "' out (on the command line: --set workload=\"{batch: 1, trace: FILE}\")");
   } else {
+    w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMillion, w.batch));
     w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMillion));
     w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMillion));
     const GeneratorParameters defaults;

@@ -28,7 +28,7 @@
 
 #include "policies/cache/cache_entries.hpp"
 #include "policies/cache/single_pool.hpp"
-#include "policies/prefetch/checked_parameter.hpp"
+#include "policies/checked_parameter.hpp"
 #include "policies/prefetch/expert_activation_matrix.hpp"
 
 namespace moelab {

@@ -21,7 +21,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "policies/prefetch/checked_parameter.hpp"
+#include "policies/checked_parameter.hpp"
 #include "policies/prefetch/prefetch_entries.hpp"
 
 namespace moelab {

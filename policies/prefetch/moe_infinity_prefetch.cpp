@@ -25,8 +25,8 @@
 //   call's list and leaves out the tail, which bandwidth rarely reaches; 0 is the code's behaviour.
 // - The layer term is 1 - distance / L as in the paper; the code divides by L + 1.
 // Equal priorities go to the nearer layer, then to the lower expert.
+#include "policies/checked_parameter.hpp"
 #include "policies/prefetch/activation_history.hpp"
-#include "policies/prefetch/checked_parameter.hpp"
 #include "policies/prefetch/prefetch_entries.hpp"
 
 namespace moelab {

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sim/results/result_json.hpp"
@@ -17,7 +18,10 @@ Json metrics_json(const Metrics& m) {
   const Summary ttft = summarize(m.ttft_s);
   const Summary whole = summarize(m.end_to_end_s);
   return {{"ttft_s", ttft.mean},
-          {"tpot_s", {{"mean", gaps.mean}, {"p50", gaps.p50}, {"p90", gaps.p90}, {"p99", gaps.p99}}},
+          {"tpot_s",
+           m.token_gaps_s.empty()  // no request has a second token: nothing to measure
+               ? Json{{"mean", nullptr}, {"p50", nullptr}, {"p90", nullptr}, {"p99", nullptr}}
+               : Json{{"mean", gaps.mean}, {"p50", gaps.p50}, {"p90", gaps.p90}, {"p99", gaps.p99}}},
           {"end_to_end_s", whole.mean},
           {"throughput_tokens_per_s", m.wall_s > 0 ? static_cast<double>(m.tokens) / m.wall_s : 0.0},
           {"tokens", m.tokens},
@@ -60,7 +64,8 @@ Json result_json(const RunResult& r) {
   j["hits"] = hits_json(r.metrics.hits);
   j["decode_hits"] = hits_json(r.metrics.decode_hits);
   for (const Tier t : {Tier::ssd, Tier::page_cache})
-    j["bytes"][std::string(to_string(t))] = r.metrics.bytes[static_cast<std::size_t>(t)];
+    j["bytes"][std::string(to_string(t))] =
+        static_cast<std::uint64_t>(std::llround(r.metrics.bytes[static_cast<std::size_t>(t)]));
   for (const ResourceUse& use : r.busy) j["busy_s"][use.name] = use.busy_s;
   for (std::size_t c = 0; c < kCauses; ++c) j["stall_s"][std::string(kCauseNames[c])] = r.metrics.stall_s[c];
   j["prefetch"] = {

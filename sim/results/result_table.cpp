@@ -40,16 +40,25 @@ std::string speed_table(const std::vector<RunResult>& results) {
       {"system", "TTFT s", "TPOT ms", "p50", "p90", "p99", "tokens/s", "end-to-end s"}};
   for (const RunResult& r : results) {
     const Summary gaps = summarize(r.metrics.token_gaps_s);
+    const auto ms = [&](double seconds) {
+      return r.metrics.token_gaps_s.empty() ? std::string("-") : fixed(1e3 * seconds, 1);
+    };
     rows.push_back(
-        {r.system, fixed(mean(r.metrics.ttft_s), 2), fixed(1e3 * gaps.mean, 1), fixed(1e3 * gaps.p50, 1),
-         fixed(1e3 * gaps.p90, 1), fixed(1e3 * gaps.p99, 1),
+        {r.system, fixed(mean(r.metrics.ttft_s), 2), ms(gaps.mean), ms(gaps.p50), ms(gaps.p90), ms(gaps.p99),
          fixed(r.metrics.wall_s > 0 ? static_cast<double>(r.metrics.tokens) / r.metrics.wall_s : 0, 2),
          fixed(mean(r.metrics.end_to_end_s), 1)});
   }
   return align(rows);
 }
 
-std::string hits_table(const std::vector<RunResult>& results) {
+/// Whether the system keeps experts at all.
+bool caches(const Scenario& scenario, const std::string& name) {
+  return std::none_of(scenario.systems.begin(), scenario.systems.end(), [&](const SystemConfig& system) {
+    return system.name == name && system.cache.name == "none";
+  });
+}
+
+std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"found in state, % of experts used while decoding", "F", "C",
                                                  "S", "E", "missing", "SSD GB", "page cache GB", "cache GB"}};
   for (const RunResult& r : results) {
@@ -59,7 +68,7 @@ std::string hits_table(const std::vector<RunResult>& results) {
     for (const std::uint64_t n : r.metrics.decode_hits) row.push_back(percent(static_cast<double>(n), all));
     row.push_back(fixed(r.metrics.bytes[static_cast<std::size_t>(Tier::ssd)] / 1e9, 1));
     row.push_back(fixed(r.metrics.bytes[static_cast<std::size_t>(Tier::page_cache)] / 1e9, 1));
-    row.push_back(fixed(r.memory.expert_cache.value() / 1e9, 2));
+    row.push_back(caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-");
     rows.push_back(std::move(row));
   }
   return align(rows);
@@ -101,7 +110,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
                     std::to_string(m.end_to_end_s.size()) + " request(s), " + std::to_string(m.tokens) +
                     " tokens generated, seed " + std::to_string(s.seed) + ", executor " +
                     results.front().executor + "\n\n";
-  out += speed_table(results) + "\n" + hits_table(results) + "\n" + stall_table(results) + "\n" +
+  out += speed_table(results) + "\n" + hits_table(s, results) + "\n" + stall_table(results) + "\n" +
          pools_table(results);
   std::vector<std::string> said;
   for (const RunResult& r : results)

@@ -1,5 +1,7 @@
 #include "sim/serving/expert_costs.hpp"
 
+#include <cmath>
+
 namespace moelab {
 
 ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system) {
@@ -13,8 +15,8 @@ ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, c
     const CodecProfile& codec = timing.device().codecs.at(system.codec);
     c.ratio = codec.ratio.value;
     c.sm_bytes = Bytes(c.elements);
-    c.e_bytes = Bytes(c.elements * c.ratio);
     const double shards = system.shards;
+    c.e_bytes = Bytes(shards * std::ceil(c.elements * c.ratio / shards));  // chunks are whole bytes
     c.timing.e_read_s = timing.ssd_read(c.e_bytes / shards).value();
     c.timing.decompress_s = timing.decompress(codec, Bytes(c.elements / shards)).value();
     c.timing.recover_s = timing.recover(c.elements).value();

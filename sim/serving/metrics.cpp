@@ -15,9 +15,9 @@ Cause cause_of(const OpLabel& label) {
     case OpKind::recover:
       return Cause::recover;
     case OpKind::execute:
+    case OpKind::shared_expert:
       return Cause::expert_compute;
     case OpKind::dense:
-    case OpKind::shared_expert:
       return Cause::dense_compute;
     case OpKind::host:
       return Cause::host;

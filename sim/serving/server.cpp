@@ -269,6 +269,13 @@ void Server::submit_experts(const Layer& layer, std::uint32_t moe_layer, const P
   }
   schedule_->order(instance_, order_);
   layer_.clear();
+  if (layer.feed_forward.shared_width >
+      0) {  // first on the experts' stream: there is one GPU, and it has one memory
+    const double seconds =
+        timing_.kernel(dense_work(scenario_.model, layer, pass.tokens)).value() + timing_.dispatch().value();
+    layer_.graph.add(layer_.graph.lane(resources_.experts), seconds);
+    layer_.labels.push_back({OpKind::shared_expert});
+  }
   builder_.build(instance_, order_, reads_, executes_, layer_);
   waits_.clear();
   for (const auto& [position, fetch] : awaited_) {
@@ -279,12 +286,6 @@ void Server::submit_experts(const Layer& layer, std::uint32_t moe_layer, const P
     }
     layer_.graph.depend_on(op, *fetch);
     waits_.push_back({op, fetch});
-  }
-  if (layer.feed_forward.shared_width > 0) {
-    const double seconds =
-        timing_.kernel(dense_work(scenario_.model, layer, pass.tokens)).value() + timing_.dispatch().value();
-    layer_.graph.add(layer_.graph.lane(resources_.dense), seconds);
-    layer_.labels.push_back({OpKind::shared_expert});
   }
   engine_.submit(layer_.graph, engine::kDemand);
 }
@@ -298,94 +299,6 @@ void Server::finish_layer(std::uint32_t moe_layer) {
   }
   if (!uses_.empty()) ++steps_[moe_layer];  // as FutureUses counts
   if (prefetch_) settle_fetches(pass_number_ * trace_.layers() + moe_layer + 1);
-}
-
-void Server::prefetch(std::uint32_t moe_layer) {
-  if (!prefetch_) return;
-  const std::uint64_t here = pass_number_ * trace_.layers() + moe_layer;
-  settle_fetches(here);
-  wishes_.clear();
-  prefetch_->after_gate(moe_layer, uses_, wishes_);
-  for (const Fetch& wish : wishes_) {
-    if (fetches_.full()) break;
-    // Layers behind this one, and those of the other stack, run in a later pass.
-    const bool this_pass = wish.layer > moe_layer && moe_stack_[wish.layer] == moe_stack_[moe_layer];
-    start_fetch(wish, (pass_number_ + (this_pass ? 0 : 1)) * trace_.layers() + wish.layer);
-  }
-}
-
-void Server::start_fetch(const Fetch& fetch, std::uint64_t due) {
-  const std::uint32_t object = fetch.layer * experts_ + fetch.expert;
-  const State state = state_of(fetch.layer, fetch.expert);
-  if (state == State::F || fetches_.find(object) != nullptr) return;
-  end_taken(taken_bytes_[object], false);
-  FetchSlot& slot = fetches_.take(object);
-  slot.layer = fetch.layer;
-  slot.expert = fetch.expert;
-  slot.pass = pass_number_;
-  slot.due = due;
-  slot.offered = slot.taken = false;
-  slot.state = state;
-  slot.reads = plan_reads(object, state);
-  fetch_instance_.experts.assign(1, {fetch.expert, costs_.tensors, state, 0});
-  schedule_->order(fetch_instance_, order_);
-  slot.load.clear();
-  const std::uint8_t executes = 0;
-  builder_.build(fetch_instance_, order_, {&slot.reads, 1}, {&executes, 1}, slot.load);
-  engine_.submit(slot.load.graph, engine::kPrefetch);
-  ++metrics_.prefetch.fetched;
-}
-
-// What has arrived is offered to the cache; what was meant for a layer that has passed goes.
-void Server::settle_fetches(std::uint64_t now_due) {
-  fetches_.for_each([&](std::uint32_t object, FetchSlot& slot) {
-    const bool overdue = slot.due < now_due;
-    if (!slot.load.graph.finished()) {
-      if (overdue && slot.load.graph.started() == 0) cancel_fetch(object, slot);
-      return;
-    }
-    if (!slot.offered) {
-      slot.offered = true;
-      slot.taken = domain(slot.layer).insert(object_in_domain(slot.layer, slot.expert));
-    }
-    const State kept = state_of(slot.layer, slot.expert);
-    if (slot.taken && (kept == State::F || (overdue && kept != State::M)))
-      taken_bytes_[object] = release(slot);
-    else if (overdue)
-      drop(slot);
-  });
-}
-
-// The slot becomes free. Returns the bytes that were read for it.
-double Server::release(FetchSlot& slot) {
-  if (options_.observer != nullptr) options_.observer->finished(slot.load, slot.pass, -1);
-  const double bytes = count_reads(slot.load);
-  fetches_.release(slot.layer * experts_ + slot.expert);
-  return bytes;
-}
-
-void Server::drop(FetchSlot& slot) {
-  if (slot.load.graph.started() == 0) return cancel_fetch(slot.layer * experts_ + slot.expert, slot);
-  ++metrics_.prefetch.unused;
-  metrics_.prefetch.wasted_bytes += release(slot);
-}
-
-void Server::cancel_fetch(std::uint32_t object, FetchSlot& slot) {
-  engine_.cancel(slot.load.graph);
-  // It read nothing after all.
-  if (!has_sm(slot.state) && slot.reads.sm_tier == Tier::ssd) page_cache_.forget(2 * object);
-  if (!has_e(slot.state) && slot.reads.e_tier == Tier::ssd) page_cache_.forget(2 * object + 1);
-  --metrics_.prefetch.fetched;
-  ++metrics_.prefetch.cancelled;
-  fetches_.release(object);
-}
-
-// A prefetched expert that the cache took is used for the first time, or will not be.
-void Server::end_taken(double& bytes, bool used) {
-  if (bytes == kNotTaken) return;
-  ++(used ? metrics_.prefetch.used : metrics_.prefetch.unused);
-  if (!used) metrics_.prefetch.wasted_bytes += bytes;
-  bytes = kNotTaken;
 }
 
 void Server::account(const LabelledGraph& graph, std::int32_t layer) {

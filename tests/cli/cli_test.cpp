@@ -189,6 +189,32 @@ TEST_CASE("bad input to the other commands: exit status 2") {
   CHECK(Json::parse(check.out)["problems"].size() >= 5);  // the unknown key and every missing one
 }
 
+TEST_CASE("outputs go to regular files, all or none") {
+  const Folder folder;
+  const auto run = [&](const std::string& out, const std::string& timeline) {
+    return moelab(with(kSmall, {"--system", "zipmoe", "--out", out, "--timeline", timeline}));
+  };
+  CHECK(run(folder.name("a"), folder.name("a")).status == 2);          // two outputs in one file
+  CHECK(run(folder.name("a"), folder.name("no/such/b")).status == 2);  // one of them impossible
+  CHECK(run("/dev/null", folder.name("b")).status == 2);
+  CHECK(run(folder.name("."), folder.name("b")).status == 2);
+  CHECK(folder.files() == 0);
+  CHECK(fs::is_character_file("/dev/null"));
+  // Through a symbolic link: the link stays one, its target gets the result.
+  fs::create_symlink(folder.file("target", "old"), folder.name("link"));
+  REQUIRE(run(folder.name("link"), folder.name("b")).status == 0);
+  CHECK(fs::is_symlink(folder.name("link")));
+  std::ifstream target(folder.name("target"));
+  CHECK(Json::parse(target)["system"] == "zipmoe");
+}
+
+TEST_CASE("a run of one token has no time per output token") {
+  const ProgramResult r = moelab({"run", "zipmoe-orin", "--system", "zipmoe", "--set", "workload.requests=1",
+                                  "--set", "workload.output_tokens=1", "--format", "json"});
+  REQUIRE(r.status == 0);
+  CHECK(Json::parse(r.out)["metrics"]["tpot_s"]["p50"].is_null());
+}
+
 TEST_CASE("an interrupted run writes nothing") {
   const Folder folder;
   const std::string out = folder.name("result.json");
