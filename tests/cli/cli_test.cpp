@@ -229,6 +229,38 @@ TEST_CASE("an interrupted run writes nothing") {
   CHECK(folder.files() == 0);
 }
 
+TEST_CASE("the commands that the README shows work") {
+  std::ifstream readme(std::string(MOELAB_SOURCE_DIR) + "/README.md");
+  int commands = 0;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.rfind("moelab ", 0) != 0) continue;
+    std::vector<std::string> words(1);  // as a shell splits them; a comment ends the line
+    bool quoted = false;
+    for (const char c : line.substr(0, line.find(" #")) + " ") {
+      if (c == '"')
+        quoted = !quoted;
+      else if (c != ' ' || quoted)
+        words.back() += c;
+      else if (!words.back().empty())
+        words.emplace_back();
+    }
+    words.pop_back();
+    words.erase(words.begin());
+    // Those that need a file of the reader's, and the line that stands for several.
+    if (line.find("my-") != std::string::npos || line.find('|') != std::string::npos) continue;
+    for (std::string& word : words)
+      if (word.rfind("experiments/", 0) == 0) word = std::string(MOELAB_SOURCE_DIR) + "/" + word;
+    if (words.front() == "run")
+      words = with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",
+                           "workload.output_tokens=3"});
+    const ProgramResult r = moelab(words);
+    INFO(line << "\n" << r.err);
+    CHECK(r.status == 0);
+    ++commands;
+  }
+  CHECK(commands >= 6);
+}
+
 TEST_CASE("lists are complete in both forms") {
   const Json policies = Json::parse(moelab({"policies", "--format", "json"}).out);
   const std::string table = moelab({"policies"}).out;
