@@ -1,9 +1,9 @@
 // The timing model: an operation and its amount -> seconds, from a device profile.
 //
-// Measured points win over formulas. Where the profile has no table, a kernel takes
-//   max(FLOPs / achievable peak, bytes / memory bandwidth) + launches * launch cost        (roofline)
-// and expert compute is charged by the distinct experts touched, each with its own tokens and its weights
-// read once.
+// Reads follow the profile's curves over size. Codecs have one rate a thread, and kernels are a roofline:
+//   max(FLOPs / achievable peak, bytes / memory bandwidth) + launches * launch cost
+// Expert compute is charged by the distinct experts touched, each with its own tokens and its weights read
+// once.
 #pragma once
 
 #include <string_view>
