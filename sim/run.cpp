@@ -116,6 +116,8 @@ void check_system(const Scenario& s, const SystemConfig& system, const RoutingTr
 }
 
 void add_provenance(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, RunResult& r) {
+  for (const auto& [path, value] : s.settings)
+    r.provenance.push_back("set for this run: " + path + " = " + value);
   r.provenance.push_back("trace: " + trace.provenance());
   r.provenance.push_back("model: " + s.model.source);
   if (!system.source.empty()) r.provenance.push_back("system: " + system.source);
@@ -161,7 +163,6 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
   RunResult r;
   r.scenario = scenario.name;
   r.system = system.name;
-  r.system_title = system.title;
   r.seed = scenario.seed;
   add_provenance(scenario, system, trace, r);
 

@@ -21,7 +21,7 @@ struct ResourceUse {
 
 /// One system's run.
 struct RunResult {
-  std::string scenario, system, system_title, executor;
+  std::string scenario, system, executor;
   std::uint64_t seed = 0;
   Metrics metrics;
   MemoryPlan memory;

@@ -15,15 +15,6 @@ void Graph::clear() {
   waiter_ = {};
 }
 
-void Graph::reserve(std::size_t operations, std::size_t lanes) {
-  ops_.reserve(operations);
-  runs_.reserve(operations);
-  edges_.reserve(operations);
-  lanes_.reserve(lanes);
-  ready_.reserve(lanes * (operations / 64 + 1));
-  summary_.reserve(lanes * (operations / 4096 + 1));
-}
-
 Lane Graph::lane(ResourceId resource) {
   const auto found = std::find(lanes_.begin(), lanes_.end(), resource);
   if (found != lanes_.end()) return static_cast<Lane>(found - lanes_.begin());

@@ -30,7 +30,6 @@ class Graph {
  public:
   /// Forgets all operations and lanes. Not while submitted.
   void clear();
-  void reserve(std::size_t operations, std::size_t lanes);
 
   /// The lane for a resource; the same lane for the same resource. At most 255 resources a graph.
   Lane lane(ResourceId resource);

@@ -20,8 +20,8 @@ static void from_json(const nlohmann::json& j, Bytes& b) {
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryPlan, budget, non_expert, kv_cache, staging, prefetch, expert_cache,
                                    page_cache)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, system_title, executor, seed, metrics, memory,
-                                   plan, planned, busy, provenance, warnings, operations)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, seed, metrics, memory, plan,
+                                   planned, busy, provenance, warnings, operations)
 
 std::string pack_result(const RunResult& result) {
   return nlohmann::json(result).dump();

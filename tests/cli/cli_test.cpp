@@ -77,7 +77,8 @@ TEST_CASE("run prints the JSON that scripts rely on, an array for several system
                           "busy_s", "stall_s", "provenance"})
     CHECK(j.contains(key));
   CHECK(j["system"] == "zipmoe");
-  CHECK(j["metrics"]["tokens"] == 3);  // one request of three tokens
+  CHECK(j["provenance"][0] == "set for this run: workload.requests = 1");  // what was overridden is on record
+  CHECK(j["metrics"]["tokens"] == 3);                                      // one request of three tokens
   const ProgramResult all = moelab(with(kSmall, {"--format", "json"}));
   REQUIRE(all.status == 0);
   CHECK(Json::parse(all.out).is_array());

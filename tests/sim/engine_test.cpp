@@ -287,7 +287,6 @@ TEST_CASE("engine: a hundred thousand operations on one lane, the most urgent re
   const auto engine = make_fast_engine();
   const ResourceId gates = engine->add_resource("gates", 1), work = engine->add_resource("work", 1);
   Graph graph;
-  graph.reserve(2 * kCount, 2);
   for (OpIndex i = 0; i < kCount; ++i) graph.add(graph.lane(gates), 1);
   std::vector<OpIndex> released(kCount);
   for (OpIndex i = 0; i < kCount; ++i) {
