@@ -6,24 +6,19 @@
 #include <coroutine>
 #include <exception>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sim/engine/capacity.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/fast_executor.hpp"
+#include "sim/engine/invariant.hpp"
+#include "sim/engine/lone_graph.hpp"
 
 namespace moelab::engine {
-
-/// Invariants of the dispatch rule, checked while simulating in test builds.
-#ifdef MOELAB_CHECK_INVARIANTS
-inline void check_invariant(bool holds, const char* what) {
-  if (!holds) throw std::logic_error(std::string("engine invariant broken: ") + what);
-}
-#else
-inline void check_invariant(bool, const char*) {}
-#endif
 
 template <class Executor>
 class Dispatcher final : public Engine {
@@ -32,13 +27,15 @@ class Dispatcher final : public Engine {
     resources_.push_back({});
     resources_.back().free = slots;
     resources_.back().slots = slots;
+    slots_.push_back(slots);
     names_.push_back(std::move(name));
-    marked_.resize((resources_.size() + 63) / 64);
+    marked_.resize(resources_.size());
     return static_cast<ResourceId>(resources_.size() - 1);
   }
   CapacityId add_capacity(std::string, std::vector<double> slowdown) override {
     if constexpr (Executor::kSharesCapacities) executor_.add_capacity(slowdown);
-    capacities_.push_back({std::move(slowdown), 0, {}});
+    capacities_.push_back({std::move(slowdown), {}});
+    users_.push_back(0);
     return static_cast<CapacityId>(capacities_.size() - 1);
   }
   void add_interference(Interference interference) override {
@@ -50,6 +47,11 @@ class Dispatcher final : public Engine {
   }
 
   void run() override;
+  bool alone() const override {
+    return !Executor::kOwnClock && live_graphs_ == 0 && timers_.empty() && woken_.empty() &&
+           next_finished_ == finished_.size();
+  }
+  void skip(const Outcome& outcome) override;
   void submit(Graph& graph, int priority) override;
   void cancel(Graph& graph) override;
   void set_priority(Graph& graph, int priority) override;
@@ -64,18 +66,14 @@ class Dispatcher final : public Engine {
   /// A graph's lane waiting at a resource.
   struct Queue {
     Graph* graph;
-    Lane lane;
+    const Graph::LaneState* lane;
   };
   struct Resource {
     std::uint32_t free = 0;
     std::uint32_t slots = 0;
+    bool marked = false;
     double busy_seconds = 0;
     std::vector<Queue> queues;  // most urgent first
-  };
-  struct Capacity {
-    std::vector<double> slowdown;
-    std::uint32_t users;
-    std::vector<std::pair<ResourceId, double>> slowed_by;
   };
   struct Timer {
     double time;
@@ -89,23 +87,28 @@ class Dispatcher final : public Engine {
   void wake_at(double time, std::coroutine_handle<> handle) override {
     timers_.push_back({time, next_sequence_++, handle});
     std::push_heap(timers_.begin(), timers_.end());
+    next_timer_ = timers_.front().time;
   }
 
-  void complete(const InFlight& done);
+  double round(double now, std::span<InFlight> ended);
+  void complete(Graph& graph, OpIndex op);
   void meet_dependency(Graph& graph, OpIndex op, OpIndex by);
   void decide();
   void dispatch();
+  void serve(Resource& resource);
   void start(Graph& graph, OpIndex op, Resource& resource);
-  double stretch(Capacity& capacity);
+  double stretch(CapacityId capacity);
+  bool run_lone_graph();
   void finish(Graph& graph);
   void enqueue(Graph& graph);
   void leave_queues(Graph& graph);
-  void mark(ResourceId id) { marked_[id >> 6] |= std::uint64_t{1} << (id & 63); }
-  double next_timer() const {
-    return timers_.empty() ? std::numeric_limits<double>::infinity() : timers_.front().time;
+  /// Something may start there.
+  void mark(ResourceId id) {
+    if (std::exchange(resources_[id].marked, true)) return;
+    marked_[marks_++] = id;
   }
-  bool somebody_decides() const { return !finished_.empty() || !woken_.empty() || next_timer() <= now_; }
-  static void sort_completions(std::vector<InFlight>& ended) {
+  bool somebody_decides() const { return !finished_.empty() || !woken_.empty() || next_timer_ <= now_; }
+  static void sort_completions(std::span<InFlight> ended) {
     std::sort(ended.begin(), ended.end(), [](const InFlight& a, const InFlight& b) {
       return a.graph != b.graph ? a.graph->sequence_ < b.graph->sequence_ : a.op < b.op;
     });
@@ -114,44 +117,71 @@ class Dispatcher final : public Engine {
   Executor executor_;
   std::vector<Resource> resources_;
   std::vector<std::string> names_;
+  std::vector<std::uint32_t> slots_;  // by resource
   std::vector<Capacity> capacities_;
-  std::vector<std::uint64_t> marked_;                   // a bit a resource: something may start there
+  std::vector<std::uint32_t> users_;  // by capacity
+  LoneGraph lone_;
+  Graph* fresh_ = nullptr;          // submitted while no other was alive; nothing of it has started
+  std::vector<ResourceId> marked_;  // the first marks_, in no order: where something may start
+  std::size_t marks_ = 0;
   std::vector<std::pair<Graph*, OpIndex>> continuing_;  // start on the slots of what they continue
   std::vector<std::coroutine_handle<>> finished_;       // what waited for graphs that have finished
+  std::size_t next_finished_ = 0;                       // of those, while they are resumed
   std::vector<Timer> timers_;
+  double next_timer_ = std::numeric_limits<double>::infinity();
   std::vector<std::coroutine_handle<>> woken_;
   std::exception_ptr failure_;
   std::uint64_t next_sequence_ = 0;
   std::uint64_t operations_ = 0;
   std::size_t live_graphs_ = 0;
+  double epoch_ =
+      0;  // now_ when a graph was last submitted with none alive; 0 where the executor has a clock
+  double local_ = 0;  // seconds since then: what in-flight operations and graphs count in
 };
 
 template <class Executor>
 void Dispatcher<Executor>::run() {
   decide();
+  while (run_lone_graph()) decide();
   dispatch();
-  executor_.drive(next_timer(), [this](double now, std::vector<InFlight>& ended) {
-    check_invariant(now >= now_, "time runs forward");
-    now_ = now;
-    if (ended.size() > 1) sort_completions(ended);
-    for (const InFlight& done : ended) complete(done);
-    for (const auto& [graph, op] : continuing_) start(*graph, op, resources_[graph->resource(op)]);
-    continuing_.clear();
-    if (somebody_decides()) decide();
-    dispatch();
-    return next_timer();
-  });
+  executor_.drive(next_timer_ - epoch_,
+                  [this](double now, std::span<InFlight> ended) { return round(now, ended); });
   if (live_graphs_ != 0)
     throw std::logic_error("engine: " + std::to_string(live_graphs_) +
                            " submitted graph(s) can never finish: a cycle of dependencies");
 }
 
+// An instant, `now` since the epoch, at which operations end or somebody wants to be woken. Returns when that
+// is next.
+template <class Executor>
+double Dispatcher<Executor>::round(double now, std::span<InFlight> ended) {
+  check_invariant(now >= local_, "time runs forward");
+  local_ = now;
+  now_ = std::max(now_, epoch_ + now);
+  if (next_timer_ - epoch_ <= now) now_ = std::max(now_, next_timer_);  // the sum may miss it by a rounding
+  if (ended.size() > 1) sort_completions(ended);
+  for (const InFlight& done : ended) complete(*done.graph, done.op);
+  for (const auto& [graph, op] : continuing_) start(*graph, op, resources_[graph->resource(op)]);
+  continuing_.clear();
+  if (somebody_decides()) {
+    decide();
+    while (run_lone_graph()) decide();
+  }
+  dispatch();
+  return next_timer_ - epoch_;
+}
+
 template <class Executor>
 void Dispatcher<Executor>::submit(Graph& graph, int priority) {
   assert(graph.state_ != Graph::State::submitted);
+  if (!Executor::kOwnClock && live_graphs_ == 0) {
+    epoch_ = now_;
+    local_ = 0;
+    fresh_ = &graph;
+  }
   graph.priority_ = priority;
   graph.sequence_ = next_sequence_++;
-  graph.prepare(now_);
+  graph.prepare(epoch_, local_, now_);
   ++live_graphs_;
   if (graph.unfinished_ == 0) {
     finish(graph);
@@ -161,23 +191,31 @@ void Dispatcher<Executor>::submit(Graph& graph, int priority) {
 }
 
 template <class Executor>
+void Dispatcher<Executor>::skip(const Outcome& outcome) {
+  assert(alone());
+  now_ += outcome.seconds;
+  operations_ += outcome.operations;
+  for (const auto& [resource, seconds] : outcome.busy) resources_[resource].busy_seconds += seconds;
+}
+
+template <class Executor>
 void Dispatcher<Executor>::enqueue(Graph& graph) {
-  for (std::size_t i = 0; i < graph.lanes_.size(); ++i) {
-    Resource& resource = resources_[graph.lanes_[i]];
+  for (const Graph::LaneState& lane : graph.lanes_) {
+    Resource& resource = resources_[lane.resource];
     const auto later = [&](const Queue& q) {
       return q.graph->priority_ > graph.priority_ ||
              (q.graph->priority_ == graph.priority_ && q.graph->sequence_ > graph.sequence_);
     };
     resource.queues.insert(std::find_if(resource.queues.begin(), resource.queues.end(), later),
-                           {&graph, static_cast<Lane>(i)});
-    mark(graph.lanes_[i]);
+                           {&graph, &lane});
+    mark(lane.resource);
   }
 }
 
 template <class Executor>
 void Dispatcher<Executor>::leave_queues(Graph& graph) {
-  for (const ResourceId id : graph.lanes_) {
-    std::vector<Queue>& queues = resources_[id].queues;
+  for (const Graph::LaneState& lane : graph.lanes_) {
+    std::vector<Queue>& queues = resources_[lane.resource].queues;
     const auto mine =
         std::find_if(queues.begin(), queues.end(), [&](const Queue& q) { return q.graph == &graph; });
     if (mine != queues.end()) queues.erase(mine);
@@ -203,8 +241,12 @@ void Dispatcher<Executor>::set_priority(Graph& graph, int priority) {
 template <class Executor>
 void Dispatcher<Executor>::finish(Graph& graph) {
   graph.finished_at_ = now_;
+  graph.finished_local_ = local_;
   graph.state_ = Graph::State::finished;
+  for (const Graph::LaneState& lane : graph.lanes_)
+    resources_[lane.resource].busy_seconds += lane.busy_seconds;
   --live_graphs_;
+  if (fresh_ == &graph) fresh_ = nullptr;
   for (const auto& [follower, op] : graph.followers_) {
     meet_dependency(*follower, op, kNoOp);
     std::erase(follower->foreign_, std::pair{op, &graph});  // the graph may be gone from now on
@@ -215,42 +257,40 @@ void Dispatcher<Executor>::finish(Graph& graph) {
 
 template <class Executor>
 void Dispatcher<Executor>::meet_dependency(Graph& graph, OpIndex op, OpIndex by) {
-  Graph::Run& run = graph.runs_[op];
-  if (run.unmet == kNoOp) return;  // cancelled
-  check_invariant(run.unmet > 0, "a dependency is met once");
-  if (--run.unmet != 0) return;
-  run.last_dependency = by;
+  std::uint32_t& unmet = graph.unmet_[op];
+  if (unmet == kNoOp) return;  // cancelled
+  check_invariant(unmet > 0, "a dependency is met once");
+  if (--unmet != 0) return;
+  graph.last_dependencies_[op] = by;
   graph.set_ready(op);
-  mark(graph.lanes_[graph.ops_[op].lane]);
+  mark(graph.resource(op));
 }
 
 template <class Executor>
-void Dispatcher<Executor>::complete(const InFlight& done) {
-  Graph& graph = *done.graph;
-  const Graph::Op& op = graph.ops_[done.op];
-  graph.runs_[done.op].end = now_;
+void Dispatcher<Executor>::complete(Graph& graph, OpIndex done) {
+  const Graph::Op& op = graph.ops_[done];
+  Graph::LaneState& lane = graph.lanes_[op.lane];
+  Resource& resource = resources_[lane.resource];
+  graph.ends_[done] = local_;
+  lane.busy_seconds += local_ - graph.starts_[done];
   ++operations_;
-  if (!Executor::kSharesCapacities && op.capacity != kNoCapacity) --capacities_[op.capacity].users;
-  const ResourceId id = graph.lanes_[op.lane];
-  Resource& resource = resources_[id];
-  resource.busy_seconds += now_ - graph.runs_[done.op].start;
+  if (!Executor::kSharesCapacities && op.capacity != kNoCapacity) --users_[op.capacity];
 
   ++resource.free;
   check_invariant(resource.free <= resource.slots, "no more slots are freed than there are");
-  const OpIndex next = done.op + 1;
-  if (op.continued && graph.runs_[next].unmet != kNoOp) {  // the slot is taken again before anything else is
-    check_invariant(graph.runs_[next].unmet == 1, "a continuation depends on nothing else");
-    graph.runs_[next].unmet = 0;
-    graph.runs_[next].last_dependency = done.op;
-    continuing_.emplace_back(&graph, next);
+  if (op.continued && graph.unmet_[done + 1] != kNoOp) {  // the slot is taken again before anything else is
+    check_invariant(graph.unmet_[done + 1] == 1, "a continuation depends on nothing else");
+    graph.unmet_[done + 1] = 0;
+    graph.last_dependencies_[done + 1] = done;
+    continuing_.emplace_back(&graph, done + 1);
   } else {
-    mark(id);
+    mark(lane.resource);
   }
-  if (op.successor != kNoOp) meet_dependency(graph, op.successor, done.op);
+  if (op.successor != kNoOp) meet_dependency(graph, op.successor, done);
   for (std::uint32_t e = op.more; e != Graph::kNoEdge; e = graph.edges_[e].next)
-    meet_dependency(graph, graph.edges_[e].to, done.op);
+    meet_dependency(graph, graph.edges_[e].to, done);
   if (--graph.unfinished_ == 0) {
-    graph.last_ = done.op;
+    graph.last_ = done;
     leave_queues(graph);
     finish(graph);
   }
@@ -259,14 +299,14 @@ void Dispatcher<Executor>::complete(const InFlight& done) {
 template <class Executor>
 void Dispatcher<Executor>::decide() {
   // A process may finish further graphs at this instant (empty ones, cancelled ones), or wait until now.
-  std::size_t next_finished = 0;  // by number: resuming one may finish more
   for (;;) {
-    if (next_finished < finished_.size()) {
-      finished_[next_finished++].resume();
-    } else if (!timers_.empty() && timers_.front().time <= now_) {
+    if (next_finished_ < finished_.size()) {  // by number: resuming one may finish more
+      finished_[next_finished_++].resume();
+    } else if (next_timer_ <= now_) {
       std::pop_heap(timers_.begin(), timers_.end());
       const auto handle = timers_.back().handle;
       timers_.pop_back();
+      next_timer_ = timers_.empty() ? std::numeric_limits<double>::infinity() : timers_.front().time;
       handle.resume();
     } else if (!woken_.empty()) {
       const auto handle = woken_.front();
@@ -278,22 +318,30 @@ void Dispatcher<Executor>::decide() {
     if (failure_) std::rethrow_exception(failure_);
   }
   finished_.clear();
+  next_finished_ = 0;
 }
 
 template <class Executor>
 void Dispatcher<Executor>::dispatch() {
+  fresh_ = nullptr;
   // In the order of the resources: it decides who finds a capacity shared.
-  for (std::size_t word = 0; word < marked_.size(); ++word) {
-    for (std::uint64_t left = std::exchange(marked_[word], 0); left != 0; left &= left - 1) {
-      Resource& resource = resources_[(word << 6) + static_cast<std::size_t>(__builtin_ctzll(left))];
-      for (const Queue& queue : resource.queues) {
-        if (resource.free == 0) break;
-        do {
-          const OpIndex op = queue.graph->pop_ready(queue.lane);
-          if (op == kNoOp) break;
-          start(*queue.graph, op, resource);
-        } while (resource.free > 0);
-      }
+  const std::size_t marks = std::exchange(marks_, 0);
+  if (marks > 1) std::sort(marked_.begin(), marked_.begin() + static_cast<std::ptrdiff_t>(marks));
+  for (std::size_t i = 0; i < marks; ++i) {
+    Resource& resource = resources_[marked_[i]];
+    resource.marked = false;
+    serve(resource);
+  }
+}
+
+// Starts what is ready on a resource, as long as it has free slots.
+template <class Executor>
+void Dispatcher<Executor>::serve(Resource& resource) {
+  for (const Queue& queue : resource.queues) {
+    while (resource.free > 0) {
+      const OpIndex op = queue.lane->ready.pop();
+      if (op == kNoOp) break;
+      start(*queue.graph, op, resource);
     }
   }
 }
@@ -301,26 +349,37 @@ void Dispatcher<Executor>::dispatch() {
 template <class Executor>
 void Dispatcher<Executor>::start(Graph& graph, OpIndex op, Resource& resource) {
   check_invariant(resource.free > 0, "an operation starts on a free slot");
-  check_invariant(graph.runs_[op].unmet == 0, "an operation starts after its dependencies");
-  double seconds = graph.ops_[op].seconds;
-  if (!Executor::kSharesCapacities && graph.ops_[op].capacity != kNoCapacity)
-    seconds += graph.ops_[op].shared_seconds * (stretch(capacities_[graph.ops_[op].capacity]) - 1);
+  check_invariant(graph.unmet_[op] == 0, "an operation starts after its dependencies");
+  const Graph::Op& what = graph.ops_[op];
+  double seconds = what.seconds;
+  if (!Executor::kSharesCapacities && what.capacity != kNoCapacity)
+    seconds += what.shared_seconds * (stretch(what.capacity) - 1);
   --resource.free;
-  graph.runs_[op].start = now_;
+  graph.starts_[op] = local_;
   ++graph.started_;
-  executor_.start(graph, op, now_, seconds);
+  executor_.start(graph, op, local_, seconds);
 }
 
 template <class Executor>
-double Dispatcher<Executor>::stretch(Capacity& capacity) {
-  double factor = 1;
-  for (const auto& [other, slowdown] : capacity.slowed_by)
-    if (resources_[other].free < resources_[other].slots) factor *= slowdown;
-  const std::size_t users = ++capacity.users;
-  const std::size_t known = capacity.slowdown.size();
-  return factor * (users <= known
-                       ? capacity.slowdown[users - 1]
-                       : capacity.slowdown.back() * static_cast<double>(users) / static_cast<double>(known));
+double Dispatcher<Executor>::stretch(CapacityId number) {
+  const auto busy = [this](ResourceId id) { return resources_[id].free < resources_[id].slots; };
+  return capacities_[number].of_busy(busy) * capacities_[number].of_users(++users_[number]);
+}
+
+// What was submitted while nothing was going on, by a process that now waits for it, runs in one go.
+template <class Executor>
+bool Dispatcher<Executor>::run_lone_graph() {
+  if (Executor::kOwnClock || fresh_ == nullptr || live_graphs_ != 1 || !timers_.empty()) return false;
+  Graph& graph = *std::exchange(fresh_, nullptr);
+  if (!lone_.run(graph, slots_, capacities_)) return false;
+  local_ = lone_.seconds();
+  now_ = std::max(now_, epoch_ + local_);
+  operations_ += lone_.operations();
+  if (graph.unfinished_ == 0) {
+    leave_queues(graph);
+    finish(graph);
+  }
+  return true;
 }
 
 }  // namespace moelab::engine

@@ -37,6 +37,13 @@ struct Interference {
   double factor;
 };
 
+/// What a graph did that ran while nothing else was going on: the same whenever it runs so again.
+struct Outcome {
+  double seconds = 0;  // from submission to end
+  std::uint64_t operations = 0;
+  std::vector<std::pair<ResourceId, double>> busy;  // seconds of slot time
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -64,6 +71,13 @@ class Engine {
   virtual void cancel(Graph& graph) = 0;
   /// Changes the urgency of what has not started.
   virtual void set_priority(Graph& graph, int priority) = 0;
+
+  /// Whether nothing is going on but the process that asks: no graph is alive and nobody waits for a moment.
+  /// Always false where time is not the engine's to move (another program's, or the real one).
+  virtual bool alone() const = 0;
+  /// Moves time on as if a graph of that outcome had been submitted and waited for, to the last digit. Only
+  /// when alone().
+  virtual void skip(const Outcome& outcome) = 0;
 
   struct GraphAwaiter {
     Graph& graph;

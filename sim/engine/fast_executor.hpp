@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "sim/engine/graph.hpp"
@@ -17,20 +19,24 @@ struct InFlight {
 };
 
 /// An executor is the narrow door behind the dispatcher:
-///   kName                                  for results
-///   kSharesCapacities                      true: the executor itself slows operations that share a capacity;
-///   false: the
-///                                          dispatcher stretches their seconds as things are when they start
-///   add_capacity(slowdown)                 before drive(); only called when kSharesCapacities
-///   start(graph, op, now, seconds)         the operation begins
-///   drive(limit, round)                    runs until nothing is in flight and no limit is set. At each
-///   instant at which
-///                                          operations end, or that the limit named, calls limit = round(now,
-///                                          ended)
+///   kName                           for results
+///   kSharesCapacities               true: the executor itself slows operations that share a capacity; false:
+///   the
+///                                   dispatcher stretches their seconds as things are when they start
+///   kOwnClock                       true: time is counted from the start of the run and nobody moves it;
+///   false:
+///                                   from the dispatcher's epoch
+///   add_capacity(slowdown)          before drive(); only called when kSharesCapacities
+///   start(graph, op, now, seconds)  the operation begins
+///   drive(limit, round)             runs until nothing is in flight and no limit is set. At each instant at
+///   which
+///                                   operations end, or that the limit named (then none do), calls
+///                                   limit = round(now, ended)
 class FastExecutor {
  public:
   static constexpr const char* kName = "fast";
   static constexpr bool kSharesCapacities = false;
+  static constexpr bool kOwnClock = false;
 
   void start(Graph& graph, OpIndex op, double now, double seconds) {
     const InFlight entry{now + seconds, &graph, op};
@@ -56,7 +62,7 @@ class FastExecutor {
           running_.pop_back();
         } while (!running_.empty() && running_.back().end == now);
       }
-      limit = round(now, ended_);
+      limit = round(now, std::span(ended_));
     }
   }
 

@@ -8,6 +8,7 @@ namespace moelab::engine {
 void Graph::clear() {
   assert(state_ != State::submitted);
   ops_.clear();
+  needs_.clear();
   edges_.clear();
   lanes_.clear();
   foreign_.clear();
@@ -16,17 +17,21 @@ void Graph::clear() {
 }
 
 Lane Graph::lane(ResourceId resource) {
-  const auto found = std::find(lanes_.begin(), lanes_.end(), resource);
+  const auto found = std::find_if(lanes_.begin(), lanes_.end(),
+                                  [resource](const LaneState& lane) { return lane.resource == resource; });
   if (found != lanes_.end()) return static_cast<Lane>(found - lanes_.begin());
   assert(lanes_.size() < 255);
-  lanes_.push_back(resource);
+  lanes_.push_back({});
+  lanes_.back().resource = resource;
   return static_cast<Lane>(lanes_.size() - 1);
 }
 
 OpIndex Graph::add_continuation(OpIndex before, double seconds) {
   assert(before + 1 == ops_.size());
   ops_[before].continued = true;
-  return add(ops_[before].lane, seconds);
+  const OpIndex op = add(ops_[before].lane, seconds);
+  needs_[op] = 1;
+  return op;
 }
 
 void Graph::depend_on(OpIndex after, Graph& other) {
@@ -35,42 +40,44 @@ void Graph::depend_on(OpIndex after, Graph& other) {
   foreign_.emplace_back(after, &other);
 }
 
-void Graph::prepare(double now) {
-  ready_words_ = (ops_.size() + 63) / 64;
-  summary_words_ = (ready_words_ + 63) / 64;
-  ready_.assign(lanes_.size() * ready_words_, 0);
-  summary_.assign(lanes_.size() * summary_words_, 0);
-  runs_.resize(ops_.size());
-  bool continuation = false;
-  for (OpIndex i = 0; i < ops_.size(); ++i) {
-    const std::uint32_t unmet = ops_[i].dependencies + (continuation ? 1u : 0u);
-    runs_[i] = {kNotYet, kNotYet, unmet, kNoOp};
-    continuation = ops_[i].continued;
+void Graph::prepare(double epoch, double now_since_epoch, double now) {
+  const std::size_t words = (ops_.size() + 63) / 64, tops = (words + 63) / 64;
+  ready_.assign(lanes_.size() * (words + tops), 0);
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    LaneState& lane = lanes_[i];
+    std::uint64_t* const bits = ready_.data() + i * (words + tops);
+    lane.ready = {bits, bits + words, tops};
+    lane.busy_seconds = 0;
   }
+  unmet_ = needs_;
+  starts_.assign(ops_.size(), kNotYet);
+  ends_.assign(ops_.size(), kNotYet);
+  last_dependencies_.assign(ops_.size(), kNoOp);
   for (const auto& [op, other] : foreign_) {
     if (other->finished()) continue;
-    ++runs_[op].unmet;
+    ++unmet_[op];
     other->followers_.emplace_back(this, op);
   }
   for (OpIndex i = 0; i < ops_.size(); ++i)
-    if (runs_[i].unmet == 0) set_ready(i);
+    if (unmet_[i] == 0) set_ready(i);
   started_ = 0;
   last_ = kNoOp;
   unfinished_ = ops_.size();
+  epoch_ = epoch;
+  submitted_local_ = now_since_epoch;
   submitted_at_ = now;
-  finished_at_ = kNotYet;
+  finished_local_ = finished_at_ = kNotYet;
   state_ = State::submitted;
 }
 
 void Graph::take_unstarted_out() {
   std::fill(ready_.begin(), ready_.end(), 0);
-  std::fill(summary_.begin(), summary_.end(), 0);
   // What runs now still ends; a continuation of it does not begin.
   unfinished_ = 0;
   for (OpIndex i = 0; i < ops_.size(); ++i) {
-    if (runs_[i].start == kNotYet) {
-      runs_[i].unmet = kNoOp;  // no completion makes it ready
-    } else if (runs_[i].end == kNotYet) {
+    if (starts_[i] == kNotYet) {
+      unmet_[i] = kNoOp;  // no completion makes it ready
+    } else if (ends_[i] == kNotYet) {
       ++unfinished_;
     }
   }

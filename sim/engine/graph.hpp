@@ -7,6 +7,7 @@
 // nothing.
 #pragma once
 
+#include <bit>
 #include <coroutine>
 #include <cstdint>
 #include <limits>
@@ -35,7 +36,8 @@ class Graph {
   Lane lane(ResourceId resource);
   /// Adds an operation of `seconds` >= 0 on a lane's resource.
   OpIndex add(Lane lane, double seconds) {
-    ops_.push_back({seconds, 0, kNoOp, kNoEdge, 0, kNoCapacity, lane, false});
+    ops_.push_back({seconds, 0, kNoOp, kNoEdge, kNoCapacity, lane, false});
+    needs_.push_back(0);
     return static_cast<OpIndex>(ops_.size() - 1);
   }
   /// Adds an operation that starts the moment `before` ends, on the slot that `before` holds. Both are on the
@@ -51,7 +53,7 @@ class Graph {
       edges_.push_back({after, b.more});
       b.more = static_cast<std::uint32_t>(edges_.size() - 1);
     }
-    ++ops_[after].dependencies;
+    ++needs_[after];
   }
   /// `after` starts no earlier than all of `other` is finished. `other` is submitted already, and stays alive
   /// until then (and at least until this graph is submitted). For one submission: not when this graph is run
@@ -69,43 +71,46 @@ class Graph {
   double seconds(OpIndex op) const { return ops_[op].seconds; }
   double shared_seconds(OpIndex op) const { return ops_[op].shared_seconds; }
   CapacityId capacity(OpIndex op) const { return ops_[op].capacity; }
-  ResourceId resource(OpIndex op) const { return lanes_[ops_[op].lane]; }
+  ResourceId resource(OpIndex op) const { return lanes_[ops_[op].lane].resource; }
 
-  // After submission.
+  // After submission. Times are in seconds of engine time.
   bool submitted() const { return state_ != State::building; }
   bool finished() const { return state_ == State::finished; }
   double submitted_at() const { return submitted_at_; }
   double finished_at() const { return finished_at_; }
   std::size_t started() const { return started_; }  // operations that have begun (or ended)
-  bool was_started(OpIndex op) const { return runs_[op].start != kNotYet; }
-  double start(OpIndex op) const { return runs_[op].start; }  // seconds of engine time; kNotYet
-  double end(OpIndex op) const { return runs_[op].end; }      // kNotYet
+  bool was_started(OpIndex op) const { return starts_[op] != kNotYet; }
+  double start(OpIndex op) const { return starts_[op] == kNotYet ? kNotYet : epoch_ + starts_[op]; }
+  double end(OpIndex op) const { return ends_[op] == kNotYet ? kNotYet : epoch_ + ends_[op]; }
+  /// The engine counts from its epoch, the last moment at which a graph was submitted while nothing was going
+  /// on. Differences of these times depend on what has happened since then only, to the last digit.
+  double since_epoch(OpIndex op) const { return ends_[op]; }  // its end; kNotYet
+  double submitted_since_epoch() const { return submitted_local_; }
+  double finished_since_epoch() const { return finished_local_; }
+  /// Seconds of slot time that the graph's operations have taken on a lane.
+  double busy_seconds(Lane lane) const { return lanes_[lane].busy_seconds; }
+  std::size_t lanes() const { return lanes_.size(); }
+  ResourceId lane_resource(Lane lane) const { return lanes_[lane].resource; }
   /// The operation whose end finished the graph; kNoOp for an empty graph.
   OpIndex last() const { return last_; }
   /// The dependency that was met last, or kNoOp: at submission (or by another graph).
-  OpIndex last_dependency(OpIndex op) const { return runs_[op].last_dependency; }
+  OpIndex last_dependency(OpIndex op) const { return last_dependencies_[op]; }
 
  private:
   template <class Executor>
   friend class Dispatcher;
   friend class Engine;
+  friend class LoneGraph;
 
   static constexpr std::uint32_t kNoEdge = std::numeric_limits<std::uint32_t>::max();
-  struct Op {  // what the caller said
+  struct Op {
     double seconds;
     double shared_seconds;
     OpIndex successor;   // most operations have one
     std::uint32_t more;  // further ones: a list in edges_
-    std::uint32_t dependencies;
     CapacityId capacity;
     Lane lane;
     bool continued;  // the next operation continues on this one's slot
-  };
-  struct Run {  // what happened
-    double start;
-    double end;
-    std::uint32_t unmet;
-    OpIndex last_dependency;
   };
   struct Edge {
     OpIndex to;
@@ -115,26 +120,44 @@ class Graph {
 
   // Ready operations of a lane: a bit an operation, and above it a bit a non-empty word, so that the most
   // urgent one is found by two count-trailing-zeros in graphs of up to 4,096 operations.
-  bool has_ready(Lane lane) const {
-    for (std::size_t i = 0; i < summary_words_; ++i)
-      if (summary_[lane * summary_words_ + i] != 0) return true;
-    return false;
-  }
-  void set_ready(OpIndex op) {
-    const std::size_t lane = ops_[op].lane;
-    ready_[lane * ready_words_ + (op >> 6)] |= std::uint64_t{1} << (op & 63);
-    summary_[lane * summary_words_ + (op >> 12)] |= std::uint64_t{1} << ((op >> 6) & 63);
-  }
-  OpIndex pop_ready(Lane lane);
-  void prepare(double now);
+  struct ReadyBits {
+    std::uint64_t* words = nullptr;  // into ready_
+    std::uint64_t* summary = nullptr;
+    std::size_t summary_words = 0;
+
+    void insert(OpIndex op) const {
+      words[op >> 6] |= std::uint64_t{1} << (op & 63);
+      summary[op >> 12] |= std::uint64_t{1} << ((op >> 6) & 63);
+    }
+    OpIndex pop() const {  // the first, or kNoOp
+      std::size_t top = 0;
+      while (summary[top] == 0)
+        if (++top == summary_words) return kNoOp;
+      const std::size_t word = (top << 6) | static_cast<std::size_t>(std::countr_zero(summary[top]));
+      const std::uint64_t bits = words[word];
+      words[word] = bits & (bits - 1);
+      if (words[word] == 0) summary[top] &= summary[top] - 1;
+      return static_cast<OpIndex>((word << 6) | static_cast<std::size_t>(std::countr_zero(bits)));
+    }
+  };
+  struct LaneState {
+    ResourceId resource = 0;
+    double busy_seconds = 0;
+    ReadyBits ready;
+  };
+  void set_ready(OpIndex op) { lanes_[ops_[op].lane].ready.insert(op); }
+  void prepare(double epoch, double now_since_epoch, double now);
   void take_unstarted_out();
 
   std::vector<Op> ops_;
   std::vector<Edge> edges_;
-  std::vector<ResourceId> lanes_;
-  std::vector<Run> runs_;
-  std::vector<std::uint64_t> ready_, summary_;
-  std::size_t ready_words_ = 0, summary_words_ = 0;
+  std::vector<LaneState> lanes_;
+  std::vector<std::uint64_t> ready_;  // of all lanes, summaries behind
+  // By operation. Times are since the epoch.
+  std::vector<std::uint32_t> needs_;  // dependencies; 1 for a continuation
+  std::vector<std::uint32_t> unmet_;  // dependencies left
+  std::vector<double> starts_, ends_;
+  std::vector<OpIndex> last_dependencies_;
   std::vector<std::pair<Graph*, OpIndex>> followers_;  // operations of other graphs that wait for this one
   std::vector<std::pair<OpIndex, Graph*>> foreign_;    // this graph's operations that wait for others
 
@@ -144,23 +167,10 @@ class Graph {
   std::size_t started_ = 0;
   std::size_t unfinished_ = 0;
   OpIndex last_ = kNoOp;
-  double submitted_at_ = kNotYet;
-  double finished_at_ = kNotYet;
+  double epoch_ = 0;
+  double submitted_at_ = kNotYet, submitted_local_ = kNotYet;
+  double finished_at_ = kNotYet, finished_local_ = kNotYet;
   std::coroutine_handle<> waiter_;
 };
-
-inline OpIndex Graph::pop_ready(Lane lane) {
-  for (std::size_t i = 0; i < summary_words_; ++i) {
-    std::uint64_t& top = summary_[lane * summary_words_ + i];
-    if (top == 0) continue;
-    const std::size_t word = (i << 6) + static_cast<std::size_t>(__builtin_ctzll(top));
-    std::uint64_t& bits = ready_[lane * ready_words_ + word];
-    const auto op = static_cast<OpIndex>((word << 6) + static_cast<std::size_t>(__builtin_ctzll(bits)));
-    bits &= bits - 1;
-    if (bits == 0) top &= top - 1;
-    return op;
-  }
-  return kNoOp;
-}
 
 }  // namespace moelab::engine

@@ -36,6 +36,7 @@ class SimGridExecutor {
  public:
   static constexpr const char* kName = "simgrid";
   static constexpr bool kSharesCapacities = true;
+  static constexpr bool kOwnClock = true;
 
   SimGridExecutor();
   SimGridExecutor(const SimGridExecutor&) = delete;
@@ -46,7 +47,7 @@ class SimGridExecutor {
 
   template <class Round>
   void drive(double limit, Round round) {
-    round_ = [round](double now, std::vector<InFlight>& ended) mutable { return round(now, ended); };
+    round_ = round;
     sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) { completed(activity); });
     sg4::Engine::on_time_advance_cb([this](double) { graveyard_.clear(); });
     set_limit(limit);
@@ -84,7 +85,7 @@ class SimGridExecutor {
   std::vector<InFlight> ended_;
   bool hand_on_set_ = false;
   double limit_ = kNever;
-  std::function<double(double, std::vector<InFlight>&)> round_;
+  std::function<double(double, std::span<InFlight>)> round_;
 };
 
 int make_quiet() {
