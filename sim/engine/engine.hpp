@@ -37,13 +37,6 @@ struct Interference {
   double factor;
 };
 
-/// What a graph did that ran while nothing else was going on: the same whenever it runs so again.
-struct Outcome {
-  double seconds = 0;  // from submission to end
-  std::uint64_t operations = 0;
-  std::vector<std::pair<ResourceId, double>> busy;  // seconds of slot time
-};
-
 class Engine {
  public:
   virtual ~Engine() = default;

@@ -70,6 +70,12 @@ void Graph::prepare(double epoch, double now_since_epoch, double now) {
   state_ = State::submitted;
 }
 
+Outcome Graph::outcome() const {
+  Outcome outcome{finished_local_ - submitted_local_, started_, {}};
+  for (const LaneState& lane : lanes_) outcome.busy.emplace_back(lane.resource, lane.busy_seconds);
+  return outcome;
+}
+
 void Graph::take_unstarted_out() {
   std::fill(ready_.begin(), ready_.end(), 0);
   // What runs now still ends; a continuation of it does not begin.

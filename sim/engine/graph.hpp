@@ -27,6 +27,13 @@ inline constexpr OpIndex kNoOp = std::numeric_limits<OpIndex>::max();
 inline constexpr CapacityId kNoCapacity = std::numeric_limits<CapacityId>::max();
 inline constexpr double kNotYet = -1;
 
+/// What a graph did that ran while nothing else was going on: the same whenever it runs so again.
+struct Outcome {
+  double seconds = 0;  // from submission to end
+  std::uint64_t operations = 0;
+  std::vector<std::pair<ResourceId, double>> busy;  // seconds of slot time
+};
+
 class Graph {
  public:
   /// Forgets all operations and lanes. Not while submitted.
@@ -84,13 +91,11 @@ class Graph {
   double end(OpIndex op) const { return ends_[op] == kNotYet ? kNotYet : epoch_ + ends_[op]; }
   /// The engine counts from its epoch, the last moment at which a graph was submitted while nothing was going
   /// on. Differences of these times depend on what has happened since then only, to the last digit.
-  double since_epoch(OpIndex op) const { return ends_[op]; }  // its end; kNotYet
+  double end_since_epoch(OpIndex op) const { return ends_[op]; }  // kNotYet
   double submitted_since_epoch() const { return submitted_local_; }
   double finished_since_epoch() const { return finished_local_; }
-  /// Seconds of slot time that the graph's operations have taken on a lane.
-  double busy_seconds(Lane lane) const { return lanes_[lane].busy_seconds; }
-  std::size_t lanes() const { return lanes_.size(); }
-  ResourceId lane_resource(Lane lane) const { return lanes_[lane].resource; }
+  /// Of a finished graph.
+  Outcome outcome() const;
   /// The operation whose end finished the graph; kNoOp for an empty graph.
   OpIndex last() const { return last_; }
   /// The dependency that was met last, or kNoOp: at submission (or by another graph).

@@ -27,21 +27,23 @@ Cause cause_of(const OpLabel& label) {
   return Cause::host;
 }
 
-void add_critical_path(const LabelledGraph& g, std::span<const FetchWait> waits,
-                       std::array<double, kCauses>& stall_s) {
+std::array<double, kCauses> critical_path(const LabelledGraph& g, std::span<const FetchWait> waits) {
+  std::array<double, kCauses> by_cause{};
   for (engine::OpIndex op = g.graph.last(); op != engine::kNoOp;) {
     const engine::OpIndex before = g.graph.last_dependency(op);
-    double ready = before == engine::kNoOp ? g.graph.submitted_at() : g.graph.end(before);
+    double ready =
+        before == engine::kNoOp ? g.graph.submitted_since_epoch() : g.graph.end_since_epoch(before);
     const auto wait =
         std::find_if(waits.begin(), waits.end(), [op](const FetchWait& w) { return w.op == op; });
     if (before == engine::kNoOp && wait != waits.end()) {
-      const double fetched = wait->fetch->finished_at();
-      stall_s[static_cast<std::size_t>(Cause::prefetch)] += fetched - ready;
+      const double fetched = wait->fetch->finished_since_epoch();
+      by_cause[static_cast<std::size_t>(Cause::prefetch)] += fetched - ready;
       ready = fetched;
     }
-    stall_s[static_cast<std::size_t>(cause_of(g.labels[op]))] += g.graph.end(op) - ready;
+    by_cause[static_cast<std::size_t>(cause_of(g.labels[op]))] += g.graph.end_since_epoch(op) - ready;
     op = before;
   }
+  return by_cause;
 }
 
 }  // namespace moelab

@@ -61,9 +61,8 @@ struct FetchWait {
   const engine::Graph* fetch;
 };
 
-/// Adds a finished graph's critical path to `stall_s`: from its submission to its end, without gaps. What an
+/// A finished graph's critical path, by cause: adds up to the time from its submission to its end. What an
 /// operation in `waits` waited for its fetch is a cause of its own.
-void add_critical_path(const LabelledGraph& graph, std::span<const FetchWait> waits,
-                       std::array<double, kCauses>& stall_s);
+std::array<double, kCauses> critical_path(const LabelledGraph& graph, std::span<const FetchWait> waits);
 
 }  // namespace moelab

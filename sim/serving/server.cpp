@@ -9,9 +9,6 @@ using engine::OpIndex;
 
 namespace {
 
-/// Query tokens of a prompt that share one read of keys and values in a tiled attention kernel.
-constexpr double kPromptTile = 128;
-
 ServerResources add_resources(engine::Engine& engine, const SystemConfig& system,
                               const DeviceProfile& device) {
   ServerResources r{};
@@ -55,6 +52,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       costs_(costs),
       options_(std::move(options)),
       timing_(scenario.device),
+      dense_times_(scenario.model, timing_),
       experts_(trace.experts()),
       resources_(add_resources(engine, system, scenario.device)),
       entry_(find_cache_policy(system.cache.name)),
@@ -68,6 +66,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       layer_uses_(trace.experts()),
       taken_bytes_(std::size_t{trace.layers()} * trace.experts(), kNotTaken),
       steps_(trace.layers(), 0) {
+  dense_outcome_.time = {0, 1, {{resources_.dense, 0}}};
   if (system.prefetch.name != "none")
     prefetch_ = find_prefetch_policy(system.prefetch.name)
                     ->make({trace.layers(), trace.experts(), trace.top_k()}, system.prefetch.parameters);
@@ -94,24 +93,29 @@ engine::Process Server::serve() {
 
     for (; batch.next(pass); ++pass_number_) {
       if (prefetch_) prefetch_->begin_step();
+      dense_times_.begin(pass);
       for (std::size_t i = 0; i < scenario_.model.layers.size(); ++i) {
-        const Layer& layer = scenario_.model.layers[i];
-        if (layer.stack != pass.stack) continue;
+        if (scenario_.model.layers[i].stack != pass.stack) continue;
         const auto number = static_cast<std::int32_t>(i);
-        submit_dense(layer, pass);
-        co_await engine_.finished(dense_.graph);
-        account(dense_, number);
+        if (!skip_dense(dense_times_.dense(i))) {
+          submit_dense(dense_times_.dense(i));
+          co_await engine_.finished(dense_.graph);
+          account(dense_, number);
+        }
         if (moe_index_[i] < 0) continue;
 
         const auto moe_layer = static_cast<std::uint32_t>(moe_index_[i]);
         route(moe_layer, pass);
         prefetch(moe_layer);
-        submit_experts(layer, moe_layer, pass);
-        co_await engine_.finished(layer_.graph);
-        account(layer_, number);
+        gather_experts(moe_layer, pass);
+        if (!skip_experts(dense_times_.shared(i))) {
+          submit_experts(dense_times_.shared(i));
+          co_await engine_.finished(layer_.graph);
+          account(layer_, number);
+        }
         finish_layer(moe_layer);
       }
-      submit_head(pass);
+      submit_head();
       co_await engine_.finished(dense_.graph);
       account(dense_, -1);
       finish_pass(batch, arrival);
@@ -129,22 +133,9 @@ engine::Process Server::serve() {
 }
 
 // Dense part: host overhead, then attention (with the gate) and, in a dense layer, its feed-forward part.
-void Server::submit_dense(const Layer& layer, const Pass& pass) {
-  const auto add = [](Work& work, const Work& more) {
-    work.flops += more.flops;
-    work.weight_bytes += more.weight_bytes;
-    work.kv_bytes += more.kv_bytes;
-    work.kernels += more.kernels;
-  };
-  Work work =
-      attention_work(scenario_.model, layer, pass.tokens, pass.context, pass.prompt ? kPromptTile : 1);
-  if (pass.new_encoder_tokens > 0)
-    add(work, cross_cache_work(scenario_.model, layer, pass.new_encoder_tokens));
-  if (layer.feed_forward.kind == FeedForward::Kind::dense)
-    add(work, dense_work(scenario_.model, layer, pass.tokens));
+void Server::submit_dense(double seconds) {
   dense_.clear();
-  const OpIndex op = dense_.graph.add(dense_.graph.lane(resources_.dense),
-                                      timing_.kernel(work).value() + timing_.dispatch().value());
+  const OpIndex op = dense_.graph.add(dense_.graph.lane(resources_.dense), seconds);
   dense_.labels.push_back({OpKind::dense});
   if (system_.host_per_layer.value() > 0) {
     const OpIndex host = dense_.graph.add(dense_.graph.lane(resources_.host), system_.host_per_layer.value());
@@ -156,12 +147,10 @@ void Server::submit_dense(const Layer& layer, const Pass& pass) {
 
 // End of a pass: the output embedding for the rows whose next token is wanted, and the framework's cost a
 // pass.
-void Server::submit_head(const Pass& pass) {
+void Server::submit_head() {
   dense_.clear();
-  if (pass.produces > 0) {
-    const Work work = head_work(scenario_.model, pass.produces);
-    dense_.graph.add(dense_.graph.lane(resources_.dense),
-                     timing_.kernel(work).value() + timing_.dispatch().value());
+  if (const double seconds = dense_times_.head(); seconds > 0) {
+    dense_.graph.add(dense_.graph.lane(resources_.dense), seconds);
     dense_.labels.push_back({OpKind::dense});
   }
   if (system_.host_per_pass.value() > 0) {
@@ -170,6 +159,32 @@ void Server::submit_head(const Pass& pass) {
     if (host > 0) dense_.graph.depend(host, 0);
   }
   engine_.submit(dense_.graph, engine::kDemand);
+}
+
+// Whether nobody would see the graph run, and nothing come in between: then its outcome is as good.
+bool Server::may_skip() const {
+  return options_.observer == nullptr && engine_.alone();
+}
+
+// What submit_dense() comes to, unless there is more to it than one operation.
+bool Server::skip_dense(double seconds) {
+  if (system_.host_per_layer.value() > 0 || !may_skip()) return false;
+  dense_outcome_.time.seconds = seconds;
+  dense_outcome_.time.busy.front().second = seconds;
+  dense_outcome_.stall_s[static_cast<std::size_t>(Cause::dense_compute)] = seconds;
+  engine_.skip(dense_outcome_.time);
+  add(dense_outcome_);
+  return true;
+}
+
+bool Server::skip_experts(double shared_s) {
+  remember_ = may_skip();
+  if (!remember_) return false;
+  const StepOutcome* const known = memo_.find(codes_, shared_s);
+  if (known == nullptr) return false;
+  engine_.skip(known->time);
+  add(*known);
+  return true;
 }
 
 void Server::route(std::uint32_t moe_layer, const Pass& pass) {
@@ -197,18 +212,21 @@ ExpertReads Server::plan_reads(std::uint32_t object, State state) {
   return reads;
 }
 
-// Adds up what a finished graph has read. Returns the bytes.
-double Server::count_reads(const LabelledGraph& graph) {
-  double all = 0;
+// What a finished graph has read.
+std::array<double, kTiers> Server::bytes_read(const LabelledGraph& graph) const {
+  std::array<double, kTiers> bytes{};
   for (OpIndex op = 0; op < graph.graph.size(); ++op) {
     const OpLabel& label = graph.labels[op];
     if (label.tier == Tier::none || !graph.graph.was_started(op)) continue;
-    const Bytes bytes =
-        label.kind == OpKind::read_e ? costs_.e_bytes / costs_.timing.shards : costs_.sm_bytes;
-    metrics_.bytes[static_cast<std::size_t>(label.tier)] += bytes.value();
-    all += bytes.value();
+    bytes[static_cast<std::size_t>(label.tier)] +=
+        (label.kind == OpKind::read_e ? costs_.e_bytes / costs_.timing.shards : costs_.sm_bytes).value();
   }
-  return all;
+  return bytes;
+}
+
+void Server::add(const StepOutcome& outcome) {
+  for (std::size_t i = 0; i < kCauses; ++i) metrics_.stall_s[i] += outcome.stall_s[i];
+  for (std::size_t i = 0; i < kTiers; ++i) metrics_.bytes[i] += outcome.bytes[i];
 }
 
 double Server::expert_seconds(std::uint32_t tokens) {
@@ -220,7 +238,8 @@ double Server::expert_seconds(std::uint32_t tokens) {
 }
 
 // Adds an expert to the layer's instance. Returns the state it was found in.
-State Server::add_demand(std::uint32_t moe_layer, std::uint32_t expert, double execute_s, bool executes) {
+State Server::add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uint32_t tokens) {
+  const bool executes = tokens > 0;
   const std::uint32_t object = moe_layer * experts_ + expert;
   State found = state_of(moe_layer, expert);
   State held = found;  // once the fetch it waits for, if any, is done
@@ -244,17 +263,20 @@ State Server::add_demand(std::uint32_t moe_layer, std::uint32_t expert, double e
   }
   reads_.push_back(plan_reads(object, held));
   executes_.push_back(executes ? 1 : 0);
-  instance_.experts.push_back({expert, costs_.tensors, held, execute_s});
+  codes_.push_back(LayerMemo::code(reads_.back(), held, tokens));
+  instance_.experts.push_back({expert, costs_.tensors, held, executes ? expert_seconds(tokens) : 0});
   return found;
 }
 
-void Server::submit_experts(const Layer& layer, std::uint32_t moe_layer, const Pass& pass) {
+// The experts that the layer needs, and where they are.
+void Server::gather_experts(std::uint32_t moe_layer, const Pass& pass) {
   instance_.experts.clear();
+  codes_.clear();
   reads_.clear();
   executes_.clear();
   awaited_.clear();
   for (const ExpertUse& use : uses_) {
-    const std::size_t found = index(add_demand(moe_layer, use.object, expert_seconds(use.tokens), true));
+    const std::size_t found = index(add_demand(moe_layer, use.object, use.tokens));
     ++metrics_.hits[found];
     if (!pass.prompt) ++metrics_.decode_hits[found];
   }
@@ -264,16 +286,16 @@ void Server::submit_experts(const Layer& layer, std::uint32_t moe_layer, const P
       if (used != uses_.end() && used->object == e)
         ++used;
       else
-        add_demand(moe_layer, e, 0, false);
+        add_demand(moe_layer, e, 0);
     }
   }
+}
+
+void Server::submit_experts(double shared_s) {
   schedule_->order(instance_, order_);
   layer_.clear();
-  if (layer.feed_forward.shared_width >
-      0) {  // first on the experts' stream: there is one GPU, and it has one memory
-    const double seconds =
-        timing_.kernel(dense_work(scenario_.model, layer, pass.tokens)).value() + timing_.dispatch().value();
-    layer_.graph.add(layer_.graph.lane(resources_.experts), seconds);
+  if (shared_s > 0) {  // first on the experts' stream: there is one GPU, and it has one memory
+    layer_.graph.add(layer_.graph.lane(resources_.experts), shared_s);
     layer_.labels.push_back({OpKind::shared_expert});
   }
   builder_.build(instance_, order_, reads_, executes_, layer_);
@@ -303,9 +325,15 @@ void Server::finish_layer(std::uint32_t moe_layer) {
 
 void Server::account(const LabelledGraph& graph, std::int32_t layer) {
   const bool experts = &graph == &layer_;
-  add_critical_path(graph, experts ? std::span<const FetchWait>(waits_) : std::span<const FetchWait>(),
-                    metrics_.stall_s);
-  if (experts) count_reads(graph);
+  StepOutcome outcome;
+  outcome.stall_s =
+      critical_path(graph, experts ? std::span<const FetchWait>(waits_) : std::span<const FetchWait>());
+  if (experts) outcome.bytes = bytes_read(graph);
+  add(outcome);
+  if (experts && remember_) {
+    outcome.time = graph.graph.outcome();
+    memo_.keep(outcome);
+  }
   if (options_.observer) options_.observer->finished(graph, pass_number_, layer);
 }
 

@@ -18,12 +18,14 @@
 #include "sim/engine/engine.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/batch.hpp"
+#include "sim/serving/dense_times.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/fetch_buffer.hpp"
 #include "sim/serving/future_uses.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/metrics.hpp"
 #include "sim/serving/page_cache.hpp"
+#include "sim/serving/step_outcome.hpp"
 
 namespace moelab {
 
@@ -56,13 +58,18 @@ class Server {
 
  private:
   // One layer, in the loop's order.
-  void submit_dense(const Layer& layer, const Pass& pass);
-  void submit_head(const Pass& pass);
+  void submit_dense(double seconds);
+  void submit_head();
+  bool may_skip() const;
+  bool skip_dense(double seconds);
+  bool skip_experts(double shared_s);
   void route(std::uint32_t moe_layer, const Pass& pass);
   void prefetch(std::uint32_t moe_layer);
-  void submit_experts(const Layer& layer, std::uint32_t moe_layer, const Pass& pass);
+  void gather_experts(std::uint32_t moe_layer, const Pass& pass);
+  void submit_experts(double shared_s);
   void finish_layer(std::uint32_t moe_layer);
   void account(const LabelledGraph& graph, std::int32_t layer);
+  void add(const StepOutcome& outcome);
   void finish_pass(const Batch& batch, double arrival);
 
   // Experts.
@@ -72,8 +79,8 @@ class Server {
     return entry_->per_model ? moe_layer * experts_ + expert : expert;
   }
   ExpertReads plan_reads(std::uint32_t object, State state);
-  double count_reads(const LabelledGraph& graph);
-  State add_demand(std::uint32_t moe_layer, std::uint32_t expert, double execute_s, bool executes);
+  std::array<double, kTiers> bytes_read(const LabelledGraph& graph) const;
+  State add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uint32_t tokens);
   void start_fetch(const Fetch& fetch, std::uint64_t due);
   void settle_fetches(std::uint64_t now_due);
   double release(FetchSlot& slot);
@@ -89,6 +96,7 @@ class Server {
   const ExpertCosts& costs_;
   ServerOptions options_;
   TimingModel timing_;
+  DenseTimes dense_times_;
   std::uint32_t experts_;
   std::vector<std::int32_t> moe_index_;  // by model layer: its number on the trace's layer axis, -1: dense
   std::vector<Stack> moe_stack_;         // by MoE layer
@@ -108,6 +116,10 @@ class Server {
   LayerOrder order_;
   std::vector<ExpertReads> reads_;
   std::vector<std::uint8_t> executes_;
+  std::vector<std::uint64_t> codes_;  // what the layer's outcome depends on, for memo_
+  LayerMemo memo_;
+  bool remember_ = false;      // the layer that runs has memo_'s last key
+  StepOutcome dense_outcome_;  // of a dense part of one operation
   std::vector<std::pair<std::size_t, engine::Graph*>>
       awaited_;  // positions in instance_ that wait for a fetch
   std::vector<FetchWait> waits_;

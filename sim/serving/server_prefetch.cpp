@@ -1,5 +1,7 @@
 // The prefetching half of the serving loop: wishes -> fetches at low priority -> the cache, or the layer that
 // wanted them.
+#include <numeric>
+
 #include "sim/serving/server.hpp"
 
 namespace moelab {
@@ -63,9 +65,10 @@ void Server::settle_fetches(std::uint64_t now_due) {
 // The slot becomes free. Returns the bytes that were read for it.
 double Server::release(FetchSlot& slot) {
   if (options_.observer != nullptr) options_.observer->finished(slot.load, slot.pass, -1);
-  const double bytes = count_reads(slot.load);
+  const std::array<double, kTiers> bytes = bytes_read(slot.load);
+  for (std::size_t tier = 0; tier < kTiers; ++tier) metrics_.bytes[tier] += bytes[tier];
   fetches_.release(slot.layer * experts_ + slot.expert);
-  return bytes;
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
 }
 
 void Server::drop(FetchSlot& slot) {

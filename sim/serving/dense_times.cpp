@@ -1,0 +1,65 @@
+#include "sim/serving/dense_times.hpp"
+
+#include <algorithm>
+
+namespace moelab {
+namespace {
+
+/// Query tokens of a prompt that share one read of keys and values in a tiled attention kernel.
+constexpr double kPromptTile = 128;
+
+}  // namespace
+
+DenseTimes::DenseTimes(const Architecture& model, const TimingModel& timing)
+    : model_(model), timing_(timing), dense_(model.layers.size()), shared_(model.layers.size()) {
+  for (const Layer& layer : model.layers)
+    kind_.push_back(static_cast<std::size_t>(std::find(model.layers.begin(), model.layers.end(), layer) -
+                                             model.layers.begin()));
+}
+
+void DenseTimes::begin(const Pass& pass) {
+  pass_.prompt = pass.prompt;
+  pass_.tokens = pass.tokens;
+  pass_.produces = pass.produces;
+  pass_.context = pass.context;
+  pass_.new_encoder_tokens = pass.new_encoder_tokens;
+  std::fill(dense_.begin(), dense_.end(), kUnknown);
+  std::fill(shared_.begin(), shared_.end(), kUnknown);
+}
+
+double DenseTimes::dense(std::size_t layer) {
+  double& seconds = dense_[kind_[layer]];
+  if (seconds == kUnknown) seconds = compute_dense(model_.layers[layer]);
+  return seconds;
+}
+
+double DenseTimes::shared(std::size_t layer) {
+  double& seconds = shared_[kind_[layer]];
+  if (seconds == kUnknown) seconds = compute_shared(model_.layers[layer]);
+  return seconds;
+}
+
+double DenseTimes::head() const {
+  if (pass_.produces == 0) return 0;
+  return timing_.kernel(head_work(model_, pass_.produces)).value() + timing_.dispatch().value();
+}
+
+double DenseTimes::compute_dense(const Layer& layer) const {
+  const auto add = [](Work& work, const Work& more) {
+    work.flops += more.flops;
+    work.weight_bytes += more.weight_bytes;
+    work.kv_bytes += more.kv_bytes;
+    work.kernels += more.kernels;
+  };
+  Work work = attention_work(model_, layer, pass_.tokens, pass_.context, pass_.prompt ? kPromptTile : 1);
+  if (pass_.new_encoder_tokens > 0) add(work, cross_cache_work(model_, layer, pass_.new_encoder_tokens));
+  if (layer.feed_forward.kind == FeedForward::Kind::dense) add(work, dense_work(model_, layer, pass_.tokens));
+  return timing_.kernel(work).value() + timing_.dispatch().value();
+}
+
+double DenseTimes::compute_shared(const Layer& layer) const {
+  if (layer.feed_forward.shared_width == 0) return 0;
+  return timing_.kernel(dense_work(model_, layer, pass_.tokens)).value() + timing_.dispatch().value();
+}
+
+}  // namespace moelab
