@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
+#include <numeric>
 #include <string>
 
 #include "sim/run.hpp"
@@ -18,14 +19,17 @@ double peak_resident_bytes() {
 }
 
 /// `page_cache`: memory outside the budget caches the file, as in the scenario.
-void main_job(benchmark::State& state, const std::string& system, bool page_cache) {
+void main_job(benchmark::State& state, const std::string& system, bool page_cache,
+              const std::string& budget) {
   const Scenario scenario =
       load_scenario("zipmoe-orin", {{"systems", "[" + system + "]"},
+                                    {"budget", budget},
                                     {"workload.requests", std::to_string(state.range(0))},
+                                    {"workload.output_tokens", std::to_string(state.range(1))},
                                     {"overrides.system.page_cache", page_cache ? "true" : "false"}});
   const RoutingTrace trace = scenario_trace(scenario);
   check_scenario(scenario, trace);
-  double tokens = 0, operations = 0, simulated_s = 0;
+  double tokens = 0, operations = 0, simulated_s = 0, hit_rate = 0;
   for (auto _ : state) {
     const RunResult result = run_system(scenario, scenario.systems.front(), trace);
     const auto expected = scenario.workload.requests * scenario.workload.output_tokens;
@@ -33,24 +37,28 @@ void main_job(benchmark::State& state, const std::string& system, bool page_cach
     tokens += static_cast<double>(result.metrics.tokens);
     operations += static_cast<double>(result.operations);
     simulated_s += result.metrics.wall_s;
+    const auto& found = result.metrics.decode_hits;
+    hit_rate = 1 - static_cast<double>(found[index(State::M)]) /
+                       static_cast<double>(std::accumulate(found.begin(), found.end(), std::uint64_t{0}));
   }
   using benchmark::Counter;
   state.counters["tokens/s"] = Counter(tokens, Counter::kIsRate);
   state.counters["operations/s"] = Counter(operations, Counter::kIsRate);
   state.counters["simulated_s/s"] = Counter(simulated_s, Counter::kIsRate);
+  state.counters["hit_rate"] = hit_rate;
   state.counters["peak_resident"] = Counter(peak_resident_bytes(), Counter::kDefaults, Counter::kIs1024);
 }
 
-// The scenario's 4 requests, and 40, of which planning is a small part.
-BENCHMARK_CAPTURE(main_job, all_miss, "zipmoe-nocache", false)
-    ->Arg(4)
-    ->Arg(40)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(main_job, all_miss_page_cache, "zipmoe-nocache", true)
-    ->Arg(4)
-    ->Arg(40)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(main_job, zipmoe, "zipmoe", true)->Arg(4)->Arg(40)->Unit(benchmark::kMillisecond);
+// Requests and generated tokens a request: a few; so many that starting is a small part (planning, layers
+// that are new); and longer answers, of which the prompt's pass is a small part.
+void small_large_and_long(benchmark::internal::Benchmark* b) {
+  b->Args({4, 128})->Args({400, 128})->Args({50, 1024})->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(main_job, all_miss, "zipmoe-nocache", false, "20 GB")->Apply(small_large_and_long);
+BENCHMARK_CAPTURE(main_job, all_miss_page_cache, "zipmoe-nocache", true, "20 GB")
+    ->Apply(small_large_and_long);
+BENCHMARK_CAPTURE(main_job, hits_70_percent, "zipmoe-lru", true, "10.4 GB")->Apply(small_large_and_long);
+BENCHMARK_CAPTURE(main_job, zipmoe, "zipmoe", true, "20 GB")->Apply(small_large_and_long);
 
 }  // namespace
 }  // namespace moelab

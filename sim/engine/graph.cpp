@@ -8,7 +8,6 @@ namespace moelab::engine {
 void Graph::clear() {
   assert(state_ != State::submitted);
   ops_.clear();
-  needs_.clear();
   edges_.clear();
   lanes_.clear();
   foreign_.clear();
@@ -30,7 +29,7 @@ OpIndex Graph::add_continuation(OpIndex before, double seconds) {
   assert(before + 1 == ops_.size());
   ops_[before].continued = true;
   const OpIndex op = add(ops_[before].lane, seconds);
-  needs_[op] = 1;
+  ops_[op].needs = 1;
   return op;
 }
 
@@ -49,10 +48,11 @@ void Graph::prepare(double epoch, double now_since_epoch, double now) {
     lane.ready = {bits, bits + words, tops};
     lane.busy_seconds = 0;
   }
-  unmet_ = needs_;
+  unmet_.resize(ops_.size());
   starts_.assign(ops_.size(), kNotYet);
   ends_.assign(ops_.size(), kNotYet);
   last_dependencies_.assign(ops_.size(), kNoOp);
+  for (OpIndex i = 0; i < ops_.size(); ++i) unmet_[i] = ops_[i].needs;
   for (const auto& [op, other] : foreign_) {
     if (other->finished()) continue;
     ++unmet_[op];

@@ -43,8 +43,7 @@ class Graph {
   Lane lane(ResourceId resource);
   /// Adds an operation of `seconds` >= 0 on a lane's resource.
   OpIndex add(Lane lane, double seconds) {
-    ops_.push_back({seconds, 0, kNoOp, kNoEdge, kNoCapacity, lane, false});
-    needs_.push_back(0);
+    ops_.push_back({seconds, 0, kNoOp, kNoEdge, 0, kNoCapacity, lane, false});
     return static_cast<OpIndex>(ops_.size() - 1);
   }
   /// Adds an operation that starts the moment `before` ends, on the slot that `before` holds. Both are on the
@@ -60,7 +59,7 @@ class Graph {
       edges_.push_back({after, b.more});
       b.more = static_cast<std::uint32_t>(edges_.size() - 1);
     }
-    ++needs_[after];
+    ++ops_[after].needs;
   }
   /// `after` starts no earlier than all of `other` is finished. `other` is submitted already, and stays alive
   /// until then (and at least until this graph is submitted). For one submission: not when this graph is run
@@ -111,8 +110,9 @@ class Graph {
   struct Op {
     double seconds;
     double shared_seconds;
-    OpIndex successor;   // most operations have one
-    std::uint32_t more;  // further ones: a list in edges_
+    OpIndex successor;    // most operations have one
+    std::uint32_t more;   // further ones: a list in edges_
+    std::uint32_t needs;  // dependencies; 1 for a continuation
     CapacityId capacity;
     Lane lane;
     bool continued;  // the next operation continues on this one's slot
@@ -150,7 +150,7 @@ class Graph {
     double busy_seconds = 0;
     ReadyBits ready;
   };
-  void set_ready(OpIndex op) { lanes_[ops_[op].lane].ready.insert(op); }
+  void set_ready(OpIndex op) const { lanes_[ops_[op].lane].ready.insert(op); }
   void prepare(double epoch, double now_since_epoch, double now);
   void take_unstarted_out();
 
@@ -159,7 +159,6 @@ class Graph {
   std::vector<LaneState> lanes_;
   std::vector<std::uint64_t> ready_;  // of all lanes, summaries behind
   // By operation. Times are since the epoch.
-  std::vector<std::uint32_t> needs_;  // dependencies; 1 for a continuation
   std::vector<std::uint32_t> unmet_;  // dependencies left
   std::vector<double> starts_, ends_;
   std::vector<OpIndex> last_dependencies_;

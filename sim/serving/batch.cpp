@@ -1,6 +1,7 @@
 #include "sim/serving/batch.hpp"
 
-#include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace moelab {
 
@@ -63,27 +64,29 @@ bool Batch::finishes(std::size_t i) const {
   return gets_token(i) && step_ - 1 == decode_rows(i);
 }
 
+void LayerUses::add(const RoutingTrace& trace, std::uint64_t row, std::uint32_t moe_layer) {
+  const auto ids = trace.experts_of(row, moe_layer);
+  if (ids[0] == kNoExpert) return;
+  for (const std::uint16_t id : ids) {
+    used_[id >> 6] |= std::uint64_t{1} << (id & 63);
+    ++tokens_[id];
+  }
+  if (!wants_scores_ || !trace.has_scores()) return;
+  const auto scores = trace.scores_of(row, moe_layer);
+  for (std::size_t r = 0; r < ids.size(); ++r) scores_[ids[r]] += scores[r];
+}
+
 std::span<const ExpertUse> LayerUses::collect(const RoutingTrace& trace, const Pass& pass,
                                               std::uint32_t moe_layer) {
-  const bool scored = trace.has_scores();
+  for (const auto& [begin, end] : pass.rows)
+    for (std::uint64_t row = begin; row < end; ++row) add(trace, row, moe_layer);
   uses_.clear();
-  for (const auto& [begin, end] : pass.rows) {
-    for (std::uint64_t row = begin; row < end; ++row) {
-      const auto ids = trace.experts_of(row, moe_layer);
-      if (ids[0] == kNoExpert) continue;
-      for (std::size_t r = 0; r < ids.size(); ++r) {
-        if (tokens_[ids[r]]++ == 0) uses_.push_back({ids[r], 0, 0, kNeverUsedAgain});
-        if (scored) scores_[ids[r]] += trace.scores_of(row, moe_layer)[r];
-      }
+  for (std::uint32_t word = 0; word < used_.size(); ++word) {
+    for (std::uint64_t left = std::exchange(used_[word], 0); left != 0; left &= left - 1) {
+      const std::uint32_t expert = (word << 6) + static_cast<std::uint32_t>(std::countr_zero(left));
+      uses_.push_back({expert, std::exchange(tokens_[expert], 0U), std::exchange(scores_[expert], 0.0F),
+                       kNeverUsedAgain});
     }
-  }
-  std::sort(uses_.begin(), uses_.end(),
-            [](const ExpertUse& a, const ExpertUse& b) { return a.object < b.object; });
-  for (ExpertUse& use : uses_) {
-    use.tokens = tokens_[use.object];
-    use.score = scores_[use.object];
-    tokens_[use.object] = 0;
-    scores_[use.object] = 0;
   }
   return uses_;
 }

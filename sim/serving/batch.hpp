@@ -55,13 +55,19 @@ class Batch {
 /// Sums up what a pass asks of one MoE layer.
 class LayerUses {
  public:
-  explicit LayerUses(std::uint32_t experts) : tokens_(experts, 0), scores_(experts, 0) {
+  /// `scores`: whether somebody wants ExpertUse::score.
+  LayerUses(std::uint32_t experts, bool scores)
+      : wants_scores_(scores), used_((experts + 63) / 64, 0), tokens_(experts, 0), scores_(experts, 0) {
     uses_.reserve(experts);
   }
   /// Distinct experts in ascending order, with their tokens and summed scores. Valid until the next call.
   std::span<const ExpertUse> collect(const RoutingTrace& trace, const Pass& pass, std::uint32_t moe_layer);
 
  private:
+  void add(const RoutingTrace& trace, std::uint64_t row, std::uint32_t moe_layer);
+
+  bool wants_scores_;
+  std::vector<std::uint64_t> used_;  // a bit an expert: no sorting
   std::vector<std::uint32_t> tokens_;
   std::vector<float> scores_;
   std::vector<ExpertUse> uses_;

@@ -9,7 +9,7 @@ namespace moelab {
 FutureUses::FutureUses(const RoutingTrace& trace, std::uint32_t batch, bool encoder_decoder)
     : experts_(trace.experts()), uses_(std::size_t{trace.layers()} * trace.experts()) {
   Batch passes(trace, encoder_decoder);
-  LayerUses layer_uses(experts_);
+  LayerUses layer_uses(experts_, false);
   Pass pass;
   std::vector<std::uint32_t> step(trace.layers(), 0);
   for (std::size_t first = 0; first < trace.requests().size(); first += batch) {

@@ -30,7 +30,7 @@ RankInclusion rank_inclusion(const RoutingTrace& history, std::uint32_t batch, b
   std::vector<std::vector<double>> counts(layers, std::vector<double>(experts, 0));
   std::vector<double> steps(layers, 0);
   Batch passes(history, encoder_decoder);
-  LayerUses uses(experts);
+  LayerUses uses(experts, false);
   Pass pass;
   for (std::size_t first = 0; first < history.requests().size(); first += batch) {
     passes.start(first, std::min<std::size_t>(batch, history.requests().size() - first));

@@ -63,7 +63,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       builder_(resources_, system.worker_reads, timing_.dispatch().value()),
       instance_(costs.timing),
       fetch_instance_(costs.timing),
-      layer_uses_(trace.experts()),
+      layer_uses_(trace.experts(), entry_->needs_scores),
       taken_bytes_(std::size_t{trace.layers()} * trace.experts(), kNotTaken),
       steps_(trace.layers(), 0) {
   dense_outcome_.time = {0, 1, {{resources_.dense, 0}}};
@@ -199,13 +199,14 @@ State Server::state_of(std::uint32_t moe_layer, std::uint32_t expert) const {
 // Where the missing parts of an expert come from; the reads enter the page cache.
 ExpertReads Server::plan_reads(std::uint32_t object, State state) {
   ExpertReads reads = costs_.cold;
+  if (state == State::F || !system_.page_cache) return reads;
   const double sm = has_sm(state) ? 0 : costs_.sm_bytes.value() * costs_.tensors;
   const double e = has_e(state) ? 0 : costs_.e_bytes.value() * costs_.tensors;
-  if (system_.page_cache && sm > 0 && page_cache_.read(2 * object, sm)) {
+  if (sm > 0 && page_cache_.read(2 * object, sm)) {
     reads.sm_s = costs_.cached.sm_s;
     reads.sm_tier = Tier::page_cache;
   }
-  if (system_.page_cache && e > 0 && page_cache_.read(2 * object + 1, e)) {
+  if (e > 0 && page_cache_.read(2 * object + 1, e)) {
     reads.e_s = costs_.cached.e_s;
     reads.e_tier = Tier::page_cache;
   }
@@ -229,43 +230,47 @@ void Server::add(const StepOutcome& outcome) {
   for (std::size_t i = 0; i < kTiers; ++i) metrics_.bytes[i] += outcome.bytes[i];
 }
 
-double Server::expert_seconds(std::uint32_t tokens) {
-  if (tokens >= expert_seconds_.size()) expert_seconds_.resize(tokens + 1, -1);
-  double& seconds = expert_seconds_[tokens];
-  if (seconds < 0)
-    seconds = timing_.kernel(expert_work(scenario_.model, scenario_.model.moe(), tokens)).value();
-  return seconds;
+// Seconds of the experts for so many tokens as nobody has asked for yet.
+void Server::compute_expert_seconds(std::uint32_t tokens) {
+  for (std::size_t n = expert_seconds_.size(); n <= tokens; ++n)
+    expert_seconds_.push_back(
+        timing_.kernel(expert_work(scenario_.model, scenario_.model.moe(), static_cast<double>(n))).value());
 }
 
 // Adds an expert to the layer's instance. Returns the state it was found in.
 State Server::add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uint32_t tokens) {
   const bool executes = tokens > 0;
   const std::uint32_t object = moe_layer * experts_ + expert;
-  State found = state_of(moe_layer, expert);
-  State held = found;  // once the fetch it waits for, if any, is done
+  Demand demand{state_of(moe_layer, expert), {}};
+  demand.held = demand.found;
+  if (prefetch_) meet_fetch(object, executes, demand);
+  reads_.push_back(plan_reads(object, demand.held));
+  executes_.push_back(executes ? 1 : 0);
+  codes_.push_back(LayerMemo::code(reads_.back(), demand.held, tokens));
+  instance_.experts.push_back({expert, costs_.tensors, demand.held, executes ? expert_seconds(tokens) : 0});
+  return demand.found;
+}
+
+// An expert is demanded that may be on its way, or may have come ahead of its demand.
+void Server::meet_fetch(std::uint32_t object, bool executes, Demand& demand) {
   FetchSlot* slot = fetches_.find(object);
   if (slot != nullptr && !slot->load.graph.finished() && slot->load.graph.started() == 0) {
     cancel_fetch(object, *slot);  // demanded instead
     slot = nullptr;
   }
-  if (slot != nullptr) {
-    held = State::F;
-    if (slot->load.graph.finished()) {
-      found = State::F;
-      metrics_.prefetch.used += executes ? 1 : 0;
-    } else {  // on the way: what is left of it becomes as urgent as a demand
-      metrics_.prefetch.late += executes ? 1 : 0;
-      engine_.set_priority(slot->load.graph, engine::kDemand);
-      awaited_.emplace_back(instance_.experts.size(), &slot->load.graph);
-    }
-  } else if (executes) {
-    end_taken(taken_bytes_[object], found != State::M);
+  if (slot == nullptr) {
+    if (executes) end_taken(taken_bytes_[object], demand.found != State::M);
+    return;
   }
-  reads_.push_back(plan_reads(object, held));
-  executes_.push_back(executes ? 1 : 0);
-  codes_.push_back(LayerMemo::code(reads_.back(), held, tokens));
-  instance_.experts.push_back({expert, costs_.tensors, held, executes ? expert_seconds(tokens) : 0});
-  return found;
+  demand.held = State::F;
+  if (slot->load.graph.finished()) {
+    demand.found = State::F;
+    metrics_.prefetch.used += executes ? 1 : 0;
+  } else {  // on the way: what is left of it becomes as urgent as a demand
+    metrics_.prefetch.late += executes ? 1 : 0;
+    engine_.set_priority(slot->load.graph, engine::kDemand);
+    awaited_.emplace_back(instance_.experts.size(), &slot->load.graph);
+  }
 }
 
 // The experts that the layer needs, and where they are.
@@ -315,7 +320,8 @@ void Server::submit_experts(double shared_s) {
 void Server::finish_layer(std::uint32_t moe_layer) {
   for (ExpertUse use : uses_) {
     if (future_) use.next_use = future_->next_use(moe_layer, use.object, steps_[moe_layer]);
-    if (FetchSlot* slot = fetches_.find(moe_layer * experts_ + use.object); slot != nullptr) release(*slot);
+    if (prefetch_)
+      if (FetchSlot* slot = fetches_.find(moe_layer * experts_ + use.object); slot != nullptr) release(*slot);
     use.object = object_in_domain(moe_layer, use.object);
     domain(moe_layer).use(use);
   }

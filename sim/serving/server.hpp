@@ -80,6 +80,11 @@ class Server {
   }
   ExpertReads plan_reads(std::uint32_t object, State state);
   std::array<double, kTiers> bytes_read(const LabelledGraph& graph) const;
+  struct Demand {
+    State found;
+    State held;  // once the fetch that it waits for, if any, is done
+  };
+  void meet_fetch(std::uint32_t object, bool executes, Demand& demand);
   State add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uint32_t tokens);
   void start_fetch(const Fetch& fetch, std::uint64_t due);
   void settle_fetches(std::uint64_t now_due);
@@ -87,7 +92,11 @@ class Server {
   void drop(FetchSlot& slot);
   void cancel_fetch(std::uint32_t object, FetchSlot& slot);
   void end_taken(double& bytes, bool used);
-  double expert_seconds(std::uint32_t tokens);
+  double expert_seconds(std::uint32_t tokens) {
+    if (tokens >= expert_seconds_.size()) compute_expert_seconds(tokens);
+    return expert_seconds_[tokens];
+  }
+  void compute_expert_seconds(std::uint32_t tokens);
 
   engine::Engine& engine_;
   const Scenario& scenario_;
@@ -130,7 +139,7 @@ class Server {
   /// By layer * experts + expert: bytes read for a prefetched expert that the cache has taken and nobody has
   /// used yet.
   std::vector<double> taken_bytes_;
-  std::vector<double> expert_seconds_;  // by tokens; negative: not computed yet
+  std::vector<double> expert_seconds_;  // by tokens, as far as known
 
   std::uint64_t pass_number_ = 0;
   std::vector<std::uint64_t> steps_;              // by MoE layer: how often it has run

@@ -628,7 +628,7 @@ TEST_CASE("serving: batches, uses and future uses agree with naive code") {
     const auto passes = naive_passes(run.trace, batch, encoder);
     FutureUses future(run.trace, batch, encoder);
     Batch loop(run.trace, encoder);
-    LayerUses layer_uses(run.trace.experts());
+    LayerUses layer_uses(run.trace.experts(), true);
     Pass pass;
     std::size_t p = 0;
     std::vector<std::uint64_t> step(layers, 0);
