@@ -195,7 +195,8 @@ void Dispatcher<Executor>::skip(const Outcome& outcome) {
   assert(alone());
   now_ += outcome.seconds;
   operations_ += outcome.operations;
-  for (const auto& [resource, seconds] : outcome.busy) resources_[resource].busy_seconds += seconds;
+  for (std::size_t i = 0; i < outcome.lanes; ++i)
+    resources_[outcome.busy[i].resource].busy_seconds += outcome.busy[i].seconds;
 }
 
 template <class Executor>

@@ -71,8 +71,10 @@ void Graph::prepare(double epoch, double now_since_epoch, double now) {
 }
 
 Outcome Graph::outcome() const {
-  Outcome outcome{finished_local_ - submitted_local_, started_, {}};
-  for (const LaneState& lane : lanes_) outcome.busy.emplace_back(lane.resource, lane.busy_seconds);
+  assert(finished() && lanes_.size() <= Outcome::kMostLanes);
+  Outcome outcome{finished_local_ - submitted_local_, started_, lanes_.size(), {}};
+  for (std::size_t i = 0; i < lanes_.size(); ++i)
+    outcome.busy[i] = {lanes_[i].resource, lanes_[i].busy_seconds};
   return outcome;
 }
 

@@ -7,6 +7,7 @@
 // nothing.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <coroutine>
 #include <cstdint>
@@ -27,11 +28,18 @@ inline constexpr OpIndex kNoOp = std::numeric_limits<OpIndex>::max();
 inline constexpr CapacityId kNoCapacity = std::numeric_limits<CapacityId>::max();
 inline constexpr double kNotYet = -1;
 
-/// What a graph did that ran while nothing else was going on: the same whenever it runs so again.
+/// What a graph did that ran while nothing else was going on: the same whenever it runs so again. Of graphs
+/// of few lanes, so that keeping one allocates nothing.
 struct Outcome {
+  static constexpr std::size_t kMostLanes = 8;
+  struct Busy {
+    ResourceId resource;
+    double seconds;  // of slot time
+  };
   double seconds = 0;  // from submission to end
   std::uint64_t operations = 0;
-  std::vector<std::pair<ResourceId, double>> busy;  // seconds of slot time
+  std::size_t lanes = 0;
+  std::array<Busy, kMostLanes> busy{};  // the first `lanes`
 };
 
 class Graph {
@@ -93,7 +101,7 @@ class Graph {
   double end_since_epoch(OpIndex op) const { return ends_[op]; }  // kNotYet
   double submitted_since_epoch() const { return submitted_local_; }
   double finished_since_epoch() const { return finished_local_; }
-  /// Of a finished graph.
+  /// Of a finished graph of at most Outcome::kMostLanes lanes.
   Outcome outcome() const;
   /// The operation whose end finished the graph; kNoOp for an empty graph.
   OpIndex last() const { return last_; }

@@ -66,12 +66,15 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       layer_uses_(trace.experts(), entry_->needs_scores),
       taken_bytes_(std::size_t{trace.layers()} * trace.experts(), kNotTaken),
       steps_(trace.layers(), 0) {
-  dense_outcome_.time = {0, 1, {{resources_.dense, 0}}};
+  dense_outcome_.time = {0, 1, 1, {{{resources_.dense, 0}}}};
   if (system.prefetch.name != "none")
     prefetch_ = find_prefetch_policy(system.prefetch.name)
                     ->make({trace.layers(), trace.experts(), trace.top_k()}, system.prefetch.parameters);
   if (entry_->needs_future)
     future_ = std::make_unique<FutureUses>(trace, scenario.workload.batch, scenario.model.has_encoder());
+  metrics_.ttft_s.reserve(trace.requests().size());
+  metrics_.end_to_end_s.reserve(trace.requests().size());
+  metrics_.token_gaps_s.reserve(trace.tokens());
   for (const Layer& layer : scenario.model.layers) {
     const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
     moe_index_.push_back(moe ? static_cast<std::int32_t>(moe_stack_.size()) : -1);
@@ -170,7 +173,7 @@ bool Server::may_skip() const {
 bool Server::skip_dense(double seconds) {
   if (system_.host_per_layer.value() > 0 || !may_skip()) return false;
   dense_outcome_.time.seconds = seconds;
-  dense_outcome_.time.busy.front().second = seconds;
+  dense_outcome_.time.busy.front().seconds = seconds;
   dense_outcome_.stall_s[static_cast<std::size_t>(Cause::dense_compute)] = seconds;
   engine_.skip(dense_outcome_.time);
   add(dense_outcome_);

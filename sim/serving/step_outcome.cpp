@@ -22,7 +22,11 @@ const StepOutcome* LayerMemo::find(std::span<const std::uint64_t> codes, double 
   key_.experts = static_cast<std::uint32_t>(codes.size());
   std::fill(std::copy(codes.begin(), codes.end(), key_.codes.begin()), key_.codes.end(), std::uint64_t{0});
 
-  if (table_.empty()) table_.resize(2 * kMostLayers);
+  if (table_.empty()) {
+    table_.resize(2 * kMostLayers);
+    keys_.reserve(kMostLayers);
+    outcomes_.reserve(kMostLayers);
+  }
   for (place_ = hash() % table_.size(); table_[place_] != 0; place_ = (place_ + 1) % table_.size())
     if (keys_[table_[place_] - 1] == key_) return &outcomes_[table_[place_] - 1];
   keepable_ = keys_.size() < kMostLayers;

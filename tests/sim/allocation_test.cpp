@@ -1,0 +1,98 @@
+// The serving loop allocates nothing once it runs: every allocation of this program is counted.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <new>
+
+#include "sim/run.hpp"
+#include "sim/scenario.hpp"
+
+namespace {
+
+std::atomic<std::uint64_t> allocations{0};
+
+void* allocate(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  return allocate(size);
+}
+void* operator new[](std::size_t size) {
+  return allocate(size);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace moelab {
+namespace {
+
+/// Sees every graph, so that all of them run, and keeps nothing.
+class Watcher final : public GraphObserver {
+ public:
+  void finished(const LabelledGraph&, std::uint64_t, std::int32_t) override { ++graphs; }
+  std::uint64_t graphs = 0;
+};
+
+struct Counted {
+  std::uint64_t allocations = 0;
+  std::uint64_t graphs = 0;
+};
+
+constexpr std::uint64_t kWarm = 200;   // tokens after which the buffers have grown
+constexpr std::uint64_t kPasses = 40;  // of 26 sparse layers: more than 1,000 layer steps
+static_assert(26 * kPasses >= 1000);
+
+/// Allocations of those passes, of one token each.
+Counted count(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace, bool watched) {
+  Watcher watcher;
+  Counted before, after;
+  RunOptions options;
+  if (watched) options.observer = [&](const SystemConfig&) { return &watcher; };
+  options.progress = [&](const SystemConfig&, std::uint64_t tokens, std::uint64_t) {
+    if (tokens == kWarm) before = {allocations.load(), watcher.graphs};
+    if (tokens == kWarm + kPasses) after = {allocations.load(), watcher.graphs};
+  };
+  run_system(scenario, system, trace, options);
+  REQUIRE(before.allocations > 0);
+  REQUIRE(after.allocations >= before.allocations);
+  return {after.allocations - before.allocations, after.graphs - before.graphs};
+}
+
+}  // namespace
+
+TEST_CASE("allocations: the counter counts") {
+  const std::uint64_t before = allocations.load();
+  std::vector<int> values(1000);
+  values[999] = 1;
+  CHECK(values[999] + static_cast<int>(allocations.load() - before) == 2);
+}
+
+TEST_CASE("allocations: a thousand layer steps make none, whether layers run or have been seen before") {
+  const Scenario scenario =
+      load_scenario("zipmoe-orin", {{"workload.requests", "1"}, {"workload.output_tokens", "256"}});
+  const RoutingTrace trace = scenario_trace(scenario);
+  for (const SystemConfig& system : scenario.systems) {
+    CAPTURE(system.name);
+    CHECK(count(scenario, system, trace, false).allocations == 0);
+    const Counted watched = count(scenario, system, trace, true);
+    CHECK(watched.allocations == 0);
+    CHECK(watched.graphs >= 1000);
+  }
+}
+
+}  // namespace moelab
