@@ -48,8 +48,8 @@ enum class Again { nothing, build, order_and_build };
 
 class LayersOnEngine {
  public:
-  explicit LayersOnEngine(Again again)
-      : again_(again), engine_(engine::make_fast_engine()), builder_(add_resources(*engine_), false, 0) {
+  explicit LayersOnEngine(Again again, std::unique_ptr<engine::Engine> with = engine::make_fast_engine())
+      : again_(again), engine_(std::move(with)), builder_(add_resources(*engine_), false, 0) {
     reads_.assign(layer_.experts.size(), {});
     for (ExpertReads& r : reads_) {
       r.sm_s = layer_.sm_read_s;
@@ -64,8 +64,9 @@ class LayersOnEngine {
     engine::Process process = play(layers);
     engine_->spawn(process);
     engine_->run();
-    return g_.graph.finished_at() - g_.graph.submitted_at();
+    return last_makespan();
   }
+  double last_makespan() const { return g_.graph.finished_at() - g_.graph.submitted_at(); }
   std::size_t operations() const { return g_.graph.size(); }
 
  private:
@@ -150,6 +151,27 @@ void layer_by_bare_loops(benchmark::State& state) {
   BareLoops layers;
   measure(state, layers);
 }
+/// The same graph on SimGrid, of which a process can have one engine and run it once: a fixed number of
+/// layers, against as many on the fast engine right before and after.
+void layer_on_simgrid(benchmark::State& state) {
+  constexpr std::int64_t kLayers = 500;
+  const auto seconds_of = [](LayersOnEngine& layers) {
+    const auto begin = std::chrono::steady_clock::now();
+    layers.run(kLayers);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  LayersOnEngine fast(Again::nothing), simgrid(Again::nothing, engine::make_simgrid_engine());
+  for (auto _ : state) {
+    fast.run(kLayers);
+    const double before = seconds_of(fast), slow = seconds_of(simgrid), after = seconds_of(fast);
+    if (std::abs(simgrid.last_makespan() - BareLoops().run(1)) > 1e-9)
+      return state.SkipWithError("wrong makespan");
+    state.SetIterationTime(slow / kLayers);
+    state.counters["of_fast"] = slow / (0.5 * (before + after));
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(simgrid.operations()));
+}
+BENCHMARK(layer_on_simgrid)->Iterations(1)->UseManualTime();
 BENCHMARK(layer_resubmitted);
 BENCHMARK(layer_built_each_time);
 BENCHMARK(layer_ordered_and_built_each_time);
