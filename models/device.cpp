@@ -131,6 +131,8 @@ DeviceProfile read_device(const YamlDocument& document) {
   d.memory.system_reserve =
       read.quantity(memory, "memory.system_reserve", "system_reserve", at_least(Bytes(0)));
   d.memory.bandwidth = read.quantity(memory, "memory.bandwidth", "bandwidth", above(BytesPerSecond(0)));
+  if (memory.has("controller"))
+    d.memory.controller = read.quantity(memory, "memory.controller", "controller", above(BytesPerSecond(0)));
   memory.done();
 
   const YamlMap cpu = root.map("cpu");

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,9 @@ struct DeviceProfile {
     Sourced<Bytes>
         system_reserve;  // what the operating system and other programs hold: neither budget nor page cache
     Sourced<BytesPerSecond> bandwidth;  // GPU streaming reads and writes, achievable
+    /// What the memory controller moves for all its users together: storage, CPU, GPU. Executors that resolve
+    /// shared capacity (simgrid) share it; `fast` has the slowdowns below instead. Absent: no limit.
+    std::optional<Sourced<BytesPerSecond>> controller;
   } memory;
   struct {
     Sourced<int> threads;       // cores that can decompress

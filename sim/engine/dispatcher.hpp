@@ -32,15 +32,12 @@ class Dispatcher final : public Engine {
     marked_.resize(resources_.size());
     return static_cast<ResourceId>(resources_.size() - 1);
   }
-  CapacityId add_capacity(std::string, std::vector<double> slowdown) override {
-    if constexpr (Executor::kSharesCapacities) executor_.add_capacity(slowdown);
-    capacities_.push_back({std::move(slowdown), {}});
-    users_.push_back(0);
-    return static_cast<CapacityId>(capacities_.size() - 1);
+  CapacityId add_capacity(std::string, const CapacityLaw& law) override {
+    executor_.add_capacity(law);
+    return capacities_++;
   }
-  void add_interference(Interference interference) override {
-    capacities_[interference.capacity].slowed_by.emplace_back(interference.busy, interference.factor);
-  }
+  bool resolves_chains() const override { return Executor::kResolvesChains; }
+  void add_interference(Interference interference) override { interferences_.push_back(interference); }
   void spawn(Process& process) override {
     process.report_failure_to(failure_);
     woken_.push_back(process.handle());
@@ -90,6 +87,12 @@ class Dispatcher final : public Engine {
     next_timer_ = timers_.front().time;
   }
 
+  /// Slots of all resources together; of one with unlimited slots, some.
+  std::size_t most_at_once() const {
+    std::size_t all = 0;
+    for (const std::uint32_t slots : slots_) all += std::min<std::size_t>(slots, kManySlots);
+    return all;
+  }
   double round(double now, std::span<InFlight> ended);
   void complete(Graph& graph, OpIndex op);
   void meet_dependency(Graph& graph, OpIndex op, OpIndex by);
@@ -97,7 +100,7 @@ class Dispatcher final : public Engine {
   void dispatch();
   void serve(Resource& resource);
   void start(Graph& graph, OpIndex op, Resource& resource);
-  double stretch(CapacityId capacity);
+  void interfere();
   bool run_lone_graph();
   void finish(Graph& graph);
   void enqueue(Graph& graph);
@@ -114,12 +117,14 @@ class Dispatcher final : public Engine {
     });
   }
 
+  static constexpr std::size_t kManySlots = 256;
+
   Executor executor_;
   std::vector<Resource> resources_;
   std::vector<std::string> names_;
   std::vector<std::uint32_t> slots_;  // by resource
-  std::vector<Capacity> capacities_;
-  std::vector<std::uint32_t> users_;  // by capacity
+  CapacityId capacities_ = 0;
+  std::vector<Interference> interferences_;
   LoneGraph lone_;
   Graph* fresh_ = nullptr;          // submitted while no other was alive; nothing of it has started
   std::vector<ResourceId> marked_;  // the first marks_, in no order: where something may start
@@ -141,6 +146,7 @@ class Dispatcher final : public Engine {
 
 template <class Executor>
 void Dispatcher<Executor>::run() {
+  executor_.prepare(most_at_once());
   decide();
   while (run_lone_graph()) decide();
   dispatch();
@@ -275,7 +281,6 @@ void Dispatcher<Executor>::complete(Graph& graph, OpIndex done) {
   graph.ends_[done] = local_;
   lane.busy_seconds += local_ - graph.starts_[done];
   ++operations_;
-  if (!Executor::kSharesCapacities && op.capacity != kNoCapacity) --users_[op.capacity];
 
   ++resource.free;
   check_invariant(resource.free <= resource.slots, "no more slots are freed than there are");
@@ -333,6 +338,7 @@ void Dispatcher<Executor>::dispatch() {
     resource.marked = false;
     serve(resource);
   }
+  if (!interferences_.empty()) interfere();
 }
 
 // Starts what is ready on a resource, as long as it has free slots.
@@ -351,20 +357,21 @@ template <class Executor>
 void Dispatcher<Executor>::start(Graph& graph, OpIndex op, Resource& resource) {
   check_invariant(resource.free > 0, "an operation starts on a free slot");
   check_invariant(graph.unmet_[op] == 0, "an operation starts after its dependencies");
-  const Graph::Op& what = graph.ops_[op];
-  double seconds = what.seconds;
-  if (!Executor::kSharesCapacities && what.capacity != kNoCapacity)
-    seconds += what.shared_seconds * (stretch(what.capacity) - 1);
   --resource.free;
   graph.starts_[op] = local_;
   ++graph.started_;
-  executor_.start(graph, op, local_, seconds);
+  executor_.start(graph, op, local_);
 }
 
+// Tells the executor what is busy now and slows the users of a capacity.
 template <class Executor>
-double Dispatcher<Executor>::stretch(CapacityId number) {
-  const auto busy = [this](ResourceId id) { return resources_[id].free < resources_[id].slots; };
-  return capacities_[number].of_busy(busy) * capacities_[number].of_users(++users_[number]);
+void Dispatcher<Executor>::interfere() {
+  for (CapacityId capacity = 0; capacity < capacities_; ++capacity) {
+    double factor = 1;
+    for (const Interference& i : interferences_)
+      if (i.capacity == capacity && resources_[i.busy].free < resources_[i.busy].slots) factor *= i.factor;
+    executor_.set_factor(capacity, factor, local_);
+  }
 }
 
 // What was submitted while nothing was going on, by a process that now waits for it, runs in one go.
@@ -372,7 +379,7 @@ template <class Executor>
 bool Dispatcher<Executor>::run_lone_graph() {
   if (Executor::kOwnClock || fresh_ == nullptr || live_graphs_ != 1 || !timers_.empty()) return false;
   Graph& graph = *std::exchange(fresh_, nullptr);
-  if (!lone_.run(graph, slots_, capacities_)) return false;
+  if (!lone_.run(graph, slots_)) return false;
   local_ = lone_.seconds();
   now_ = std::max(now_, epoch_ + local_);
   operations_ += lone_.operations();

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/capacity.hpp"
 #include "sim/engine/graph.hpp"
 #include "sim/engine/process.hpp"
 
@@ -28,9 +29,8 @@ inline constexpr int kPrefetch = 1;
 
 inline constexpr std::uint32_t kUnlimitedSlots = std::numeric_limits<std::uint32_t>::max();
 
-/// Operations that share `capacity` and start while an operation runs on resource `busy` take `factor` times
-/// as long
-/// (`fast` only: other executors see the cause itself, as a shared capacity or as the machine).
+/// While an operation runs on resource `busy`, the users of `capacity` take `factor` times as long (`fast`
+/// only: other executors see the cause itself, as a shared capacity or as the machine).
 struct Interference {
   CapacityId capacity;
   ResourceId busy;
@@ -45,9 +45,10 @@ class Engine {
 
   // Before run().
   virtual ResourceId add_resource(std::string name, std::uint32_t slots) = 0;
-  /// A capacity of which n concurrent users each get 1/slowdown[n - 1] of full speed; the last entry grows
-  /// linearly beyond.
-  virtual CapacityId add_capacity(std::string name, std::vector<double> slowdown) = 0;
+  virtual CapacityId add_capacity(std::string name, const CapacityLaw& law) = 0;
+  /// Whether operations that cross a capacity use what is beyond it as well. If not, interference stands for
+  /// it.
+  virtual bool resolves_chains() const = 0;
   virtual void add_interference(Interference interference) = 0;
   /// The process takes its first step when run() begins (or at this instant, if the engine runs already).
   virtual void spawn(Process& process) = 0;
@@ -103,8 +104,8 @@ class Engine {
   double now_ = 0;
 };
 
-/// The simulator's default: each operation takes the time it was given, stretched by capacity and
-/// interference as they are when it starts.
+/// The simulator's default: each operation takes the time it was given, stretched by the capacity that it
+/// shares and by interference as they are at every instant.
 std::unique_ptr<Engine> make_fast_engine();
 
 /// SimGrid resolves what shares a capacity. One in the life of a process: make it in a child

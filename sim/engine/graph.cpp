@@ -8,6 +8,7 @@ namespace moelab::engine {
 void Graph::clear() {
   assert(state_ != State::submitted);
   ops_.clear();
+  shares_.clear();
   edges_.clear();
   lanes_.clear();
   foreign_.clear();

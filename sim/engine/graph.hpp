@@ -51,7 +51,7 @@ class Graph {
   Lane lane(ResourceId resource);
   /// Adds an operation of `seconds` >= 0 on a lane's resource.
   OpIndex add(Lane lane, double seconds) {
-    ops_.push_back({seconds, 0, kNoOp, kNoEdge, 0, kNoCapacity, lane, false});
+    ops_.push_back({seconds, kNoOp, kNoEdge, 0, 0, kNoCapacity, lane, false});
     return static_cast<OpIndex>(ops_.size() - 1);
   }
   /// Adds an operation that starts the moment `before` ends, on the slot that `before` holds. Both are on the
@@ -73,17 +73,25 @@ class Graph {
   /// until then (and at least until this graph is submitted). For one submission: not when this graph is run
   /// again.
   void depend_on(OpIndex after, Graph& other);
-  /// While it runs, the operation uses a capacity that operations of other resources use too. Of its seconds,
-  /// `shared_seconds` are stretched by how busy the capacity is; the rest (a fixed latency) is not.
-  void share(OpIndex op, CapacityId capacity, double shared_seconds) {
+  /// While it runs, the operation moves `amount` (bytes, say) through a capacity that operations of other
+  /// resources use too. Alone it takes `shared_seconds` of its seconds for that; these are stretched by how
+  /// busy the capacity is, the rest (a fixed latency) is not.
+  void share(OpIndex op, CapacityId capacity, double shared_seconds, double amount) {
     ops_[op].capacity = capacity;
-    ops_[op].shared_seconds = shared_seconds;
+    ops_[op].share = static_cast<std::uint32_t>(shares_.size());
+    shares_.push_back({shared_seconds, amount});
+  }
+  /// Of a capacity of 1 (Engine::add_capacity): the amount is the seconds.
+  void share(OpIndex op, CapacityId capacity, double shared_seconds) {
+    share(op, capacity, shared_seconds, shared_seconds);
   }
   void share(OpIndex op, CapacityId capacity) { share(op, capacity, ops_[op].seconds); }
 
   std::size_t size() const { return ops_.size(); }
   double seconds(OpIndex op) const { return ops_[op].seconds; }
-  double shared_seconds(OpIndex op) const { return ops_[op].shared_seconds; }
+  /// Of an operation that uses a capacity.
+  double shared_seconds(OpIndex op) const { return shares_[ops_[op].share].seconds; }
+  double shared_amount(OpIndex op) const { return shares_[ops_[op].share].amount; }
   CapacityId capacity(OpIndex op) const { return ops_[op].capacity; }
   ResourceId resource(OpIndex op) const { return lanes_[ops_[op].lane].resource; }
 
@@ -117,13 +125,16 @@ class Graph {
   static constexpr std::uint32_t kNoEdge = std::numeric_limits<std::uint32_t>::max();
   struct Op {
     double seconds;
-    double shared_seconds;
     OpIndex successor;    // most operations have one
     std::uint32_t more;   // further ones: a list in edges_
     std::uint32_t needs;  // dependencies; 1 for a continuation
+    std::uint32_t share;  // place in shares_, when it uses a capacity
     CapacityId capacity;
     Lane lane;
     bool continued;  // the next operation continues on this one's slot
+  };
+  struct Share {
+    double seconds, amount;
   };
   struct Edge {
     OpIndex to;
@@ -163,6 +174,7 @@ class Graph {
   void take_unstarted_out();
 
   std::vector<Op> ops_;
+  std::vector<Share> shares_;
   std::vector<Edge> edges_;
   std::vector<LaneState> lanes_;
   std::vector<std::uint64_t> ready_;  // of all lanes, summaries behind

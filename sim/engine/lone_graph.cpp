@@ -10,9 +10,9 @@
 #define MOELAB_INLINE [[gnu::always_inline]] inline
 
 namespace moelab::engine {
-bool LoneGraph::prepare(std::span<const std::uint32_t> slots, std::size_t capacities) {
+bool LoneGraph::prepare(std::span<const std::uint32_t> slots) {
   const std::size_t count = graph_->lanes_.size();
-  if (count > kMostLanes) return false;
+  if (count > kMostLanes || !graph_->shares_.empty()) return false;
   std::uint64_t all_slots = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Graph::LaneState& lane = graph_->lanes_[i];
@@ -25,32 +25,18 @@ bool LoneGraph::prepare(std::span<const std::uint32_t> slots, std::size_t capaci
             [](const LaneRun& a, const LaneRun& b) { return a.resource < b.resource; });
   for (std::size_t i = 0; i < count; ++i) lane_at_[lanes_[i].lane] = static_cast<std::uint8_t>(i);
   marked_ = (std::uint64_t{1} << count) - 1;
-  users_.assign(capacities, 0);
   running_ = 0;
   now_ = 0;
   operations_ = 0;
   return true;
 }
 
-inline double LoneGraph::stretch(CapacityId number) {
-  const Capacity& capacity = capacities_[number];
-  const auto busy = [this](ResourceId resource) {
-    for (std::size_t i = 0; i < graph_->lanes_.size(); ++i)
-      if (lanes_[i].resource == resource) return lanes_[i].free < lanes_[i].slots;
-    return false;
-  };
-  return capacity.of_busy(busy) * capacity.of_users(++users_[number]);
-}
-
 MOELAB_INLINE void LoneGraph::start(OpIndex op, LaneRun& lane) {
   check_invariant(lane.free > 0, "an operation starts on a free slot");
   check_invariant(graph_->unmet_[op] == 0, "an operation starts after its dependencies");
-  const Graph::Op& what = graph_->ops_[op];
-  double seconds = what.seconds;
-  if (what.capacity != kNoCapacity) seconds += what.shared_seconds * (stretch(what.capacity) - 1);
   --lane.free;
   graph_->starts_[op] = now_;
-  const double end = now_ + seconds;
+  const double end = now_ + graph_->ops_[op].seconds;
   std::size_t place = running_++;
   for (; place > 0 && ends_[place - 1] < end; --place) {
     ends_[place] = ends_[place - 1];
@@ -91,7 +77,6 @@ MOELAB_INLINE void LoneGraph::complete(OpIndex done) {
   graph.last_ = done;
   lane.busy_seconds += now_ - graph.starts_[done];
   ++operations_;
-  if (op.capacity != kNoCapacity) --users_[op.capacity];
   ++lane.free;
   check_invariant(lane.free <= lane.slots, "no more slots are freed than there are");
   if (op.continued) {
@@ -124,11 +109,9 @@ MOELAB_INLINE void LoneGraph::advance() {
   continuing_.clear();
 }
 
-bool LoneGraph::run(Graph& graph, std::span<const std::uint32_t> slots,
-                    std::span<const Capacity> capacities) {
+bool LoneGraph::run(Graph& graph, std::span<const std::uint32_t> slots) {
   graph_ = &graph;
-  capacities_ = capacities;
-  if (!prepare(slots, capacities.size())) return false;
+  if (!prepare(slots)) return false;
   for (serve(); running_ > 0; serve()) advance();
   for (std::size_t i = 0; i < graph.lanes_.size(); ++i)
     graph.lanes_[i].busy_seconds = lanes_[lane_at_[i]].busy_seconds;

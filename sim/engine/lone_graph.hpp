@@ -13,21 +13,20 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/capacity.hpp"
 #include "sim/engine/graph.hpp"
 
 namespace moelab::engine {
 
 class LoneGraph {
  public:
-  /// More lanes, or more slots in all, than this: event by event.
+  /// More lanes, or more slots in all, than this: event by event. So is what shares a capacity.
   static constexpr std::size_t kMostLanes = 32;
   static constexpr std::size_t kMostSlots = 64;
 
-  /// Runs a graph that was prepared at 0 seconds since the epoch. `slots` by resource, `capacities` by
-  /// number. Returns false, and has done nothing, when the graph has too many lanes or slots. Operations that
-  /// can never start (a cycle of dependencies) are left as they are.
-  bool run(Graph& graph, std::span<const std::uint32_t> slots, std::span<const Capacity> capacities);
+  /// Runs a graph that was prepared at 0 seconds since the epoch; `slots` by resource. Returns false, and has
+  /// done nothing, when the graph uses a capacity or has too many lanes or slots. Operations that can never
+  /// start (a cycle of dependencies) are left as they are.
+  bool run(Graph& graph, std::span<const std::uint32_t> slots);
 
   double seconds() const { return now_; }                   // since the epoch, at the end
   std::uint64_t operations() const { return operations_; }  // completed
@@ -42,22 +41,19 @@ class LoneGraph {
     Lane lane;  // of the graph
   };
 
-  bool prepare(std::span<const std::uint32_t> slots, std::size_t capacities);
+  bool prepare(std::span<const std::uint32_t> slots);
   void serve();
   void start(OpIndex op, LaneRun& lane);
-  double stretch(CapacityId capacity);
   void advance();
   void complete(OpIndex op);
   void meet_dependency(OpIndex op, OpIndex by);
 
   Graph* graph_ = nullptr;
-  std::span<const Capacity> capacities_;
   std::array<LaneRun, kMostLanes> lanes_;           // in the order of their resources
   std::array<std::uint8_t, kMostLanes> lane_at_{};  // by lane of the graph: its place in lanes_
   std::uint64_t marked_ = 0;                        // a bit a lane: something may start there
   double now_ = 0;
   std::uint64_t operations_ = 0;
-  std::vector<std::uint32_t> users_;  // by capacity
   // What runs, latest end first.
   std::size_t running_ = 0;
   std::array<double, kMostSlots> ends_;

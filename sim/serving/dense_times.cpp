@@ -27,24 +27,29 @@ void DenseTimes::begin(const Pass& pass) {
   std::fill(shared_.begin(), shared_.end(), kUnknown);
 }
 
-double DenseTimes::dense(std::size_t layer) {
-  double& seconds = dense_[kind_[layer]];
-  if (seconds == kUnknown) seconds = compute_dense(model_.layers[layer]);
-  return seconds;
+const KernelTime& DenseTimes::dense(std::size_t layer) {
+  KernelTime& time = dense_[kind_[layer]];
+  if (time.seconds < 0) time = compute_dense(model_.layers[layer]);
+  return time;
 }
 
-double DenseTimes::shared(std::size_t layer) {
-  double& seconds = shared_[kind_[layer]];
-  if (seconds == kUnknown) seconds = compute_shared(model_.layers[layer]);
-  return seconds;
+const KernelTime& DenseTimes::shared(std::size_t layer) {
+  KernelTime& time = shared_[kind_[layer]];
+  if (time.seconds < 0) time = compute_shared(model_.layers[layer]);
+  return time;
 }
 
-double DenseTimes::head() const {
-  if (pass_.produces == 0) return 0;
-  return timing_.kernel(head_work(model_, pass_.produces)).value() + timing_.dispatch().value();
+KernelTime DenseTimes::time(const Work& work) const {
+  return {timing_.kernel(work).value() + timing_.dispatch().value(),
+          (work.weight_bytes + work.kv_bytes).value()};
 }
 
-double DenseTimes::compute_dense(const Layer& layer) const {
+KernelTime DenseTimes::head() const {
+  if (pass_.produces == 0) return {};
+  return time(head_work(model_, pass_.produces));
+}
+
+KernelTime DenseTimes::compute_dense(const Layer& layer) const {
   const auto add = [](Work& work, const Work& more) {
     work.flops += more.flops;
     work.weight_bytes += more.weight_bytes;
@@ -54,12 +59,12 @@ double DenseTimes::compute_dense(const Layer& layer) const {
   Work work = attention_work(model_, layer, pass_.tokens, pass_.context, pass_.prompt ? kPromptTile : 1);
   if (pass_.new_encoder_tokens > 0) add(work, cross_cache_work(model_, layer, pass_.new_encoder_tokens));
   if (layer.feed_forward.kind == FeedForward::Kind::dense) add(work, dense_work(model_, layer, pass_.tokens));
-  return timing_.kernel(work).value() + timing_.dispatch().value();
+  return time(work);
 }
 
-double DenseTimes::compute_shared(const Layer& layer) const {
-  if (layer.feed_forward.shared_width == 0) return 0;
-  return timing_.kernel(dense_work(model_, layer, pass_.tokens)).value() + timing_.dispatch().value();
+KernelTime DenseTimes::compute_shared(const Layer& layer) const {
+  if (layer.feed_forward.shared_width == 0) return {};
+  return time(dense_work(model_, layer, pass_.tokens));
 }
 
 }  // namespace moelab

@@ -9,27 +9,33 @@
 
 namespace moelab {
 
+struct KernelTime {
+  double seconds = 0;  // hand-over included
+  double bytes = 0;    // moved through memory
+};
+
 class DenseTimes {
  public:
   DenseTimes(const Architecture& model, const TimingModel& timing);
   void begin(const Pass& pass);
-  /// Attention with the gate and, in a dense layer, its feed-forward part. Seconds, hand-over included.
-  double dense(std::size_t layer);
+  /// Attention with the gate and, in a dense layer, its feed-forward part.
+  const KernelTime& dense(std::size_t layer);
   /// The shared experts; 0: the layer has none.
-  double shared(std::size_t layer);
+  const KernelTime& shared(std::size_t layer);
   /// The output embedding for the rows whose next token is wanted; 0: none is.
-  double head() const;
+  KernelTime head() const;
 
  private:
-  static constexpr double kUnknown = -1;
-  double compute_dense(const Layer& layer) const;
-  double compute_shared(const Layer& layer) const;
+  static constexpr KernelTime kUnknown{-1, 0};
+  KernelTime time(const Work& work) const;
+  KernelTime compute_dense(const Layer& layer) const;
+  KernelTime compute_shared(const Layer& layer) const;
 
   const Architecture& model_;
   const TimingModel& timing_;
-  std::vector<std::size_t> kind_;       // by layer: the first layer that equals it
-  std::vector<double> dense_, shared_;  // by kind, of this pass
-  Pass pass_;                           // without its rows
+  std::vector<std::size_t> kind_;           // by layer: the first layer that equals it
+  std::vector<KernelTime> dense_, shared_;  // by kind, of this pass
+  Pass pass_;                               // without its rows
 };
 
 }  // namespace moelab

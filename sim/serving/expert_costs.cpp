@@ -1,5 +1,6 @@
 #include "sim/serving/expert_costs.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace moelab {
@@ -28,6 +29,17 @@ ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, c
   c.cold = {c.timing.sm_read_s, c.timing.e_read_s, timing.ssd_read(Bytes(0)).value(), Tier::ssd, Tier::ssd};
   c.cached.sm_s = timing.page_cache_read(c.sm_bytes).value();
   c.cached.sm_tier = c.cached.e_tier = Tier::page_cache;
+
+  c.traffic.sm_read = c.sm_bytes.value();
+  c.traffic.execute = expert_bytes(model).value();
+  c.ssd_bytes_per_second = c.sm_bytes.value() / (c.cold.sm_s - c.cold.latency_s);
+  if (system.compressed) {
+    c.traffic.e_read = c.e_bytes.value() / c.timing.shards;
+    c.traffic.decompress = c.traffic.e_read + c.elements / c.timing.shards;
+    c.traffic.recover = 4 * c.elements;
+    c.ssd_bytes_per_second =
+        std::max(c.ssd_bytes_per_second, c.traffic.e_read / (c.cold.e_s - c.cold.latency_s));
+  }
 
   const double tensors = c.tensors;
   const double full = c.elements * model.bytes_per_weight * tensors;

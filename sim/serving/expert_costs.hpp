@@ -20,6 +20,8 @@ struct ExpertCosts {
   std::array<double, kStates> bytes{};  // of one expert in each state
   LayerInstance timing;      // L, K and the times of one operation when storage is cold; no experts
   ExpertReads cold, cached;  // reads from the SSD and from the page cache
+  OpBytes traffic;
+  double ssd_bytes_per_second = 0;  // the fastest of the reads, its latency aside
 };
 
 ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system);

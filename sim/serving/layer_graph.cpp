@@ -20,16 +20,20 @@ std::string_view to_string(Tier tier) {
   return kNames[static_cast<std::size_t>(tier)];
 }
 
-OpIndex LayerGraphBuilder::add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const {
+OpIndex LayerGraphBuilder::add(LabelledGraph& out, engine::Lane lane, double seconds, double bytes,
+                               OpLabel label) const {
   const OpIndex op = out.graph.add(lane, seconds + dispatch_s_);
+  if (resources_.memory != engine::kNoCapacity) out.graph.share(op, resources_.memory, seconds, bytes);
   out.labels.push_back(label);
   return op;
 }
 
 OpIndex LayerGraphBuilder::add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
                                     OpLabel label) const {
-  const OpIndex op = add(out, lane, seconds, label);
-  if (label.tier == Tier::ssd) out.graph.share(op, resources_.ssd, seconds - latency_s);
+  const double bytes = label.kind == OpKind::read_e ? bytes_.e_read : bytes_.sm_read;
+  const OpIndex op =
+      add(out, lane, seconds, 2 * bytes, label);  // the page cache's: out of one buffer into another
+  if (label.tier == Tier::ssd) out.graph.share(op, resources_.ssd, seconds - latency_s, bytes);
   return op;
 }
 
@@ -77,10 +81,12 @@ void LayerGraphBuilder::add_decompression(const LayerInstance& instance, std::ui
       const OpLabel read_label{OpKind::read_e, reads.e_tier, label.tensor, label.chunk, expert.id};
       const OpIndex read = add_read(out, threads_, reads.e_s, reads.latency_s, read_label);
       chunk = out.graph.add_continuation(read, instance.decompress_s);
+      if (resources_.memory != engine::kNoCapacity)
+        out.graph.share(chunk, resources_.memory, instance.decompress_s, bytes_.decompress);
       out.labels.push_back(label);
     } else {
       const OpIndex read = chunk;
-      chunk = add(out, threads_, instance.decompress_s, label);
+      chunk = add(out, threads_, instance.decompress_s, bytes_.decompress, label);
       if (read != kNoOp) out.graph.depend(chunk, read);
     }
   }
@@ -97,7 +103,7 @@ void LayerGraphBuilder::add_task(const LayerInstance& instance, std::uint32_t ta
   add_decompression(instance, task, reads[expert_of_[task]], out);
   const OpLabel label{OpKind::recover, Tier::none, static_cast<std::uint16_t>(tensor_of_[task]), 0,
                       expert.id};
-  const OpIndex recover = add(out, recovery_, instance.recover_s, label);
+  const OpIndex recover = add(out, recovery_, instance.recover_s, bytes_.recover, label);
   for (std::uint32_t c = 0; c < instance.shards; ++c)
     out.graph.depend(recover, chunk_[task * instance.shards + c]);
   if (read_[task] != kNoOp) out.graph.depend(recover, read_[task]);
@@ -117,7 +123,7 @@ void LayerGraphBuilder::build(const LayerInstance& instance, const LayerOrder& o
   for (const std::uint32_t e : order.experts) {
     if (!executes[e]) continue;
     const OpLabel label{OpKind::execute, Tier::none, 0, 0, instance.experts[e].id};
-    execution_[e] = add(out, compute_, instance.experts[e].execute_s, label);
+    execution_[e] = add(out, compute_, instance.experts[e].execute_s, bytes_.execute, label);
   }
   for (std::uint32_t task = 0; task < expert_of_.size(); ++task)
     if (const OpIndex x = execution_[expert_of_[task]]; x != kNoOp && ready_[task] != kNoOp)

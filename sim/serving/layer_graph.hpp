@@ -53,7 +53,19 @@ struct LabelledGraph {
 /// compute streams, the host program; and what reads from storage share.
 struct ServerResources {
   engine::ResourceId host, io, decompress, recover, experts, dense;
-  engine::CapacityId ssd;
+  engine::CapacityId ssd = engine::kNoCapacity;
+  /// What the SSD's reads, the CPU and the GPU share; kNoCapacity where nobody would resolve it.
+  engine::CapacityId memory = engine::kNoCapacity;
+};
+
+/// Bytes that one operation moves: reads from storage by the size of what they read, the others through
+/// memory.
+struct OpBytes {
+  double sm_read = 0;     // of one SM-chunk (or whole tensor)
+  double e_read = 0;      // of one E-chunk
+  double decompress = 0;  // of one E-chunk: compressed in, plain out
+  double recover = 0;     // of one tensor: both planes in, values out
+  double execute = 0;     // of one expert: its weights in
 };
 
 /// How an expert's missing parts are read: seconds for its SM-chunk (or whole tensor) of one tensor and for
@@ -71,8 +83,9 @@ class LayerGraphBuilder {
   /// `worker_reads`: each decompression thread reads the E-chunk it is about to decompress (the prototype's
   /// form, ZipMoE section 4), so that SM-chunks alone queue at the I/O thread. `dispatch_s` is added to every
   /// operation that is handed over.
-  LayerGraphBuilder(const ServerResources& resources, bool worker_reads, double dispatch_s)
-      : resources_(resources), worker_reads_(worker_reads), dispatch_s_(dispatch_s) {}
+  LayerGraphBuilder(const ServerResources& resources, bool worker_reads, double dispatch_s,
+                    const OpBytes& bytes = {})
+      : resources_(resources), worker_reads_(worker_reads), dispatch_s_(dispatch_s), bytes_(bytes) {}
 
   /// Appends the instance's operations to `out`. `reads` and `executes` by position in the instance; an
   /// expert that does not execute is only made ready.
@@ -90,13 +103,15 @@ class LayerGraphBuilder {
                          LabelledGraph& out);
   void add_task(const LayerInstance& instance, std::uint32_t task, std::span<const ExpertReads> reads,
                 LabelledGraph& out);
-  engine::OpIndex add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const;
+  engine::OpIndex add(LabelledGraph& out, engine::Lane lane, double seconds, double bytes,
+                      OpLabel label) const;
   engine::OpIndex add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
                            OpLabel label) const;
 
   ServerResources resources_;
   bool worker_reads_;
   double dispatch_s_;
+  OpBytes bytes_;
   engine::Lane io_ = 0, threads_ = 0, recovery_ = 0, compute_ = 0;
   std::vector<std::uint32_t> expert_of_, tensor_of_;  // by task
   std::vector<engine::OpIndex> read_;                 // by task: read of its SM-chunk or whole tensor

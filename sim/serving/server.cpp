@@ -9,8 +9,8 @@ using engine::OpIndex;
 
 namespace {
 
-ServerResources add_resources(engine::Engine& engine, const SystemConfig& system,
-                              const DeviceProfile& device) {
+ServerResources add_resources(engine::Engine& engine, const SystemConfig& system, const DeviceProfile& device,
+                              const ExpertCosts& costs) {
   ServerResources r{};
   r.host = engine.add_resource("host", 1);
   r.io = engine.add_resource("io", 1);
@@ -18,7 +18,11 @@ ServerResources add_resources(engine::Engine& engine, const SystemConfig& system
   r.recover = engine.add_resource("recover", 1);
   r.experts = engine.add_resource("expert_compute", 1);
   r.dense = engine.add_resource("dense_compute", 1);
-  r.ssd = engine.add_capacity("ssd", device.ssd.readers.value);
+  if (device.memory.controller && engine.resolves_chains())
+    r.memory = engine.add_capacity("memory", {.bandwidth = device.memory.controller->value.value()});
+  r.ssd = engine.add_capacity(
+      "ssd",
+      {.slowdown = device.ssd.readers.value, .bandwidth = costs.ssd_bytes_per_second, .beyond = r.memory});
   engine.add_interference({r.ssd, r.decompress, device.ssd.slowdown_while_decompressing.value});
   return r;
 }
@@ -54,13 +58,13 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       timing_(scenario.device),
       dense_times_(scenario.model, timing_),
       experts_(trace.experts()),
-      resources_(add_resources(engine, system, scenario.device)),
+      resources_(add_resources(engine, system, scenario.device, costs)),
       entry_(find_cache_policy(system.cache.name)),
       caches_(make_caches(*entry_, system, trace, costs, memory, pools)),
       schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
       page_cache_(2 * std::size_t{trace.layers()} * trace.experts(), memory.page_cache.value()),
       fetches_(system.prefetch_buffer, std::size_t{trace.layers()} * trace.experts()),
-      builder_(resources_, system.worker_reads, timing_.dispatch().value()),
+      builder_(resources_, system.worker_reads, timing_.dispatch().value(), costs.traffic),
       instance_(costs.timing),
       fetch_instance_(costs.timing),
       layer_uses_(trace.experts(), entry_->needs_scores),
@@ -100,7 +104,7 @@ engine::Process Server::serve() {
       for (std::size_t i = 0; i < scenario_.model.layers.size(); ++i) {
         if (scenario_.model.layers[i].stack != pass.stack) continue;
         const auto number = static_cast<std::int32_t>(i);
-        if (!skip_dense(dense_times_.dense(i))) {
+        if (!skip_dense(dense_times_.dense(i).seconds)) {
           submit_dense(dense_times_.dense(i));
           co_await engine_.finished(dense_.graph);
           account(dense_, number);
@@ -111,7 +115,7 @@ engine::Process Server::serve() {
         route(moe_layer, pass);
         prefetch(moe_layer);
         gather_experts(moe_layer, pass);
-        if (!skip_experts(dense_times_.shared(i))) {
+        if (!skip_experts(dense_times_.shared(i).seconds)) {
           submit_experts(dense_times_.shared(i));
           co_await engine_.finished(layer_.graph);
           account(layer_, number);
@@ -135,11 +139,19 @@ engine::Process Server::serve() {
   for (double& bytes : taken_bytes_) end_taken(bytes, false);
 }
 
+OpIndex Server::add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time,
+                           OpKind kind) const {
+  const OpIndex op = out.graph.add(out.graph.lane(stream), time.seconds);
+  if (resources_.memory != engine::kNoCapacity)
+    out.graph.share(op, resources_.memory, time.seconds, time.bytes);
+  out.labels.push_back({kind});
+  return op;
+}
+
 // Dense part: host overhead, then attention (with the gate) and, in a dense layer, its feed-forward part.
-void Server::submit_dense(double seconds) {
+void Server::submit_dense(const KernelTime& time) {
   dense_.clear();
-  const OpIndex op = dense_.graph.add(dense_.graph.lane(resources_.dense), seconds);
-  dense_.labels.push_back({OpKind::dense});
+  const OpIndex op = add_kernel(dense_, resources_.dense, time, OpKind::dense);
   if (system_.host_per_layer.value() > 0) {
     const OpIndex host = dense_.graph.add(dense_.graph.lane(resources_.host), system_.host_per_layer.value());
     dense_.labels.push_back({OpKind::host});
@@ -152,10 +164,8 @@ void Server::submit_dense(double seconds) {
 // pass.
 void Server::submit_head() {
   dense_.clear();
-  if (const double seconds = dense_times_.head(); seconds > 0) {
-    dense_.graph.add(dense_.graph.lane(resources_.dense), seconds);
-    dense_.labels.push_back({OpKind::dense});
-  }
+  if (const KernelTime time = dense_times_.head(); time.seconds > 0)
+    add_kernel(dense_, resources_.dense, time, OpKind::dense);
   if (system_.host_per_pass.value() > 0) {
     const OpIndex host = dense_.graph.add(dense_.graph.lane(resources_.host), system_.host_per_pass.value());
     dense_.labels.push_back({OpKind::host});
@@ -299,13 +309,11 @@ void Server::gather_experts(std::uint32_t moe_layer, const Pass& pass) {
   }
 }
 
-void Server::submit_experts(double shared_s) {
+void Server::submit_experts(const KernelTime& shared) {
   schedule_->order(instance_, order_);
   layer_.clear();
-  if (shared_s > 0) {  // first on the experts' stream: there is one GPU, and it has one memory
-    layer_.graph.add(layer_.graph.lane(resources_.experts), shared_s);
-    layer_.labels.push_back({OpKind::shared_expert});
-  }
+  if (shared.seconds > 0)  // first on the experts' stream: there is one GPU, and it has one memory
+    add_kernel(layer_, resources_.experts, shared, OpKind::shared_expert);
   builder_.build(instance_, order_, reads_, executes_, layer_);
   waits_.clear();
   for (const auto& [position, fetch] : awaited_) {

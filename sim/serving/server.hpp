@@ -58,7 +58,7 @@ class Server {
 
  private:
   // One layer, in the loop's order.
-  void submit_dense(double seconds);
+  void submit_dense(const KernelTime& time);
   void submit_head();
   bool may_skip() const;
   bool skip_dense(double seconds);
@@ -66,7 +66,9 @@ class Server {
   void route(std::uint32_t moe_layer, const Pass& pass);
   void prefetch(std::uint32_t moe_layer);
   void gather_experts(std::uint32_t moe_layer, const Pass& pass);
-  void submit_experts(double shared_s);
+  void submit_experts(const KernelTime& shared);
+  engine::OpIndex add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time,
+                             OpKind kind) const;
   void finish_layer(std::uint32_t moe_layer);
   void account(const LabelledGraph& graph, std::int32_t layer);
   void add(const StepOutcome& outcome);

@@ -12,8 +12,7 @@
 
 namespace moelab::engine_reference {
 
-/// Draws plans. Times are whole numbers and factors multiples of a half, so sums are exact and moments
-/// coincide often.
+/// Draws plans. Times are whole numbers, so sums are exact and moments coincide often.
 class RandomPlan {
  public:
   explicit RandomPlan(std::uint64_t seed) : random_(seed) {}
@@ -105,6 +104,15 @@ class RandomPlan {
   std::size_t longest_ = 1;
 };
 
+/// The plan with nothing shared: each operation takes its time whatever else runs.
+inline Plan without_sharing(Plan plan) {
+  plan.slowdowns.clear();
+  plan.interferences.clear();
+  for (PlanGraph& g : plan.graphs)
+    for (PlanOp& op : g.ops) op.capacity = kNone;
+  return plan;
+}
+
 /// Plays a plan with the engine under test.
 class PlayedPlan {
  public:
@@ -113,7 +121,7 @@ class PlayedPlan {
     for (const std::size_t slots : plan.slots)
       engine_->add_resource("resource",
                             slots == kNone ? engine::kUnlimitedSlots : static_cast<std::uint32_t>(slots));
-    for (const auto& slowdown : plan.slowdowns) engine_->add_capacity("capacity", slowdown);
+    for (const auto& slowdown : plan.slowdowns) engine_->add_capacity("capacity", {.slowdown = slowdown});
     for (const PlanInterference& i : plan.interferences)
       engine_->add_interference(
           {static_cast<engine::CapacityId>(i.capacity), static_cast<engine::ResourceId>(i.busy), i.factor});

@@ -277,28 +277,12 @@ class NaiveEngine {
   }
 
   void start(const Ref& r) {
-    double seconds = planned(r).seconds;
-    if (const std::size_t capacity = planned(r).capacity; capacity != kNone)
-      seconds = seconds - planned(r).shared_seconds + planned(r).shared_seconds * stretch(capacity);
+    const double seconds = planned(r).seconds;
     state(r).state = Op::running;
     record(r).start = now_;
     record(r).end = now_ + seconds;
     records_.busy_seconds[planned(r).resource] += seconds;
     ++records_.graphs[r.graph].started;
-  }
-
-  double stretch(std::size_t capacity) {
-    const std::vector<Ref> there = running();
-    double factor = 1;
-    for (const PlanInterference& i : plan_.interferences)
-      if (i.capacity == capacity && std::any_of(there.begin(), there.end(),
-                                                [&](const Ref& r) { return planned(r).resource == i.busy; }))
-        factor *= i.factor;
-    std::size_t users = 1;
-    for (const Ref& r : there) users += planned(r).capacity == capacity ? 1 : 0;
-    const std::vector<double>& known = plan_.slowdowns[capacity];
-    if (users <= known.size()) return factor * known[users - 1];
-    return factor * known.back() * static_cast<double>(users) / static_cast<double>(known.size());
   }
 
   const Plan& plan_;

@@ -1,5 +1,4 @@
-// All times are whole numbers of seconds and all factors multiples of a half, so sums are exact and every
-// comparison is for equality.
+// All times are whole numbers of seconds, so sums are exact and every comparison is for equality.
 #include "sim/engine/engine.hpp"
 
 #include <catch2/catch.hpp>
@@ -35,7 +34,7 @@ Process say_at(Engine& engine, double time, std::string what, Said& said) {
 
 TEST_CASE("engine: random plans run as the naive simulation says") {
   for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
-    const Plan plan = RandomPlan(seed).draw();
+    const Plan plan = without_sharing(RandomPlan(seed).draw());
     const Records expected = NaiveEngine(plan).run();
     const Records records = PlayedPlan(plan).run();
     CAPTURE(seed);
@@ -311,7 +310,7 @@ TEST_CASE("engine: a hundred thousand operations on one lane, the most urgent re
 TEST_CASE("engine: interference sees what runs on a resource of unlimited slots") {
   const auto engine = make_fast_engine();
   const ResourceId io = engine->add_resource("io", 1), wide = engine->add_resource("wide", kUnlimitedSlots);
-  const CapacityId ssd = engine->add_capacity("ssd", {1});
+  const CapacityId ssd = engine->add_capacity("ssd", {});
   engine->add_interference({ssd, wide, 3});
   Graph graph;
   graph.add(graph.lane(wide), 10);
@@ -349,20 +348,48 @@ TEST_CASE("engine: a cancelled graph is free to be used again while what it wait
   CHECK(graph.start(1) == 22);
 }
 
-TEST_CASE("engine: of operations that start together the earlier resource's finds a capacity free") {
-  // At 4 both slots start a read of 2 s, whichever of them was released first.
+TEST_CASE("engine: users of a capacity share it at every instant") {
+  // 2 s each, from 0 and from 1, and two get half each: the first has 1 s of its 2 by then and the other at
+  // 3; the second has 1 s by then and the capacity alone for the rest.
   const auto engine = make_fast_engine();
-  const ResourceId first = engine->add_resource("first", 1), second = engine->add_resource("second", 1);
-  const ResourceId gates = engine->add_resource("gates", 2);
-  const CapacityId ssd = engine->add_capacity("ssd", {1, 3});
+  const ResourceId wide = engine->add_resource("wide", kUnlimitedSlots);
+  const CapacityId ssd = engine->add_capacity("ssd", {});
   Graph graph;
-  const OpIndex gate_a = graph.add(graph.lane(gates), 4), gate_b = graph.add(graph.lane(gates), 4);
-  const OpIndex a = graph.add(graph.lane(first), 2), b = graph.add(graph.lane(second), 2);
-  const bool crossed = GENERATE(false, true);
-  graph.depend(a, crossed ? gate_b : gate_a);
-  graph.depend(b, crossed ? gate_a : gate_b);
-  for (const OpIndex op : {a, b}) graph.share(op, ssd);
+  const OpIndex wait = graph.add(graph.lane(wide), 1);
+  const OpIndex first = graph.add(graph.lane(wide), 2), second = graph.add(graph.lane(wide), 2);
+  graph.depend(second, wait);
+  for (const OpIndex op : {first, second}) graph.share(op, ssd);
   run_alone(*engine, graph);
-  CHECK(graph.end(a) == 4 + 2);
-  CHECK(graph.end(b) == 4 + 2 * 3);
+  CHECK(graph.end(first) == 3);
+  CHECK(graph.end(second) == 4);
+}
+
+TEST_CASE("engine: the part that nobody stretches comes first") {
+  // 1 s of its own, then 2 s shared: the other user is gone after 2 * 1 s, at 1 + 2; of the 2 s, 1 is left
+  // then.
+  const auto engine = make_fast_engine();
+  const ResourceId wide = engine->add_resource("wide", kUnlimitedSlots);
+  const CapacityId ssd = engine->add_capacity("ssd", {});
+  Graph graph;
+  const OpIndex late = graph.add(graph.lane(wide), 3), early = graph.add(graph.lane(wide), 2);
+  graph.share(late, ssd, 2);
+  graph.share(early, ssd, 2);
+  run_alone(*engine, graph);
+  CHECK(graph.end(early) == 1 + 2);
+  CHECK(graph.end(late) == 3 + 1);
+}
+
+TEST_CASE("engine: interference lasts as long as its cause") {
+  // The cause is busy until 4. A read of 2 s from 1 on has 1 s by then (3 s at a third of the speed).
+  const auto engine = make_fast_engine();
+  const ResourceId io = engine->add_resource("io", 1), busy = engine->add_resource("busy", 1);
+  const CapacityId ssd = engine->add_capacity("ssd", {});
+  engine->add_interference({ssd, busy, 3});
+  Graph graph;
+  graph.add(graph.lane(busy), 4);
+  const OpIndex wait = graph.add(graph.lane(io), 1), read = graph.add(graph.lane(io), 2);
+  graph.depend(read, wait);
+  graph.share(read, ssd);
+  run_alone(*engine, graph);
+  CHECK(graph.end(read) == 5);
 }
