@@ -23,7 +23,8 @@ std::string_view to_string(Tier tier) {
 OpIndex LayerGraphBuilder::add(LabelledGraph& out, engine::Lane lane, double seconds, double bytes,
                                OpLabel label) const {
   const OpIndex op = out.graph.add(lane, seconds + dispatch_s_);
-  if (resources_.memory != engine::kNoCapacity) out.graph.share(op, resources_.memory, seconds, bytes);
+  if (bytes > 0 && resources_.memory != engine::kNoCapacity)
+    out.graph.share(op, resources_.memory, seconds, bytes);
   out.labels.push_back(label);
   return op;
 }
@@ -31,8 +32,8 @@ OpIndex LayerGraphBuilder::add(LabelledGraph& out, engine::Lane lane, double sec
 OpIndex LayerGraphBuilder::add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
                                     OpLabel label) const {
   const double bytes = label.kind == OpKind::read_e ? bytes_.e_read : bytes_.sm_read;
-  const OpIndex op =
-      add(out, lane, seconds, 2 * bytes, label);  // the page cache's: out of one buffer into another
+  const bool copied = label.tier == Tier::page_cache;  // out of one buffer into another
+  const OpIndex op = add(out, lane, seconds, copied ? 2 * bytes : 0, label);
   if (label.tier == Tier::ssd) out.graph.share(op, resources_.ssd, seconds - latency_s, bytes);
   return op;
 }
