@@ -133,6 +133,9 @@ DeviceProfile read_device(const YamlDocument& document) {
   d.memory.bandwidth = read.quantity(memory, "memory.bandwidth", "bandwidth", above(BytesPerSecond(0)));
   if (memory.has("controller"))
     d.memory.controller = read.quantity(memory, "memory.controller", "controller", above(BytesPerSecond(0)));
+  if (d.memory.controller && d.memory.controller->value < d.memory.bandwidth.value)
+    memory.fail("controller",
+                "memory.controller is less than memory.bandwidth, which the GPU alone moves through it");
   memory.done();
 
   const YamlMap cpu = root.map("cpu");

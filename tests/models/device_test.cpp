@@ -114,8 +114,9 @@ TEST_CASE("device: the embedded profiles load and say that nobody measured them"
     const DeviceProfile d = load_device(name);
     CHECK(d.name == name);
     CHECK(d.unmeasured);
-    // 12 numbers and two for each codec, each with a source and its text.
-    CHECK(d.provenance.size() == 12 + 2 * d.codecs.size());
+    // 13 numbers and two for each codec, each with a source and its text.
+    CHECK(d.provenance.size() == 13 + 2 * d.codecs.size());
+    CHECK(d.memory.controller->value == BytesPerSecond(204.8e9));  // LPDDR5, 256 bit at 6.4 GT/s
     for (const std::string& line : d.provenance) {
       INFO(line);
       CHECK(line.find(": ") != std::string::npos);
@@ -132,6 +133,12 @@ TEST_CASE("device: what is wrong with a profile is said with its line") {
     std::string was, becomes, message;
   };
   const Case bad = GENERATE(values<Case>({
+      {"bandwidth: {value: 164 GB/s, source: bench}",
+       "bandwidth: {value: 164 GB/s, source: bench}\n  controller: {value: 160 GB/s, source: bench}",
+       "memory.controller is less than memory.bandwidth, which the GPU alone moves through it"},
+      {"bandwidth: {value: 164 GB/s, source: bench}",
+       "bandwidth: {value: 164 GB/s, source: bench}\n  controller: {value: 0 GB/s, source: bench}",
+       "memory.controller.value"},
       {"bandwidth: {value: 164 GB/s, source: bench}", "bandwidth: {value: 164 GB/s}",
        "missing key 'source' in memory.bandwidth"},
       {"dispatch: {value: 2 us, source: bench}", "dispatch: {value: 2 us, source: bnch}",
