@@ -1,6 +1,7 @@
 #include "traces/routing_trace.hpp"
 
 #include <cassert>
+#include <cstring>
 #include <utility>
 
 #include "models/input_error.hpp"
@@ -53,6 +54,20 @@ std::span<const float> RoutingTrace::scores_of(std::uint64_t token, std::uint32_
   return impl_->scores.subspan((token * impl_->layers + layer) * impl_->top_k, impl_->top_k);
 }
 
+bool RoutingTrace::worth_releasing(std::uint64_t rows) const {
+  constexpr std::uint64_t kEnough = std::uint64_t{8} << 20;  // bytes of ids
+  return rows * impl_->layers * impl_->top_k * sizeof(std::uint16_t) >= kEnough;
+}
+
+void RoutingTrace::release_rows(std::uint64_t begin, std::uint64_t end) const {
+  assert(begin <= end && end <= impl_->tokens);
+  const std::uint64_t row = std::uint64_t{impl_->layers} * impl_->top_k;
+  if (impl_->own_ids.empty())
+    release_pages(std::as_bytes(impl_->ids.subspan(begin * row, (end - begin) * row)));
+  if (impl_->has_scores && impl_->own_scores.empty())
+    release_pages(std::as_bytes(impl_->scores.subspan(begin * row, (end - begin) * row)));
+}
+
 void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path& path) {
   const TraceData& data = *trace.impl_;
   std::vector<std::uint64_t> offsets{0};
@@ -82,10 +97,47 @@ struct RoutingTraceBuilder::Impl {
     fail("token " + std::to_string(data->own_phases.size()) + what);
   }
 
+  void keep(std::uint8_t phase, std::span<const std::uint16_t> ids, std::span<const float> scores);
+  void spill(std::uint8_t phase, std::span<const std::uint16_t> ids, std::span<const float> scores);
+
   std::string name;  // for messages
   std::shared_ptr<RoutingTrace::Impl> data = std::make_shared<RoutingTrace::Impl>();
   RowCheck check;
+  std::uint64_t reserved = 0;  // tokens that the temporary files have room for
 };
+
+/// Bytes of ids and scores that a builder keeps in memory; a larger trace, announced by reserve(), is
+/// spilled.
+constexpr std::uint64_t kMostInMemory = std::uint64_t{64} << 20;
+
+void RoutingTraceBuilder::Impl::keep(std::uint8_t phase, std::span<const std::uint16_t> ids,
+                                     std::span<const float> scores) {
+  // A failed allocation must not leave half a token.
+  data->own_phases.push_back(phase);
+  try {
+    data->own_ids.insert(data->own_ids.end(), ids.begin(), ids.end());
+    data->own_scores.insert(data->own_scores.end(), scores.begin(), scores.end());
+  } catch (...) {
+    data->own_phases.pop_back();
+    data->own_ids.resize(data->own_phases.size() * ids.size());
+    throw;
+  }
+}
+
+void RoutingTraceBuilder::Impl::spill(std::uint8_t phase, std::span<const std::uint16_t> ids,
+                                      std::span<const float> scores) {
+  const std::uint64_t token = data->own_phases.size();
+  if (token == reserved) fail("holds more tokens than the " + std::to_string(reserved) + " announced");
+  constexpr std::uint64_t kTogether = std::uint64_t{1} << 15;  // tokens whose pages leave the memory at once
+  const auto write = [&](const SpilledBytes& where, std::span<const std::byte> row) {
+    std::memcpy(where.bytes().data() + token * row.size(), row.data(), row.size());
+    if ((token + 1) % kTogether == 0)
+      release_pages(where.bytes().subspan((token + 1 - kTogether) * row.size(), kTogether * row.size()));
+  };
+  data->own_phases.push_back(phase);
+  write(*data->spilled_ids, std::as_bytes(ids));
+  if (data->has_scores) write(*data->spilled_scores, std::as_bytes(scores));
+}
 
 namespace {
 
@@ -125,10 +177,17 @@ RoutingTraceBuilder::~RoutingTraceBuilder() = default;
 
 void RoutingTraceBuilder::reserve(std::uint64_t tokens) {
   TraceData& data = *impl_->data;
+  assert(data.own_phases.empty());
   const std::uint64_t places = tokens * data.layers * data.top_k;
+  data.own_phases.reserve(tokens);
+  if (places * (sizeof(std::uint16_t) + (data.has_scores ? sizeof(float) : 0)) > kMostInMemory) {
+    impl_->reserved = tokens;
+    data.spilled_ids = std::make_unique<SpilledBytes>(places * sizeof(std::uint16_t));
+    if (data.has_scores) data.spilled_scores = std::make_unique<SpilledBytes>(places * sizeof(float));
+    return;
+  }
   data.own_ids.reserve(places);
   if (data.has_scores) data.own_scores.reserve(places);
-  data.own_phases.reserve(tokens);
 }
 
 void RoutingTraceBuilder::begin_request() {
@@ -156,15 +215,10 @@ void RoutingTraceBuilder::add_token(Phase phase, std::span<const std::uint16_t> 
     impl_->fail_at_token(", layer " + std::to_string(*place / data.top_k) + ": a score is not finite");
   }
 
-  // A failed allocation must not leave half a token.
-  data.own_phases.push_back(value);
-  try {
-    data.own_ids.insert(data.own_ids.end(), ids.begin(), ids.end());
-    data.own_scores.insert(data.own_scores.end(), scores.begin(), scores.end());
-  } catch (...) {
-    data.own_phases.pop_back();
-    data.own_ids.resize(data.own_phases.size() * ids.size());
-    throw;
+  if (data.spilled_ids != nullptr) {
+    impl_->spill(value, ids, scores);
+  } else {
+    impl_->keep(value, ids, scores);
   }
   ++request.end;
   if (phase != Phase::decode) request.decode_begin = request.end;
@@ -175,8 +229,13 @@ RoutingTrace RoutingTraceBuilder::finish() {
   if (data->own_phases.empty()) impl_->fail("holds no tokens");
   impl_->data = nullptr;
   data->tokens = data->own_phases.size();
+  const std::uint64_t places = data->tokens * data->layers * data->top_k;
   data->ids = data->own_ids;
   data->scores = data->own_scores;
+  if (data->spilled_ids != nullptr)
+    data->ids = elements_of<std::uint16_t>(data->spilled_ids->bytes()).first(places);
+  if (data->spilled_scores != nullptr)
+    data->scores = elements_of<float>(data->spilled_scores->bytes()).first(places);
   data->phases = data->own_phases;
   RoutingTrace trace;
   trace.impl_ = data;

@@ -47,6 +47,12 @@ class RoutingTrace {
   /// something else than the gate's weight (a bias, say) may show them out of order.
   std::span<const float> scores_of(std::uint64_t token, std::uint32_t layer) const;
 
+  /// Rows [begin, end) are not needed for now: where they are mapped from a file (read from one, or too large
+  /// to be kept in memory), their pages leave the memory. They can still be read.
+  void release_rows(std::uint64_t begin, std::uint64_t end) const;
+  /// Whether so many rows are worth a call of release_rows.
+  bool worth_releasing(std::uint64_t rows) const;
+
  private:
   friend class RoutingTraceBuilder;
   friend RoutingTrace read_routing_trace(const std::filesystem::path& path);
@@ -70,7 +76,8 @@ class RoutingTraceBuilder {
   RoutingTraceBuilder(std::string model, std::string provenance, bool synthetic, std::uint32_t layers,
                       std::uint32_t experts, std::uint32_t top_k, bool with_scores);
   ~RoutingTraceBuilder();
-  /// Makes room for so many tokens in all; only saves time.
+  /// Makes room for so many tokens in all, before the first one. More than fit in 64 MiB go to a temporary
+  /// file, and no more than these may follow; else it only saves time.
   void reserve(std::uint64_t tokens);
   void begin_request();
   /// `ids` and `scores` hold layers * top_k values (scores empty when the trace has none).

@@ -1,7 +1,9 @@
 // What a RoutingTrace holds. Private to routing_trace*.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "traces/routing_trace.hpp"
 #include "traces/safetensors.hpp"
+#include "traces/spilled_bytes.hpp"
 
 namespace moelab {
 
@@ -35,6 +38,8 @@ struct TraceData {
   std::span<const float> scores;         // the same, or empty
   std::span<const std::uint8_t> phases;  // [tokens]
 
+  // Where the values of the spans are: in a file, in temporary files, or here.
+  std::unique_ptr<SpilledBytes> spilled_ids, spilled_scores;
   std::vector<std::uint16_t> own_ids;
   std::vector<float> own_scores;
   std::vector<std::uint8_t> own_phases;
@@ -42,5 +47,18 @@ struct TraceData {
 };
 
 struct RoutingTrace::Impl : TraceData {};
+
+/// Calls visit(first value, values) for parts of a few megabytes, one after the other; the pages of each
+/// leave the memory when it has been seen, if `mapped`. So a pass over a large file does not fill the memory.
+template <class T, class Visit>
+void visit_in_parts(std::span<const T> values, std::size_t multiple, bool mapped, Visit visit) {
+  constexpr std::size_t kPart = std::size_t{8} << 20;
+  const std::size_t part = std::max<std::size_t>(kPart / sizeof(T) / multiple, 1) * multiple;
+  for (std::size_t first = 0; first < values.size(); first += part) {
+    const auto seen = values.subspan(first, std::min(part, values.size() - first));
+    visit(first, seen);
+    if (mapped) release_pages(std::as_bytes(seen));
+  }
+}
 
 }  // namespace moelab

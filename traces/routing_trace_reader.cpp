@@ -171,9 +171,10 @@ void Reader::read_ids(TraceData& data) const {
   data.ids = in_place_or_copied(tensor, data.own_ids);
 
   RowCheck check(data.experts, data.top_k);
-  if (const auto row = check.first_bad(data.ids)) {
-    fail_at_row(data, tensor, *row * top_k, check.describe(data.ids.subspan(*row * top_k, top_k)));
-  }
+  visit_in_parts(data.ids, top_k, data.own_ids.empty(), [&](std::size_t first, auto ids) {
+    if (const auto row = check.first_bad(ids))
+      fail_at_row(data, tensor, first + *row * top_k, check.describe(ids.subspan(*row * top_k, top_k)));
+  });
 }
 
 void Reader::read_scores(TraceData& data) const {
@@ -193,9 +194,10 @@ void Reader::read_scores(TraceData& data) const {
                    tensor.dtype == Dtype::bf16 ? from_bfloat16 : from_half);
     data.scores = data.own_scores;
   }
-  if (const auto place = first_not_finite(data.scores)) {
-    fail_at_row(data, tensor, *place, "the score is not a finite number");
-  }
+  visit_in_parts(data.scores, 1, data.own_scores.empty(), [&](std::size_t first, auto scores) {
+    if (const auto place = first_not_finite(scores))
+      fail_at_row(data, tensor, first + *place, "the score is not a finite number");
+  });
 }
 
 void Reader::read_phases(TraceData& data) const {

@@ -9,6 +9,12 @@ void Batch::start(std::size_t first, std::size_t size) {
   first_ = first;
   size_ = size;
   step_ = 0;
+  // A large trace streams through the memory: what earlier batches have used may leave it.
+  const std::uint64_t begin = request(0).begin;
+  if (begin < released_) released_ = begin;
+  if (!trace_.worth_releasing(begin - released_)) return;
+  trace_.release_rows(released_, begin);
+  released_ = begin;
 }
 
 void Batch::prompt_pass(Pass& pass) {
@@ -34,6 +40,7 @@ void Batch::decode_pass(Pass& pass) {
   for (std::size_t i = 0; i < size_; ++i) {
     if (row >= decode_rows(i)) continue;
     const std::uint64_t at = request(i).decode_begin + row;
+    if (row > 0 && row % kReleaseTogether == 0) trace_.release_rows(at - kReleaseTogether, at);
     pass.rows.emplace_back(at, at + 1);
     ++pass.tokens;
     context += static_cast<double>(at - request(i).begin + 1);

@@ -40,6 +40,8 @@ class Batch {
   bool finishes(std::size_t i) const;
 
  private:
+  static constexpr std::uint64_t kReleaseTogether = 1 << 15;  // rows of a long answer
+
   void prompt_pass(Pass& pass);
   void decode_pass(Pass& pass);
   const TraceRequest& request(std::size_t i) const { return trace_.requests()[first_ + i]; }
@@ -49,7 +51,8 @@ class Batch {
   const RoutingTrace& trace_;
   bool encoder_decoder_;
   std::size_t first_ = 0, size_ = 0;
-  std::uint64_t step_ = 0;  // 1: the prompt pass was returned last; n + 1: the n-th decode pass
+  std::uint64_t released_ = 0;  // row: those before it have been released
+  std::uint64_t step_ = 0;      // 1: the prompt pass was returned last; n + 1: the n-th decode pass
 };
 
 /// Sums up what a pass asks of one MoE layer.
