@@ -2,8 +2,9 @@
 //
 // One dispatcher owns all order rules; what differs between executors is only when an operation that was
 // started ends:
-//   fast      each operation's duration is known when it starts (fast_executor.hpp);
-//   others    share capacities, or do the work for real.
+//   fast      computed: its seconds, shared capacities resolved exactly (fast_executor.hpp);
+//   simgrid   SimGrid's, which also resolves capacities behind capacities (simgrid_executor.cpp).
+// A graph that nothing can meet while it runs is computed in one go, by the same rules (lone_graph.hpp).
 // Rules: a resource has slots; when a slot is free and operations are ready, the most urgent one starts
 // (work-conserving, non-preemptive). More urgent is: smaller graph priority, then earlier submitted graph,
 // then earlier added operation. At one instant all completions are processed first, then the processes that
