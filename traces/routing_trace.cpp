@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "models/input_error.hpp"
@@ -14,25 +15,31 @@ std::uint64_t RoutingTrace::tokens() const {
   return impl_->tokens;
 }
 std::uint32_t RoutingTrace::layers() const {
-  return impl_->layers;
+  return impl_->about.layers;
 }
 std::uint32_t RoutingTrace::experts() const {
-  return impl_->experts;
+  return impl_->about.experts;
 }
 std::uint32_t RoutingTrace::top_k() const {
-  return impl_->top_k;
+  return impl_->about.top_k;
 }
 bool RoutingTrace::has_scores() const {
-  return impl_->has_scores;
+  return impl_->about.gate_scores;
 }
 const std::string& RoutingTrace::model() const {
-  return impl_->model;
+  return impl_->about.model;
 }
 const std::string& RoutingTrace::provenance() const {
-  return impl_->provenance;
+  return impl_->about.provenance;
 }
 bool RoutingTrace::synthetic() const {
-  return impl_->synthetic;
+  return impl_->about.synthetic;
+}
+const TraceDescription& RoutingTrace::description() const {
+  return impl_->about;
+}
+std::uint16_t RoutingTrace::domain_of(std::size_t request) const {
+  return impl_->request_domains.empty() ? std::uint16_t{0} : impl_->request_domains[request];
 }
 std::span<const TraceRequest> RoutingTrace::requests() const {
   return impl_->requests;
@@ -44,28 +51,66 @@ Phase RoutingTrace::phase_of(std::uint64_t token) const {
 }
 
 std::span<const std::uint16_t> RoutingTrace::experts_of(std::uint64_t token, std::uint32_t layer) const {
-  assert(token < impl_->tokens && layer < impl_->layers);
-  return impl_->ids.subspan((token * impl_->layers + layer) * impl_->top_k, impl_->top_k);
+  assert(token < impl_->tokens && layer < impl_->about.layers);
+  return impl_->ids.subspan((token * impl_->about.layers + layer) * impl_->about.top_k, impl_->about.top_k);
 }
 
 std::span<const float> RoutingTrace::scores_of(std::uint64_t token, std::uint32_t layer) const {
-  assert(token < impl_->tokens && layer < impl_->layers);
-  if (!impl_->has_scores) return {};
-  return impl_->scores.subspan((token * impl_->layers + layer) * impl_->top_k, impl_->top_k);
+  assert(token < impl_->tokens && layer < impl_->about.layers);
+  if (!impl_->about.gate_scores) return {};
+  return impl_->scores.subspan((token * impl_->about.layers + layer) * impl_->about.top_k,
+                               impl_->about.top_k);
+}
+
+void RoutingTrace::router_scores_of(std::uint64_t token, std::uint32_t layer, std::span<float> scores) const {
+  const std::uint64_t width = impl_->about.router_width();
+  assert(token < impl_->tokens && layer < impl_->about.layers && width > 0 && scores.size() == width);
+  const std::uint64_t bytes = width * bits_of(impl_->router_dtype) / 8;
+  widen(impl_->router.subspan((token * impl_->about.layers + layer) * bytes, bytes), impl_->router_dtype,
+        scores);
+}
+
+std::span<const std::uint16_t> RoutingTrace::candidates_of(std::uint64_t token, std::uint32_t layer) const {
+  if (impl_->candidates.empty()) return {};
+  const std::uint64_t width = impl_->about.router_width();
+  return impl_->candidates.subspan((token * impl_->about.layers + layer) * width, width);
+}
+
+std::span<const std::uint16_t> RoutingTrace::lookahead_of(std::uint64_t token, std::uint32_t layer) const {
+  if (impl_->lookahead.empty()) return {};
+  return impl_->lookahead.subspan((token * impl_->about.layers + layer) * impl_->about.top_k,
+                                  impl_->about.top_k);
 }
 
 bool RoutingTrace::worth_releasing(std::uint64_t rows) const {
   constexpr std::uint64_t kEnough = std::uint64_t{8} << 20;  // bytes of ids
-  return rows * impl_->layers * impl_->top_k * sizeof(std::uint16_t) >= kEnough;
+  return rows * impl_->about.layers * impl_->about.top_k * sizeof(std::uint16_t) >= kEnough;
 }
 
 void RoutingTrace::release_rows(std::uint64_t begin, std::uint64_t end) const {
   assert(begin <= end && end <= impl_->tokens);
-  const std::uint64_t row = std::uint64_t{impl_->layers} * impl_->top_k;
+  const std::uint64_t row = std::uint64_t{impl_->about.layers} * impl_->about.top_k;
   if (impl_->own_ids.empty())
     release_pages(std::as_bytes(impl_->ids.subspan(begin * row, (end - begin) * row)));
-  if (impl_->has_scores && impl_->own_scores.empty())
+  if (impl_->about.gate_scores && impl_->own_scores.empty())
     release_pages(std::as_bytes(impl_->scores.subspan(begin * row, (end - begin) * row)));
+  if (!impl_->router.empty()) {
+    const std::uint64_t bytes = impl_->router.size() / impl_->tokens;
+    release_pages(impl_->router.subspan(begin * bytes, (end - begin) * bytes));
+  }
+}
+
+TensorMetadata trace_metadata(const TraceDescription& about) {
+  TensorMetadata metadata{{"format", std::string(kTraceFormat)},
+                          {"format_version", std::string(kTraceVersion)},
+                          {"model", about.model},
+                          {"experts", std::to_string(about.experts)},
+                          {"provenance", about.provenance},
+                          {"kind", std::string(about.synthetic ? kSynthetic : kRecorded)}};
+  if (about.router_scores != RouterScores::none)
+    metadata["router_scores"] = kRouterScoreNames[static_cast<std::size_t>(about.router_scores)];
+  if (!about.domains.empty()) metadata["domains"] = nlohmann::json(about.domains).dump();
+  return metadata;
 }
 
 void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path& path) {
@@ -74,19 +119,25 @@ void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path&
   offsets.reserve(data.requests.size() + 1);
   for (const TraceRequest& request : data.requests) offsets.push_back(request.end);
 
-  const std::vector<std::uint64_t> rows{data.tokens, data.layers, data.top_k};
+  const std::vector<std::uint64_t> rows{data.tokens, data.about.layers, data.about.top_k};
+  const std::vector<std::uint64_t> wide{data.tokens, data.about.layers, data.about.router_width()};
   std::vector<Tensor> tensors{
       {"request_offsets", Dtype::u64, {offsets.size()}, std::as_bytes(std::span(offsets))},
       {"expert_ids", Dtype::u16, rows, std::as_bytes(data.ids)},
       {"phases", Dtype::u8, {data.tokens}, std::as_bytes(data.phases)}};
-  if (data.has_scores) tensors.push_back({"gate_scores", Dtype::f32, rows, std::as_bytes(data.scores)});
-  write_safetensors(path, tensors,
-                    {{"format", std::string(kTraceFormat)},
-                     {"format_version", std::string(kTraceVersion)},
-                     {"model", data.model},
-                     {"experts", std::to_string(data.experts)},
-                     {"provenance", data.provenance},
-                     {"kind", std::string(data.synthetic ? kSynthetic : kRecorded)}});
+  if (data.about.gate_scores)
+    tensors.push_back({"gate_scores", Dtype::f32, rows, std::as_bytes(data.scores)});
+  if (!data.router.empty()) tensors.push_back({"router_scores", data.router_dtype, wide, data.router});
+  if (!data.candidates.empty())
+    tensors.push_back({"candidate_ids", Dtype::u16, wide, std::as_bytes(data.candidates)});
+  if (!data.lookahead.empty())
+    tensors.push_back({"lookahead_ids", Dtype::u16, rows, std::as_bytes(data.lookahead)});
+  if (!data.request_domains.empty())
+    tensors.push_back({"request_domains",
+                       Dtype::u16,
+                       {data.request_domains.size()},
+                       std::as_bytes(std::span(data.request_domains))});
+  write_safetensors(path, tensors, trace_metadata(data.about));
 }
 
 struct RoutingTraceBuilder::Impl {
@@ -136,7 +187,7 @@ void RoutingTraceBuilder::Impl::spill(std::uint8_t phase, std::span<const std::u
   };
   data->own_phases.push_back(phase);
   write(*data->spilled_ids, std::as_bytes(ids));
-  if (data->has_scores) write(*data->spilled_scores, std::as_bytes(scores));
+  if (data->about.gate_scores) write(*data->spilled_scores, std::as_bytes(scores));
 }
 
 namespace {
@@ -145,32 +196,38 @@ std::string trace_name(const std::string& model) {
   return model.empty() ? "routing trace" : "routing trace of " + model;
 }
 
-void check_sizes(const std::string& name, std::uint32_t layers, std::uint32_t experts, std::uint32_t top_k) {
-  const auto fail = [&](const char* what, std::uint32_t value, const std::string& range) {
+}  // namespace
+
+void check_description(const std::string& name, const TraceDescription& about) {
+  const auto fail = [&](const char* what, std::uint64_t value, const std::string& range) {
     throw InputError(name, std::string(what) + " is " + std::to_string(value) + ", but must be " + range);
   };
-  if (layers == 0) fail("layers", layers, "at least 1");
-  if (experts == 0 || experts > kNoExpert) fail("experts", experts, "between 1 and 65535");
-  if (top_k == 0 || top_k > experts)
-    fail("top_k", top_k, "between 1 and " + std::to_string(experts) + " experts");
+  if (about.layers == 0) fail("layers", about.layers, "at least 1");
+  if (about.experts == 0 || about.experts > kNoExpert) fail("experts", about.experts, "between 1 and 65535");
+  if (about.top_k == 0 || about.top_k > about.experts)
+    fail("top_k", about.top_k, "between 1 and " + std::to_string(about.experts) + " experts");
+  if (about.candidates > 0 && (about.candidates < about.top_k || about.candidates >= about.experts))
+    fail("candidates", about.candidates,
+         "from top_k, " + std::to_string(about.top_k) + ", to less than the " +
+             std::to_string(about.experts) + " experts");
+  if (about.domains.size() > 65536) fail("the number of domains", about.domains.size(), "at most 65536");
 }
-
-}  // namespace
 
 RoutingTraceBuilder::RoutingTraceBuilder(std::string model, std::string provenance, bool synthetic,
                                          std::uint32_t layers, std::uint32_t experts, std::uint32_t top_k,
                                          bool with_scores) {
-  check_sizes(trace_name(model), layers, experts, top_k);
+  TraceDescription about;
+  about.model = std::move(model);
+  about.provenance = std::move(provenance);
+  about.synthetic = synthetic;
+  about.layers = layers;
+  about.experts = experts;
+  about.top_k = top_k;
+  about.gate_scores = with_scores;
+  check_description(trace_name(about.model), about);
   impl_ = std::make_unique<Impl>(experts, top_k);
-  impl_->name = trace_name(model);
-  TraceData& data = *impl_->data;
-  data.model = std::move(model);
-  data.provenance = std::move(provenance);
-  data.synthetic = synthetic;
-  data.layers = layers;
-  data.experts = experts;
-  data.top_k = top_k;
-  data.has_scores = with_scores;
+  impl_->name = trace_name(about.model);
+  impl_->data->about = std::move(about);
 }
 
 RoutingTraceBuilder::~RoutingTraceBuilder() = default;
@@ -178,16 +235,16 @@ RoutingTraceBuilder::~RoutingTraceBuilder() = default;
 void RoutingTraceBuilder::reserve(std::uint64_t tokens) {
   TraceData& data = *impl_->data;
   assert(data.own_phases.empty());
-  const std::uint64_t places = tokens * data.layers * data.top_k;
+  const std::uint64_t places = tokens * data.about.layers * data.about.top_k;
   data.own_phases.reserve(tokens);
-  if (places * (sizeof(std::uint16_t) + (data.has_scores ? sizeof(float) : 0)) > kMostInMemory) {
+  if (places * (sizeof(std::uint16_t) + (data.about.gate_scores ? sizeof(float) : 0)) > kMostInMemory) {
     impl_->reserved = tokens;
     data.spilled_ids = std::make_unique<SpilledBytes>(places * sizeof(std::uint16_t));
-    if (data.has_scores) data.spilled_scores = std::make_unique<SpilledBytes>(places * sizeof(float));
+    if (data.about.gate_scores) data.spilled_scores = std::make_unique<SpilledBytes>(places * sizeof(float));
     return;
   }
   data.own_ids.reserve(places);
-  if (data.has_scores) data.own_scores.reserve(places);
+  if (data.about.gate_scores) data.own_scores.reserve(places);
 }
 
 void RoutingTraceBuilder::begin_request() {
@@ -200,8 +257,8 @@ void RoutingTraceBuilder::add_token(Phase phase, std::span<const std::uint16_t> 
                                     std::span<const float> scores) {
   TraceData& data = *impl_->data;
   assert(!data.requests.empty() && "begin_request comes first");
-  assert(ids.size() == std::size_t{data.layers} * data.top_k);
-  assert(scores.size() == (data.has_scores ? ids.size() : 0));
+  assert(ids.size() == std::size_t{data.about.layers} * data.about.top_k);
+  assert(scores.size() == (data.about.gate_scores ? ids.size() : 0));
   TraceRequest& request = data.requests.back();
   const auto value = static_cast<std::uint8_t>(phase);
   if (request.end > request.begin && value < data.own_phases.back()) {
@@ -209,10 +266,10 @@ void RoutingTraceBuilder::add_token(Phase phase, std::span<const std::uint16_t> 
   }
   if (const auto row = impl_->check.first_bad(ids)) {
     impl_->fail_at_token(", layer " + std::to_string(*row) + ": " +
-                         impl_->check.describe(ids.subspan(*row * data.top_k, data.top_k)));
+                         impl_->check.describe(ids.subspan(*row * data.about.top_k, data.about.top_k)));
   }
   if (const auto place = first_not_finite(scores)) {
-    impl_->fail_at_token(", layer " + std::to_string(*place / data.top_k) + ": a score is not finite");
+    impl_->fail_at_token(", layer " + std::to_string(*place / data.about.top_k) + ": a score is not finite");
   }
 
   if (data.spilled_ids != nullptr) {
@@ -229,7 +286,7 @@ RoutingTrace RoutingTraceBuilder::finish() {
   if (data->own_phases.empty()) impl_->fail("holds no tokens");
   impl_->data = nullptr;
   data->tokens = data->own_phases.size();
-  const std::uint64_t places = data->tokens * data->layers * data->top_k;
+  const std::uint64_t places = data->tokens * data->about.layers * data->about.top_k;
   data->ids = data->own_ids;
   data->scores = data->own_scores;
   if (data->spilled_ids != nullptr)

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "traces/trace_description.hpp"
+
 namespace moelab {
 
 /// Expert id that stands for "this layer does not run for this token" (encoder tokens in decoder layers and
 /// the reverse).
 inline constexpr std::uint16_t kNoExpert = 0xffff;
-
-enum class Phase : std::uint8_t { encoder = 0, prefill = 1, decode = 2 };
 
 /// A request's rows: prompt rows (prefill or encoder) first, then one row for each generated token *after*
 /// the first; the first generated token comes out of the prompt's pass (or of an encoder-decoder's first
@@ -37,7 +37,10 @@ class RoutingTrace {
   const std::string& model() const;       // identity of the model it was recorded from, "" if unknown
   const std::string& provenance() const;  // how it came to be: "recorded ...", "synthetic: ..."
   bool synthetic() const;
+  const TraceDescription& description() const;
   std::span<const TraceRequest> requests() const;
+  /// Place of a request's kind in description().domains; 0 where there are none.
+  std::uint16_t domain_of(std::size_t request) const;
   Phase phase_of(std::uint64_t token) const;
 
   /// The k expert ids of a token at a layer, distinct, by falling score; kNoExpert in all places where the
@@ -46,6 +49,16 @@ class RoutingTrace {
   /// Their scores, finite; empty when the trace has none. Scores are as recorded: a model that selects by
   /// something else than the gate's weight (a bias, say) may show them out of order.
   std::span<const float> scores_of(std::uint64_t token, std::uint32_t layer) const;
+
+  /// What the router gave every expert (or the candidates) of a token at a layer: fills `scores`, of
+  /// description().router_width() values. Only where the trace has router scores.
+  void router_scores_of(std::uint64_t token, std::uint32_t layer, std::span<float> scores) const;
+  /// The experts that these are of, by falling score; empty: of all experts in order.
+  std::span<const std::uint16_t> candidates_of(std::uint64_t token, std::uint32_t layer) const;
+  /// The experts that the layer's router picks when it is given what entered the MoE layer before; empty
+  /// where the trace does not say. kNoExpert in all places of the first layer, and where the layer does not
+  /// run.
+  std::span<const std::uint16_t> lookahead_of(std::uint64_t token, std::uint32_t layer) const;
 
   /// Rows [begin, end) are not needed for now: where they are mapped from a file (read from one, or too large
   /// to be kept in memory), their pages leave the memory. They can still be read.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,31 +19,40 @@ namespace moelab {
 
 /// Names in the file, as traces/README.md specifies them.
 inline constexpr std::string_view kTraceFormat = "moelab-routing";
-inline constexpr std::string_view kTraceVersion = "1";
+inline constexpr std::string_view kTraceVersion = "2";  // what is written; 1 is read too
 inline constexpr std::string_view kRecorded = "recorded";
 inline constexpr std::string_view kSynthetic = "synthetic";
+/// By RouterScores.
+inline constexpr std::array<std::string_view, 4> kRouterScoreNames = {"none", "logits", "softmax", "sigmoid"};
+
+/// The metadata that a description becomes.
+TensorMetadata trace_metadata(const TraceDescription& about);
+/// Throws InputError about `name` when no trace can be so.
+void check_description(const std::string& name, const TraceDescription& about);
+/// Values of a dtype F32, F16 or BF16, widened.
+void widen(std::span<const std::byte> bytes, Dtype dtype, std::span<float> values);
 
 /// The spans point into the mapped file, or into the vectors where there is none or it cannot be used in
 /// place; the vectors are not changed once the spans are set.
 struct TraceData {
-  std::string model;
-  std::string provenance;
-  bool synthetic = false;
-  std::uint32_t layers = 0;
-  std::uint32_t experts = 0;
-  std::uint32_t top_k = 0;
+  TraceDescription about;
   std::uint64_t tokens = 0;
-  bool has_scores = false;
   std::vector<TraceRequest> requests;
-  std::span<const std::uint16_t> ids;    // [tokens, layers, top_k]
-  std::span<const float> scores;         // the same, or empty
-  std::span<const std::uint8_t> phases;  // [tokens]
+  std::span<const std::uint16_t> ids;          // [tokens, layers, top_k]
+  std::span<const float> scores;               // the same, or empty
+  std::span<const std::uint8_t> phases;        // [tokens]
+  std::vector<std::uint16_t> request_domains;  // [requests], or empty
+  std::span<const std::uint16_t> lookahead;    // [tokens, layers, top_k], or empty
+  std::span<const std::uint16_t> candidates;   // [tokens, layers, router_width], or empty
+  std::span<const std::byte> router;           // the same shape, of router_dtype; or empty
+  Dtype router_dtype = Dtype::f32;
 
   // Where the values of the spans are: in a file, in temporary files, or here.
   std::unique_ptr<SpilledBytes> spilled_ids, spilled_scores;
   std::vector<std::uint16_t> own_ids;
   std::vector<float> own_scores;
   std::vector<std::uint8_t> own_phases;
+  std::vector<std::uint16_t> own_lookahead, own_candidates;
   std::optional<SafetensorsFile> file;
 };
 

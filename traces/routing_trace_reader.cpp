@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "models/input_error.hpp"
@@ -32,6 +33,18 @@ float from_bfloat16(std::uint16_t half) {
   return std::bit_cast<float>(std::uint32_t{half} << 16);
 }
 
+/// The names of a JSON array of texts.
+std::vector<std::string> domain_names(const std::string& file, const std::string& text) {
+  const nlohmann::json names = nlohmann::json::parse(text, nullptr, false);
+  const bool good =
+      names.is_array() && !names.empty() && names.size() <= 65536 &&
+      std::all_of(names.begin(), names.end(), [](const auto& name) { return name.is_string(); });
+  if (!good)
+    throw InputError(file, "metadata 'domains' is " + quoted_name(text) +
+                               ", but must be a JSON list of names, such as [\"code\", \"chat\"]");
+  return names.get<std::vector<std::string>>();
+}
+
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path)
@@ -44,6 +57,9 @@ class Reader {
     read_phases(data);
     read_requests(data);
     if (file_.find("gate_scores") != nullptr) read_scores(data);
+    if (file_.find("router_scores") != nullptr) read_router(data);
+    if (file_.find("lookahead_ids") != nullptr) read_lookahead(data);
+    if (file_.find("request_domains") != nullptr) read_domains(data);
     data.file = std::move(file_);
   }
 
@@ -54,20 +70,25 @@ class Reader {
   }
   [[noreturn]] void fail_at_row(const TraceData& data, const Tensor& tensor, std::uint64_t place,
                                 const std::string& what) const {
-    const std::uint64_t row = place / data.top_k;
+    const std::uint64_t row = place / data.about.top_k;
     const std::uint64_t width = bits_of(tensor.dtype) / 8;
     fail_at(tensor, place * width,
-            tensor.name + ", token " + std::to_string(row / data.layers) + ", layer " +
-                std::to_string(row % data.layers) + ": " + what);
+            tensor.name + ", token " + std::to_string(row / data.about.layers) + ", layer " +
+                std::to_string(row % data.about.layers) + ": " + what);
   }
 
   void read_metadata(TraceData& data) const;
   const std::string& text_of(const char* key) const;
   void expect(const char* key, std::string_view value) const;
+  bool first_version() const { return text_of("format_version") == "1"; }
   void check_tensor_names() const;
   const Tensor& tensor_of(const char* name, std::span<const Dtype> dtypes, std::size_t dimensions) const;
   void read_ids(TraceData& data) const;
   void read_scores(TraceData& data) const;
+  void read_router(TraceData& data) const;
+  void read_candidates(TraceData& data) const;
+  void read_lookahead(TraceData& data) const;
+  void read_domains(TraceData& data) const;
   void read_phases(TraceData& data) const;
   void read_requests(TraceData& data) const;
   void read_request(TraceData& data, std::uint64_t begin, std::uint64_t end, const Tensor& phases) const;
@@ -93,20 +114,22 @@ void Reader::expect(const char* key, std::string_view value) const {
 
 void Reader::read_metadata(TraceData& data) const {
   expect("format", kTraceFormat);
-  expect("format_version", kTraceVersion);
-  data.model = text_of("model");
-  data.provenance = text_of("provenance");
+  if (const std::string& version = text_of("format_version"); version != "1" && version != kTraceVersion)
+    fail("metadata 'format_version' is " + quoted_name(version) + ", but this program reads '1' and '" +
+         std::string(kTraceVersion) + "' only");
+  data.about.model = text_of("model");
+  data.about.provenance = text_of("provenance");
 
   const std::string& kind = text_of("kind");
   if (kind != kRecorded && kind != kSynthetic) {
     fail("metadata 'kind' is " + quoted_name(kind) + ", but must be 'recorded' or 'synthetic'");
   }
-  data.synthetic = kind == kSynthetic;
+  data.about.synthetic = kind == kSynthetic;
 
   const std::string& experts = text_of("experts");
   const char* const end = experts.data() + experts.size();
-  const auto [stop, error] = std::from_chars(experts.data(), end, data.experts);
-  if (error != std::errc{} || stop != end || data.experts == 0 || data.experts > kNoExpert) {
+  const auto [stop, error] = std::from_chars(experts.data(), end, data.about.experts);
+  if (error != std::errc{} || stop != end || data.about.experts == 0 || data.about.experts > kNoExpert) {
     fail("metadata 'experts' is " + quoted_name(experts) +
          ", but must be a whole number between 1 and 65535");
   }
@@ -114,7 +137,9 @@ void Reader::read_metadata(TraceData& data) const {
 
 // A misspelt optional tensor must not go unseen; what a later version adds comes with a later version number.
 void Reader::check_tensor_names() const {
-  static const std::array<std::string, 4> known{"expert_ids", "gate_scores", "request_offsets", "phases"};
+  std::vector<std::string> known{"expert_ids", "gate_scores", "request_offsets", "phases"};
+  if (!first_version())
+    known.insert(known.end(), {"router_scores", "candidate_ids", "lookahead_ids", "request_domains"});
   for (const Tensor& tensor : file_.tensors()) {
     if (std::find(known.begin(), known.end(), tensor.name) == known.end()) {
       fail("tensor " + quoted_name(tensor.name) + " is not one of a routing trace" +
@@ -160,17 +185,17 @@ void Reader::read_ids(TraceData& data) const {
   if (layers == 0 || layers > std::numeric_limits<std::uint32_t>::max()) {
     fail_at(tensor, 0, "expert_ids has " + std::to_string(layers) + " layers, but must have 1 to 2^32 - 1");
   }
-  if (top_k == 0 || top_k > data.experts) {
+  if (top_k == 0 || top_k > data.about.experts) {
     fail_at(tensor, 0,
             "expert_ids has " + std::to_string(top_k) + " ids a row, but must have 1 to " +
-                std::to_string(data.experts) + ", the number of experts");
+                std::to_string(data.about.experts) + ", the number of experts");
   }
   data.tokens = tensor.shape[0];
-  data.layers = static_cast<std::uint32_t>(layers);
-  data.top_k = static_cast<std::uint32_t>(top_k);
+  data.about.layers = static_cast<std::uint32_t>(layers);
+  data.about.top_k = static_cast<std::uint32_t>(top_k);
   data.ids = in_place_or_copied(tensor, data.own_ids);
 
-  RowCheck check(data.experts, data.top_k);
+  RowCheck check(data.about.experts, data.about.top_k);
   visit_in_parts(data.ids, top_k, data.own_ids.empty(), [&](std::size_t first, auto ids) {
     if (const auto row = check.first_bad(ids))
       fail_at_row(data, tensor, first + *row * top_k, check.describe(ids.subspan(*row * top_k, top_k)));
@@ -183,21 +208,111 @@ void Reader::read_scores(TraceData& data) const {
   if (tensor.shape != file_.find("expert_ids")->shape) {
     fail_at(tensor, 0, "gate_scores has another shape than expert_ids");
   }
-  data.has_scores = true;
+  data.about.gate_scores = true;
   if (tensor.dtype == Dtype::f32) {
     data.scores = in_place_or_copied(tensor, data.own_scores);
   } else {
-    std::vector<std::uint16_t> copied;
-    const std::span<const std::uint16_t> halves = in_place_or_copied(tensor, copied);
-    data.own_scores.resize(halves.size());
-    std::transform(halves.begin(), halves.end(), data.own_scores.begin(),
-                   tensor.dtype == Dtype::bf16 ? from_bfloat16 : from_half);
+    data.own_scores.resize(tensor.data.size() / sizeof(std::uint16_t));
+    widen(tensor.data, tensor.dtype, data.own_scores);
     data.scores = data.own_scores;
   }
   visit_in_parts(data.scores, 1, data.own_scores.empty(), [&](std::size_t first, auto scores) {
     if (const auto place = first_not_finite(scores))
       fail_at_row(data, tensor, first + *place, "the score is not a finite number");
   });
+}
+
+// Router scores stay in the file as they are: there are many, and few readers want them all.
+void Reader::read_router(TraceData& data) const {
+  static constexpr std::array kDtypes{Dtype::f32, Dtype::bf16, Dtype::f16};
+  const Tensor& tensor = tensor_of("router_scores", kDtypes, 3);
+  const std::string& kind = text_of("router_scores");
+  const auto name = std::find(kRouterScoreNames.begin() + 1, kRouterScoreNames.end(), kind);
+  if (name == kRouterScoreNames.end())
+    fail("metadata 'router_scores' is " + quoted_name(kind) +
+         ", but must be 'logits', 'softmax' or 'sigmoid'");
+  data.about.router_scores = static_cast<RouterScores>(name - kRouterScoreNames.begin());
+  if (tensor.shape[0] != data.tokens || tensor.shape[1] != data.about.layers)
+    fail_at(tensor, 0, "router_scores has other tokens or layers than expert_ids");
+  const std::uint64_t width = tensor.shape[2];
+  const bool some = file_.find("candidate_ids") != nullptr;
+  if (some ? width < data.about.top_k || width >= data.about.experts : width != data.about.experts)
+    fail_at(tensor, 0,
+            "router_scores has " + std::to_string(width) + " values a row, but must have " +
+                (some ? "from k to less than the number of experts, with candidate_ids"
+                      : std::to_string(data.about.experts) +
+                            ", one an expert (or candidate_ids must say whose)"));
+  data.about.candidates = some ? static_cast<std::uint32_t>(width) : 0;
+  data.router = tensor.data;
+  data.router_dtype = tensor.dtype;
+  const std::size_t bytes = bits_of(tensor.dtype) / 8;
+  std::vector<float> values(4096);
+  visit_in_parts(tensor.data, bytes, true, [&](std::size_t first, std::span<const std::byte> part) {
+    for (std::size_t at = 0; at < part.size(); at += values.size() * bytes) {
+      const auto some_bytes = part.subspan(at, std::min(part.size() - at, values.size() * bytes));
+      const std::span<float> widened = std::span(values).first(some_bytes.size() / bytes);
+      widen(some_bytes, tensor.dtype, widened);
+      if (const auto place = first_not_finite(widened)) {
+        const std::uint64_t row = ((first + at) / bytes + *place) / width;
+        fail_at(tensor, first + at + *place * bytes,
+                "router_scores, token " + std::to_string(row / data.about.layers) + ", layer " +
+                    std::to_string(row % data.about.layers) + ": the score is not a finite number");
+      }
+    }
+  });
+  if (some) read_candidates(data);
+}
+
+void Reader::read_candidates(TraceData& data) const {
+  static constexpr std::array kDtypes{Dtype::u16};
+  const Tensor& tensor = tensor_of("candidate_ids", kDtypes, 3);
+  if (tensor.shape != file_.find("router_scores")->shape)
+    fail_at(tensor, 0, "candidate_ids has another shape than router_scores");
+  data.candidates = in_place_or_copied(tensor, data.own_candidates);
+  const std::size_t width = data.about.candidates;
+  RowCheck check(data.about.experts, data.about.candidates);
+  visit_in_parts(data.candidates, width, data.own_candidates.empty(), [&](std::size_t first, auto ids) {
+    const auto row = check.first_bad(ids);
+    if (!row) return;
+    const std::uint64_t number = first / width + *row;
+    fail_at(tensor, number * width * sizeof(std::uint16_t),
+            "candidate_ids, token " + std::to_string(number / data.about.layers) + ", layer " +
+                std::to_string(number % data.about.layers) + ": " +
+                check.describe(ids.subspan(*row * width, width)));
+  });
+}
+
+void Reader::read_lookahead(TraceData& data) const {
+  static constexpr std::array kDtypes{Dtype::u16};
+  const Tensor& tensor = tensor_of("lookahead_ids", kDtypes, 3);
+  if (tensor.shape != file_.find("expert_ids")->shape)
+    fail_at(tensor, 0, "lookahead_ids has another shape than expert_ids");
+  data.about.lookahead = true;
+  data.lookahead = in_place_or_copied(tensor, data.own_lookahead);
+  const std::size_t top_k = data.about.top_k;
+  RowCheck check(data.about.experts, data.about.top_k);
+  visit_in_parts(data.lookahead, top_k, data.own_lookahead.empty(), [&](std::size_t first, auto ids) {
+    if (const auto row = check.first_bad(ids))
+      fail_at_row(data, tensor, first + *row * top_k, check.describe(ids.subspan(*row * top_k, top_k)));
+  });
+}
+
+void Reader::read_domains(TraceData& data) const {
+  static constexpr std::array kDtypes{Dtype::u16};
+  const Tensor& tensor = tensor_of("request_domains", kDtypes, 1);
+  data.about.domains = domain_names(name_, text_of("domains"));
+  if (tensor.shape[0] != data.requests.size())
+    fail_at(tensor, 0,
+            "request_domains has " + std::to_string(tensor.shape[0]) + " requests, but request_offsets has " +
+                std::to_string(data.requests.size()));
+  std::vector<std::uint16_t> copied;
+  const std::span<const std::uint16_t> domains = in_place_or_copied(tensor, copied);
+  data.request_domains.assign(domains.begin(), domains.end());
+  for (std::size_t i = 0; i < domains.size(); ++i)
+    if (domains[i] >= data.about.domains.size())
+      fail_at(tensor, i * sizeof(std::uint16_t),
+              "request_domains[" + std::to_string(i) + "] is " + std::to_string(domains[i]) +
+                  ", but there are " + std::to_string(data.about.domains.size()) + " domains");
 }
 
 void Reader::read_phases(TraceData& data) const {
@@ -263,6 +378,18 @@ void Reader::read_request(TraceData& data, std::uint64_t begin, std::uint64_t en
 }
 
 }  // namespace
+
+void widen(std::span<const std::byte> bytes, Dtype dtype, std::span<float> values) {
+  if (dtype == Dtype::f32) {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, bytes.data() + i * sizeof half, sizeof half);
+    values[i] = dtype == Dtype::bf16 ? from_bfloat16(half) : from_half(half);
+  }
+}
 
 RoutingTrace read_routing_trace(const std::filesystem::path& path) {
   const auto impl = std::make_shared<RoutingTrace::Impl>();

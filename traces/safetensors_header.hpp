@@ -36,6 +36,12 @@ struct SafetensorsHeader {
 /// Reads the header. Never recurses, whatever the nesting. Throws InputError naming `file` and the byte.
 SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_view json);
 
+/// The first bytes of a file with these tensors in this order, whose data follow without gaps: length and
+/// header, padded to 8 bytes. Only name, dtype and shape are read. Throws InputError about `file` when a text
+/// is not UTF-8, a name is taken twice or is "__metadata__", or a shape overflows.
+std::string safetensors_preamble(const std::string& file, std::span<const Tensor> tensors,
+                                 const TensorMetadata& metadata);
+
 /// The element type of this name, if there is one.
 std::optional<Dtype> dtype_named(std::string_view name);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -21,10 +22,9 @@ std::string json_text(const std::string& file, const std::string& text) {
 // Appends `"name":{...}` and moves the offset past the tensor's bytes.
 void append_tensor(std::string& json, const std::string& file, const Tensor& tensor, std::uint64_t& offset) {
   const std::optional<std::uint64_t> due = tensor_bytes(tensor.dtype, tensor.shape);
-  if (!due || *due != tensor.data.size() || tensor.shape.size() > kMaxDimensions) {
+  if (!due || tensor.shape.size() > kMaxDimensions)
     throw InputError(file, "cannot be written: " + describe_tensor(tensor.name, tensor.dtype, tensor.shape) +
-                               " does not fit its " + std::to_string(tensor.data.size()) + " bytes");
-  }
+                               " is no shape that the format has");
   json += json_text(file, tensor.name);
   json += ":{\"dtype\":\"";
   json += name_of(tensor.dtype);
@@ -54,18 +54,18 @@ void append_metadata(std::string& json, const std::string& file, const TensorMet
   json += '}';
 }
 
-std::string header_json(const std::string& file, std::span<const Tensor* const> tensors,
+std::string header_json(const std::string& file, std::span<const Tensor> tensors,
                         const TensorMetadata& metadata) {
   std::string json = "{";
   if (!metadata.empty()) append_metadata(json, file, metadata);
   std::uint64_t offset = 0;
   std::set<std::string_view> names{kMetadataKey};
-  for (const Tensor* tensor : tensors) {
-    if (!names.insert(tensor->name).second) {
-      throw InputError(file, "cannot be written: the name " + quoted_name(tensor->name) + " is taken");
+  for (const Tensor& tensor : tensors) {
+    if (!names.insert(tensor.name).second) {
+      throw InputError(file, "cannot be written: the name " + quoted_name(tensor.name) + " is taken");
     }
     if (json.size() > 1) json += ',';
-    append_tensor(json, file, *tensor, offset);
+    append_tensor(json, file, tensor, offset);
   }
   json += '}';
   json.resize((json.size() + 7) / 8 * 8, ' ');
@@ -75,19 +75,29 @@ std::string header_json(const std::string& file, std::span<const Tensor* const> 
 
 }  // namespace
 
+std::string safetensors_preamble(const std::string& file, std::span<const Tensor> tensors,
+                                 const TensorMetadata& metadata) {
+  const std::string header = header_json(file, tensors, metadata);
+  const std::uint64_t length = header.size();
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes + header;
+}
+
 void write_safetensors(const std::filesystem::path& path, std::span<const Tensor> tensors,
                        const TensorMetadata& metadata) {
-  std::vector<const Tensor*> ordered;
-  for (const Tensor& tensor : tensors) ordered.push_back(&tensor);
+  std::vector<Tensor> ordered(tensors.begin(), tensors.end());
   std::stable_sort(ordered.begin(), ordered.end(),
-                   [](const Tensor* a, const Tensor* b) { return bits_of(a->dtype) > bits_of(b->dtype); });
-  const std::string header = header_json(path.string(), ordered, metadata);
-  const std::uint64_t length = header.size();
-
+                   [](const Tensor& a, const Tensor& b) { return bits_of(a.dtype) > bits_of(b.dtype); });
+  const std::string preamble = safetensors_preamble(path.string(), ordered, metadata);
+  for (const Tensor& tensor : ordered)
+    if (tensor_bytes(tensor.dtype, tensor.shape) != tensor.data.size())
+      throw InputError(path.string(),
+                       "cannot be written: " + describe_tensor(tensor.name, tensor.dtype, tensor.shape) +
+                           " does not fit its " + std::to_string(tensor.data.size()) + " bytes");
   AtomicFile file(path);
-  file.write(std::as_bytes(std::span(&length, 1)));
-  file.write(std::as_bytes(std::span(header)));
-  for (const Tensor* tensor : ordered) file.write(tensor->data);
+  file.write(std::as_bytes(std::span(preamble)));
+  for (const Tensor& tensor : ordered) file.write(tensor.data);
   file.commit();
 }
 
