@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/import_progress.hpp"
+#include "cli/trace_import_options.hpp"
 #include "traces/import/cache_trace_export.hpp"
 
 namespace moelab::cli {
@@ -27,8 +28,7 @@ void add_trace_export(CLI::App& trace) {
   CLI::App* command = trace.add_subcommand(
       "export", "Write a trace as cache accesses: tokens in order, a layer's experts by ascending number");
   command->add_option("FILE", options->trace, "Routing trace")->required();
-  command->add_option("--kind", options->kind, "oracleGeneral (libCacheSim's binary format) or csv")
-      ->transform(CLI::CheckedTransformer(kKinds))
+  add_choice(*command, "--kind", options->kind, kKinds, "oracleGeneral is libCacheSim's binary format")
       ->required();
   command->add_option("--layer", options->layer, "Only this layer; all: object = layer * experts + expert");
   command->add_option("--out", options->out, "File to write")->required();

@@ -13,6 +13,7 @@
 namespace moelab::cli {
 namespace {
 
+constexpr const char* kAllPhases = "Phase of every token where none is given";
 const std::map<std::string, Phase> kPhases{
     {"prefill", Phase::prefill}, {"decode", Phase::decode}, {"encoder", Phase::encoder}};
 const std::map<std::string, RouterScores> kRouterScores{
@@ -44,9 +45,7 @@ void add_table_options(CLI::App& command, TableOptions& options, const char* col
   command.add_option("--phase", options.names.phase, of + " of the phase: prefill, decode or encoder");
   command.add_option("--domain", options.names.domain,
                      of + " of the kind of prompt; the input is read twice");
-  command.add_option("--all-phases", options.names.all_phases, "Phase of every token where none is given")
-      ->transform(CLI::CheckedTransformer(kPhases))
-      ->default_str("decode");
+  add_choice(command, "--all-phases", options.names.all_phases, kPhases, kAllPhases)->default_str("decode");
 }
 
 void add_csv(CLI::App& import) {
@@ -120,10 +119,7 @@ void add_arrays(CLI::App& import, ArrayKind kind, const std::string& name, const
   if (kind != ArrayKind::raw) {
     command->add_option("--router-scores", options->names.router_scores,
                         array + " of the router's scores of all experts [tokens, layers, experts]");
-    command
-        ->add_option("--router-kind", options->target.router_scores,
-                     "What those are: logits, softmax, sigmoid")
-        ->transform(CLI::CheckedTransformer(kRouterScores));
+    add_choice(*command, "--router-kind", options->target.router_scores, kRouterScores, "What those are");
     command->add_option("--offsets", options->names.offsets,
                         array + " of the requests' first rows [requests + 1]");
     command->add_option("--phases", options->names.phases,
@@ -135,9 +131,7 @@ void add_arrays(CLI::App& import, ArrayKind kind, const std::string& name, const
     command->add_option("--tokens", options->tokens, "Rows of routing, where there is no index");
   }
   add_index_options(*command, options->names.index);
-  command->add_option("--all-phases", options->names.all_phases, "Phase of every token where none is given")
-      ->transform(CLI::CheckedTransformer(kPhases))
-      ->default_str("decode");
+  add_choice(*command, "--all-phases", options->names.all_phases, kPhases, kAllPhases)->default_str("decode");
   add_example(*command, example);
   command->callback([options, kind] {
     check_outputs({options->target.out.string()});

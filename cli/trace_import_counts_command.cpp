@@ -115,7 +115,7 @@ const std::map<std::string, RequestLogKind> kLogKinds{{"mooncake", RequestLogKin
                                                       {"azure", RequestLogKind::azure},
                                                       {"burstgpt", RequestLogKind::burstgpt},
                                                       {"lengths", RequestLogKind::lengths}};
-const std::map<std::string, double> kTimeUnits{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
+const std::map<std::string, double> kTimeUnits{{"s", 1}, {"ms", 1e3}, {"us", 1e6}, {"ns", 1e9}};
 
 }  // namespace
 
@@ -145,7 +145,7 @@ void add_number_type(CLI::App& command, const std::string& option, NpyType& type
   std::map<std::string, NpyType> types;
   for (int i = 0; i <= static_cast<int>(NpyType::bf16); ++i)
     types.emplace(name_of(static_cast<NpyType>(i)), static_cast<NpyType>(i));
-  command.add_option(option, type, help)->transform(CLI::CheckedTransformer(types))->default_str(usual);
+  add_choice(command, option, type, types, help)->default_str(usual);
 }
 
 void add_trace_import_counts(CLI::App& import) {
@@ -161,24 +161,21 @@ void add_trace_import_counts(CLI::App& import) {
 
 void add_trace_import_requests(CLI::App& trace) {
   struct Options {
-    std::string input, out, unit = "s";
+    std::string input, out;
     RequestImport how;
   };
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       trace.add_subcommand("import-requests", "Make a request log of what other programs recorded");
-  command
-      ->add_option("KIND", options->how.kind,
-                   "mooncake, azure, burstgpt or lengths (CSV, columns by options)")
-      ->transform(CLI::CheckedTransformer(kLogKinds))
+  add_choice(*command, "KIND", options->how.kind, kLogKinds,
+             "What the input is; lengths: CSV, columns by options")
       ->required();
   command->add_option("INPUT", options->input, "File to read; .gz is unpacked on the way")->required();
   command->add_option("--out", options->out, "CSV file to write")->required();
   command->add_option("--arrival", options->how.arrival,
                       "lengths: column of the arrival; none: all come at 0");
-  command->add_option("--arrival-unit", options->unit, "lengths: its unit, s, ms, us or ns")
-      ->check(CLI::IsMember(kTimeUnits))
-      ->capture_default_str();
+  add_choice(*command, "--arrival-unit", options->how.arrival_units_per_s, kTimeUnits, "lengths: its unit")
+      ->default_str("s");
   command->add_option("--prompt", options->how.prompt, "lengths: column of the prompt's tokens")
       ->capture_default_str();
   command->add_option("--output", options->how.output, "lengths: column of the output's tokens")
@@ -188,7 +185,6 @@ void add_trace_import_requests(CLI::App& trace) {
               "moelab trace import-requests azure AzureLLMInferenceTrace_conv.csv --out requests.csv");
   command->callback([options] {
     check_outputs({options->out});
-    options->how.arrival_unit_s = kTimeUnits.at(options->unit);
     const ImportedRequests made =
         import_requests(options->input, options->how, terminal_progress(options->input));
     write_request_log(made.requests, options->out);

@@ -2,12 +2,24 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "traces/import/npy.hpp"
 #include "traces/import/token_assembler.hpp"
 
 namespace moelab::cli {
+
+/// An option whose value is one of the names of a table.
+template <typename T>
+CLI::Option* add_choice(CLI::App& command, const std::string& option, T& value,
+                        const std::map<std::string, T>& table, const std::string& help) {
+  const auto set = [&value, table](const std::string& name) { value = table.at(name); };
+  std::vector<std::string> names;
+  for (const auto& [name, of] : table) names.push_back(name);
+  return command.add_option_function<std::string>(option, set, help)->check(CLI::IsMember(names));
+}
 
 struct ImportOptions {
   std::string input;

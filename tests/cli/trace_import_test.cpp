@@ -78,6 +78,8 @@ TEST_CASE("the README's import commands make what the public sets hold") {
     const auto amount = due.find(out);
     if (amount != due.end()) CHECK_THAT(result.out, Contains(amount->second));
   }
+  // The first line of the set: 46926808,2361,532, in nanoseconds.
+  CHECK_THAT(read_bytes(folder / "sharegpt.csv"), Contains("\n0.046926808,2361,532\n"));
   // PROVENANCE.md of the set: an expert of a token was used by the token before with probability 0.44.
   const RoutingTrace trace = read_routing_trace(folder / "gptoss.safetensors");
   REQUIRE(trace.requests().size() == 360);

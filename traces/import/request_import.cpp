@@ -124,7 +124,7 @@ void read_mooncake(const std::filesystem::path& input, Collected& collected, con
 // Columns of a log in CSV: the arrival's (empty: none), the prompt's and the output's.
 struct CsvLog {
   std::string arrival, prompt, output;
-  double unit_s = 1;
+  double units_per_s = 1;
   bool date_and_time = false;
 };
 
@@ -154,7 +154,7 @@ void read_csv_log(const std::filesystem::path& input, const CsvLog& log, Collect
                                               (at->nanoseconds - first->nanoseconds)) /
                           1e9;
     } else if (timed) {
-      request.arrival_s = csv.number_at(arrival, "a time") * log.unit_s;
+      request.arrival_s = csv.number_at(arrival, "a time") / log.units_per_s;
     }
     const std::string problem = collected.add(request);
     if (!problem.empty()) csv.fail(request.output_tokens == 0 ? output : arrival, problem);
@@ -177,7 +177,7 @@ ImportedRequests import_requests(const std::filesystem::path& input, const Reque
       read_csv_log(input, {"Timestamp", "Request tokens", "Response tokens", 1, false}, collected, progress);
       break;
     case RequestLogKind::lengths:
-      read_csv_log(input, {how.arrival, how.prompt, how.output, how.arrival_unit_s, false}, collected,
+      read_csv_log(input, {how.arrival, how.prompt, how.output, how.arrival_units_per_s, false}, collected,
                    progress);
       break;
   }

@@ -23,8 +23,8 @@ enum class RequestLogKind { mooncake, azure, burstgpt, lengths };
 struct RequestImport {
   RequestLogKind kind = RequestLogKind::lengths;
   std::string arrival, prompt = "prompt_tokens", output = "output_tokens";  // lengths: columns
-  double arrival_unit_s = 1;  // lengths: seconds in a unit of arrival
-  bool skip_failed = false;   // leave out requests without output instead of refusing them
+  double arrival_units_per_s = 1;                                           // lengths: 1000 for milliseconds
+  bool skip_failed = false;  // leave out requests without output instead of refusing them
 };
 
 struct ImportedRequests {
