@@ -5,6 +5,7 @@
 #include "traces/import/array_import.hpp"
 #include "traces/import/cache_trace_export.hpp"
 #include "traces/import/counts_import.hpp"
+#include "traces/import/csv_reader.hpp"
 #include "traces/import/request_import.hpp"
 
 using namespace moelab;
@@ -168,6 +169,24 @@ TEST_CASE("a gzip file that is cut or damaged is an error") {
   write_bytes(folder / "two.gz", bytes + bytes);  // members one after the other are one file
   CHECK_THAT(error_of([&] { read_request_log(folder / "two.gz"); }),
              Contains(":5002:1: expected seconds, found 'arrival_s'"));
+}
+
+TEST_CASE("CSV fields are those of RFC 4180") {
+  const ScratchFolder folder;
+  write_bytes(folder / "c.csv",
+              "\xef\xbb\xbf"
+              "a,\"b \"\"c\"\"\",d\r\n1,\"x, \"\"y\"\"\nz\",\"\"\r\n\n,,3");
+  CsvReader csv(folder / "c.csv");
+  CHECK(csv.header() == std::vector<std::string>{"a", "b \"c\"", "d"});
+  REQUIRE(csv.next());
+  CHECK(csv.field(0) == "1");
+  CHECK(csv.field(1) == "x, \"y\"\nz");
+  CHECK(csv.field(2).empty());
+  REQUIRE(csv.next());
+  CHECK(csv.field(1).empty());
+  CHECK(csv.field(2) == "3");
+  CHECK_THAT(error_of([&] { csv.fail(2, "x"); }), Contains("c.csv:5:3: x"));
+  CHECK_FALSE(csv.next());
 }
 
 TEST_CASE("request logs of every kind") {
