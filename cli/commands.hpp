@@ -15,6 +15,9 @@ namespace moelab::cli {
 void add_run(CLI::App& program);
 void add_check(CLI::App& program);
 void add_policies(CLI::App& program);
+void add_trace(CLI::App& program);
+void add_trace_import(CLI::App& trace);
+void add_trace_export(CLI::App& trace);
 void add_models(CLI::App& program);
 void add_devices(CLI::App& program);
 void add_systems(CLI::App& program);

@@ -1,0 +1,197 @@
+// moelab trace import counts | counts-raw | counts-npy | eplb, moelab trace import-requests: what is not
+// routing token by token. And the options that importing commands share.
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/import_progress.hpp"
+#include "cli/trace_import_options.hpp"
+#include "traces/import/counts_import.hpp"
+#include "traces/import/request_import.hpp"
+
+namespace moelab::cli {
+namespace {
+
+void write_table(const ImportOptions& options, const CountsTable& table) {
+  write_counts(table, options.target);
+  std::cout << options.target.out.string() << ": " << table.prompts << " prompts, " << table.layers
+            << " layers, " << table.experts << " experts\n";
+}
+
+std::vector<std::pair<std::string, std::string>> pairs(const char* option,
+                                                       const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const std::string& text : texts) {
+    const std::size_t at = text.find('=');
+    if (at == std::string::npos || at == 0) throw InputError(option, "expected COLUMN=VALUE, found " + text);
+    result.emplace_back(text.substr(0, at), text.substr(at + 1));
+  }
+  return result;
+}
+
+void add_counts(CLI::App& import) {
+  struct Options : ImportOptions {
+    CountColumns columns;
+    std::vector<std::string> where, except;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = import.add_subcommand("counts", "A table of how often each expert was used");
+  add_import_identity(*command, *options);
+  command->add_option("--prompt", options->columns.prompt, "Columns that together say which prompt, A,B,...")
+      ->delimiter(',');
+  command->add_option("--layer", options->columns.layer, "Column of the layer's number")->required();
+  command->add_option("--expert", options->columns.expert, "Column of the expert's number");
+  command->add_option("--count", options->columns.count, "Column of the count");
+  command
+      ->add_option("--expert-columns", options->columns.experts, "Instead: a column for each expert, A,B,...")
+      ->delimiter(',');
+  command->add_option("--experts", options->columns.expert_count, "Routed experts a layer");
+  command->add_option("--where", options->where, "COLUMN=VALUE: only rows with that value; may be repeated")
+      ->take_all();
+  command->add_option("--except", options->except, "COLUMN=VALUE: no rows with that value; may be repeated")
+      ->take_all();
+  command
+      ->add_option("--scale", options->columns.scale,
+                   "Multiply numbers by this and then expect whole ones: 10000 for shares of four decimals")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--top-k", options->target.top_k, "Experts a token, where known");
+  add_example(
+      *command,
+      "moelab trace import counts counts.csv --prompt family --layer layer --expert expert --count count "
+      "--experts 128 --out counts.safetensors");
+  command->callback([options] {
+    check_outputs({options->target.out.string()});
+    if (options->columns.experts.empty() ==
+        (options->columns.expert.empty() || options->columns.count.empty()))
+      throw InputError("--expert and --count", "must both be given, or --expert-columns instead");
+    options->columns.where = pairs("--where", options->where);
+    options->columns.except = pairs("--except", options->except);
+    write_table(*options,
+                import_counts_csv(options->input, options->columns, terminal_progress(options->input)));
+  });
+}
+
+void add_counts_raw(CLI::App& import) {
+  struct Options : ImportOptions {
+    RawCounts how;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      import.add_subcommand("counts-raw", "Counts as numbers without a header, [prompts, layers, experts]");
+  add_import_identity(*command, *options);
+  add_number_type(*command, "--type", options->how.type, "Type of the numbers", "u2");
+  command->add_option("--layers", options->how.layers, "Layers")->required();
+  command->add_option("--experts", options->how.experts, "Routed experts a layer")->required();
+  command->add_option("--index", options->how.index, "CSV with a row for each group of prompts, in order")
+      ->required();
+  command->add_option("--index-prompts", options->how.prompts, "Its column: number of prompts")->required();
+  command->add_option("--index-domain", options->how.domain, "Its column: kind of prompt");
+  command->add_option("--top-k", options->target.top_k, "Experts a token, where known");
+  add_example(
+      *command,
+      "moelab trace import counts-raw use.u16.gz --layers 32 --experts 8 --index index.csv --index-prompts "
+      "questions --index-domain subject --out counts.safetensors");
+  command->callback([options] {
+    check_outputs({options->target.out.string()});
+    write_table(*options, import_counts_raw(options->input, options->how, terminal_progress(options->input)));
+  });
+}
+
+void add_counts_file(CLI::App& import, const std::string& name, const std::string& help,
+                     CountsTable (*read)(const std::filesystem::path&, const Progress&)) {
+  const auto options = std::make_shared<ImportOptions>();
+  CLI::App* command = import.add_subcommand(name, help);
+  add_import_identity(*command, *options);
+  command->add_option("--top-k", options->target.top_k, "Experts a token, where known");
+  add_example(*command, "moelab trace import " + name + " INPUT --out counts.safetensors");
+  command->callback([options, read] {
+    check_outputs({options->target.out.string()});
+    write_table(*options, read(options->input, terminal_progress(options->input)));
+  });
+}
+
+const std::map<std::string, RequestLogKind> kLogKinds{{"mooncake", RequestLogKind::mooncake},
+                                                      {"azure", RequestLogKind::azure},
+                                                      {"burstgpt", RequestLogKind::burstgpt},
+                                                      {"lengths", RequestLogKind::lengths}};
+const std::map<std::string, double> kTimeUnits{{"s", 1}, {"ms", 1e3}, {"us", 1e6}, {"ns", 1e9}};
+
+}  // namespace
+
+void add_import_identity(CLI::App& command, ImportOptions& options) {
+  command.add_option("INPUT", options.input, "File to read; .gz is unpacked on the way")->required();
+  command.add_option("--out", options.target.out, "File to write; it appears when all of the input was good")
+      ->required();
+  command.add_option("--model", options.target.model, "Identity of the model, such as openai/gpt-oss-20b");
+  command.add_option("--provenance", options.target.provenance, "How the input came to be");
+  command.add_flag("--synthetic", options.target.synthetic, "The input was made up, not recorded");
+}
+
+void add_import_options(CLI::App& command, ImportOptions& options, bool experts_required) {
+  add_import_identity(command, options);
+  command.add_option("--experts", options.target.experts, "Routed experts a layer")
+      ->required(experts_required);
+  command.add_option("--layers", options.target.layers, "Layers, where they are to be checked");
+  command.add_option("--top-k", options.target.top_k,
+                     "Experts a token and layer, where they are to be checked");
+  command
+      .add_option("--skip-layers", options.target.skip_layers, "Layers of the input to leave out: 0,1,...")
+      ->delimiter(',');
+}
+
+void add_number_type(CLI::App& command, const std::string& option, NpyType& type, const std::string& help,
+                     const std::string& usual) {
+  std::map<std::string, NpyType> types;
+  for (int i = 0; i <= static_cast<int>(NpyType::bf16); ++i)
+    types.emplace(name_of(static_cast<NpyType>(i)), static_cast<NpyType>(i));
+  add_choice(command, option, type, types, help)->default_str(usual);
+}
+
+void add_trace_import_counts(CLI::App& import) {
+  add_counts(import);
+  add_counts_raw(import);
+  add_counts_file(import, "counts-npy",
+                  "Counts as a NumPy array [prompts, layers, experts] or [layers, experts]",
+                  import_counts_npy);
+  add_counts_file(
+      import, "eplb", "Counts as JSON, as expert-parallel load balancers read them (logical_count)",
+      [](const std::filesystem::path& input, const Progress&) { return import_counts_json(input); });
+}
+
+void add_trace_import_requests(CLI::App& trace) {
+  struct Options {
+    std::string input, out;
+    RequestImport how;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      trace.add_subcommand("import-requests", "Make a request log of what other programs recorded");
+  add_choice(*command, "KIND", options->how.kind, kLogKinds,
+             "What the input is; lengths: CSV, columns by options")
+      ->required();
+  command->add_option("INPUT", options->input, "File to read; .gz is unpacked on the way")->required();
+  command->add_option("--out", options->out, "CSV file to write")->required();
+  command->add_option("--arrival", options->how.arrival,
+                      "lengths: column of the arrival; none: all come at 0");
+  add_choice(*command, "--arrival-unit", options->how.arrival_units_per_s, kTimeUnits, "lengths: its unit")
+      ->default_str("s");
+  command->add_option("--prompt", options->how.prompt, "lengths: column of the prompt's tokens")
+      ->capture_default_str();
+  command->add_option("--output", options->how.output, "lengths: column of the output's tokens")
+      ->capture_default_str();
+  command->add_flag("--skip-failed", options->how.skip_failed, "Leave out requests without output");
+  add_example(*command,
+              "moelab trace import-requests azure AzureLLMInferenceTrace_conv.csv --out requests.csv");
+  command->callback([options] {
+    check_outputs({options->out});
+    const ImportedRequests made =
+        import_requests(options->input, options->how, terminal_progress(options->input));
+    write_request_log(made.requests, options->out);
+    std::cout << options->out << ": " << made.requests.size() << " requests";
+    if (made.skipped != 0) std::cout << ", " << made.skipped << " failed ones left out";
+    std::cout << "\n";
+  });
+}
+
+}  // namespace moelab::cli

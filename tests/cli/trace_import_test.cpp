@@ -1,0 +1,135 @@
+// The import commands of traces/import/README.md, run as they stand there on the public sets where those are,
+// and compared with what the sets' descriptions say; and import and export as a user meets them.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tests/cli/run_program.hpp"
+#include "tests/traces/trace_files.hpp"
+#include "traces/routing_trace.hpp"
+
+using namespace moelab;
+using namespace moelab::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::string kSource = MOELAB_SOURCE_DIR;
+
+// Every line of the README that begins with the program's name.
+std::vector<std::vector<std::string>> readme_commands() {
+  std::ifstream readme(kSource + "/traces/import/README.md");
+  std::vector<std::vector<std::string>> commands;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.rfind("moelab ", 0) != 0) continue;
+    std::istringstream words(line);
+    commands.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
+    commands.back().erase(commands.back().begin());
+  }
+  return commands;
+}
+
+std::map<std::string, std::string> public_files(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files[entry.path().filename().string()] = entry.path().string();
+  }
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("the README's import commands make what the public sets hold") {
+  const std::filesystem::path data = kSource + "/../shared/data";
+  if (!std::filesystem::is_directory(data)) {
+    WARN("skipped: no folder " << data);
+    return;
+  }
+  const auto files = public_files(data);
+  const ScratchFolder folder;
+  // Amounts from the sets' PROVENANCE.md.
+  const std::map<std::string, std::string> due{
+      {"gptoss.safetensors", "130606 tokens"},
+      {"gptoss-scored.safetensors", "37867 tokens"},
+      {"gemma4.safetensors", "4 prompts, 30 layers, 128 experts"},
+      {"mixtral-subjects.safetensors", "57 prompts, 32 layers, 8 experts"},
+      {"olmoe.safetensors", "3 layers, 64 experts"},
+      {"mooncake-conversation.csv", "12031 requests"},
+      {"mooncake-synthetic.csv", "3993 requests"},
+      {"azure-code.csv", "8819 requests"},
+      {"azure-conversation.csv", "19366 requests"},
+      {"arxiv.csv", "28257 requests"},
+      {"sharegpt.csv", "300 requests"}};
+  const auto commands = readme_commands();
+  REQUIRE(commands.size() == 16);
+  for (std::vector<std::string> command : commands) {
+    const std::string out = command.back();
+    for (std::string& word : command) {
+      const auto file = files.find(word);
+      if (file != files.end()) word = file->second;
+    }
+    command.back() = (folder / out).string();
+    const ProgramResult result = run_program(MOELAB_PROGRAM, command);
+    INFO(out << ": " << result.err);
+    REQUIRE(result.status == 0);
+    const auto amount = due.find(out);
+    if (amount != due.end()) CHECK_THAT(result.out, Contains(amount->second));
+  }
+  // The first line of the set: 46926808,2361,532, in nanoseconds.
+  CHECK_THAT(read_bytes(folder / "sharegpt.csv"), Contains("\n0.046926808,2361,532\n"));
+  // PROVENANCE.md of the set: an expert of a token was used by the token before with probability 0.44.
+  const RoutingTrace trace = read_routing_trace(folder / "gptoss.safetensors");
+  REQUIRE(trace.requests().size() == 360);
+  double kept = 0, all = 0;
+  for (const TraceRequest& request : trace.requests()) {
+    for (std::uint64_t token = request.begin + 1; token < request.end; ++token) {
+      for (std::uint32_t layer = 0; layer < trace.layers(); ++layer) {
+        const auto before = trace.experts_of(token - 1, layer);
+        for (const std::uint16_t id : trace.experts_of(token, layer)) {
+          kept += std::count(before.begin(), before.end(), id) > 0 ? 1 : 0;
+          ++all;
+        }
+      }
+    }
+  }
+  CHECK(kept / all == Approx(0.44).margin(0.005));
+}
+
+TEST_CASE("import and export from the command line") {
+  const ScratchFolder folder;
+  write_bytes(folder / "t.csv", "t,l,e\n0,0,2 1\n0,1,0 3\n1,0,1 0\n1,1,3 2\n");
+  const std::string in = (folder / "t.csv").string(), out = (folder / "t.safetensors").string();
+  const std::vector<std::string> import{"trace",     "import",  "csv",   in,         "--token",
+                                        "t",         "--layer", "l",     "--expert", "e",
+                                        "--experts", "4",       "--out", out};
+  ProgramResult result = run_program(MOELAB_PROGRAM, import);
+  CHECK(result.err.empty());
+  REQUIRE(result.status == 0);
+  CHECK(result.out == out + ": 2 tokens\n");
+  const std::string csv = (folder / "a.csv").string();
+  result =
+      run_program(MOELAB_PROGRAM, {"trace", "export", out, "--kind", "csv", "--layer", "1", "--out", csv});
+  REQUIRE(result.status == 0);
+  // Objects are layer * 4 + expert; expert 3 of layer 1 is used by both tokens.
+  CHECK(read_bytes(csv) == "time,object,size,next_access\n0,4,1,-1\n0,7,1,4\n1,6,1,-1\n1,7,1,-1\n");
+  result =
+      run_program(MOELAB_PROGRAM, {"trace", "export", out, "--kind", "csv", "--layer", "2", "--out", csv});
+  CHECK(result.status == 2);
+  CHECK_THAT(result.err, Contains("the trace has the layers 0 to 1"));
+}
+
+TEST_CASE("a failed import leaves the file that was there and nothing else") {
+  const ScratchFolder folder;
+  write_bytes(folder / "t.csv", "t,l,e\n0,0,2 1\n1,0,9 0\n");
+  write_bytes(folder / "out", "old");
+  const ProgramResult result = run_program(
+      MOELAB_PROGRAM, {"trace", "import", "csv", (folder / "t.csv").string(), "--token", "t", "--layer", "l",
+                       "--expert", "e", "--experts", "4", "--out", (folder / "out").string()});
+  CHECK(result.status == 2);
+  CHECK_THAT(result.err, Contains("t.csv:3:5: expert 9 is out of range: there are 4 experts, from 0"));
+  CHECK(read_bytes(folder / "out") == "old");
+  CHECK(folder.names().size() == 2);
+}

@@ -1,0 +1,281 @@
+// Counts, request logs, NumPy's types, gzip, and the export to cache simulators.
+#include <catch2/catch.hpp>
+
+#include "tests/traces/import_files.hpp"
+#include "traces/import/array_import.hpp"
+#include "traces/import/cache_trace_export.hpp"
+#include "traces/import/counts_import.hpp"
+#include "traces/import/csv_reader.hpp"
+#include "traces/import/request_import.hpp"
+
+using namespace moelab;
+using namespace moelab::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+RoutingTrace trace_of(const Table& t) {
+  RoutingTraceBuilder builder("m", "", true, t.layers, t.experts, t.top_k, false);
+  std::uint64_t token = 0;
+  for (const std::uint64_t tokens : t.requests) {
+    builder.begin_request();
+    for (std::uint64_t i = 0; i < tokens; ++i, ++token) {
+      const std::size_t width = std::size_t{t.layers} * t.top_k;
+      builder.add_token(t.phases[token], std::span(t.ids).subspan(token * width, width), {});
+    }
+  }
+  return builder.finish();
+}
+
+struct Access {
+  std::uint32_t time;
+  std::uint64_t object;
+  std::int64_t next;
+};
+
+// Straight from the definition: all accesses, then for each a search for the next one.
+std::vector<Access> naive_accesses(const Table& t, std::optional<std::uint32_t> only) {
+  std::vector<Access> all;
+  for (std::uint64_t token = 0; token < t.tokens(); ++token) {
+    for (std::uint32_t layer = 0; layer < t.layers; ++layer) {
+      if (only && layer != *only) continue;
+      std::vector<std::uint16_t> ids(
+          t.ids.begin() + static_cast<std::ptrdiff_t>((token * t.layers + layer) * t.top_k),
+          t.ids.begin() + static_cast<std::ptrdiff_t>((token * t.layers + layer + 1) * t.top_k));
+      std::sort(ids.begin(), ids.end());
+      for (const std::uint16_t id : ids) {
+        if (id != kNoExpert)
+          all.push_back({static_cast<std::uint32_t>(token), std::uint64_t{layer} * t.experts + id, -1});
+      }
+    }
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t j = i + 1; j < all.size() && all[i].next < 0; ++j) {
+      if (all[j].object == all[i].object) all[i].next = static_cast<std::int64_t>(j + 1);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("the exported accesses are those of a naive search, in both formats") {
+  const ScratchFolder folder;
+  Random random(5);
+  for (int i = 0; i < 300; ++i) {
+    const Table t = random_table(random);
+    const std::optional<std::uint32_t> layer =
+        random.below(2) == 0 ? std::nullopt
+                             : std::optional(static_cast<std::uint32_t>(random.below(t.layers)));
+    const std::vector<Access> due = naive_accesses(t, layer);
+    std::string binary, csv = "time,object,size,next_access\n";
+    for (const Access& a : due) {
+      binary += bytes_of(std::vector{a.time}) + bytes_of(std::vector{a.object}) +
+                bytes_of(std::vector<std::uint32_t>{1}) + bytes_of(std::vector{a.next});
+      csv += std::to_string(a.time) + "," + std::to_string(a.object) + ",1," + std::to_string(a.next) + "\n";
+    }
+    if (due.empty()) continue;
+    const RoutingTrace trace = trace_of(t);
+    CHECK(export_cache_trace(trace, CacheTraceKind::oracle_general, layer, folder / "o") == due.size());
+    REQUIRE(read_bytes(folder / "o") == binary);
+    export_cache_trace(trace, CacheTraceKind::csv, layer, folder / "c");
+    REQUIRE(read_bytes(folder / "c") == csv);
+  }
+}
+
+TEST_CASE("next accesses reach across the blocks that are exported one by one") {
+  // 2^20 accesses a block: a trace of three blocks, expert 0 in the first and last token only.
+  constexpr std::uint32_t kTokens = 2'200'000;
+  RoutingTraceBuilder builder("m", "", true, 1, 3, 1, false);
+  builder.begin_request();
+  for (std::uint32_t i = 0; i < kTokens; ++i) {
+    const std::uint16_t id = i == 0 || i + 1 == kTokens ? 0 : static_cast<std::uint16_t>(1 + i % 2);
+    builder.add_token(Phase::decode, std::span(&id, 1), {});
+  }
+  const ScratchFolder folder;
+  export_cache_trace(builder.finish(), CacheTraceKind::oracle_general, std::nullopt, folder / "o");
+  const std::string bytes = read_bytes(folder / "o");
+  REQUIRE(bytes.size() == std::size_t{kTokens} * 24);
+  const auto next = [&](std::size_t i) {
+    std::int64_t value = 0;
+    std::memcpy(&value, bytes.data() + i * 24 + 16, 8);
+    return value;
+  };
+  CHECK(next(0) == kTokens);
+  CHECK(next(kTokens - 1) == -1);
+  bool all = true;
+  for (std::size_t i = 1; i + 3 < kTokens; ++i) all = all && next(i) == static_cast<std::int64_t>(i + 3);
+  CHECK(all);
+}
+
+TEST_CASE("every type of NumPy's numbers is read as what it stands for") {
+  const ScratchFolder folder;
+  const auto numbers = [&](const std::string& descr, const std::string& data, std::uint64_t count) {
+    write_bytes(folder / "a.npy", npy(descr, {count}, data));
+    NpyArray array(InputStream(folder / "a.npy"));
+    std::vector<float> values(count);
+    array.read(values, "values");
+    array.expect_end();
+    return values;
+  };
+  CHECK(numbers("|i1", bytes_of<std::int8_t>({-128, 127}), 2) == std::vector<float>{-128, 127});
+  CHECK(numbers("<i8", bytes_of<std::int64_t>({-5}), 1) == std::vector<float>{-5});
+  CHECK(numbers("<u2", bytes_of<std::uint16_t>({65535}), 1) == std::vector<float>{65535});
+  CHECK(numbers("<f8", bytes_of<double>({0.25}), 1) == std::vector<float>{0.25});
+  // IEEE 754 binary16: 1.5, -2, the smallest subnormal 2^-24, the largest 65504.
+  CHECK(numbers("<f2", bytes_of<std::uint16_t>({0x3e00, 0xc000, 0x0001, 0x7bff}), 4) ==
+        std::vector<float>{1.5F, -2, 0x1p-24F, 65504});
+  CHECK(numbers("<V2", bytes_of<std::uint16_t>({0x3fc0, 0xc000}), 2) == std::vector<float>{1.5F, -2});
+}
+
+TEST_CASE("arrays that are not what they should be are refused") {
+  const ScratchFolder folder;
+  const auto error = [&](const std::string& bytes) {
+    write_bytes(folder / "a.npy", bytes);
+    ImportTarget target;
+    target.out = folder / "out";
+    target.experts = 4;
+    return error_of([&] { import_arrays(ArrayKind::npy, folder / "a.npy", {}, target, {}); });
+  };
+  const std::string ids = bytes_of<std::uint8_t>({1, 2, 0, 3});
+  CHECK(error(npy("|u1", {1, 2, 2}, ids)).empty());
+  CHECK_THAT(error(npy("|u1", {1, 2, 2}, ids.substr(1))),
+             Contains("ends at byte 131") && Contains("1 more bytes expected"));
+  CHECK_THAT(error(npy("|u1", {1, 2, 2}, ids + "x")), Contains("more data than its shape [1, 2, 2]"));
+  CHECK_THAT(error(npy("|u1", {2, 2}, ids)), Contains("expected [tokens, layers, k]"));
+  CHECK_THAT(error(npy("<f4", {1, 1, 1}, bytes_of<float>({1}))),
+             Contains("have the type f4; expected integers"));
+  CHECK_THAT(error(npy(">i4", {1, 1, 1}, ids)), Contains("'>i4'"));
+  CHECK_THAT(error(npy("|u1", {1, 2, 2}, bytes_of<std::uint8_t>({1, 2, 0, 4}))),
+             Contains("request 0, token 0, layer 1: expert 4 is out of range"));
+  CHECK_THAT(error("text"), Contains("within the start of a NumPy array"));
+}
+
+TEST_CASE("a gzip file that is cut or damaged is an error") {
+  const ScratchFolder folder;
+  std::string rows = "arrival_s,prompt_tokens,output_tokens\n";
+  for (int i = 0; i < 5000; ++i)
+    rows += std::to_string(i) + "," + std::to_string(i * 7919 % 1000 + 1) + ",1\n";
+  write_gzip(folder / "r.gz", rows);
+  const std::string bytes = read_bytes(folder / "r.gz");
+  const auto requests = read_request_log(folder / "r.gz");
+  REQUIRE(requests.size() == 5000);
+  Random random(6);
+  for (int i = 0; i < 300; ++i) {
+    write_bytes(folder / "m.gz", bytes.substr(0, 2) + mutated(bytes.substr(2), random));
+    std::vector<RequestRecord> read;
+    if (error_of([&] { read = read_request_log(folder / "m.gz"); }).empty()) REQUIRE(read == requests);
+  }
+  write_bytes(folder / "two.gz", bytes + bytes);  // members one after the other are one file
+  CHECK_THAT(error_of([&] { read_request_log(folder / "two.gz"); }),
+             Contains(":5002:1: expected seconds, found 'arrival_s'"));
+}
+
+TEST_CASE("CSV fields are those of RFC 4180") {
+  const ScratchFolder folder;
+  write_bytes(folder / "c.csv",
+              "\xef\xbb\xbf"
+              "a,\"b \"\"c\"\"\",d\r\n1,\"x, \"\"y\"\"\nz\",\"\"\r\n\n,,3");
+  CsvReader csv(folder / "c.csv");
+  CHECK(csv.header() == std::vector<std::string>{"a", "b \"c\"", "d"});
+  REQUIRE(csv.next());
+  CHECK(csv.field(0) == "1");
+  CHECK(csv.field(1) == "x, \"y\"\nz");
+  CHECK(csv.field(2).empty());
+  REQUIRE(csv.next());
+  CHECK(csv.field(1).empty());
+  CHECK(csv.field(2) == "3");
+  CHECK_THAT(error_of([&] { csv.fail(2, "x"); }), Contains("c.csv:5:3: x"));
+  CHECK_FALSE(csv.next());
+}
+
+TEST_CASE("request logs of every kind") {
+  const ScratchFolder folder;
+  const auto import = [&](RequestLogKind kind, const std::string& text, bool skip = false) {
+    write_bytes(folder / "in", text);
+    RequestImport how;
+    how.kind = kind;
+    how.skip_failed = skip;
+    return import_requests(folder / "in", how, {});
+  };
+  using Records = std::vector<RequestRecord>;
+  CHECK(import(RequestLogKind::mooncake,
+               "{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 2, \"hash_ids\": [1, 2]}\n"
+               "{\"timestamp\": 1500, \"input_length\": 6, \"output_length\": 3, \"hash_ids\": []}\n")
+            .requests == Records{{0, 5, 2}, {1.5, 6, 3}});
+  // Across the end of February of a leap year: 2 s + 0.5 s.
+  CHECK(import(RequestLogKind::azure,
+               "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-02-29 23:59:59.0000000,4,10\n"
+               "2024-03-01T00:00:01.5+00:00,5,11\n")
+            .requests == Records{{0, 4, 10}, {2.5, 5, 11}});
+  const std::string burst =
+      "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,GPT-4,7,8,15,chat\n"
+      "6,GPT-4,7,0,7,chat\n";
+  CHECK_THAT(error_of([&] { import(RequestLogKind::burstgpt, burst); }),
+             Contains(":3:11: has no output tokens") && Contains("--skip-failed"));
+  const ImportedRequests kept = import(RequestLogKind::burstgpt, burst, true);
+  CHECK(kept.requests == Records{{5, 7, 8}});
+  CHECK(kept.skipped == 1);
+  CHECK_THAT(error_of([&] {
+               import(RequestLogKind::azure,
+                      "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-02-29 00:00:00,4,10\n");
+             }),
+             Contains(":2:1: expected a date and time"));
+  CHECK_THAT(error_of([&] { import(RequestLogKind::mooncake, "{\"timestamp\": 0, \"input_length\": 5}\n"); }),
+             Contains(":1: has no number 'output_length'"));
+  CHECK_THAT(error_of([&] {
+               import(RequestLogKind::burstgpt, "Timestamp,Request tokens,Response tokens\n2,1,1\n1,1,1\n");
+             }),
+             Contains(":3:1: arrives before"));
+}
+
+TEST_CASE("a request log comes back as it was written") {
+  const ScratchFolder folder;
+  Random random(7);
+  std::vector<RequestRecord> requests;
+  double at = 0;
+  for (int i = 0; i < 2000; ++i) {
+    at += random.uniform() * 1e-3;
+    requests.push_back({at, 1 + static_cast<std::uint32_t>(random.below(1U << 31)),
+                        1 + static_cast<std::uint32_t>(random.below(9))});
+  }
+  write_request_log(requests, folder / "r.csv");
+  CHECK(read_request_log(folder / "r.csv") == requests);
+  requests.push_back({0, 1, 1});
+  CHECK_THAT(error_of([&] { write_request_log(requests, folder / "r.csv"); }),
+             Contains("request 2000 arrives before"));
+}
+
+TEST_CASE("counts from tables, JSON and NumPy") {
+  const ScratchFolder folder;
+  write_bytes(folder / "c.csv",
+              "fam,layer,expert,count\nall,1,0,9\nx,1,0,3\nx,1,2,4\nx,5,1,1\ny,5,0,2\ny,1,1,8\n");
+  CountColumns columns;
+  columns.prompt = {"fam"};
+  columns.layer = "layer";
+  columns.expert = "expert";
+  columns.count = "count";
+  columns.expert_count = 3;
+  columns.except = {{"fam", "all"}};
+  const CountsTable table = import_counts_csv(folder / "c.csv", columns, {});
+  CHECK(table.counts == std::vector<std::uint64_t>{3, 0, 4, 0, 1, 0, 0, 8, 0, 2, 0, 0});
+  CHECK(table.layer_numbers == std::vector<std::uint64_t>{1, 5});
+  CHECK(table.domains == std::vector<std::string>{"x", "y"});
+  columns.except.clear();
+  CHECK_THAT(error_of([&] { import_counts_csv(folder / "c.csv", columns, {}); }),
+             Contains("has layer 5 for 2 of 3 prompts"));
+  write_bytes(folder / "w.csv", "layer,a,b\n0,0.25,0.75\n1,0.1,0.9\n");
+  CountColumns wide;
+  wide.layer = "layer";
+  wide.experts = {"a", "b"};
+  CHECK_THAT(error_of([&] { import_counts_csv(folder / "w.csv", wide, {}); }),
+             Contains(":2:3: '0.25' is not a whole count; shares need --scale"));
+  wide.scale = 100;
+  CHECK(import_counts_csv(folder / "w.csv", wide, {}).counts == std::vector<std::uint64_t>{25, 75, 10, 90});
+  write_bytes(
+      folder / "e.json",
+      "{\"physical_count\": [[1, 2, 3], [4, 5, 6]], \"physical_to_logical_map\": [[0, 1, 0], [1, 0, 0]]}");
+  CHECK(import_counts_json(folder / "e.json").counts == std::vector<std::uint64_t>{4, 2, 11, 4});
+  write_bytes(folder / "n.npy", npy("<u2", {1, 2, 2}, bytes_of<std::uint16_t>({1, 2, 3, 4})));
+  CHECK(import_counts_npy(folder / "n.npy", {}).counts == std::vector<std::uint64_t>{1, 2, 3, 4});
+}

@@ -1,0 +1,39 @@
+// Imports request logs of several kinds into the project's own (traces/requests.hpp).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "traces/import/input_stream.hpp"
+#include "traces/requests.hpp"
+
+namespace moelab {
+
+/// mooncake: JSON lines with timestamp (ms), input_length, output_length.
+///   https://github.com/kvcache-ai/Mooncake, FAST25-release/traces
+/// azure: CSV with TIMESTAMP (date and time of day), ContextTokens, GeneratedTokens; the first request is at
+/// 0.
+///   https://github.com/Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and ...2024.md
+/// burstgpt: CSV with Timestamp (s), Request tokens, Response tokens; others are ignored.
+///   https://github.com/HPMLL/BurstGPT
+/// lengths: CSV whose columns are named; without an arrival column all requests come at 0.
+enum class RequestLogKind { mooncake, azure, burstgpt, lengths };
+
+struct RequestImport {
+  RequestLogKind kind = RequestLogKind::lengths;
+  std::string arrival, prompt = "prompt_tokens", output = "output_tokens";  // lengths: columns
+  double arrival_units_per_s = 1;                                           // lengths: 1000 for milliseconds
+  bool skip_failed = false;  // leave out requests without output instead of refusing them
+};
+
+struct ImportedRequests {
+  std::vector<RequestRecord> requests;
+  std::uint64_t skipped = 0;  // failed ones, where they are left out
+};
+
+/// Throws InputError with file, line and column.
+ImportedRequests import_requests(const std::filesystem::path& input, const RequestImport& how,
+                                 const Progress& progress);
+
+}  // namespace moelab
