@@ -14,6 +14,7 @@ import json
 import os
 import sys
 import tempfile
+import tracemalloc
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -34,7 +35,7 @@ except ImportError as missing:
 import capture_hf  # noqa: E402
 import capture_models  # noqa: E402
 import capture_reference  # noqa: E402
-from capture import routers  # noqa: E402
+from capture import routers, trace_writer  # noqa: E402
 from capture.errors import CaptureError  # noqa: E402
 from capture.recorder import Options  # noqa: E402
 
@@ -257,6 +258,39 @@ class EncoderDecoderTest(unittest.TestCase):
             out = model(input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([tokens]), use_cache=False)
             tokens.append(int(out.logits[0, -1].argmax()))
         return tokens
+
+
+class WriterTest(unittest.TestCase):
+    def test_tensors_are_aligned_and_memory_stays_flat(self):
+        """Each tensor starts at a multiple of its element's size; 32 MB go through a small buffer."""
+        ids = np.broadcast_to(np.arange(4, dtype=np.uint16), (512, 16, 4))
+        arrays = {"expert_ids": ids, "router_scores": np.zeros((512, 16, 64), np.float16), "gate_scores": np.zeros((512, 16, 4), np.float32)}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "big.safetensors"
+            tracemalloc.start()
+            with trace_writer.TraceWriter(path, 64, {"model": "é"}) as writer:
+                for i in range(25):
+                    writer.add_request(trace_writer.Rows(arrays, np.full(512, DECODE, np.uint8)), "odd" if i % 2 else "even")
+                writer.finish()
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            self.assertLess(peak, 8e6)
+            self.assertGreater(path.stat().st_size, 30e6)
+            data = path.read_bytes()
+            size = int.from_bytes(data[:8], "little")
+            header = json.loads(data[8 : 8 + size])
+            widths = {"U64": 8, "F32": 4, "F16": 2, "U16": 2, "U8": 1}
+            for name, tensor in header.items():
+                if name != "__metadata__":
+                    self.assertEqual((8 + size + tensor["data_offsets"][0]) % widths[tensor["dtype"]], 0, name)
+            np.testing.assert_array_equal(Trace(path).expert_ids[512:1024], ids)
+
+    def test_rows_that_break_the_format(self):
+        for ids, message in [([3, 3], "experts \\[3, 3\\]"), ([0, 8], "below 8"), ([1, NO_EXPERT], "not distinct numbers")]:
+            with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(CaptureError, message):
+                with trace_writer.TraceWriter(Path(folder) / "bad", 8, {}) as writer:
+                    rows = {"expert_ids": np.array([[[0, 1]], [ids]], np.uint16)}
+                    writer.add_request(trace_writer.Rows(rows, np.array([PREFILL, PREFILL], np.uint8)))
 
 
 class ProgramTest(unittest.TestCase):
