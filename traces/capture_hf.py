@@ -13,6 +13,7 @@ Then: moelab run SCENARIO with the trace as its workload (traces/CAPTURE.md).
 
 import argparse
 import datetime
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -20,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from capture.errors import CaptureError  # noqa: E402
-from capture.prompts import Prompt, read_prompts  # noqa: E402
+from capture.errors import CaptureError
+from capture.prompts import Prompt, read_prompts
 
 try:
     import torch
@@ -70,7 +71,11 @@ def capture(
                 writer.add_request(its_rows, request.domain)
             if progress:
                 done, seconds = start + len(group), time.monotonic() - begin
-                print(f"{done}/{len(requests)} prompts, {writer.tokens} tokens, {seconds:.0f} s", file=sys.stderr, flush=True)
+                print(
+                    f"{done}/{len(requests)} prompts, {writer.tokens} tokens, {seconds:.0f} s",
+                    file=sys.stderr,
+                    flush=True,
+                )
         writer.finish()
         return writer.tokens
 
@@ -88,7 +93,9 @@ def main() -> int:
         args.max_new_tokens, args.batch, args.scores, args.score_dtype, args.temperature, args.seed
     )  # fmt: skip
     name = args.name or (Path(args.model).resolve().name if Path(args.model).exists() else args.model)
-    tokens = capture(model, requests, args.out, options, model_name=name, provenance=provenance(model, args), progress=True)
+    tokens = capture(
+        model, requests, args.out, options, model_name=name, provenance=provenance(model, args), progress=True
+    )
     print(f"{args.out}: {tokens} tokens, {len(requests)} requests, {args.out.stat().st_size / 1e6:.2f} MB")
     return 0
 
@@ -98,18 +105,45 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", required=True, help="name on the Hugging Face hub, or a folder")
     parser.add_argument("--prompts", required=True, help="file, or - for standard input: a prompt a line, or JSONL")
     parser.add_argument("--out", type=Path, required=True, help="the trace, a .safetensors file")
-    parser.add_argument("--max-new-tokens", type=at_least(0), default=0, metavar="N", help="tokens to generate a prompt; 0, the default: prefill only")
-    parser.add_argument("--batch", type=at_least(1), default=1, metavar="B", help="prompts that run together (default 1)")
-    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ...; auto: the GPUs (and, with accelerate, host memory for what does not fit), else the CPU")
+    parser.add_argument(
+        "--max-new-tokens",
+        type=at_least(0),
+        default=0,
+        metavar="N",
+        help="tokens to generate a prompt; 0, the default: prefill only",
+    )
+    parser.add_argument(
+        "--batch", type=at_least(1), default=1, metavar="B", help="prompts that run together (default 1)"
+    )
+    parser.add_argument(
+        "--device",
+        default="auto",
+        help="cpu, cuda, cuda:1, ...; auto, the default: GPUs (with accelerate, host memory too), else the CPU",
+    )
     parser.add_argument("--dtype", choices=MODEL_DTYPES, default="auto", help="of the weights; auto: as stored")
-    parser.add_argument("--scores", type=scores, default="all", metavar="all|topM|none", help="what to record of the routers' scores: all experts' (default), the M best (top16), none")
-    parser.add_argument("--score-dtype", choices=("float16", "float32"), default="float16", help="of the recorded scores (default float16)")
-    parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0, the default: greedy; above: sampled")
+    parser.add_argument(
+        "--scores",
+        type=scores,
+        default="all",
+        metavar="all|topM|none",
+        help="what to record of the routers' scores: all experts' (default), the M best (top16), none",
+    )
+    parser.add_argument(
+        "--score-dtype",
+        choices=("float16", "float32"),
+        default="float16",
+        help="of the recorded scores (default float16)",
+    )
+    parser.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T", help="0, the default: greedy; above: sampled"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the sampling")
     parser.add_argument("--max-prompt-tokens", type=at_least(1), metavar="N", help="cut longer prompts")
     parser.add_argument("--chat", action="store_true", help="put each prompt into the tokenizer's chat template")
     parser.add_argument("--prompt-field", default="prompt", metavar="NAME", help="JSONL: where the prompt is (prompt)")
-    parser.add_argument("--domain-field", default="domain", metavar="NAME", help="JSONL: where the kind of prompt is (domain)")
+    parser.add_argument(
+        "--domain-field", default="domain", metavar="NAME", help="JSONL: where the kind of prompt is (domain)"
+    )
     parser.add_argument("--name", help="the model's identity in the trace; by default what --model says")
     parser.add_argument("--trust-remote-code", action="store_true", help="run the model's own Python code")
     return parser.parse_args()
@@ -171,8 +205,8 @@ def tokenize(prompts: list[Prompt], tokenizer, model, args: argparse.Namespace) 
             raise CaptureError(f"{place}: the tokenizer makes no tokens of this prompt")
         if longest and len(tokens) + args.max_new_tokens > longest:
             raise CaptureError(
-                f"{place}: {len(tokens)} tokens and {args.max_new_tokens} new ones, but the model has {longest} positions; "
-                "--max-prompt-tokens cuts prompts"
+                f"{place}: {len(tokens)} tokens and {args.max_new_tokens} new ones, but the model has {longest} "
+                "positions; --max-prompt-tokens cuts prompts"
             )
         yield Request(tokens, prompt.domain)
 
@@ -180,13 +214,15 @@ def tokenize(prompts: list[Prompt], tokenizer, model, args: argparse.Namespace) 
 def provenance(model, args: argparse.Namespace) -> str:
     choice = f"sampled at temperature {args.temperature} with seed {args.seed}" if args.temperature > 0 else "greedy"
     return (
-        f"moelab capture_hf.py, transformers {transformers.__version__}, torch {torch.__version__}, {model.device.type}, "
-        f"{str(model.dtype).removeprefix('torch.')}, prompts {Path(args.prompts).name}, {args.max_new_tokens} new tokens at most, {choice}, "
-        f"batch {args.batch}, {datetime.datetime.now(datetime.UTC).date()}"
+        f"moelab capture_hf.py, transformers {transformers.__version__}, torch {torch.__version__}, "
+        f"{model.device.type}, {str(model.dtype).removeprefix('torch.')}, prompts {Path(args.prompts).name}, "
+        f"{args.max_new_tokens} new tokens at most, {choice}, batch {args.batch}, "
+        f"{datetime.datetime.now(datetime.UTC).date()}"
     )
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that temporary files are removed
     try:
         sys.exit(main())
     except CaptureError as error:

@@ -27,7 +27,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2MoeConfig, Qwen2MoeForCausalLM
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from capture import debian_text, n_grams  # noqa: E402
+from capture import debian_text, n_grams
 
 END, PAD = "<|end|>", "<|pad|>"  # token ids 0 and 1; END stands after every document
 
@@ -91,8 +91,12 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the model; a checkpoint in it is gone on from")
-    parser.add_argument("--text", type=Path, default=Path("build/debian_text"), help="folder of the unpacked text (%(default)s)")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder of the model; a checkpoint in it is gone on from"
+    )
+    parser.add_argument(
+        "--text", type=Path, default=Path("build/debian_text"), help="folder of the unpacked text (%(default)s)"
+    )
     parser.add_argument("--size", choices=SIZES, default="small", help="small: an hour on two cores; medium: for a GPU")
     parser.add_argument("--steps", type=int, help="optimiser steps (small: 2000, medium: 6000)")
     parser.add_argument("--seed", type=int, default=1)
@@ -216,9 +220,14 @@ def fit(model: Qwen2MoeForCausalLM, batches: Batches, steps: int, checkpoint: Pa
         if (step + 1) % CHECKPOINT_STEPS == 0 or step + 1 == steps:
             seconds = before + time.monotonic() - begin
             bits = loss.item() / math.log(2)
-            print(f"step {step + 1}/{steps}  {bits:.3f} bits a token  balance {balance.item():.3f}  {seconds:.0f} s", flush=True)
+            print(
+                f"step {step + 1}/{steps}  {bits:.3f} bits a token  balance {balance.item():.3f}  {seconds:.0f} s",
+                flush=True,
+            )
             state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-            torch.save(state | {"settings": settings, "step": step + 1, "seconds": seconds}, checkpoint.with_suffix(".new"))
+            torch.save(
+                state | {"settings": settings, "step": step + 1, "seconds": seconds}, checkpoint.with_suffix(".new")
+            )
             checkpoint.with_suffix(".new").replace(checkpoint)
     return before + time.monotonic() - begin
 
@@ -255,7 +264,7 @@ def per_unit(total: dict[str, float]) -> dict[str, float]:
 
 
 def prompts(tokenizer, domains: list[debian_text.Domain], count: int, tokens: int) -> list[dict[str, str]]:
-    """`count` beginnings of held-out texts a domain, spread over its documents, and over a document if there are few."""
+    """`count` pieces of held-out text a domain, from documents spread over it and from different places in them."""
     out = []
     for domain in domains:
         for i in range(count):

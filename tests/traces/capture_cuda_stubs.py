@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Lets torch's CUDA wheel load where the CUDA libraries are not installed, for use on the CPU.
 
-The wheel's libraries name some two and a half gigabytes of CUDA libraries that the loader must find before it lets torch
-be imported, though without a GPU next to nothing in them is called. This builds one small library with the functions of
-those that are not installed, each of which returns an error, and puts it beside torch's own under their names. The CUDA
-runtime (2 MB) must be the real one: it is asked for the GPUs, and finds none. Needs gcc and binutils. Run with the Python
-that torch is installed in.
+The wheel's libraries name some two and a half gigabytes of CUDA libraries that the loader must find before torch can be
+imported, though without a GPU next to nothing in them is called. This builds one small library with the functions
+of those that are not installed, each of which returns an error, and puts it beside torch's own under their names. The
+CUDA runtime (2 MB) must be the real one: it is asked for the GPUs, and finds none. Needs gcc and binutils. Run with the
+Python that torch is installed in.
 """
 
 import importlib.util

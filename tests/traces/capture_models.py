@@ -58,13 +58,15 @@ CASES = [
     ),
     Case(
         "qwen2_moe", tf.Qwen2MoeConfig, tf.Qwen2MoeForCausalLM,
-        {"num_experts": 8, "num_experts_per_tok": 4, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16},
+        {"num_experts": 8, "num_experts_per_tok": 4, "moe_intermediate_size": 16,
+         "shared_expert_intermediate_size": 16},
         partial(reference.softmax_top, k=4, normalize=False),
     ),
     Case(
         "qwen2_moe with a dense layer", tf.Qwen2MoeConfig, tf.Qwen2MoeForCausalLM,
-        {"num_experts": 8, "num_experts_per_tok": 4, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16,
-         "intermediate_size": 32, "num_hidden_layers": 4, "mlp_only_layers": [1], "norm_topk_prob": True},
+        {"num_experts": 8, "num_experts_per_tok": 4, "moe_intermediate_size": 16,
+         "shared_expert_intermediate_size": 16, "intermediate_size": 32, "num_hidden_layers": 4,
+         "mlp_only_layers": [1], "norm_topk_prob": True},
         partial(reference.softmax_top, k=4, normalize=True), layers=[0, 2, 3],
     ),
     Case(
@@ -73,8 +75,9 @@ CASES = [
     ),
     Case(
         "qwen3_next", tf.Qwen3NextConfig, tf.Qwen3NextForCausalLM,
-        _QWEN | {"num_hidden_layers": 4, "shared_expert_intermediate_size": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
-                 "linear_key_head_dim": 8, "linear_value_head_dim": 8},
+        _QWEN
+        | {"num_hidden_layers": 4, "shared_expert_intermediate_size": 16, "linear_num_key_heads": 2,
+           "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8},
         partial(reference.softmax_top, k=3, normalize=True), layers=[0, 1, 2, 3],
     ),
     Case(
@@ -89,10 +92,12 @@ CASES = [
     Case(
         "deepseek_v3", tf.DeepseekV3Config, tf.DeepseekV3ForCausalLM,
         _DEEPSEEK | {"n_group": 4, "topk_group": 2, "norm_topk_prob": True},
-        partial(reference.sigmoid_groups, k=4, groups=4, kept=2, scale=1.7), layers=[1, 2, 3], scores="sigmoid", uses_bias=True,
+        partial(reference.sigmoid_groups, k=4, groups=4, kept=2, scale=1.7),
+        layers=[1, 2, 3], scores="sigmoid", uses_bias=True,
     ),
     Case(
-        "olmoe", tf.OlmoeConfig, tf.OlmoeForCausalLM, {"num_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 16},
+        "olmoe", tf.OlmoeConfig, tf.OlmoeForCausalLM,
+        {"num_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 16},
         partial(reference.softmax_top, k=2, normalize=False),
     ),
     Case(
@@ -147,8 +152,8 @@ def switch_model(capacity: int) -> torch.nn.Module:
     """Every second layer of the encoder and of the decoder has experts: 2 + 2 MoE layers."""
     torch.manual_seed(21)
     config = tf.SwitchTransformersConfig(
-        vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=32, num_layers=4, num_sparse_encoder_layers=2, num_decoder_layers=4,
-        num_sparse_decoder_layers=2, num_heads=4, num_experts=4, expert_capacity=capacity, decoder_start_token_id=0,
-        pad_token_id=0, eos_token_id=None, initializer_factor=1.0,
+        vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=32, num_layers=4, num_sparse_encoder_layers=2,
+        num_decoder_layers=4, num_sparse_decoder_layers=2, num_heads=4, num_experts=4, expert_capacity=capacity,
+        decoder_start_token_id=0, pad_token_id=0, eos_token_id=None, initializer_factor=1.0,
     )  # fmt: skip
     return tf.SwitchTransformersForConditionalGeneration(config).eval()

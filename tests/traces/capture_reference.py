@@ -58,7 +58,11 @@ def sparse_mixer(logits, bias=None, *, jitter):
     left = np.array(logits, np.float64)
     for _ in range(2):
         top = int(left.argmax())
-        near = [e for e in range(len(left)) if np.isfinite(left[e]) and (left[top] - logits[e]) / max(abs(logits[e]), left[top]) <= 2 * jitter]
+        near = [
+            e
+            for e in range(len(left))
+            if np.isfinite(left[e]) and (left[top] - logits[e]) / max(abs(logits[e]), left[top]) <= 2 * jitter
+        ]
         e = np.exp(left[near] - left[top])
         ids.append(top)
         weights.append(1.0 / e.sum())

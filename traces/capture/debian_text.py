@@ -88,9 +88,13 @@ def read_domains(folder: Path, most_bytes: int) -> list[Domain]:
     seen: set[bytes] = set()
     domains = []
     for name, (_, patterns) in SOURCES.items():
-        paths = {path for pattern in patterns for path in tree.glob(pattern) if path.is_file() and not path.is_symlink()}
+        paths = {
+            path for pattern in patterns for path in tree.glob(pattern) if path.is_file() and not path.is_symlink()
+        }
         train, held_out, size = [], [], 0
-        for key, relative, path in sorted((_hash(str(p.relative_to(tree))), str(p.relative_to(tree)), p) for p in paths):
+        for key, relative, path in sorted(
+            (_hash(str(p.relative_to(tree))), str(p.relative_to(tree)), p) for p in paths
+        ):
             text = _read(path)
             digest = hashlib.sha256(text.encode()).digest()
             if len(text) < MIN_DOCUMENT or digest in seen:
@@ -102,7 +106,9 @@ def read_domains(folder: Path, most_bytes: int) -> list[Domain]:
                 train.append(Document(relative, text))
                 size += len(text)
         if not train or not held_out:
-            raise TextError(f"{tree}: the domain {name} has {len(train)} + {len(held_out)} documents; delete {folder} and try again")
+            raise TextError(
+                f"{tree}: the domain {name} has {len(train)} + {len(held_out)} documents; delete {folder} and try again"
+            )
         domains.append(Domain(name, train, held_out))
     return domains
 

@@ -34,7 +34,10 @@ def read_prompts(path: str, prompt_field: str, domain_field: str) -> list[Prompt
     for prompt in prompts:
         if (prompt.domain is None) != (prompts[0].domain is None):
             has = "no" if prompt.domain is None else "a"
-            raise CaptureError(f"{name}:{prompt.line}: {has} {domain_field!r}, unlike line {prompts[0].line}: all prompts have one, or none has")
+            raise CaptureError(
+                f"{name}:{prompt.line}: {has} {domain_field!r}, unlike line {prompts[0].line}: "
+                "all prompts have one, or none has"
+            )
     return prompts
 
 

@@ -69,8 +69,8 @@ class Recorder:
         for layer in self.routers.layers(stack):
             if len(self.calls[layer]) != expected:
                 raise CaptureError(
-                    f"the router {self.routers.all[layer].name} was called {len(self.calls[layer])} times, not once in each of "
-                    f"{expected} passes: this model (or a fused kernel it was loaded with) goes around its router modules"
+                    f"the router {self.routers.all[layer].name} was called {len(self.calls[layer])} times, not once in "
+                    f"each of {expected} passes: this model (or a fused kernel it was loaded with) goes around its router modules"
                 )
 
     def _example(self) -> dict[str, np.ndarray]:
@@ -95,7 +95,11 @@ class Recorder:
         """A call's tensors in the trace's order and dtypes: experts by falling weight (score, where it is unknown)."""
         dtype = getattr(torch, self.options.score_dtype)
         ids, by_id = routing.ids.long().sort(-1)  # equal weights: lower id first
-        key = routing.scores.gather(-1, ids.clamp(min=0)) if routing.weights is None else routing.weights.gather(-1, by_id)
+        key = (
+            routing.scores.gather(-1, ids.clamp(min=0))
+            if routing.weights is None
+            else routing.weights.gather(-1, by_id)
+        )
         weights, order = key.sort(dim=-1, descending=True, stable=True)
         dropped = routing.ids == DROPPED
         arrays = {"expert_ids": ids.gather(-1, order).masked_fill(dropped, NO_EXPERT)}
@@ -108,8 +112,8 @@ class Recorder:
         elif self.options.scores != "none":
             if not ids.shape[-1] <= self.options.scores < scores.shape[-1]:
                 raise CaptureError(
-                    f"the {self.options.scores} best scores: the model chooses {ids.shape[-1]} of {scores.shape[-1]} experts; record at "
-                    "least as many as are chosen, and for all of them say all"
+                    f"the {self.options.scores} best scores: the model chooses {ids.shape[-1]} of {scores.shape[-1]} "
+                    "experts; record at least as many as are chosen, and for all of them say all"
                 )
             best, candidates = scores.sort(dim=-1, descending=True, stable=True)
             arrays["router_scores"] = best[:, : self.options.scores].to(dtype)
@@ -142,7 +146,8 @@ def run_batch(model, recorder: Recorder, prompts: list[list[int]], seed: int) ->
     recorder.start()
     sequences = model.generate(
         input_ids=tokens.to(model.device), attention_mask=mask.to(model.device),
-        max_new_tokens=max(1, options.max_new_tokens), pad_token_id=pad, use_cache=True, return_dict_in_generate=False,
+        max_new_tokens=max(1, options.max_new_tokens), pad_token_id=pad, use_cache=True, disable_compile=True,
+        return_dict_in_generate=False,
         **_choice_of_tokens(options.temperature),
     )  # fmt: skip
     generated = sequences[:, 1:] if both else sequences[:, width:]
@@ -150,7 +155,10 @@ def run_batch(model, recorder: Recorder, prompts: list[list[int]], seed: int) ->
     recorder.passes(DECODER, generated.shape[1])
     if both:
         recorder.passes(ENCODER, 1)
-        return [_encoder_decoder_rows(recorder, i, len(p), width, n) for i, (p, n) in enumerate(zip(prompts, counts, strict=True))]
+        return [
+            _encoder_decoder_rows(recorder, i, len(p), width, n)
+            for i, (p, n) in enumerate(zip(prompts, counts, strict=True))
+        ]
     return [_decoder_rows(recorder, i, len(p), width, n) for i, (p, n) in enumerate(zip(prompts, counts, strict=True))]
 
 

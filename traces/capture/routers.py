@@ -164,7 +164,9 @@ def _reader_by_shape(experts: int, top_k: int) -> Callable[[object], Routing]:
         weights = [t for t in tensors if t.shape[-1] == top_k and t.is_floating_point() and top_k != experts]
         if len(scores) != 1:
             shapes = ", ".join(f"{t.dtype} {list(t.shape)}" for t in tensors)
-            raise CaptureError(f"a router found by shape returns {shapes or 'no tensors'}: not one score for each of {experts} experts")
+            raise CaptureError(
+                f"a router found by shape returns {shapes or 'no tensors'}: not one score for each of {experts} experts"
+            )
         logits = scores[0].float()
         if len(ids) == 1 and len(weights) == 1:
             return Routing(logits, ids[0], weights[0].float())

@@ -107,7 +107,11 @@ class TraceWriter:
         if name not in self._files:
             self._files[name] = open(Path(self._folder.name) / name, "w+b")
             self._shapes[name], self._dtypes[name] = (0, *array.shape[1:]), array.dtype
-        assert array.dtype.name in _SAFETENSORS_NAMES and array.dtype == self._dtypes[name] and array.shape[1:] == self._shapes[name][1:], name
+        assert (
+            array.dtype.name in _SAFETENSORS_NAMES
+            and array.dtype == self._dtypes[name]
+            and array.shape[1:] == self._shapes[name][1:]
+        ), name
         self._files[name].write(np.ascontiguousarray(array).data)
         self._shapes[name] = (self._shapes[name][0] + len(array), *array.shape[1:])
 
@@ -129,4 +133,7 @@ def _check_ids(ids: np.ndarray, experts: int) -> None:
     good = (ordered[..., -1] < experts) & ~repeated | (ids == NO_EXPERT).all(-1)
     if not good.all():
         row, layer = np.argwhere(~good)[0]
-        raise CaptureError(f"layer {layer} sends a token to the experts {ids[row, layer].tolist()}: not distinct numbers below {experts}")
+        raise CaptureError(
+            f"layer {layer} sends a token to the experts {ids[row, layer].tolist()}: "
+            f"not distinct numbers below {experts}"
+        )
