@@ -89,9 +89,7 @@ def main() -> int:
     model = load_model(args)
     tokenizer = transformers.AutoTokenizer.from_pretrained(args.model, trust_remote_code=args.trust_remote_code)
     requests = list(tokenize(prompts, tokenizer, model, args))
-    options = Options(
-        args.max_new_tokens, args.batch, args.scores, args.score_dtype, args.temperature, args.seed
-    )  # fmt: skip
+    options = Options(args.max_new_tokens, args.batch, args.scores, args.score_dtype, args.temperature, args.seed)
     name = args.name or (Path(args.model).resolve().name if Path(args.model).exists() else args.model)
     tokens = capture(
         model, requests, args.out, options, model_name=name, provenance=provenance(model, args), progress=True

@@ -5,11 +5,13 @@ and value caches or generate(), one full pass over prompt and greedy tokens; the
 and the choice by capture_reference.py. Look-ahead is recomputed from what enters the MoE blocks.
 """
 
+import dataclasses
 import json
 import tempfile
 import unittest
 from unittest import mock
 
+import capture_hf
 import capture_models
 import capture_reference
 import numpy as np
@@ -102,6 +104,18 @@ class DecoderTest(unittest.TestCase):
         for i, block in enumerate(blocks):
             ids = [case.choose(logits)[0] for logits in logits_of(block.gate, hidden[i])]
             np.testing.assert_array_equal(trace.expert_ids[trace.request(2)][:, i], ids)
+
+    def test_routers_must_run_in_their_order(self):
+        """Or look-ahead would look from the wrong layer."""
+        model = capture_models.CASES[0].build()
+        found = routers.find_routers(model)
+        backwards = dataclasses.replace(found, all=found.all[::-1])
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.object(capture_hf, "find_routers", return_value=backwards),
+            self.assertRaisesRegex(CaptureError, "layers.0.mlp.gate did not run after model.layers.1.mlp.gate"),
+        ):
+            record(model, PROMPTS, folder)
 
     def test_best_scores_only(self):
         model = capture_models.CASES[0].build()

@@ -70,7 +70,8 @@ class Recorder:
             if len(self.calls[layer]) != expected:
                 raise CaptureError(
                     f"the router {self.routers.all[layer].name} was called {len(self.calls[layer])} times, not once in "
-                    f"each of {expected} passes: this model (or a fused kernel it was loaded with) goes around its router modules"
+                    f"each of {expected} passes: this model (or a fused kernel it was loaded with) goes around its "
+                    "router modules"
                 )
 
     def _example(self) -> dict[str, np.ndarray]:
