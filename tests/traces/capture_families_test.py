@@ -109,11 +109,11 @@ class DecoderTest(unittest.TestCase):
         """Or look-ahead would look from the wrong layer."""
         model = capture_models.CASES[0].build()
         found = routers.find_routers(model)
-        backwards = dataclasses.replace(found, all=found.all[::-1])
+        swapped = dataclasses.replace(found, all=[found.all[i] for i in (0, 2, 1)])
         with (
             tempfile.TemporaryDirectory() as folder,
-            mock.patch.object(capture_hf, "find_routers", return_value=backwards),
-            self.assertRaisesRegex(CaptureError, "layers.0.mlp.gate did not run after model.layers.1.mlp.gate"),
+            mock.patch.object(capture_hf, "find_routers", return_value=swapped),
+            self.assertRaisesRegex(CaptureError, "layers.1.mlp.gate did not run after model.layers.2.mlp.gate"),
         ):
             record(model, PROMPTS, folder)
 
