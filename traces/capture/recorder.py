@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from .errors import CaptureError
-from .routers import DECODER, DROPPED, ENCODER, Routers, Routing, lookahead_ids
+from .routers import DECODER, DROPPED, ENCODER, Routers, Routing, picks, ranked
 from .trace_writer import DECODE, NO_EXPERT, PREFILL, Rows
 from .trace_writer import ENCODER as ENCODER_PHASE
 
@@ -82,28 +82,22 @@ class Recorder:
         first = layer == 0 or self.routers.all[layer - 1].stack != router.stack
 
         def hook(_module: nn.Module, args: tuple, kwargs: dict, output: object) -> None:
-            hidden = args[0] if args else kwargs["hidden_states"]
+            hidden = (*args, *kwargs.values())[0]
             if not first and (self._last is None or self._last[0] != layer - 1):
                 raise CaptureError(f"the router {router.name} did not run after {self.routers.all[layer - 1].name}")
             routing = router.read(output)
-            ahead = None if first else lookahead_ids(router.decide(self._last[1].to(hidden.device)))
-            self._last = (layer, hidden)
+            ahead = None if first else picks(router.decide(self._last[1].to(hidden.device)))
+            self._last = (layer, hidden.clone())  # models may go on to change it in place
             self.calls[layer].append(self._arrays(routing, ahead))
 
         return hook
 
     def _arrays(self, routing: Routing, ahead: Tensor | None) -> dict[str, np.ndarray]:
-        """A call's tensors in the trace's order and dtypes: experts by falling weight (score, where it is unknown)."""
+        """A call's tensors, as the trace has them."""
         dtype = getattr(torch, self.options.score_dtype)
-        ids, by_id = routing.ids.long().sort(-1)  # equal weights: lower id first
-        key = (
-            routing.scores.gather(-1, ids.clamp(min=0))
-            if routing.weights is None
-            else routing.weights.gather(-1, by_id)
-        )
-        weights, order = key.sort(dim=-1, descending=True, stable=True)
-        dropped = routing.ids == DROPPED
-        arrays = {"expert_ids": ids.gather(-1, order).masked_fill(dropped, NO_EXPERT)}
+        ids, weights = ranked(routing)
+        dropped = ids == DROPPED
+        arrays = {"expert_ids": ids.masked_fill(dropped, NO_EXPERT)}
         if routing.weights is not None:
             arrays["gate_scores"] = weights.masked_fill(dropped, 0).to(dtype)
         none = dropped.any(-1, keepdim=True)
@@ -119,7 +113,7 @@ class Recorder:
             best, candidates = scores.sort(dim=-1, descending=True, stable=True)
             arrays["router_scores"] = best[:, : self.options.scores].to(dtype)
             arrays["candidate_ids"] = candidates[:, : self.options.scores].masked_fill(none, NO_EXPERT)
-        arrays["lookahead_ids"] = torch.full_like(ids, NO_EXPERT) if ahead is None else ahead.long()
+        arrays["lookahead_ids"] = torch.full_like(ids, NO_EXPERT) if ahead is None else ahead
         return {name: _numpy(array) for name, array in arrays.items()}
 
 

@@ -108,10 +108,22 @@ def find_routers(model: nn.Module) -> Routers:
     return _find_by_shape(model)
 
 
-def lookahead_ids(routing: Routing) -> Tensor:
-    """[n, k]: the router's picks, also where the expert would be full."""
-    picks = routing.scores.topk(routing.ids.shape[-1]).indices
-    return torch.where(routing.ids == DROPPED, picks, routing.ids)
+def ranked(routing: Routing) -> tuple[Tensor, Tensor]:
+    """The chosen experts [n, k] by falling weight (score, where the weight is not known), equal ones by id; and these."""
+    ids, by_id = routing.ids.long().sort(dim=-1)
+    if routing.weights is not None:
+        values = routing.weights.gather(-1, by_id)
+    else:
+        values = routing.scores.gather(-1, ids.clamp(min=0))
+    values, order = values.sort(dim=-1, descending=True, stable=True)
+    return ids.gather(-1, order), values
+
+
+def picks(routing: Routing) -> Tensor:
+    """The experts [n, k] by falling weight; where one has no place left, those that the router would have picked."""
+    ids, _ = ranked(routing)
+    best = routing.scores.topk(ids.shape[-1]).indices
+    return torch.where(ids == DROPPED, best, ids)
 
 
 def _find_by_shape(model: nn.Module) -> Routers:
