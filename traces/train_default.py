@@ -10,7 +10,7 @@ Example (as root, or after somebody's apt-get update; an hour on two cores):
   pip install -r traces/capture/requirements.txt
   python traces/train_default.py --out build/default_model
   python traces/capture_hf.py --model build/default_model --prompts build/default_model/prompts.jsonl \\
-      --max-new-tokens 50 --out build/default.safetensors
+      --max-new-tokens 50 --temperature 0.8 --seed 1 --out build/default.safetensors
 """
 
 import argparse

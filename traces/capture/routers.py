@@ -109,7 +109,7 @@ def find_routers(model: nn.Module) -> Routers:
 
 
 def ranked(routing: Routing) -> tuple[Tensor, Tensor]:
-    """The chosen experts [n, k] by falling weight (score, where the weight is not known), equal ones by id; and these."""
+    """The chosen experts [n, k] by falling weight (score, where that is unknown), equal ones by id; and these."""
     ids, by_id = routing.ids.long().sort(dim=-1)
     if routing.weights is not None:
         values = routing.weights.gather(-1, by_id)
