@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Installs what is missing, then checks everything: formatting, release build and tests, sanitizer build and tests.
+# Installs what is missing, then checks everything: formatting, release build and tests (with the capture script's,
+# against the Python library), sanitizer build and tests.
 set -euo pipefail
 cd "$(dirname "$0")"
 ./install_dependencies.sh test
+tests/traces/capture_environment.sh install ||
+  echo "the capture test will be skipped: its Python packages could not be installed" >&2
 
 echo "== format"
 git ls-files '*.cpp' '*.hpp' | xargs clang-format --dry-run --Werror
