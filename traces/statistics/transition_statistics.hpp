@@ -1,0 +1,34 @@
+// How well a layer's experts foretell the next layer's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace moelab {
+
+/// Two predictors of the experts that a token uses in a layer, both learning as they go: each token is
+/// predicted from the tokens before it, then learnt.
+///   transition   score of expert f = sum over the token's experts e in the layer before of the share of e's
+///                tokens that went on to f
+///   popularity   score of f = tokens that used f so far
+/// The k best scores are the prediction (equal ones: the smaller id). Recall is the share of the experts used
+/// that were predicted, over all tokens.
+class TransitionStatistics {
+ public:
+  TransitionStatistics(std::uint32_t experts, std::uint32_t top_k);
+  /// The token's experts in the layer before and in this one.
+  void add_token(std::span<const std::uint16_t> before, std::span<const std::uint16_t> now);
+  double recall() const;             // NaN without tokens
+  double popularity_recall() const;  // NaN without tokens
+
+ private:
+  std::uint32_t experts_, top_k_;
+  std::uint64_t tokens_ = 0, transition_hits_ = 0, popularity_hits_ = 0;
+  std::vector<std::int32_t> together_;     // [experts before, experts now]: tokens that used both
+  std::vector<std::int32_t> uses_before_;  // tokens that used an expert before
+  std::vector<std::int32_t> popularity_;   // tokens that used an expert now
+  std::vector<float> scores_;
+};
+
+}  // namespace moelab
