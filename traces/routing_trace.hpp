@@ -86,15 +86,19 @@ void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path&
 /// member here refuses with an InputError, and the builder stays as it was.
 class RoutingTraceBuilder {
  public:
+  explicit RoutingTraceBuilder(TraceDescription description);
+  /// A trace without router scores, lookahead and domains.
   RoutingTraceBuilder(std::string model, std::string provenance, bool synthetic, std::uint32_t layers,
                       std::uint32_t experts, std::uint32_t top_k, bool with_scores);
   ~RoutingTraceBuilder();
-  /// Makes room for so many tokens in all, before the first one. More than fit in 64 MiB go to a temporary
-  /// file, and no more than these may follow; else it only saves time.
+  /// Makes room for so many tokens in all, before the first one. More than fit in 64 MiB go to temporary
+  /// files, and no more than these may follow; else it only saves time.
   void reserve(std::uint64_t tokens);
-  void begin_request();
-  /// `ids` and `scores` hold layers * top_k values (scores empty when the trace has none).
+  /// `domain`: place in the description's domains; 0 where there are none.
+  void begin_request(std::uint16_t domain = 0);
   /// Within a request, phases come in the order encoder, prefill, decode.
+  void add_token(const TraceRow& row);
+  /// Of a trace that has no more than these: `scores` is empty when it has none.
   void add_token(Phase phase, std::span<const std::uint16_t> ids, std::span<const float> scores);
   /// The trace, of at least one token; leaves the builder empty, not to be used again.
   RoutingTrace finish();

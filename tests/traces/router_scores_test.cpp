@@ -24,12 +24,13 @@ struct FileParts {
   std::string metadata =
       R"("format":"moelab-routing","format_version":"2","model":"","experts":"3",)"
       R"("provenance":"","kind":"recorded","router_scores":"logits","domains":"[\"code\",\"chat\"]")";
-  std::string router_dtype = "F32", router_shape = "2,1,3";
+  std::string router_dtype = "F32", router_shape = "2,1,3";  // shape "": none
   std::string router = bytes_of(std::vector<float>{.5F, -2, 1, 0, 3, .25F});
   std::string candidates_shape;  // "": none
   std::vector<std::uint16_t> candidates;
   std::vector<std::uint16_t> lookahead{65535, 65535};
   std::string lookahead_shape = "2,1,1";
+  std::string domains_shape = "2";  // "": none
   std::vector<std::uint16_t> domains{1, 0};
 
   std::string file() const {
@@ -42,11 +43,11 @@ struct FileParts {
       data += bytes;
     };
     add("request_offsets", "U64", "3", bytes_of(std::vector<std::uint64_t>{0, 1, 2}));
-    add("router_scores", router_dtype, router_shape, router);
+    if (!router_shape.empty()) add("router_scores", router_dtype, router_shape, router);
     add("expert_ids", "U16", "2,1,1", bytes_of(std::vector<std::uint16_t>{2, 1}));
     if (!candidates_shape.empty()) add("candidate_ids", "U16", candidates_shape, bytes_of(candidates));
     add("lookahead_ids", "U16", lookahead_shape, bytes_of(lookahead));
-    add("request_domains", "U16", std::to_string(domains.size()), bytes_of(domains));
+    if (!domains_shape.empty()) add("request_domains", "U16", domains_shape, bytes_of(domains));
     add("phases", "U8", "2", bytes_of(std::vector<std::uint8_t>{2, 2}));
     header += "}";
     while (header.size() % 8 != 0) header += ' ';
@@ -141,15 +142,29 @@ TEST_CASE("router scores: hostile files are refused with their place") {
          p.candidates = {0, 1, 2, 0};
        },
        "candidate_ids has another shape"},
+      {[](FileParts& p) { p.router_shape.clear(); }, "'router_scores' says what they are, but tensor"},
+      {[](FileParts& p) {
+         swap(p.metadata, "router_scores", "router_score");
+         p.router_shape.clear();
+         p.candidates_shape = "2,1,2";
+         p.candidates = {0, 1, 2, 0};
+       },
+       "'candidate_ids' says whose scores there are, but tensor 'router_scores' is missing"},
+      {[](FileParts& p) { p.domains_shape.clear(); }, "tensor 'request_domains' is missing"},
+      {[](FileParts& p) { swap(p.metadata, "chat", "code"); }, "the domain 'code' comes twice"},
       {[](FileParts& p) { p.lookahead[1] = 3; }, "lookahead_ids, token 1, layer 0: "},
       {[](FileParts& p) { p.lookahead_shape = "1,2,1"; }, "lookahead_ids has another shape"},
       {[](FileParts& p) {
          p.domains = {0, 2};
        },
        "request_domains[1] is 2, but there are 2 domains"},
-      {[](FileParts& p) { p.domains = {0}; }, "request_domains has 1 requests, but request_offsets has 2"},
+      {[](FileParts& p) {
+         p.domains = {0};
+         p.domains_shape = "1";
+       },
+       "request_domains is of 1 requests, but the trace has 2"},
       {[](FileParts& p) { swap(p.metadata, "[\\\"code\\\",\\\"chat\\\"]", "[1]"); },
-       "must be a JSON list of names"},
+       "must be a JSON list of at most 65536 names"},
       {[](FileParts& p) { swap(p.metadata, "\"2\"", "\"1\""); },
        "'router_scores' is not one of a routing trace"},
   };
@@ -230,6 +245,17 @@ struct RandomTrace {
     writer.finish();
   }
 
+  RoutingTrace build(bool reserve) const {
+    RoutingTraceBuilder builder(about);
+    if (reserve) builder.reserve(100);
+    for (std::size_t r = 0; r < requests.size(); ++r) {
+      builder.begin_request(domains[r]);
+      for (const Row& row : requests[r])
+        builder.add_token({row.phase, row.ids, row.gate, row.router, row.candidates, row.lookahead});
+    }
+    return builder.finish();
+  }
+
   void check(const RoutingTrace& trace) const {
     REQUIRE(trace.requests().size() == requests.size());
     REQUIRE(trace.description().router_scores == about.router_scores);
@@ -263,6 +289,20 @@ struct RandomTrace {
 };
 
 }  // namespace
+
+TEST_CASE("trace builder: what is made of rows is what they say, in memory and from a file") {
+  const ScratchFolder scratch;
+  std::mt19937_64 random(6);
+  for (int i = 0; i < 500; ++i) {
+    const RandomTrace made(random);
+    const RoutingTrace trace = made.build(i % 2 == 0);
+    made.check(trace);
+    trace.release_rows(0, trace.tokens());  // must leave what is in memory alone
+    made.check(trace);
+    write_routing_trace(trace, scratch / "t");
+    made.check(read_routing_trace(scratch / "t"));
+  }
+}
 
 TEST_CASE("trace writer: what is written streaming reads back, and is written again the same") {
   const ScratchFolder scratch;

@@ -423,10 +423,10 @@ TEST_CASE("routing trace: the builder refuses what the reader would, and stays a
         std::string::npos);
   CHECK(error_of([&] {
           builder.add_token(Phase::decode, std::vector<std::uint16_t>{7, 7}, scores);
-        }).find("token 1, layer 0: expert id 7 comes twice") != std::string::npos);
+        }).find("token 1, layer 0: expert ids: expert id 7 comes twice") != std::string::npos);
   CHECK(error_of([&] {
           builder.add_token(Phase::decode, good, std::vector<float>{1, INFINITY});
-        }).find("token 1, layer 0: a score is not finite") != std::string::npos);
+        }).find("token 1, layer 0: gate scores: a score is not finite") != std::string::npos);
   builder.begin_request();
   builder.add_token(Phase::prefill, good, scores);  // the order of phases is each request's own
   const RoutingTrace trace = builder.finish();
