@@ -66,7 +66,8 @@ double smallest_distance(const std::set<double>& places) {
 Scale fitted(const Extent& extent, const Axis& axis) {
   if (axis.range) return make_scale(*axis.range, axis, true);
   if (!extent.empty()) return make_scale({extent.low, extent.high}, axis, false);
-  return make_scale({1, axis.scale == ScaleKind::log ? 10.0 : 2.0}, axis, false);
+  return make_scale({axis.scale == ScaleKind::log ? 1.0 : 0.0, axis.scale == ScaleKind::log ? 10.0 : 1.0},
+                    axis, false);
 }
 
 // An axis that counts from 0 to count - 1, each in the middle of its stretch.

@@ -40,7 +40,7 @@ struct PanelLayout {
   double down(double value, const Size& plot) const;
 };
 
-/// Settles the axes. Expects a panel that checked_panel() let pass.
+/// Settles the axes. Expects a panel that check_panel() let pass.
 PanelLayout lay_out(const Panel& panel);
 
 /// Throws std::invalid_argument when the panel is not as svg_chart.hpp describes it.

@@ -18,7 +18,8 @@ void draw_grid(Xml& xml, const PanelLayout& layout, const Size& plot) {
   xml.open("g").set("class", "grid");
   for (const Tick& tick : layout.y.ticks) {
     const double y = layout.down(tick.value, plot);
-    draw_stroke(xml, 0, y, plot.width, y, grid_ink);
+    const bool sign_changes = tick.value == 0 && layout.y.low < 0;
+    draw_stroke(xml, 0, y, plot.width, y, sign_changes ? axis_ink : grid_ink);
   }
   if (layout.panel->categories.empty())
     for (const Tick& tick : layout.x.ticks) {

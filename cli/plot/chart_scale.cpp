@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -50,12 +49,13 @@ struct NumberStyle {
   std::string suffix{};
 };
 
-NumberStyle style_for(double largest, std::string_view unit) {
+// For numbers up to `largest` in magnitude; `alone`: this number has none of its size beside it (log axes).
+NumberStyle style_for(double largest, std::string_view unit, bool alone) {
   constexpr std::array<std::string_view, 13> prefixes{"a", "f", "p", "n", "µ", "m", "",
                                                       "k", "M", "G", "T", "P", "E"};
   const bool takes_small_prefixes = unit == "s" || unit == "J" || unit == "W";
   const int exponent = decimal_exponent(largest);
-  const bool plain = exponent < 4 && exponent >= (takes_small_prefixes ? -1 : -3);
+  const bool plain = exponent < 4 && exponent >= (!takes_small_prefixes ? -3 : alone ? 0 : -1);
   if (plain) return {};
   if (exponent > 20 || exponent < (takes_small_prefixes ? -18 : 0))
     return {exponent, "e" + std::to_string(exponent)};
@@ -99,7 +99,7 @@ std::vector<Tick> linear_ticks(Range data, const Axis& axis, bool tight) {
       if (last < first) return {};  // no whole number between the ends
       const NumberStyle style =
           style_for(static_cast<double>(std::max({std::abs(first), std::abs(last), std::int64_t{1}})) * step,
-                    axis.unit);
+                    axis.unit, false);
       std::vector<Tick> ticks;
       for (std::int64_t i = first; i <= last; ++i) ticks.push_back(tick_at(i * mantissa, exponent, style));
       return ticks;
@@ -179,7 +179,8 @@ Scale log_scale(Range data, const Axis& axis, bool tight) {
   }
   const auto add = [&](int index) {
     const Preferred number(index);
-    scale.ticks.push_back(tick_at(number.mantissa, number.exponent, style_for(number.value(), axis.unit)));
+    scale.ticks.push_back(
+        tick_at(number.mantissa, number.exponent, style_for(number.value(), axis.unit, true)));
   };
   const int first_decade = Preferred(first + 2).exponent;
   const int last_decade = Preferred(last).exponent;

@@ -20,7 +20,8 @@ constexpr double gap = 14;     // between panels
 constexpr double title_font = 16;
 constexpr double panel_title_height = 20;
 
-// A figure on its way to the file. All panels have plots of the same size, so that they can be compared.
+// A figure on its way to the file. All plots have the same size, so that they can be compared; only heat maps
+// are narrower, by what their colour bars take.
 class Page {
  public:
   explicit Page(const Figure& figure);
@@ -28,8 +29,8 @@ class Page {
 
  private:
   struct Row {
+    double top = 8;  // height of title and legend
     double legend_height = 0;
-    bool titled = false;
     double height = 0;
   };
 
@@ -42,11 +43,12 @@ class Page {
   std::vector<std::string> names_;
   bool shared_legend_ = true;
   std::vector<PanelLayout> layouts_{};
+  std::vector<Size> plots_{};
+  std::vector<Margins> margins_{};
   std::vector<XNames> x_names_{};
   std::vector<LegendEntry> legend_{};  // the shared one
   std::vector<Row> rows_{};
-  Margins margins_{};
-  Size plot_{};
+  double left_ = 0;  // margin of all
   double width_ = 0;
   Xml xml_{};
 };
@@ -67,17 +69,23 @@ Page::Page(const Figure& figure) : figure_(figure), names_(series_names(figure))
 }
 
 void Page::settle_plot_size() {
+  double right = 0;
   for (const PanelLayout& layout : layouts_) {
-    const Margins own = side_margins(layout);
-    margins_.left = std::max(margins_.left, own.left);
-    margins_.right = std::max(margins_.right, own.right);
+    margins_.push_back(side_margins(layout));
+    left_ = std::max(left_, margins_.back().left);
+    if (!layout.panel->heat_map) right = std::max(right, margins_.back().right);
   }
-  plot_.width = std::max(figure_.panel_width - margins_.left - margins_.right, 60.0);
-  for (const PanelLayout& layout : layouts_) {
-    x_names_.push_back(x_names(layout, margins_, plot_.width));
-    margins_.bottom = std::max(margins_.bottom, bottom_margin(layout, x_names_.back()));
+  double least_bottom = figure_.panel_height;
+  for (std::size_t i = 0; i < layouts_.size(); ++i) {
+    Margins& margins = margins_[i];
+    margins.left = left_;
+    if (!layouts_[i].panel->heat_map) margins.right = right;
+    plots_.push_back({std::max(figure_.panel_width - left_ - margins.right, 60.0), 0});
+    x_names_.push_back(x_names(layouts_[i], margins, plots_[i].width));
+    margins.bottom = bottom_margin(layouts_[i], x_names_[i]);
+    least_bottom = std::min(least_bottom, margins.bottom);
   }
-  plot_.height = std::max(figure_.panel_height - margins_.bottom, 60.0);
+  for (Size& plot : plots_) plot.height = figure_.panel_height - least_bottom;
 }
 
 void Page::settle_rows() {
@@ -85,30 +93,29 @@ void Page::settle_rows() {
   for (std::size_t i = 0; i < layouts_.size(); ++i) {
     Row& row = rows_[i / columns_];
     const Panel& panel = *layouts_[i].panel;
-    row.titled = row.titled || !panel.title.empty();
+    if (!panel.title.empty()) row.top = panel_title_height;
     if (!shared_legend_)
       row.legend_height = std::max(row.legend_height, draw_legend(nullptr, legend_entries(panel, names_), 0,
-                                                                  0, figure_.panel_width - margins_.left));
+                                                                  0, figure_.panel_width - left_));
+    row.height = std::max(row.height, plots_[i].height + margins_[i].bottom);
   }
-  for (Row& row : rows_)
-    row.height = (row.titled ? panel_title_height : 8) + row.legend_height + plot_.height + margins_.bottom;
+  for (Row& row : rows_) {
+    row.top += row.legend_height;
+    row.height += row.top;
+  }
 }
 
 void Page::draw_cell(std::size_t index, double x, double y, const Row& row) {
-  const PanelLayout& layout = layouts_[index];
-  const Panel& panel = *layout.panel;
-  const double top = (row.titled ? panel_title_height : 8) + row.legend_height;
+  const Panel& panel = *layouts_[index].panel;
+  const double width = figure_.panel_width - left_;
   xml_.open("g").set("class", "panel");
-  xml_.set("transform",
-           "translate(" + coordinate_text(x + margins_.left) + ' ' + coordinate_text(y + top) + ')');
+  xml_.set("transform", "translate(" + coordinate_text(x + left_) + ' ' + coordinate_text(y + row.top) + ')');
   if (!panel.title.empty()) xml_.leaf("title", panel.title);
-  draw_panel(xml_, layout, x_names_[index], margins_, plot_, series_styles(panel, names_));
+  draw_panel(xml_, layouts_[index], x_names_[index], margins_[index], plots_[index],
+             series_styles(panel, names_));
   if (!panel.title.empty())
-    draw_shortened(xml_, 0, 13 - top, panel.title, figure_.panel_width - margins_.left,
-                   {.font = label_font, .bold = true});
-  if (!shared_legend_)
-    draw_legend(&xml_, legend_entries(panel, names_), 0, -row.legend_height - 2,
-                figure_.panel_width - margins_.left);
+    draw_shortened(xml_, 0, 13 - row.top, panel.title, width, {.font = label_font, .bold = true});
+  if (!shared_legend_) draw_legend(&xml_, legend_entries(panel, names_), 0, -row.legend_height - 2, width);
   xml_.close();
 }
 

@@ -74,8 +74,9 @@ struct Figure {
   std::string caption{};    // below everything; where the data come from, such as "synthetic trace, seed 1"
   std::size_t columns = 0;  // of panels; 0: chosen by their number, at most 3
   std::vector<Panel> panels{};
-  double panel_width = 400;   // pixels, with its axes; at least 200
-  double panel_height = 270;  // pixels, with its axes, without title and legend; at least 150
+  double panel_width = 400;  // pixels, with its axes; at least 200
+  double panel_height =
+      270;  // pixels, with its axes; at least 150; title, legend and slanted names add to it
 };
 
 /// The figure as the text of an SVG file; the same text on every machine. Series of more than 2000 points are
