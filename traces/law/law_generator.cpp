@@ -33,6 +33,8 @@ struct LawGenerator::Impl {
   std::vector<float> weight;        // [layers, spans + 1]: square roots of the spans' and the noise's share
   std::vector<float> carry, fresh;  // by span: what stays from token to token, and what comes
   std::vector<float> base;          // [layers, experts] bias, domain and prompt of the request
+  std::vector<float> domain_mean;   // [layers, experts] of the domains' terms, weighted by their shares
+  double domain_scale = 1;          // makes the variance of their deviations from it 1
   std::vector<std::vector<float>> spans;  // their terms now, [layers, experts]
   std::vector<float> drawn, logits;       // [layers, experts]
   Random random{0};
@@ -47,7 +49,10 @@ struct LawGenerator::Impl {
     return std::span(values).subspan(std::size_t{l} * experts, experts);
   }
   void draw(Random& from, LayerRange range);
-  void add_drawn(LayerRange range, const std::function<double(const LayerLaw&)>& variance);
+  void add_drawn(const std::function<double(const LayerLaw&)>& scale_of);
+  void centre_domains();
+  void draw_domain(std::uint16_t domain);
+  std::vector<LayerRange> stacks() const;
   void step_spans(LayerRange range);
   void choose(std::uint32_t l);
 };
@@ -96,12 +101,18 @@ LawGenerator::Impl::Impl(const RoutingLaw& l, std::uint64_t s, bool with_router_
   if (law.has_gates()) gates.resize(ids.size());
   if (with_router_scores) router_scores.resize(all);
   ranks.resize(with_router_scores ? experts : law.top_k);
+  centre_domains();
 }
 
 LayerRange LawGenerator::Impl::layers_of(Phase phase) const {
   const auto all = static_cast<std::uint32_t>(law.layers.size());
   if (encoder_layers == 0) return {0, all};
   return phase == Phase::encoder ? LayerRange{0, encoder_layers} : LayerRange{encoder_layers, all};
+}
+
+std::vector<LayerRange> LawGenerator::Impl::stacks() const {
+  if (encoder_layers == 0) return {layers_of(Phase::decode)};
+  return {layers_of(Phase::encoder), layers_of(Phase::decode)};
 }
 
 /// Standard normal numbers for the layers, each layer's correlated with those of the layer before.
@@ -118,13 +129,31 @@ void LawGenerator::Impl::draw(Random& from, LayerRange range) {
   }
 }
 
-void LawGenerator::Impl::add_drawn(LayerRange range, const std::function<double(const LayerLaw&)>& variance) {
-  for (std::uint32_t l = range.begin; l < range.end; ++l) {
-    const auto scale = static_cast<float>(std::sqrt(variance(law.layers[l])));
+void LawGenerator::Impl::add_drawn(const std::function<double(const LayerLaw&)>& scale_of) {
+  for (std::uint32_t l = 0; l < law.layers.size(); ++l) {
+    const auto scale = static_cast<float>(scale_of(law.layers[l]));
     const std::span<float> sum = layer(base, l);
     const std::span<const float> term = layer(drawn, l);
     for (std::uint32_t r = 0; r < experts; ++r) sum[r] += scale * term[r];
   }
+}
+
+/// The bias is the popularity over all domains: what they have in common is not theirs.
+void LawGenerator::Impl::centre_domains() {
+  domain_mean.assign(base.size(), 0);
+  double squares = 0;
+  for (std::size_t d = 0; d < law.domains.size(); ++d) {
+    draw_domain(static_cast<std::uint16_t>(d));
+    const auto share = static_cast<float>(law.domain_shares[d]);
+    for (std::size_t i = 0; i < drawn.size(); ++i) domain_mean[i] += share * drawn[i];
+    squares += law.domain_shares[d] * law.domain_shares[d];
+  }
+  if (squares < 1) domain_scale = 1 / std::sqrt(1 - squares);
+}
+
+void LawGenerator::Impl::draw_domain(std::uint16_t domain) {
+  Random of_domain(seed, kDomain, domain);
+  for (const LayerRange stack : stacks()) draw(of_domain, stack);
 }
 
 void LawGenerator::Impl::step_spans(LayerRange range) {
@@ -194,15 +223,14 @@ void LawGenerator::begin_request(std::uint64_t number, std::uint16_t domain) {
     std::transform(bias.begin(), bias.end(), g.layer(g.base, l).begin(),
                    [](double b) { return static_cast<float>(b); });
   }
-  Random of_domain(g.seed, kDomain, domain), of_prompt(g.seed, kPrompt, number);
-  for (const Phase stack : {Phase::encoder, Phase::decode}) {
-    const LayerRange range = g.layers_of(stack);
-    g.draw(of_domain, range);
-    g.add_drawn(range, [](const LayerLaw& l) { return l.domain; });
-    g.draw(of_prompt, range);
-    g.add_drawn(range, [](const LayerLaw& l) { return l.prompt; });
-    if (g.encoder_layers == 0) break;
+  if (!g.law.domains.empty()) {
+    g.draw_domain(domain);
+    for (std::size_t i = 0; i < g.drawn.size(); ++i) g.drawn[i] -= g.domain_mean[i];
+    g.add_drawn([&](const LayerLaw& l) { return g.domain_scale * std::sqrt(l.domain); });
   }
+  Random of_prompt(g.seed, kPrompt, number);
+  for (const LayerRange stack : g.stacks()) g.draw(of_prompt, stack);
+  g.add_drawn([](const LayerLaw& l) { return std::sqrt(l.prompt); });
   g.random = Random(g.seed, kTokens, number);
   g.running = kNoStack;
 }

@@ -6,11 +6,11 @@
 //
 //   logit = bias + sqrt(domain) D + sqrt(prompt) P + sum_i sqrt(spans[i]) S_i + sqrt(rest) N
 //
-// bias is the expert's popularity; all other terms are standard normal numbers: D is one for each domain, P
-// one for each request, S_i changes along the tokens of a request with correlation exp(-1 / tokens_i) from
-// one to the next, N is new for each token. The weights of the terms add up to 1. From layer to layer each of
-// them has the correlation `coupling` between experts of the same popularity rank. Gates come from the
-// logits' order and gaps.
+// bias is the expert's popularity; all other terms are standard normal numbers: D is one for each domain
+// (less their mean), P one for each request, S_i changes along the tokens of a request with correlation
+// exp(-1 / tokens_i) from one to the next, N is new for each token. The weights of the terms add up to 1.
+// From layer to layer each of them has the correlation `coupling` between experts of the same popularity
+// rank. Gates come from the logits' order and gaps.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,12 @@
 #include "traces/statistics/routing_statistics.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <thread>
 
+#include "traces/statistics/cache_curves.hpp"
 #include "traces/statistics/transition_statistics.hpp"
 
 namespace moelab {
@@ -104,6 +107,29 @@ void walk(const RoutingTrace& trace, std::span<LayerPass> passes,
   }
 }
 
+std::vector<double> rates(std::span<const std::uint64_t> hits, std::uint64_t lookups) {
+  std::vector<double> rates;
+  for (const std::uint64_t n : hits)
+    rates.push_back(lookups == 0 ? kNone : static_cast<double>(n) / static_cast<double>(lookups));
+  return rates;
+}
+
+void add_curves(RoutingStatistics& statistics, const RoutingTrace& trace, unsigned threads) {
+  for (const double part : {0.125, 0.25, 0.5, 0.75})
+    statistics.capacities.push_back(
+        std::max(1u, static_cast<std::uint32_t>(std::lround(part * trace.experts()))));
+  const auto hits = cache_curves(
+      trace, {.lru = true, .belady = true, .fifo = statistics.capacities, .lfu = statistics.capacities},
+      threads);
+  for (std::size_t l = 0; l < hits.size(); ++l) {
+    LayerStatistics& layer = statistics.layers[l];
+    layer.lru = rates(hits[l].lru, hits[l].lookups);
+    layer.belady = rates(hits[l].belady, hits[l].lookups);
+    layer.fifo = rates(hits[l].fifo, hits[l].lookups);
+    layer.lfu = rates(hits[l].lfu, hits[l].lookups);
+  }
+}
+
 }  // namespace
 
 RoutingStatistics routing_statistics(const RoutingTrace& trace, const StatisticsOptions& options) {
@@ -131,6 +157,7 @@ RoutingStatistics routing_statistics(const RoutingTrace& trace, const Statistics
     });
   }
   for (const LayerPass& pass : passes) statistics.layers.push_back(pass.finish());
+  if (options.curves) add_curves(statistics, trace, threads);
   return statistics;
 }
 

@@ -46,8 +46,8 @@ struct StatisticsOptions {
   std::function<void(std::uint64_t, std::uint64_t)> progress;  // tokens done, all; from one thread
 };
 
-/// Reads the trace from front to back, once for each thread: they share the layers; and once from back to
-/// front for Belady. The result does not depend on the threads.
+/// Reads the trace from front to back, twice in each thread: they share the layers. The result does not
+/// depend on the threads.
 RoutingStatistics routing_statistics(const RoutingTrace& trace, const StatisticsOptions& options = {});
 
 }  // namespace moelab
