@@ -123,6 +123,8 @@ TEST_CASE("bars reach from 0 to their value, groups side by side within their pl
   REQUIRE(lefts.size() == 4);
   CHECK(lefts[2] == Approx(lefts[0] + widths[0]).margin(0.02));  // b beside a
   CHECK(lefts[1] >= lefts[2] + widths[2]);                       // the second group behind the first
+  const double middle = root.all("g", "x-axis").at(0)->children.at(1).number("x1");  // the first tick
+  CHECK(lefts[2] == Approx(middle).margin(0.02));
   // Two categories of equal width, the group using 0.8 of it: 4 bars' width is 0.8 of the axis.
   const double axis = root.all("g", "x-axis").at(0)->children.at(0).number("x2");
   CHECK(4 * widths[0] == Approx(0.8 * axis).margin(0.1));
@@ -175,6 +177,7 @@ TEST_CASE("all texts are escaped, whatever bytes they hold") {
   Figure figure = figure_of({});
   figure.title = "a<b & \"c\" > d";
   CHECK(parse_xml(svg(figure)).all("title").at(0)->text == figure.title);
+  CHECK(escaped("\"x\"\t\x02") == "&quot;x&quot; \uFFFD");
 }
 
 TEST_CASE("coordinates have two decimals at most") {
@@ -291,6 +294,49 @@ TEST_CASE("a heat map's cells tile the plot, gaps apart") {
   const double height = root.all("g", "y-axis").at(0)->children.at(0).number("y2");
   CHECK(area == Approx(width * height * 11 / 12).epsilon(1e-3));
   CHECK(root.all("g", "heat").at(0)->all("path").size() == 4);
+}
+
+TEST_CASE("whatever the values, a chart is well formed and stays on its page") {
+  Random random(9);
+  const std::vector<double> wild{
+      0,       1,     -1,       0.5,      3,         1e300,        -1e300, 1e301,        1e-300, 5e-324,
+      -1e-310, 1e308, -1.8e307, infinity, -infinity, not_a_number, 1e15,   1e15 + 0.125, 7e-5};
+  const auto value = [&] {
+    return random.below(3) == 0 ? random.uniform() : wild[random.below(wild.size())];
+  };
+  const auto values = [&](std::size_t count) {
+    std::vector<double> all(count);
+    for (double& one : all) one = value();
+    return all;
+  };
+  for (int round = 0; round < 2000; ++round) {
+    Panel panel;
+    const bool bars = random.below(2) == 0;
+    if (!bars && random.below(2) == 0) panel.x.scale = ScaleKind::log;
+    if (random.below(2) == 0) panel.y.scale = ScaleKind::log;
+    if (random.below(3) == 0) panel.x.range = Range{0.25, 0.25 + random.uniform() + 1e-8};
+    if (random.below(3) == 0) panel.y.range = Range{1e-9, 1e12};
+    panel.diagonal = panel.x.scale == panel.y.scale && random.below(2) == 0;
+    for (std::uint64_t i = random.below(3); i > 0; --i) {
+      const std::size_t count = random.below(6);
+      Series series{.name = "s", .x = values(count), .y = values(count)};
+      if (random.below(2) == 0) series.low = values(count), series.high = values(count);
+      series.mark = static_cast<Mark>(random.below(4));
+      if (!bars && series.mark == Mark::bars) series.mark = Mark::step;
+      panel.series.push_back(std::move(series));
+    }
+    HeatMap map{.rows = 2, .columns = 3, .values = values(6), .colour = {.scale = panel.y.scale}};
+    const std::string text = svg({.panels = {panel, {.heat_map = map}}});
+    if (text.find("nan") != std::string::npos || text.find("inf") != std::string::npos) FAIL(text);
+    const Element root = parse_xml(text);
+    for (const char* tag : {"circle", "rect", "text"})
+      for (const Element* element : root.all(tag))
+        for (const auto& [name, written] : element->attributes)
+          if (name == "x" || name == "y" || name == "cx" || name == "cy") {
+            const double at = std::stod(written);
+            if (at < -100 || at > root.number("width")) FAIL(tag << " at " << written);
+          }
+  }
 }
 
 TEST_CASE("figures that are not as described are the programmer's error") {
