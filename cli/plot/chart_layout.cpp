@@ -125,8 +125,8 @@ PanelLayout lay_out(const Panel& panel) {
     layout.x = category_scale(panel);
   } else if (!extents.bars.empty() && !panel.x.range) {
     const double half = layout.bar_spacing / 2;
-    layout.x = make_scale({std::min(extents.x.low, *extents.bars.begin() - half),
-                           std::max(extents.x.high, *extents.bars.rbegin() + half)},
+    layout.x = make_scale({std::min(extents.x.low, std::max(*extents.bars.begin() - half, -1e300)),
+                           std::max(extents.x.high, std::min(*extents.bars.rbegin() + half, 1e300))},
                           panel.x, true);
   } else {
     layout.x = fitted(extents.x, panel.x);
