@@ -177,7 +177,7 @@ TEST_CASE("all texts are escaped, whatever bytes they hold") {
   Figure figure = figure_of({});
   figure.title = "a<b & \"c\" > d";
   CHECK(parse_xml(svg(figure)).all("title").at(0)->text == figure.title);
-  CHECK(escaped("\"x\"\t\x02") == "&quot;x&quot; \uFFFD");
+  CHECK(escaped("\"x\"\t\x1f") == "&quot;x&quot; \uFFFD");
 }
 
 TEST_CASE("coordinates have two decimals at most") {
@@ -229,7 +229,9 @@ TEST_CASE("one legend serves all panels of the same series, else each has its ow
   const Panel both{.series = {a, b}};
   const Panel turned{.series = {b, a}};
   const Panel one{.series = {b}};
-  CHECK(parse_xml(svg({.panels = {both, turned, both}})).all("g", "legend").size() == 1);
+  const Element shared = parse_xml(svg({.panels = {both, turned, both}}));
+  CHECK(shared.all("g", "legend").size() == 1);
+  CHECK(shared.all("pattern").size() == 1);  // two names in all, of which the first has no hatching
   const Element root = parse_xml(svg({.panels = {both, one}}));
   CHECK(root.all("g", "legend").size() == 2);
   // beta looks the same in both panels: the second series' colour and dashes.
