@@ -22,8 +22,7 @@ struct Check {
 void Check::axis(const Axis& axis, const char* name) const {
   if (!axis.range) return;
   const auto [low, high] = *axis.range;
-  const bool usable = can_place(low, axis.scale) && can_place(high, axis.scale) &&
-                      high - low > 1e-9 * std::max(std::abs(low), std::abs(high)) && high - low > 1e-290;
+  const bool usable = can_place(low, axis.scale) && can_place(high, axis.scale) && has_extent(*axis.range);
   require(usable, std::string("the range of axis ") + name +
                       " has no extent, is upside down or holds what the axis cannot show");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -56,11 +57,14 @@ Extents extents_of(const Panel& panel) {
   return all;
 }
 
-double smallest_distance(const std::set<double>& places) {
+// Between neighbours, 1 where there are none; large enough for the axis of a single bar to have an extent.
+double distance_between(const std::set<double>& places) {
+  if (places.empty()) return 1;
   double smallest = std::numeric_limits<double>::infinity();
-  for (auto next = places.begin(), place = next; next != places.end(); place = next)
-    if (++next != places.end()) smallest = std::min(smallest, *next - *place);
-  return std::isfinite(smallest) ? smallest : 1;
+  for (auto place = places.begin(), next = std::next(place); next != places.end(); ++place, ++next)
+    smallest = std::min(smallest, *next - *place);
+  if (places.size() == 1) smallest = 1;
+  return std::max({smallest, 1e-6 * std::abs(*places.begin()), 1e-6 * std::abs(*places.rbegin()), 1e-280});
 }
 
 Scale fitted(const Extent& extent, const Axis& axis) {
@@ -83,7 +87,7 @@ void lay_out_heat_map(PanelLayout& layout, const HeatMap& map) {
   for (const double value : map.values) colours.add(value, map.colour.scale);
   layout.empty = colours.empty();
   Axis colour = map.colour;  // all shades are used: the bar ends where the data do
-  if (!colour.range && !colours.empty() && colours.high - colours.low > 1e-6 * std::abs(colours.high))
+  if (!colour.range && !colours.empty() && has_extent({colours.low, colours.high}))
     colour.range = Range{colours.low, colours.high};
   layout.colour = fitted(colours, colour);
 }
@@ -111,7 +115,7 @@ PanelLayout lay_out(const Panel& panel) {
   }
   Extents extents = extents_of(panel);
   layout.empty = extents.x.empty();
-  layout.bar_spacing = smallest_distance(extents.bars);
+  layout.bar_spacing = distance_between(extents.bars);
   if (panel.diagonal && !panel.x.range && !panel.y.range) {
     extents.x.add(extents.y);
     extents.y = extents.x;
@@ -121,8 +125,8 @@ PanelLayout lay_out(const Panel& panel) {
     layout.x = category_scale(panel);
   } else if (!extents.bars.empty() && !panel.x.range) {
     const double half = layout.bar_spacing / 2;
-    layout.x = make_scale({std::min(extents.x.low, *extents.bars.begin() - half),
-                           std::max(extents.x.high, *extents.bars.rbegin() + half)},
+    layout.x = make_scale({std::min(extents.x.low, std::max(*extents.bars.begin() - half, -1e300)),
+                           std::max(extents.x.high, std::min(*extents.bars.rbegin() + half, 1e300))},
                           panel.x, true);
   } else {
     layout.x = fitted(extents.x, panel.x);

@@ -76,7 +76,8 @@ std::string Drawing::tooltip(std::size_t index) const {
   text += panel.categories.empty() ? named_value(panel.x, series.x[index])
                                    : panel.categories[static_cast<std::size_t>(series.x[index])];
   text += ", " + named_value(panel.y, series.y[index]);
-  if (series.low.empty()) return text;
+  if (series.low.empty() || !std::isfinite(series.low[index]) || !std::isfinite(series.high[index]))
+    return text;
   return text + " (" + number_text(series.low[index], 4) + " to " + number_text(series.high[index], 4) + ")";
 }
 
@@ -101,20 +102,25 @@ void Drawing::draw_dots() const {
 }
 
 void Drawing::draw_bars(std::size_t place_in_group, std::size_t group) const {
-  const double spacing = layout.bar_spacing / (layout.x.high - layout.x.low) * plot.width;
+  // A given range may be much narrower than a bar.
+  const double share = std::min(layout.bar_spacing / (layout.x.high - layout.x.low), 1000.0);
+  const double spacing = share * plot.width;
   const double width = 0.8 * spacing / static_cast<double>(group);
   const bool log = layout.y.kind == ScaleKind::log;
   const double foot = std::clamp(log ? plot.height : layout.down(0, plot), 0.0, plot.height);
   for (const Spot& spot : spots) {
     if (spot.gap() || !layout.x.shows(series.x[spot.index])) continue;
-    const double left = spot.x - 0.4 * spacing + width * static_cast<double>(place_in_group);
+    const double start = spot.x - 0.4 * spacing + width * static_cast<double>(place_in_group);
+    const double left = std::clamp(start, 0.0, plot.width);
+    const double right = std::clamp(start + std::max(width, 0.5), 0.0, plot.width);
+    if (left >= right) continue;
     const double head = std::clamp(spot.y, 0.0, plot.height);
-    xml.open("rect").set("x", left).set("y", std::min(head, foot)).set("width", std::max(width, 0.5));
+    xml.open("rect").set("x", left).set("y", std::min(head, foot)).set("width", right - left);
     xml.set("height", std::abs(head - foot)).set("fill", series_fill(style));
     if (width > 6) xml.set("stroke", series_colour(style)).set("stroke-width", "0.8");
     if (with_tooltips) xml.leaf("title", tooltip(spot.index));
     xml.close();
-    draw_whisker(spot, left + width / 2);
+    draw_whisker(spot, (left + right) / 2);
   }
 }
 

@@ -200,9 +200,14 @@ Scale log_scale(Range data, const Axis& axis, bool tight) {
 
 }  // namespace
 
+bool has_extent(const Range& range) {
+  const double extent = range.high - range.low;
+  return extent > 1e-290 && extent > 1e-9 * std::max(std::abs(range.low), std::abs(range.high));
+}
+
 bool can_place(double value, ScaleKind kind) {
   const double magnitude = std::abs(value);
-  return magnitude <= 1e300 && (kind == ScaleKind::linear || value >= 1e-300);
+  return magnitude <= 1e300 && (kind == ScaleKind::linear || value >= 1e-280);
 }
 
 double Scale::position(double value) const {

@@ -8,6 +8,9 @@
 
 namespace moelab::plot {
 
+/// Whether the ends are far enough apart for an axis to end there: by more than 1e-9 of their magnitude.
+bool has_extent(const Range& range);
+
 struct Tick {
   double value = 0;
   std::string text{};
@@ -36,7 +39,7 @@ bool can_place(double value, ScaleKind kind);
 /// or powers of ten), between 3 and 8 of them; fewer only where `axis.integers` leaves no more. `tight`: the
 /// ends are `data`'s, with the ticks between them; else they are moved outwards to such numbers, and data of
 /// (nearly) no extent get some. axis.range is not looked at. Expects ends that can_place(), low <= high, for
-/// `tight` apart by more than 1e-9 of their magnitude.
+/// `tight` has_extent().
 Scale make_scale(Range data, const Axis& axis, bool tight);
 
 }  // namespace moelab::plot

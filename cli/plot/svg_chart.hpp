@@ -23,8 +23,8 @@ struct Axis {
   /// carry k, M, G, ..., and for s, J and W also m, µ, n.
   std::string unit{};
   ScaleKind scale = ScaleKind::linear;
-  /// What the axis shows. Without it: what the data need, rounded outwards to whole ticks. Both ends lie
-  /// above 0 on a log axis.
+  /// What the axis shows. Without it: what the data need, rounded outwards to whole ticks. Far enough
+  /// apart for an axis (1e-9 of their magnitude), and on a log axis at or above 1e-280.
   std::optional<Range> range{};
   /// Only whole numbers are named along the axis (layers, experts).
   bool integers = false;
@@ -35,7 +35,7 @@ struct Axis {
 enum class Mark { line, dots, bars, step };
 
 /// Points in the order in which a line runs through them. A value that is NaN or infinite, beyond 1e300 in
-/// magnitude, or not above 0 on a log axis, makes its point a gap. Series of the same name look the same in
+/// magnitude, or below 1e-280 on a log axis, makes its point a gap. Series of the same name look the same in
 /// all panels of a figure; one without a name is left out of the legend.
 struct Series {
   std::string name{};
