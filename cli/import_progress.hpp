@@ -5,8 +5,7 @@
 
 namespace moelab::cli {
 
-/// Writes "NAME: 12 % of 1.1 GB" on standard error, now and then, over itself; nothing unless standard error
-/// is a terminal, and nothing for short files. The line is gone once the reading is over.
+/// Shows "NAME: 12 % of 1134.2 MB" (terminal_line.hpp) as long as a copy of it is there.
 Progress terminal_progress(const std::string& name);
 
 }  // namespace moelab::cli

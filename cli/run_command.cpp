@@ -1,11 +1,9 @@
 // moelab run: simulate a scenario's systems side by side.
-#include <unistd.h>
-
-#include <chrono>
 #include <iostream>
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/terminal_line.hpp"
 #include "sim/child_process.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
@@ -27,27 +25,6 @@ struct Options {
   std::uint64_t timeline_passes = 8;
 };
 
-/// One line on the terminal, from the second second on, a few times a second.
-class Progress {
- public:
-  void show(const std::string& system, std::uint64_t tokens, std::uint64_t all) {
-    if (!terminal_) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - begin_ < std::chrono::seconds(2) || now - last_ < std::chrono::milliseconds(200)) return;
-    last_ = now;
-    std::cerr << "\r\033[K" << system << ": " << tokens << " of " << all << " tokens" << std::flush;
-    shown_ = true;
-  }
-  void clear() const {
-    if (shown_) std::cerr << "\r\033[K" << std::flush;
-  }
-
- private:
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
-  bool shown_ = false;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), last_{};
-};
-
 void keep_only(Scenario& scenario, const std::vector<std::string>& names) {
   if (names.empty()) return;
   std::vector<std::string> known;
@@ -67,12 +44,12 @@ struct Finished {
 };
 
 Finished run_one(const Options& options, const Scenario& scenario, const SystemConfig& system,
-                 const RoutingTrace& trace, int number, Progress& progress) {
+                 const RoutingTrace& trace, int number, TerminalLine& progress) {
   Timeline timeline(0, options.timeline_passes - 1);
   RunOptions run_options;
   run_options.executor = options.executor == "simgrid" ? ExecutorKind::simgrid : ExecutorKind::fast;
   run_options.progress = [&](const SystemConfig& s, std::uint64_t tokens, std::uint64_t all) {
-    progress.show(s.name, tokens, all);
+    progress.show(s.name + ": " + std::to_string(tokens) + " of " + std::to_string(all) + " tokens");
   };
   if (!options.timeline.empty()) run_options.observer = [&](const SystemConfig&) { return &timeline; };
   Finished one{run_system(scenario, system, trace, run_options), ""};
@@ -98,7 +75,7 @@ void run(const Options& options) {
   const RoutingTrace trace = scenario_trace(scenario);
   check_scenario(scenario, trace);
 
-  Progress progress;
+  TerminalLine progress;
   std::vector<RunResult> results;
   std::vector<std::string> events;  // of the timeline, by system
   for (const SystemConfig& system : scenario.systems) {

@@ -4,10 +4,13 @@
 namespace moelab::cli {
 
 void add_trace(CLI::App& program) {
-  CLI::App* trace = program.add_subcommand("trace", "Import, measure and export routing traces");
-  add_example(*trace, "moelab trace import csv --help");
+  CLI::App* trace = program.add_subcommand("trace", "Import, measure, draw and export routing traces");
+  add_example(*trace, "moelab trace stats traces/default/debian-moe-8x32.safetensors");
   trace->require_subcommand(1);
   add_trace_import(*trace);
+  add_trace_stats(*trace);
+  add_trace_fit(*trace);
+  add_trace_generate(*trace);
   add_trace_export(*trace);
 }
 

@@ -28,6 +28,7 @@ constexpr std::uint64_t kDrawnLogits =
     40'000'000;                              // rows that are drawn to compare with, times layers and experts
 constexpr std::uint64_t kLeastDrawn = 4096;  // rows
 constexpr int kRounds = 10;
+constexpr double kFirstCoupling = 0.85;
 constexpr std::uint64_t kSeed = 1;
 
 /// Calls `work` with 0 .. count - 1, spread over the cores.
@@ -78,7 +79,7 @@ LayerLaw fit_layer(const RoutingTrace& trace, const RoutingTrace* gates, std::ui
   const std::uint32_t k = trace.top_k();
   const LayerMeasures m = measure_layer(trace, layer);
   LayerLaw law;
-  law.encoder = m.encoder && trace.phase_of(trace.tokens() - 1) != Phase::encoder;
+  law.encoder = m.encoder;
   law.bias = sample.bias(m.shares, k);
   std::sort(law.bias.begin(), law.bias.end(), std::greater<>());
   fit_correlations(law, m, sample.overlaps(law.bias, k));
@@ -204,25 +205,33 @@ RoutingLaw fit_routing_law(const RoutingTrace& trace, const FitOptions& options)
     law.layers[l] = fit_layer(trace, gates, l, sample);
     step();
   });
-  for (LayerLaw& layer : law.layers) layer.coupling = 0.85;
+  // An encoder by itself is drawn like a decoder: one stack, which runs for all tokens.
+  const bool one_stack =
+      std::all_of(law.layers.begin(), law.layers.end(), [](const LayerLaw& l) { return l.encoder; });
+  for (LayerLaw& layer : law.layers) {
+    layer.encoder = layer.encoder && !one_stack;
+    layer.coupling = kFirstCoupling;
+  }
   calibrate(law, thinned(trace), step);
   round_off(law);
   return law;
 }
 
 RoutingTrace drawn_like(const RoutingLaw& law, const RoutingTrace& like, std::uint64_t seed) {
-  std::vector<DrawnRequest> requests;
-  for (std::size_t r = 0; r < like.requests().size(); ++r) {
-    DrawnRequest& request = requests.emplace_back();
-    request.number = r;
-    request.domain = like.domain_of(r);
-    for (std::uint64_t t = like.requests()[r].begin; t < like.requests()[r].end; ++t)
-      request.phases.push_back(like.phase_of(t));
-  }
   RoutingTraceBuilder builder(LawGenerator(law, seed).description());
   builder.reserve(like.tokens());
+  std::size_t r = 0;
+  const auto next = [&]() -> std::optional<DrawnRequest> {
+    if (r == like.requests().size()) return {};
+    const TraceRequest& recorded = like.requests()[r];
+    DrawnRequest request{.number = r, .domain = like.domain_of(r), .rows = {}};
+    for (std::uint64_t t = recorded.begin; t < recorded.end; ++t)
+      ++request.rows[static_cast<std::size_t>(like.phase_of(t))];
+    ++r;
+    return request;
+  };
   draw_requests(
-      law, seed, false, requests, [&](const DrawnRequest& r) { builder.begin_request(r.domain); },
+      law, seed, false, next, [&](const DrawnRequest& request) { builder.begin_request(request.domain); },
       [&](const TraceRow& row) { builder.add_token(row); });
   return builder.finish();
 }

@@ -1,11 +1,11 @@
 // Draws routing from a law (routing_law.hpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
-#include <vector>
+#include <optional>
 
 #include "traces/law/routing_law.hpp"
 #include "traces/routing_trace.hpp"
@@ -33,17 +33,25 @@ class LawGenerator {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A request to draw: its rows' phases, in order.
+/// A request to draw.
 struct DrawnRequest {
   std::uint64_t number = 0;
   std::uint16_t domain = 0;
-  std::vector<Phase> phases;
+  std::array<std::uint64_t, 3> rows{};  // by Phase, which is their order
+
+  std::uint64_t tokens() const { return rows[0] + rows[1] + rows[2]; }
+  /// Calls visit(phase) for each row, in order.
+  template <class Visit>
+  void each_row(Visit visit) const {
+    for (std::size_t phase = 0; phase < rows.size(); ++phase)
+      for (std::uint64_t i = 0; i < rows[phase]; ++i) visit(static_cast<Phase>(phase));
+  }
 };
 
-/// Draws requests on all cores and hands their rows over in order: begin(request), then row(row) for each of
-/// its tokens, from the calling thread.
+/// Draws requests on all cores and hands their rows over in order, from the calling thread: begin(request),
+/// then row(row) for each of its tokens. `next` says which, until it has no more. Memory: a few requests.
 void draw_requests(const RoutingLaw& law, std::uint64_t seed, bool router_scores,
-                   std::span<const DrawnRequest> requests,
+                   const std::function<std::optional<DrawnRequest>()>& next,
                    const std::function<void(const DrawnRequest&)>& begin,
                    const std::function<void(const TraceRow&)>& row);
 

@@ -1,0 +1,117 @@
+// moelab trace fit: a law of routing (traces/law) from a recording, or how good such a law is.
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/commands.hpp"
+#include "cli/terminal_line.hpp"
+#include "traces/law/holdout.hpp"
+#include "traces/law/law_fit.hpp"
+
+namespace moelab::cli {
+namespace {
+
+struct Options {
+  std::string trace, gates, out, format = "table";
+  bool holdout = false;
+  std::uint64_t seed = 1;
+};
+
+std::string text(double value, const char* form) {
+  if (!std::isfinite(value)) return "-";
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, form, value);
+  return buffer;
+}
+
+// As Markdown, so that the table in traces/README.md is what this prints.
+void print_table(const std::vector<HoldoutRow>& rows) {
+  std::cout << "| figure | fitted to | held out | drawn | drawn, difference | halves, difference | aim |\n"
+               "| --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const HoldoutRow& row : rows) {
+    const auto difference = [&](double d) {
+      return row.relative ? text(100 * d, "%.1f %%") : text(d, "%.4f");
+    };
+    std::cout << "| " << row.name << " | " << text(row.fitted_to, "%.3f") << " | "
+              << text(row.held_out, "%.3f") << " | " << text(row.drawn, "%.3f") << " | "
+              << difference(row.drawn_difference) << " | " << difference(row.halves_difference) << " | "
+              << (row.limit == 0 ? ""
+                  : row.relative ? text(100 * row.limit, "%.0f %%")
+                                 : text(row.limit, "%.2f"))
+              << " |\n";
+  }
+}
+
+void print_json(const std::vector<HoldoutRow>& rows) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const HoldoutRow& row : rows)
+    all.push_back({{"figure", row.name},
+                   {"fitted_to", row.fitted_to},
+                   {"held_out", row.held_out},
+                   {"drawn", row.drawn},
+                   {"drawn_difference", row.drawn_difference},
+                   {"halves_difference", row.halves_difference},
+                   {"relative", row.relative},
+                   {"aim", row.limit == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(row.limit)}});
+  std::cout << all.dump(2) << "\n";
+}
+
+std::string described(const Options& options, const RoutingTrace& trace) {
+  const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+  std::string text = name(options.trace) + " (" + std::to_string(trace.requests().size()) + " requests, " +
+                     std::to_string(trace.tokens()) + " tokens of " + trace.model() + ")";
+  if (trace.synthetic()) text += ", itself synthetic";
+  if (!options.gates.empty()) text += ", gates from " + name(options.gates);
+  return text;
+}
+
+void fit(const Options& options) {
+  if (options.holdout == !options.out.empty())
+    throw InputError("moelab trace fit", "takes either --out FILE or --holdout");
+  check_outputs({options.out});
+  const RoutingTrace trace = read_routing_trace(options.trace);
+  const std::optional<RoutingTrace> gates =
+      options.gates.empty() ? std::optional<RoutingTrace>() : read_routing_trace(options.gates);
+  TerminalLine line;
+  FitOptions fit_options;
+  fit_options.gates = gates ? &*gates : nullptr;
+  fit_options.source = described(options, trace);
+  fit_options.progress = [&](std::uint64_t done, std::uint64_t all) {
+    line.show("fit: step " + std::to_string(done) + " of " + std::to_string(all));
+  };
+  if (options.holdout) {
+    const std::vector<HoldoutRow> rows = holdout(trace, fit_options, options.seed);
+    line.clear();
+    return options.format == "json" ? print_json(rows) : print_table(rows);
+  }
+  const RoutingLaw law = fit_routing_law(trace, fit_options);
+  line.clear();
+  write_outputs({{options.out, to_yaml(law)}});
+  std::cout << options.out << ": " << law.layers.size() << " layers of " << law.experts << " experts, top-"
+            << law.top_k << ", " << law.provenance << "\n";
+}
+
+}  // namespace
+
+void add_trace_fit(CLI::App& trace) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command =
+      trace.add_subcommand("fit", "Fit a law of routing to a recording, for 'moelab trace generate'");
+  command->add_option("FILE", options->trace, "Routing trace")->required();
+  command->add_option("--gates", options->gates,
+                      "Routing trace of the same model to take the gates from, where FILE has none");
+  command->add_option("--out", options->out, "File to write the law to (YAML)");
+  command->add_flag(
+      "--holdout", options->holdout,
+      "Instead: fit to every other request, draw requests like the rest, and print how far these "
+      "are from the recorded ones: means over layers, and of the layers' differences");
+  command->add_option("--seed", options->seed, "Of the requests drawn with --holdout")->capture_default_str();
+  add_format(*command, options->format);
+  add_example(*command, "moelab trace fit traces/default/debian-moe-8x32.safetensors --out law.yaml");
+  command->callback([options] { fit(*options); });
+}
+
+}  // namespace moelab::cli

@@ -1,0 +1,121 @@
+// moelab trace generate: a synthetic trace from a fitted law.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "cli/commands.hpp"
+#include "cli/terminal_line.hpp"
+#include "models/architecture.hpp"
+#include "traces/law/law_generator.hpp"
+#include "traces/routing_trace_writer.hpp"
+
+namespace moelab::cli {
+namespace {
+
+struct Options {
+  std::string law, model, out;
+  std::uint64_t tokens = 0, seed = 1;
+  std::int64_t prompt_tokens = -1, decode_tokens = -1;
+  bool router_scores = false;
+};
+
+/// The law at the model's sizes, under the model's name.
+RoutingLaw for_model(const RoutingLaw& law, const std::string& name) {
+  const Architecture model = load_architecture(name);
+  std::uint32_t layers = 0, encoder_layers = 0;
+  for (const Layer& layer : model.layers) {
+    if (layer.feed_forward.kind != FeedForward::Kind::moe) continue;
+    ++layers;
+    encoder_layers += layer.stack == Stack::encoder;
+  }
+  if (layers == 0) throw InputError("--model " + name, "has no MoE layers");
+  const FeedForward& ff = model.moe();
+  const auto experts = static_cast<std::uint32_t>(ff.experts), k = static_cast<std::uint32_t>(ff.top_k);
+  RoutingLaw to = resized(law, layers, encoder_layers, experts, k);
+  if (law.layers.size() != layers || law.experts != experts || law.top_k != k)
+    to.provenance = "resized from " + std::to_string(law.layers.size()) + " layers of " +
+                    std::to_string(law.experts) + " experts, top-" + std::to_string(law.top_k) + " of " +
+                    law.model + ", " + law.provenance;
+  to.model = model.name;
+  return to;
+}
+
+/// The law's mean lengths, or those asked for.
+std::array<std::uint64_t, 3> rows_of(const RoutingLaw& law, const Options& options) {
+  const auto rows = [](std::int64_t asked, double mean) {
+    return static_cast<std::uint64_t>(asked >= 0 ? asked : std::llround(mean));
+  };
+  const std::uint64_t prompt = rows(options.prompt_tokens, law.prompt_tokens);
+  const std::uint64_t decode = rows(options.decode_tokens, law.decode_tokens);
+  if (prompt + decode == 0)
+    throw InputError(options.law, "its requests have no tokens; give --prompt-tokens or --decode-tokens");
+  if (law.has_encoder() && prompt == 0)
+    throw InputError("--prompt-tokens", "an encoder-decoder needs at least 1");
+  return law.has_encoder() ? std::array<std::uint64_t, 3>{prompt, 0, decode}
+                           : std::array<std::uint64_t, 3>{0, prompt, decode};
+}
+
+void generate(const Options& options) {
+  check_outputs({options.out});
+  RoutingLaw law = read_routing_law(options.law);
+  if (!options.model.empty()) law = for_model(law, options.model);
+  if (options.router_scores && !law.has_gates())
+    throw InputError(options.law, "the law has no gates, so there are no router scores");
+  const LawGenerator generator(law, options.seed, options.router_scores);
+  const std::array<std::uint64_t, 3> rows = rows_of(law, options);
+  std::uint64_t left = options.tokens, requests = 0;
+  const auto next = [&]() -> std::optional<DrawnRequest> {  // the last one ends with the last token
+    if (left == 0) return {};
+    DrawnRequest request{.number = requests, .domain = generator.domain_of(requests), .rows = rows};
+    for (std::uint64_t& part : request.rows) {
+      part = std::min(part, left);
+      left -= part;
+    }
+    ++requests;
+    return request;
+  };
+  RoutingTraceWriter writer(options.out, generator.description());
+  TerminalLine line;
+  draw_requests(
+      law, options.seed, options.router_scores, next,
+      [&](const DrawnRequest& request) {
+        writer.begin_request(request.domain);
+        line.show("generate: " + std::to_string(writer.tokens()) + " of " + std::to_string(options.tokens) +
+                  " tokens");
+      },
+      [&](const TraceRow& row) { writer.add_token(row); });
+  writer.finish();
+  line.clear();
+  std::cout << options.out << ": " << options.tokens << " tokens of " << requests << " requests, synthetic\n";
+}
+
+}  // namespace
+
+void add_trace_generate(CLI::App& trace) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = trace.add_subcommand("generate", "Draw a synthetic trace from a law that was fitted");
+  command->add_option("LAW", options->law, "Law, as 'moelab trace fit' writes it")->required();
+  command->add_option("--model", options->model,
+                      "Model whose layers, experts and k it is for (see 'moelab models'); those of the law");
+  command->add_option("--tokens", options->tokens, "Rows in all")
+      ->required()
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  command
+      ->add_option("--prompt-tokens", options->prompt_tokens, "Prompt rows a request; the recording's mean")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
+  command
+      ->add_option("--decode-tokens", options->decode_tokens, "Decode rows a request; the recording's mean")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
+  command->add_option("--seed", options->seed, "The same seed draws the same trace")->capture_default_str();
+  command->add_flag("--router-scores", options->router_scores, "With the logits of all experts");
+  command->add_option("--out", options->out, "File to write")->required();
+  add_example(
+      *command,
+      "moelab trace generate law.yaml --model deepseek-v2-lite --tokens 100000 --out synthetic.safetensors");
+  command->callback([options] { generate(*options); });
+}
+
+}  // namespace moelab::cli
