@@ -105,6 +105,7 @@ int run_program(int argc, char** argv) {
   add_devices(program);
   add_systems(program);
   add_policies(program);
+  add_trace(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

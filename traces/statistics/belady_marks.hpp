@@ -25,7 +25,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -60,36 +59,33 @@ class BeladyMarks {
     }
     const std::size_t rows = *std::max_element(seen_.begin(), seen_.end()) - std::size_t{1};
     const Lanes before = hand_on(rows, from, carried);
-    for (std::size_t l = 0; l < kLanes; ++l) {
-      smaller[l] = ranks[l];
-      if (ranks[l] == 0 || ranks[l] == kUnseen) continue;
-      assert(before[l] < rows);
-      at_[before[l]][l] = 1;
-      smaller[l] = static_cast<Rank>(before[l] + 1);
-    }
+    for (std::size_t l = 0; l < kLanes; ++l)
+      smaller[l] = ranks[l] == 0 || ranks[l] == kUnseen ? ranks[l] : before[l];
   }
 
  private:
   static constexpr Rank kNone = kUnseen;           // nothing to hand on yet
   static constexpr Rank kBehindAll = kUnseen - 1;  // a mark behind all experts that were seen
 
-  /// Passes the marks of the first rows; counts the ones before D.
+  /// Passes the marks; gives the number of capacities below D.
   Lanes hand_on(std::size_t rows, const Lanes& from, Lanes carried) {
-    Lanes before{};
+    Lanes below;
+    below.fill(1);  // row 0 is for capacity 2
     for (std::size_t row = 0; row < rows; ++row) {
       Lanes& at = at_[row];
       for (std::size_t l = 0; l < kLanes; ++l) {
         const Rank mark = at[l];
         const Rank nearer = mark < from[l] ? kNone : Rank{0};  // all bits, or none: the mark is before x
         const Rank own = static_cast<Rank>(mark | nearer);
-        const Rank handed = std::max(carried[l], own);  // kNone where the mark is before x
-        carried[l] = std::min(carried[l], own);
-        before[l] = static_cast<Rank>(before[l] + (carried[l] == kNone));
+        const Rank handed = std::max(carried[l], own);  // kNone where the mark is before x, and for D
         const Rank moved = static_cast<Rank>(static_cast<Rank>(mark + 1) | static_cast<Rank>(~nearer));
-        at[l] = std::min(handed, moved);
+        const Rank result = std::min(handed, moved);
+        carried[l] = std::min(carried[l], own);
+        below[l] = static_cast<Rank>(below[l] + (carried[l] == kNone));
+        at[l] = static_cast<Rank>(result + (result == kNone ? 2 : 0));  // D's mark is at 1 now
       }
     }
-    return before;
+    return below;
   }
 
   std::vector<Lanes> at_;  // [C - 2]: rank behind which C has its own mark (1's is always behind rank 0)

@@ -13,20 +13,29 @@ namespace moelab {
 class CacheLfu {
  public:
   CacheLfu(std::uint32_t experts, std::uint32_t capacity)
-      : order_(capacity, experts), place_(experts + 1, kAbsent) {}
+      : nobody_(experts), order_(capacity, nobody_), place_(experts + 1, kAbsent) {
+    order_.push_back(kEnd);
+  }
   void look_up(std::span<const std::uint16_t> lookups) {
+    std::uint64_t* const order = order_.data();
+    std::uint32_t* const places = place_.data();
+    std::uint64_t misses = misses_;
     for (const std::uint16_t expert : lookups) {
-      std::uint32_t place = place_[expert];
-      std::uint64_t counted = kOnce | expert;
-      if (place == kAbsent) {
-        place = 0;
-        place_[order_[0] & kExpert] = kAbsent;
-        ++misses_;
-      } else {
-        counted = order_[place] + kOnce;
+      // Found or missing: nobody can predict it, so it is no branch. The first leaves, or nobody.
+      const std::uint64_t missing = places[expert] == kAbsent ? ~std::uint64_t{0} : 0;
+      const std::uint64_t leaver = (order[0] & kExpert & missing) | (nobody_ & ~missing);
+      std::size_t place = places[expert] & ~missing;
+      const std::uint64_t counted = ((order[place] & ~missing) | (expert & missing)) + kOnce;
+      places[leaver] = kAbsent;
+      misses -= missing;
+      for (; order[place + 1] <= (counted | kExpert); ++place) {
+        order[place] = order[place + 1];
+        places[order[place] & kExpert] = static_cast<std::uint32_t>(place);
       }
-      move_back(place, counted);
+      order[place] = counted;
+      places[expert] = static_cast<std::uint32_t>(place);
     }
+    misses_ = misses;
   }
   std::uint64_t misses() const { return misses_; }
 
@@ -35,18 +44,10 @@ class CacheLfu {
   // the count 0: they are filled first.
   static constexpr std::uint64_t kOnce = 1 << 16;
   static constexpr std::uint64_t kExpert = kOnce - 1;
+  static constexpr std::uint64_t kEnd = ~std::uint64_t{0};  // behind the last one
   static constexpr std::uint32_t kAbsent = 0xffffffff;
 
-  void move_back(std::uint32_t place, std::uint64_t counted) {
-    const std::uint64_t last_equal = counted | kExpert;
-    for (; place + 1 < order_.size() && order_[place + 1] <= last_equal; ++place) {
-      order_[place] = order_[place + 1];
-      place_[order_[place] & kExpert] = place;
-    }
-    order_[place] = counted;
-    place_[counted & kExpert] = place;
-  }
-
+  std::uint64_t nobody_;
   std::vector<std::uint64_t> order_;
   std::vector<std::uint32_t> place_;  // of an expert in the order
   std::uint64_t misses_ = 0;
