@@ -136,7 +136,16 @@ std::unique_ptr<LayerGroup> layer_group(std::size_t lanes, std::uint32_t experts
   return std::make_unique<RankedGroup<std::uint16_t>>(lanes, experts, choice);
 }
 
+/// Experts of all layers: a hostile file of a megabyte may speak of more than any memory holds. About 1 GiB.
+constexpr std::uint64_t kMostCounters = std::uint64_t{1} << 24;
 constexpr std::uint32_t kGroupLayers = BeladyMarks<std::uint8_t>::kLanes;
+
+void check_size(std::uint32_t layers, std::uint32_t experts) {
+  if (std::uint64_t{layers} * experts > kMostCounters)
+    throw InputError("cache hits", std::to_string(layers) + " layers of " + std::to_string(experts) +
+                                       " experts are more than can be counted: at most " +
+                                       std::to_string(kMostCounters) + " in all");
+}
 
 }  // namespace
 
@@ -156,6 +165,7 @@ struct CacheCurves::Impl {
 
 CacheCurves::CacheCurves(std::uint32_t layers, std::uint32_t experts, const CacheCurveChoice& choice)
     : impl_(std::make_unique<Impl>()) {
+  check_size(layers, experts);
   const std::uint32_t groups = (layers + kGroupLayers - 1) / kGroupLayers;
   impl_->layers = layers;
   impl_->group_layers = (layers + groups - 1) / groups;
@@ -202,6 +212,7 @@ std::vector<LayerCacheHits> curves_of_layers(const RoutingTrace& trace, const Ca
 
 std::vector<LayerCacheHits> cache_curves(const RoutingTrace& trace, const CacheCurveChoice& choice,
                                          unsigned threads) {
+  check_size(trace.layers(), trace.experts());
   const std::uint32_t parts = std::clamp<std::uint32_t>(threads, 1, trace.layers());
   const auto first_layer = [&](std::uint64_t part) {
     return static_cast<std::uint32_t>(part * trace.layers() / parts);

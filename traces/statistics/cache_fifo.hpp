@@ -15,8 +15,10 @@ namespace moelab {
 /// numbered, and each expert keeps the number of its last one: the last C to enter are in the cache.
 class CacheFifos {
  public:
-  CacheFifos(std::uint32_t experts, const std::vector<std::uint32_t>& capacities)
-      : caches_(capacities.size()) {
+  /// Numbers start again after so many.
+  CacheFifos(std::uint32_t experts, const std::vector<std::uint32_t>& capacities,
+             std::int32_t many_entries = 1 << 30)
+      : many_entries_(many_entries), caches_(capacities.size()) {
     for (std::size_t first = 0; first < caches_; first += kTogether) {
       Some some;
       for (std::size_t i = 0; i < kTogether; ++i)  // what is left over repeats the last one
@@ -40,7 +42,7 @@ class CacheFifos {
         }
       }
       some.next = next;
-      if (*std::max_element(next.begin(), next.end()) > kManyEntries) count_again(some);
+      if (*std::max_element(next.begin(), next.end()) > many_entries_) count_again(some);
     }
   }
 
@@ -56,7 +58,6 @@ class CacheFifos {
 
  private:
   static constexpr std::size_t kTogether = 4;
-  static constexpr std::int32_t kManyEntries = 1 << 30;
   using Numbers = std::array<std::int32_t, kTogether>;
   struct Some {
     Numbers capacity;
@@ -75,6 +76,7 @@ class CacheFifos {
     }
   }
 
+  std::int32_t many_entries_;
   std::size_t caches_;
   std::vector<Some> some_;
 };
