@@ -26,6 +26,8 @@ void add_devices(CLI::App& program);
 void add_systems(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_schedule(CLI::App& program);
+void add_trace(CLI::App& program);
+void add_trace_hits(CLI::App& trace);
 
 /// Adds `--format table|json`.
 void add_format(CLI::App& command, std::string& format);

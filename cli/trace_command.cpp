@@ -9,6 +9,7 @@ void add_trace(CLI::App& program) {
   trace->require_subcommand(1);
   add_trace_import(*trace);
   add_trace_stats(*trace);
+  add_trace_hits(*trace);
   add_trace_fit(*trace);
   add_trace_generate(*trace);
   add_trace_export(*trace);

@@ -9,6 +9,7 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/random.hpp"
 #include "traces/statistics/cache_curves.hpp"
+#include "traces/statistics/cache_fifo.hpp"
 
 namespace {
 
@@ -213,4 +214,96 @@ TEST_CASE("Belady's hits at every capacity are the most that any replacement can
     CHECK(hits[0].belady == at_all(best_hits, lookups_of(tokens), experts));
     CHECK(hits[0].lru.empty());
   }
+}
+
+TEST_CASE("cache hits with hundreds of experts, and over many blocks of lookups") {
+  Random random(3);
+  for (const std::uint32_t experts : {7u, 64u, 254u, 255u, 256u, 257u, 600u}) {
+    CAPTURE(experts);
+    const std::uint32_t top_k = experts < 10 ? 3 : 8;
+    const CacheCurveChoice choice{
+        true, true, {1, 2, experts / 3, experts - 1, experts}, {experts / 3, experts}};
+    Tokens tokens = random_tokens(random, experts, top_k, experts < 10 ? 3000 : 450);
+    std::vector<std::uint16_t> all(experts);  // the last ranks and marks are used too
+    for (std::uint16_t id = 0; id < experts; ++id) all[id] = id;
+    tokens[20] = tokens[40] = all;
+    const LayerCacheHits hits = counted({tokens}, experts, choice)[0];
+    const Lookups lookups = lookups_of(tokens);
+    for (std::size_t i = 0; i < choice.fifo.size(); ++i) {
+      const std::uint32_t capacity = choice.fifo[i];
+      CHECK(hits.fifo[i] == fifo_hits(lookups, capacity));
+      CHECK(hits.lru[capacity - 1] == lru_hits(lookups, capacity));
+      CHECK(hits.belady[capacity - 1] == belady_hits(lookups, capacity));
+    }
+    CHECK(hits.lfu == std::vector{lfu_hits(lookups, experts / 3), lfu_hits(lookups, experts)});
+  }
+}
+
+TEST_CASE(
+    "a larger LRU or Belady cache never finds less, Belady most, and a full one all but first lookups") {
+  Random random(4);
+  for (int i = 0; i < 300; ++i) {
+    const auto experts = static_cast<std::uint32_t>(2 + random.below(40));
+    const Tokens tokens = random_tokens(random, experts, 2, 200);
+    const LayerCacheHits hits = counted({tokens}, experts, everything(experts))[0];
+    const Lookups lookups = lookups_of(tokens);
+    const std::uint64_t seen = std::set<std::uint16_t>(lookups.begin(), lookups.end()).size();
+    CHECK(std::is_sorted(hits.lru.begin(), hits.lru.end()));
+    CHECK(std::is_sorted(hits.belady.begin(), hits.belady.end()));
+    for (std::uint32_t c = 0; c < experts; ++c)
+      CHECK(hits.belady[c] >= std::max({hits.lru[c], hits.fifo[c], hits.lfu[c]}));
+    for (const auto& curve : {hits.lru, hits.belady, hits.fifo, hits.lfu})
+      CHECK(curve.back() == lookups.size() - seen);
+  }
+}
+
+TEST_CASE("a trace's cache hits are the same on any number of threads, and where not all layers run") {
+  Random random(5);
+  const std::uint32_t layers = 21, experts = 9, top_k = 2;
+  std::vector<Tokens> by_layer;
+  for (std::uint32_t l = 0; l < layers; ++l) by_layer.push_back(random_tokens(random, experts, top_k, 900));
+  by_layer[4].assign(900, {kNoExpert, kNoExpert});
+  RoutingTraceBuilder builder("m", "by hand", false, layers, experts, top_k, false);
+  builder.begin_request();
+  for (std::size_t t = 0; t < 900; ++t) {
+    std::vector<std::uint16_t> row;
+    for (const Tokens& tokens : by_layer) row.insert(row.end(), tokens[t].begin(), tokens[t].end());
+    builder.add_token(Phase::decode, row, {});
+  }
+  const RoutingTrace trace = builder.finish();
+  for (const unsigned threads : {0u, 1u, 2u, 5u, 40u}) {
+    const auto hits = cache_curves(trace, everything(experts), threads);
+    REQUIRE(hits.size() == layers);
+    for (std::uint32_t l = 0; l < layers; ++l) check_against_the_rules(by_layer[l], hits[l], experts);
+    CHECK(hits[4].lookups == 0);
+  }
+  CacheCurves one_by_one(layers, experts, everything(experts));  // layers that take no turns
+  for (std::uint32_t l = 0; l < layers; ++l)
+    for (const auto& ids : by_layer[l]) one_by_one.add_token(l, ids);
+  const auto hits = one_by_one.finish();
+  for (std::uint32_t l = 0; l < layers; ++l) check_against_the_rules(by_layer[l], hits[l], experts);
+}
+
+TEST_CASE("FIFO's numbers start again without a change of hits") {
+  Random random(6);
+  for (int i = 0; i < 200; ++i) {
+    const Lookups lookups = lookups_of(random_tokens(random, 10, 2, 300));
+    const std::vector<std::uint32_t> capacities = {10, 3, 5, 1, 9};
+    CacheFifos caches(10, capacities, 40);
+    for (std::size_t at = 0; at < lookups.size(); at += 7)
+      caches.look_up(std::span(lookups).subspan(at, std::min<std::size_t>(7, lookups.size() - at)));
+    for (std::size_t c = 0; c < capacities.size(); ++c)
+      CHECK(caches.misses()[c] == lookups.size() - fifo_hits(lookups, capacities[c]));
+  }
+}
+
+TEST_CASE("the nearest cache policy is named, and sizes beyond any memory are refused") {
+  CHECK(cache_policy("belady", "--policy") == CachePolicy::belady);
+  CHECK(cache_policy("lfu", "--policy") == CachePolicy::lfu);
+  CHECK(error_of([] { cache_policy("lruu", "--policy"); }) ==
+        "--policy lruu: no such cache policy (did you mean 'lru'?)");
+  CHECK(error_of([] {
+          CacheCurves(1 << 20, 65535, {true, false, {}, {}});
+        }) ==
+        "cache hits: 1048576 layers of 65535 experts are more than can be counted: at most 16777216 in all");
 }

@@ -25,7 +25,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -47,8 +46,7 @@ class BeladyMarks {
     for (Lanes& row : at_) row.fill(kBehindAll);
   }
 
-  /// One lookup in each lane, given the LRU rank of its expert (0: also a lane that looks nothing up; not all
-  /// of them before the first lookup).
+  /// One lookup in each lane, given the LRU rank of its expert (0: also a lane that looks nothing up).
   /// `smaller`: how many capacities are too small to find it: it is found from one more on; kUnseen: by none.
   void look_up(const Lanes& ranks, Lanes& smaller) {
     Lanes from, carried;
@@ -56,44 +54,42 @@ class BeladyMarks {
       from[l] = std::min(ranks[l], kBehindAll);
       // Nothing is handed on when the front is looked up again or nobody has it: 0 passes by all marks.
       carried[l] = ranks[l] == 0 || ranks[l] == kUnseen ? Rank{0} : kNone;
-      if (ranks[l] == kUnseen) ++seen_[l];
+      if (ranks[l] == kUnseen) rows_ = std::max(rows_, seen_[l]++);
     }
-    const std::size_t rows = *std::max_element(seen_.begin(), seen_.end()) - std::size_t{1};
-    const Lanes before = hand_on(rows, from, carried);
-    for (std::size_t l = 0; l < kLanes; ++l) {
-      smaller[l] = ranks[l];
-      if (ranks[l] == 0 || ranks[l] == kUnseen) continue;
-      assert(before[l] < rows);
-      at_[before[l]][l] = 1;
-      smaller[l] = static_cast<Rank>(before[l] + 1);
-    }
+    const Lanes below = hand_on(from, carried);
+    for (std::size_t l = 0; l < kLanes; ++l)
+      smaller[l] = ranks[l] == 0 || ranks[l] == kUnseen ? ranks[l] : below[l];
   }
 
  private:
   static constexpr Rank kNone = kUnseen;           // nothing to hand on yet
   static constexpr Rank kBehindAll = kUnseen - 1;  // a mark behind all experts that were seen
 
-  /// Passes the marks of the first rows; counts the ones before D.
-  Lanes hand_on(std::size_t rows, const Lanes& from, Lanes carried) {
-    Lanes before{};
-    for (std::size_t row = 0; row < rows; ++row) {
+  /// Passes the marks that are not behind all; gives the number of capacities below D.
+  Lanes hand_on(const Lanes& from, Lanes carried) {
+    Lanes below;
+    below.fill(1);  // row 0 is for capacity 2
+    for (std::size_t row = 0; row < rows_; ++row) {
       Lanes& at = at_[row];
       for (std::size_t l = 0; l < kLanes; ++l) {
         const Rank mark = at[l];
         const Rank nearer = mark < from[l] ? kNone : Rank{0};  // all bits, or none: the mark is before x
         const Rank own = static_cast<Rank>(mark | nearer);
-        const Rank handed = std::max(carried[l], own);  // kNone where the mark is before x
-        carried[l] = std::min(carried[l], own);
-        before[l] = static_cast<Rank>(before[l] + (carried[l] == kNone));
+        const Rank handed = std::max(carried[l], own);  // kNone where the mark is before x, and for D
         const Rank moved = static_cast<Rank>(static_cast<Rank>(mark + 1) | static_cast<Rank>(~nearer));
-        at[l] = std::min(handed, moved);
+        const Rank result = std::min(handed, moved);
+        carried[l] = std::min(carried[l], own);
+        below[l] = static_cast<Rank>(below[l] + (carried[l] == kNone));
+        at[l] = static_cast<Rank>(result + (result == kNone ? 2 : 0));  // D's mark is at 1 now
       }
     }
-    return before;
+    return below;
   }
 
   std::vector<Lanes> at_;  // [C - 2]: rank behind which C has its own mark (1's is always behind rank 0)
-  std::array<std::uint32_t, kLanes> seen_;  // experts looked up so far
+  std::array<std::size_t, kLanes> seen_;  // experts looked up so far
+  std::size_t rows_ =
+      0;  // a cache of all experts seen finds any of them: rows of larger ones stay as they are
 };
 
 }  // namespace moelab

@@ -75,7 +75,7 @@ class RankedGroup final : public LayerGroup {
       if (choice_.lru) std::partial_sum(lane.by_rank.begin(), lane.by_rank.end(), back_inserter(hits.lru));
       if (choice_.belady)
         std::partial_sum(lane.by_smaller.begin(), lane.by_smaller.end(), back_inserter(hits.belady));
-      for (const CacheFifo& cache : lane.fifo) hits.fifo.push_back(lane.lookups - cache.misses());
+      for (const std::uint64_t misses : lane.fifo.misses()) hits.fifo.push_back(lane.lookups - misses);
       for (const CacheLfu& cache : lane.lfu) hits.lfu.push_back(lane.lookups - cache.misses());
     }
   }
@@ -83,8 +83,7 @@ class RankedGroup final : public LayerGroup {
  private:
   struct Lane {
     Lane(std::uint32_t experts, const CacheCurveChoice& choice)
-        : ranks(experts), by_rank(experts, 0), by_smaller(experts, 0) {
-      for (const std::uint32_t capacity : choice.fifo) fifo.emplace_back(experts, capacity);
+        : ranks(experts), by_rank(experts, 0), by_smaller(experts, 0), fifo(experts, choice.fifo) {
       for (const std::uint32_t capacity : choice.lfu) lfu.emplace_back(experts, capacity);
     }
     std::vector<std::uint16_t> waiting;  // lookups, in order, that are not counted yet
@@ -92,7 +91,7 @@ class RankedGroup final : public LayerGroup {
     CacheLruRanks<Rank> ranks;
     std::vector<std::uint64_t> by_rank;     // lookups by LRU rank: how many capacities are too small for LRU
     std::vector<std::uint64_t> by_smaller;  // lookups by how many capacities are too small for Belady
-    std::vector<CacheFifo> fifo;
+    CacheFifos fifo;
     std::vector<CacheLfu> lfu;
   };
   using Steps = typename BeladyMarks<Rank>::Lanes;
@@ -102,33 +101,25 @@ class RankedGroup final : public LayerGroup {
     for (Lane& lane : lanes_) {
       longest = std::max(longest, lane.waiting.size());
       lane.lookups += lane.waiting.size();
-      for (CacheFifo& cache : lane.fifo) cache.look_up(lane.waiting);
+      lane.fifo.look_up(lane.waiting);
       for (CacheLfu& cache : lane.lfu) cache.look_up(lane.waiting);
     }
-    if (choice_.lru || choice_.belady) count_ranks(longest);
-    if (choice_.belady) count_belady();
+    if (choice_.lru || choice_.belady) count_stacks(longest);
     for (Lane& lane : lanes_) lane.waiting.clear();
   }
 
-  void count_ranks(std::size_t longest) {
-    steps_.assign(longest, Steps{});
-    for (std::size_t l = 0; l < lanes_.size(); ++l) {
-      Lane& lane = lanes_[l];
-      for (std::size_t i = 0; i < lane.waiting.size(); ++i) {
-        const Rank rank = lane.ranks.look_up(lane.waiting[i]);
-        steps_[i][l] = rank;
-        if (rank != CacheLruRanks<Rank>::kUnseen) ++lane.by_rank[rank];
-      }
-    }
-  }
-
-  void count_belady() {
-    Steps smaller;
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      marks_.look_up(steps_[i], smaller);
+  /// A lookup of every layer at a time: each waits for the layer's last one, but not for the other layers'.
+  void count_stacks(std::size_t longest) {
+    for (std::size_t i = 0; i < longest; ++i) {
+      Steps ranks{}, smaller;
       for (std::size_t l = 0; l < lanes_.size(); ++l)
-        if (i < lanes_[l].waiting.size() && smaller[l] != BeladyMarks<Rank>::kUnseen)
-          ++lanes_[l].by_smaller[smaller[l]];
+        if (i < lanes_[l].waiting.size()) ranks[l] = lanes_[l].ranks.look_up(lanes_[l].waiting[i]);
+      if (choice_.belady) marks_.look_up(ranks, smaller);
+      for (std::size_t l = 0; l < lanes_.size(); ++l) {
+        if (i >= lanes_[l].waiting.size() || ranks[l] == CacheLruRanks<Rank>::kUnseen) continue;
+        ++lanes_[l].by_rank[ranks[l]];
+        if (choice_.belady) ++lanes_[l].by_smaller[smaller[l]];
+      }
     }
   }
 
@@ -136,7 +127,6 @@ class RankedGroup final : public LayerGroup {
   AscendingIds ascending_;
   BeladyMarks<Rank> marks_;
   std::vector<Lane> lanes_;
-  std::vector<Steps> steps_;  // LRU ranks of the waiting lookups
 };
 
 std::unique_ptr<LayerGroup> layer_group(std::size_t lanes, std::uint32_t experts,
@@ -146,7 +136,16 @@ std::unique_ptr<LayerGroup> layer_group(std::size_t lanes, std::uint32_t experts
   return std::make_unique<RankedGroup<std::uint16_t>>(lanes, experts, choice);
 }
 
+/// Experts of all layers: a hostile file of a megabyte may speak of more than any memory holds. About 1 GiB.
+constexpr std::uint64_t kMostCounters = std::uint64_t{1} << 24;
 constexpr std::uint32_t kGroupLayers = BeladyMarks<std::uint8_t>::kLanes;
+
+void check_size(std::uint32_t layers, std::uint32_t experts) {
+  if (std::uint64_t{layers} * experts > kMostCounters)
+    throw InputError("cache hits", std::to_string(layers) + " layers of " + std::to_string(experts) +
+                                       " experts are more than can be counted: at most " +
+                                       std::to_string(kMostCounters) + " in all");
+}
 
 }  // namespace
 
@@ -166,6 +165,7 @@ struct CacheCurves::Impl {
 
 CacheCurves::CacheCurves(std::uint32_t layers, std::uint32_t experts, const CacheCurveChoice& choice)
     : impl_(std::make_unique<Impl>()) {
+  check_size(layers, experts);
   const std::uint32_t groups = (layers + kGroupLayers - 1) / kGroupLayers;
   impl_->layers = layers;
   impl_->group_layers = (layers + groups - 1) / groups;
@@ -212,14 +212,17 @@ std::vector<LayerCacheHits> curves_of_layers(const RoutingTrace& trace, const Ca
 
 std::vector<LayerCacheHits> cache_curves(const RoutingTrace& trace, const CacheCurveChoice& choice,
                                          unsigned threads) {
-  const std::uint32_t layers = trace.layers();
-  const std::uint32_t parts = std::clamp<std::uint32_t>(threads, 1, layers);
+  check_size(trace.layers(), trace.experts());
+  const std::uint32_t parts = std::clamp<std::uint32_t>(threads, 1, trace.layers());
+  const auto first_layer = [&](std::uint64_t part) {
+    return static_cast<std::uint32_t>(part * trace.layers() / parts);
+  };
   std::vector<std::future<std::vector<LayerCacheHits>>> others;
   for (std::uint32_t part = 1; part < parts; ++part)
     others.push_back(std::async(std::launch::async, [&, part] {
-      return curves_of_layers(trace, choice, layers * part / parts, layers * (part + 1) / parts);
+      return curves_of_layers(trace, choice, first_layer(part), first_layer(part + 1));
     }));
-  std::vector<LayerCacheHits> hits = curves_of_layers(trace, choice, 0, layers / parts);
+  std::vector<LayerCacheHits> hits = curves_of_layers(trace, choice, 0, first_layer(1));
   for (auto& other : others)
     for (LayerCacheHits& layer : other.get()) hits.push_back(std::move(layer));
   return hits;

@@ -52,6 +52,7 @@ struct LayerCacheHits {
 /// layer), also for Belady: no future is kept. Time a lookup grows with the number of experts.
 class CacheCurves {
  public:
+  /// Throws InputError for more than 2^24 experts in all layers together.
   CacheCurves(std::uint32_t layers, std::uint32_t experts, const CacheCurveChoice& choice);
   ~CacheCurves();
   /// One token at a layer: its experts, distinct and below `experts`, in any order; or kNoExpert in all

@@ -25,16 +25,18 @@ class CacheLruRanks {
   }
   /// Its rank so far: how many others were looked up since; it becomes 0.
   Rank look_up(std::uint16_t expert) {
-    Rank& own = ranks_[expert / kTogether][expert % kTogether];
-    const Rank rank = own;
+    const Rank rank = ranks_[expert / kTogether][expert % kTogether];
+    // Its own becomes 0 among the others': a store of one rank would hold up the next lookup's loads of many.
+    const Rank own = rank == kUnseen ? kNobodys : rank;
     for (Some& some : ranks_)
-      for (Rank& r : some) r = static_cast<Rank>(r + (r < rank));
-    own = 0;
+      for (Rank& r : some) r = static_cast<Rank>((r + (r < rank)) & (r == own ? Rank{0} : kUnseen));
+    if (rank == kUnseen) ranks_[expert / kTogether][expert % kTogether] = 0;
     return rank;
   }
 
  private:
   static constexpr std::size_t kTogether = 16;
+  static constexpr Rank kNobodys = kUnseen - 1;  // while an expert is unseen
   using Some = std::array<Rank, kTogether>;
   std::vector<Some> ranks_;
 };
