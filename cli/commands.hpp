@@ -19,6 +19,7 @@ void add_trace(CLI::App& program);
 void add_trace_import(CLI::App& trace);
 void add_trace_export(CLI::App& trace);
 void add_trace_stats(CLI::App& trace);
+void add_trace_hits(CLI::App& trace);
 void add_trace_fit(CLI::App& trace);
 void add_trace_generate(CLI::App& trace);
 void add_models(CLI::App& program);
@@ -26,8 +27,6 @@ void add_devices(CLI::App& program);
 void add_systems(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_schedule(CLI::App& program);
-void add_trace(CLI::App& program);
-void add_trace_hits(CLI::App& trace);
 
 /// Adds `--format table|json`.
 void add_format(CLI::App& command, std::string& format);
