@@ -39,7 +39,7 @@ std::string texts(std::initializer_list<std::string_view> all) {
 }  // namespace
 
 TraceFile::TraceFile(const std::filesystem::path& path, std::string_view format)
-    : name_(path.string()), file_(SafetensorsFile::open(path)), format_(format) {
+    : file_(SafetensorsFile::open(path)), format_(format) {
   const std::string& found = text_of("format");
   if (found == format_) return;
   if (const Kind* const other = kind_of(found)) {
@@ -54,7 +54,7 @@ TraceFile::TraceFile(const std::filesystem::path& path, std::string_view format)
 }
 
 void TraceFile::fail(const std::string& what) const {
-  throw InputError(name_, what);
+  throw InputError(file_.name(), what);
 }
 
 void TraceFile::fail_at(const Tensor& tensor, std::uint64_t byte, const std::string& what) const {
@@ -130,7 +130,7 @@ TraceFile::Domains TraceFile::read_domains(std::uint64_t requests) const {
     return {};
   }
   const Tensor& tensor = tensor_of("request_domains", {Dtype::u16}, 1);
-  Domains domains{parse_domain_list(name_, text_of("domains")), {}};
+  Domains domains{parse_domain_list(file_.name(), text_of("domains")), {}};
   if (tensor.shape[0] != requests)
     fail_at(tensor, 0,
             "request_domains is of " + std::to_string(tensor.shape[0]) + " requests, but the trace has " +

@@ -55,7 +55,6 @@ class TraceFile {
   const SafetensorsFile& container() const { return file_; }
 
  private:
-  std::string name_;
   SafetensorsFile file_;
   std::string_view format_;
 };
