@@ -41,7 +41,7 @@ void ZstdDecoder::fail(const std::string& what) const {
   throw InputError(file_, "byte " + std::to_string(at_) + " of the compressed data: " + what);
 }
 
-// Handed over block by block, so that an error is in the block that starts at at_.
+// Handed over block by block, each with the header of the next: so near is an error to at_.
 std::span<const std::byte> ZstdDecoder::next() {
   ZSTD_outBuffer out{buffer_.data(), buffer_.size(), 0};
   while (out.pos == 0) {
@@ -50,8 +50,10 @@ std::span<const std::byte> ZstdDecoder::next() {
     ZSTD_inBuffer in{left.data(), std::min(wanted_, left.size()), 0};
     const std::size_t result = ZSTD_decompressStream(stream_.get(), &out, &in);
     if (ZSTD_isError(result) != 0)
-      fail(at_ == frame_ && at_ > 0 ? "what follows the data is no zstd frame"
-                                    : std::string("not sound zstd: ") + ZSTD_getErrorName(result));
+      fail(at_ == frame_ && at_ > 0
+               ? "what follows the data is no zstd frame"
+               : std::string("this block, or the header of the next, is not sound zstd: ") +
+                     ZSTD_getErrorName(result));
     at_ += in.pos;
     if (result == 0) frame_ = at_;
     wanted_ = result == 0 ? kFrameStart : result;
