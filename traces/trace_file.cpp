@@ -10,14 +10,14 @@ namespace moelab {
 namespace {
 
 struct Kind {
-  std::string_view format, name, holds, taken_by;
+  std::string_view format, name, holds, use;
 };
 
 constexpr std::array<Kind, 2> kKinds{{
     {kRoutingFormat, "routing trace", "the experts of every token",
-     "scenarios that replay it (workload: trace) and read_routing_trace"},
+     "scenarios that replay them (workload: trace; read_routing_trace)"},
     {kCountsFormat, "counts-only trace", "how often each expert was used, without the tokens",
-     "what plans or places by popularity and read_counts_trace"},
+     "planning and placement by popularity (read_counts_trace)"},
 }};
 
 const Kind* kind_of(std::string_view format) {
@@ -46,7 +46,7 @@ TraceFile::TraceFile(const std::filesystem::path& path, std::string_view format)
     std::string what = "is a ";
     what.append(other->name).append(" (").append(found).append(": ").append(other->holds);
     what.append("), but a ").append(kind_of(format_)->name).append(" (").append(format_);
-    what.append(") is due here; what takes a ").append(other->name).append(": ").append(other->taken_by);
+    what.append(") is due here; ").append(other->name).append("s are for ").append(other->use);
     fail(what);
   }
   fail("metadata 'format' is " + quoted_name(found) + ", but this program reads " + texts({format_}) +
