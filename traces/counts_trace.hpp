@@ -59,7 +59,8 @@ class CountsTrace {
 /// InputError that names the file, the byte, and what was wrong; of a routing trace, that it is one. The file
 /// is read in place, so it must not be changed in place meanwhile; it may be replaced or removed.
 CountsTrace read_counts_trace(const std::filesystem::path& path);
-/// Writes atomically: also onto the file that the trace is mapped from.
+/// Writes atomically: also onto the file that the trace is mapped from. Compressed where the path ends in
+/// ".zst".
 void write_counts_trace(const CountsTrace& trace, const std::filesystem::path& path);
 
 }  // namespace moelab

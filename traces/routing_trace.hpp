@@ -80,6 +80,7 @@ class RoutingTrace {
 /// so the file must not be changed in place meanwhile; it may be replaced or removed.
 RoutingTrace read_routing_trace(const std::filesystem::path& path);
 /// Writes atomically (temporary file, fsync, rename): also onto the file that the trace is mapped from.
+/// Compressed where the path ends in ".zst".
 void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path& path);
 
 /// Makes a trace row by row. Rows are checked as read_routing_trace checks them: what it would refuse, every

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/atomic_file.hpp"
+#include "traces/output_file.hpp"
 #include "traces/routing_trace_data.hpp"
 #include "traces/safetensors_header.hpp"
 #include "traces/spool.hpp"
@@ -83,7 +83,7 @@ void RoutingTraceWriter::finish() {
   const std::string preamble =
       safetensors_preamble(w.path.string(), tensors, trace_metadata(w.path.string(), w.about));
 
-  AtomicFile file(w.path);
+  OutputFile file(w.path, safetensors_bytes(preamble, tensors));
   file.write(std::as_bytes(std::span(preamble)));
   file.write(std::as_bytes(std::span(w.offsets)));
   if (w.gate) w.gate->copy_to(file);

@@ -9,9 +9,9 @@
 namespace moelab {
 
 /// Rows go to temporary files beside the target, which have no names; finish() puts them together. The trace
-/// appears whole under its name, or not at all. Everything is checked as read_routing_trace checks it: what
-/// that would refuse, every member here refuses with an InputError that names the token and layer, and the
-/// writer stays as it was.
+/// appears whole under its name, or not at all; compressed where that ends in ".zst". Everything is checked
+/// as read_routing_trace checks it: what that would refuse, every member here refuses with an InputError that
+/// names the token and layer, and the writer stays as it was.
 class RoutingTraceWriter {
  public:
   RoutingTraceWriter(std::filesystem::path path, TraceDescription description);

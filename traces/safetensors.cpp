@@ -1,77 +1,21 @@
 #include "traces/safetensors.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include "models/input_error.hpp"
+#include "traces/mapped_file.hpp"
 #include "traces/safetensors_header.hpp"
+#include "traces/zstd_decoder.hpp"
+#include "traces/zstd_safetensors.hpp"
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are read in place");
 
 namespace moelab {
 namespace {
 
-// A file mapped read-only for the life of the object.
-class Mapping {
- public:
-  explicit Mapping(const std::filesystem::path& path) {
-    const std::string file = path.string();
-    // O_NONBLOCK: opening a pipe that nobody writes to must not wait.
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) throw InputError(file, std::string("cannot open: ") + std::strerror(errno));
-    try {
-      map(descriptor, file);
-    } catch (...) {
-      ::close(descriptor);
-      throw;
-    }
-    ::close(descriptor);
-  }
-  ~Mapping() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  void map(int descriptor, const std::string& file) {
-    struct stat status {};
-    if (::fstat(descriptor, &status) != 0) {
-      throw InputError(file, std::string("cannot read its status: ") + std::strerror(errno));
-    }
-    if (S_ISDIR(status.st_mode)) throw InputError(file, "is a folder, not a file");
-    if (!S_ISREG(status.st_mode)) throw InputError(file, "is not a regular file");
-    const auto size = static_cast<std::size_t>(status.st_size);
-    if (size < kHeaderStart) {
-      throw InputError(file, "byte " + std::to_string(size) +
-                                 ": the file ends before the 8 bytes that start a safetensors file");
-    }
-    void* const address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (address == MAP_FAILED) {
-      throw InputError(file, std::string("cannot be mapped into memory: ") + std::strerror(errno));
-    }
-    bytes_ = {static_cast<const std::byte*>(address), size};
-  }
-
-  std::span<const std::byte> bytes_;
-};
-
 std::string_view header_text(const std::string& file, std::span<const std::byte> bytes) {
-  std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), sizeof length);
-  if (length > kMaxHeaderBytes) {
-    fail_at_byte(file, 0,
-                 "the header's length is " + std::to_string(length) + " bytes, more than the limit of " +
-                     std::to_string(kMaxHeaderBytes) + ": not a safetensors file");
-  }
+  const std::uint64_t length = safetensors_header_length(file, bytes);
   if (length > bytes.size() - kHeaderStart) {
     fail_at_byte(file, 0,
                  "the header's length is " + std::to_string(length) + " bytes, but the file ends after " +
@@ -129,18 +73,25 @@ void sort_and_check(const std::string& file, std::vector<TensorEntry>& entries, 
 }  // namespace
 
 struct SafetensorsFile::Impl {
-  explicit Impl(const std::filesystem::path& path) : mapping(path) {}
+  explicit Impl(const std::filesystem::path& path) : name(path.string()), mapping(MappedFile::open(path)) {
+    if (!starts_zstd(mapping.bytes())) return;
+    mapping = decompress_safetensors(name, mapping);
+    name = decompressed_name(name);
+  }
 
-  Mapping mapping;
+  std::string name;
+  MappedFile mapping;
   std::vector<Tensor> tensors;
   std::map<std::string, std::size_t, std::less<>> index;
   TensorMetadata metadata;
 };
 
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
-  const std::string file = path.string();
   const auto impl = std::make_shared<Impl>(path);
+  const std::string& file = impl->name;
   const std::span<const std::byte> bytes = impl->mapping.bytes();
+  if (bytes.size() < kHeaderStart)
+    fail_at_byte(file, bytes.size(), "the file ends before the 8 bytes that start a safetensors file");
   const std::string_view json = header_text(file, bytes);
   SafetensorsHeader header = parse_safetensors_header(file, json);
 
@@ -168,6 +119,10 @@ const Tensor* SafetensorsFile::find(std::string_view name) const {
 
 const TensorMetadata& SafetensorsFile::metadata() const {
   return impl_->metadata;
+}
+
+const std::string& SafetensorsFile::name() const {
+  return impl_->name;
 }
 
 std::uint64_t SafetensorsFile::file_bytes() const {

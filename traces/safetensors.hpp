@@ -81,8 +81,9 @@ using TensorMetadata = std::map<std::string, std::string>;
 
 /// An open file, mapped read-only; copies share the mapping. Stricter than the format where the format is
 /// silent: a tensor has at most 64 dimensions and no fields but the three, and keys may not repeat.
-/// A file that another process makes shorter while it is open is not guarded against (the system then ends
-/// the process): replace such files, do not rewrite them in place.
+/// A file compressed with zstd, whatever its name, is decompressed into a temporary file first; all offsets
+/// are then those of the bytes inside. A file that another process makes shorter while it is open is not
+/// guarded against (the system then ends the process): replace such files, do not rewrite them in place.
 class SafetensorsFile {
  public:
   /// Throws InputError that names the file, the byte and what was wrong; every tensor it returns lies inside
@@ -95,6 +96,8 @@ class SafetensorsFile {
   const Tensor* find(std::string_view name) const;
   const TensorMetadata& metadata() const;
   std::uint64_t file_bytes() const;
+  /// What messages call it: its path, and that its bytes are decompressed where they are.
+  const std::string& name() const;
 
  private:
   struct Impl;
@@ -102,9 +105,10 @@ class SafetensorsFile {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// Writes a file atomically (see AtomicFile). Tensors go by falling dtype size, else in the order given, and
-/// the header is padded to 8 bytes: every tensor of whole-byte elements lies aligned to them. Throws
-/// InputError when it cannot be written, a text is not UTF-8, a name is taken twice or is "__metadata__".
+/// Writes a file atomically (see AtomicFile), compressed where its name ends in ".zst". Tensors go by falling
+/// dtype size, else in the order given, and the header is padded to 8 bytes: every tensor of whole-byte
+/// elements lies aligned to them. Throws InputError when it cannot be written, a text is not UTF-8, a name is
+/// taken twice or is "__metadata__".
 void write_safetensors(const std::filesystem::path& path, std::span<const Tensor> tensors,
                        const TensorMetadata& metadata);
 

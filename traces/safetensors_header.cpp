@@ -1,5 +1,6 @@
 #include "traces/safetensors_header.hpp"
 
+#include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -254,6 +255,16 @@ bool HeaderReader::end_array() {
 }
 
 }  // namespace
+
+std::uint64_t safetensors_header_length(const std::string& file, std::span<const std::byte> bytes) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  if (length > kMaxHeaderBytes)
+    fail_at_byte(file, 0,
+                 "the header's length is " + std::to_string(length) + " bytes, more than the limit of " +
+                     std::to_string(kMaxHeaderBytes) + ": not a safetensors file");
+  return length;
+}
 
 SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_view json) {
   if (json.empty() || json.front() != '{') {

@@ -33,6 +33,10 @@ struct SafetensorsHeader {
   TensorMetadata metadata;
 };
 
+/// The header's length, which the first kHeaderStart of these bytes say. Throws InputError where no header is
+/// so long.
+std::uint64_t safetensors_header_length(const std::string& file, std::span<const std::byte> bytes);
+
 /// Reads the header. Never recurses, whatever the nesting. Throws InputError naming `file` and the byte.
 SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_view json);
 
@@ -41,6 +45,9 @@ SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_
 /// is not UTF-8, a name is taken twice or is "__metadata__", or a shape overflows.
 std::string safetensors_preamble(const std::string& file, std::span<const Tensor> tensors,
                                  const TensorMetadata& metadata);
+
+/// Bytes of the whole file.
+std::uint64_t safetensors_bytes(const std::string& preamble, std::span<const Tensor> tensors);
 
 /// The element type of this name, if there is one.
 std::optional<Dtype> dtype_named(std::string_view name);

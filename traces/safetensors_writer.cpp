@@ -4,7 +4,7 @@
 #include <set>
 
 #include "models/input_error.hpp"
-#include "traces/atomic_file.hpp"
+#include "traces/output_file.hpp"
 #include "traces/safetensors.hpp"
 #include "traces/safetensors_header.hpp"
 
@@ -84,6 +84,12 @@ std::string safetensors_preamble(const std::string& file, std::span<const Tensor
   return bytes + header;
 }
 
+std::uint64_t safetensors_bytes(const std::string& preamble, std::span<const Tensor> tensors) {
+  std::uint64_t bytes = preamble.size();
+  for (const Tensor& tensor : tensors) bytes += tensor_bytes(tensor.dtype, tensor.shape).value_or(0);
+  return bytes;
+}
+
 void write_safetensors(const std::filesystem::path& path, std::span<const Tensor> tensors,
                        const TensorMetadata& metadata) {
   std::vector<Tensor> ordered(tensors.begin(), tensors.end());
@@ -95,7 +101,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
       throw InputError(path.string(),
                        "cannot be written: " + describe_tensor(tensor.name, tensor.dtype, tensor.shape) +
                            " does not fit its " + std::to_string(tensor.data.size()) + " bytes");
-  AtomicFile file(path);
+  OutputFile file(path, safetensors_bytes(preamble, ordered));
   file.write(std::as_bytes(std::span(preamble)));
   for (const Tensor& tensor : ordered) file.write(tensor.data);
   file.commit();

@@ -7,15 +7,22 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "models/input_error.hpp"
 
 namespace moelab {
 
+std::filesystem::path temporary_folder() {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (error) throw InputError("TMPDIR", "no folder for temporary files: " + error.message());
+  return folder;
+}
+
 SpilledBytes::SpilledBytes(std::uint64_t bytes) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path();
+  const std::filesystem::path folder = temporary_folder();
   const auto fail = [&](int error) {
     throw InputError(folder.string(), "no room for " + std::to_string(bytes) +
                                           " bytes of temporary data: " + std::strerror(error));

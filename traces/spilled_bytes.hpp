@@ -3,9 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 
 namespace moelab {
+
+/// The system's folder for temporary files (TMPDIR). Throws InputError where there is none.
+std::filesystem::path temporary_folder();
 
 /// So many zero bytes, mapped from a file without a name in the system's folder for temporary files. Throws
 /// InputError when there is no room for them.

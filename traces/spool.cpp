@@ -1,11 +1,13 @@
 #include "traces/spool.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "models/input_error.hpp"
 
@@ -16,14 +18,17 @@ constexpr std::size_t kBuffer = std::size_t{1} << 20;
 
 }  // namespace
 
-Spool::Spool(const std::filesystem::path& target) : target_(target) {
-  const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
-  std::string name = (folder / ".moelab-spool-XXXXXX").string();
-  descriptor_ = mkstemp(name.data());
-  if (descriptor_ < 0) fail("create a temporary file in its folder");
+Spool::Spool(std::string file, std::filesystem::path folder)
+    : file_(std::move(file)), folder_(std::move(folder)) {
+  std::string name = (folder_ / ".moelab-spool-XXXXXX").string();
+  descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor_ < 0) fail("create");
   ::unlink(name.c_str());
   buffer_.reserve(kBuffer);
 }
+
+Spool::Spool(const std::filesystem::path& target)
+    : Spool(target.string(), target.has_parent_path() ? target.parent_path() : ".") {}
 
 Spool::~Spool() {
   ::close(descriptor_);
@@ -37,19 +42,25 @@ void Spool::append(std::span<const std::byte> bytes) {
 void Spool::flush() {
   for (std::size_t done = 0; done < buffer_.size();) {
     const ssize_t written = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
-    if (written < 0 && errno != EINTR) fail("write a temporary file in its folder");
+    if (written < 0 && errno != EINTR) fail("write");
     if (written > 0) done += static_cast<std::size_t>(written);
   }
+  flushed_ += buffer_.size();
   buffer_.clear();
 }
 
-void Spool::copy_to(AtomicFile& file) {
+MappedFile Spool::map() {
+  flush();
+  return {descriptor_, flushed_, file_};
+}
+
+void Spool::copy_to(OutputFile& file) {
   flush();
   buffer_.resize(kBuffer);
   for (off_t at = 0;;) {
     const ssize_t got = ::pread(descriptor_, buffer_.data(), buffer_.size(), at);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("read back a temporary file in its folder");
+    if (got < 0) fail("read back");
     if (got == 0) break;
     file.write(std::span(buffer_).first(static_cast<std::size_t>(got)));
     at += got;
@@ -58,7 +69,9 @@ void Spool::copy_to(AtomicFile& file) {
 }
 
 void Spool::fail(const char* doing) const {
-  throw InputError(target_.string(), std::string("cannot ") + doing + ": " + std::strerror(errno));
+  const std::string reason = std::strerror(errno);
+  throw InputError(
+      file_, std::string("cannot ") + doing + " a temporary file in " + folder_.string() + ": " + reason);
 }
 
 }  // namespace moelab

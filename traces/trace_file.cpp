@@ -10,14 +10,14 @@ namespace moelab {
 namespace {
 
 struct Kind {
-  std::string_view format, name, holds, taken_by;
+  std::string_view format, name, holds, use;
 };
 
 constexpr std::array<Kind, 2> kKinds{{
     {kRoutingFormat, "routing trace", "the experts of every token",
-     "scenarios that replay it (workload: trace) and read_routing_trace"},
+     "scenarios that replay them (workload: trace; read_routing_trace)"},
     {kCountsFormat, "counts-only trace", "how often each expert was used, without the tokens",
-     "what plans or places by popularity and read_counts_trace"},
+     "planning and placement by popularity (read_counts_trace)"},
 }};
 
 const Kind* kind_of(std::string_view format) {
@@ -39,14 +39,14 @@ std::string texts(std::initializer_list<std::string_view> all) {
 }  // namespace
 
 TraceFile::TraceFile(const std::filesystem::path& path, std::string_view format)
-    : name_(path.string()), file_(SafetensorsFile::open(path)), format_(format) {
+    : file_(SafetensorsFile::open(path)), format_(format) {
   const std::string& found = text_of("format");
   if (found == format_) return;
   if (const Kind* const other = kind_of(found)) {
     std::string what = "is a ";
     what.append(other->name).append(" (").append(found).append(": ").append(other->holds);
     what.append("), but a ").append(kind_of(format_)->name).append(" (").append(format_);
-    what.append(") is due here; what takes a ").append(other->name).append(": ").append(other->taken_by);
+    what.append(") is due here; ").append(other->name).append("s are for ").append(other->use);
     fail(what);
   }
   fail("metadata 'format' is " + quoted_name(found) + ", but this program reads " + texts({format_}) +
@@ -54,7 +54,7 @@ TraceFile::TraceFile(const std::filesystem::path& path, std::string_view format)
 }
 
 void TraceFile::fail(const std::string& what) const {
-  throw InputError(name_, what);
+  throw InputError(file_.name(), what);
 }
 
 void TraceFile::fail_at(const Tensor& tensor, std::uint64_t byte, const std::string& what) const {
@@ -130,7 +130,7 @@ TraceFile::Domains TraceFile::read_domains(std::uint64_t requests) const {
     return {};
   }
   const Tensor& tensor = tensor_of("request_domains", {Dtype::u16}, 1);
-  Domains domains{parse_domain_list(name_, text_of("domains")), {}};
+  Domains domains{parse_domain_list(file_.name(), text_of("domains")), {}};
   if (tensor.shape[0] != requests)
     fail_at(tensor, 0,
             "request_domains is of " + std::to_string(tensor.shape[0]) + " requests, but the trace has " +

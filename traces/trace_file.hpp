@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <initializer_list>
 #include <span>
@@ -55,7 +56,6 @@ class TraceFile {
   const SafetensorsFile& container() const { return file_; }
 
  private:
-  std::string name_;
   SafetensorsFile file_;
   std::string_view format_;
 };

@@ -128,6 +128,10 @@ TEST_CASE("counts trace: hostile files are refused with their place") {
       {[](FileParts& p) { swap_text(p.metadata, "domains", "domain"); }, "metadata 'domains' is missing"},
       {[](FileParts& p) { p.domain_shape.clear(); }, "tensor 'request_domains' is missing"},
       {[](FileParts& p) { swap_text(p.metadata, "chat", "code"); }, "the domain 'code' comes twice"},
+      {[](FileParts& p) { swap_text(p.metadata, "]\"", "]\\u0000x\""); }, "must be a JSON list"},
+      {[](FileParts& p) { swap_text(p.metadata, "]\"", "],[]\""); }, "must be a JSON list"},
+      {[](FileParts& p) { swap_text(p.metadata, "\\\"chat\\\"", "7"); }, "must be a JSON list"},
+      {[](FileParts& p) { swap_text(p.metadata, "\\\"code\\\", \\\"chat\\\"", ""); }, "must be a JSON list"},
       {[](FileParts& p) { swap_text(p.metadata, "[\\\"code\\\", \\\"chat\\\"]", "[[\\\"code\\\"]]"); },
        "must be a JSON list"},
       {[](FileParts& p) {
