@@ -56,7 +56,7 @@ plot::Panel hit_rates(const RoutingStatistics& s) {
     add_point(fifo, s, s.capacities[i], [i](const LayerStatistics& l) { return l.fifo[i]; });
   }
   for (plot::Series* series : {&lfu, &fifo}) series->low.clear(), series->high.clear();
-  return {.title = "Hit rate of a cache a layer (mean, least and most over layers)",
+  return {.title = "Hit rate of a cache a layer (band: all layers)",
           .x = {.label = "experts cached", .integers = true},
           .y = share_axis("share of lookups"),
           .series = {lru, belady, lfu, fifo}};
@@ -78,7 +78,7 @@ plot::Panel windows(const RoutingStatistics& s) {
   for (std::size_t w = 0; w < UseStatistics::kWindows.size(); ++w)
     add_point(distinct, s, UseStatistics::kWindows[w],
               [w](const LayerStatistics& l) { return l.distinct[w]; });
-  return {.title = "Distinct experts in a window (mean, least and most over layers)",
+  return {.title = "Distinct experts in a window (band: all layers)",
           .x = {.label = "tokens", .scale = plot::ScaleKind::log},
           .y = {.label = "experts a layer"},
           .series = {distinct}};
@@ -88,7 +88,7 @@ plot::Panel gates(const RoutingStatistics& s) {
   plot::Series gate{.name = "gate"};
   for (std::size_t r = 0; r < s.description.top_k; ++r)
     add_point(gate, s, static_cast<double>(r + 1), [r](const LayerStatistics& l) { return l.gates[r]; });
-  return {.title = "Gates by rank (mean, least and most over layers)",
+  return {.title = "Gates by rank (band: all layers)",
           .x = {.label = "rank", .integers = true},
           .y = {.label = "weight"},
           .series = {gate}};

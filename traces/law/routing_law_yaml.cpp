@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "models/yaml_reader.hpp"
 #include "traces/law/routing_law.hpp"
@@ -46,15 +48,15 @@ std::string layer_yaml(const LayerLaw& layer) {
   return text + "bias: " + list(layer.bias) + "}\n";
 }
 
-/// Reads a list of numbers, each in the range; `size` 0: any number of them.
-std::vector<double> numbers(const YamlMap& map, const std::string& key, std::size_t size,
+/// Reads a list of numbers, each in the range; without a `size`, any number of them.
+std::vector<double> numbers(const YamlMap& map, const std::string& key, std::optional<std::size_t> size,
                             Range<double> range) {
   std::vector<double> values;
   const std::vector<YamlNode> nodes = map.list(key);
   for (const YamlNode& node : nodes) values.push_back(node.number("a value of " + key, range));
-  if (size != 0 && values.size() != size)
+  if (size && values.size() != *size)
     map.fail(key,
-             "expected " + std::to_string(size) + " values, but there are " + std::to_string(values.size()));
+             "expected " + std::to_string(*size) + " values, but there are " + std::to_string(values.size()));
   return values;
 }
 
@@ -67,10 +69,13 @@ LayerLaw read_layer(const YamlMap& map, const RoutingLaw& law) {
   layer.spans = numbers(map, "spans", law.span_tokens.size(), part);
   layer.coupling = map.number("coupling", part);
   if (map.has("gate_gaps")) {
-    layer.gate_gaps = numbers(map, "gate_gaps", 0, {0, 1e6});
+    layer.gate_gaps = numbers(map, "gate_gaps", {}, {0, 1e6});
+    if (layer.gate_gaps.empty()) map.fail("gate_gaps", "there must be one at least");
     layer.gate_sum = map.number("gate_sum", {0, 1e6, true});
   }
   layer.bias = numbers(map, "bias", law.experts, {-1e3, 1e3});
+  if (!std::is_sorted(layer.bias.rbegin(), layer.bias.rend()))
+    map.fail("bias", "values must fall: they are by popularity rank");
   double sum = layer.domain + layer.prompt;
   for (const double weight : layer.spans) sum += weight;
   if (sum > 1 + 1e-9)
@@ -81,9 +86,12 @@ LayerLaw read_layer(const YamlMap& map, const RoutingLaw& law) {
 
 void read_domains(const YamlMap& root, RoutingLaw& law) {
   double sum = 0;
+  std::set<std::string> names;
   for (const YamlNode& node : root.list_or_empty("domains")) {
     const YamlMap domain = node.map("a domain");
     law.domains.push_back(domain.text("name"));
+    if (!names.insert(law.domains.back()).second)
+      domain.fail("name", "the domain '" + law.domains.back() + "' comes twice");
     law.domain_shares.push_back(domain.number("share", {0, 1}));
     sum += law.domain_shares.back();
     domain.done();
@@ -135,7 +143,7 @@ RoutingLaw read_routing_law(const std::filesystem::path& path) {
   law.top_k = static_cast<std::uint32_t>(root.integer("top_k", 1, law.experts));
   law.prompt_tokens = root.number("prompt_tokens", {0, kMostTokens});
   law.decode_tokens = root.number("decode_tokens", {0, kMostTokens});
-  law.span_tokens = numbers(root, "span_tokens", 0, {0, kMostTokens, true});
+  law.span_tokens = numbers(root, "span_tokens", {}, {0, kMostTokens, true});
   read_domains(root, law);
   for (const YamlNode& node : root.list("layers")) law.layers.push_back(read_layer(node.map("a layer"), law));
   if (law.layers.empty()) root.fail("layers", "there must be one at least");

@@ -12,8 +12,8 @@ namespace moelab {
 ///   transition   score of expert f = sum over the token's experts e in the layer before of the share of e's
 ///                tokens that went on to f
 ///   popularity   score of f = tokens that used f so far
-/// The k best scores are the prediction (equal ones: the smaller id). Recall is the share of the experts used
-/// that were predicted, over all tokens.
+/// The k best scores are the prediction (equal ones: the smaller id; transition scores are sums in
+/// single precision). Recall is the share of the experts used that were predicted, over all tokens.
 class TransitionStatistics {
  public:
   TransitionStatistics(std::uint32_t experts, std::uint32_t top_k);
