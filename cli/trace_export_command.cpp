@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/import_progress.hpp"
 #include "cli/trace_import_options.hpp"
+#include "traces/default_trace.hpp"
 #include "traces/import/cache_trace_export.hpp"
 
 namespace moelab::cli {
@@ -37,7 +38,7 @@ void add_trace_export(CLI::App& trace) {
   command->callback([options] {
     check_outputs({options->out});
     const std::uint64_t accesses =
-        export_cache_trace(read_routing_trace(options->trace), options->kind, options->layer, options->out,
+        export_cache_trace(open_routing_trace(options->trace), options->kind, options->layer, options->out,
                            terminal_progress(options->out));
     std::cout << options->out << ": " << accesses << " accesses\n";
   });

@@ -8,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
+#include "traces/default_trace.hpp"
 #include "traces/law/holdout.hpp"
 #include "traces/law/law_fit.hpp"
 
@@ -72,7 +73,7 @@ void fit(const Options& options) {
   if (options.holdout == !options.out.empty())
     throw InputError("moelab trace fit", "takes either --out FILE or --holdout");
   check_outputs({options.out});
-  const RoutingTrace trace = read_routing_trace(options.trace);
+  const RoutingTrace trace = open_routing_trace(options.trace);
   const std::optional<RoutingTrace> gates =
       options.gates.empty() ? std::optional<RoutingTrace>() : read_routing_trace(options.gates);
   TerminalLine line;

@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "models/input_error.hpp"
+#include "traces/default_trace.hpp"
 #include "traces/statistics/cache_curves.hpp"
 
 namespace moelab::cli {
@@ -86,7 +87,7 @@ std::string table_of(const Options& options, const RoutingTrace& trace, const st
 
 void hits(const Options& options) {
   const CachePolicy policy = cache_policy(options.policy, "--policy");
-  const RoutingTrace trace = read_routing_trace(options.trace);
+  const RoutingTrace trace = open_routing_trace(options.trace);
   if (options.capacity < 1 || options.capacity > trace.experts())
     throw InputError("--capacity " + std::to_string(options.capacity),
                      "must be from 1 to " + std::to_string(trace.experts()) + ": " + options.trace + " has " +

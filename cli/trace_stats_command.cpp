@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/trace_stats_plot.hpp"
+#include "traces/default_trace.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -141,7 +142,7 @@ void print_json(const RoutingStatistics& s) {
 
 void stats(const Options& options) {
   check_outputs({options.plot});
-  const RoutingTrace trace = read_routing_trace(options.trace);
+  const RoutingTrace trace = open_routing_trace(options.trace);
   TerminalLine line;
   StatisticsOptions how;
   how.progress = [&](std::uint64_t done, std::uint64_t all) {

@@ -6,6 +6,7 @@
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "sim/serving/pool_planning.hpp"
+#include "traces/default_trace.hpp"
 #include "traces/generator.hpp"
 
 namespace moelab {
@@ -115,6 +116,17 @@ void check_system(const Scenario& s, const SystemConfig& system, const RoutingTr
   if (is_planned(system)) plan_input(system, costs, memory.expert_cache / trace.layers(), *statistics);
 }
 
+/// Whether a trace's identity, such as "openai/gpt-oss-20b", names the model: its last part, in any case.
+bool names(const std::string& identity, const Architecture& model) {
+  const auto lower = [](std::string text) {
+    for (char& c : text)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return text;
+  };
+  const std::string last = lower(identity.substr(identity.rfind('/') + 1));
+  return last == lower(model.name) || last == lower(model.title);
+}
+
 void add_provenance(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, RunResult& r) {
   for (const auto& [path, value] : s.settings)
     r.provenance.push_back("set for this run: " + path + " = " + value);
@@ -126,7 +138,7 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
   if (s.device.unmeasured)
     r.warnings.push_back("the device profile '" + s.device.name +
                          "' holds numbers that nobody measured on that device (see provenance)");
-  if (!trace.model().empty() && trace.model() != s.model.name && trace.model() != s.model.title)
+  if (!trace.model().empty() && !names(trace.model(), s.model))
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");
   if (trace.synthetic()) r.warnings.push_back("the routing trace is synthetic");
@@ -137,7 +149,7 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
 RoutingTrace scenario_trace(const Scenario& scenario) {
   if (scenario.workload.trace_file.empty())
     return generate_routing_trace(generator_parameters(scenario, scenario.seed));
-  RoutingTrace trace = read_routing_trace(scenario.workload.trace_file);
+  RoutingTrace trace = open_routing_trace(scenario.workload.trace_file);
   check_trace_fits(scenario, trace);
   return trace;
 }
