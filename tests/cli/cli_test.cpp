@@ -230,28 +230,41 @@ TEST_CASE("an interrupted run writes nothing") {
   CHECK(folder.files() == 0);
 }
 
-TEST_CASE("the commands that the README shows work") {
-  std::ifstream readme(std::string(MOELAB_SOURCE_DIR) + "/README.md");
+// The words of a command line as a shell splits them; a comment ends it. Without the program's name.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (const char c : line.substr(0, line.find(" #")) + " ") {
+    if (c == '"')
+      quoted = !quoted;
+    else if (c != ' ' || quoted)
+      words.back() += c;
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  words.pop_back();
+  words.erase(words.begin());
+  return words;
+}
+
+// Runs the commands of a README in order, those aside that need a file of the reader's ("my...") and lines
+// that stand for several commands. What is written into out/ goes to a folder that lasts as long as this.
+int run_commands_of(const std::string& readme_name) {
+  const Folder folder;
+  std::ifstream readme(std::string(MOELAB_SOURCE_DIR) + "/" + readme_name);
   int commands = 0;
   for (std::string line; std::getline(readme, line);) {
     if (line.rfind("moelab ", 0) != 0) continue;
-    std::vector<std::string> words(1);  // as a shell splits them; a comment ends the line
-    bool quoted = false;
-    for (const char c : line.substr(0, line.find(" #")) + " ") {
-      if (c == '"')
-        quoted = !quoted;
-      else if (c != ' ' || quoted)
-        words.back() += c;
-      else if (!words.back().empty())
-        words.emplace_back();
-    }
-    words.pop_back();
-    words.erase(words.begin());
-    // Those that need a file of the reader's, and the line that stands for several.
-    if (line.find("my-") != std::string::npos || line.find('|') != std::string::npos) continue;
-    for (std::string& word : words)
+    const std::string command = line.substr(0, line.find(" #"));
+    if (command.find(" my") != std::string::npos || command.find("{trace: my") != std::string::npos ||
+        command.find('|') != std::string::npos)
+      continue;
+    std::vector<std::string> words = words_of(line);
+    for (std::string& word : words) {
       if (word.rfind("experiments/", 0) == 0) word = std::string(MOELAB_SOURCE_DIR) + "/" + word;
-    if (words.front() == "run")
+      if (word.rfind("out/", 0) == 0) word = folder.name(word.substr(4));
+    }
+    if (words.front() == "run" && words[1] != "recorded-default")
       words = with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",
                            "workload.output_tokens=3"});
     const ProgramResult r = moelab(words);
@@ -259,7 +272,12 @@ TEST_CASE("the commands that the README shows work") {
     CHECK(r.status == 0);
     ++commands;
   }
-  CHECK(commands >= 6);
+  return commands;
+}
+
+TEST_CASE("the commands that the READMEs show work") {
+  CHECK(run_commands_of("README.md") >= 8);
+  CHECK(run_commands_of("traces/README.md") >= 5);
 }
 
 TEST_CASE("lists are complete in both forms") {
