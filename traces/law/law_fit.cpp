@@ -4,10 +4,13 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "traces/law/law_generator.hpp"
 #include "traces/law/layer_measures.hpp"
@@ -30,18 +33,31 @@ constexpr std::uint64_t kLeastDrawn = 4096;  // rows
 constexpr int kRounds = 10;
 constexpr double kFirstCoupling = 0.85;
 constexpr std::uint64_t kSeed = 1;
+constexpr double kMostGates = 1e6;  // what a law's file may say at most
 
-/// Calls `work` with 0 .. count - 1, spread over the cores.
+/// Five significant digits.
+std::string digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return text;
+}
+
+/// Calls `work` with 0 .. count - 1, spread over the cores; of several failures the first layer's is thrown.
 void for_each_layer(std::uint32_t count, const std::function<void(std::uint32_t)>& work) {
   std::atomic<std::uint32_t> next = 0;
   std::exception_ptr failed;
+  std::uint32_t failed_layer = count;
   std::mutex mutex;
   const auto loop = [&] {
+    std::uint32_t l = next++;
     try {
-      for (std::uint32_t l = next++; l < count; l = next++) work(l);
+      for (; l < count; l = next++) work(l);
     } catch (...) {
       const std::lock_guard lock(mutex);
-      failed = std::current_exception();
+      if (l < failed_layer) {
+        failed = std::current_exception();
+        failed_layer = l;
+      }
     }
   };
   {
@@ -79,13 +95,16 @@ LayerLaw fit_layer(const RoutingTrace& trace, const RoutingTrace* gates, std::ui
   const std::uint32_t k = trace.top_k();
   const LayerMeasures m = measure_layer(trace, layer);
   LayerLaw law;
-  law.encoder = m.encoder;
   law.bias = sample.bias(m.shares, k);
   std::sort(law.bias.begin(), law.bias.end(), std::greater<>());
   fit_correlations(law, m, sample.overlaps(law.bias, k));
   if (gates == nullptr) return law;
   const GateMeasures g = measure_gates(*gates, layer);
   law.gate_sum = g.sum;
+  if (!(g.sum > 0 && g.sum <= kMostGates))
+    throw InputError("gates of " + gates->model(),
+                     "layer " + std::to_string(layer) + ": the chosen experts' add up to " + digits(g.sum) +
+                         " in the mean; a fit needs more than 0 and at most " + digits(kMostGates));
   const auto ranks = static_cast<std::uint32_t>(g.log_ratios.size() + 1);
   const std::vector<double> gaps = sample.gaps(law.bias, ranks);
   for (std::size_t r = 0; r < gaps.size(); ++r) law.gate_gaps.push_back(g.log_ratios[r] / gaps[r]);
@@ -93,14 +112,15 @@ LayerLaw fit_layer(const RoutingTrace& trace, const RoutingTrace* gates, std::ui
   return law;
 }
 
-/// Every n-th request, so that about as many rows are left as are worth drawing.
+/// Every n-th of the requests that are not empty, so that about as many rows are left as are worth drawing.
 RoutingTrace thinned(const RoutingTrace& trace) {
   const std::uint64_t logits = std::uint64_t{trace.layers()} * trace.experts();
   const std::uint64_t rows = std::max(kLeastDrawn, kDrawnLogits / logits);
   const std::uint64_t step = (trace.tokens() + rows - 1) / rows;
   std::vector<std::uint32_t> requests;
-  for (std::uint64_t r = 0; r < trace.requests().size(); r += step)
-    requests.push_back(static_cast<std::uint32_t>(r));
+  std::uint64_t number = 0;
+  for (std::uint32_t r = 0; r < trace.requests().size(); ++r)
+    if (trace.requests()[r].begin < trace.requests()[r].end && number++ % step == 0) requests.push_back(r);
   return slice(trace, requests);
 }
 
@@ -126,7 +146,8 @@ void calibrate(RoutingLaw& law, const RoutingTrace& trace, const std::function<v
     for (std::size_t l = 0; l < law.layers.size(); ++l) {
       LayerLaw& layer = law.layers[l];
       const LayerStatistics &want = wanted.layers[l], &got = drawn.layers[l];
-      scale[l] = std::clamp(scale[l] * (1 + 2 * gain * (want.top_quarter - got.top_quarter)), 0.1, 4.0);
+      if (std::isfinite(want.top_quarter))
+        scale[l] = std::clamp(scale[l] * (1 + 2 * gain * (want.top_quarter - got.top_quarter)), 0.1, 4.0);
       for (std::size_t r = 0; r < layer.bias.size(); ++r) layer.bias[r] = scale[l] * start.layers[l].bias[r];
       if (std::isfinite(want.transition_recall) && std::isfinite(got.transition_recall))
         layer.coupling =
@@ -139,12 +160,17 @@ void calibrate(RoutingLaw& law, const RoutingTrace& trace, const std::function<v
 /// To the digits that mean something: what is written is what was fitted, and a person can read it.
 void round_off(RoutingLaw& law) {
   const auto rounded = [](double& value) { value = std::round(value * 1e4) / 1e4; };
+  const auto cut = [](double& value) { value = std::floor(value * 1e4) / 1e4; };  // adds up to no more
   rounded(law.prompt_tokens);
   rounded(law.decode_tokens);
-  for (double& share : law.domain_shares) rounded(share);
+  for (double& share : law.domain_shares) share = std::round(share * 1e9) / 1e9;  // there may be thousands
   for (LayerLaw& layer : law.layers) {
-    for (double* value : {&layer.domain, &layer.prompt, &layer.coupling, &layer.gate_sum}) rounded(*value);
-    for (std::vector<double>* values : {&layer.spans, &layer.gate_gaps, &layer.bias})
+    layer.gate_sum = std::strtod(digits(layer.gate_sum).c_str(), nullptr);
+    rounded(layer.coupling);
+    cut(layer.domain);
+    cut(layer.prompt);
+    std::for_each(layer.spans.begin(), layer.spans.end(), cut);
+    for (std::vector<double>* values : {&layer.gate_gaps, &layer.bias})
       std::for_each(values->begin(), values->end(), rounded);
   }
 }
@@ -159,6 +185,39 @@ void check(const RoutingTrace& trace, const RoutingTrace* gates) {
   if (gates->layers() != trace.layers() || gates->experts() != trace.experts() ||
       gates->top_k() != trace.top_k())
     throw InputError("gates of " + gates->model(), "have other layers, experts or top_k than the trace");
+}
+
+/// For which tokens a layer runs.
+struct Runs {
+  bool encoder = false, others = false;
+};
+
+Runs runs_of(const RoutingTrace& trace, std::uint32_t layer) {
+  Runs runs;
+  for (std::uint64_t t = 0; t < trace.tokens() && !(runs.encoder && runs.others); ++t)
+    if (trace.experts_of(t, layer)[0] != kNoExpert)
+      (trace.phase_of(t) == Phase::encoder ? runs.encoder : runs.others) = true;
+  return runs;
+}
+
+/// The number of layers that are an encoder's, the first ones; 0 where no layer is left out for any phase.
+std::uint32_t encoder_layers(const RoutingTrace& trace) {
+  std::vector<Runs> runs;
+  for (std::uint32_t l = 0; l < trace.layers(); ++l) runs.push_back(runs_of(trace, l));
+  const auto fail = [&](std::size_t l, const std::string& what) {
+    throw InputError("trace of " + trace.model(), "layer " + std::to_string(l) + " " + what);
+  };
+  const auto of_encoder = [](const Runs& r) { return r.encoder && !r.others; };
+  const auto count = std::count_if(runs.begin(), runs.end(), of_encoder);
+  const bool apart = count > 0 && count < std::ssize(runs);
+  for (std::size_t l = 0; l < runs.size(); ++l) {
+    if (!runs[l].encoder && !runs[l].others) fail(l, "runs for no token");
+    if (apart && runs[l].encoder && runs[l].others)
+      fail(l, "runs for encoder tokens and others, but another layer for encoder tokens alone");
+    if (apart && of_encoder(runs[l]) && std::cmp_greater_equal(l, count))
+      fail(l, "runs for encoder tokens alone, but the encoder's layers must come first");
+  }
+  return apart ? static_cast<std::uint32_t>(count) : 0;
 }
 
 void describe(RoutingLaw& law, const RoutingTrace& trace, const std::string& source) {
@@ -190,6 +249,7 @@ RoutingLaw fit_routing_law(const RoutingTrace& trace, const FitOptions& options)
                               : trace.has_scores()     ? &trace
                                                        : nullptr;
   check(trace, gates);
+  const std::uint32_t encoder = encoder_layers(trace);
   RoutingLaw law;
   describe(law, trace, options.source);
   law.layers.resize(trace.layers());
@@ -203,15 +263,10 @@ RoutingLaw fit_routing_law(const RoutingTrace& trace, const FitOptions& options)
   const LogitSample sample(law.experts, kSampleTokens, kSeed);
   for_each_layer(trace.layers(), [&](std::uint32_t l) {
     law.layers[l] = fit_layer(trace, gates, l, sample);
+    law.layers[l].encoder = l < encoder;
     step();
   });
-  // An encoder by itself is drawn like a decoder: one stack, which runs for all tokens.
-  const bool one_stack =
-      std::all_of(law.layers.begin(), law.layers.end(), [](const LayerLaw& l) { return l.encoder; });
-  for (LayerLaw& layer : law.layers) {
-    layer.encoder = layer.encoder && !one_stack;
-    layer.coupling = kFirstCoupling;
-  }
+  for (LayerLaw& layer : law.layers) layer.coupling = kFirstCoupling;
   calibrate(law, thinned(trace), step);
   round_off(law);
   return law;

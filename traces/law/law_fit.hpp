@@ -28,7 +28,8 @@ struct FitOptions {
 ///   gates by rank                    -> gate_gaps, gate_sum
 ///   share of the busiest quarter and transition recall, on drawn requests of the same lengths and domains
 ///                                    -> bias is scaled, coupling found, in a few rounds
-/// Throws InputError if there is too little to fit to, or `gates` does not fit.
+/// Throws InputError if there is too little to fit to (a layer that never runs, too), gates are not weights,
+/// `gates` does not fit, or the layers for encoder tokens are not the first ones.
 RoutingLaw fit_routing_law(const RoutingTrace& trace, const FitOptions& options);
 
 /// A trace drawn from the law with the domains, phases and lengths of the requests of `like`.

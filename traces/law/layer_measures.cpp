@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <string>
+
+#include "models/input_error.hpp"
 
 namespace moelab {
 namespace {
@@ -57,7 +60,6 @@ LayerMeasures measure_layer(const RoutingTrace& trace, std::uint32_t layer) {
     for (std::uint64_t t = request.begin; t < request.end; ++t) {
       const auto ids = trace.experts_of(t, layer);
       if (ids[0] == kNoExpert) continue;
-      m.encoder |= trace.phase_of(t) == Phase::encoder;
       ++tokens;
       for (const std::uint16_t e : ids) ++in_request[e];
       for (std::size_t i = 0; i < kLags.size() && t + kLags[i] < request.end; ++i) {
@@ -100,6 +102,10 @@ GateMeasures measure_gates(const RoutingTrace& trace, std::uint32_t layer) {
     const auto recorded = trace.scores_of(t, layer);
     gates.assign(recorded.begin(), recorded.end());
     std::sort(gates.begin(), gates.end(), std::greater<>());
+    if (gates.back() < 0)
+      throw InputError("gates of " + trace.model(),
+                       "token " + std::to_string(t) + ", layer " + std::to_string(layer) + ": the score " +
+                           std::to_string(gates.back()) + " is negative; a fit needs gates' weights");
     ++tokens;
     for (std::uint32_t r = 0; r < k; ++r) {
       sum += gates[r];

@@ -14,7 +14,6 @@ inline constexpr std::array<std::uint32_t, 14> kLags{1, 2, 3, 4, 6, 8, 12, 16, 2
 
 struct LayerMeasures {
   std::uint64_t tokens = 0;
-  bool encoder = false;                        // runs for encoder tokens
   std::vector<double> shares;                  // by expert: share of the tokens that use it; adds up to top_k
   std::array<double, kLags.size()> overlap{};  // mean share of the experts that the token `lag` on uses too
   std::array<std::uint64_t, kLags.size()> pairs{};  // of tokens that it is the mean of
@@ -28,6 +27,7 @@ struct GateMeasures {
   double sum = 1;                  // mean sum of the chosen ones' gates
 };
 /// Gates by rank: the chosen ones', and with router scores of all experts the others' as these say.
+/// Throws InputError where a gate is negative.
 GateMeasures measure_gates(const RoutingTrace& trace, std::uint32_t layer);
 
 }  // namespace moelab

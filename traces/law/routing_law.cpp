@@ -24,13 +24,16 @@ double mixed(double a, double b, double part) {
   return a + part * (b - a);
 }
 
+/// Where one list is longer, the other's last value holds for all that follow. Both are empty, or none is.
 std::vector<double> mixed(const std::vector<double>& a, const std::vector<double>& b, double part) {
   std::vector<double> values;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) values.push_back(mixed(a[i], b[i], part));
+  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i)
+    values.push_back(mixed(a[std::min(i, a.size() - 1)], b[std::min(i, b.size() - 1)], part));
   return values;
 }
 
 LayerLaw mixed(const LayerLaw& a, const LayerLaw& b, double part) {
+  if (part == 0) return a;
   return {.encoder = a.encoder,
           .bias = mixed(a.bias, b.bias, part),
           .domain = mixed(a.domain, b.domain, part),
