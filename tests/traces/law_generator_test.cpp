@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <set>
 
 #include "tests/traces/known_laws.hpp"
@@ -26,17 +28,24 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
-std::vector<Phase> random_phases(Random& random, const RoutingLaw& law) {
-  const Phase prompt = law.has_encoder() ? Phase::encoder : Phase::prefill;
-  std::vector<Phase> phases(random.below(8), prompt);
-  phases.insert(phases.end(), random.below(8), Phase::decode);
-  return phases;
+/// Numbers of rows by phase.
+std::array<std::uint64_t, 3> random_rows(Random& random, const RoutingLaw& law) {
+  const std::uint64_t prompt = random.below(8), decode = random.below(8);
+  if (law.has_encoder()) return {prompt, 0, decode};
+  return {0, prompt, decode};
+}
+
+/// What draw_requests asks for the requests.
+std::function<std::optional<DrawnRequest>()> one_by_one(const std::vector<DrawnRequest>& requests) {
+  return [&requests, next = std::size_t{0}]() mutable {
+    return next < requests.size() ? std::optional(requests[next++]) : std::nullopt;
+  };
 }
 
 std::vector<Row> drawn(LawGenerator& generator, const DrawnRequest& request) {
   std::vector<Row> rows;
   generator.begin_request(request.number, request.domain);
-  for (const Phase phase : request.phases) rows.emplace_back(generator.next(phase));
+  request.each_row([&](Phase phase) { rows.emplace_back(generator.next(phase)); });
   return rows;
 }
 
@@ -97,7 +106,7 @@ TEST_CASE("rows drawn from random laws are what rows must be") {
     REQUIRE(about.provenance.find(law.provenance) != std::string::npos);
     INFO("seed " << seed);
     for (std::uint64_t number = 0; number < 4; ++number) {
-      const DrawnRequest request{number, generator.domain_of(number), random_phases(random, law)};
+      const DrawnRequest request{number, generator.domain_of(number), random_rows(random, law)};
       const std::vector<Row> rows = drawn(generator, request), same = drawn(plain, request);
       for (std::size_t i = 0; i < rows.size(); ++i) {
         check_row(rows[i], law);
@@ -116,7 +125,7 @@ TEST_CASE("a request's rows depend on law, seed and number alone") {
     const auto domains = static_cast<std::uint16_t>(std::max<std::size_t>(1, law.domains.size()));
     const auto request = [&](std::uint64_t number) {
       return DrawnRequest{number, static_cast<std::uint16_t>(random.below(domains)),
-                          random_phases(random, law)};
+                          random_rows(random, law)};
     };
     std::vector<DrawnRequest> requests;
     for (std::uint64_t n = random.below(9); n-- > 0;) requests.push_back(request(random.below(1000)));
@@ -129,7 +138,7 @@ TEST_CASE("a request's rows depend on law, seed and number alone") {
     for (std::size_t i = requests.size(); i-- > 0;) REQUIRE(drawn(used, requests[i]) == due[i]);
     std::vector<std::vector<Row>> got;
     draw_requests(
-        law, seed, scores, requests,
+        law, seed, scores, one_by_one(requests),
         [&](const DrawnRequest& r) {
           REQUIRE(r.number == requests[got.size()].number);
           got.emplace_back();
@@ -144,13 +153,12 @@ TEST_CASE("requests too large to wait for their turn are drawn as the others are
   law.layers.resize(4000, law.layers[0]);
   std::vector<DrawnRequest> requests;
   // 24 kB a row: the second request's rows have more than 64 MiB.
-  for (const std::size_t rows : {2u, 2800u, 2u})
-    requests.push_back({requests.size(), 0, std::vector(rows, Phase::decode)});
+  for (const std::uint64_t rows : {2u, 2800u, 2u}) requests.push_back({requests.size(), 0, {0, 0, rows}});
   std::vector<std::uint64_t> begun;
   int different = 0;
   LawGenerator generator(law, 3);
   draw_requests(
-      law, 3, false, requests,
+      law, 3, false, one_by_one(requests),
       [&](const DrawnRequest& r) {
         begun.push_back(r.number);
         generator.begin_request(r.number, 0);
