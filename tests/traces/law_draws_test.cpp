@@ -145,7 +145,7 @@ TEST_CASE("layers are coupled within a stack, not from the encoder to the decode
     law.layers[0].encoder = law.layers[1].encoder = true;
     LawGenerator generator(law, 6);
     generator.begin_request(0, 0);
-    double encoder = 0, decoder = 0;
+    double encoder = 0, decoder = 0, first = 0;
     for (int t = 0; t < kRows; ++t) {
       const TraceRow row = generator.next(Phase::encoder);
       encoder += row.ids[0] == row.ids[1];
@@ -153,7 +153,10 @@ TEST_CASE("layers are coupled within a stack, not from the encoder to the decode
     for (int t = 0; t < kRows; ++t) {
       const TraceRow row = generator.next(Phase::decode);
       decoder += row.ids[2] == row.ids[3];
+      first += row.ids[2] == 0;
     }
+    // The decoder's first layer follows nothing: not what the encoder's last layer was left with.
+    CHECK(first / kRows == Approx(0.5).margin(5 * 0.5 / std::sqrt(kRows)));
     // Which of the two is the more popular is drawn anew in each layer: alike, or the opposite.
     for (const double share : {encoder / kRows, decoder / kRows})
       CHECK(std::max(share, 1 - share) == Approx(alike(coupling)).margin(5 * 0.5 / std::sqrt(kRows)));
