@@ -151,6 +151,24 @@ TEST_CASE("arrays that are not what they should be are refused") {
   CHECK_THAT(error("text"), Contains("within the start of a NumPy array"));
 }
 
+TEST_CASE("what an array's shape asks for is refused before memory is taken for it") {
+  const ScratchFolder folder;
+  // Rows of 2^24 ids, of which there are 4 bytes after a header of 128: 2^24 - 4 are missing.
+  const std::string ids = npy("|u1", {1, 1U << 23, 2}, "abcd");
+  write_bytes(folder / "plain", ids);
+  write_gzip(folder / "packed", ids);
+  const auto error = [&](const std::string& file) {
+    ImportTarget target;
+    target.out = folder / "out";
+    target.experts = 4;
+    return error_of([&] { import_arrays(ArrayKind::npy, folder / file, {}, target, {}); });
+  };
+  CHECK_THAT(error("plain"), Contains("ends at byte 132, within expert ids: 16777212 more bytes expected"));
+  CHECK_THAT(
+      error("packed"),
+      Contains("16777216 bytes of expert ids from byte 128 are more than its packed data can stand for"));
+}
+
 TEST_CASE("a gzip file that is cut or damaged is an error") {
   const ScratchFolder folder;
   std::string rows = "arrival_s,prompt_tokens,output_tokens\n";

@@ -144,12 +144,13 @@ CountsTable from_array(NpyArray& array, std::vector<std::uint64_t> shape) {
     size *= extent;
   }
   CountsTable table;
+  array.expect(size, "counts");
   table.prompts = shape[0];
   table.layers = static_cast<std::uint32_t>(shape[1]);
   table.experts = static_cast<std::uint32_t>(shape[2]);
   table.layer_numbers = count_up(table.layers);
   std::vector<std::int64_t> numbers(shape[1] * shape[2]);
-  for (std::uint64_t prompt = 0; prompt < table.prompts; ++prompt) {  // memory follows what is really there
+  for (std::uint64_t prompt = 0; prompt < table.prompts; ++prompt) {
     array.read(numbers, "counts");
     check_numbers(array.name(), numbers);
     table.counts.insert(table.counts.end(), numbers.begin(), numbers.end());
