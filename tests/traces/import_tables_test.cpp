@@ -1,5 +1,6 @@
 // Counts, request logs, NumPy's types, gzip, and the export to cache simulators.
 #include <catch2/catch.hpp>
+#include <chrono>
 
 #include "tests/traces/import_files.hpp"
 #include "traces/import/array_import.hpp"
@@ -205,6 +206,17 @@ TEST_CASE("CSV fields are those of RFC 4180") {
   CHECK(csv.field(2) == "3");
   CHECK_THAT(error_of([&] { csv.fail(2, "x"); }), Contains("c.csv:5:3: x"));
   CHECK_FALSE(csv.next());
+}
+
+TEST_CASE("a header of very many columns is read in time that grows with them, not with their square") {
+  const ScratchFolder folder;
+  std::string header;
+  for (int i = 0; i < 300'000; ++i) header += std::to_string(i) + ",";
+  write_bytes(folder / "c.csv", header + "7\n");
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THAT(error_of([&] { CsvReader csv(folder / "c.csv"); }), Contains("a second column named '7'"));
+  // 4.5e10 comparisons would take more than 20 s on any machine.
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
 }
 
 TEST_CASE("request logs of every kind") {
