@@ -251,6 +251,13 @@ TEST_CASE("request logs of every kind") {
                       "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-02-29 00:00:00,4,10\n");
              }),
              Contains(":2:1: expected a date and time"));
+  // 9998 years are more nanoseconds than 64 bits hold.
+  CHECK_THAT(error_of([&] {
+               import(RequestLogKind::azure,
+                      "TIMESTAMP,ContextTokens,GeneratedTokens\n0001-01-01 00:00:00,4,10\n"
+                      "9999-01-01 00:00:00,5,11\n");
+             }),
+             Contains(":3:1: centuries from the first request"));
   CHECK_THAT(error_of([&] { import(RequestLogKind::mooncake, "{\"timestamp\": 0, \"input_length\": 5}\n"); }),
              Contains(":1: has no number 'output_length'"));
   CHECK_THAT(error_of([&] {
