@@ -313,6 +313,9 @@ TEST_CASE("counts from tables, JSON and NumPy") {
       folder / "e.json",
       "{\"physical_count\": [[1, 2, 3], [4, 5, 6]], \"physical_to_logical_map\": [[0, 1, 0], [1, 0, 0]]}");
   CHECK(import_counts_json(folder / "e.json").counts == std::vector<std::uint64_t>{4, 2, 11, 4});
+  write_bytes(folder / "m.json", "{\"physical_count\": [[1, 2]], \"physical_to_logical_map\": []}");
+  CHECK_THAT(error_of([&] { import_counts_json(folder / "m.json"); }),
+             Contains("'physical_to_logical_map' without numbers"));
   write_bytes(folder / "n.npy", npy("<u2", {1, 2, 2}, bytes_of<std::uint16_t>({1, 2, 3, 4})));
   CHECK(import_counts_npy(folder / "n.npy", {}).counts == std::vector<std::uint64_t>{1, 2, 3, 4});
 }

@@ -259,6 +259,8 @@ CountsTable import_counts_json(const std::filesystem::path& input) {
   const bool mapped = found == physical && found != logical;
   if (mapped && map == values.end())
     throw InputError(input.string(), "has 'physical_count' without 'physical_to_logical_map'");
+  if (mapped && map->second.size() == 0)
+    throw InputError(input.string(), "has a 'physical_to_logical_map' without numbers");
   if (!found->second.whole || (mapped && !map->second.whole))
     throw InputError(input.string(), "has counts or a map that are not whole numbers");
   return counts_from_numbers(input.string(), found->first, found->second.integers, found->second.shape,
