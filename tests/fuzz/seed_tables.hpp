@@ -67,12 +67,13 @@ inline constexpr std::array<TextSeed, 25> kTextSeeds{{
      "name: s\nquestion: why\nseed: 3\nmodel: deepseek-v2-lite\ndevice: jetson-agx-orin-64gb\nbudget: 10 "
      "GiB\n"
      "workload: {batch: 1, requests: 2, prompt_tokens: 16, output_tokens: 8, skew: 0.5}\nsystems: [zipmoe, "
-     "{name: a, title: b, source: c, weights: whole, schedule: {policy: fifo}, cache: {policy: "
+     "{name: a, title: b, source: c, weights: whole, page_cache: true, schedule: {policy: fifo}, cache: "
+     "{policy: "
      "lru}}]\noverrides: {system: "
      "{threads: "
      "2}, device: {gpu: {launch: {value: 5 us}}}}\n"},
     {"scenario", "json", 1,
-     R"({"name": "a", "title": "b", "source": "c", "weights": "compressed", "codec": "zstd", "shards": 4, "threads": 2, "cache": {"policy": "marking", "keep_as": "C"}})"},
+     R"({"name": "a", "title": "b", "source": "c", "weights": "compressed", "codec": "zstd", "shards": 4, "threads": 2, "page_cache": false, "cache": {"policy": "marking", "keep_as": "C"}})"},
 }};
 
 /// A seed that is a file as it is.

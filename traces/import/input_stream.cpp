@@ -83,11 +83,11 @@ InputStream::Impl::Impl(const std::filesystem::path& path, Progress told)
   }
   file_size = static_cast<std::uint64_t>(status.st_size);
   end = file_size;
-  buffer.resize(kBuffer);
 }
 
 bool InputStream::Impl::refill() {
   const std::size_t most = static_cast<std::size_t>(std::min<std::uint64_t>(kBuffer, end - next));
+  if (buffer.empty()) buffer.resize(most);  // no more than is there: archives have thousands of small parts
   begin = filled = 0;
   while (filled == 0 && most != 0) {
     const ssize_t got = ::pread(descriptor, buffer.data(), most, static_cast<off_t>(next));
