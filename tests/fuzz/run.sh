@@ -4,7 +4,7 @@
 # Fails on any finding; its input is kept in build/fuzz/findings, and how to repeat it is said.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-build=$here/../../build/fuzz
+build=${here%/tests/fuzz}/build/fuzz
 findings=$build/findings
 [[ "${1:-}" =~ ^[1-9][0-9]*$ ]] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
 seconds=$1
