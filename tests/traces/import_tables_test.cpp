@@ -1,6 +1,6 @@
 // Counts, request logs, NumPy's types, gzip, and the export to cache simulators.
 #include <catch2/catch.hpp>
-#include <chrono>
+#include <ctime>
 
 #include "tests/traces/import_files.hpp"
 #include "traces/import/array_import.hpp"
@@ -213,10 +213,10 @@ TEST_CASE("a header of very many columns is read in time that grows with them, n
   std::string header;
   for (int i = 0; i < 300'000; ++i) header += std::to_string(i) + ",";
   write_bytes(folder / "c.csv", header + "7\n");
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   CHECK_THAT(error_of([&] { CsvReader csv(folder / "c.csv"); }), Contains("a second column named '7'"));
   // 4.5e10 comparisons would take more than 20 s on any machine.
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 10);
 }
 
 TEST_CASE("request logs of every kind") {
