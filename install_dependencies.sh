@@ -3,7 +3,7 @@
 # usage: install_dependencies.sh [build|test]      test adds what the test suite needs on top
 set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev libzstd-dev zlib1g-dev)
-[ "${1:-build}" = test ] && packages+=(catch2 libbenchmark-dev clang-format python3-venv)
+[ "${1:-build}" = test ] && packages+=(catch2 libbenchmark-dev clang clang-format libclang-rt-14-dev python3-venv)
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")

@@ -1,6 +1,7 @@
 // What serving engines write: vLLM's responses, SGLang's recordings (data/sglang_*.pt, written by Python's
 // pickle, see make_sglang_recordings.py).
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "tests/traces/import_files.hpp"
 #include "traces/import/sglang_import.hpp"
@@ -104,6 +105,13 @@ TEST_CASE("responses of vLLM that do not add up are refused with the line") {
   CHECK_THAT(error("{\"choices\": [{\"text\": \"\"}]" + usage),
              Contains("r.jsonl:1: has no choices[0].routed_experts"));
   CHECK_THAT(error("{\"choices\": [{\"routed_experts\": \"a\"}]" + usage), Contains("is not base64"));
+  // Only a place in the list is one: other names could be as long as they like, once for each value below
+  // them.
+  CHECK_THAT(error("{\"choices[x\": [{\"routed_experts\": [[[1, 2]]]}]" + usage),
+             Contains("r.jsonl:1: has no choices[0].routed_experts"));
+  CHECK_THAT(error("{\"choices\": [{\"routed_experts\": [[[1, 2]]]}, {\"routed_experts\": [[[1, 2]]]}], "
+                   "\"usage\": {\"prompt_tokens\": 0, \"completion_tokens\": 0}}"),
+             Contains("r.jsonl:1: counts no tokens at all"));
   CHECK_THAT(error("{\"choices\": [{\"routed_experts\": [[[1, 2], [1]]]}]" + usage),
              Contains("r.jsonl:1:45: choices[0].routed_experts: an array of 1 values after one of 2"));
   CHECK_THAT(error("{\"choices\": [{\"routed_experts\": [[[1, 4]]]}]" + usage),
@@ -164,6 +172,54 @@ TEST_CASE("damaged recordings give an error or the same trace") {
     if (error.empty()) REQUIRE(read_bytes(folder / "out") == good);
   }
   CHECK(refused > 1000);
+}
+
+TEST_CASE("positions at the end of 64 bits are refused, not added up") {
+  const ScratchFolder folder;
+  // One record of one token at position 2^63 - 1: decoding goes on from a position that does not exist.
+  const auto text = [](const std::string& s) {
+    return "X" + bytes_of(std::vector<std::uint32_t>{static_cast<std::uint32_t>(s.size())}) + s;
+  };
+  const auto whole = [](std::int64_t value) { return "\x8a\x08" + bytes_of(std::vector{value}); };
+  const std::string storage =
+      "(" + text("storage") + "ctorch\nLongStorage\n" + text("0") + text("cpu") + "K\x01tQ";
+  const std::string one = "K\x01", strides = "(" + one + one + one + "t";
+  const std::string tensor =
+      "ctorch._utils\n_rebuild_tensor_v2\n(" + storage + std::string("K\0", 2) + strides + strides + "tR";
+  const auto record = [&](std::int64_t position) {
+    return "}(" + text("forward_mode") + "K\x02" + text("topk_ids_of_layer") + tensor + text("positions") +
+           "](" + whole(position) + "eu";
+  };
+  const auto import = [&](const std::string& records) {
+    write_bytes(folder / "in", zip({{"a/data.pkl", "\x80\x02}(" + text("records") + "](" + records + "eu."},
+                                    {"a/data/0", bytes_of(std::vector<std::int64_t>{3})}}));
+    return error_of([&] { import_sglang(folder / "in", target_of(folder / "out", 4), false); });
+  };
+  CHECK(import(record(6) + record(7)).empty());
+  CHECK_THAT(import(record(std::numeric_limits<std::int64_t>::max())),
+             Contains("record 0: 'positions' has 9223372036854775807, which is no position"));
+  CHECK_THAT(import(record(-1)), Contains("record 0: 'positions' has -1"));
+}
+
+TEST_CASE("a pickle cannot ask for more memory than its length accounts for") {
+  const ScratchFolder folder;
+  const auto import = [&](const std::string& pickle) {
+    write_bytes(folder / "in", zip({{"a/data.pkl", "\x80\x02" + pickle + "."}}));
+    return error_of([&] { import_sglang(folder / "in", target_of(folder / "out", 4), false); });
+  };
+  const auto storage = [](const std::string& key) {
+    return "(X" + bytes_of(std::vector<std::uint32_t>{1}) + "sctorch\nLongStorage\nX" +
+           bytes_of(std::vector{static_cast<std::uint32_t>(key.size())}) + key + "NK\x01tQ";
+  };
+  // Every call would keep its own copy of the sizes.
+  std::string sizes = "(";
+  for (int i = 0; i < 65; ++i) sizes += "K\x01";
+  sizes += "t";
+  CHECK_THAT(import("ctorch._utils\n_rebuild_tensor_v2\n(" + storage("0") + std::string("K\0", 2) + sizes +
+                    sizes + "tR"),
+             Contains("a tensor of 65 dimensions; at most 64 are read"));
+  // And every storage a copy of its key.
+  CHECK_THAT(import(storage(std::string(65, '0'))), Contains("a storage whose key is longer than 64 bytes"));
 }
 
 TEST_CASE("pickles are read, never executed: damaged ones by themselves") {

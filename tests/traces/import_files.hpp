@@ -99,7 +99,8 @@ inline std::string zip(const std::vector<std::pair<std::string, std::string>>& m
   const auto put = [](std::string& to, std::uint64_t value, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes; ++i) to += static_cast<char>(value >> (8 * i) & 0xff);
   };
-  for (const auto& [name, data] : members) {
+  for (const auto& member : members) {
+    const std::string &name = member.first, &data = member.second;
     const std::uint64_t offset = file.size();
     const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size());
     const auto common = [&](std::string& to) {

@@ -1,5 +1,6 @@
 // Counts, request logs, NumPy's types, gzip, and the export to cache simulators.
 #include <catch2/catch.hpp>
+#include <ctime>
 
 #include "tests/traces/import_files.hpp"
 #include "traces/import/array_import.hpp"
@@ -151,6 +152,24 @@ TEST_CASE("arrays that are not what they should be are refused") {
   CHECK_THAT(error("text"), Contains("within the start of a NumPy array"));
 }
 
+TEST_CASE("what an array's shape asks for is refused before memory is taken for it") {
+  const ScratchFolder folder;
+  // Rows of 2^24 ids, of which there are 4 bytes after a header of 128: 2^24 - 4 are missing.
+  const std::string ids = npy("|u1", {1, 1U << 23, 2}, "abcd");
+  write_bytes(folder / "plain", ids);
+  write_gzip(folder / "packed", ids);
+  const auto error = [&](const std::string& file) {
+    ImportTarget target;
+    target.out = folder / "out";
+    target.experts = 4;
+    return error_of([&] { import_arrays(ArrayKind::npy, folder / file, {}, target, {}); });
+  };
+  CHECK_THAT(error("plain"), Contains("ends at byte 132, within expert ids: 16777212 more bytes expected"));
+  CHECK_THAT(
+      error("packed"),
+      Contains("16777216 bytes of expert ids from byte 128 are more than its packed data can stand for"));
+}
+
 TEST_CASE("a gzip file that is cut or damaged is an error") {
   const ScratchFolder folder;
   std::string rows = "arrival_s,prompt_tokens,output_tokens\n";
@@ -189,6 +208,17 @@ TEST_CASE("CSV fields are those of RFC 4180") {
   CHECK_FALSE(csv.next());
 }
 
+TEST_CASE("a header of very many columns is read in time that grows with them, not with their square") {
+  const ScratchFolder folder;
+  std::string header;
+  for (int i = 0; i < 300'000; ++i) header += std::to_string(i) + ",";
+  write_bytes(folder / "c.csv", header + "7\n");
+  const std::clock_t begin = std::clock();
+  CHECK_THAT(error_of([&] { CsvReader csv(folder / "c.csv"); }), Contains("a second column named '7'"));
+  // 4.5e10 comparisons would take more than 20 s on any machine.
+  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 10);
+}
+
 TEST_CASE("request logs of every kind") {
   const ScratchFolder folder;
   const auto import = [&](RequestLogKind kind, const std::string& text, bool skip = false) {
@@ -221,6 +251,13 @@ TEST_CASE("request logs of every kind") {
                       "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-02-29 00:00:00,4,10\n");
              }),
              Contains(":2:1: expected a date and time"));
+  // 9998 years are more nanoseconds than 64 bits hold.
+  CHECK_THAT(error_of([&] {
+               import(RequestLogKind::azure,
+                      "TIMESTAMP,ContextTokens,GeneratedTokens\n0001-01-01 00:00:00,4,10\n"
+                      "9999-01-01 00:00:00,5,11\n");
+             }),
+             Contains(":3:1: centuries from the first request"));
   CHECK_THAT(error_of([&] { import(RequestLogKind::mooncake, "{\"timestamp\": 0, \"input_length\": 5}\n"); }),
              Contains(":1: has no number 'output_length'"));
   CHECK_THAT(error_of([&] {
@@ -276,6 +313,9 @@ TEST_CASE("counts from tables, JSON and NumPy") {
       folder / "e.json",
       "{\"physical_count\": [[1, 2, 3], [4, 5, 6]], \"physical_to_logical_map\": [[0, 1, 0], [1, 0, 0]]}");
   CHECK(import_counts_json(folder / "e.json").counts == std::vector<std::uint64_t>{4, 2, 11, 4});
+  write_bytes(folder / "m.json", "{\"physical_count\": [[1, 2]], \"physical_to_logical_map\": []}");
+  CHECK_THAT(error_of([&] { import_counts_json(folder / "m.json"); }),
+             Contains("'physical_to_logical_map' without numbers"));
   write_bytes(folder / "n.npy", npy("<u2", {1, 2, 2}, bytes_of<std::uint16_t>({1, 2, 3, 4})));
   CHECK(import_counts_npy(folder / "n.npy", {}).counts == std::vector<std::uint64_t>{1, 2, 3, 4});
 }

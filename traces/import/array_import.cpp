@@ -144,6 +144,7 @@ class ArrayImport {
       if (array.shape().size() != 1 || array.shape()[0] < 2 || array.shape()[0] > kMostNumbersOfToken)
         throw InputError(array.name(),
                          "the offsets have the shape " + array.shape_text() + "; expected [requests + 1]");
+      array.expect(array.shape()[0], "request offsets");
       offsets.resize(array.shape()[0]);
       array.read(offsets, "request offsets");
       array.expect_end();
@@ -168,8 +169,10 @@ class ArrayImport {
 
   ImportCounts write() {
     TokenAssembler assembler(target_, scores_.has_value(), requests_.domains.names(), false);
+    ids_->expect(layers_ * top_k_, "expert ids");
     token_ids_.resize(layers_ * top_k_);
     if (scores_) token_scores_.resize(layers_ * top_k_);
+    if (router_) router_->expect(layers_ * target_.experts, "router scores");
     if (router_) token_router_.resize(layers_ * target_.experts);
     std::uint64_t number = 0;
     for (const Request& request : requests_.all) write_request(assembler, request, number++);

@@ -144,12 +144,13 @@ CountsTable from_array(NpyArray& array, std::vector<std::uint64_t> shape) {
     size *= extent;
   }
   CountsTable table;
+  array.expect(size, "counts");
   table.prompts = shape[0];
   table.layers = static_cast<std::uint32_t>(shape[1]);
   table.experts = static_cast<std::uint32_t>(shape[2]);
   table.layer_numbers = count_up(table.layers);
   std::vector<std::int64_t> numbers(shape[1] * shape[2]);
-  for (std::uint64_t prompt = 0; prompt < table.prompts; ++prompt) {  // memory follows what is really there
+  for (std::uint64_t prompt = 0; prompt < table.prompts; ++prompt) {
     array.read(numbers, "counts");
     check_numbers(array.name(), numbers);
     table.counts.insert(table.counts.end(), numbers.begin(), numbers.end());
@@ -258,6 +259,8 @@ CountsTable import_counts_json(const std::filesystem::path& input) {
   const bool mapped = found == physical && found != logical;
   if (mapped && map == values.end())
     throw InputError(input.string(), "has 'physical_count' without 'physical_to_logical_map'");
+  if (mapped && map->second.size() == 0)
+    throw InputError(input.string(), "has a 'physical_to_logical_map' without numbers");
   if (!found->second.whole || (mapped && !map->second.whole))
     throw InputError(input.string(), "has counts or a map that are not whole numbers");
   return counts_from_numbers(input.string(), found->first, found->second.integers, found->second.shape,

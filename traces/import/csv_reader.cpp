@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <unordered_set>
 #include <utility>
 
 #include "models/input_error.hpp"
@@ -48,10 +49,9 @@ CsvReader::CsvReader(const std::filesystem::path& path, Progress progress, char 
     : lines_(path, std::move(progress)), delimiter_(delimiter) {
   if (!read_record()) throw InputError(name(), "is empty; the first line should name the columns");
   header_.assign(fields_.begin(), fields_.end());
+  std::unordered_set<std::string_view> names;
   for (std::size_t i = 0; i < header_.size(); ++i) {
-    if (std::find(header_.begin(), header_.begin() + static_cast<std::ptrdiff_t>(i), header_[i]) !=
-        header_.begin() + static_cast<std::ptrdiff_t>(i))
-      fail(i, "a second column named " + shown(header_[i]));
+    if (!names.insert(header_[i]).second) fail(i, "a second column named " + shown(header_[i]));
   }
 }
 

@@ -21,6 +21,9 @@ constexpr std::size_t kBuffer = std::size_t{256} << 10;
 constexpr int kGzipWindow = 15 + 16;  // zlib: 15 bits of window, a gzip header
 constexpr int kRawWindow = -15;       // zlib: no header
 
+constexpr std::uint64_t kMostUnpacked = 1032;  // bytes that a deflated byte stands for at most
+constexpr std::uint64_t kHeldBack = 64;  // packed bytes that zlib may have taken without handing out theirs
+
 enum class Packing { none, gzip, deflate };
 
 }  // namespace
@@ -42,6 +45,10 @@ struct InputStream::Impl {
     packing = how;
   }
   [[noreturn]] void fail(const std::string& what) const { throw InputError(name, what); }
+  [[noreturn]] void fail_short(std::uint64_t last, std::uint64_t missing, const std::string& what) const {
+    fail("ends at byte " + std::to_string(last) + ", within " + what + ": " + std::to_string(missing) +
+         " more bytes expected");
+  }
   bool refill();
   std::size_t copy(std::span<std::byte> out);
   std::size_t unpack(std::span<std::byte> out);
@@ -76,11 +83,11 @@ InputStream::Impl::Impl(const std::filesystem::path& path, Progress told)
   }
   file_size = static_cast<std::uint64_t>(status.st_size);
   end = file_size;
-  buffer.resize(kBuffer);
 }
 
 bool InputStream::Impl::refill() {
   const std::size_t most = static_cast<std::size_t>(std::min<std::uint64_t>(kBuffer, end - next));
+  if (buffer.empty()) buffer.resize(most);  // no more than is there: archives have thousands of small parts
   begin = filled = 0;
   while (filled == 0 && most != 0) {
     const ssize_t got = ::pread(descriptor, buffer.data(), most, static_cast<off_t>(next));
@@ -177,9 +184,18 @@ std::size_t InputStream::read(std::span<std::byte> out) {
 
 void InputStream::read_exactly(std::span<std::byte> out, const std::string& what) {
   const std::size_t got = read(out);
-  if (got == out.size()) return;
-  throw InputError(impl_->name, "ends at byte " + std::to_string(impl_->handed_out) + ", within " + what +
-                                    ": " + std::to_string(out.size() - got) + " more bytes expected");
+  if (got != out.size()) impl_->fail_short(impl_->handed_out, out.size() - got, what);
+}
+
+void InputStream::expect(std::uint64_t bytes, const std::string& what) const {
+  const Impl& in = *impl_;
+  const std::uint64_t stored = in.filled - in.begin + (in.end - in.next);
+  if (in.packing == Packing::none) {
+    if (bytes > stored) in.fail_short(in.handed_out + stored, bytes - stored, what);
+  } else if (bytes / kMostUnpacked > stored + kHeldBack) {
+    in.fail(std::to_string(bytes) + " bytes of " + what + " from byte " + std::to_string(in.handed_out) +
+            " are more than its packed data can stand for");
+  }
 }
 
 std::uint64_t InputStream::offset() const {

@@ -41,6 +41,9 @@ class InputStream {
   std::size_t read(std::span<std::byte> out);
   /// Throws InputError unless all of `out` can be filled; `what` says what is read ("expert ids").
   void read_exactly(std::span<std::byte> out, const std::string& what);
+  /// Throws InputError where so many bytes cannot come any more, judged by the size of the file: to be asked
+  /// before memory is taken for them. Packed ones may still turn out to be fewer.
+  void expect(std::uint64_t bytes, const std::string& what) const;
   /// Bytes handed out, unpacked.
   std::uint64_t offset() const;
   const std::string& name() const;

@@ -232,6 +232,11 @@ std::string NpyArray::shape_text() const {
   return text + "]";
 }
 
+void NpyArray::expect(std::uint64_t count, const std::string& what) const {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max() / 8;  // of at most 8 bytes each
+  stream_.expect(std::min(count, kMost) * bytes_of(type_), what);
+}
+
 std::span<const std::byte> NpyArray::take(std::size_t count, const std::string& what) {
   bytes_.resize(count * bytes_of(type_));
   stream_.read_exactly(bytes_, what);

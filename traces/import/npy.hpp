@@ -40,6 +40,9 @@ class NpyArray {
   /// type. `what`: "expert ids".
   void read(std::span<std::int64_t> out, const std::string& what);
   void read(std::span<float> out, const std::string& what);
+  /// Throws InputError where so many elements cannot come any more: to be asked before memory is taken for
+  /// them.
+  void expect(std::uint64_t count, const std::string& what) const;
   /// Throws InputError unless the data ends here.
   void expect_end();
   [[noreturn]] void fail(const std::string& what) const;

@@ -13,6 +13,9 @@ namespace moelab {
 namespace {
 
 constexpr std::size_t kMostValues = std::size_t{1} << 28;
+// Each tensor keeps its sizes and the key of its storage, also where the pickle says them once for many:
+// without limits, memory would grow with the square of the file.
+constexpr std::size_t kMostDimensions = 64, kLongestKey = 64;
 constexpr std::string_view kRebuild = "torch._utils _rebuild_tensor_v2", kOrdered = "collections OrderedDict";
 constexpr std::array<std::pair<std::string_view, NpyType>, 10> kStorages{
     {{"torch ByteStorage", NpyType::u1},
@@ -242,12 +245,15 @@ class PickleMachine {
   // ('storage', type, key, place, elements)
   void push_storage() {
     const Node id = pop();
-    const std::vector<Node> parts = pickle_.kind(id) == Kind::tuple ? pickle_.items(id) : std::vector<Node>();
+    const std::vector<Node> none;
+    const std::vector<Node>& parts = pickle_.kind(id) == Kind::tuple ? pickle_.items(id) : none;
     if (parts.size() != 5 || pickle_.kind(parts[1]) != Kind::name || pickle_.kind(parts[2]) != Kind::text)
       fail("a reference that is not to a tensor's storage");
     const auto type = std::find_if(kStorages.begin(), kStorages.end(),
                                    [&](const auto& s) { return s.first == pickle_.text(parts[1]); });
     if (type == kStorages.end()) fail("a storage of an unknown type");
+    if (pickle_.text(parts[2]).size() > kLongestKey)
+      fail("a storage whose key is longer than " + std::to_string(kLongestKey) + " bytes");
     PickleTensor tensor;
     tensor.type = type->second;
     tensor.storage = pickle_.text(parts[2]);
@@ -259,7 +265,7 @@ class PickleMachine {
     const Node arguments = pop(), function = pop();
     if (pickle_.kind(function) != Kind::name || pickle_.kind(arguments) != Kind::tuple)
       fail("calls what is no name");
-    const std::vector<Node> items = pickle_.items(arguments);
+    const std::vector<Node>& items = pickle_.items(arguments);
     if (pickle_.text(function) == kOrdered && items.empty()) return push_container(Kind::dict, {});
     if (pickle_.text(function) != kRebuild)
       fail("calls " + shown(pickle_.text(function)) + " in an unknown way");
@@ -276,6 +282,9 @@ class PickleMachine {
     const std::vector<Node>& sizes = pickle_.items(items[2]);
     const std::vector<Node>& strides = pickle_.items(items[3]);
     if (sizes.size() != strides.size()) fail("a tensor with as many sizes as strides was expected");
+    if (sizes.size() > kMostDimensions)
+      fail("a tensor of " + std::to_string(sizes.size()) + " dimensions; at most " +
+           std::to_string(kMostDimensions) + " are read");
     for (const Node size : sizes) tensor.shape.push_back(size_of(size));
     const bool empty = std::find(tensor.shape.begin(), tensor.shape.end(), 0U) != tensor.shape.end();
     std::uint64_t due = 1;

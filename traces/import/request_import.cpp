@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -12,6 +13,8 @@
 
 namespace moelab {
 namespace {
+
+constexpr std::int64_t kLongestLog = 9'000'000'000;  // seconds; 64 bits hold so many nanoseconds
 
 // Days from 1970-01-01 to a date of the Gregorian calendar, nullopt for none. The count of days by Howard
 // Hinnant, "chrono-Compatible Low-Level Date Algorithms".
@@ -149,6 +152,8 @@ void read_csv_log(const std::filesystem::path& input, const CsvLog& log, Collect
         csv.fail(arrival, "expected a date and time such as 2023-11-16 18:17:03.9799600, found " +
                               shown(csv.field(arrival)));
       if (!first) first = at;
+      if (std::abs(at->seconds - first->seconds) > kLongestLog)
+        csv.fail(arrival, "centuries from the first request");
       // Exact in whole nanoseconds, then rounded once.
       request.arrival_s = static_cast<double>((at->seconds - first->seconds) * 1'000'000'000 +
                                               (at->nanoseconds - first->nanoseconds)) /

@@ -1,6 +1,7 @@
 #include "traces/import/sglang_import.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "models/input_error.hpp"
 #include "traces/import/counts_import.hpp"
@@ -166,6 +167,10 @@ class Recording {
     if (ids.shape.size() != 3 || ids.shape[1] != positions.size())
       fail(number, "topk_ids_of_layer is not [layers, " + std::to_string(positions.size()) + " tokens, k]");
     if (positions.empty()) return;
+    for (const std::int64_t position : positions) {
+      if (position < 0 || position == std::numeric_limits<std::int64_t>::max())
+        fail(number, "'positions' has " + std::to_string(position) + ", which is no position");
+    }
     const std::size_t sequences =
         mode == kDecode ? positions.size() : integers(number, record, "extend_seq_lens").size();
     if (sequences != 1 && !pass_is_request_)

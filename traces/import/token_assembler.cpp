@@ -76,10 +76,10 @@ TokenAssembler::Slot& TokenAssembler::slot_of(std::uint64_t layer) {
   const auto is_it = [layer](const Slot& slot) { return slot.layer == layer; };
   if (long_form_ && next_slot_ > 0 && is_it(slots_[next_slot_ - 1])) return slots_[next_slot_ - 1];
   if (next_slot_ < slots_.size() && is_it(slots_[next_slot_])) return slots_[next_slot_++];
-  const auto found = std::find_if(slots_.begin(), slots_.end(), is_it);
-  if (found != slots_.end()) {
-    next_slot_ = static_cast<std::size_t>(found - slots_.begin()) + 1;
-    return *found;
+  const auto found = places_.find(layer);
+  if (found != places_.end()) {
+    next_slot_ = found->second + 1;
+    return slots_[found->second];
   }
   if (writer_ != nullptr)
     throw RowError(RowField::layer, token_name() + " has layer " + std::to_string(layer) +
@@ -87,6 +87,7 @@ TokenAssembler::Slot& TokenAssembler::slot_of(std::uint64_t layer) {
   if (slots_.size() == kMostLayers)
     throw RowError(RowField::layer,
                    "the first token has more than " + std::to_string(kMostLayers) + " layers");
+  places_.emplace(layer, slots_.size());
   slots_.push_back({layer, {}, {}, {}});
   next_slot_ = slots_.size();
   return slots_.back();
@@ -192,6 +193,7 @@ void TokenAssembler::end_token() {
 void TokenAssembler::open() {
   if (slots_.empty()) throw RowError(RowField::layer, token_name() + " has no layers but those left out");
   std::sort(slots_.begin(), slots_.end(), [](const Slot& a, const Slot& b) { return a.layer < b.layer; });
+  for (std::size_t i = 0; i < slots_.size(); ++i) places_[slots_[i].layer] = i;
   if (target_.layers != 0 && slots_.size() != target_.layers)
     throw RowError(RowField::layer, token_name() + " has " + std::to_string(slots_.size()) +
                                         " layers; expected " + std::to_string(target_.layers));

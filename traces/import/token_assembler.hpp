@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -93,6 +94,7 @@ class TokenAssembler {
   std::unique_ptr<RoutingTraceWriter> writer_;  // once the first token is whole
   std::vector<Slot> slots_;                     // by layer; the first token's in order of appearance
   std::size_t next_slot_ = 0;                   // where the next row's layer most likely is
+  std::unordered_map<std::uint64_t, std::size_t> places_;  // of the layers in slots_
   std::vector<std::uint16_t> row_ids_;
   std::vector<float> row_scores_;
   std::vector<float> row_router_scores_;

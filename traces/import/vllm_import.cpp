@@ -23,7 +23,12 @@ constexpr std::string_view kPromptTokens = "usage.prompt_tokens", kOutputTokens 
 
 bool wanted(std::string_view path) {
   if (path == kPrompt || path == kPromptTokens || path == kOutputTokens) return true;
-  return path.starts_with(kChoices) && path.ends_with(kRouted);
+  if (!path.starts_with(kChoices) || !path.ends_with(kRouted) ||
+      path.size() < kChoices.size() + kRouted.size())
+    return false;
+  path.remove_prefix(kChoices.size());
+  path.remove_suffix(kRouted.size());
+  return parse_unsigned(path).has_value();
 }
 
 // Expert ids [tokens, layers, k] of a request, or of its prompt.
@@ -116,7 +121,9 @@ class VllmImport {
     }
     if (drop_last_) --routed.tokens;
     // The usage counts the tokens of all choices together.
-    const std::uint64_t due = prompt_tokens + usage(values, kOutputTokens) - 1;
+    const std::uint64_t all_tokens = prompt_tokens + usage(values, kOutputTokens);
+    if (all_tokens == 0) lines_.fail(0, "counts no tokens at all in its usage");
+    const std::uint64_t due = all_tokens - 1;
     if ((choices == 1 && routed.tokens != due) || routed.tokens < prompt_tokens || routed.tokens > due)
       lines_.fail(0, "choice " + std::to_string(choice) + " has experts for " +
                          std::to_string(routed.tokens) + " tokens; expected " + std::to_string(due) +

@@ -1,0 +1,20 @@
+// A Hugging Face config.json: the architecture that comes of it is one that a model file can say and read
+// back.
+#include "models/hf_import.hpp"
+#include "tests/fuzz/fuzz_support.hpp"
+
+using namespace moelab;
+using namespace moelab::fuzz;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input(data, size);
+  Architecture model;
+  if (!accepted([&] { model = import_hf_config(memory_file(input.rest()), "fuzzed"); })) return 0;
+  std::string text;
+  if (!accepted([&] { text = architecture_to_yaml(model); })) return 0;
+  Problems problems;
+  const Architecture again = read_architecture(YamlDocument::from_text("model.yaml", text, problems));
+  problems.throw_if_any();
+  require(again == model);
+  return 0;
+}
