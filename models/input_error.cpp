@@ -60,6 +60,7 @@ void Problems::throw_if_any() const {
   std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
     return std::tie(a.file, a.line, a.column) < std::tie(b.file, b.line, b.column);
   });
+  if (more_ > 0) sorted.push_back({"", 0, 0, "and " + std::to_string(more_) + " problems more"});
   throw InputError(std::move(sorted));
 }
 

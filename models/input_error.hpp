@@ -1,6 +1,7 @@
 // What is wrong with a user's input, collected so that everything wrong is said at once.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -33,10 +34,17 @@ class InputError : public std::runtime_error {
   std::vector<Problem> problems_;
 };
 
-/// Collects problems while an input is read.
+/// Collects problems while an input is read: the first kMost of them; of more only how many they are is kept,
+/// so that a hostile file cannot fill the memory with them.
 class Problems {
  public:
-  void add(Problem problem) { problems_.push_back(std::move(problem)); }
+  static constexpr std::size_t kMost = 1000;
+  void add(Problem problem) {
+    if (problems_.size() < kMost)
+      problems_.push_back(std::move(problem));
+    else
+      ++more_;
+  }
   bool empty() const { return problems_.empty(); }
   const std::vector<Problem>& all() const { return problems_; }
   /// Throws InputError with everything collected, sorted by file and line, if there is anything.
@@ -44,6 +52,7 @@ class Problems {
 
  private:
   std::vector<Problem> problems_;
+  std::size_t more_ = 0;
 };
 
 /// The name among `known` with the smallest edit distance to `name`, or "" where none is near

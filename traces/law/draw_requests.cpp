@@ -1,5 +1,6 @@
 // Requests are independent of each other: each core draws its own.
 #include <algorithm>
+#include <future>
 #include <thread>
 
 #include "traces/law/law_generator.hpp"
@@ -69,10 +70,11 @@ void draw_requests(const RoutingLaw& law, std::uint64_t seed, bool router_scores
     for (; together < drawn.size() && request && request->tokens() <= most_rows; request = next())
       drawn[together++].request = *request;
     {
-      std::vector<std::jthread> others;
+      std::vector<std::future<void>> others;  // which wait for their ends, and hand on what went wrong
       for (std::size_t i = 1; i < together; ++i)
-        others.emplace_back([&, i] { drawn[i].draw(generators[i]); });
+        others.push_back(std::async(std::launch::async, [&, i] { drawn[i].draw(generators[i]); }));
       if (together > 0) drawn[0].draw(generators[0]);
+      for (std::future<void>& other : others) other.get();
     }
     for (std::size_t i = 0; i < together; ++i) {
       begin(drawn[i].request);

@@ -24,9 +24,10 @@ namespace {
 
 constexpr std::array<double, 3> kSpanTokens{1, 8, 64};
 constexpr std::uint64_t kLeastTokens = 256;
-constexpr std::uint32_t kSampleTokens = 8192;
-constexpr std::uint64_t kLeastPairs = 64;  // a lag with fewer pairs says nothing
-constexpr double kNeighbourWeight = 10;    // of lag 1 against each other lag: it is what caches live by
+constexpr std::uint32_t kMostSampleTokens = 8192, kLeastSampleTokens = 512;
+constexpr std::uint32_t kSampleLogits = 16'000'000;  // at most so many, unless there are that many experts
+constexpr std::uint64_t kLeastPairs = 64;            // a lag with fewer pairs says nothing
+constexpr double kNeighbourWeight = 10;  // of lag 1 against each other lag: it is what caches live by
 constexpr std::uint64_t kDrawnLogits =
     40'000'000;                              // rows that are drawn to compare with, times layers and experts
 constexpr std::uint64_t kLeastDrawn = 4096;  // rows
@@ -107,7 +108,9 @@ LayerLaw fit_layer(const RoutingTrace& trace, const RoutingTrace* gates, std::ui
                          " in the mean; a fit needs more than 0 and at most " + digits(kMostGates));
   const auto ranks = static_cast<std::uint32_t>(g.log_ratios.size() + 1);
   const std::vector<double> gaps = sample.gaps(law.bias, ranks);
-  for (std::size_t r = 0; r < gaps.size(); ++r) law.gate_gaps.push_back(g.log_ratios[r] / gaps[r]);
+  // A router may mask experts with logits near minus infinity: that is a gap like any other that is wide.
+  for (std::size_t r = 0; r < gaps.size(); ++r)
+    law.gate_gaps.push_back(std::min(g.log_ratios[r] / gaps[r], kMostGates));
   if (law.gate_gaps.empty()) law.gate_gaps.push_back(1);  // k = 1 and nothing known of the others
   return law;
 }
@@ -260,7 +263,8 @@ RoutingLaw fit_routing_law(const RoutingTrace& trace, const FitOptions& options)
     ++done;
     if (options.progress) options.progress(done, law.layers.size() + kRounds);
   };
-  const LogitSample sample(law.experts, kSampleTokens, kSeed);
+  const LogitSample sample(
+      law.experts, std::clamp(kSampleLogits / law.experts, kLeastSampleTokens, kMostSampleTokens), kSeed);
   for_each_layer(trace.layers(), [&](std::uint32_t l) {
     law.layers[l] = fit_layer(trace, gates, l, sample);
     law.layers[l].encoder = l < encoder;
