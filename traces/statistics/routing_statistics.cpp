@@ -77,9 +77,12 @@ class LayerPass {
 
  private:
   void add_gates(std::span<const float> scores) {
-    sorted_.assign(scores.begin(), scores.end());
-    std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
-    for (std::size_t r = 0; r < sorted_.size(); ++r) gates_[r] += sorted_[r];
+    if (!std::is_sorted(scores.begin(), scores.end(), std::greater<>())) {  // most are
+      sorted_.assign(scores.begin(), scores.end());
+      std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
+      scores = sorted_;
+    }
+    for (std::size_t r = 0; r < scores.size(); ++r) gates_[r] += scores[r];
   }
 
   const RoutingTrace& trace_;

@@ -5,7 +5,15 @@
 #include <span>
 #include <vector>
 
+#include "traces/statistics/popularity_order.hpp"
+
 namespace moelab {
+
+/// What the transition predictor has learnt.
+struct TransitionCounts {
+  std::vector<std::int32_t> together;  // [experts before, experts now or more]: tokens that used both
+  std::vector<std::int32_t> before;    // tokens that used an expert before
+};
 
 /// Two predictors of the experts that a token uses in a layer, both learning as they go: each token is
 /// predicted from the tokens before it, then learnt.
@@ -23,11 +31,14 @@ class TransitionStatistics {
   double popularity_recall() const;  // NaN without tokens
 
  private:
-  std::uint32_t experts_, top_k_;
+  using CountForetold = std::size_t (*)(const TransitionCounts&, std::span<const std::uint16_t> before,
+                                        std::span<const std::uint16_t> now, std::span<float> scores);
+
+  std::uint32_t top_k_;
   std::uint64_t tokens_ = 0, transition_hits_ = 0, popularity_hits_ = 0;
-  std::vector<std::int32_t> together_;     // [experts before, experts now]: tokens that used both
-  std::vector<std::int32_t> uses_before_;  // tokens that used an expert before
-  std::vector<std::int32_t> popularity_;   // tokens that used an expert now
+  CountForetold count_foretold_;  // the processor's
+  TransitionCounts counts_;
+  PopularityOrder popularity_;
   std::vector<float> scores_;
 };
 
