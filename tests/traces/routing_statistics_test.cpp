@@ -194,6 +194,22 @@ TEST_CASE("hit curves of the statistics are rates at the capacities that they na
   }
 }
 
+TEST_CASE("more pairs of experts than can be counted are refused") {
+  const auto row_of = [](std::uint32_t experts) {
+    Random random(5);
+    return random_plain_trace(random, {.layers = 1,
+                                       .experts = experts,
+                                       .top_k = 1,
+                                       .requests = 1,
+                                       .longest = 1,
+                                       .encoder_layers = 0})
+        .built();
+  };
+  // One more than the square root of the limit; the limit itself would take 4 GiB.
+  CHECK_THROWS_WITH(routing_statistics(row_of(32769)), Catch::Contains("1 layers of 32769 experts"));
+  CHECK_NOTHROW(routing_statistics(row_of(1024), {.curves = false, .threads = 1, .progress = {}}));
+}
+
 TEST_CASE("groups that differ by chance alone show the divergence that is foretold") {
   // 40 groups of 600 independent uses of 16 experts with unequal shares; the mean of 300 such sets. Miller's
   // bias is of first order in 1 / n: what it leaves out is some n p of a twelfth of its square, below 2 %.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "models/input_error.hpp"
 #include "traces/statistics/cache_curves.hpp"
 #include "traces/statistics/transition_statistics.hpp"
 
@@ -13,6 +14,9 @@ namespace moelab {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+/// Pairs of experts of all layers, which TransitionStatistics counts: a hostile file of a kilobyte may speak
+/// of more than any memory holds. 4 GiB.
+constexpr std::uint64_t kMostPairs = std::uint64_t{1} << 30;
 constexpr std::uint64_t kBlock = 4096;  // tokens whose rows stay in a core's cache while its layers read them
 
 /// Everything that one layer gathers on its way through the trace.
@@ -96,6 +100,14 @@ class LayerPass {
   std::vector<float> sorted_;
 };
 
+void check_size(const RoutingTrace& trace) {
+  if (std::uint64_t{trace.layers()} * trace.experts() * trace.experts() <= kMostPairs) return;
+  throw InputError("routing statistics",
+                   std::to_string(trace.layers()) + " layers of " + std::to_string(trace.experts()) +
+                       " experts have more pairs of experts than can be counted: at most " +
+                       std::to_string(kMostPairs) + " in all");
+}
+
 void walk(const RoutingTrace& trace, std::span<LayerPass> passes,
           const std::function<void(std::uint64_t)>& done) {
   for (std::size_t r = 0; r < trace.requests().size(); ++r) {
@@ -136,6 +148,7 @@ void add_curves(RoutingStatistics& statistics, const RoutingTrace& trace, unsign
 }  // namespace
 
 RoutingStatistics routing_statistics(const RoutingTrace& trace, const StatisticsOptions& options) {
+  check_size(trace);
   RoutingStatistics statistics;
   statistics.description = trace.description();
   statistics.tokens = trace.tokens();

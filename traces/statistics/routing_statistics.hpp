@@ -47,7 +47,8 @@ struct StatisticsOptions {
 };
 
 /// Reads the trace from front to back, twice in each thread: they share the layers. The result does not
-/// depend on the threads.
+/// depend on the threads. Memory: 4 bytes for each pair of experts of a layer; throws InputError where that
+/// is more than 4 GiB in all.
 RoutingStatistics routing_statistics(const RoutingTrace& trace, const StatisticsOptions& options = {});
 
 }  // namespace moelab
