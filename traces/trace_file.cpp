@@ -5,6 +5,7 @@
 
 #include "models/input_error.hpp"
 #include "traces/domain_list.hpp"
+#include "traces/trace_kind.hpp"
 
 namespace moelab {
 namespace {
@@ -17,7 +18,7 @@ constexpr std::array<Kind, 2> kKinds{{
     {kRoutingFormat, "routing trace", "the experts of every token",
      "scenarios that replay them (workload: trace; read_routing_trace)"},
     {kCountsFormat, "counts-only trace", "how often each expert was used, without the tokens",
-     "planning and placement by popularity (read_counts_trace)"},
+     "planning and placement by popularity, and statistics (read_counts_trace)"},
 }};
 
 const Kind* kind_of(std::string_view format) {
@@ -37,6 +38,17 @@ std::string texts(std::initializer_list<std::string_view> all) {
 }
 
 }  // namespace
+
+TraceKind kind_of_trace(const std::filesystem::path& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  const auto format = file.metadata().find("format");
+  if (format == file.metadata().end())
+    throw InputError(file.name(), "metadata 'format' is missing: not a trace (see traces/README.md)");
+  if (format->second == kRoutingFormat) return TraceKind::routing;
+  if (format->second == kCountsFormat) return TraceKind::counts;
+  throw InputError(file.name(), "metadata 'format' is " + quoted_name(format->second) +
+                                    ", but this program reads " + texts({kRoutingFormat, kCountsFormat}));
+}
 
 TraceFile::TraceFile(const std::filesystem::path& path, std::string_view format)
     : file_(SafetensorsFile::open(path)), format_(format) {

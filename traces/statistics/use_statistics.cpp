@@ -27,6 +27,13 @@ double bias_times_uses(std::span<const std::uint64_t> uses) {
 
 }  // namespace
 
+double top_quarter_share(std::span<const std::uint64_t> counts) {
+  std::vector<std::uint64_t> sorted(counts.begin(), counts.end());
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  const std::uint64_t top = sum(std::span(sorted).first((sorted.size() + 3) / 4));
+  return quotient(static_cast<double>(top), sum(sorted));
+}
+
 double entropy_bits(std::span<const std::uint64_t> counts) {
   const auto all = static_cast<double>(sum(counts));
   double entropy = 0;
@@ -68,10 +75,7 @@ void UseStatistics::add_token(std::span<const std::uint16_t> ids) {
 }
 
 double UseStatistics::top_quarter() const {
-  std::vector<std::uint64_t> sorted = uses_;
-  std::sort(sorted.begin(), sorted.end(), std::greater<>());
-  const std::uint64_t top = sum(std::span(sorted).first((sorted.size() + 3) / 4));
-  return quotient(static_cast<double>(top), sum(sorted));
+  return top_quarter_share(uses_);
 }
 
 double UseStatistics::entropy() const {

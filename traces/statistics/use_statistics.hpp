@@ -23,7 +23,7 @@ class UseStatistics {
   std::uint64_t tokens() const { return tokens_; }
   /// Tokens sent to each expert.
   std::span<const std::uint64_t> uses() const { return uses_; }
-  /// Share of the uses that the busiest ceil(experts / 4) have.
+  /// top_quarter_share of the uses.
   double top_quarter() const;
   /// Entropy of the uses in bits; at most log2(experts).
   double entropy() const;
@@ -46,6 +46,9 @@ class UseStatistics {
   std::vector<std::uint64_t> last_;  // by expert: 1 + place of the last use; 0: none
   std::array<std::uint64_t, kWindows.size()> windows_{}, found_{}, open_{};
 };
+
+/// Share that the largest ceil(size / 4) counts have of their sum; NaN if that is 0.
+double top_quarter_share(std::span<const std::uint64_t> counts);
 
 /// Entropy in bits of counts, scaled to sum 1; 0 for none.
 double entropy_bits(std::span<const std::uint64_t> counts);
