@@ -26,9 +26,24 @@ std::string temporary_name() {
   return ".moelab-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
 }
 
+std::string path_of_descriptor(int descriptor) {
+  return "/proc/self/fd/" + std::to_string(descriptor);
+}
+
+/// A file without a name, which is gone with the process however that ends; -1 where the file system has no
+/// such thing, or where it could not be given a name later.
+int open_nameless(const std::filesystem::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor < 0 || ::access(path_of_descriptor(descriptor).c_str(), F_OK) == 0) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+  descriptor_ = open_nameless(folder_of(target_));
+  if (descriptor_ >= 0) return;
   // O_EXCL rather than mkstemp: the file gets the permissions that the user's umask asks for. A name already
   // taken is the leftover of a killed process with our number; the next one is tried.
   do {
@@ -55,6 +70,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::commit() {
   assert(descriptor_ >= 0);
   if (::fsync(descriptor_) != 0) fail("write to storage");
+  if (temporary_.empty()) name();
   if (::close(std::exchange(descriptor_, -1)) != 0) fail("close");
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("give the written file its name");
   temporary_.clear();
@@ -67,6 +83,19 @@ void AtomicFile::commit() {
   errno = reason;
   // EINVAL: a file system that has no such thing as syncing a folder.
   if (status != 0 && reason != EINVAL) fail("write its folder to storage");
+}
+
+// A link does not replace what stands under a name, as a rename does: hence a temporary name in between.
+void AtomicFile::name() {
+  std::filesystem::path temporary;
+  int status = 0;
+  do {
+    temporary = folder_of(target_) / temporary_name();
+    status = ::linkat(AT_FDCWD, path_of_descriptor(descriptor_).c_str(), AT_FDCWD, temporary.c_str(),
+                      AT_SYMLINK_FOLLOW);
+  } while (status != 0 && errno == EEXIST);
+  if (status != 0) fail("name the written file");
+  temporary_ = std::move(temporary);
 }
 
 void AtomicFile::fail(const char* doing) const {

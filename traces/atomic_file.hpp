@@ -9,8 +9,9 @@ namespace moelab {
 
 /// Writes a temporary file in the target's folder; commit() makes it durable and gives it the target's name,
 /// replacing what stood there (readers that have the old file open or mapped keep the old one). Destroyed
-/// without commit(), it leaves nothing behind. Only a process killed on the way leaves its temporary file,
-/// named ".moelab-<pid>-<n>.tmp". Every failure throws InputError that names the target and the system's
+/// without commit(), it leaves nothing behind. The temporary file has no name until commit(), so that a
+/// process killed on the way leaves nothing either; only where the file system knows no nameless files, it
+/// leaves ".moelab-<pid>-<n>.tmp". Every failure throws InputError that names the target and the system's
 /// reason.
 class AtomicFile {
  public:
@@ -25,10 +26,11 @@ class AtomicFile {
   void commit();
 
  private:
+  void name();
   [[noreturn]] void fail(const char* doing) const;
 
   std::filesystem::path target_;
-  std::filesystem::path temporary_;
+  std::filesystem::path temporary_;  // empty while it has no name
   int descriptor_ = -1;
 };
 
