@@ -14,9 +14,6 @@ namespace moelab {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-/// Pairs of experts of all layers, which TransitionStatistics counts: a hostile file of a kilobyte may speak
-/// of more than any memory holds. 4 GiB.
-constexpr std::uint64_t kMostPairs = std::uint64_t{1} << 30;
 constexpr std::uint64_t kBlock = 4096;  // tokens whose rows stay in a core's cache while its layers read them
 
 /// Everything that one layer gathers on its way through the trace.
@@ -100,14 +97,6 @@ class LayerPass {
   std::vector<float> sorted_;
 };
 
-void check_size(const RoutingTrace& trace) {
-  if (std::uint64_t{trace.layers()} * trace.experts() * trace.experts() <= kMostPairs) return;
-  throw InputError("routing statistics",
-                   std::to_string(trace.layers()) + " layers of " + std::to_string(trace.experts()) +
-                       " experts have more pairs of experts than can be counted: at most " +
-                       std::to_string(kMostPairs) + " in all");
-}
-
 void walk(const RoutingTrace& trace, std::span<LayerPass> passes,
           const std::function<void(std::uint64_t)>& done) {
   for (std::size_t r = 0; r < trace.requests().size(); ++r) {
@@ -143,6 +132,20 @@ void add_curves(RoutingStatistics& statistics, const RoutingTrace& trace, unsign
     layer.fifo = rates(hits[l].fifo, hits[l].lookups);
     layer.lfu = rates(hits[l].lfu, hits[l].lookups);
   }
+}
+
+/// Pairs of experts are counted, and uses by domain: for sizes that no model has, but a file may claim, that
+/// is more than there is memory.
+void check_size(const RoutingTrace& trace) {
+  constexpr double kMost = 4 * 1024.0 * 1024 * 1024;  // bytes
+  const auto experts = static_cast<double>(trace.experts());
+  const double row = experts * sizeof(std::int32_t) +
+                     static_cast<double>(trace.description().domains.size()) * sizeof(std::uint64_t);
+  if (trace.layers() * experts * row <= kMost) return;
+  throw InputError("trace of " + trace.model(),
+                   std::to_string(trace.layers()) + " layers of " + std::to_string(trace.experts()) +
+                       " experts with " + std::to_string(trace.description().domains.size()) +
+                       " domains are too many for its statistics: they would take more than 4 GiB of memory");
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ struct StatisticsOptions {
 };
 
 /// Reads the trace from front to back, twice in each thread: they share the layers. The result does not
-/// depend on the threads. Memory: 4 bytes for each pair of experts of a layer; throws InputError where that
-/// is more than 4 GiB in all.
+/// depend on the threads. Throws InputError where layers, experts and domains are so many that it would take
+/// more than 4 GiB of memory.
 RoutingStatistics routing_statistics(const RoutingTrace& trace, const StatisticsOptions& options = {});
 
 }  // namespace moelab
