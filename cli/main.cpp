@@ -62,7 +62,7 @@ std::pair<std::string, std::string> split_setting(const std::string& text) {
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-void check_outputs(const std::vector<std::string>& paths) {
+void check_outputs(const std::vector<std::string>& paths, const std::vector<std::string>& inputs) {
   std::vector<std::filesystem::path> seen;
   for (const std::string& name : paths) {
     if (name.empty()) continue;
@@ -75,6 +75,10 @@ void check_outputs(const std::vector<std::string>& paths) {
       throw InputError(name, "cannot be written: no permission in folder " + path.parent_path().string());
     if (std::find(seen.begin(), seen.end(), path) != seen.end())
       throw InputError(name, "is named for two outputs");
+    std::error_code none;  // of an input that is not there, which its reader says
+    for (const std::string& input : inputs)
+      if (std::filesystem::equivalent(path, input, none))
+        throw InputError(name, "is an input; it would be lost under the result");
     seen.push_back(path);
   }
 }

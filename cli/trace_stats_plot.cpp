@@ -2,22 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+
+#include "cli/layer_table.hpp"
 
 namespace moelab::cli {
 namespace {
 
 using Figure = std::function<double(const LayerStatistics&)>;
-
-plot::Series over_layers(const RoutingStatistics& s, const std::string& name, const Figure& figure) {
-  plot::Series series;
-  series.name = name;
-  for (std::size_t l = 0; l < s.layers.size(); ++l) {
-    series.x.push_back(static_cast<double>(l));
-    series.y.push_back(figure(s.layers[l]));
-  }
-  return series;
-}
 
 /// Mean over the layers, with a band from the least to the most.
 void add_point(plot::Series& series, const RoutingStatistics& s, double x, const Figure& figure) {
@@ -28,7 +21,7 @@ void add_point(plot::Series& series, const RoutingStatistics& s, double x, const
       high = std::max(high, value);
     }
   series.x.push_back(x);
-  series.y.push_back(mean_over_layers(s, figure));
+  series.y.push_back(mean_over_layers(s.layers, figure));
   series.low.push_back(low);
   series.high.push_back(high);
 }
@@ -62,17 +55,6 @@ plot::Panel hit_rates(const RoutingStatistics& s) {
           .series = {lru, belady, lfu, fifo}};
 }
 
-plot::Panel popularity(const RoutingStatistics& s) {
-  plot::HeatMap map{.rows = s.layers.size(), .columns = s.description.experts};
-  for (const LayerStatistics& layer : s.layers)
-    for (const std::uint64_t uses : layer.uses)
-      map.values.push_back(static_cast<double>(uses) * s.description.experts /
-                           (static_cast<double>(layer.tokens) * s.description.top_k));
-  map.colour = {.label = "uses, times the mean"};
-  return {
-      .title = "Popularity", .x = {.label = "expert", .integers = true}, .y = layer_axis(), .heat_map = map};
-}
-
 plot::Panel windows(const RoutingStatistics& s) {
   plot::Series distinct{.name = "distinct experts"};
   for (std::size_t w = 0; w < UseStatistics::kWindows.size(); ++w)
@@ -104,33 +86,27 @@ std::string about_line(const RoutingStatistics& s) {
          std::to_string(d.top_k);
 }
 
-double mean_over_layers(const RoutingStatistics& statistics, const Figure& figure) {
-  double sum = 0, known = 0;
-  for (const LayerStatistics& layer : statistics.layers)
-    if (const double value = figure(layer); std::isfinite(value)) sum += value, ++known;
-  return known > 0 ? sum / known : std::numeric_limits<double>::quiet_NaN();
-}
-
 plot::Figure statistics_figure(const RoutingStatistics& s) {
   using L = LayerStatistics;
   plot::Figure figure{.title = about_line(s), .caption = s.description.provenance, .columns = 2};
   figure.panels = {
       hit_rates(s),
-      popularity(s),
-      by_layer("Skew and reuse", share_axis("share"),
-               {over_layers(s, "busiest quarter's uses", [](const L& l) { return l.top_quarter; }),
-                over_layers(s, "reused from the token before", [](const L& l) { return l.reuse; }),
-                over_layers(s, "reused, if independent", [](const L& l) { return l.independent_reuse; })}),
+      popularity_panel(s.layers),
+      by_layer(
+          "Skew and reuse", share_axis("share"),
+          {over_layers(s.layers, "busiest quarter's uses", [](const L& l) { return l.top_quarter; }),
+           over_layers(s.layers, "reused from the token before", [](const L& l) { return l.reuse; }),
+           over_layers(s.layers, "reused, if independent", [](const L& l) { return l.independent_reuse; })}),
       by_layer("Experts foretold", share_axis("share of the experts used"),
-               {over_layers(s, "by the layer before", [](const L& l) { return l.transition_recall; }),
-                over_layers(s, "by popularity", [](const L& l) { return l.popularity_recall; })}),
+               {over_layers(s.layers, "by the layer before", [](const L& l) { return l.transition_recall; }),
+                over_layers(s.layers, "by popularity", [](const L& l) { return l.popularity_recall; })}),
       windows(s),
       by_layer("Drift: how far requests differ", {.label = "Jensen-Shannon divergence", .unit = "bits"},
-               {over_layers(s, "prompts", [](const L& l) { return l.prompt_divergence; }),
-                over_layers(s, "prompts, by chance", [](const L& l) { return l.prompt_chance; })})};
+               {over_layers(s.layers, "prompts", [](const L& l) { return l.prompt_divergence; }),
+                over_layers(s.layers, "prompts, by chance", [](const L& l) { return l.prompt_chance; })})};
   if (!s.description.domains.empty())
     figure.panels.back().series.push_back(
-        over_layers(s, "domains", [](const L& l) { return l.domain_divergence; }));
+        over_layers(s.layers, "domains", [](const L& l) { return l.domain_divergence; }));
   if (s.description.gate_scores) figure.panels.push_back(gates(s));
   return figure;
 }

@@ -41,9 +41,13 @@ class MemoryFile {
 
 }  // namespace
 
-RoutingTrace open_routing_trace(const std::string& name) {
+bool is_default_trace(const std::string& name) {
   std::error_code ignored;
-  if (name != kDefaultTrace || std::filesystem::exists(name, ignored)) return read_routing_trace(name);
+  return name == kDefaultTrace && !std::filesystem::exists(name, ignored);
+}
+
+RoutingTrace open_routing_trace(const std::string& name) {
+  if (!is_default_trace(name)) return read_routing_trace(name);
   const MemoryFile file(moelab_default_trace_begin, moelab_default_trace_end);
   return read_routing_trace(file.path());
 }

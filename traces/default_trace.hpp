@@ -11,7 +11,9 @@ namespace moelab {
 
 inline constexpr const char* kDefaultTrace = "debian-moe-8x32";
 
-/// read_routing_trace of a file; or the default trace, where `name` is kDefaultTrace and no such file exists.
+/// Whether `name` is kDefaultTrace, and no file of that name exists.
+bool is_default_trace(const std::string& name);
+/// The default trace, or read_routing_trace of a file.
 RoutingTrace open_routing_trace(const std::string& name);
 
 }  // namespace moelab
