@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cli/commands.hpp"
+#include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
 #include "traces/default_trace.hpp"
 #include "traces/law/holdout.hpp"
@@ -50,14 +51,23 @@ void print_json(const std::vector<HoldoutRow>& rows) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const HoldoutRow& row : rows)
     all.push_back({{"figure", row.name},
-                   {"fitted_to", row.fitted_to},
-                   {"held_out", row.held_out},
-                   {"drawn", row.drawn},
-                   {"drawn_difference", row.drawn_difference},
-                   {"halves_difference", row.halves_difference},
+                   {"fitted_to", json_number(row.fitted_to)},
+                   {"held_out", json_number(row.held_out)},
+                   {"drawn", json_number(row.drawn)},
+                   {"drawn_difference", json_number(row.drawn_difference)},
+                   {"halves_difference", json_number(row.halves_difference)},
                    {"relative", row.relative},
                    {"aim", row.limit == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(row.limit)}});
-  std::cout << all.dump(2) << "\n";
+  std::cout << json_text(all);
+}
+
+void print_json(const std::string& out, const RoutingLaw& law) {
+  std::cout << json_text({{"out", out},
+                          {"model", law.model},
+                          {"provenance", law.provenance},
+                          {"layers", law.layers.size()},
+                          {"experts", law.experts},
+                          {"top_k", law.top_k}});
 }
 
 std::string described(const Options& options, const RoutingTrace& trace) {
@@ -72,7 +82,7 @@ std::string described(const Options& options, const RoutingTrace& trace) {
 void fit(const Options& options) {
   if (options.holdout == !options.out.empty())
     throw InputError("moelab trace fit", "takes either --out FILE or --holdout");
-  check_outputs({options.out});
+  check_outputs({options.out}, {options.trace, options.gates});
   const RoutingTrace trace = open_routing_trace(options.trace);
   const std::optional<RoutingTrace> gates =
       options.gates.empty() ? std::optional<RoutingTrace>() : read_routing_trace(options.gates);
@@ -91,8 +101,9 @@ void fit(const Options& options) {
   const RoutingLaw law = fit_routing_law(trace, fit_options);
   line.clear();
   write_outputs({{options.out, to_yaml(law)}});
+  if (options.format == "json") return print_json(options.out, law);
   std::cout << options.out << ": " << law.layers.size() << " layers of " << law.experts << " experts, top-"
-            << law.top_k << ", " << law.provenance << "\n";
+            << law.top_k << ", " << one_line(law.provenance) << "\n";
 }
 
 }  // namespace
@@ -109,7 +120,9 @@ void add_trace_fit(CLI::App& trace) {
       "--holdout", options->holdout,
       "Instead: fit to every other request, draw requests like the rest, and print how far these "
       "are from the recorded ones: means over layers, and of the layers' differences");
-  command->add_option("--seed", options->seed, "Of the requests drawn with --holdout")->capture_default_str();
+  command->add_option("--seed", options->seed, "Of the requests drawn with --holdout")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   add_format(*command, options->format);
   add_example(*command, "moelab trace fit traces/default/debian-moe-8x32.safetensors --out law.yaml");
   command->callback([options] { fit(*options); });

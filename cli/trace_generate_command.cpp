@@ -59,7 +59,7 @@ std::array<std::uint64_t, 3> rows_of(const RoutingLaw& law, const Options& optio
 }
 
 void generate(const Options& options) {
-  check_outputs({options.out});
+  check_outputs({options.out}, {options.law});
   RoutingLaw law = read_routing_law(options.law);
   if (!options.model.empty()) law = for_model(law, options.model);
   if (options.router_scores && !law.has_gates())
@@ -77,7 +77,8 @@ void generate(const Options& options) {
     ++requests;
     return request;
   };
-  RoutingTraceWriter writer(options.out, generator.description());
+  // Through a symbolic link, not in its place.
+  RoutingTraceWriter writer(std::filesystem::weakly_canonical(options.out), generator.description());
   TerminalLine line;
   draw_requests(
       law, options.seed, options.router_scores, next,
@@ -109,7 +110,9 @@ void add_trace_generate(CLI::App& trace) {
   command
       ->add_option("--decode-tokens", options->decode_tokens, "Decode rows a request; the recording's mean")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
-  command->add_option("--seed", options->seed, "The same seed draws the same trace")->capture_default_str();
+  command->add_option("--seed", options->seed, "The same seed draws the same trace")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_flag("--router-scores", options->router_scores, "With the logits of all experts");
   command->add_option("--out", options->out, "File to write")->required();
   add_example(
