@@ -5,7 +5,7 @@ namespace moelab::cli {
 
 void add_trace(CLI::App& program) {
   CLI::App* trace = program.add_subcommand("trace", "Import, measure, draw and export routing traces");
-  add_example(*trace, "moelab trace stats traces/default/debian-moe-8x32.safetensors");
+  add_example(*trace, "moelab trace stats debian-moe-8x32");
   trace->require_subcommand(1);
   add_trace_import(*trace);
   add_trace_stats(*trace);

@@ -124,7 +124,7 @@ void add_trace_fit(CLI::App& trace) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   add_format(*command, options->format);
-  add_example(*command, "moelab trace fit traces/default/debian-moe-8x32.safetensors --out law.yaml");
+  add_example(*command, "moelab trace fit debian-moe-8x32 --out law.yaml");
   command->callback([options] { fit(*options); });
 }
 

@@ -152,8 +152,7 @@ void add_trace_stats(CLI::App& trace) {
   command->add_option("FILE", options->trace, "Routing trace, or counts-only trace")->required();
   command->add_option("--plot", options->plot, "SVG file to draw the figures into");
   add_format(*command, options->format);
-  add_example(*command,
-              "moelab trace stats traces/default/debian-moe-8x32.safetensors --plot out/routing.svg");
+  add_example(*command, "moelab trace stats debian-moe-8x32 --plot out/routing.svg");
   command->callback([options] { stats(*options); });
 }
 

@@ -15,6 +15,7 @@ namespace moelab {
 namespace {
 
 using testing::Dice;
+using testing::kDefaultTraceModel;
 using testing::kModelNames;
 using testing::model_of_file;
 using testing::random_architecture;
@@ -160,7 +161,7 @@ TEST_CASE("configs/models holds exactly the models of the tests, each named as i
   for (const auto& entry : std::filesystem::directory_iterator(MOELAB_SOURCE_DIR "/configs/models")) {
     files.insert(entry.path().filename().string());
   }
-  std::set<std::string> expected;
+  std::set<std::string> expected{std::string(kDefaultTraceModel) + ".yaml"};
   for (const std::string_view name : kModelNames) expected.insert(std::string(name) + ".yaml");
   CHECK(files == expected);
   for (const std::string_view name : kModelNames) {
@@ -192,6 +193,8 @@ TEST_CASE("total weights are those of the checkpoint index, or within 1 % of wha
   CHECK(total_weights(model_of_file("deepseek-v2-lite")) == 31412968448.0 / 2);
   CHECK(total_weights(model_of_file("qwen1.5-moe-a2.7b")) == 28631568384.0 / 2);
   CHECK(total_weights(model_of_file("switch-large-128")) == 52815976448.0 / 2);
+  // model.safetensors of traces/train_default.py
+  CHECK(total_weights(model_of_file(kDefaultTraceModel)) == 30040576.0 / 4);
 }
 
 // Authors count embeddings differently: both, only the output's (the input's is a look-up), or none; the
