@@ -2,7 +2,8 @@
 # Installs what moelab needs from Debian's packages, if it is missing. Needs root for that, and only then.
 # usage: install_dependencies.sh [build|test]      test adds what the test suite needs on top
 set -euo pipefail
-packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev libzstd-dev zlib1g-dev)
+packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev liblz4-dev
+          libzstd-dev libxxhash-dev zlib1g-dev)
 [ "${1:-build}" = test ] && packages+=(catch2 libbenchmark-dev clang clang-format libclang-rt-14-dev python3-venv)
 missing=()
 for p in "${packages[@]}"; do
