@@ -1,5 +1,6 @@
 #include "hw/codec/codec.hpp"
 
+#include <bit>
 #include <charconv>
 
 #include "hw/codec/codec_makers.hpp"
@@ -9,12 +10,18 @@ namespace moelab {
 
 namespace {
 
+bool is_power_of_two(int level) {
+  return std::has_single_bit(static_cast<unsigned>(level));
+}
+
 constexpr CodecRow kTable[] = {
     {"none", "a copy: the ceiling", 0, 0, 0, nullptr, make_copy_codec},
     {"lz4", "LZ4, its fast encoder", 0, 0, 0, nullptr, make_lz4_codec},
     {"lz4hc", "LZ4, its thorough encoder", 3, 12, 9, nullptr, make_lz4hc_codec},
     {"zstd", "Zstandard", 1, 19, 1, nullptr, make_zstd_codec},
     {"zstd-literals", "Zstandard's Huffman stage alone", 0, 0, 0, nullptr, make_zstd_literals_codec},
+    {"huffman", "Huffman codes that a GPU decodes, one thread a segment of LEVEL bytes", 8, 64, 16,
+     is_power_of_two, make_huffman_codec},
 };
 
 bool has_levels(const CodecRow& row) {
