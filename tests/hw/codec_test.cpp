@@ -14,7 +14,7 @@ namespace moelab {
 namespace {
 
 std::vector<std::string> tested_names() {
-  std::vector<std::string> names = {"zstd-3", "zstd-19", "lz4hc-3", "lz4hc-12"};
+  std::vector<std::string> names = {"zstd-3", "zstd-19", "lz4hc-3", "lz4hc-12", "huffman-8", "huffman-64"};
   for (const CodecRow& row : codec_table()) names.emplace_back(row.name);
   return names;
 }
@@ -119,7 +119,7 @@ TEST_CASE("codec names are found with and without levels, and others with the ne
   CHECK_THAT(message("snappy-and-more"), Contains("known: none, lz4, "));
   CHECK_THAT(message("lz4hc-2"), Contains("3, 4, 5, 6, 7, 8, 9, 10, 11, 12"));
   for (const char* bad : {"", "-", "zstd-", "zstd-0", "zstd-20", "zstd-+1", "zstd--1", "zstd-01", "zstd-1 ",
-                          "zstd-99999999999", "lz4-1", "none-0", "Zstd-1"}) {
+                          "zstd-99999999999", "lz4-1", "huffman-7", "huffman-24", "none-0", "Zstd-1"}) {
     INFO(bad);
     CHECK(message(bad) != "found");
   }
