@@ -41,12 +41,14 @@ HuffmanDecoder::HuffmanDecoder(const HuffmanStream& stream)
 
 HuffmanDecoder::Decoded HuffmanDecoder::segment(std::size_t s, std::span<std::byte> out) const {
   const std::byte* const code = stream_.code.data();
+  // Loaded once: for all that the compiler knows, the bytes written below could be the vector's own.
+  const Run* const runs = runs_.data();
   const std::uint64_t end = std::min<std::uint64_t>((s + 1) * stream_.segment_bytes * 8, stream_.code_bits);
   std::uint64_t bit = stream_.first_bit(s);
   std::byte* to = out.data();
   std::size_t room = out.size();
   const auto take_run = [&](std::uint64_t word) {
-    const Run& run = runs_[word & kMask];
+    const Run run = runs[word & kMask];
     std::memcpy(to, &run, sizeof run);  // six symbols or what there are, then what the next run overwrites
     to += run.count;
     room -= run.count;
