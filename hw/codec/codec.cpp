@@ -20,6 +20,8 @@ constexpr CodecRow kTable[] = {
     {"lz4hc", "LZ4, its thorough encoder", 3, 12, 9, nullptr, make_lz4hc_codec},
     {"zstd", "Zstandard", 1, 19, 1, nullptr, make_zstd_codec},
     {"zstd-literals", "Zstandard's Huffman stage alone", 0, 0, 0, nullptr, make_zstd_literals_codec},
+    {"fixed3", "3 bits for the seven commonest bytes, a list of the others", 0, 0, 0, nullptr,
+     make_fixed3_codec},
     {"huffman", "Huffman codes that a GPU decodes, one thread a segment of LEVEL bytes", 8, 64, 16,
      is_power_of_two, make_huffman_codec},
 };

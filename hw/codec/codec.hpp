@@ -5,18 +5,13 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace moelab {
+#include "hw/codec/codec_error.hpp"
 
-/// What was to be decoded is not what the codec's encoder makes, or a plane cannot be encoded.
-class CodecError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+namespace moelab {
 
 /// One codec at one level. It may keep buffers from call to call: one object a thread.
 class Codec {
@@ -25,7 +20,7 @@ class Codec {
   /// As find_codec takes it, with the level where there is one: "lz4", "zstd-1".
   virtual std::string name() const = 0;
   /// The plane's bytes, encoded; the same plane gives the same bytes. Throws CodecError where the plane is
-  /// larger than the codec allows (LZ4: 2 GiB less 32 MiB; Huffman: 4 GiB).
+  /// larger than the codec allows (LZ4: 2 GiB less 32 MiB; Huffman and fixed3: 4 GiB).
   virtual std::vector<std::byte> encode(std::span<const std::byte> plane) = 0;
   /// Fills `plane`, whose size the caller knows, from what encode() gave. `stored` is not trusted: whatever
   /// it holds, nothing outside the two spans is read or written, and what does not decode to exactly this
