@@ -110,6 +110,7 @@ int run_program(int argc, char** argv) {
   add_systems(program);
   add_policies(program);
   add_trace(program);
+  add_pack(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
