@@ -1,6 +1,7 @@
 // moelab pack: a checkpoint's experts, or synthetic ones, into a chunk store.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -29,6 +30,7 @@ struct Options {
 };
 
 struct Outcome {
+  bool was_there = false;            // the store, whole
   std::uint64_t tensors_before = 0;  // packed before an interruption
   StoreReport report;
   std::vector<CodecSize> compared;
@@ -67,12 +69,19 @@ PackProgress progress(TerminalLine& line, const std::string& doing) {
   };
 }
 
+/// With --verify a store that is there already is verified, not packed again: the same command ends what an
+/// interrupted one began, wherever it was.
 ChunkStoreReader packed_store(const Options& options, const WeightSource& source, Outcome& outcome) {
   TerminalLine line;
   PackOptions how = options.pack;
   how.progress = progress(line, "pack");
-  outcome.tensors_before = pack(source, options.out, how);
+  outcome.was_there = options.verify && std::filesystem::exists(options.out);
+  if (!outcome.was_there) outcome.tensors_before = pack(source, options.out, how);
   ChunkStoreReader store(options.out);
+  const ChunkStoreDescription& found = store.description();
+  if (found.codec != find_codec(how.codec)->name() || found.shards != how.shards)
+    throw InputError(options.out, "exists already, by codec " + found.codec + " in " +
+                                      std::to_string(found.shards) + " shards; remove it, or name another");
   if (options.verify) verify_store(store, source, how.threads, progress(line, "verify"));
   return store;
 }
@@ -102,7 +111,7 @@ void print_json(const Options& options, const ChunkStoreReader& store, const Out
                     {"weights", weights.weights()},
                     {"shards", store.description().shards},
                     {"tensors", weights.tensors()},
-                    {"tensors_packed_before", outcome.tensors_before},
+                    {"tensors_packed_before", outcome.was_there ? weights.tensors() : outcome.tensors_before},
                     {"verified", options.verify},
                     {"exponent_entropy_bits", report.exponent_entropy},
                     {"tensor_exponent_entropy_bits", report.tensor_exponent_entropy},
@@ -131,6 +140,7 @@ void print_table(const Options& options, const ChunkStoreReader& store, const Ou
   std::printf("%s: %s, %zu MoE layers of %u experts of %zu tensors, %.3f GB of BF16 (%s)\n",
               options.out.c_str(), weights.model.c_str(), weights.layers.size(), weights.experts,
               weights.kinds.size(), static_cast<double>(weights.weights()) * 2e-9, weights.source.c_str());
+  if (outcome.was_there) std::printf("was there already, and is not packed again\n");
   if (outcome.tensors_before > 0)
     std::printf("went on from an interrupted pack: %llu of %llu tensors were there\n",
                 static_cast<unsigned long long>(outcome.tensors_before),
@@ -222,7 +232,9 @@ void add_pack(CLI::App& program) {
       ->required();
   command->add_option("--threads", options->pack.threads, "Threads; the processor's")
       ->check(CLI::Range(1, 1'024));
-  command->add_flag("--verify", options->verify, "Read everything back and compare it with the source");
+  command->add_flag(
+      "--verify", options->verify,
+      "Read everything back and compare it with the source; a store that is there already is only verified");
   command->add_flag("--compare", options->compare, "Show what every codec makes of a sample of the tensors");
   add_format(*command, options->format);
   add_example(*command,

@@ -37,7 +37,8 @@ std::map<std::string, std::string> weight_map(const fs::path& index) {
   std::map<std::string, std::string> map;
   for (const auto& [path, value] : values) {
     const std::string tensor = path.substr(kKey.size());
-    const bool plain = value.is_text && fs::path(value.text).filename() == value.text && value.text != ".." &&
+    const bool plain = value.is_text && !value.text.empty() &&
+                       fs::path(value.text).filename() == value.text && value.text != ".." &&
                        value.text != ".";
     if (!plain)
       throw InputError(index.string(), "weight_map: tensor " + quoted_name(tensor) +
