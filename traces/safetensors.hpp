@@ -115,4 +115,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
 /// The name in quotes for a message: what is not printable ASCII replaced by '?', cut where it is long.
 std::string quoted_name(std::string_view name);
 
+/// "tensor 'a' (F32 [2, 3])", for messages.
+std::string describe_tensor(std::string_view name, Dtype dtype, std::span<const std::uint64_t> shape);
+
 }  // namespace moelab

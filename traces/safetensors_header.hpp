@@ -55,9 +55,6 @@ std::optional<Dtype> dtype_named(std::string_view name);
 /// Bytes of a tensor; nothing where they overflow 64 bits or are not whole.
 std::optional<std::uint64_t> tensor_bytes(Dtype dtype, std::span<const std::uint64_t> shape);
 
-/// "tensor 'a' (F32 [2, 3])", for messages.
-std::string describe_tensor(std::string_view name, Dtype dtype, std::span<const std::uint64_t> shape);
-
 /// "byte 12: what", as InputError about `file`.
 [[noreturn]] void fail_at_byte(const std::string& file, std::uint64_t byte, const std::string& what);
 

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "models/input_error.hpp"
-#include "traces/safetensors_header.hpp"
 
 namespace moelab {
 
@@ -64,12 +63,6 @@ const CheckpointTensors::Found& CheckpointTensors::require(const Key& key) const
   throw InputError(file_, "tensor " + quoted_name(of_kind(key[2]).name.of(key[0], key[1])) + " is missing");
 }
 
-void CheckpointTensors::require_shape(const Found& found, std::uint32_t kind) const {
-  const Tensor& first = *of_kind(kind).tensor;
-  if (found.tensor->shape != first.shape)
-    throw InputError(found.file, described(*found.tensor) + " has not the shape of " + described(first));
-}
-
 void CheckpointTensors::fail_without() const {
   throw InputError(file_,
                    "has no routed experts by a name that is known (such as model.layers.0.mlp.experts.0."
@@ -80,37 +73,47 @@ void CheckpointTensors::fail_without() const {
                                                "such as a quantized one"));
 }
 
-std::vector<std::span<const std::byte>> CheckpointTensors::in_order(ExpertWeights& weights) const {
-  if (found_.empty()) fail_without();
+ExpertWeights CheckpointTensors::found_weights() const {
+  ExpertWeights weights;
   std::set<std::uint32_t> layers;
-  std::uint32_t experts = 0;
   for (const auto& [key, found] : found_) {
     layers.insert(key[0]);
-    experts = std::max(experts, key[1] + 1);
+    weights.experts = std::max(weights.experts, key[1] + 1);
   }
   weights.layers.assign(layers.begin(), layers.end());
   const std::vector<std::string> kinds = kind_names();
   for (std::uint32_t k = 0; k < kinds.size(); ++k) {
     const std::vector<std::uint64_t>& shape = of_kind(k).tensor->shape;
     weights.kinds.push_back({kinds[k], shape[shape.size() - 2], shape.back()});
-    if (fused_) experts = static_cast<std::uint32_t>(std::min<std::uint64_t>(shape[0], 1U << 31));
+    if (fused_) weights.experts = static_cast<std::uint32_t>(std::min<std::uint64_t>(shape[0], 1U << 31));
   }
-  weights.experts = experts;
   require_sound({weights, "none", 1}, file_);
+  return weights;
+}
+
+std::span<const std::byte> CheckpointTensors::values(const ExpertWeights& weights, std::uint32_t layer,
+                                                     std::uint32_t expert, std::uint32_t kind) const {
+  const Found& found = require({layer, fused_ ? 0 : expert, kind});
+  const Tensor& tensor = *found.tensor;
+  const Tensor& first = *of_kind(kind).tensor;
+  if (tensor.shape != first.shape)
+    throw InputError(found.file, described(tensor) + " has not the shape of " + described(first));
+  if (!fused_) return tensor.data;
+  if (tensor.shape[0] != weights.experts)
+    throw InputError(found.file, described(tensor) + " has not " + std::to_string(weights.experts) +
+                                     " experts, as the other tensors have");
+  const std::size_t bytes = tensor.data.size() / weights.experts;
+  return tensor.data.subspan(expert * bytes, bytes);
+}
+
+std::vector<std::span<const std::byte>> CheckpointTensors::in_order(ExpertWeights& weights) const {
+  if (found_.empty()) fail_without();
+  weights = found_weights();
   std::vector<std::span<const std::byte>> tensors;
-  for (const std::uint32_t layer : weights.layers) {
-    for (std::uint32_t expert = 0; expert < experts; ++expert) {
-      for (std::uint32_t k = 0; k < kinds.size(); ++k) {
-        const Found& found = require({layer, fused_ ? 0 : expert, k});  // of those missing, the first ends it
-        require_shape(found, k);
-        const std::size_t bytes = weights.kinds[k].elements() * sizeof(std::uint16_t);
-        if (fused_ && found.tensor->data.size() != bytes * experts)
-          throw InputError(found.file, described(*found.tensor) + " has not " + std::to_string(experts) +
-                                           " experts, as the other tensors have");
-        tensors.push_back(found.tensor->data.subspan(fused_ ? expert * bytes : 0, bytes));
-      }
-    }
-  }
+  for (const std::uint32_t layer : weights.layers)
+    for (std::uint32_t expert = 0; expert < weights.experts; ++expert)
+      for (std::uint32_t k = 0; k < weights.kinds.size(); ++k)
+        tensors.push_back(values(weights, layer, expert, k));  // the first that is missing ends it
   return tensors;
 }
 

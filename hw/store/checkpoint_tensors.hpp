@@ -41,7 +41,9 @@ class CheckpointTensors {
   std::vector<std::string> kind_names() const;
   const Found& of_kind(std::uint32_t kind) const;
   const Found& require(const Key& key) const;
-  void require_shape(const Found& found, std::uint32_t kind) const;
+  ExpertWeights found_weights() const;
+  std::span<const std::byte> values(const ExpertWeights& weights, std::uint32_t layer, std::uint32_t expert,
+                                    std::uint32_t kind) const;
   [[noreturn]] void fail_without() const;
 
   std::string file_, unknown_;

@@ -85,9 +85,10 @@ TEST_CASE("pack refuses a store that a flipped bit changed") {
 TEST_CASE("an interrupted pack leaves no store, and the same command goes on") {
   const ScratchFolder folder;
   const std::string store = (folder / "store").string();
-  const std::vector<std::string> command = {"--synthetic", "olmoe-1b-7b", "--layers",  "2",     "--experts",
-                                            "6",           "--codec",     "lz4hc-12",  "--out", store,
-                                            "--format",    "json",        "--threads", "1"};
+  const std::vector<std::string> command = {"--synthetic", "olmoe-1b-7b", "--layers", "2",       "--experts",
+                                            "6",           "--hidden",    "512",      "--width", "512",
+                                            "--codec",     "lz4hc-12",    "--out",    store,     "--format",
+                                            "json",        "--threads",   "1"};
   const auto journal = folder / "store.partial" / "journal";
   const ProgramResult killed = pack(command, [&](pid_t child) {
     std::error_code ignored;
