@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(kHuffmanThreads)
   copy_runs(runs, table);
   CudaTeam<kHuffmanThreads> team;
   for (std::uint64_t b = blockIdx.x; b < job.blocks; b += gridDim.x) {
-    const bool sound = huffman_recover_block(team, job, runs, b, target,
-                                             reinterpret_cast<std::uint8_t*>(staging), window);
+    const bool sound =
+        huffman_recover_block(team, job, runs, b, target, reinterpret_cast<std::uint8_t*>(staging), window);
     if (!sound && threadIdx.x == 0) *damaged = 1;
   }
 }
@@ -56,9 +56,9 @@ unsigned blocks_at_once(Kernel kernel, unsigned threads, std::size_t shared_byte
   cuda_check(cudaGetDevice(&device), "ask for the current GPU");
   cuda_check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
              "ask for the GPU's multiprocessors");
-  cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, static_cast<int>(threads),
-                                                           shared_bytes),
-             "ask for a kernel's occupancy");
+  cuda_check(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, static_cast<int>(threads), shared_bytes),
+      "ask for a kernel's occupancy");
   return static_cast<unsigned>(std::max(1, multiprocessors * each));
 }
 
@@ -67,11 +67,12 @@ unsigned grid_for(std::uint64_t work_blocks, unsigned at_once) {
 }
 
 void check_alignment(const JoinTarget& target) {
-  const auto addresses = reinterpret_cast<std::uintptr_t>(target.sign_mantissas) |
-                         reinterpret_cast<std::uintptr_t>(target.bf16);
+  const auto addresses =
+      reinterpret_cast<std::uintptr_t>(target.sign_mantissas) | reinterpret_cast<std::uintptr_t>(target.bf16);
   if (addresses % kCopyAlignment != 0)
-    throw std::invalid_argument("the sign-mantissa plane and the output of a decoder on the GPU must be at "
-                                "multiples of 16 bytes");
+    throw std::invalid_argument(
+        "the sign-mantissa plane and the output of a decoder on the GPU must be at "
+        "multiples of 16 bytes");
 }
 
 /// A copy of `bytes` in GPU memory, complete.
@@ -105,8 +106,9 @@ void DecodeStatus::check(const CudaStream& stream, const char* what) {
   stream.copy(host_.data(), device_.data(), device_.size());
   stream.wait();
   if (*reinterpret_cast<const std::uint32_t*>(host_.data()) != 0)
-    throw CodecError(std::string(what) + ": a chunk is damaged: a block does not hold the symbols that its "
-                                         "index says");
+    throw CodecError(std::string(what) +
+                     ": a chunk is damaged: a block does not hold the symbols that its "
+                     "index says");
 }
 
 CudaHuffmanStream::CudaHuffmanStream(std::span<const std::byte> stored, const CudaStream& stream) {
@@ -143,7 +145,8 @@ void CudaFixed3Chunk::recover(const kernels::JoinTarget& target, const DecodeSta
   using namespace kernels;
   check_alignment(target);
   if (raw_) {
-    cuda_recover({chunk_.data() + fixed3::kHeaderBytes, target.sign_mantissas, target.bf16, symbols_}, stream);
+    cuda_recover({chunk_.data() + fixed3::kHeaderBytes, target.sign_mantissas, target.bf16, symbols_},
+                 stream);
     return;
   }
   if (job_.blocks == 0) return;
