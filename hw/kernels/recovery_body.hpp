@@ -73,8 +73,8 @@ MOELAB_HOST_DEVICE inline PairShare load_share(const RecoveryJob& job, std::uint
 MOELAB_HOST_DEVICE inline void store_share(const RecoveryJob& job, std::uint64_t pair, unsigned odd,
                                            const PairShare& share) {
   Bytes16* const to = reinterpret_cast<Bytes16*>(job.bf16) + 4 * pair + odd;
-  to[0] = join_eight(share.first.exponents, share.first.sign_mantissas);
-  to[2] = join_eight(share.second.exponents, share.second.sign_mantissas);
+  store_vector(to, join_eight(share.first.exponents, share.first.sign_mantissas));
+  store_vector(to + 2, join_eight(share.second.exponents, share.second.sign_mantissas));
 }
 
 /// What block `block` of `blocks` does of the job.
@@ -118,7 +118,7 @@ MOELAB_HOST_DEVICE inline void join_group(const JoinTarget& target, const Bytes8
                                           std::uint64_t first, std::uint64_t last) {
   if (at >= first && at + kGroupElements <= last) {
     const Bytes8 sign_mantissas = load_once(reinterpret_cast<const Bytes8*>(target.sign_mantissas + at));
-    *reinterpret_cast<Bytes16*>(target.bf16 + at) = join_eight(exponents, sign_mantissas);
+    store_vector(reinterpret_cast<Bytes16*>(target.bf16 + at), join_eight(exponents, sign_mantissas));
     return;
   }
   for (unsigned i = 0; i < kGroupElements; ++i) {
