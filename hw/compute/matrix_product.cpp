@@ -1,6 +1,7 @@
 // One loop in the compiler's vector types, compiled for each kind of vector unit that it may meet.
 #include "hw/compute/matrix_product.hpp"
 
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 
@@ -10,26 +11,31 @@ namespace moelab {
 
 namespace {
 
-/// Vectors of so many floats, and of the weights that become them.
+/// Vectors of so many floats, and of as many 32-bit words.
 template <std::size_t lanes>
 struct Vectors {
   using Floats [[gnu::vector_size(lanes * 4)]] = float;
   using Words [[gnu::vector_size(lanes * 4)]] = std::uint32_t;
-  using Halves [[gnu::vector_size(lanes * 2)]] = std::uint16_t;
 };
 
 // Vectors go by reference: by value they would pass through an ABI that depends on the processor.
-template <std::size_t lanes>
-[[gnu::always_inline]] inline void load(const float* from, typename Vectors<lanes>::Floats& to) {
-  std::memcpy(&to, from, sizeof to);
-}
 
+/// A vector of words has two weights in each: the lower halves are those of even columns, the upper ones
+/// those of odd columns. Taken so, a shift or a mask makes floats of them, and nothing need change lanes.
 template <std::size_t lanes>
-[[gnu::always_inline]] inline void load(const std::uint16_t* from, typename Vectors<lanes>::Floats& to) {
-  typename Vectors<lanes>::Halves halves;
-  std::memcpy(&halves, from, sizeof halves);
-  to = reinterpret_cast<typename Vectors<lanes>::Floats>(
-      __builtin_convertvector(halves, typename Vectors<lanes>::Words) << 16);
+[[gnu::always_inline]] inline void load_weights(const std::uint16_t* from,
+                                                typename Vectors<lanes>::Floats& even,
+                                                typename Vectors<lanes>::Floats& odd) {
+  using Floats = typename Vectors<lanes>::Floats;
+  typename Vectors<lanes>::Words words;
+  std::memcpy(&words, from, sizeof words);
+  if constexpr (std::endian::native == std::endian::little) {
+    even = reinterpret_cast<Floats>(words << 16);
+    odd = reinterpret_cast<Floats>(words & 0xFFFF0000U);
+  } else {
+    odd = reinterpret_cast<Floats>(words << 16);
+    even = reinterpret_cast<Floats>(words & 0xFFFF0000U);
+  }
 }
 
 template <std::size_t lanes>
@@ -46,59 +52,43 @@ struct Product {
   const std::uint16_t* weights;
   std::size_t rows, columns;
   const float* in;
+  const float* halves;  // of `in`: by blocks of 2 * lanes columns, the even ones, then the odd ones
   float* out;
 };
 
-/// What is left of the columns from `column` on.
-[[gnu::always_inline]] inline float rest(const Product& p, std::size_t row, std::size_t token,
-                                         std::size_t column) {
-  float value = 0;
-  for (; column < p.columns; ++column)
-    value += float_of_bf16(p.weights[row * p.columns + column]) * p.in[token * p.columns + column];
-  return value;
-}
-
-/// One row, one token: four sums run side by side, and the weights are read in the order in which they lie.
+/// Vectors as weights are loaded: the values of even columns, then those of odd ones.
 template <std::size_t lanes>
-[[gnu::always_inline]] inline void one(const Product& p, std::size_t row, std::size_t token) {
-  typename Vectors<lanes>::Floats sums[4] = {}, weight, value;
-  const std::uint16_t* weights = p.weights + row * p.columns;
-  const float* in = p.in + token * p.columns;
-  std::size_t column = 0;
-  for (; column + 4 * lanes <= p.columns; column += 4 * lanes) {
-    for (std::size_t i = 0; i < 4; ++i) {
-      load<lanes>(weights + column + i * lanes, weight);
-      load<lanes>(in + column + i * lanes, value);
-      sums[i] += weight * value;
-    }
-  }
-  for (; column + lanes <= p.columns; column += lanes) {
-    load<lanes>(weights + column, weight);
-    load<lanes>(in + column, value);
-    sums[0] += weight * value;
-  }
-  sums[0] += sums[1];
-  sums[2] += sums[3];
-  sums[0] += sums[2];
-  p.out[token * p.rows + row] = sum<lanes>(sums[0]) + rest(p, row, token, column);
+[[gnu::always_inline]] inline void take_apart(const float* in, std::size_t columns, std::size_t tokens,
+                                              float* halves) {
+  for (std::size_t token = 0; token < tokens; ++token, in += columns, halves += columns)
+    for (std::size_t block = 0; block + 2 * lanes <= columns; block += 2 * lanes)
+      for (std::size_t i = 0; i < 2 * lanes; ++i) halves[block + i % 2 * lanes + i / 2] = in[block + i];
 }
 
 /// Some rows times some tokens: a weight is read and widened once for all of the tokens.
 template <std::size_t lanes, std::size_t rows, std::size_t tokens>
 [[gnu::always_inline]] inline void tile(const Product& p, std::size_t row, std::size_t token) {
-  typename Vectors<lanes>::Floats sums[rows][tokens] = {}, weights[rows], value;
+  typename Vectors<lanes>::Floats sums[rows][tokens] = {}, even[rows], odd[rows], value;
   std::size_t column = 0;
-  for (; column + lanes <= p.columns; column += lanes) {
+  for (; column + 2 * lanes <= p.columns; column += 2 * lanes) {
     for (std::size_t r = 0; r < rows; ++r)
-      load<lanes>(p.weights + (row + r) * p.columns + column, weights[r]);
+      load_weights<lanes>(p.weights + (row + r) * p.columns + column, even[r], odd[r]);
     for (std::size_t t = 0; t < tokens; ++t) {
-      load<lanes>(p.in + (token + t) * p.columns + column, value);
-      for (std::size_t r = 0; r < rows; ++r) sums[r][t] += weights[r] * value;
+      const float* values = p.halves + (token + t) * p.columns + column;
+      std::memcpy(&value, values, sizeof value);
+      for (std::size_t r = 0; r < rows; ++r) sums[r][t] += even[r] * value;
+      std::memcpy(&value, values + lanes, sizeof value);
+      for (std::size_t r = 0; r < rows; ++r) sums[r][t] += odd[r] * value;
     }
   }
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t t = 0; t < tokens; ++t)
-      p.out[(token + t) * p.rows + row + r] = sum<lanes>(sums[r][t]) + rest(p, row + r, token + t, column);
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t t = 0; t < tokens; ++t) {
+      float all = sum<lanes>(sums[r][t]);
+      for (std::size_t c = column; c < p.columns; ++c)
+        all += float_of_bf16(p.weights[(row + r) * p.columns + c]) * p.in[(token + t) * p.columns + c];
+      p.out[(token + t) * p.rows + row + r] = all;
+    }
+  }
 }
 
 template <std::size_t lanes, std::size_t rows>
@@ -113,17 +103,26 @@ template <std::size_t lanes, std::size_t rows>
 }
 
 template <std::size_t lanes, std::size_t rows>
-[[gnu::always_inline]] inline void product(const std::uint16_t* weights, std::size_t all_rows,
+[[gnu::always_inline]] inline void all_rows(const Product& p, std::size_t tokens) {
+  std::size_t row = 0;
+  for (; row + rows <= p.rows; row += rows) rows_by_tokens<lanes, rows>(p, row, tokens);
+  for (; row < p.rows; ++row) rows_by_tokens<lanes, 1>(p, row, tokens);
+}
+
+/// `tile_rows` times four sums and two weights for each row stay in registers. A single token takes four rows
+/// at a time on any processor: with more places to read from, memory gives more.
+template <std::size_t lanes, std::size_t tile_rows>
+[[gnu::always_inline]] inline void product(const std::uint16_t* weights, std::size_t rows,
                                            std::size_t columns, const float* in, std::size_t tokens,
                                            float* out) {
-  const Product p{weights, all_rows, columns, in, out};
-  if (tokens == 1) {
-    for (std::size_t row = 0; row < all_rows; ++row) one<lanes>(p, row, 0);
-    return;
-  }
-  std::size_t row = 0;
-  for (; row + rows <= all_rows; row += rows) rows_by_tokens<lanes, rows>(p, row, tokens);
-  for (; row < all_rows; ++row) rows_by_tokens<lanes, 1>(p, row, tokens);
+  thread_local std::vector<float> halves;
+  halves.resize(tokens * columns);
+  take_apart<lanes>(in, columns, tokens, halves.data());
+  const Product p{weights, rows, columns, in, halves.data(), out};
+  if (tokens == 1)
+    all_rows<lanes, 4>(p, tokens);
+  else
+    all_rows<lanes, tile_rows>(p, tokens);
 }
 
 #if defined(__x86_64__)
