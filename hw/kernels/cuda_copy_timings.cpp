@@ -10,92 +10,112 @@ namespace moelab {
 
 namespace {
 
-void check_vectors(std::size_t bytes) {
-  if (bytes == 0 || bytes % 16 != 0)
-    throw std::invalid_argument("kernels copy multiples of 16 bytes, not " + std::to_string(bytes));
-}
-
-/// The two ends of a copy over the link. Host buffers are few: their reading is not what limits.
-class LinkCopy {
+/// Between one buffer of the host and one of the GPU.
+class LinkCopy final : public CudaTiming {
  public:
-  LinkCopy(std::size_t bytes, HostMemory memory) : bytes_(bytes), memory_(memory), device_(bytes) {
-    if (memory == HostMemory::mapped) check_vectors(bytes);
+  LinkCopy(std::size_t bytes, HostMemory memory, CopyDirection direction)
+      : memory_(memory), to_device_(direction == CopyDirection::to_device), device_(bytes), expected_(bytes) {
     if (bytes == 0) throw std::invalid_argument("a copy of 0 bytes");
+    if (memory == HostMemory::mapped && bytes % 16 != 0)
+      throw std::invalid_argument("kernels copy multiples of 16 bytes, not " + std::to_string(bytes));
     if (memory == HostMemory::pageable) {
       pageable_.resize(bytes);
     } else {
       pinned_ = PinnedMemory(bytes);
     }
+    fill_random(expected_, bytes);
   }
-  std::span<std::byte> host() {
-    return memory_ == HostMemory::pageable ? std::span(pageable_) : pinned_.bytes();
-  }
-  const DeviceMemory& device() const { return device_; }
-  const CudaStream& stream() const { return stream_; }
 
-  /// Queues one copy; a pageable one is done when this returns.
-  void copy(bool to_device) {
-    if (memory_ == HostMemory::mapped) {
-      std::uint8_t* const mapped = pinned_.device_address();
-      cuda_copy_by_kernel(to_device ? device_.data() : mapped, to_device ? mapped : device_.data(), bytes_,
-                          stream_.get());
-    } else if (to_device) {
-      stream_.copy(device_.data(), host().data(), bytes_);
+  void check() override {
+    if (to_device_) {
+      std::ranges::copy(expected_, host().begin());
+      stream_.fill(device_.data(), 0, device_.size());
+      copy();
+      check_on_device(device_.data(), expected_, stream_, "copy to the GPU");
     } else {
-      stream_.copy(host().data(), device_.data(), bytes_);
+      std::ranges::fill(host(), std::byte{0});
+      stream_.copy(device_.data(), expected_.data(), expected_.size());
+      copy();
+      stream_.wait();
+      check_same(host(), expected_, "copy to the host");
     }
-    if (memory_ == HostMemory::pageable) stream_.wait();
   }
 
-  Seconds sample(bool to_device, const CudaSampling& sampling) {
-    const auto once = [&](std::size_t) { copy(to_device); };
-    return memory_ == HostMemory::pageable ? sample_by_clock(sampling, once)
-                                           : sample_by_events(stream_, sampling, once);
+  double run(std::size_t operations) override {
+    if (memory_ != HostMemory::pageable)
+      return timer_.seconds(stream_, operations, [&](std::size_t) { copy(); });
+    const HostTimer timer;
+    for (std::size_t i = 0; i < operations; ++i) {
+      copy();
+      stream_.wait();
+    }
+    return timer.seconds();
   }
 
  private:
-  std::size_t bytes_;
+  std::span<std::byte> host() {
+    return memory_ == HostMemory::pageable ? std::span(pageable_) : pinned_.bytes();
+  }
+  void copy() {
+    void *device = device_.data(), *host_end = host().data();
+    if (memory_ == HostMemory::mapped) {
+      host_end = pinned_.device_address();
+      cuda_copy_by_kernel(to_device_ ? device : host_end, to_device_ ? host_end : device, device_.size(),
+                          stream_.get());
+    } else {
+      stream_.copy(to_device_ ? device : host_end, to_device_ ? host_end : device, device_.size());
+    }
+  }
+
   HostMemory memory_;
+  bool to_device_;
   CudaStream stream_;
   DeviceMemory device_;
   PinnedMemory pinned_;
-  std::vector<std::byte> pageable_;
+  std::vector<std::byte> pageable_, expected_;
+  EventTimer timer_;
+};
+
+class DeviceCopy final : public CudaTiming {
+ public:
+  explicit DeviceCopy(std::size_t bytes)
+      : from_(device_buffers(rotation(2 * bytes), bytes)),
+        to_(device_buffers(from_.size(), bytes)),
+        expected_(bytes) {
+    if (bytes == 0) throw std::invalid_argument("a copy of 0 bytes");
+    fill_random(expected_, bytes);
+    for (const DeviceMemory& source : from_) stream_.copy(source.data(), expected_.data(), bytes);
+    stream_.wait();
+  }
+
+  void check() override {
+    stream_.fill(to_[0].data(), 0, expected_.size());
+    copy(0);
+    check_on_device(to_[0].data(), expected_, stream_, "copy within the GPU");
+  }
+  double run(std::size_t operations) override {
+    return timer_.seconds(stream_, operations, [&](std::size_t i) { copy(i); });
+  }
+
+ private:
+  void copy(std::size_t i) {
+    stream_.copy(to_[i % to_.size()].data(), from_[i % from_.size()].data(), expected_.size());
+  }
+
+  CudaStream stream_;
+  std::vector<DeviceMemory> from_, to_;
+  std::vector<std::byte> expected_;
+  EventTimer timer_;
 };
 
 }  // namespace
 
-Seconds time_copy_to_device(std::size_t bytes, HostMemory memory, const CudaSampling& sampling) {
-  LinkCopy link(bytes, memory);
-  fill_random(link.host(), bytes);
-  const std::vector<std::byte> expected(link.host().begin(), link.host().end());
-  link.stream().fill(link.device().data(), 0, bytes);
-  link.copy(true);
-  check_on_device(link.device().data(), expected, link.stream(), "copy to the GPU");
-  return link.sample(true, sampling);
+std::unique_ptr<CudaTiming> link_copy_timing(std::size_t bytes, HostMemory memory, CopyDirection direction) {
+  return std::make_unique<LinkCopy>(bytes, memory, direction);
 }
 
-Seconds time_copy_to_host(std::size_t bytes, HostMemory memory, const CudaSampling& sampling) {
-  LinkCopy link(bytes, memory);
-  std::vector<std::byte> expected(bytes);
-  fill_random(expected, bytes);
-  link.stream().copy(link.device().data(), expected.data(), bytes);
-  link.copy(false);
-  link.stream().wait();
-  check_same(link.host(), expected, "copy to the host");
-  return link.sample(false, sampling);
-}
-
-Seconds time_device_copy(std::size_t bytes, const CudaSampling& sampling) {
-  const CudaStream stream;
-  const std::size_t sets = rotation(2 * bytes);
-  const auto from = device_buffers(sets, bytes), to = device_buffers(sets, bytes);
-  std::vector<std::byte> expected(bytes);
-  fill_random(expected, bytes);
-  for (const DeviceMemory& source : from) stream.copy(source.data(), expected.data(), bytes);
-  const auto copy = [&](std::size_t i) { stream.copy(to[i % sets].data(), from[i % sets].data(), bytes); };
-  copy(0);
-  check_on_device(to[0].data(), expected, stream, "copy within the GPU");
-  return sample_by_events(stream, sampling, copy);
+std::unique_ptr<CudaTiming> device_copy_timing(std::size_t bytes) {
+  return std::make_unique<DeviceCopy>(bytes);
 }
 
 }  // namespace moelab

@@ -1,5 +1,6 @@
 #include "hw/kernels/cuda_expert.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <stdexcept>
@@ -27,7 +28,7 @@ std::vector<double> product(const std::uint16_t* matrix, std::size_t rows, const
 std::size_t elements_of(const ExpertShape& shape) {
   if (shape.hidden == 0 || shape.width == 0 || shape.matrices < 2 || shape.matrices > 3)
     throw std::invalid_argument("an expert has a hidden size, a width and 2 or 3 matrices");
-  return shape.matrices * shape.hidden * shape.width;
+  return shape.weights();
 }
 
 }  // namespace
@@ -84,7 +85,7 @@ void CudaExpert::run(std::size_t i) {
   multiply(weights, shape_.width, shape_.hidden, input_, gate_);
   if (shape_.matrices == 3) multiply(weights + matrix, shape_.width, shape_.hidden, input_, up_);
   cuda_activate(gate_.as<std::uint16_t>(), up_.as<std::uint16_t>(), tokens_ * shape_.width, stream_.get());
-  multiply(weights + (shape_.matrices - 1) * matrix, shape_.hidden, shape_.width, gate_, output_);
+  multiply(weights + (shape_.weights() - matrix), shape_.hidden, shape_.width, gate_, output_);
 }
 
 std::vector<double> CudaExpert::expected(std::size_t token) const {
@@ -99,7 +100,7 @@ std::vector<double> CudaExpert::expected(std::size_t token) const {
   } else {
     for (double& x : inner) x = std::max(x, 0.0);
   }
-  return product(host_weights_.data() + (shape_.matrices - 1) * matrix, shape_.hidden, inner);
+  return product(host_weights_.data() + (shape_.weights() - matrix), shape_.hidden, inner);
 }
 
 void CudaExpert::check() {
@@ -123,11 +124,26 @@ void CudaExpert::check() {
   }
 }
 
-Seconds time_expert(const ExpertShape& shape, std::size_t tokens, const CudaSampling& sampling) {
-  const CudaStream stream;
-  CudaExpert expert(shape, tokens, stream);
-  expert.check();
-  return sample_by_events(stream, sampling, [&](std::size_t i) { expert.run(i); });
+namespace {
+
+class ExpertTiming final : public CudaTiming {
+ public:
+  ExpertTiming(const ExpertShape& shape, std::size_t tokens) : expert_(shape, tokens, stream_) {}
+  void check() override { expert_.check(); }
+  double run(std::size_t operations) override {
+    return timer_.seconds(stream_, operations, [&](std::size_t i) { expert_.run(i); });
+  }
+
+ private:
+  CudaStream stream_;
+  CudaExpert expert_;
+  EventTimer timer_;
+};
+
+}  // namespace
+
+std::unique_ptr<CudaTiming> cuda_expert_timing(const ExpertShape& shape, std::size_t tokens) {
+  return std::make_unique<ExpertTiming>(shape, tokens);
 }
 
 }  // namespace moelab

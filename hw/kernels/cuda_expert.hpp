@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "hw/compute/expert_ffn.hpp"
 #include "hw/kernels/cuda_memory.hpp"
 #include "hw/kernels/cuda_stream.hpp"
-#include "hw/kernels/cuda_timings.hpp"
 
 namespace moelab {
 

@@ -1,53 +1,71 @@
-// What the host is part of: launches, remapping, copies beside computing.
+// What the host is part of: launches and remapping.
 #include <cuda.h>
 
-#include <chrono>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "hw/kernels/cuda_error.hpp"
-#include "hw/kernels/cuda_expert.hpp"
 #include "hw/kernels/cuda_samples.hpp"
 
 namespace moelab {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+class LaunchTiming final : public CudaTiming {
+ public:
+  explicit LaunchTiming(LaunchEnd end) : end_(end), counter_(sizeof(std::uint32_t)) {
+    stream_.fill(counter_.data(), 0, counter_.size());
+  }
+  /// That every launch so far has run.
+  void check() override {
+    launch();
+    check_on_device(counter_.data(), std::as_bytes(std::span(&launched_, 1)), stream_,
+                    "counting by launches");
+  }
+  double run(std::size_t operations) override {
+    return end_ == LaunchEnd::queued ? queued(operations) : completed(operations);
+  }
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+ private:
+  void launch() {
+    cuda_count(counter_.as<std::uint32_t>(), stream_.get());
+    ++launched_;
+  }
+  double queued(std::size_t operations) {
+    double sum = 0;
+    for (std::size_t left = operations; left > 0;) {
+      const std::size_t now = std::min(left, kMaxQueued);
+      gate_.close(stream_);
+      const HostTimer timer;
+      for (std::size_t i = 0; i < now; ++i) launch();
+      sum += timer.seconds();
+      gate_.open();
+      stream_.wait();
+      left -= now;
+    }
+    return sum;
+  }
+  double completed(std::size_t operations) {
+    const HostTimer timer;
+    for (std::size_t i = 0; i < operations; ++i) {
+      launch();
+      stream_.wait();
+    }
+    return timer.seconds();
+  }
+
+  LaunchEnd end_;
+  CudaStream stream_;
+  DeviceMemory counter_;
+  StreamGate gate_;
+  std::uint32_t launched_ = 0;
+};
 
 }  // namespace
 
-LaunchTimes time_kernel_launch(const CudaSampling& sampling) {
-  const CudaStream stream;
-  const DeviceMemory counter(sizeof(std::uint32_t));
-  stream.fill(counter.data(), 0, counter.size());
-  std::uint32_t launched = 0;
-  const auto launch = [&] {
-    cuda_count(counter.as<std::uint32_t>(), stream.get());
-    ++launched;
-  };
-  LaunchTimes times;
-  check_sampling(sampling);
-  for (std::size_t s = 0; s < sampling.warm_up + sampling.samples; ++s) {
-    StreamGate gate;  // the stream has work all the time
-    gate.close(stream);
-    const Clock::time_point start = Clock::now();
-    for (std::size_t r = 0; r < sampling.repeats; ++r) launch();
-    const double taken = seconds_since(start);
-    gate.open();
-    stream.wait();
-    if (s >= sampling.warm_up) times.queued.push_back(taken / static_cast<double>(sampling.repeats));
-  }
-  times.completed = sample_by_clock(sampling, [&](std::size_t) {
-    launch();
-    stream.wait();
-  });
-  check_on_device(counter.data(), std::as_bytes(std::span(&launched, 1)), stream, "counting by launches");
-  return times;
+std::unique_ptr<CudaTiming> launch_timing(LaunchEnd end) {
+  return std::make_unique<LaunchTiming>(end);
 }
 
 namespace {
@@ -136,47 +154,51 @@ class Remapped {
   bool shown_ = false;
 };
 
-/// Fills both pieces with bytes of their own and finds them again at the one address.
-void check_remapping(Remapped& memory) {
-  const CudaStream stream;
-  for (const bool filling : {true, false}) {
+class RemapTiming final : public CudaTiming {
+ public:
+  RemapTiming(std::size_t bytes, RemapStep step) : step_(step), memory_(bytes) {}
+
+  /// Fills both pieces with bytes of their own and finds them again at the one address.
+  void check() override {
     for (const std::size_t piece : {0, 1}) {
-      const auto value = static_cast<unsigned char>(0x5A + piece);
-      memory.show(piece);
-      if (filling) {
-        stream.fill(memory.address(), value, memory.bytes());
-        stream.wait();
-      } else {
-        const std::vector<std::byte> expected(memory.bytes(), std::byte{value});
-        check_on_device(memory.address(), expected, stream, "remapping");
-      }
-      memory.hide();
+      memory_.show(piece);
+      stream_.fill(memory_.address(), value_of(piece), memory_.bytes());
+      stream_.wait();
+      memory_.hide();
+    }
+    for (const std::size_t piece : {0, 1}) {
+      const std::vector<std::byte> expected(memory_.bytes(), std::byte{value_of(piece)});
+      memory_.show(piece);
+      check_on_device(memory_.address(), expected, stream_, "remapping");
+      memory_.hide();
     }
   }
-}
+  double run(std::size_t operations) override {
+    double mapping = 0, unmapping = 0;
+    for (std::size_t i = 0; i < operations; ++i) {
+      const HostTimer map_timer;
+      memory_.show(i % 2);
+      mapping += map_timer.seconds();
+      const HostTimer unmap_timer;
+      memory_.hide();
+      unmapping += unmap_timer.seconds();
+    }
+    return step_ == RemapStep::map ? mapping : unmapping;
+  }
+
+ private:
+  static unsigned char value_of(std::size_t piece) { return static_cast<unsigned char>(0x5A + piece); }
+
+  RemapStep step_;
+  CudaStream stream_;
+  Remapped memory_;
+};
 
 }  // namespace
 
-RemapTimes time_remap(std::size_t bytes, const CudaSampling& sampling) {
-  check_sampling(sampling);
-  Remapped memory(bytes);
-  check_remapping(memory);
-  RemapTimes times = {{}, {}, memory.bytes()};
-  for (std::size_t s = 0; s < sampling.warm_up + sampling.samples; ++s) {
-    double mapped = 0, unmapped = 0;
-    for (std::size_t r = 0; r < sampling.repeats; ++r) {
-      const Clock::time_point start = Clock::now();
-      memory.show(r % 2);
-      mapped += seconds_since(start);
-      const Clock::time_point middle = Clock::now();
-      memory.hide();
-      unmapped += seconds_since(middle);
-    }
-    if (s < sampling.warm_up) continue;
-    times.mapped.push_back(mapped / static_cast<double>(sampling.repeats));
-    times.unmapped.push_back(unmapped / static_cast<double>(sampling.repeats));
-  }
-  return times;
+std::unique_ptr<CudaTiming> remap_timing(std::size_t bytes, RemapStep step) {
+  if (bytes == 0) throw std::invalid_argument("a mapping of 0 bytes");
+  return std::make_unique<RemapTiming>(bytes, step);
 }
 
 }  // namespace moelab

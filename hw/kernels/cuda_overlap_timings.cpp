@@ -1,6 +1,5 @@
 // Copies to the GPU beside computing, and what each costs the other.
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <vector>
 
@@ -11,86 +10,91 @@ namespace moelab {
 
 namespace {
 
-double median(Seconds samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
-}
+class OverlapTiming final : public CudaTiming {
+ public:
+  OverlapTiming(OverlapPart timed, std::size_t bytes, const ExpertShape& shape, std::size_t tokens)
+      : timed_(timed), from_(bytes), to_(bytes), expert_(shape, tokens, computing_) {
+    if (bytes == 0) throw std::invalid_argument("a copy of 0 bytes");
+    fill_random(from_.bytes(), bytes);
+    const double copy_alone = alone(OverlapPart::copy), expert_alone = alone(OverlapPart::expert);
+    ratio_ = timed == OverlapPart::copy ? copy_alone / expert_alone : expert_alone / copy_alone;
+    if (beside(1) > kMaxQueued) {
+      throw std::invalid_argument("copies and experts differ too much in time for " +
+                                  std::to_string(kMaxQueued) +
+                                  " of the shorter to go on beside one of the longer");
+    }
+  }
 
-/// An operation, the stream that takes it, and its time when nothing else runs.
-template <class Operation>
-struct Work {
-  const CudaStream& stream;
-  Operation operation;
-  double alone;
+  /// What both made of the last run, or of one if there was none.
+  void check() override {
+    to_stream(OverlapPart::copy, 0);
+    check_on_device(to_.data(), from_.bytes(), copies_, "copy beside computing");
+    copies_.fill(to_.data(), 0, to_.size());
+    copies_.wait();
+    expert_.check();
+  }
+
+  double run(std::size_t operations) override {
+    const OverlapPart other = timed_ == OverlapPart::copy ? OverlapPart::expert : OverlapPart::copy;
+    double sum = 0;
+    for (std::size_t left = operations; left > 0;) {
+      std::size_t now = std::min(left, kMaxQueued);
+      while (beside(now) > kMaxQueued) --now;
+      gate_.close(stream(timed_));
+      released_.record(stream(timed_));
+      released_.hold(stream(other));  // one gate for both
+      for (std::size_t i = 0; i < beside(now); ++i) to_stream(other, i);
+      start_.record(stream(timed_));
+      for (std::size_t i = 0; i < now; ++i) to_stream(timed_, i);
+      stop_.record(stream(timed_));
+      gate_.open();
+      stop_.wait();
+      stream(other).wait();
+      sum += stop_.seconds_since(start_);
+      left -= now;
+    }
+    return sum;
+  }
+
+ private:
+  const CudaStream& stream(OverlapPart part) const {
+    return part == OverlapPart::copy ? copies_ : computing_;
+  }
+  void to_stream(OverlapPart part, std::size_t i) {
+    if (part == OverlapPart::copy) {
+      copies_.copy(to_.data(), from_.data(), to_.size());
+    } else {
+      expert_.run(i);
+    }
+  }
+  /// Seconds of one, after a few.
+  double alone(OverlapPart part) {
+    constexpr std::size_t few = 5;
+    EventTimer timer;
+    const auto once = [&](std::size_t i) { to_stream(part, i); };
+    timer.seconds(stream(part), few, once);
+    return timer.seconds(stream(part), few, once) / few;
+  }
+  /// How many of the other go on until `timed` are done, should those take twice as long as alone.
+  std::size_t beside(std::size_t timed) const {
+    return static_cast<std::size_t>(2 * static_cast<double>(timed) * ratio_) + 2;
+  }
+
+  OverlapPart timed_;
+  CudaStream copies_, computing_;
+  PinnedMemory from_;
+  DeviceMemory to_;
+  CudaExpert expert_;
+  StreamGate gate_;
+  CudaEvent released_, start_, stop_;
+  double ratio_ = 0;
 };
-
-/// How many of `other` surely go on until `count` of the measured are done, should those take twice as long.
-std::size_t enough(std::size_t count, double measured_alone, double other_alone) {
-  const double needed = std::ceil(2 * static_cast<double>(count) * measured_alone / other_alone) + 1;
-  if (needed > static_cast<double>(kMaxCudaRepeats)) {
-    throw std::invalid_argument("copies and computing differ too much in length for one to go on beside " +
-                                std::to_string(count) +
-                                " of the other; expected fewer repeats, or sizes of "
-                                "more similar times");
-  }
-  return static_cast<std::size_t>(needed);
-}
-
-/// Samples of the first while the second goes on.
-template <class Measured, class Other>
-Seconds sample_beside(const Work<Measured>& measured, const Work<Other>& other,
-                      const CudaSampling& sampling) {
-  const std::size_t others = enough(sampling.repeats, measured.alone, other.alone);
-  StreamGate gate;
-  CudaEvent released, start, stop;
-  Seconds samples;
-  for (std::size_t s = 0, i = 0, j = 0; s < sampling.warm_up + sampling.samples; ++s) {
-    gate.close(measured.stream);
-    released.record(measured.stream);
-    released.hold(other.stream);  // one gate for both
-    for (std::size_t r = 0; r < others; ++r) other.operation(j++);
-    start.record(measured.stream);
-    for (std::size_t r = 0; r < sampling.repeats; ++r) measured.operation(i++);
-    stop.record(measured.stream);
-    gate.open();
-    stop.wait();
-    other.stream.wait();
-    if (s >= sampling.warm_up)
-      samples.push_back(stop.seconds_since(start) / static_cast<double>(sampling.repeats));
-  }
-  return samples;
-}
 
 }  // namespace
 
-OverlapTimes time_copy_while_computing(std::size_t bytes, const ExpertShape& shape, std::size_t tokens,
-                                       const CudaSampling& sampling) {
-  if (bytes == 0) throw std::invalid_argument("a copy of 0 bytes");
-  const CudaStream copies, computing;
-  const PinnedMemory from(bytes);
-  const DeviceMemory to(bytes);
-  fill_random(from.bytes(), bytes);
-  CudaExpert expert(shape, tokens, computing);
-  const auto copy = [&](std::size_t) { copies.copy(to.data(), from.data(), bytes); };
-  const auto compute = [&](std::size_t i) { expert.run(i); };
-  const auto check = [&] {
-    expert.check();
-    check_on_device(to.data(), from.bytes(), copies, "copy beside computing");
-    copies.fill(to.data(), 0, bytes);
-    copies.wait();
-  };
-  OverlapTimes times;
-  times.copy_alone = sample_by_events(copies, sampling, copy);
-  times.expert_alone = sample_by_events(computing, sampling, compute);
-  check();
-  const Work<decltype(copy)> copying{copies, copy, median(times.copy_alone)};
-  const Work<decltype(compute)> working{computing, compute, median(times.expert_alone)};
-  times.copy_beside = sample_beside(copying, working, sampling);
-  check();
-  times.expert_beside = sample_beside(working, copying, sampling);
-  check();
-  return times;
+std::unique_ptr<CudaTiming> overlap_timing(OverlapPart timed, std::size_t bytes, const ExpertShape& shape,
+                                           std::size_t tokens) {
+  return std::make_unique<OverlapTiming>(timed, bytes, shape, tokens);
 }
 
 }  // namespace moelab

@@ -1,6 +1,7 @@
 // Recovery: planes into BF16, the exponents plain, Huffman-coded or as fixed3.
-#include <functional>
 #include <memory>
+#include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "hw/codec/fixed3.hpp"
@@ -12,86 +13,109 @@ namespace moelab {
 
 namespace {
 
-/// A tensor whole and as its planes.
+/// A tensor and its planes; in GPU memory, in turns, the sign-mantissa plane and room for the tensor.
+class RecoveryTiming : public CudaTiming {
+ public:
+  /// `more_bytes`: of each set, what the exponents take.
+  RecoveryTiming(const std::vector<std::uint16_t>& weights, std::span<const std::byte> sign_mantissas,
+                 std::size_t more_bytes)
+      : weights_(weights),
+        signs_(device_buffers(rotation(3 * weights.size() + more_bytes), sign_mantissas.size())),
+        bf16_(device_buffers(signs_.size(), 2 * weights.size())) {
+    if (weights.empty()) throw std::invalid_argument("recovery of 0 elements");
+    for (const DeviceMemory& memory : signs_)
+      stream_.copy(memory.data(), sign_mantissas.data(), memory.size());
+    stream_.wait();
+  }
+
+  void check() override {
+    status_.reset(stream_);
+    stream_.fill(bf16_[0].data(), 0, bf16_[0].size());
+    recover(0, target(0));
+    status_.check(stream_, "decoding on the GPU");
+    check_on_device(bf16_[0].data(), std::as_bytes(std::span(weights_)), stream_, "recovery on the GPU");
+  }
+  double run(std::size_t operations) override {
+    return timer_.seconds(stream_, operations,
+                          [&](std::size_t i) { recover(i % sets(), target(i % sets())); });
+  }
+
+ protected:
+  std::size_t sets() const { return signs_.size(); }
+  const CudaStream& stream() const { return stream_; }
+  const DecodeStatus& status() const { return status_; }
+
+ private:
+  virtual void recover(std::size_t set, const kernels::JoinTarget& target) = 0;
+  kernels::JoinTarget target(std::size_t set) const {
+    return {signs_[set].data(), bf16_[set].as<std::uint16_t>()};
+  }
+
+  CudaStream stream_;
+  std::vector<std::uint16_t> weights_;
+  std::vector<DeviceMemory> signs_, bf16_;
+  DecodeStatus status_;
+  EventTimer timer_;
+};
+
 struct SplitTensor {
   explicit SplitTensor(std::size_t elements)
       : weights(normal_weights(elements, 0.02, elements)), exponents(elements), sign_mantissas(elements) {
     split_planes(weights, exponents, sign_mantissas);
   }
-  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(weights)); }
-
   std::vector<std::uint16_t> weights;
   std::vector<std::byte> exponents, sign_mantissas;
 };
 
-/// The tensor's sign-mantissa plane and room for its weights, as often as the rotation asks.
-class Targets {
+class PlainRecovery final : public RecoveryTiming {
  public:
-  Targets(const SplitTensor& tensor, std::size_t sets, const CudaStream& stream)
-      : signs_(device_buffers(sets, tensor.sign_mantissas.size())),
-        bf16_(device_buffers(sets, tensor.bytes().size())) {
-    for (const DeviceMemory& memory : signs_)
-      stream.copy(memory.data(), tensor.sign_mantissas.data(), memory.size());
-  }
-  std::size_t sets() const { return signs_.size(); }
-  kernels::JoinTarget target(std::size_t i) const {
-    return {signs_[i % sets()].data(), bf16_[i % sets()].as<std::uint16_t>()};
+  explicit PlainRecovery(const SplitTensor& tensor)
+      : RecoveryTiming(tensor.weights, tensor.sign_mantissas, tensor.exponents.size()),
+        exponents_(device_buffers(sets(), tensor.exponents.size())) {
+    for (const DeviceMemory& memory : exponents_)
+      stream().copy(memory.data(), tensor.exponents.data(), memory.size());
+    stream().wait();
   }
 
  private:
-  std::vector<DeviceMemory> signs_, bf16_;
+  void recover(std::size_t set, const kernels::JoinTarget& target) override {
+    const DeviceMemory& exponents = exponents_[set];
+    cuda_recover({exponents.data(), target.sign_mantissas, target.bf16, exponents.size()}, stream().get());
+  }
+  std::vector<DeviceMemory> exponents_;
 };
 
-/// Times what every chunk type offers: recover(target, status, stream). The chunks are copies of one.
 template <class Chunk>
-Seconds time_decoding(const SplitTensor& tensor, std::span<const std::byte> stored, const char* what,
-                      const CudaSampling& sampling) {
-  const CudaStream stream;
-  const Targets targets(tensor, rotation(stored.size() + 3 * tensor.exponents.size()), stream);
-  std::vector<std::unique_ptr<Chunk>> chunks;
-  while (chunks.size() < targets.sets()) chunks.push_back(std::make_unique<Chunk>(stored, stream));
-  DecodeStatus status;
-  status.reset(stream);
-  const auto recover = [&](std::size_t i) {
-    chunks[i % chunks.size()]->recover(targets.target(i), status, stream.get());
-  };
-  recover(0);
-  status.check(stream, what);
-  check_on_device(targets.target(0).bf16, tensor.bytes(), stream, what);
-  Seconds samples = sample_by_events(stream, sampling, recover);
-  status.check(stream, what);
-  return samples;
-}
+class DecodingRecovery final : public RecoveryTiming {
+ public:
+  DecodingRecovery(const SplitTensor& tensor, std::span<const std::byte> stored)
+      : RecoveryTiming(tensor.weights, tensor.sign_mantissas, stored.size()) {
+    for (std::size_t i = 0; i < sets(); ++i) chunks_.emplace_back(stored, stream());
+  }
+
+ private:
+  void recover(std::size_t set, const kernels::JoinTarget& target) override {
+    chunks_[set].recover(target, status(), stream().get());
+  }
+  std::vector<Chunk> chunks_;
+};
 
 }  // namespace
 
-Seconds time_recovery(std::size_t elements, const CudaSampling& sampling) {
-  const SplitTensor tensor(elements);
-  const CudaStream stream;
-  const Targets targets(tensor, rotation(4 * elements), stream);
-  const std::vector<DeviceMemory> exponents = device_buffers(targets.sets(), elements);
-  for (const DeviceMemory& memory : exponents) stream.copy(memory.data(), tensor.exponents.data(), elements);
-  const auto recover = [&](std::size_t i) {
-    const kernels::JoinTarget target = targets.target(i);
-    cuda_recover({exponents[i % exponents.size()].data(), target.sign_mantissas, target.bf16, elements},
-                 stream.get());
-  };
-  recover(0);
-  check_on_device(targets.target(0).bf16, tensor.bytes(), stream, "recovery");
-  return sample_by_events(stream, sampling, recover);
+std::unique_ptr<CudaTiming> recovery_timing(std::size_t elements) {
+  return std::make_unique<PlainRecovery>(SplitTensor(elements));
 }
 
-Seconds time_huffman_recovery(std::size_t elements, std::size_t segment_bytes, const CudaSampling& sampling) {
+std::unique_ptr<CudaTiming> huffman_recovery_timing(std::size_t elements, std::size_t segment_bytes) {
   const SplitTensor tensor(elements);
-  return time_decoding<CudaHuffmanStream>(tensor, huffman_encode(tensor.exponents, segment_bytes),
-                                          "Huffman decoding", sampling);
+  return std::make_unique<DecodingRecovery<CudaHuffmanStream>>(
+      tensor, huffman_encode(tensor.exponents, segment_bytes));
 }
 
-Seconds time_fixed3_recovery(std::size_t elements, const CudaSampling& sampling) {
+std::unique_ptr<CudaTiming> fixed3_recovery_timing(std::size_t elements) {
   const SplitTensor tensor(elements);
   const auto* const plane = reinterpret_cast<const std::uint8_t*>(tensor.exponents.data());
-  return time_decoding<CudaFixed3Chunk>(tensor, fixed3_encode({plane, elements}), "fixed3 decoding",
-                                        sampling);
+  return std::make_unique<DecodingRecovery<CudaFixed3Chunk>>(tensor, fixed3_encode({plane, elements}));
 }
 
 }  // namespace moelab

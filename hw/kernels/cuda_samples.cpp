@@ -13,12 +13,15 @@
 
 namespace moelab {
 
-void check_sampling(const CudaSampling& sampling) {
-  if (sampling.samples == 0) throw std::invalid_argument("0 samples, expected 1 or more");
-  if (sampling.repeats == 0 || sampling.repeats > kMaxCudaRepeats) {
-    throw std::invalid_argument(std::to_string(sampling.repeats) + " repeats a sample, expected 1 to " +
-                                std::to_string(kMaxCudaRepeats));
+std::vector<double> take_samples(CudaTiming& timing, const CudaSampling& sampling) {
+  if (sampling.operations == 0) throw std::invalid_argument("0 operations a sample, expected 1 or more");
+  timing.check();
+  std::vector<double> samples;
+  for (std::size_t s = 0; s < sampling.warm_up + sampling.samples; ++s) {
+    const double seconds = timing.run(sampling.operations) / static_cast<double>(sampling.operations);
+    if (s >= sampling.warm_up) samples.push_back(seconds);
   }
+  return samples;
 }
 
 std::size_t rotation(std::size_t bytes) {

@@ -1,6 +1,7 @@
-// How the timings of cuda_timings.hpp sample.
+// What the timings of cuda_timings.hpp share.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +14,13 @@
 
 namespace moelab {
 
-/// Throws std::invalid_argument unless the numbers are in range.
-void check_sampling(const CudaSampling& sampling);
+/// Operations that are queued behind a closed gate at most. A stream's queue holds about a thousand launches,
+/// an expert has four; one more than fits would wait for the gate.
+inline constexpr std::size_t kMaxQueued = 128;
 
 /// How many sets of buffers of `bytes` an operation should take turns over: more than twice the L2 together,
-/// 2 at least, and no more than half of the GPU's free memory allows (1 then). Throws CudaError where there
-/// is no GPU.
+/// 2 at least, and no more than half of the GPU's free memory allows (1 then).
 std::size_t rotation(std::size_t bytes);
-
 std::vector<DeviceMemory> device_buffers(std::size_t count, std::size_t bytes);
 
 /// Throws WrongAnswer that says of what, and the first byte that differs.
@@ -29,44 +29,48 @@ void check_same(std::span<const std::byte> found, std::span<const std::byte> exp
 void check_on_device(const void* found, std::span<const std::byte> expected, const CudaStream& stream,
                      const char* what);
 
-/// Bytes that repeat only after 2^64, drawn from the seed.
+/// Random bytes, the same from the same seed.
 void fill_random(std::span<std::byte> bytes, std::uint64_t seed);
 
 /// Normal BF16 weights of this deviation. From 2^20 on they repeat.
 std::vector<std::uint16_t> normal_weights(std::size_t count, double deviation, std::uint64_t seed);
 
-/// Samples by events: operation(i) queues the i-th operation, counted through.
-template <class Operation>
-Seconds sample_by_events(const CudaStream& stream, const CudaSampling& sampling, Operation operation) {
-  check_sampling(sampling);
-  StreamGate gate;
-  CudaEvent start, stop;
-  Seconds samples;
-  for (std::size_t s = 0, i = 0; s < sampling.warm_up + sampling.samples; ++s) {
-    gate.close(stream);
-    start.record(stream);
-    for (std::size_t r = 0; r < sampling.repeats; ++r) operation(i++);
-    stop.record(stream);
-    gate.open();
-    stop.wait();
-    if (s >= sampling.warm_up)
-      samples.push_back(stop.seconds_since(start) / static_cast<double>(sampling.repeats));
+/// Times what a stream does, by events.
+class EventTimer {
+ public:
+  /// Seconds of `operations` calls of operation(i), which queues the i-th of all so far in `stream`.
+  template <class Operation>
+  double seconds(const CudaStream& stream, std::size_t operations, Operation operation) {
+    double sum = 0;
+    for (std::size_t left = operations; left > 0;) {
+      const std::size_t queued = std::min(left, kMaxQueued);
+      gate_.close(stream);
+      start_.record(stream);
+      for (std::size_t i = 0; i < queued; ++i) operation(done_++);
+      stop_.record(stream);
+      gate_.open();
+      stop_.wait();
+      sum += stop_.seconds_since(start_);
+      left -= queued;
+    }
+    return sum;
   }
-  return samples;
-}
 
-/// Samples by the host's clock: operation(i) returns when it is done.
-template <class Operation>
-Seconds sample_by_clock(const CudaSampling& sampling, Operation operation) {
-  check_sampling(sampling);
-  Seconds samples;
-  for (std::size_t s = 0, i = 0; s < sampling.warm_up + sampling.samples; ++s) {
-    const auto start = std::chrono::steady_clock::now();
-    for (std::size_t r = 0; r < sampling.repeats; ++r) operation(i++);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    if (s >= sampling.warm_up) samples.push_back(taken.count() / static_cast<double>(sampling.repeats));
+ private:
+  StreamGate gate_;
+  CudaEvent start_, stop_;
+  std::size_t done_ = 0;
+};
+
+/// The host's clock.
+class HostTimer {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
-  return samples;
-}
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 }  // namespace moelab

@@ -1,5 +1,5 @@
-// Every timing once, small: that its answer is right, which it checks itself, that it returns what was asked
-// for, and times that a GPU can have. Speeds are asserted only from above, by what no memory can do.
+// Every timing once, small: that its answer is right, which it checks itself, before and after, and times
+// that a GPU can have. Speeds are asserted only from above, by what no memory can do.
 #include "hw/kernels/cuda_timings.hpp"
 
 #include <algorithm>
@@ -13,22 +13,39 @@
 namespace moelab {
 namespace {
 
-constexpr CudaSampling kFew = {3, 1, 2};
 constexpr double kNoMemory = 50e12;  // bytes a second
 
-void check_times(const Seconds& samples, double bytes) {
-  REQUIRE(samples.size() == kFew.samples);
+/// Takes samples, more operations each than are queued at once.
+void check_times(std::unique_ptr<CudaTiming> timing, double bytes) {
+  const std::vector<double> samples = take_samples(*timing, {3, 1, kMaxQueued + 3});
+  REQUIRE(samples.size() == 3);
   for (const double seconds : samples) {
     CHECK(seconds > bytes / kNoMemory);
     CHECK(seconds < 1);
   }
+  CHECK_NOTHROW(timing->check());
 }
 
-TEST_CASE("a sampling out of range is refused, with a GPU or without") {
-  CHECK_THROWS_AS(check_sampling({0, 0, 1}), std::invalid_argument);
-  CHECK_THROWS_AS(check_sampling({1, 0, 0}), std::invalid_argument);
-  CHECK_THROWS_AS(check_sampling({1, 0, kMaxCudaRepeats + 1}), std::invalid_argument);
-  CHECK_NOTHROW(check_sampling({1, 0, kMaxCudaRepeats}));
+/// Takes a second for each operation, and may be wrong.
+class SlowTiming final : public CudaTiming {
+ public:
+  explicit SlowTiming(bool right) : right_(right) {}
+  void check() override {
+    if (!right_) throw WrongAnswer("wrong");
+  }
+  double run(std::size_t operations) override { return static_cast<double>(++runs * operations); }
+  std::size_t runs = 0;
+
+ private:
+  bool right_;
+};
+
+TEST_CASE("samples are of one operation, after a warm-up, and of right answers only") {
+  SlowTiming right(true), wrong(false);
+  CHECK(take_samples(right, {3, 2, 7}) == std::vector<double>{3, 4, 5});
+  CHECK_THROWS_AS(take_samples(right, {3, 2, 0}), std::invalid_argument);
+  CHECK_THROWS_AS(take_samples(wrong, {3, 2, 7}), WrongAnswer);
+  CHECK(wrong.runs == 0);
 }
 
 TEST_CASE("answers are compared byte for byte") {
@@ -66,47 +83,45 @@ TEST_CASE("weights of a timing are normal") {
 TEST_CASE("copies over the link are right and timed") {
   if (!gpu_here()) return;
   for (const HostMemory memory : {HostMemory::pinned, HostMemory::pageable, HostMemory::mapped}) {
-    for (const std::size_t bytes : {std::size_t{4096}, std::size_t{3} << 20}) {
-      check_times(time_copy_to_device(bytes, memory, kFew), static_cast<double>(bytes));
-      check_times(time_copy_to_host(bytes, memory, kFew), static_cast<double>(bytes));
+    for (const CopyDirection direction : {CopyDirection::to_device, CopyDirection::to_host}) {
+      for (const std::size_t bytes : {std::size_t{4096}, std::size_t{3} << 20})
+        check_times(link_copy_timing(bytes, memory, direction), static_cast<double>(bytes));
     }
   }
-  CHECK_THROWS_AS(time_copy_to_device(17, HostMemory::mapped, kFew), std::invalid_argument);
-  CHECK_THROWS_AS(time_copy_to_host(0, HostMemory::pinned, kFew), std::invalid_argument);
+  CHECK_THROWS_AS(link_copy_timing(17, HostMemory::mapped, CopyDirection::to_host), std::invalid_argument);
+  CHECK_THROWS_AS(link_copy_timing(0, HostMemory::pinned, CopyDirection::to_host), std::invalid_argument);
 }
 
 TEST_CASE("copying within the GPU, recovery and decoding are right and timed") {
   if (!gpu_here()) return;
   constexpr std::size_t elements = 2'883'584;
-  check_times(time_device_copy(2 * elements, kFew), 4.0 * elements);
-  check_times(time_recovery(elements, kFew), 4.0 * elements);
-  check_times(time_fixed3_recovery(elements, kFew), 3.0 * elements);
+  check_times(device_copy_timing(2 * elements), 4.0 * elements);
+  check_times(recovery_timing(elements), 4.0 * elements);
+  check_times(fixed3_recovery_timing(elements), 3.0 * elements);
   for (const std::size_t segment_bytes : {8, 16, 32, 64})
-    check_times(time_huffman_recovery(elements, segment_bytes, kFew), 3.0 * elements);
+    check_times(huffman_recovery_timing(elements, segment_bytes), 3.0 * elements);
 }
 
 TEST_CASE("experts are right and timed") {
   if (!gpu_here()) return;
-  for (const unsigned matrices : {2, 3})
+  for (const int matrices : {2, 3})
     for (const std::size_t tokens : {1, 2, 33, 256})
-      check_times(time_expert({512, 1408, matrices}, tokens, kFew), 2.0 * matrices * 512 * 1408);
-  CHECK_THROWS_AS(time_expert({512, 1408, 4}, 1, kFew), std::invalid_argument);
+      check_times(cuda_expert_timing({512, 1408, matrices}, tokens), 2.0 * matrices * 512 * 1408);
+  CHECK_THROWS_AS(cuda_expert_timing({512, 1408, 4}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(cuda_expert_timing({512, 1408, 2}, 0), std::invalid_argument);
 }
 
 TEST_CASE("launches, remapping and copies beside computing are right and timed") {
   if (!gpu_here()) return;
-  const LaunchTimes launches = time_kernel_launch(kFew);
-  check_times(launches.queued, 0);
-  check_times(launches.completed, 0);
-  const RemapTimes remaps = time_remap(5 << 20, kFew);
-  CHECK(remaps.bytes >= 5 << 20);
-  check_times(remaps.mapped, 0);
-  check_times(remaps.unmapped, 0);
-  const OverlapTimes overlap = time_copy_while_computing(1 << 20, {2048, 1408, 3}, 1, kFew);
-  for (const Seconds& samples : {overlap.copy_alone, overlap.copy_beside}) check_times(samples, 1 << 20);
-  for (const Seconds& samples : {overlap.expert_alone, overlap.expert_beside})
-    check_times(samples, 6.0 * 2048 * 1408);
-  CHECK_THROWS_AS(time_copy_while_computing(std::size_t{1} << 30, {64, 64, 2}, 1, kFew),
+  check_times(launch_timing(LaunchEnd::queued), 0);
+  check_times(launch_timing(LaunchEnd::completed), 0);
+  check_times(remap_timing(5 << 20, RemapStep::map), 0);
+  check_times(remap_timing(5 << 20, RemapStep::unmap), 0);
+  const ExpertShape shape = {2048, 1408, 3};
+  check_times(overlap_timing(OverlapPart::copy, 1 << 20, shape, 1), 1 << 20);
+  check_times(overlap_timing(OverlapPart::expert, 1 << 20, shape, 1),
+              2.0 * static_cast<double>(shape.weights()));
+  CHECK_THROWS_AS(overlap_timing(OverlapPart::copy, std::size_t{1} << 30, {64, 64, 2}, 1),
                   std::invalid_argument);
 }
 
