@@ -13,8 +13,8 @@ namespace moelab {
 /// bits in all, 4-6 how many there are, 8-11 the bits of the first alone.
 ///
 /// A table in two levels, as DFloat11's, would take less than these 12 KiB, but two lookups for long codes
-/// and one a symbol for all others; with codes of at most 11 bits, here one lookup yields 3.4 exponents of
-/// Gaussian weights.
+/// and one a symbol for all others; with codes of at most 11 bits, here one lookup yields 3.3 exponents of
+/// Gaussian weights (in segments of 16 bytes).
 struct alignas(16) HuffmanRuns {
   std::uint32_t symbols[std::size_t{1} << kHuffmanMaxLength];
   std::uint16_t steps[std::size_t{1} << kHuffmanMaxLength];

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <new>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -49,6 +49,14 @@ inline std::vector<std::uint16_t> joined(const std::vector<std::byte>& exponents
 
 inline constexpr std::uint16_t kUntouched = 0xD1CE;
 
+/// Blocks in the order in which a test takes them: what one writes into another shows.
+inline std::vector<std::uint64_t> any_order(std::uint64_t blocks, Random& random) {
+  std::vector<std::uint64_t> order(blocks);
+  std::iota(order.begin(), order.end(), std::uint64_t{0});
+  random.shuffle(std::span<std::uint64_t>(order));
+  return order;
+}
+
 /// What the kernel made of a chunk: the weights, kUntouched where it wrote none; whether all blocks were
 /// sound.
 struct Recovered {
@@ -68,7 +76,7 @@ inline Recovered run_huffman(std::span<const std::byte> stored, const std::vecto
   if (window == 0) window = kernels::huffman_window(stream);
   const auto staging = std::make_unique<kernels::Bytes8[]>(window / sizeof(kernels::Bytes8));
   HostTeam<kernels::kHuffmanThreads> team(random);
-  for (std::uint64_t b = 0; b < stream.blocks; ++b) {
+  for (const std::uint64_t b : any_order(stream.blocks, random)) {
     result.sound &= kernels::huffman_recover_block(
         team, job, runs, b, {reinterpret_cast<const std::uint8_t*>(signs.data()), result.bf16.data()},
         reinterpret_cast<std::uint8_t*>(staging.get()), window);
@@ -85,7 +93,7 @@ inline std::optional<Recovered> run_fixed3(std::span<const std::byte> chunk,
   AlignedCopy copy(chunk);
   const kernels::Fixed3Job job = kernels::fixed3_job(chunk, view, copy.data());
   HostTeam<kernels::kFixed3Threads> team(random);
-  for (std::uint64_t b = 0; b < job.blocks; ++b) {
+  for (const std::uint64_t b : any_order(job.blocks, random)) {
     result.sound &= kernels::fixed3_recover_block(
         team, job, b, {reinterpret_cast<const std::uint8_t*>(signs.data()), result.bf16.data()});
   }
