@@ -78,7 +78,7 @@ void check_alignment(const JoinTarget& target) {
 /// A copy of `bytes` in GPU memory, complete.
 DeviceMemory copied(const void* from, std::size_t bytes, const CudaStream& stream) {
   DeviceMemory memory(bytes);
-  if (bytes > 0) stream.copy(memory.data(), from, bytes);
+  stream.copy(memory.data(), from, bytes);
   stream.wait();
   return memory;
 }

@@ -17,10 +17,12 @@ void CudaStream::wait() const {
 }
 
 void CudaStream::copy(void* to, const void* from, std::size_t bytes) const {
+  if (bytes == 0) return;
   cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "copy to or from the GPU");
 }
 
 void CudaStream::fill(void* to, unsigned char value, std::size_t bytes) const {
+  if (bytes == 0) return;
   cuda_check(cudaMemsetAsync(to, value, bytes, stream_), "fill GPU memory");
 }
 
