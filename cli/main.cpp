@@ -111,6 +111,7 @@ int run_program(int argc, char** argv) {
   add_policies(program);
   add_trace(program);
   add_pack(program);
+  add_bench(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

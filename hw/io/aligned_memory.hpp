@@ -28,6 +28,10 @@ class AlignedMemory {
   std::span<T> as() {
     return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
+  template <class T>
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
 
  private:
   std::span<std::byte> bytes_;

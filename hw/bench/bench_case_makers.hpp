@@ -1,0 +1,20 @@
+// The cases that bench_table.cpp lists, each in the file of its name.
+#pragma once
+
+#include "hw/bench/bench_workspace.hpp"
+
+namespace moelab {
+
+std::unique_ptr<BenchCase> make_read_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_memory_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_decompress_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_interference_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_join_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_recover_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_checksum_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_expert_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_dense_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_sharing_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_handoff_case(BenchWorkspace& workspace);
+
+}  // namespace moelab

@@ -1,0 +1,65 @@
+// What benchmark cases share: data that are dear to make, made once and when they are asked for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "hw/bench/bench_case.hpp"
+#include "hw/bench/scratch_file.hpp"
+#include "hw/io/aligned_memory.hpp"
+
+namespace moelab {
+
+/// Weights that compress as trained ones do, and their planes.
+struct BenchTensor {
+  AlignedMemory weights, exponents, sign_mantissas;  // as many elements in each; BF16 in the first
+};
+
+/// The exponent plane, or its beginning, in shards of one size, encoded by one codec.
+struct BenchShards {
+  std::string codec;
+  std::size_t bytes;                           // of plane, each
+  std::vector<std::vector<std::byte>> stored;  // encoded, one after the other as the plane has them
+};
+
+class BenchWorkspace {
+ public:
+  explicit BenchWorkspace(BenchOptions options);
+
+  const BenchOptions& options() const { return options_; }
+  unsigned cores() const { return options_.cores; }
+  /// 1, 2, 4, ... and the number of cores.
+  std::vector<unsigned> thread_counts() const;
+  /// Bytes of reads and shards, rising.
+  const std::vector<std::size_t>& sizes() const { return options_.sizes; }
+  const std::vector<ExpertShape>& experts() const { return options_.experts; }
+  const std::vector<std::string>& codecs() const { return options_.codecs; }
+
+  const BenchTensor& tensor();
+  /// Throws InputError for a codec that is not known.
+  const BenchShards& shards(const std::string& codec, std::size_t bytes);
+  /// Where a thread writes, at least two results of any size.
+  std::span<std::byte> output(unsigned thread);
+  /// fixed3 where it is among the codecs, else their last.
+  const std::string& usual_codec() const;
+  /// BF16 ones, room for the largest expert and more than the caches hold.
+  const AlignedMemory& ones();
+  const ScratchFile& file();
+  std::uint64_t file_bytes() const;
+
+ private:
+  BenchOptions options_;
+  std::unique_ptr<BenchTensor> tensor_;
+  std::map<std::pair<std::string, std::size_t>, BenchShards> shards_;
+  std::map<unsigned, AlignedMemory> outputs_;
+  AlignedMemory ones_;
+  std::unique_ptr<ScratchFile> file_;
+};
+
+/// Bytes, more than the last cache of the processor holds (as far as that is within reason): memory that is
+/// gone round has left the cache when it comes again.
+std::size_t beyond_caches(bool quick);
+
+}  // namespace moelab

@@ -1,0 +1,139 @@
+// An operation handed to a thread that waits for it, and its completion back: by condition variable, and by
+// spinning. One way: half of the round trip.
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "hw/bench/bench_case_makers.hpp"
+#include "hw/bench/bench_team.hpp"
+
+namespace moelab {
+
+namespace {
+
+/// A number that one side sets and the other waits for.
+class Signal {
+ public:
+  virtual ~Signal() = default;
+  virtual void set(std::uint64_t value) = 0;
+  virtual void wait_for(std::uint64_t value) = 0;
+};
+
+class ConditionSignal final : public Signal {
+ public:
+  void set(std::uint64_t value) override {
+    {
+      const std::lock_guard lock(mutex_);
+      value_ = value;
+    }
+    changed_.notify_one();
+  }
+  void wait_for(std::uint64_t value) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return value_ == value; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t value_ = 0;
+};
+
+/// Spins for some microseconds; then it lets others have the core, in case it is the partner that waits for
+/// it.
+class SpinSignal final : public Signal {
+ public:
+  void set(std::uint64_t value) override { value_.store(value, std::memory_order_release); }
+  void wait_for(std::uint64_t value) override {
+    for (int spins = 0; value_.load(std::memory_order_acquire) != value; ++spins)
+      if (spins >= kSpins) std::this_thread::yield();
+  }
+
+ private:
+  static constexpr int kSpins = 10'000;
+  alignas(64) std::atomic<std::uint64_t> value_{0};
+};
+
+std::unique_ptr<Signal> make_signal(bool spin) {
+  if (spin) return std::make_unique<SpinSignal>();
+  return std::make_unique<ConditionSignal>();
+}
+
+/// A worker with its operations in and completions out.
+struct Partner {
+  explicit Partner(bool spin) : there(make_signal(spin)), back(make_signal(spin)) {}
+  std::unique_ptr<Signal> there, back;
+  std::uint64_t handled = 0;
+};
+
+/// Hands `operations` to each partner, all at a time, and waits for all of them each time.
+double hand_over(std::vector<Partner>& partners, std::uint64_t operations) {
+  std::vector<std::jthread> threads;
+  for (Partner& partner : partners) {
+    threads.emplace_back([&partner, operations] {
+      for (std::uint64_t i = 1; i <= operations; ++i) {
+        partner.there->wait_for(i);
+        ++partner.handled;
+        partner.back->set(i);
+      }
+    });
+  }
+  double begin = 0;
+  for (std::uint64_t i = 1; i <= operations; ++i) {
+    if (i == 2) begin = seconds_now();  // the first waits for the threads to begin
+    for (Partner& partner : partners) partner.there->set(i);
+    for (Partner& partner : partners) partner.back->wait_for(i);
+  }
+  return (seconds_now() - begin) / 2;
+}
+
+class HandoffCase final : public BenchCase {
+ public:
+  explicit HandoffCase(BenchWorkspace& workspace) : workspace_(workspace) {}
+
+  std::vector<BenchPoint> points() const override {
+    std::vector<BenchPoint> points;
+    for (const bool spin : {false, true}) {
+      for (const unsigned threads : {1U, 2U}) {
+        BenchPoint point{
+            {{"kind", spin ? "spin" : "condition_variable"}, {"threads", std::uint64_t{threads}}}};
+        if (spin && threads >= workspace_.cores())
+          point.skip = "spinning threads and the one that hands over need " + std::to_string(threads + 1) +
+                       " cores, there are " + std::to_string(workspace_.cores());
+        points.push_back(std::move(point));
+      }
+    }
+    return points;
+  }
+
+  std::string check(std::size_t point) override {
+    std::vector<Partner> partners = partners_of(point);
+    hand_over(partners, 100);
+    for (const Partner& partner : partners)
+      if (partner.handled != 100) return "operations were lost";
+    return {};
+  }
+
+  double run(std::size_t point, std::size_t operations) override {
+    std::vector<Partner> partners = partners_of(point);
+    return hand_over(partners, operations + 1);
+  }
+
+ private:
+  static std::vector<Partner> partners_of(std::size_t point) {
+    std::vector<Partner> partners;
+    for (std::size_t i = 0; i < 1 + point % 2; ++i) partners.emplace_back(point >= 2);
+    return partners;
+  }
+
+  BenchWorkspace& workspace_;
+};
+
+}  // namespace
+
+std::unique_ptr<BenchCase> make_handoff_case(BenchWorkspace& workspace) {
+  return std::make_unique<HandoffCase>(workspace);
+}
+
+}  // namespace moelab

@@ -1,0 +1,44 @@
+// fixed3 decodes and joins in one go: by size of shard and threads.
+#include <algorithm>
+
+#include "hw/bench/operations_case.hpp"
+
+namespace moelab {
+
+namespace {
+
+constexpr const char* kCodec = "fixed3";  // the one that can
+
+class RecoverCase final : public OperationsCase {
+ public:
+  using OperationsCase::OperationsCase;
+
+  std::string filter() const override {
+    const auto& codecs = workspace().codecs();
+    return std::ranges::find(codecs, kCodec) == codecs.end() ? "fixed3 is not among the codecs" : "";
+  }
+
+  void prepare() override {
+    for (const std::size_t bytes : workspace().sizes())
+      for (const unsigned threads : workspace().thread_counts()) add_point(bytes, threads);
+  }
+
+ private:
+  void add_point(std::size_t bytes, unsigned threads) {
+    BenchOperations operations;
+    for (unsigned i = 0; i < threads; ++i)
+      operations.push_back(
+          recover_operation(workspace().shards(kCodec, bytes), workspace().tensor(), workspace().output(i)));
+    add({{{"codec", kCodec}, {"bytes", std::uint64_t{bytes}}, {"threads", std::uint64_t{threads}}},
+         2.0 * static_cast<double>(bytes) * threads},
+        std::move(operations));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BenchCase> make_recover_case(BenchWorkspace& workspace) {
+  return std::make_unique<RecoverCase>(workspace);
+}
+
+}  // namespace moelab
