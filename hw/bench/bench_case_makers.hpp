@@ -17,4 +17,13 @@ std::unique_ptr<BenchCase> make_dense_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_sharing_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_handoff_case(BenchWorkspace& workspace);
 
+// In cuda_cases.cpp, or, without CUDA, in no_cuda_cases.cpp.
+std::unique_ptr<BenchCase> make_cuda_link_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_cuda_copy_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_cuda_recover_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_cuda_expert_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_cuda_launch_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_cuda_remap_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_cuda_overlap_case(BenchWorkspace& workspace);
+
 }  // namespace moelab
