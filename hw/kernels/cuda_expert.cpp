@@ -33,23 +33,6 @@ std::size_t elements_of(const ExpertShape& shape) {
 
 }  // namespace
 
-void cublas_check(cublasStatus_t status, const char* doing) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw std::runtime_error(std::string("could not ") + doing + ": " + cublasGetStatusString(status) + " (" +
-                           cublasGetStatusName(status) + ")");
-}
-
-CublasHandle::CublasHandle(const CudaStream& stream) {
-  cublas_check(cublasCreate(&handle_), "start cuBLAS");
-  const cublasStatus_t status = cublasSetStream(handle_, stream.get());
-  if (status != CUBLAS_STATUS_SUCCESS) static_cast<void>(cublasDestroy(handle_));
-  cublas_check(status, "bind cuBLAS to a stream");
-}
-
-CublasHandle::~CublasHandle() {
-  static_cast<void>(cublasDestroy(handle_));
-}
-
 CudaExpert::CudaExpert(const ExpertShape& shape, std::size_t tokens, const CudaStream& stream)
     : shape_(shape),
       tokens_(tokens),
@@ -70,13 +53,7 @@ CudaExpert::CudaExpert(const ExpertShape& shape, std::size_t tokens, const CudaS
 
 void CudaExpert::multiply(const std::uint16_t* matrix, std::size_t rows, std::size_t columns,
                           const DeviceMemory& in, const DeviceMemory& out) const {
-  // cuBLAS counts by columns: to it, the matrix is [columns, rows], the activations [columns, tokens].
-  const float one = 1, zero = 0;
-  const int m = static_cast<int>(rows), n = static_cast<int>(tokens_), k = static_cast<int>(columns);
-  cublas_check(cublasGemmEx(handle_.get(), CUBLAS_OP_T, CUBLAS_OP_N, m, n, k, &one, matrix, CUDA_R_16BF, k,
-                            in.data(), CUDA_R_16BF, k, &zero, out.data(), CUDA_R_16BF, m, CUBLAS_COMPUTE_32F,
-                            CUBLAS_GEMM_DEFAULT),
-               "multiply by an expert's matrix");
+  handle_.multiply(matrix, in.data(), out.data(), rows, tokens_, columns);
 }
 
 void CudaExpert::run(std::size_t i) {

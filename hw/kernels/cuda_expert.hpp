@@ -13,17 +13,18 @@
 
 namespace moelab {
 
-/// Throws CudaError's like for cuBLAS: std::runtime_error "could not DOING: NAME".
-void cublas_check(cublasStatus_t status, const char* doing);
-
-/// Bound to one stream.
+/// cuBLAS, bound to one stream. The library is loaded when the first is made, so that a program which
+/// multiplies nothing starts without it, in less time and on machines that lack it. Throws std::runtime_error
+/// where it cannot be loaded or started.
 class CublasHandle {
  public:
   explicit CublasHandle(const CudaStream& stream);
   CublasHandle(const CublasHandle&) = delete;
   CublasHandle& operator=(const CublasHandle&) = delete;
   ~CublasHandle();
-  cublasHandle_t get() const { return handle_; }
+  /// out[n, m] = in[n, k] * matrix[m, k]^T, all BF16 and row-major, summed in FP32.
+  void multiply(const void* matrix, const void* in, void* out, std::size_t m, std::size_t n,
+                std::size_t k) const;
 
  private:
   cublasHandle_t handle_ = nullptr;
