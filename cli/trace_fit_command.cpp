@@ -85,7 +85,7 @@ void fit(const Options& options) {
   check_outputs({options.out}, {options.trace, options.gates});
   const RoutingTrace trace = open_routing_trace(options.trace);
   const std::optional<RoutingTrace> gates =
-      options.gates.empty() ? std::optional<RoutingTrace>() : read_routing_trace(options.gates);
+      options.gates.empty() ? std::optional<RoutingTrace>() : open_routing_trace(options.gates);
   TerminalLine line;
   FitOptions fit_options;
   fit_options.gates = gates ? &*gates : nullptr;
@@ -121,7 +121,7 @@ void add_trace_fit(CLI::App& trace) {
       "Instead: fit to every other request, draw requests like the rest, and print how far these "
       "are from the recorded ones: means over layers, and of the layers' differences");
   command->add_option("--seed", options->seed, "Of the requests drawn with --holdout")
-      ->check(CLI::NonNegativeNumber)
+      ->check(is_a_seed)
       ->capture_default_str();
   add_format(*command, options->format);
   add_example(*command, "moelab trace fit debian-moe-8x32 --out law.yaml");
