@@ -133,6 +133,20 @@ TEST_CASE("import and export from the command line") {
   CHECK_THAT(result.err, Contains("the trace has the layers 0 to 1"));
 }
 
+TEST_CASE("as many experts as a trace can hold are imported") {
+  const ScratchFolder folder;
+  write_bytes(folder / "t.csv", "t,l,e\n0,0,65534 7\n");
+  const auto import = [&](const std::string& experts) {
+    return run_program(MOELAB_PROGRAM,
+                       {"trace", "import", "csv", (folder / "t.csv").string(), "--token", "t", "--layer", "l",
+                        "--expert", "e", "--experts", experts, "--out", (folder / "out").string()});
+  };
+  REQUIRE(import("65535").status == 0);
+  CHECK(read_routing_trace(folder / "out").experts() == 65535);
+  CHECK(import("65536").status == 2);
+  CHECK(import("0").status == 2);
+}
+
 TEST_CASE("outputs: bare names are of files here, links stay, inputs are kept") {
   const ScratchFolder folder;
   const Here here(folder / "");
