@@ -14,6 +14,8 @@
 #include <span>
 
 #include "cli/commands.hpp"
+#include "cli/layer_table.hpp"
+#include "cli/unknown_word.hpp"
 #include "models/input_error.hpp"
 #include "traces/atomic_file.hpp"
 
@@ -137,6 +139,12 @@ int run_program(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+    if (code == CLI::ExitCodes::RequiredError || code == CLI::ExitCodes::ExtrasError)
+      if (const std::string unknown = unknown_word(program); !unknown.empty()) {
+        std::cerr << unknown << "\nRun with --help for more information.\n";
+        return 2;
+      }
     return program.exit(error) == 0 ? 0 : 2;
   }
   return 0;
@@ -155,7 +163,7 @@ int main(int argc, char** argv) {
     return status;
   } catch (const moelab::InputError& error) {
     for (const moelab::Problem& problem : error.problems())
-      std::cerr << "moelab: " << to_string(problem) << "\n";
+      std::cerr << "moelab: " << moelab::cli::one_line(to_string(problem)) << "\n";
     return 2;
   } catch (const moelab::cli::Interrupted& error) {
     std::cerr << "moelab: " << error.what() << "\n";

@@ -191,6 +191,7 @@ void add_sglang(CLI::App& import) {
 
 void add_trace_import(CLI::App& trace) {
   CLI::App* import = trace.add_subcommand("import", "Make a trace of what other programs recorded");
+  add_example(*import, "moelab trace import vllm responses.jsonl --experts 128 --out routing.safetensors");
   import->require_subcommand(1);
   add_csv(*import);
   add_jsonl(*import);
