@@ -63,7 +63,7 @@ void add_csv(CLI::App& import) {
   command->callback([options] {
     if (options->delimiter == "tab") options->delimiter = "\t";
     if (options->delimiter.size() != 1) throw InputError("--delimiter", "must be one character, or 'tab'");
-    check_import(*options);
+    begin_import(*options);
     say(*options, import_routing_csv(options->input, options->names, options->target,
                                      options->delimiter.front(), terminal_progress(options->input)));
   });
@@ -83,7 +83,7 @@ void add_jsonl(CLI::App& import) {
       "moelab trace import jsonl routing.jsonl --expert experts --prompt-tokens prompt --experts 64 --out "
       "routing.safetensors");
   command->callback([options] {
-    check_import(*options);
+    begin_import(*options);
     say(*options, import_routing_jsonl(options->input, options->names, options->target,
                                        terminal_progress(options->input)));
   });
@@ -139,7 +139,7 @@ void add_arrays(CLI::App& import, ArrayKind kind, const std::string& name, const
       for (const std::string* more : {&options->names.scores, &options->names.router_scores,
                                       &options->names.offsets, &options->names.phases})
         inputs.push_back(*more);
-    check_import(*options, inputs);
+    begin_import(*options, inputs);
     if (options->names.router_scores.empty() != (options->target.router_scores == RouterScores::none))
       throw InputError("--router-scores and --router-kind", "must be given together");
     if (options->tokens != 0) options->names.tokens = options->tokens;
@@ -160,7 +160,7 @@ void add_vllm(CLI::App& import) {
                     "Leave out the last row of each choice, where it stands for a token that was never run");
   add_example(*command, "moelab trace import vllm responses.jsonl --experts 128 --out routing.safetensors");
   command->callback([options] {
-    check_import(*options);
+    begin_import(*options);
     say(*options,
         import_vllm(options->input, options->target, options->drop_last, terminal_progress(options->input)));
   });
@@ -180,7 +180,7 @@ void add_sglang(CLI::App& import) {
   add_example(*command,
               "moelab trace import sglang expert_distribution_recorder_1.pt --out routing.safetensors");
   command->callback([options] {
-    check_import(*options);
+    begin_import(*options);
     const SglangImported made = import_sglang(options->input, options->target, options->per_pass);
     std::cout << options->target.out.string() << ": " << made.amount
               << (made.counts ? " sets of counts\n" : " tokens\n");

@@ -121,6 +121,7 @@ TEST_CASE("import and export from the command line") {
   CHECK(result.err.empty());
   REQUIRE(result.status == 0);
   CHECK(result.out == out + ": 2 tokens\n");
+  CHECK(read_routing_trace(out).description().provenance == "imported from \"t.csv\"");
   const std::string csv = (folder / "a.csv").string();
   result =
       run_program(MOELAB_PROGRAM, {"trace", "export", out, "--kind", "csv", "--layer", "1", "--out", csv});
@@ -158,6 +159,10 @@ TEST_CASE("outputs: bare names are of files here, links stay, inputs are kept") 
   };
   CHECK(import("t.safetensors").out == "t.safetensors: 2 tokens\n");
   const std::string trace = read_bytes(folder / "t.safetensors");
+  std::filesystem::copy(folder / "t.csv", folder / "t\xff.csv");
+  CHECK(run_program(MOELAB_PROGRAM, {"trace", "import", "csv", "t\xff.csv", "--token", "t", "--layer", "l",
+                                     "--expert", "e", "--experts", "4", "--out", "t\xff"})
+            .status == 0);
   // The file behind a link, even one that is not there yet.
   std::filesystem::create_symlink("behind", folder / "link");
   std::filesystem::create_symlink("link", folder / "link to link");
