@@ -12,6 +12,7 @@
 #include "traces/default_trace.hpp"
 #include "traces/law/holdout.hpp"
 #include "traces/law/law_fit.hpp"
+#include "traces/model_title.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -73,7 +74,7 @@ void print_json(const std::string& out, const RoutingLaw& law) {
 std::string described(const Options& options, const RoutingTrace& trace) {
   const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
   std::string text = name(options.trace) + " (" + std::to_string(trace.requests().size()) + " requests, " +
-                     std::to_string(trace.tokens()) + " tokens of " + trace.model() + ")";
+                     std::to_string(trace.tokens()) + " tokens of " + model_title(trace) + ")";
   if (trace.synthetic()) text += ", itself synthetic";
   if (!options.gates.empty()) text += ", gates from " + name(options.gates);
   return text;
