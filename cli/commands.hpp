@@ -35,6 +35,11 @@ void add_format(CLI::App& command, std::string& format);
 /// Adds the example that every command's help ends with.
 void add_example(CLI::App& command, const std::string& example);
 
+/// For CLI11's check(), of an output that must be given and of a seed (which CLI11 would cut down to the
+/// largest number without a word): what is wrong, or "".
+std::string names_a_file(const std::string& name);
+std::string is_a_seed(const std::string& text);
+
 /// "a.b=value" -> ("a.b", "value"). Throws InputError when there is no '='.
 std::pair<std::string, std::string> split_setting(const std::string& text);
 

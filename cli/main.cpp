@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -12,6 +14,8 @@
 #include <span>
 
 #include "cli/commands.hpp"
+#include "cli/layer_table.hpp"
+#include "cli/unknown_word.hpp"
 #include "models/input_error.hpp"
 #include "traces/atomic_file.hpp"
 
@@ -42,7 +46,29 @@ class InterruptsHeld {
   void (*old_terminate_)(int);
 };
 
+/// The one name of the file behind an output's, which need not exist.
+std::filesystem::path place_of(const std::string& name) {
+  try {
+    // Absolute first: weakly_canonical leaves a bare name, whose folder is not written, as it is.
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(behind_links(name)));
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw InputError(name, "cannot be written: " + error.code().message());
+  }
+}
+
 }  // namespace
+
+std::string names_a_file(const std::string& name) {
+  return name.empty() ? "expected the name of a file, found nothing" : "";
+}
+
+std::string is_a_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc() && rest == end) return "";
+  return "expected a whole number from 0 to 18446744073709551615, found " + text;
+}
 
 void add_format(CLI::App& command, std::string& format) {
   command.add_option("--format", format, "How to print: table (for people) or json (for programs)")
@@ -66,16 +92,16 @@ void check_outputs(const std::vector<std::string>& paths, const std::vector<std:
   std::vector<std::filesystem::path> seen;
   for (const std::string& name : paths) {
     if (name.empty()) continue;
-    const std::filesystem::path path = std::filesystem::weakly_canonical(name);
-    if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+    std::error_code none;  // of a file that is not there: an output yet to be, an input its reader misses
+    if (std::filesystem::exists(name, none) && !std::filesystem::is_regular_file(name, none))
       throw InputError(name, "is not a regular file; results are written to files only");
-    if (!std::filesystem::is_directory(path.parent_path()))
+    const std::filesystem::path path = place_of(name);
+    if (!std::filesystem::is_directory(path.parent_path(), none))
       throw InputError(name, "cannot be written: there is no folder " + path.parent_path().string());
     if (access(path.parent_path().c_str(), W_OK) != 0)
       throw InputError(name, "cannot be written: no permission in folder " + path.parent_path().string());
     if (std::find(seen.begin(), seen.end(), path) != seen.end())
       throw InputError(name, "is named for two outputs");
-    std::error_code none;  // of an input that is not there, which its reader says
     for (const std::string& input : inputs)
       if (std::filesystem::equivalent(path, input, none))
         throw InputError(name, "is an input; it would be lost under the result");
@@ -87,7 +113,7 @@ void write_outputs(const std::vector<std::pair<std::string, std::string>>& files
   const InterruptsHeld held;
   std::vector<std::unique_ptr<AtomicFile>> written;
   for (const auto& [path, text] : files) {
-    written.push_back(std::make_unique<AtomicFile>(std::filesystem::weakly_canonical(path)));
+    written.push_back(std::make_unique<AtomicFile>(path));
     written.back()->write(std::as_bytes(std::span(text)));
   }
   if (interrupted.load()) throw Interrupted();
@@ -115,6 +141,12 @@ int run_program(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+    if (code == CLI::ExitCodes::RequiredError || code == CLI::ExitCodes::ExtrasError)
+      if (const std::string unknown = unknown_word(program); !unknown.empty()) {
+        std::cerr << unknown << "\nRun with --help for more information.\n";
+        return 2;
+      }
     return program.exit(error) == 0 ? 0 : 2;
   }
   return 0;
@@ -133,7 +165,7 @@ int main(int argc, char** argv) {
     return status;
   } catch (const moelab::InputError& error) {
     for (const moelab::Problem& problem : error.problems())
-      std::cerr << "moelab: " << to_string(problem) << "\n";
+      std::cerr << "moelab: " << moelab::cli::one_line(to_string(problem)) << "\n";
     return 2;
   } catch (const moelab::cli::Interrupted& error) {
     std::cerr << "moelab: " << error.what() << "\n";

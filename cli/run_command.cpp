@@ -67,7 +67,7 @@ Finished unpack(const std::string& text) {
 }
 
 void run(const Options& options) {
-  check_outputs({options.out, options.timeline});
+  check_outputs({options.out, options.timeline}, {options.scenario});
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   Scenario scenario = load_scenario(options.scenario, settings);

@@ -32,11 +32,11 @@ void add_trace_export(CLI::App& trace) {
   add_choice(*command, "--kind", options->kind, kKinds, "oracleGeneral is libCacheSim's binary format")
       ->required();
   command->add_option("--layer", options->layer, "Only this layer; all: object = layer * experts + expert");
-  command->add_option("--out", options->out, "File to write")->required();
+  command->add_option("--out", options->out, "File to write")->required()->check(names_a_file);
   add_example(*command,
               "moelab trace export routing.safetensors --kind oracleGeneral --layer 0 --out layer0.bin");
   command->callback([options] {
-    check_outputs({options->out});
+    check_outputs({options->out}, {options->trace});
     const std::uint64_t accesses =
         export_cache_trace(open_routing_trace(options->trace), options->kind, options->layer, options->out,
                            terminal_progress(options->out));

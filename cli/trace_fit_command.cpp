@@ -12,6 +12,7 @@
 #include "traces/default_trace.hpp"
 #include "traces/law/holdout.hpp"
 #include "traces/law/law_fit.hpp"
+#include "traces/model_title.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -73,7 +74,7 @@ void print_json(const std::string& out, const RoutingLaw& law) {
 std::string described(const Options& options, const RoutingTrace& trace) {
   const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
   std::string text = name(options.trace) + " (" + std::to_string(trace.requests().size()) + " requests, " +
-                     std::to_string(trace.tokens()) + " tokens of " + trace.model() + ")";
+                     std::to_string(trace.tokens()) + " tokens of " + model_title(trace) + ")";
   if (trace.synthetic()) text += ", itself synthetic";
   if (!options.gates.empty()) text += ", gates from " + name(options.gates);
   return text;
@@ -85,7 +86,7 @@ void fit(const Options& options) {
   check_outputs({options.out}, {options.trace, options.gates});
   const RoutingTrace trace = open_routing_trace(options.trace);
   const std::optional<RoutingTrace> gates =
-      options.gates.empty() ? std::optional<RoutingTrace>() : read_routing_trace(options.gates);
+      options.gates.empty() ? std::optional<RoutingTrace>() : open_routing_trace(options.gates);
   TerminalLine line;
   FitOptions fit_options;
   fit_options.gates = gates ? &*gates : nullptr;
@@ -121,7 +122,7 @@ void add_trace_fit(CLI::App& trace) {
       "Instead: fit to every other request, draw requests like the rest, and print how far these "
       "are from the recorded ones: means over layers, and of the layers' differences");
   command->add_option("--seed", options->seed, "Of the requests drawn with --holdout")
-      ->check(CLI::NonNegativeNumber)
+      ->check(is_a_seed)
       ->capture_default_str();
   add_format(*command, options->format);
   add_example(*command, "moelab trace fit debian-moe-8x32 --out law.yaml");

@@ -77,8 +77,7 @@ void generate(const Options& options) {
     ++requests;
     return request;
   };
-  // Through a symbolic link, not in its place.
-  RoutingTraceWriter writer(std::filesystem::weakly_canonical(options.out), generator.description());
+  RoutingTraceWriter writer(options.out, generator.description());
   TerminalLine line;
   draw_requests(
       law, options.seed, options.router_scores, next,
@@ -111,10 +110,10 @@ void add_trace_generate(CLI::App& trace) {
       ->add_option("--decode-tokens", options->decode_tokens, "Decode rows a request; the recording's mean")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
   command->add_option("--seed", options->seed, "The same seed draws the same trace")
-      ->check(CLI::NonNegativeNumber)
+      ->check(is_a_seed)
       ->capture_default_str();
   command->add_flag("--router-scores", options->router_scores, "With the logits of all experts");
-  command->add_option("--out", options->out, "File to write")->required();
+  command->add_option("--out", options->out, "File to write")->required()->check(names_a_file);
   add_example(
       *command,
       "moelab trace generate law.yaml --model deepseek-v2-lite --tokens 100000 --out synthetic.safetensors");

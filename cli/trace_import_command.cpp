@@ -63,7 +63,7 @@ void add_csv(CLI::App& import) {
   command->callback([options] {
     if (options->delimiter == "tab") options->delimiter = "\t";
     if (options->delimiter.size() != 1) throw InputError("--delimiter", "must be one character, or 'tab'");
-    check_outputs({options->target.out.string()});
+    begin_import(*options);
     say(*options, import_routing_csv(options->input, options->names, options->target,
                                      options->delimiter.front(), terminal_progress(options->input)));
   });
@@ -83,7 +83,7 @@ void add_jsonl(CLI::App& import) {
       "moelab trace import jsonl routing.jsonl --expert experts --prompt-tokens prompt --experts 64 --out "
       "routing.safetensors");
   command->callback([options] {
-    check_outputs({options->target.out.string()});
+    begin_import(*options);
     say(*options, import_routing_jsonl(options->input, options->names, options->target,
                                        terminal_progress(options->input)));
   });
@@ -134,7 +134,12 @@ void add_arrays(CLI::App& import, ArrayKind kind, const std::string& name, const
   add_choice(*command, "--all-phases", options->names.all_phases, kPhases, kAllPhases)->default_str("decode");
   add_example(*command, example);
   command->callback([options, kind] {
-    check_outputs({options->target.out.string()});
+    std::vector<std::string> inputs{options->names.index.file};
+    if (kind != ArrayKind::npz)  // whose names are of arrays within
+      for (const std::string* more : {&options->names.scores, &options->names.router_scores,
+                                      &options->names.offsets, &options->names.phases})
+        inputs.push_back(*more);
+    begin_import(*options, inputs);
     if (options->names.router_scores.empty() != (options->target.router_scores == RouterScores::none))
       throw InputError("--router-scores and --router-kind", "must be given together");
     if (options->tokens != 0) options->names.tokens = options->tokens;
@@ -155,7 +160,7 @@ void add_vllm(CLI::App& import) {
                     "Leave out the last row of each choice, where it stands for a token that was never run");
   add_example(*command, "moelab trace import vllm responses.jsonl --experts 128 --out routing.safetensors");
   command->callback([options] {
-    check_outputs({options->target.out.string()});
+    begin_import(*options);
     say(*options,
         import_vllm(options->input, options->target, options->drop_last, terminal_progress(options->input)));
   });
@@ -175,7 +180,7 @@ void add_sglang(CLI::App& import) {
   add_example(*command,
               "moelab trace import sglang expert_distribution_recorder_1.pt --out routing.safetensors");
   command->callback([options] {
-    check_outputs({options->target.out.string()});
+    begin_import(*options);
     const SglangImported made = import_sglang(options->input, options->target, options->per_pass);
     std::cout << options->target.out.string() << ": " << made.amount
               << (made.counts ? " sets of counts\n" : " tokens\n");
@@ -186,6 +191,7 @@ void add_sglang(CLI::App& import) {
 
 void add_trace_import(CLI::App& trace) {
   CLI::App* import = trace.add_subcommand("import", "Make a trace of what other programs recorded");
+  add_example(*import, "moelab trace import vllm responses.jsonl --experts 128 --out routing.safetensors");
   import->require_subcommand(1);
   add_csv(*import);
   add_jsonl(*import);

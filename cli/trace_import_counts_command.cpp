@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/import_progress.hpp"
@@ -61,7 +62,7 @@ void add_counts(CLI::App& import) {
       "moelab trace import counts counts.csv --prompt family --layer layer --expert expert --count count "
       "--experts 128 --out counts.safetensors");
   command->callback([options] {
-    check_outputs({options->target.out.string()});
+    begin_import(*options);
     if (options->columns.experts.empty() ==
         (options->columns.expert.empty() || options->columns.count.empty()))
       throw InputError("--expert and --count", "must both be given, or --expert-columns instead");
@@ -93,7 +94,7 @@ void add_counts_raw(CLI::App& import) {
       "moelab trace import counts-raw use.u16.gz --layers 32 --experts 8 --index index.csv --index-prompts "
       "questions --index-domain subject --out counts.safetensors");
   command->callback([options] {
-    check_outputs({options->target.out.string()});
+    begin_import(*options, {options->how.index});
     write_table(*options, import_counts_raw(options->input, options->how, terminal_progress(options->input)));
   });
 }
@@ -106,7 +107,7 @@ void add_counts_file(CLI::App& import, const std::string& name, const std::strin
   command->add_option("--top-k", options->target.top_k, "Experts a token, where known");
   add_example(*command, "moelab trace import " + name + " INPUT --out counts.safetensors");
   command->callback([options, read] {
-    check_outputs({options->target.out.string()});
+    begin_import(*options);
     write_table(*options, read(options->input, terminal_progress(options->input)));
   });
 }
@@ -122,10 +123,22 @@ const std::map<std::string, double> kTimeUnits{{"s", 1}, {"ms", 1e3}, {"us", 1e6
 void add_import_identity(CLI::App& command, ImportOptions& options) {
   command.add_option("INPUT", options.input, "File to read; .gz is unpacked on the way")->required();
   command.add_option("--out", options.target.out, "File to write; it appears when all of the input was good")
-      ->required();
+      ->required()
+      ->check(names_a_file);
   command.add_option("--model", options.target.model, "Identity of the model, such as openai/gpt-oss-20b");
-  command.add_option("--provenance", options.target.provenance, "How the input came to be");
+  command.add_option("--provenance", options.target.provenance,
+                     "How the input came to be; its file's name where not given");
   command.add_flag("--synthetic", options.target.synthetic, "The input was made up, not recorded");
+}
+
+void begin_import(ImportOptions& options, std::vector<std::string> more_inputs) {
+  more_inputs.push_back(options.input);
+  check_outputs({options.target.out.string()}, more_inputs);
+  if (!options.target.provenance.empty()) return;
+  // In quotes, and of a name that is not UTF-8 what is.
+  const nlohmann::json name = std::filesystem::path(options.input).filename().string();
+  options.target.provenance =
+      "imported from " + name.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void add_import_options(CLI::App& command, ImportOptions& options, bool experts_required) {
@@ -171,7 +184,7 @@ void add_trace_import_requests(CLI::App& trace) {
              "What the input is; lengths: CSV, columns by options")
       ->required();
   command->add_option("INPUT", options->input, "File to read; .gz is unpacked on the way")->required();
-  command->add_option("--out", options->out, "CSV file to write")->required();
+  command->add_option("--out", options->out, "CSV file to write")->required()->check(names_a_file);
   command->add_option("--arrival", options->how.arrival,
                       "lengths: column of the arrival; none: all come at 0");
   add_choice(*command, "--arrival-unit", options->how.arrival_units_per_s, kTimeUnits, "lengths: its unit")
@@ -184,7 +197,7 @@ void add_trace_import_requests(CLI::App& trace) {
   add_example(*command,
               "moelab trace import-requests azure AzureLLMInferenceTrace_conv.csv --out requests.csv");
   command->callback([options] {
-    check_outputs({options->out});
+    check_outputs({options->out}, {options->input});
     const ImportedRequests made =
         import_requests(options->input, options->how, terminal_progress(options->input));
     write_request_log(made.requests, options->out);

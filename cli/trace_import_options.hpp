@@ -33,6 +33,10 @@ void add_import_options(CLI::App& command, ImportOptions& options, bool experts_
 /// INPUT, --out, --model, --provenance, --synthetic alone.
 void add_import_identity(CLI::App& command, ImportOptions& options);
 
+/// check_outputs for an import, whose inputs are INPUT and those of other options; and the input's name as
+/// provenance where none is given.
+void begin_import(ImportOptions& options, std::vector<std::string> more_inputs = {});
+
 /// An option whose value names a type of numbers: u1, i4, bf16, ...
 void add_number_type(CLI::App& command, const std::string& option, NpyType& type, const std::string& help,
                      const std::string& usual);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "models/input_error.hpp"
@@ -41,7 +42,19 @@ int open_nameless(const std::filesystem::path& folder) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+std::filesystem::path behind_links(const std::filesystem::path& name) {
+  constexpr int kLinks = 40;  // as many as Linux follows
+  std::filesystem::path path = name;
+  for (int links = 0; links <= kLinks; ++links) {
+    std::error_code no_link;
+    const std::filesystem::path to = std::filesystem::read_symlink(path, no_link);
+    if (no_link) return path;
+    path = path.parent_path() / to;
+  }
+  throw InputError(name.string(), "symbolic links lead in a circle");
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(behind_links(target)) {
   descriptor_ = open_nameless(folder_of(target_));
   if (descriptor_ >= 0) return;
   // O_EXCL rather than mkstemp: the file gets the permissions that the user's umask asks for. A name already

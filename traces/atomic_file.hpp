@@ -7,15 +7,20 @@
 
 namespace moelab {
 
+/// Where a file of this name stands: symbolic links followed, the last of which may lead to nothing yet.
+/// Throws InputError where they lead in a circle.
+std::filesystem::path behind_links(const std::filesystem::path& name);
+
 /// Writes a temporary file in the target's folder; commit() makes it durable and gives it the target's name,
-/// replacing what stood there (readers that have the old file open or mapped keep the old one). Destroyed
+/// replacing what stood there (readers that have the old file open or mapped keep the old one). A symbolic
+/// link stays, and the file behind it is replaced. Destroyed
 /// without commit(), it leaves nothing behind. The temporary file has no name until commit(), so that a
 /// process killed on the way leaves nothing either; only where the file system knows no nameless files, it
 /// leaves ".moelab-<pid>-<n>.tmp". Every failure throws InputError that names the target and the system's
 /// reason.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path target);
+  explicit AtomicFile(const std::filesystem::path& target);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

@@ -13,6 +13,7 @@ Then: moelab run SCENARIO with the trace as its workload (traces/CAPTURE.md).
 
 import argparse
 import datetime
+import os
 import signal
 import sys
 import time
@@ -80,10 +81,19 @@ def capture(
         return writer.tokens
 
 
+def check_out(out: Path, prompts: str) -> None:
+    """Before hours of capture, not after."""
+    if not out.parent.is_dir():
+        raise CaptureError(f"{out}: there is no folder {out.parent}")
+    if out.exists() and not out.is_file():
+        raise CaptureError(f"{out}: is not a regular file; a trace is written to a file only")
+    if out.exists() and os.path.exists(prompts) and out.samefile(prompts):
+        raise CaptureError(f"{out}: holds the prompts; they would be lost under the trace")
+
+
 def main() -> int:
     args = arguments()
-    if not args.out.parent.is_dir():
-        raise CaptureError(f"{args.out}: there is no folder {args.out.parent}")
+    check_out(args.out, args.prompts)
     prompts = read_prompts(args.prompts, args.prompt_field, args.domain_field)
     transformers.utils.logging.set_verbosity_error()
     model = load_model(args)

@@ -43,7 +43,11 @@ class MemoryFile {
 
 bool is_default_trace(const std::string& name) {
   std::error_code ignored;
-  return name == kDefaultTrace && !std::filesystem::exists(name, ignored);
+  if (std::filesystem::exists(name, ignored)) return false;
+  const std::string known[] = {kDefaultTrace};
+  if (name != kDefaultTrace && !closest_name(name, known).empty())
+    throw InputError(name, "there is no such file" + suggestion(name, known));
+  return name == kDefaultTrace;
 }
 
 RoutingTrace open_routing_trace(const std::string& name) {

@@ -11,7 +11,8 @@ namespace moelab {
 
 inline constexpr const char* kDefaultTrace = "debian-moe-8x32";
 
-/// Whether `name` is kDefaultTrace, and no file of that name exists.
+/// Whether `name` is kDefaultTrace, and no file of that name exists. Throws InputError if it is nearly that
+/// and there is no such file.
 bool is_default_trace(const std::string& name);
 /// The default trace, or read_routing_trace of a file.
 RoutingTrace open_routing_trace(const std::string& name);

@@ -190,6 +190,36 @@ TEST_CASE("bad input to the other commands: exit status 2") {
   CHECK(Json::parse(check.out)["problems"].size() >= 5);  // the unknown key and every missing one
 }
 
+TEST_CASE("a command line with a word that nothing takes: the nearest name, or what there is") {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"rum", "zipmoe-orin"}, "moelab: no command 'rum' (did you mean 'run'?)"},
+      {{"trace", "statz", "x"}, "moelab trace: no command 'statz' (did you mean 'stats'?)"},
+      {{"trace", "import", "cvs", "x"}, "moelab trace import: no command 'cvs' (known: csv, jsonl, "},
+      {{"trace", "hits", "x", "--polcy=lru"},
+       "moelab trace hits: no option '--polcy' (did you mean '--policy'?)"},
+      {{"trace", "hits", "x", "--policy", "lru", "--capacity", "1", "--fromat", "json"},
+       "moelab trace hits: no option '--fromat' (did you mean '--format'?)"},
+      {{"trace", "stats", "x", "y"}, "moelab trace stats: 'y' was not expected"},
+  };
+  for (const auto& [words, says] : cases) {
+    const ProgramResult r = moelab(words);
+    CHECK(r.status == 2);
+    CHECK(r.out.empty());
+    CHECK_THAT(r.err, Catch::Matchers::StartsWith(says));
+  }
+  CHECK_THAT(moelab({"trace", "hits", "x"}).err, Catch::Matchers::StartsWith("--policy is required"));
+}
+
+TEST_CASE("control characters of a hostile file do not reach the terminal") {
+  const Folder folder;
+  const ProgramResult r =
+      moelab({"trace", "import", "csv", folder.file("t.csv", "t,l,e\n0,0,\x1b[2J\n"), "--token", "t",
+              "--layer", "l", "--expert", "e", "--experts", "4", "--out", folder.name("o")});
+  CHECK(r.status == 2);
+  CHECK(r.err.find('\x1b') == std::string::npos);
+  CHECK(r.err.find("t.csv:2:5: ") != std::string::npos);
+}
+
 TEST_CASE("outputs go to regular files, all or none") {
   const Folder folder;
   const auto run = [&](const std::string& out, const std::string& timeline) {

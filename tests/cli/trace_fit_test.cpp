@@ -243,7 +243,9 @@ TEST_CASE("trace generate says what is wrong and writes nothing") {
   };
   for (const char* tokens : {"0", "-1", "1e3", "1099511627777", "99999999999999999999999"})
     CHECK(trace(with({"--tokens", tokens})).status == 2);
-  CHECK(trace(with({"--tokens", "9", "--seed", "-1"})).status == 2);
+  for (const char* seed : {"-1", "18446744073709551616", "1e3", "1.5", " 1", "x"})
+    refuses(with({"--tokens", "9", "--seed", seed}),
+            "expected a whole number from 0 to 18446744073709551615");
   refuses(with({"--tokens", "9", "--model", "mixtrall-8x7b"}), "mixtral");
   refuses(with({"--tokens", "9", "--prompt-tokens", "0", "--decode-tokens", "0"}), "have no tokens");
   refuses(with({"--tokens", "9", "--model", "switch-large-128", "--prompt-tokens", "0"}), "--prompt-tokens");

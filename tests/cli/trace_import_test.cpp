@@ -32,6 +32,18 @@ std::vector<std::vector<std::string>> readme_commands() {
   return commands;
 }
 
+/// The program's folder, while it lives.
+class Here {
+ public:
+  explicit Here(const std::filesystem::path& folder) { std::filesystem::current_path(folder); }
+  ~Here() { std::filesystem::current_path(before_); }
+  Here(const Here&) = delete;
+  Here& operator=(const Here&) = delete;
+
+ private:
+  std::filesystem::path before_ = std::filesystem::current_path();
+};
+
 std::map<std::string, std::string> public_files(const std::filesystem::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -109,6 +121,7 @@ TEST_CASE("import and export from the command line") {
   CHECK(result.err.empty());
   REQUIRE(result.status == 0);
   CHECK(result.out == out + ": 2 tokens\n");
+  CHECK(read_routing_trace(out).description().provenance == "imported from \"t.csv\"");
   const std::string csv = (folder / "a.csv").string();
   result =
       run_program(MOELAB_PROGRAM, {"trace", "export", out, "--kind", "csv", "--layer", "1", "--out", csv});
@@ -119,6 +132,66 @@ TEST_CASE("import and export from the command line") {
       run_program(MOELAB_PROGRAM, {"trace", "export", out, "--kind", "csv", "--layer", "2", "--out", csv});
   CHECK(result.status == 2);
   CHECK_THAT(result.err, Contains("the trace has the layers 0 to 1"));
+}
+
+TEST_CASE("as many experts as a trace can hold are imported") {
+  const ScratchFolder folder;
+  write_bytes(folder / "t.csv", "t,l,e\n0,0,65534 7\n");
+  const auto import = [&](const std::string& experts) {
+    return run_program(MOELAB_PROGRAM,
+                       {"trace", "import", "csv", (folder / "t.csv").string(), "--token", "t", "--layer", "l",
+                        "--expert", "e", "--experts", experts, "--out", (folder / "out").string()});
+  };
+  REQUIRE(import("65535").status == 0);
+  CHECK(read_routing_trace(folder / "out").experts() == 65535);
+  CHECK(import("65536").status == 2);
+  CHECK(import("0").status == 2);
+}
+
+TEST_CASE("outputs: bare names are of files here, links stay, inputs are kept") {
+  const ScratchFolder folder;
+  const Here here(folder / "");
+  const std::string table = "t,l,e\n0,0,2 1\n1,0,1 0\n";
+  write_bytes(folder / "t.csv", table);
+  const auto import = [](const std::string& out) {
+    return run_program(MOELAB_PROGRAM, {"trace", "import", "csv", "t.csv", "--token", "t", "--layer", "l",
+                                        "--expert", "e", "--experts", "4", "--out", out});
+  };
+  CHECK(import("t.safetensors").out == "t.safetensors: 2 tokens\n");
+  const std::string trace = read_bytes(folder / "t.safetensors");
+  std::filesystem::copy(folder / "t.csv", folder / "t\xff.csv");
+  CHECK(run_program(MOELAB_PROGRAM, {"trace", "import", "csv", "t\xff.csv", "--token", "t", "--layer", "l",
+                                     "--expert", "e", "--experts", "4", "--out", "t\xff"})
+            .status == 0);
+  // The file behind a link, even one that is not there yet.
+  std::filesystem::create_symlink("behind", folder / "link");
+  std::filesystem::create_symlink("link", folder / "link to link");
+  CHECK(import("link to link").status == 0);
+  CHECK(read_bytes(folder / "behind") == trace);
+  CHECK(std::filesystem::is_symlink(folder / "link to link"));
+
+  const auto refused = [](const ProgramResult& result, const std::string& why) {
+    CHECK(result.status == 2);
+    CHECK_THAT(result.err, Contains(why));
+  };
+  refused(import("t.csv"), "t.csv: is an input");
+  std::filesystem::create_symlink("t.csv", folder / "input");
+  refused(import("input"), "input: is an input");
+  refused(run_program(MOELAB_PROGRAM,
+                      {"trace", "export", "t.safetensors", "--kind", "csv", "--out", "./t.safetensors"}),
+          "./t.safetensors: is an input");
+  refused(run_program(MOELAB_PROGRAM, {"trace", "import", "npy", "ids.npy", "--scores", "t.csv", "--experts",
+                                       "4", "--out", "t.csv"}),
+          "t.csv: is an input");
+  refused(run_program(MOELAB_PROGRAM, {"trace", "import-requests", "lengths", "t.csv", "--out", "t.csv"}),
+          "t.csv: is an input");
+  CHECK(read_bytes(folder / "t.csv") == table);
+  CHECK(read_bytes(folder / "t.safetensors") == trace);
+
+  std::filesystem::create_symlink("circle", folder / "circle");
+  refused(import("circle"), "circle: symbolic links lead in a circle");
+  refused(import(std::string(300, 'a')), "cannot be written: File name too long");
+  refused(import(""), "--out: expected the name of a file");
 }
 
 TEST_CASE("a failed import leaves the file that was there and nothing else") {

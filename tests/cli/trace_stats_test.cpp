@@ -280,13 +280,13 @@ TEST_CASE("trace stats keeps its inputs, and says what is wrong with bad ones") 
 
 TEST_CASE("trace stats refuses sizes that no memory holds") {
   const test::ScratchFolder folder;
-  RoutingTraceBuilder builder("vast", "", true, 1, 65535, 1, false);
+  RoutingTraceBuilder builder("", "", true, 1, 65535, 1, false);
   builder.begin_request();
   builder.add_token(Phase::decode, std::vector<std::uint16_t>{65534}, {});
   write_routing_trace(builder.finish(), folder / "vast.safetensors");
   const ProgramResult result = stats({folder / "vast.safetensors"});
   CHECK(result.status == 2);
-  CHECK(contains(result.err, "65535 experts"));
+  CHECK(contains(result.err, "trace of an unknown model: 1 layers of 65535 experts"));
 }
 
 TEST_CASE("trace stats shows names of any characters on one line and in the picture") {

@@ -145,6 +145,19 @@ class ProgramTest(unittest.TestCase):
             self.assertIn(message, str(raised.exception))
             self.assertEqual([p.name for p in self.folder.iterdir()], ["model"])
 
+    def test_outputs_that_cannot_be(self):
+        prompts = self.folder / "prompts.txt"
+        prompts.write_text("the river\n")
+        for out, message in [
+            ("prompts.txt", "holds the prompts"),
+            ("model", "is not a regular file"),
+            ("none/out.safetensors", "there is no folder"),
+        ]:
+            with self.subTest(out), self.assertRaisesRegex(CaptureError, message):
+                self.run_program("", "--prompts", str(prompts), out=out)
+        self.assertEqual(prompts.read_text(), "the river\n")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["model", "prompts.txt"])
+
     def test_a_failure_underway_keeps_the_old_file(self):
         (self.folder / "out.safetensors").write_text("old")
         torch.nn.init.constant_(self.model.model.layers[2].mlp.gate.weight, float("nan"))

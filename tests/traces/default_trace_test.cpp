@@ -13,6 +13,7 @@
 
 #include "tests/traces/naive_statistics.hpp"
 #include "tests/traces/trace_files.hpp"
+#include "traces/default_trace.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -159,6 +160,14 @@ TEST_CASE("the default trace has the sizes and parts that its provenance says") 
   CHECK(document.find(std::to_string(trace.requests().size()) +
                       " requests of 9 kinds, three of each: " + std::to_string(prefill) + " prefill and " +
                       std::to_string(decode) + " decode tokens") != std::string::npos);
+}
+
+TEST_CASE("the default trace by its name; a misspelt one is answered with it") {
+  CHECK(is_default_trace(kDefaultTrace));
+  CHECK(open_routing_trace(kDefaultTrace).tokens() ==
+        read_routing_trace(kFolder + "debian-moe-8x32.safetensors").tokens());
+  CHECK_FALSE(is_default_trace("gpt-oss.safetensors"));
+  CHECK_THROWS_WITH(is_default_trace("debian-moe-8x33"), Catch::Contains("did you mean 'debian-moe-8x32'?"));
 }
 
 TEST_CASE("the default trace routes as its provenance says, layer by layer") {

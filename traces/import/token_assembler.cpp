@@ -35,8 +35,8 @@ std::optional<Phase> parse_phase(std::string_view text) {
 TokenAssembler::TokenAssembler(ImportTarget target, bool scores, std::vector<std::string> domains,
                                bool long_form)
     : target_(std::move(target)), scores_(scores), long_form_(long_form), domains_(std::move(domains)) {
-  if (target_.experts == 0 || target_.experts >= kNoExpert)
-    throw InputError("--experts", "must say how many routed experts a layer has, from 1 to 65534");
+  if (target_.experts == 0 || target_.experts > kNoExpert)
+    throw InputError("--experts", "must say how many routed experts a layer has, from 1 to 65535");
   seen_.resize(target_.experts);
 }
 

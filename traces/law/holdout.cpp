@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "traces/model_title.hpp"
 #include "traces/statistics/routing_statistics.hpp"
 #include "traces/trace_slice.hpp"
 
@@ -70,7 +71,7 @@ void add_curves(std::vector<HoldoutRow>& rows, const Comparison& c) {
 
 std::vector<HoldoutRow> holdout(const RoutingTrace& trace, const FitOptions& options, std::uint64_t seed) {
   if (trace.requests().size() < 2 || (options.gates != nullptr && options.gates->requests().size() < 2))
-    throw InputError("trace of " + trace.model(), "has one request; every other one is held out");
+    throw InputError("trace of " + model_title(trace), "has one request; every other one is held out");
   const RoutingTrace ours = every_other(trace, 0), others = every_other(trace, 1);
   FitOptions half = options;
   RoutingTrace our_gates, other_gates;

@@ -15,6 +15,7 @@
 #include "traces/law/law_generator.hpp"
 #include "traces/law/layer_measures.hpp"
 #include "traces/law/logit_law.hpp"
+#include "traces/model_title.hpp"
 #include "traces/portable_math.hpp"
 #include "traces/statistics/routing_statistics.hpp"
 #include "traces/trace_slice.hpp"
@@ -103,7 +104,7 @@ LayerLaw fit_layer(const RoutingTrace& trace, const RoutingTrace* gates, std::ui
   const GateMeasures g = measure_gates(*gates, layer);
   law.gate_sum = g.sum;
   if (!(g.sum > 0 && g.sum <= kMostGates))
-    throw InputError("gates of " + gates->model(),
+    throw InputError("gates of " + model_title(*gates),
                      "layer " + std::to_string(layer) + ": the chosen experts' add up to " + digits(g.sum) +
                          " in the mean; a fit needs more than 0 and at most " + digits(kMostGates));
   const auto ranks = static_cast<std::uint32_t>(g.log_ratios.size() + 1);
@@ -179,15 +180,16 @@ void round_off(RoutingLaw& law) {
 }
 
 void check(const RoutingTrace& trace, const RoutingTrace* gates) {
-  const std::string what = "trace of " + trace.model();
+  const std::string what = "trace of " + model_title(trace);
   if (trace.tokens() < kLeastTokens)
     throw InputError(what, "has " + std::to_string(trace.tokens()) + " tokens; a fit needs at least " +
                                std::to_string(kLeastTokens));
   if (gates == nullptr) return;
-  if (!gates->has_scores()) throw InputError("gates of " + gates->model(), "the trace has no gate scores");
+  if (!gates->has_scores())
+    throw InputError("gates of " + model_title(*gates), "the trace has no gate scores");
   if (gates->layers() != trace.layers() || gates->experts() != trace.experts() ||
       gates->top_k() != trace.top_k())
-    throw InputError("gates of " + gates->model(), "have other layers, experts or top_k than the trace");
+    throw InputError("gates of " + model_title(*gates), "have other layers, experts or top_k than the trace");
 }
 
 /// For which tokens a layer runs.
@@ -208,7 +210,7 @@ std::uint32_t encoder_layers(const RoutingTrace& trace) {
   std::vector<Runs> runs;
   for (std::uint32_t l = 0; l < trace.layers(); ++l) runs.push_back(runs_of(trace, l));
   const auto fail = [&](std::size_t l, const std::string& what) {
-    throw InputError("trace of " + trace.model(), "layer " + std::to_string(l) + " " + what);
+    throw InputError("trace of " + model_title(trace), "layer " + std::to_string(l) + " " + what);
   };
   const auto of_encoder = [](const Runs& r) { return r.encoder && !r.others; };
   const auto count = std::count_if(runs.begin(), runs.end(), of_encoder);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/input_error.hpp"
+#include "traces/model_title.hpp"
 
 namespace moelab {
 namespace {
@@ -103,7 +104,7 @@ GateMeasures measure_gates(const RoutingTrace& trace, std::uint32_t layer) {
     gates.assign(recorded.begin(), recorded.end());
     std::sort(gates.begin(), gates.end(), std::greater<>());
     if (gates.back() < 0)
-      throw InputError("gates of " + trace.model(),
+      throw InputError("gates of " + model_title(trace),
                        "token " + std::to_string(t) + ", layer " + std::to_string(layer) + ": the score " +
                            std::to_string(gates.back()) + " is negative; a fit needs gates' weights");
     ++tokens;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "models/input_error.hpp"
+#include "traces/model_title.hpp"
 #include "traces/statistics/cache_curves.hpp"
 #include "traces/statistics/transition_statistics.hpp"
 
@@ -142,7 +143,7 @@ void check_size(const RoutingTrace& trace) {
   const double row = experts * sizeof(std::int32_t) +
                      static_cast<double>(trace.description().domains.size()) * sizeof(std::uint64_t);
   if (trace.layers() * experts * row <= kMost) return;
-  throw InputError("trace of " + trace.model(),
+  throw InputError("trace of " + model_title(trace),
                    std::to_string(trace.layers()) + " layers of " + std::to_string(trace.experts()) +
                        " experts with " + std::to_string(trace.description().domains.size()) +
                        " domains are too many for its statistics: they would take more than 4 GiB of memory");

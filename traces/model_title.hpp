@@ -1,0 +1,15 @@
+// What errors call a trace that was handed over already open.
+#pragma once
+
+#include <string>
+
+#include "traces/routing_trace.hpp"
+
+namespace moelab {
+
+/// The model's identity, or that nobody said it.
+inline std::string model_title(const RoutingTrace& trace) {
+  return trace.model().empty() ? "an unknown model" : trace.model();
+}
+
+}  // namespace moelab
