@@ -49,8 +49,9 @@ std::span<const BenchRow> bench_table() {
                .parameters = "work (decompress, join, expert), busy (threads, the timed one with them)",
                .make = make_sharing_case},
       BenchRow{.name = "handoff",
-               .help = "An operation handed to a waiting thread, one way",
-               .parameters = "kind (condition_variable, spin), threads (handed to at a time)",
+               .help = "An operation handed to a waiting thread, until it begins",
+               .parameters = "kind (condition_variable, spin), threads (handed to at a time), idle_us (that "
+                             "they have waited: cores with nothing to do are dear to wake)",
                .make = make_handoff_case},
       BenchRow{.name = "cuda-link",
                .help = "One copy between host and GPU",

@@ -7,6 +7,7 @@
 
 #include "hw/codec/codec.hpp"
 #include "hw/codec/planes.hpp"
+#include "hw/io/system_memory.hpp"
 #include "hw/store/synthetic_source.hpp"
 
 namespace moelab {
@@ -39,7 +40,8 @@ BenchWorkspace::BenchWorkspace(BenchOptions options) : options_(std::move(option
     if (!options_.quick) options_.experts.push_back({1024, 4096, 2});
   }
   if (options_.codecs.empty())
-    for (const CodecRow& row : codec_table()) options_.codecs.emplace_back(find_codec(row.name)->name());
+    for (const CodecRow& row : codec_table()) options_.codecs.emplace_back(row.name);
+  for (std::string& codec : options_.codecs) codec = find_codec(codec)->name();
 }
 
 std::vector<unsigned> BenchWorkspace::thread_counts() const {
@@ -47,6 +49,15 @@ std::vector<unsigned> BenchWorkspace::thread_counts() const {
   for (unsigned threads = 1; threads < cores(); threads *= 2) counts.push_back(threads);
   counts.push_back(cores());
   return counts;
+}
+
+std::string BenchWorkspace::why_no_memory() const {
+  // Two arrays that are copied, experts, dense layers, and the tensor with what is made of it.
+  const std::uint64_t due = 5 * std::uint64_t{beyond_caches(options_.quick)} + 20 * sizes().back();
+  const std::uint64_t available = system_memory().available;
+  if (available == 0 || available >= due) return {};
+  return "needs " + std::to_string(due >> 20) + " MiB of memory, there are " +
+         std::to_string(available >> 20);
 }
 
 const BenchTensor& BenchWorkspace::tensor() {

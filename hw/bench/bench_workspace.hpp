@@ -26,6 +26,7 @@ struct BenchShards {
 
 class BenchWorkspace {
  public:
+  /// Throws InputError for a codec that is not known.
   explicit BenchWorkspace(BenchOptions options);
 
   const BenchOptions& options() const { return options_; }
@@ -37,8 +38,9 @@ class BenchWorkspace {
   const std::vector<ExpertShape>& experts() const { return options_.experts; }
   const std::vector<std::string>& codecs() const { return options_.codecs; }
 
+  /// Why what follows does not fit the memory that can be had; empty where it does.
+  std::string why_no_memory() const;
   const BenchTensor& tensor();
-  /// Throws InputError for a codec that is not known.
   const BenchShards& shards(const std::string& codec, std::size_t bytes);
   /// Where a thread writes, at least two results of any size.
   std::span<std::byte> output(unsigned thread);

@@ -17,7 +17,10 @@ class InterferenceCase final : public BenchCase {
  public:
   explicit InterferenceCase(BenchWorkspace& workspace) : workspace_(workspace) {}
 
-  std::string filter() const override { return why_no_room(workspace_); }
+  std::string filter() const override {
+    const std::string why = why_no_room(workspace_);
+    return why.empty() ? workspace_.why_no_memory() : why;
+  }
 
   void prepare() override {
     const auto codecs =

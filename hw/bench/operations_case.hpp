@@ -13,6 +13,7 @@ class OperationsCase : public BenchCase {
  public:
   explicit OperationsCase(BenchWorkspace& workspace) : workspace_(workspace) {}
 
+  std::string filter() const override { return workspace_.why_no_memory(); }
   std::vector<BenchPoint> points() const override { return points_; }
   std::string check(std::size_t point) override { return check_operations(operations_[point]); }
   double run(std::size_t point, std::size_t operations) override {

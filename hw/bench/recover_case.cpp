@@ -15,7 +15,8 @@ class RecoverCase final : public OperationsCase {
 
   std::string filter() const override {
     const auto& codecs = workspace().codecs();
-    return std::ranges::find(codecs, kCodec) == codecs.end() ? "fixed3 is not among the codecs" : "";
+    if (std::ranges::find(codecs, kCodec) == codecs.end()) return "fixed3 is not among the codecs";
+    return OperationsCase::filter();
   }
 
   void prepare() override {

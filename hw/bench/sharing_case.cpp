@@ -17,6 +17,8 @@ class SharingCase final : public BenchCase {
  public:
   explicit SharingCase(BenchWorkspace& workspace) : workspace_(workspace) {}
 
+  std::string filter() const override { return workspace_.why_no_memory(); }
+
   void prepare() override {
     std::vector<unsigned> busy = workspace_.thread_counts();
     busy.push_back(workspace_.cores() + 1);

@@ -206,6 +206,27 @@ TEST_CASE("a case that is not in the table is refused, with the nearest name") {
   CHECK_THROWS_WITH(run_scripted({"fine", "wrongg"}), Contains("benchmark 'wrongg'") && Contains("'wrong'"));
 }
 
+TEST_CASE("a codec that is not known is refused; known ones get their full names") {
+  BenchOptions options;
+  options.codecs = {"zstd", "fixed3", "none"};
+  const BenchWorkspace workspace(options);
+  CHECK(workspace.codecs() == std::vector<std::string>{"zstd-1", "fixed3", "none"});
+  CHECK(workspace.usual_codec() == "fixed3");
+  options.codecs = {"zstdd"};
+  CHECK_THROWS_AS(BenchWorkspace(options), InputError);
+}
+
+TEST_CASE("thread counts are powers of two and the cores") {
+  BenchOptions options;
+  const auto counts = [&](unsigned cores) {
+    options.cores = cores;
+    return BenchWorkspace(options).thread_counts();
+  };
+  CHECK(counts(1) == std::vector<unsigned>{1});
+  CHECK(counts(2) == std::vector<unsigned>{1, 2});
+  CHECK(counts(12) == std::vector<unsigned>{1, 2, 4, 8, 12});
+}
+
 TEST_CASE("a team times all of its timed works and stops the others; what one throws comes out") {
   for (const std::size_t timed : {1, 2, 3}) {
     for (const std::size_t beside : {0, 1, 2}) {
