@@ -27,17 +27,15 @@ inline DeviceProfile small_device() {
   d.title = "Small device";
   d.memory.total.value = Bytes(1e9);
   d.memory.system_reserve.value = Bytes(1e6);
-  d.memory.bandwidth.value = BytesPerSecond(1e9);
+  d.memory.bandwidth = {BytesPerSecond(1e9), ""};
   d.cpu.threads.value = 16;
   d.cpu.dispatch.value = Seconds(0);
   d.ssd.read.value = Curve::affine(5e-6, 5e8);
   d.ssd.slowdown_while_decompressing.value = 1.25;
   d.ssd.readers.value = {1, 2};
   d.page_cache.read.value = Curve::affine(1e-6, 4e9);
-  d.codecs["lz"] = {{0.5, ""}, {BytesPerSecond(4e8), ""}};
-  d.gpu.peak.value = FlopsPerSecond(1e10);
-  d.gpu.flops_efficiency.value = 0.5;
-  d.gpu.launch.value = Seconds(2e-6);
+  d.codecs["lz"] = {{0.5, ""}, Sourced<BytesPerSecond>{BytesPerSecond(4e8), ""}};
+  d.gpu = {{FlopsPerSecond(1e10), ""}, {0.5, ""}, {Seconds(2e-6), ""}};
   return d;
 }
 
