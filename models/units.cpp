@@ -88,6 +88,7 @@ std::string show_with(std::span<const Unit> units, std::string_view base_unit, d
 std::string exact_with(std::span<const Unit> units, double value) {
   std::string shortest;
   for (const Unit& unit : units) {
+    if (value == 0 && (unit.multiplier != 1 || unit.divisor != 1)) continue;  // "0 s", not "0 h"
     std::array<char, 32> digits{};
     const double in_unit = value / unit.multiplier * unit.divisor;
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), in_unit).ptr;

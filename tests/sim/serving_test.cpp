@@ -382,8 +382,9 @@ TEST_CASE("serving: a resource of infinite speed has no share of the stalls") {
   const auto fast_ssd = stalls_of([](DeviceProfile& d) { d.ssd.read.value = Curve::affine(0, 1e30); });
   CHECK(share(fast_ssd, {Cause::ssd_read}) < 1e-12);
   CHECK(share(fast_ssd, {Cause::decompress}) > 0.01);
-  const auto fast_codec =
-      stalls_of([](DeviceProfile& d) { d.codecs["lz"].decompress.value = BytesPerSecond(1e30); });
+  const auto fast_codec = stalls_of([](DeviceProfile& d) {
+    std::get<Sourced<BytesPerSecond>>(d.codecs["lz"].decompress).value = BytesPerSecond(1e30);
+  });
   CHECK(share(fast_codec, {Cause::decompress}) < 1e-12);
   const auto fast_gpu = stalls_of([](DeviceProfile& d) {
     d.memory.bandwidth->value = BytesPerSecond(1e30);

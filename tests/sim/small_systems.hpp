@@ -34,9 +34,24 @@ inline DeviceProfile small_device() {
   d.ssd.slowdown_while_decompressing.value = 1.25;
   d.ssd.readers.value = {1, 2};
   d.page_cache.read.value = Curve::affine(1e-6, 4e9);
-  d.codecs["lz"] = {{0.5, ""}, Sourced<BytesPerSecond>{BytesPerSecond(4e8), ""}};
+  d.codecs["lz"].ratio.value = 0.5;
+  d.codecs["lz"].decompress.emplace<Sourced<BytesPerSecond>>().value = BytesPerSecond(4e8);
   d.gpu = {{FlopsPerSecond(1e10), ""}, {0.5, ""}, {Seconds(2e-6), ""}};
   return d;
+}
+
+/// The same machine without its GPU, or with a CPU that joins planes; its cores slow each other down, or not.
+inline void give_cpu_work(DeviceProfile& d, Random& random) {
+  CpuProfile& c = d.cpu;
+  if (random.below(2) == 1) c.sharing = {{1, 1.25, 1.5, 2.5}, ""};
+  c.recover = {Curve({{0, 1e-6}, {1000, 4e-6}}), ""};
+  if (random.below(3) == 0) return;
+  d.gpu.reset();
+  d.memory.bandwidth.reset();
+  c.peak = {FlopsPerSecond(2e9), ""};
+  c.bandwidth = {BytesPerSecond(5e8), ""};
+  c.dense_launch = {Seconds(1e-6), ""};
+  if (random.below(2) == 1) c.experts = {{32, 48, 3, {Curve({{1, 2e-5}, {4, 5e-5}}), ""}}};
 }
 
 struct ModelShape {
@@ -294,6 +309,8 @@ inline SmallRun random_run(std::uint64_t seed) {
   const double weights = expert_bytes(s.model).value() * shape.experts * run.trace.layers();
   s.device.memory.total.value =
       s.device.memory.system_reserve.value + s.budget + Bytes(weights * 1.2 * random.uniform());
+  Random cpu(seed + 0x5eed);
+  if (cpu.below(2) == 1) give_cpu_work(s.device, cpu);
   return run;
 }
 
