@@ -23,41 +23,65 @@ const std::vector<std::string> kCodecs = {"lz4hc", "zstd", "zstd-literals", "fix
 struct Policy {
   const char* system;
   const char* title;
+  bool compressed = false;  // its one pool keeps experts in state C
   bool oracle = false;
 };
-constexpr std::array<Policy, 7> kPolicies = {{{"zipmoe-fifo", "FIFO"},
-                                              {"zipmoe-lru", "LRU"},
-                                              {"zipmoe-lfu", "LFU"},
-                                              {"zipmoe-marking", "Marking"},
-                                              {"zipmoe", "ZipMoE"},
-                                              {"zipmoe-warm-plan", "ZipMoE, warm plan"},
-                                              {"zipmoe-belady", "Belady", true}}};
+constexpr std::array<Policy, 10> kPolicies = {{{"zipmoe-fifo", "FIFO"},
+                                               {"zipmoe-lru", "LRU"},
+                                               {"zipmoe-lfu", "LFU"},
+                                               {"zipmoe-marking", "Marking"},
+                                               {"zipmoe-lru", "LRU, kept compressed", true},
+                                               {"zipmoe-lfu", "LFU, kept compressed", true},
+                                               {"zipmoe", "ZipMoE"},
+                                               {"zipmoe-warm-plan", "ZipMoE, warm plan"},
+                                               {"zipmoe-belady", "Belady", false, true},
+                                               {"zipmoe-belady", "Belady, kept compressed", true, true}}};
+
+/// What else is so in a sweep.
+struct Regime {
+  const char* title;
+  bool page_cache_free;      // else another program fills the memory outside the budget
+  bool independent = false;  // tokens are routed independently of the token before and of the prompt
+};
+constexpr std::array<Regime, 3> kRegimes = {
+    {{"Page cache free", true},
+     {"Page cache occupied", false},
+     {"Page cache occupied, tokens routed independently", false, true}}};
 
 struct Point {
   int budget_gb;
-  bool page_cache_free;  // else another program fills the memory outside the budget
+  Regime regime;
   std::string codec;
   Settings more{};
 };
 
-Scenario scenario_of(const Point& p, const std::string& systems) {
+Scenario scenario_of(const Point& p, const Policy& policy) {
   Settings settings = {{"budget", std::to_string(p.budget_gb) + " GB"},
                        {"workload.requests", std::to_string(kRequests)},
                        {"workload.output_tokens", std::to_string(kOutputTokens)},
                        {"overrides.system.codec", p.codec},
-                       {"systems", systems}};
-  if (!p.page_cache_free)
+                       {"systems", "[" + std::string(policy.system) + "]"}};
+  if (policy.compressed) settings.emplace_back("overrides.system.cache.keep_as", "C");
+  if (p.regime.independent) {
+    settings.emplace_back("workload.reuse", "0");
+    settings.emplace_back("workload.drift", "0");
+  }
+  if (!p.regime.page_cache_free)
     settings.emplace_back("overrides.device.memory.system_reserve.value",
                           std::to_string(kMemoryGb - p.budget_gb) + " GB");
   settings.insert(settings.end(), p.more.begin(), p.more.end());
   return load_scenario("zipmoe-orin", settings);
 }
 
-struct Outcome {
-  double tpot_ms = 0, tokens_per_s = 0;
-};
-Outcome outcome_of(const Metrics& m) {
-  return {1e3 * mean(m.token_gaps_s), static_cast<double>(m.tokens) / m.wall_s};
+RunResult run(const Point& p, const Policy& policy, const RunOptions& options = {}) {
+  const Scenario scenario = scenario_of(p, policy);
+  return run_system(scenario, scenario.systems.front(), scenario_trace(scenario), options);
+}
+double tpot_ms(const RunResult& r) {
+  return 1e3 * mean(r.metrics.token_gaps_s);
+}
+double tokens_per_s(const RunResult& r) {
+  return static_cast<double>(r.metrics.tokens) / r.metrics.wall_s;
 }
 
 /// Seconds of slot time in the passes that decode, by kind of operation.
@@ -94,17 +118,27 @@ class DecodeBusy final : public GraphObserver {
   double read_s = 0, decompress_s = 0, recover_s = 0, compute_s = 0;
 };
 
-/// What the fastest policy of a point spends a token's time on.
-void print_why(const Point& p, const Policy& policy) {
-  const Scenario scenario = scenario_of(p, "[" + std::string(policy.system) + "]");
+struct Row {
+  Point point;
+  Policy fastest;    // no oracle
+  std::string plan;  // of ZipMoE: experts a layer in F / C / S / E
+};
+
+std::string shown(const Plan& plan) {
+  std::string text;
+  for (std::size_t s = 0; s + 1 < kStates; ++s)
+    text += (s > 0 ? " / " : "") + std::to_string(plan.capacity[s]);
+  return text;
+}
+
+/// What the fastest policy of a point spends a token's time on: each resource alone would need so long.
+void print_why(const Row& row) {
   DecodeBusy busy;
   RunOptions options;
   options.observer = [&](const SystemConfig&) { return &busy; };
-  const SystemConfig& system = scenario.systems.front();
-  const RunResult r = run_system(scenario, system, scenario_trace(scenario), options);
-  const double tokens = kRequests * (kOutputTokens - 1);
-  const double threads = system.threads;
-  const auto ms = [&](double seconds) { return 1e3 * seconds / tokens; };
+  const RunResult r = run(row.point, row.fastest, options);
+  const double threads = scenario_of(row.point, row.fastest).systems.front().threads;
+  const auto ms = [](double seconds) { return 1e3 * seconds / (kRequests * (kOutputTokens - 1)); };
   const std::array<std::pair<const char*, double>, 4> floors = {
       {{"reading", ms(busy.read_s)},
        {"decompression", ms(busy.decompress_s / threads)},
@@ -112,86 +146,83 @@ void print_why(const Point& p, const Policy& policy) {
        {"compute", ms(busy.compute_s)}}};
   const auto most = std::max_element(floors.begin(), floors.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::string plan = "-";
-  if (r.planned) {
-    plan.clear();
-    for (std::size_t s = 0; s + 1 < kStates; ++s)
-      plan += (s > 0 ? " / " : "") + std::to_string(r.plan.capacity[s]);
-  }
-  std::printf("| %d GB | %s | %s | %.1f | %.1f | %.1f | %.1f | %.1f | %s | %s |\n", p.budget_gb,
-              p.codec.c_str(), policy.title, outcome_of(r.metrics).tpot_ms, floors[0].second,
-              floors[1].second, floors[2].second, floors[3].second, most->first, plan.c_str());
+  std::printf("| %d GB | %s | %s | %.1f |", row.point.budget_gb, row.point.codec.c_str(), row.fastest.title,
+              tpot_ms(r));
+  for (const auto& [name, time] : floors) std::printf(" %.1f |", time);
+  std::printf(" %s | %s |\n", most->first, row.plan.c_str());
   std::fflush(stdout);
 }
 
-/// One row of the sweep; returns the fastest policy that is no oracle.
-Policy print_row(const Point& p) {
-  std::string systems = "[";
-  for (const Policy& policy : kPolicies) systems += std::string(policy.system) + ", ";
-  const Scenario scenario = scenario_of(p, systems + "]");
-  const RoutingTrace trace = scenario_trace(scenario);
-  std::array<Outcome, kPolicies.size()> outcomes;
+Row print_row(const Point& p) {
+  Row row{p, kPolicies[0], ""};
+  std::array<std::pair<double, double>, kPolicies.size()> cells;
   std::size_t best = 0;
   for (std::size_t i = 0; i < kPolicies.size(); ++i) {
-    outcomes[i] = outcome_of(run_system(scenario, scenario.systems[i], trace).metrics);
-    if (!kPolicies[i].oracle && outcomes[i].tpot_ms < outcomes[best].tpot_ms) best = i;
+    const RunResult r = run(p, kPolicies[i]);
+    cells[i] = {tpot_ms(r), tokens_per_s(r)};
+    if (kPolicies[i].system == std::string("zipmoe")) row.plan = shown(r.plan);
+    if (!kPolicies[i].oracle && cells[i].first < cells[best].first) best = i;
   }
   std::printf("| %d GB | %s |", p.budget_gb, p.codec.c_str());
   for (std::size_t i = 0; i < kPolicies.size(); ++i) {
-    const char* mark = i == best ? "**" : "";
-    std::printf(" %s%.1f ms, %.1f/s%s |", mark, outcomes[i].tpot_ms, outcomes[i].tokens_per_s, mark);
+    const char* const mark = i == best ? "**" : "";
+    std::printf(" %s%.1f (%.1f)%s |", mark, cells[i].first, cells[i].second, mark);
   }
   std::printf("\n");
   std::fflush(stdout);
-  return kPolicies[best];
+  row.fastest = kPolicies[best];
+  return row;
 }
 
-void print_sweep(bool page_cache_free) {
+void print_line(std::size_t columns) {
+  std::printf("\n|");
+  for (std::size_t i = 0; i < columns; ++i) std::printf(" --- |");
+  std::printf("\n");
+}
+
+void print_sweep(const Regime& regime) {
+  std::printf("## %s\n\nTPOT in ms (tokens a second); bold: the fastest that needs no future.\n\n",
+              regime.title);
   std::printf("| budget | codec |");
   for (const Policy& policy : kPolicies) std::printf(" %s |", policy.title);
-  std::printf("\n| --- | --- |");
-  for (std::size_t i = 0; i < kPolicies.size(); ++i) std::printf(" --- |");
-  std::printf("\n");
-  std::vector<std::pair<Point, Policy>> best;
+  print_line(2 + kPolicies.size());
+  std::vector<Row> rows;
   for (const int budget : kBudgetsGb)
-    for (const std::string& codec : kCodecs) {
-      const Point p{budget, page_cache_free, codec};
-      best.emplace_back(p, print_row(p));
-    }
-  std::printf(
-      "\n| budget | codec | fastest | TPOT, ms | reading | decompression | recovery | compute | most | plan "
-      "F / C "
-      "/ S / E |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-  for (const auto& [point, policy] : best) print_why(point, policy);
+    for (const std::string& codec : kCodecs) rows.push_back(print_row({budget, regime, codec}));
+  std::printf("\nThe fastest one's milliseconds a token, and what each resource alone would need.\n\n");
+  std::printf("| budget | codec | fastest | TPOT | reading | decompression | recovery | compute | most |");
+  std::printf(" ZipMoE's plan, F / C / S / E |");
+  print_line(10);
+  for (const Row& row : rows) print_why(row);
+  std::printf("\n");
 }
 
 /// Nobody has run fixed3 on this core: the same with half and twice the speed of the profile's estimate.
 void print_estimate() {
-  std::printf("| page cache | budget | fixed3 at | LRU | ZipMoE |\n| --- | --- | --- | --- | --- |\n");
-  for (const bool page_cache_free : {true, false})
-    for (const int budget : {10, 20})
-      for (const char* rate : {"1.25 GB/s", "2.5 GB/s", "5 GB/s"}) {
-        const Scenario scenario = scenario_of(
-            {budget, page_cache_free, "fixed3", {{"overrides.device.codecs.fixed3.decompress.value", rate}}},
-            "[zipmoe-lru, zipmoe]");
-        const RoutingTrace trace = scenario_trace(scenario);
-        std::printf("| %s | %d GB | %s |", page_cache_free ? "free" : "occupied", budget, rate);
-        for (const SystemConfig& system : scenario.systems)
-          std::printf(" %.1f ms |", outcome_of(run_system(scenario, system, trace).metrics).tpot_ms);
-        std::printf("\n");
-        std::fflush(stdout);
-      }
+  const std::array<Policy, 3> policies = {kPolicies[1], kPolicies[4], kPolicies[6]};
+  std::printf(
+      "## The estimate of fixed3's speed\n\nTPOT in ms, page cache occupied.\n\n| budget | fixed3 at |");
+  for (const Policy& policy : policies) std::printf(" %s |", policy.title);
+  print_line(2 + policies.size());
+  for (const int budget : kBudgetsGb)
+    for (const char* rate : {"1.25 GB/s", "2.5 GB/s", "5 GB/s"}) {
+      std::printf("| %d GB | %s |", budget, rate);
+      for (const Policy& policy : policies)
+        std::printf(
+            " %.1f |",
+            tpot_ms(run(
+                {budget, kRegimes[1], "fixed3", {{"overrides.device.codecs.fixed3.decompress.value", rate}}},
+                policy)));
+      std::printf("\n");
+      std::fflush(stdout);
+    }
 }
 
 }  // namespace
 
 int main() {
   try {
-    std::printf("## Page cache free: TPOT and tokens a second\n\n");
-    print_sweep(true);
-    std::printf("\n## Page cache occupied: TPOT and tokens a second\n\n");
-    print_sweep(false);
-    std::printf("\n## The estimate of fixed3's speed\n\n");
+    for (const Regime& regime : kRegimes) print_sweep(regime);
     print_estimate();
     return 0;
   } catch (const std::exception& error) {
