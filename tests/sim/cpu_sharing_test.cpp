@@ -69,51 +69,54 @@ TEST_CASE("cpu sharing: each operation shares what it uses, its hand-over apart"
         }
 }
 
-TEST_CASE("cpu sharing: two threads and recovery on one CPU take the closed form") {
+TEST_CASE("cpu sharing: threads, recovery and kernels on one CPU take the closed form") {
   // One expert of two tensors in state C, two chunks each, on two threads; factors 1, 1.5, 2 for 1, 2, 3 at
   // once. The first tensor's chunks take 1.5 d side by side. Then the second's run beside the first one's
   // recovery: 2 r until that is done and r of each chunk with it, 1.5 (d - r) for the rest. Recovery and
   // execution are alone: 1.5 d + 2 r + 1.5 (d - r) + r + x, and a hand-over before each of the four steps.
-  for (const double dispatch : {0.0, 3e-7}) {
-    SmallRun run;
-    run.scenario.name = "closed-form";
-    run.scenario.model = small_model({.moe_layers = 1, .top_k = 1, .matrices = 2});
-    run.scenario.device = small_device();
-    DeviceProfile& d = run.scenario.device;
-    const double x = 1.5e-5, recover = 1e-6;
-    d.gpu.reset();
-    d.memory.bandwidth.reset();
-    d.cpu.recover = {Curve({{0, recover}}), ""};
-    d.cpu.peak = {FlopsPerSecond(1e9), ""};
-    d.cpu.bandwidth = {BytesPerSecond(1e9), ""};
-    d.cpu.dense_launch = {Seconds(0), ""};
-    d.cpu.experts = {{32, 48, 2, {Curve({{1, x}}), ""}}};
-    d.cpu.sharing = {{1, 1.5, 2}, ""};
-    d.cpu.dispatch.value = Seconds(dispatch);
-    SystemConfig system = plain_system();
-    system.compressed = true;
-    system.codec = "lz";
-    system.shards = system.threads = 2;
-    system.schedule.name = "cache-affinity";
-    system.cache.name = "lru";
-    system.kept_as = State::C;
-    run.scenario.systems = {system};
-    run.trace = steady_trace(run.scenario.model, {4, 2});
-    give_room(run, 4);
-    const RunResult r = run.run();
-    REQUIRE(r.metrics.decode_hits[index(State::C)] == 2);
+  // Shared experts of s run beside the first chunks: 2 s until they are done, so that those end 0.5 s later.
+  const auto [dispatch, shared_width] =
+      GENERATE(table<double, int>({{0.0, 0}, {3e-7, 0}, {0.0, 4}, {3e-7, 4}}));
+  SmallRun run;
+  run.scenario.name = "closed-form";
+  run.scenario.model =
+      small_model({.moe_layers = 1, .top_k = 1, .matrices = 2, .shared_width = shared_width});
+  run.scenario.device = small_device();
+  DeviceProfile& d = run.scenario.device;
+  const double x = 1.5e-5, recover = 1e-6;
+  d.gpu.reset();
+  d.memory.bandwidth.reset();
+  d.cpu.recover = {Curve({{0, recover}}), ""};
+  d.cpu.peak = {FlopsPerSecond(1e9), ""};
+  d.cpu.bandwidth = {BytesPerSecond(1e9), ""};
+  d.cpu.dense_launch = {Seconds(0), ""};
+  d.cpu.experts = {{32, 48, 2, {Curve({{1, x}}), ""}}};
+  d.cpu.sharing = {{1, 1.5, 2}, ""};
+  d.cpu.dispatch.value = Seconds(dispatch);
+  SystemConfig system = plain_system();
+  system.compressed = true;
+  system.codec = "lz";
+  system.shards = system.threads = 2;
+  system.schedule.name = "cache-affinity";
+  system.cache.name = "lru";
+  system.kept_as = State::C;
+  run.scenario.systems = {system};
+  run.trace = steady_trace(run.scenario.model, {4, 2});
+  give_room(run, 4);
+  const RunResult r = run.run();
+  REQUIRE(r.metrics.decode_hits[index(State::C)] == 2);
 
-    const TimingModel timing(d);
-    const double chunk = 32 * 48 / 2 / 4e8;  // half a plane at the codec's rate
-    const double layer = 3 * chunk + 1.5 * recover + x + 4 * dispatch;
-    REQUIRE(chunk > recover);
-    for (std::size_t row = 0; row < 2; ++row) {
-      const double context = 4 + static_cast<double>(row) + 1;
-      const double attention =
-          timing.kernel(attention_work(run.scenario.model, run.scenario.model.layers[0], 1, context)).value();
-      const double head = timing.kernel(head_work(run.scenario.model, 1)).value();
-      CHECK(r.metrics.token_gaps_s[row] == Approx(attention + layer + head + 2 * dispatch).epsilon(1e-12));
-    }
+  const TimingModel timing(d);
+  const double chunk = 32 * 48 / 2 / 4e8;  // half a plane at the codec's rate
+  const Layer& moe = run.scenario.model.layers[0];
+  const double shared = shared_width > 0 ? timing.kernel(dense_work(run.scenario.model, moe, 1)).value() : 0;
+  REQUIRE(chunk > std::max(recover, shared));
+  const double layer = 3 * chunk + 1.5 * recover + 0.5 * shared + x + 4 * dispatch;
+  for (std::size_t row = 0; row < 2; ++row) {
+    const double context = 4 + static_cast<double>(row) + 1;
+    const double attention = timing.kernel(attention_work(run.scenario.model, moe, 1, context)).value();
+    const double head = timing.kernel(head_work(run.scenario.model, 1)).value();
+    CHECK(r.metrics.token_gaps_s[row] == Approx(attention + layer + head + 2 * dispatch).epsilon(1e-12));
   }
 }
 
