@@ -1,32 +1,17 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
 #include "models/architecture.hpp"
 #include "models/input_error.hpp"
+#include "models/yaml_text.hpp"
 
 namespace moelab {
 namespace {
 
+using yaml::number;
 using Fields = std::vector<std::pair<std::string, std::string>>;
-
-// A JSON string is a YAML double-quoted string; bytes that are not UTF-8 become the replacement character.
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-// The shortest decimal that reads back to the same double.
-std::string number(double value) {
-  char text[32];
-  for (int digits = 15; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, value);
-    if (std::strtod(text, nullptr) == value) break;
-  }
-  return text;
-}
 
 void add(Fields& fields, const std::string& key, int value, int fallback = 0) {
   if (value != fallback) fields.emplace_back(key, std::to_string(value));
@@ -192,7 +177,7 @@ std::string published_text(const Architecture& a) {
   std::string text;
   if (a.published_weights) text += "  weights: " + number(*a.published_weights) + "\n";
   if (a.published_active_weights) text += "  active_weights: " + number(*a.published_active_weights) + "\n";
-  if (!a.published_source.empty()) text += "  source: " + quoted(a.published_source) + "\n";
+  if (!a.published_source.empty()) text += "  source: " + yaml::quoted(a.published_source) + "\n";
   return text.empty() ? text : "published:\n" + text;
 }
 
@@ -202,8 +187,8 @@ std::string architecture_to_yaml(const Architecture& a) {
   const std::vector<Layer> encoder = stack(a, Stack::encoder);
   const std::vector<Layer> decoder = stack(a, Stack::decoder);
   check_stacks(a, encoder, decoder);
-  std::string text = "name: " + quoted(a.name) + "\ntitle: " + quoted(a.title) + "\n";
-  if (!a.source.empty()) text += "source: " + quoted(a.source) + "\n";
+  std::string text = "name: " + yaml::quoted(a.name) + "\ntitle: " + yaml::quoted(a.title) + "\n";
+  if (!a.source.empty()) text += "source: " + yaml::quoted(a.source) + "\n";
   text += "hidden: " + std::to_string(a.hidden) + "\nvocab: " + std::to_string(a.vocab) + "\n";
   if (a.embedding_copies != 2) text += "embedding_copies: " + std::to_string(a.embedding_copies) + "\n";
   if (a.bytes_per_weight != 2) text += "bytes_per_weight: " + number(a.bytes_per_weight) + "\n";

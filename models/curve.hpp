@@ -1,4 +1,4 @@
-// A measured curve: seconds over an amount (bytes, tokens), linear between its points.
+// A measured curve: seconds over an amount (bytes, elements, tokens), linear between its points.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 namespace moelab {
 
 struct CurvePoint {
-  double amount;  // bytes or tokens
+  double amount;  // bytes, elements or tokens
   double seconds;
+  bool operator==(const CurvePoint&) const = default;
 };
 
 /// Piecewise linear in the amount itself: on kernel and transfer tables that interpolates to 2-4 %,
@@ -27,6 +28,7 @@ class Curve {
   const std::vector<CurvePoint>& points() const { return points_; }
   /// Why these points make no curve, or "".
   static std::string problem_with(const std::vector<CurvePoint>& points);
+  bool operator==(const Curve&) const = default;
 
  private:
   std::vector<CurvePoint> points_;

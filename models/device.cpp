@@ -1,147 +1,170 @@
 #include "models/device.hpp"
 
-#include <array>
+#include <algorithm>
 
 #include "models/config_store.hpp"
+#include "models/sourced_reader.hpp"
+#include "models/yaml_text.hpp"
 
 namespace moelab {
 namespace {
 
-const std::vector<std::string> kKindNames = {"measured", "datasheet", "paper", "derived", "assumed"};
+MemoryProfile read_memory(const YamlMap& root, SourcedReader& read) {
+  MemoryProfile m;
+  const YamlMap memory = root.map("memory");
+  m.total = read.quantity(memory, "memory.total", "total", above(Bytes(0)));
+  m.system_reserve = read.quantity(memory, "memory.system_reserve", "system_reserve", at_least(Bytes(0)));
+  if (root.has("gpu"))
+    m.bandwidth = read.quantity(memory, "memory.bandwidth", "bandwidth", above(BytesPerSecond(0)));
+  else if (memory.has("bandwidth"))
+    memory.fail(
+        "bandwidth",
+        "memory.bandwidth is what the GPU streams, and the profile has no 'gpu' section; what the CPU "
+        "streams is cpu.bandwidth");
+  if (memory.has("controller"))
+    m.controller = read.quantity(memory, "memory.controller", "controller", above(BytesPerSecond(0)));
+  if (m.controller && m.bandwidth && m.controller->value < m.bandwidth->value)
+    memory.fail("controller",
+                "memory.controller is less than memory.bandwidth, which the GPU alone moves through it");
+  memory.done();
+  return m;
+}
 
-/// Reads numbers of the form `{value: 3.5 GB/s, source: datasheet}` and keeps account of where they are from.
-class ProfileReader {
- public:
-  explicit ProfileReader(DeviceProfile& profile) : profile_(profile) {}
+std::vector<CpuExperts> read_experts(const YamlMap& cpu, SourcedReader& read) {
+  constexpr std::int64_t kMost = 1 << 20;
+  std::vector<CpuExperts> list;
+  for (const YamlNode& item : cpu.list_or_empty("experts")) {
+    const YamlMap map = item.map("experts of a shape");
+    CpuExperts e;
+    e.hidden = static_cast<int>(map.integer("hidden", 1, kMost));
+    e.width = static_cast<int>(map.integer("width", 1, kMost));
+    e.matrices = static_cast<int>(map.integer("matrices", 2, 3));
+    const std::string shape = std::to_string(e.matrices) + " matrices of " + std::to_string(e.hidden) +
+                              " by " + std::to_string(e.width);
+    e.seconds = read.curve(map, "cpu.experts, " + shape, "seconds", SourcedReader::Amount::tokens);
+    const auto same = [&](const CpuExperts& other) {
+      return other.hidden == e.hidden && other.width == e.width && other.matrices == e.matrices;
+    };
+    if (std::any_of(list.begin(), list.end(), same))
+      item.fail("experts of " + shape + " are listed twice; expected one curve for each shape");
+    map.done();
+    list.push_back(std::move(e));
+  }
+  return list;
+}
 
-  void sources(const YamlMap& root) {
-    const YamlMap list = root.map("sources");
-    for (const std::string& key : list.keys()) {
-      const YamlMap entry = list.map(key);
-      const auto kind = static_cast<Source::Kind>(entry.choice("kind", kKindNames));
-      profile_.sources[key] = {key, kind, entry.text("text")};
-      names_.push_back(key);
-      entry.done();
-    }
+CpuProfile read_cpu(const YamlMap& root, SourcedReader& read) {
+  CpuProfile c;
+  const YamlMap cpu = root.map("cpu");
+  c.threads = read.integer(cpu, "cpu.threads", "threads", 1, 4096);
+  c.dispatch = read.quantity(cpu, "cpu.dispatch", "dispatch", at_least(Seconds(0)));
+  if (cpu.has("recover"))
+    c.recover = read.curve(cpu, "cpu.recover", "recover", SourcedReader::Amount::elements);
+  c.experts = read_experts(cpu, read);
+  if (cpu.has("peak")) c.peak = read.quantity(cpu, "cpu.peak", "peak", above(FlopsPerSecond(0)));
+  if (cpu.has("bandwidth"))
+    c.bandwidth = read.quantity(cpu, "cpu.bandwidth", "bandwidth", above(BytesPerSecond(0)));
+  if (cpu.has("dense_launch"))
+    c.dense_launch = read.quantity(cpu, "cpu.dense_launch", "dense_launch", at_least(Seconds(0)));
+  if (cpu.has("sharing")) {
+    c.sharing = read.factors(cpu, "cpu.sharing", "sharing");
+    if (c.sharing->value.front() != 1)
+      cpu.fail("sharing", "cpu.sharing begins with " + yaml::number(c.sharing->value.front()) +
+                              "; expected 1: one operation alone is what all other numbers are of");
   }
+  cpu.done();
+  return c;
+}
 
-  template <class Q>
-  Sourced<Q> quantity(const YamlMap& section, const std::string& path, std::string_view key, Range<Q> range) {
-    const YamlMap entry = section.map(key);
-    Sourced<Q> out{entry.quantity<Q>("value", range), source(entry, path)};
-    entry.done();
-    return out;
-  }
-  Sourced<double> number(const YamlMap& section, const std::string& path, std::string_view key,
-                         Range<double> range) {
-    const YamlMap entry = section.map(key);
-    Sourced<double> out{entry.number("value", range), source(entry, path)};
-    entry.done();
-    return out;
-  }
-  Sourced<int> integer(const YamlMap& section, const std::string& path, std::string_view key, int low,
-                       int high) {
-    const YamlMap entry = section.map(key);
-    Sourced<int> out{static_cast<int>(entry.integer("value", low, high)), source(entry, path)};
-    entry.done();
-    return out;
-  }
-  /// `{points: [[4 KiB, 50 us], ...], source}` or `{latency: 76 us, rate: 3.5 GB/s, source}`.
-  Sourced<Curve> curve(const YamlMap& section, const std::string& path, std::string_view key) {
-    const YamlMap entry = section.map(key);
-    Sourced<Curve> out{entry.has("points") ? points(entry) : affine(entry), source(entry, path)};
-    entry.done();
-    return out;
-  }
-  Sourced<std::vector<double>> factors(const YamlMap& section, const std::string& path,
-                                       std::string_view key) {
-    const YamlMap entry = section.map(key);
-    Sourced<std::vector<double>> out;
-    for (const YamlNode& item : entry.list("value"))
-      out.value.push_back(item.number(path, Range<double>{1, 1e6}));
-    if (out.value.empty()) {
-      entry.fail(
-          "value",
-          path + " lists no factor; expected one for each number of concurrent reads, such as [1, 2, 3]");
-      out.value = {1};
-    }
-    out.source = source(entry, path);
-    entry.done();
-    return out;
-  }
+/// What somebody must compute with who has no GPU.
+void check_computes(const YamlMap& root, const CpuProfile& cpu) {
+  if (root.has("gpu") || !root.has("cpu")) return;
+  std::string missing;
+  const auto want = [&](bool has, const char* name) {
+    if (!has) missing += (missing.empty() ? "" : ", ") + std::string(name);
+  };
+  want(cpu.recover.has_value(), "cpu.recover");
+  want(cpu.peak.has_value(), "cpu.peak");
+  want(cpu.bandwidth.has_value(), "cpu.bandwidth");
+  want(cpu.dense_launch.has_value(), "cpu.dense_launch");
+  if (!missing.empty())
+    root.fail("gpu",
+              "the profile has no 'gpu' section, and not all that a machine without GPU needs; missing: " +
+                  missing);
+}
 
- private:
-  Curve affine(const YamlMap& entry) const {
-    const auto latency = entry.quantity<Seconds>("latency", at_least(Seconds(0)));
-    const auto rate = entry.quantity<BytesPerSecond>("rate", above(BytesPerSecond(0)));
-    return rate.value() > 0 ? Curve::affine(latency.value(), rate.value()) : Curve({{0, 0}});
+std::map<std::string, CodecProfile> read_codecs(const YamlMap& root, SourcedReader& read) {
+  std::map<std::string, CodecProfile> profiles;
+  const YamlMap codecs = root.map("codecs");
+  for (const std::string& name : codecs.keys()) {
+    const YamlMap codec = codecs.map(name);
+    const std::string path = "codecs." + name;
+    CodecProfile& c = profiles[name];
+    c.ratio = read.number(codec, path + ".ratio", "ratio", {0, 1.1, true});
+    const YamlNode decompress = codec.node("decompress");
+    const bool is_curve = decompress.is_map() && [&] {
+      const YamlMap entry = decompress.map("decompress");
+      return entry.has("points") || entry.has("latency") || entry.has("rate");
+    }();
+    if (is_curve)
+      c.decompress = read.curve(codec, path + ".decompress", "decompress");
+    else
+      c.decompress = read.quantity(codec, path + ".decompress", "decompress", above(BytesPerSecond(0)));
+    codec.done();
   }
-  Curve points(const YamlMap& entry) const {
-    std::vector<CurvePoint> list;
-    for (const YamlNode& item : entry.list("points")) {
-      const std::vector<YamlNode> pair = item.list("a point of the curve");
-      if (pair.size() != 2) {
-        item.fail("a point of the curve has " + std::to_string(pair.size()) +
-                  " values; expected [size, time], such as [1 MiB, 330 us]");
-        continue;
-      }
-      list.push_back({pair[0].quantity<Bytes>("size", at_least(Bytes(0))).value(),
-                      pair[1].quantity<Seconds>("time", at_least(Seconds(0))).value()});
-    }
-    if (const std::string problem = Curve::problem_with(list); !problem.empty()) {
-      entry.fail("points", problem);
-      return Curve({{0, 0}});
-    }
-    return Curve(std::move(list));
-  }
-  std::string source(const YamlMap& entry, const std::string& path) {
-    const std::string key = entry.text("source");
-    const auto found = profile_.sources.find(key);
-    if (found == profile_.sources.end()) {
-      if (!key.empty())
-        entry.fail("source", "'" + key + "' is not among the profile's sources" + suggestion(key, names_));
-      return key;
-    }
-    const Source& s = found->second;
-    profile_.provenance.push_back(path + ": " + std::string(to_string(s.kind)) + " (" + s.text + ")");
-    if (s.kind != Source::Kind::measured) profile_.unmeasured = true;
-    return key;
-  }
+  codecs.done();
+  return profiles;
+}
 
-  DeviceProfile& profile_;
-  std::vector<std::string> names_;
-};
+GpuProfile read_gpu(const YamlMap& root, SourcedReader& read) {
+  GpuProfile g;
+  const YamlMap gpu = root.map("gpu");
+  g.peak = read.quantity(gpu, "gpu.peak", "peak", above(FlopsPerSecond(0)));
+  g.flops_efficiency = read.number(gpu, "gpu.flops_efficiency", "flops_efficiency", {0, 1, true});
+  g.launch = read.quantity(gpu, "gpu.launch", "launch", at_least(Seconds(0)));
+  gpu.done();
+  return g;
+}
+
+MeasuredOn read_measured_on(const YamlMap& entry) {
+  MeasuredOn m;
+  m.machine.cpu = entry.text("cpu");
+  m.machine.kernel = entry.text("kernel");
+  m.machine.driver = entry.text("driver", "");
+  m.machine.gpu = entry.text("gpu", "");
+  m.date = entry.text("date");
+  m.command = entry.text("command");
+  entry.done();
+  return m;
+}
+
+std::string shown(const MeasuredOn& m) {
+  std::string text = "measured on " + m.machine.cpu + ", " + m.machine.kernel;
+  if (!m.machine.gpu.empty()) text += ", " + m.machine.gpu;
+  if (!m.machine.driver.empty()) text += ", driver " + m.machine.driver;
+  return text + "; " + m.date + ", " + m.command;
+}
 
 }  // namespace
 
-std::string_view to_string(Source::Kind kind) {
-  return kKindNames[static_cast<std::size_t>(kind)];
+Seconds CodecProfile::decompress_seconds(Bytes plain) const {
+  if (const auto* rate = std::get_if<Sourced<BytesPerSecond>>(&decompress)) return plain / rate->value;
+  return Seconds(std::get<Sourced<Curve>>(decompress).value(plain.value()));
 }
 
 DeviceProfile read_device(const YamlDocument& document) {
   DeviceProfile d;
   const YamlMap root = document.root();
-  ProfileReader read(d);
+  SourcedReader read(d);
   d.name = root.text("name");
   d.title = root.text("title");
   read.sources(root);
-
-  const YamlMap memory = root.map("memory");
-  d.memory.total = read.quantity(memory, "memory.total", "total", above(Bytes(0)));
-  d.memory.system_reserve =
-      read.quantity(memory, "memory.system_reserve", "system_reserve", at_least(Bytes(0)));
-  d.memory.bandwidth = read.quantity(memory, "memory.bandwidth", "bandwidth", above(BytesPerSecond(0)));
-  if (memory.has("controller"))
-    d.memory.controller = read.quantity(memory, "memory.controller", "controller", above(BytesPerSecond(0)));
-  if (d.memory.controller && d.memory.controller->value < d.memory.bandwidth.value)
-    memory.fail("controller",
-                "memory.controller is less than memory.bandwidth, which the GPU alone moves through it");
-  memory.done();
-
-  const YamlMap cpu = root.map("cpu");
-  d.cpu.threads = read.integer(cpu, "cpu.threads", "threads", 1, 4096);
-  d.cpu.dispatch = read.quantity(cpu, "cpu.dispatch", "dispatch", at_least(Seconds(0)));
-  cpu.done();
+  if (const std::optional<YamlMap> entry = root.optional_map("measured_on")) {
+    d.measured_on = read_measured_on(*entry);
+    d.provenance.push_back(shown(*d.measured_on));
+  }
+  d.memory = read_memory(root, read);
+  d.cpu = read_cpu(root, read);
 
   const YamlMap ssd = root.map("ssd");
   d.ssd.read = read.curve(ssd, "ssd.read", "read");
@@ -154,21 +177,9 @@ DeviceProfile read_device(const YamlDocument& document) {
   d.page_cache.read = read.curve(cache, "page_cache.read", "read");
   cache.done();
 
-  const YamlMap codecs = root.map("codecs");
-  for (const std::string& name : codecs.keys()) {
-    const YamlMap codec = codecs.map(name);
-    const std::string path = "codecs." + name;
-    d.codecs[name] = {read.number(codec, path + ".ratio", "ratio", {0, 1.1, true}),
-                      read.quantity(codec, path + ".decompress", "decompress", above(BytesPerSecond(0)))};
-    codec.done();
-  }
-  codecs.done();
-
-  const YamlMap gpu = root.map("gpu");
-  d.gpu.peak = read.quantity(gpu, "gpu.peak", "peak", above(FlopsPerSecond(0)));
-  d.gpu.flops_efficiency = read.number(gpu, "gpu.flops_efficiency", "flops_efficiency", {0, 1, true});
-  d.gpu.launch = read.quantity(gpu, "gpu.launch", "launch", at_least(Seconds(0)));
-  gpu.done();
+  d.codecs = read_codecs(root, read);
+  if (root.has("gpu")) d.gpu = read_gpu(root, read);
+  check_computes(root, d.cpu);
   root.done();
   return d;
 }
@@ -180,6 +191,28 @@ DeviceProfile load_device(std::string_view name, const std::filesystem::path& ba
   DeviceProfile device = read_device(document);
   problems.throw_if_any();
   return device;
+}
+
+std::vector<std::string> machine_differences(const DeviceProfile& profile, const MachineIdentity& here) {
+  if (!profile.measured_on)
+    return {"device profile '" + profile.name + "' does not say which machine it was measured on"};
+  std::vector<std::string> differences;
+  const auto compare = [&](const char* what, const std::string& there, const std::string& now) {
+    const auto named = [](const std::string& text) { return text.empty() ? "none" : "'" + text + "'"; };
+    if (there != now)
+      differences.push_back(std::string(what) + ": device profile '" + profile.name + "' was measured with " +
+                            named(there) + ", here is " + named(now));
+  };
+  const MachineIdentity& there = profile.measured_on->machine;
+  compare("cpu", there.cpu, here.cpu);
+  compare("kernel", there.kernel, here.kernel);
+  compare("driver", there.driver, here.driver);
+  compare("gpu", there.gpu, here.gpu);
+  return differences;
+}
+
+bool same_machine(const DeviceProfile& profile, const MachineIdentity& here) {
+  return machine_differences(profile, here).empty();
 }
 
 }  // namespace moelab

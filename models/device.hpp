@@ -1,4 +1,5 @@
-// A device profile: what one machine can do, each number with where it is from.
+// A device profile: what one machine can do, each number with where it is from. configs/devices/README.md
+// describes the file.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "models/curve.hpp"
+#include "models/machine_identity.hpp"
 #include "models/units.hpp"
 #include "models/yaml_reader.hpp"
 
@@ -20,64 +23,124 @@ struct Source {
   std::string name;  // key in the profile
   Kind kind = Kind::assumed;
   std::string text;  // command, date and machine; document; or the derivation
+  bool operator==(const Source&) const = default;
 };
 std::string_view to_string(Source::Kind kind);
 
-/// A number and the profile key of its source.
+/// How a number swung while it was measured. In its base unit; of a curve or a list of factors that on its
+/// values: {0.9, 1, 1.4} says that one measurement in ten took 1.4 times what the curve says, or more.
+/// Shown in provenance, not simulated.
+struct Spread {
+  double p10 = 0, p50 = 0, p90 = 0;
+  bool operator==(const Spread&) const = default;
+};
+
+/// A number, the profile key of its source and, where it was kept, its spread.
 template <class T>
 struct Sourced {
   T value{};
   std::string source;
+  std::optional<Spread> spread{};
+  bool operator==(const Sourced&) const = default;
 };
 
 /// A lossless codec for exponent planes, as it runs on this device's CPU threads.
 struct CodecProfile {
-  Sourced<double> ratio;               // compressed over plain size of an exponent plane
-  Sourced<BytesPerSecond> decompress;  // plain bytes a second and thread
+  Sourced<double> ratio;  // compressed over plain size of an exponent plane
+  /// On one thread: plain bytes a second, or seconds over the plain bytes of one chunk.
+  std::variant<Sourced<BytesPerSecond>, Sourced<Curve>> decompress;
+
+  /// Of a chunk of `plain` bytes on one thread.
+  Seconds decompress_seconds(Bytes plain) const;
+  bool operator==(const CodecProfile&) const = default;
+};
+
+/// BF16 experts of one shape, executed by the CPU: seconds over tokens, weights read once.
+struct CpuExperts {
+  int hidden = 0, width = 0, matrices = 0;
+  Sourced<Curve> seconds;
+  bool operator==(const CpuExperts&) const = default;
+};
+
+struct MemoryProfile {
+  Sourced<Bytes> total;
+  /// What the operating system and other programs hold: neither budget nor page cache.
+  Sourced<Bytes> system_reserve;
+  /// GPU streaming reads and writes, achievable. Present exactly when there is a GPU.
+  std::optional<Sourced<BytesPerSecond>> bandwidth;
+  /// What the memory controller moves for all its users together: storage, CPU, GPU. Executors that resolve
+  /// shared capacity (simgrid) share it; `fast` has the slowdowns below instead. Absent: no limit.
+  std::optional<Sourced<BytesPerSecond>> controller;
+  bool operator==(const MemoryProfile&) const = default;
+};
+
+struct CpuProfile {
+  Sourced<int> threads;       // cores that can decompress
+  Sourced<Seconds> dispatch;  // hand-off cost of one operation to a thread or a queue
+  /// Seconds over the elements of one tensor whose planes are joined. Present: recovery runs on the CPU.
+  std::optional<Sourced<Curve>> recover;
+  /// Of different shapes. What a machine without GPU executes; one with a GPU executes there.
+  std::vector<CpuExperts> experts;
+  // Roofline of what the CPU computes and nobody measured, as the GPU's: BF16 rate, streaming reads, and one
+  // kernel's fixed cost.
+  std::optional<Sourced<FlopsPerSecond>> peak;
+  std::optional<Sourced<BytesPerSecond>> bandwidth;
+  std::optional<Sourced<Seconds>> dense_launch;
+  /// [n - 1]: factor on each of n operations that the CPU does at once (decompression, recovery, experts and
+  /// dense kernels where the CPU computes them, reads from the page cache); the last one grows linearly. The
+  /// first is 1. Absent: they do not hinder each other.
+  std::optional<Sourced<std::vector<double>>> sharing;
+  bool operator==(const CpuProfile&) const = default;
+};
+
+struct SsdProfile {
+  Sourced<Curve> read;                           // seconds over bytes of one read, cold, queue depth 1
+  Sourced<double> slowdown_while_decompressing;  // factor >= 1 on reads that start while decompression runs
+  Sourced<std::vector<double>>
+      readers;  // [n - 1]: factor on each of n concurrent reads' time; {1, 2, ...}: fixed total rate
+  bool operator==(const SsdProfile&) const = default;
+};
+
+struct PageCacheProfile {
+  Sourced<Curve> read;  // seconds over bytes of one read served from the page cache
+  bool operator==(const PageCacheProfile&) const = default;
+};
+
+struct GpuProfile {
+  Sourced<FlopsPerSecond> peak;      // dense BF16 matrix rate
+  Sourced<double> flops_efficiency;  // achievable share of peak
+  Sourced<Seconds> launch;           // one kernel launch
+  bool operator==(const GpuProfile&) const = default;
 };
 
 struct DeviceProfile {
   std::string name;  // "jetson-agx-orin-64gb"
   std::string title;
   std::map<std::string, Source> sources;
+  std::optional<MeasuredOn> measured_on;
 
-  struct {
-    Sourced<Bytes> total;
-    Sourced<Bytes>
-        system_reserve;  // what the operating system and other programs hold: neither budget nor page cache
-    Sourced<BytesPerSecond> bandwidth;  // GPU streaming reads and writes, achievable
-    /// What the memory controller moves for all its users together: storage, CPU, GPU. Executors that resolve
-    /// shared capacity (simgrid) share it; `fast` has the slowdowns below instead. Absent: no limit.
-    std::optional<Sourced<BytesPerSecond>> controller;
-  } memory;
-  struct {
-    Sourced<int> threads;       // cores that can decompress
-    Sourced<Seconds> dispatch;  // hand-off cost of one operation to a thread or a queue
-  } cpu;
-  struct {
-    Sourced<Curve> read;                           // seconds over bytes of one read, cold, queue depth 1
-    Sourced<double> slowdown_while_decompressing;  // factor >= 1 on reads that start while decompression runs
-    Sourced<std::vector<double>>
-        readers;  // [n - 1]: factor on each of n concurrent reads' time; {1, 2, ...}: fixed total rate
-  } ssd;
-  struct {
-    Sourced<Curve> read;  // seconds over bytes of one read served from the page cache
-  } page_cache;
+  MemoryProfile memory;
+  CpuProfile cpu;
+  SsdProfile ssd;
+  PageCacheProfile page_cache;
   std::map<std::string, CodecProfile> codecs;
-  struct {
-    Sourced<FlopsPerSecond> peak;      // dense BF16 matrix rate
-    Sourced<double> flops_efficiency;  // achievable share of peak
-    Sourced<Seconds> launch;           // one kernel launch
-  } gpu;
+  std::optional<GpuProfile> gpu;  // absent: recovery, experts and dense kernels run on the CPU
 
-  /// Every number's path and its source, in the profile's order: "ssd.read: paper (...)".
+  /// Every number's path, its source and spread, in the profile's order: "ssd.read: paper (...)".
   std::vector<std::string> provenance;
   /// True when any number that a simulation uses was not measured on the device itself.
   bool unmeasured = false;
+
+  bool operator==(const DeviceProfile&) const = default;
 };
 
 DeviceProfile read_device(const YamlDocument& document);
 /// By name or path, through the configuration store. Throws InputError.
 DeviceProfile load_device(std::string_view name, const std::filesystem::path& base = {});
+
+/// Where a profile says that it was measured against where it is used: one sentence for each difference,
+/// none when both are the same machine with the same software. A profile that does not say is one.
+std::vector<std::string> machine_differences(const DeviceProfile& profile, const MachineIdentity& here);
+bool same_machine(const DeviceProfile& profile, const MachineIdentity& here);
 
 }  // namespace moelab

@@ -1,6 +1,7 @@
 // The timing model: an operation and its amount -> seconds, from a device profile.
 //
-// Reads follow the profile's curves over size. Codecs have one rate a thread, and kernels are a roofline:
+// Measured curves win: reads, codecs, recovery on the CPU, experts of a measured shape on the CPU. What
+// nobody measured is a roofline of whoever computes (the GPU; without one the CPU):
 //   max(FLOPs / achievable peak, bytes / memory bandwidth) + launches * launch cost
 // Expert compute is charged by the distinct experts touched, each with its own tokens and its weights read
 // once.
@@ -21,12 +22,18 @@ class TimingModel {
   Seconds ssd_read(Bytes bytes) const { return Seconds(device_.ssd.read.value(bytes.value())); }
   Seconds page_cache_read(Bytes bytes) const { return Seconds(device_.page_cache.read.value(bytes.value())); }
   /// Decompression of a chunk of `plain` exponent bytes on one thread.
-  Seconds decompress(const CodecProfile& codec, Bytes plain) const { return plain / codec.decompress.value; }
-  /// Join of a tensor: both planes are read and the BF16 values written, 4 bytes an element.
+  Seconds decompress(const CodecProfile& codec, Bytes plain) const { return codec.decompress_seconds(plain); }
+  /// Join of a tensor. On the GPU both planes are read and the BF16 values written, 4 bytes an element.
   Seconds recover(double elements) const;
   Seconds kernel(const Work& work) const;
+  /// One routed expert for so many tokens.
+  Seconds expert(const Architecture& model, const FeedForward& ff, double tokens) const;
   /// Hand-off cost of one operation.
   Seconds dispatch() const { return device_.cpu.dispatch.value; }
+
+  /// Who does it; decompression and reads are the CPU's always.
+  bool recovers_on_cpu() const { return device_.cpu.recover.has_value(); }
+  bool computes_on_cpu() const { return !device_.gpu.has_value(); }
 
  private:
   DeviceProfile device_;

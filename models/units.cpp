@@ -84,6 +84,22 @@ std::string show_with(std::span<const Unit> units, std::string_view base_unit, d
   return four_digits(value == 0 ? 0 : value) + " " + std::string(base_unit);  // no "-0"
 }
 
+/// The first of the shortest texts that read back; the base unit, with factor 1, always does.
+std::string exact_with(std::span<const Unit> units, double value) {
+  std::string shortest;
+  for (const Unit& unit : units) {
+    if (value == 0 && (unit.multiplier != 1 || unit.divisor != 1)) continue;  // "0 s", not "0 h"
+    std::array<char, 32> digits{};
+    const double in_unit = value / unit.multiplier * unit.divisor;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), in_unit).ptr;
+    const std::string text = std::string(digits.data(), end) + " " + std::string(unit.name);
+    double back = 0;
+    if (!parse_with(units, text, back) || back != value) continue;
+    if (shortest.empty() || text.size() < shortest.size()) shortest = text;
+  }
+  return shortest;
+}
+
 template <class Q>
 bool parse_as(std::span<const Unit> units, std::string_view phrase, std::string_view text, Q& out,
               std::string& expected) {
@@ -128,6 +144,22 @@ std::string to_string(Flops q) {
 }
 std::string to_string(FlopsPerSecond q) {
   return show_with(flop_rate_units, "FLOP/s", q.value());
+}
+
+std::string to_exact_string(Seconds q) {
+  return exact_with(time_units, q.value());
+}
+std::string to_exact_string(Bytes q) {
+  return exact_with(byte_units, q.value());
+}
+std::string to_exact_string(BytesPerSecond q) {
+  return exact_with(byte_rate_units, q.value());
+}
+std::string to_exact_string(Flops q) {
+  return exact_with(flop_units, q.value());
+}
+std::string to_exact_string(FlopsPerSecond q) {
+  return exact_with(flop_rate_units, q.value());
 }
 
 }  // namespace moelab

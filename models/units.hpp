@@ -76,4 +76,11 @@ std::string to_string(BytesPerSecond q);
 std::string to_string(Flops q);
 std::string to_string(FlopsPerSecond q);
 
+/// The shortest text with a unit that parse() reads back as the same value. For finite values.
+std::string to_exact_string(Seconds q);
+std::string to_exact_string(Bytes q);
+std::string to_exact_string(BytesPerSecond q);
+std::string to_exact_string(Flops q);
+std::string to_exact_string(FlopsPerSecond q);
+
 }  // namespace moelab

@@ -20,20 +20,17 @@ std::string_view to_string(Tier tier) {
   return kNames[static_cast<std::size_t>(tier)];
 }
 
-OpIndex LayerGraphBuilder::add(LabelledGraph& out, engine::Lane lane, double seconds, double bytes,
-                               OpLabel label) const {
-  const OpIndex op = out.graph.add(lane, seconds + dispatch_s_);
-  if (bytes > 0 && resources_.memory != engine::kNoCapacity)
-    out.graph.share(op, resources_.memory, seconds, bytes);
+OpIndex LayerGraphBuilder::add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const {
   out.labels.push_back(label);
-  return op;
+  return out.graph.add(lane, seconds + dispatch_s_);
 }
 
 OpIndex LayerGraphBuilder::add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
                                     OpLabel label) const {
   const double bytes = label.kind == OpKind::read_e ? bytes_.e_read : bytes_.sm_read;
-  const bool copied = label.tier == Tier::page_cache;  // out of one buffer into another
-  const OpIndex op = add(out, lane, seconds, copied ? 2 * bytes : 0, label);
+  const OpIndex op = add(out, lane, seconds, label);
+  if (label.tier == Tier::page_cache)  // out of one buffer into another
+    resources_.share(out.graph, op, true, seconds, 2 * bytes);
   if (label.tier == Tier::ssd) out.graph.share(op, resources_.ssd, seconds - latency_s, bytes);
   return op;
 }
@@ -82,14 +79,13 @@ void LayerGraphBuilder::add_decompression(const LayerInstance& instance, std::ui
       const OpLabel read_label{OpKind::read_e, reads.e_tier, label.tensor, label.chunk, expert.id};
       const OpIndex read = add_read(out, threads_, reads.e_s, reads.latency_s, read_label);
       chunk = out.graph.add_continuation(read, instance.decompress_s);
-      if (resources_.memory != engine::kNoCapacity)
-        out.graph.share(chunk, resources_.memory, instance.decompress_s, bytes_.decompress);
       out.labels.push_back(label);
     } else {
       const OpIndex read = chunk;
-      chunk = add(out, threads_, instance.decompress_s, bytes_.decompress, label);
+      chunk = add(out, threads_, instance.decompress_s, label);
       if (read != kNoOp) out.graph.depend(chunk, read);
     }
+    resources_.share(out.graph, chunk, true, instance.decompress_s, bytes_.decompress);
   }
 }
 
@@ -104,7 +100,8 @@ void LayerGraphBuilder::add_task(const LayerInstance& instance, std::uint32_t ta
   add_decompression(instance, task, reads[expert_of_[task]], out);
   const OpLabel label{OpKind::recover, Tier::none, static_cast<std::uint16_t>(tensor_of_[task]), 0,
                       expert.id};
-  const OpIndex recover = add(out, recovery_, instance.recover_s, bytes_.recover, label);
+  const OpIndex recover = add(out, recovery_, instance.recover_s, label);
+  resources_.share(out.graph, recover, resources_.recovers_on_cpu, instance.recover_s, bytes_.recover);
   for (std::uint32_t c = 0; c < instance.shards; ++c)
     out.graph.depend(recover, chunk_[task * instance.shards + c]);
   if (read_[task] != kNoOp) out.graph.depend(recover, read_[task]);
@@ -124,7 +121,9 @@ void LayerGraphBuilder::build(const LayerInstance& instance, const LayerOrder& o
   for (const std::uint32_t e : order.experts) {
     if (!executes[e]) continue;
     const OpLabel label{OpKind::execute, Tier::none, 0, 0, instance.experts[e].id};
-    execution_[e] = add(out, compute_, instance.experts[e].execute_s, bytes_.execute, label);
+    const double seconds = instance.experts[e].execute_s;
+    execution_[e] = add(out, compute_, seconds, label);
+    resources_.share(out.graph, execution_[e], resources_.computes_on_cpu, seconds, bytes_.execute);
   }
   for (std::uint32_t task = 0; task < expert_of_.size(); ++task)
     if (const OpIndex x = execution_[expert_of_[task]]; x != kNoOp && ready_[task] != kNoOp)

@@ -50,12 +50,28 @@ struct LabelledGraph {
 };
 
 /// The resources of one server: an I/O thread, decompression threads, a recovery stream, the expert and dense
-/// compute streams, the host program; and what reads from storage share.
+/// compute streams, the host program; and what their operations share.
 struct ServerResources {
   engine::ResourceId host, io, decompress, recover, experts, dense;
   engine::CapacityId ssd = engine::kNoCapacity;
   /// What the SSD's reads, the CPU and the GPU share; kNoCapacity where nobody would resolve it.
   engine::CapacityId memory = engine::kNoCapacity;
+  /// What the operations of the CPU share (cpu.sharing), in place of `memory`: how they slow each other down
+  /// was measured with all that they share. kNoCapacity where nobody measured it.
+  engine::CapacityId cpu = engine::kNoCapacity;
+  bool recovers_on_cpu = false, computes_on_cpu = false;
+
+  /// What operations of a kind that the CPU does, or the GPU, share.
+  engine::CapacityId shared(bool on_cpu) const { return on_cpu && cpu != engine::kNoCapacity ? cpu : memory; }
+  /// Lets an operation share that for `seconds`, in which it moves `bytes` through memory.
+  void share(engine::Graph& graph, engine::OpIndex op, bool on_cpu, double seconds, double bytes) const {
+    const engine::CapacityId capacity = shared(on_cpu);
+    if (capacity == engine::kNoCapacity) return;
+    if (capacity == cpu)
+      graph.share(op, capacity, seconds);
+    else if (bytes > 0)
+      graph.share(op, capacity, seconds, bytes);
+  }
 };
 
 /// Bytes that one operation moves: reads from storage by the size of what they read, the others through
@@ -103,8 +119,7 @@ class LayerGraphBuilder {
                          LabelledGraph& out);
   void add_task(const LayerInstance& instance, std::uint32_t task, std::span<const ExpertReads> reads,
                 LabelledGraph& out);
-  engine::OpIndex add(LabelledGraph& out, engine::Lane lane, double seconds, double bytes,
-                      OpLabel label) const;
+  engine::OpIndex add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const;
   engine::OpIndex add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
                            OpLabel label) const;
 

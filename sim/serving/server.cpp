@@ -9,8 +9,9 @@ using engine::OpIndex;
 
 namespace {
 
-ServerResources add_resources(engine::Engine& engine, const SystemConfig& system, const DeviceProfile& device,
+ServerResources add_resources(engine::Engine& engine, const SystemConfig& system, const TimingModel& timing,
                               const ExpertCosts& costs) {
+  const DeviceProfile& device = timing.device();
   ServerResources r{};
   r.host = engine.add_resource("host", 1);
   r.io = engine.add_resource("io", 1);
@@ -23,6 +24,9 @@ ServerResources add_resources(engine::Engine& engine, const SystemConfig& system
   r.ssd = engine.add_capacity(
       "ssd",
       {.slowdown = device.ssd.readers.value, .bandwidth = costs.ssd_bytes_per_second, .beyond = r.memory});
+  if (device.cpu.sharing) r.cpu = engine.add_capacity("cpu", {.slowdown = device.cpu.sharing->value});
+  r.recovers_on_cpu = timing.recovers_on_cpu();
+  r.computes_on_cpu = timing.computes_on_cpu();
   engine.add_interference({r.ssd, r.decompress, device.ssd.slowdown_while_decompressing.value});
   return r;
 }
@@ -58,7 +62,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       timing_(scenario.device),
       dense_times_(scenario.model, timing_),
       experts_(trace.experts()),
-      resources_(add_resources(engine, system, scenario.device, costs)),
+      resources_(add_resources(engine, system, timing_, costs)),
       entry_(find_cache_policy(system.cache.name)),
       caches_(make_caches(*entry_, system, trace, costs, memory, pools)),
       schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
@@ -142,8 +146,8 @@ engine::Process Server::serve() {
 OpIndex Server::add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time,
                            OpKind kind) const {
   const OpIndex op = out.graph.add(out.graph.lane(stream), time.seconds);
-  if (resources_.memory != engine::kNoCapacity)
-    out.graph.share(op, resources_.memory, time.seconds, time.bytes);
+  const double kernel_s = time.seconds - timing_.dispatch().value();
+  resources_.share(out.graph, op, resources_.computes_on_cpu, kernel_s, time.bytes);
   out.labels.push_back({kind});
   return op;
 }
@@ -179,7 +183,9 @@ bool Server::may_skip() const {
   return options_.observer == nullptr && engine_.alone();
 }
 
-// What submit_dense() comes to, unless there is more to it than one operation.
+// What submit_dense() comes to, unless there is more to it than one operation. One alone takes its time to
+// the last digit even where it shares a capacity: its hand-over and the rest add up exactly (Sterbenz'
+// lemma), and alone it is not slowed down.
 bool Server::skip_dense(double seconds) {
   if (system_.host_per_layer.value() > 0 || !may_skip()) return false;
   dense_outcome_.time.seconds = seconds;
@@ -247,7 +253,7 @@ void Server::add(const StepOutcome& outcome) {
 void Server::compute_expert_seconds(std::uint32_t tokens) {
   for (std::size_t n = expert_seconds_.size(); n <= tokens; ++n)
     expert_seconds_.push_back(
-        timing_.kernel(expert_work(scenario_.model, scenario_.model.moe(), static_cast<double>(n))).value());
+        timing_.expert(scenario_.model, scenario_.model.moe(), static_cast<double>(n)).value());
 }
 
 // Adds an expert to the layer's instance. Returns the state it was found in.

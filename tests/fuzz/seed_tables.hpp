@@ -83,7 +83,7 @@ struct PlainSeed {
   const char* text;
 };
 
-inline constexpr std::array<PlainSeed, 8> kPlainSeeds{{
+inline constexpr std::array<PlainSeed, 9> kPlainSeeds{{
     {"hf_config", "mixtral",
      R"({"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_experts_per_tok": 2, "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8, "sliding_window": null, "tie_word_embeddings": false, "vocab_size": 32000})"},
     {"hf_config", "qwen2",
@@ -112,6 +112,33 @@ inline constexpr std::array<PlainSeed, 8> kPlainSeeds{{
      "[{\"encoder\": "
      "true, \"domain\": 0, \"prompt\": 0, \"spans\": [], \"coupling\": 1, \"bias\": [0]}, {\"domain\": 0, "
      "\"prompt\": 1, \"spans\": [], \"coupling\": 1, \"bias\": [2]}]}\n"},
+    {"device", "cpu", R"(name: c
+title: t
+sources:
+  b: {kind: measured, text: x}
+measured_on: {cpu: e, kernel: k, driver: "", gpu: "", date: d, command: m}
+memory:
+  total: {value: 24 GB, source: b}
+  system_reserve: {value: 1 GB, source: b}
+cpu:
+  threads: {value: 2, source: b}
+  dispatch: {value: 24 us, spread: [20 us, 24 us, 40 us], source: b}
+  recover: {points: [[1000, 1 us]], source: b}
+  experts:
+    - {hidden: 8, width: 8, matrices: 3, seconds: {points: [[1, 1 us], [2, 3 us]], source: b}}
+  peak: {value: 1 GFLOP/s, source: b}
+  bandwidth: {value: 1 GB/s, source: b}
+  dense_launch: {value: 0 s, source: b}
+  sharing: {value: [1, 1.5], source: b}
+ssd:
+  read: {latency: 0 s, rate: 1 GB/s, spread: [0.8, 1, 2], source: b}
+  slowdown_while_decompressing: {value: 1, source: b}
+  readers: {value: [1], source: b}
+page_cache:
+  read: {points: [[0 B, 0 s]], source: b}
+codecs:
+  z: {ratio: {value: 0.4, source: b}, decompress: {points: [[1 MiB, 1 ms]], source: b}}
+)"},
 }};
 
 }  // namespace moelab::test

@@ -382,13 +382,14 @@ TEST_CASE("serving: a resource of infinite speed has no share of the stalls") {
   const auto fast_ssd = stalls_of([](DeviceProfile& d) { d.ssd.read.value = Curve::affine(0, 1e30); });
   CHECK(share(fast_ssd, {Cause::ssd_read}) < 1e-12);
   CHECK(share(fast_ssd, {Cause::decompress}) > 0.01);
-  const auto fast_codec =
-      stalls_of([](DeviceProfile& d) { d.codecs["lz"].decompress.value = BytesPerSecond(1e30); });
+  const auto fast_codec = stalls_of([](DeviceProfile& d) {
+    std::get<Sourced<BytesPerSecond>>(d.codecs["lz"].decompress).value = BytesPerSecond(1e30);
+  });
   CHECK(share(fast_codec, {Cause::decompress}) < 1e-12);
   const auto fast_gpu = stalls_of([](DeviceProfile& d) {
-    d.memory.bandwidth.value = BytesPerSecond(1e30);
-    d.gpu.peak.value = FlopsPerSecond(1e30);
-    d.gpu.launch.value = Seconds(0);
+    d.memory.bandwidth->value = BytesPerSecond(1e30);
+    d.gpu->peak.value = FlopsPerSecond(1e30);
+    d.gpu->launch.value = Seconds(0);
   });
   CHECK(share(fast_gpu, {Cause::recover, Cause::expert_compute, Cause::dense_compute}) < 1e-12);
   CHECK(share(fast_gpu, {Cause::ssd_read, Cause::decompress}) == Approx(1));
@@ -432,7 +433,7 @@ TEST_CASE("serving: a window over the next layer is fetched while this one compu
     // All four experts of both layers are used, so that the window is right.
     SmallRun run = steady_run({.moe_layers = 2, .experts = 4, .top_k = 4}, {1, 0}, system);
     run.scenario.device.ssd.read.value = Curve::affine(0, 5e7);
-    run.scenario.device.gpu.launch.value = Seconds(launch);
+    run.scenario.device.gpu->launch.value = Seconds(launch);
     const RunResult r = run.run();
     const double load = 3 * expert_tensor_bytes(run.scenario.model).value() / 5e7;  // an expert
     const Times t = pass_times(run, 1, 1, 128);
@@ -467,7 +468,7 @@ TEST_CASE("serving: a wait for a fetch ends with the fetch, the wait for the str
   system.prefetch = {"layer-window", {{"depth", 1}}};
   system.prefetch_buffer = 4;
   SmallRun run = steady_run({.moe_layers = 2, .experts = 2, .top_k = 2}, {1, 0}, system);
-  run.scenario.device.gpu.launch.value = Seconds(0);
+  run.scenario.device.gpu->launch.value = Seconds(0);
   const Times t = pass_times(run, 1, 1, 128);
   const double load = (t.expert + t.attention) / 1.5;  // an expert
   run.scenario.device.ssd.read.value = Curve::affine(0, expert_bytes(run.scenario.model).value() / load);
@@ -495,7 +496,7 @@ TEST_CASE("serving: a fetch for the other stack is for the next pass") {
   run.scenario.name = "stacks";
   run.scenario.model = small_model({.moe_layers = 1, .experts = 4, .top_k = 4, .encoder_layers = 1});
   run.scenario.device = small_device();
-  run.scenario.device.gpu.launch.value = Seconds(1);  // all the time there is for fetches
+  run.scenario.device.gpu->launch.value = Seconds(1);  // all the time there is for fetches
   run.scenario.systems = {system};
   Random random(1);
   run.trace = random_trace(random, run.scenario.model, {{2, 3}});
@@ -519,7 +520,7 @@ TEST_CASE("serving: what was fetched in full is used in full, in whatever state 
     system.prefetch = {"layer-window", {{"depth", 1}}};
     system.prefetch_buffer = 4;
     SmallRun run = steady_run({.moe_layers = 2, .experts = 4, .top_k = 4}, {1, 1}, system);
-    run.scenario.device.gpu.launch.value = Seconds(1);
+    run.scenario.device.gpu->launch.value = Seconds(1);
     const Metrics m = run.run().metrics;
     // Layer 0 finds what the cache kept of the pass before; layer 1 is there in both.
     CHECK(m.hits[index(State::M)] == 4);

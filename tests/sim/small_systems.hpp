@@ -15,31 +15,11 @@
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
+#include "tests/sim/small_devices.hpp"
 #include "traces/random.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab::testing {
-
-/// Numbers of no particular machine, with the same orders of magnitude as real ones.
-inline DeviceProfile small_device() {
-  DeviceProfile d;
-  d.name = "small-device";
-  d.title = "Small device";
-  d.memory.total.value = Bytes(1e9);
-  d.memory.system_reserve.value = Bytes(1e6);
-  d.memory.bandwidth.value = BytesPerSecond(1e9);
-  d.cpu.threads.value = 16;
-  d.cpu.dispatch.value = Seconds(0);
-  d.ssd.read.value = Curve::affine(5e-6, 5e8);
-  d.ssd.slowdown_while_decompressing.value = 1.25;
-  d.ssd.readers.value = {1, 2};
-  d.page_cache.read.value = Curve::affine(1e-6, 4e9);
-  d.codecs["lz"] = {{0.5, ""}, {BytesPerSecond(4e8), ""}};
-  d.gpu.peak.value = FlopsPerSecond(1e10);
-  d.gpu.flops_efficiency.value = 0.5;
-  d.gpu.launch.value = Seconds(2e-6);
-  return d;
-}
 
 struct ModelShape {
   int moe_layers = 2;  // of the decoder
@@ -296,6 +276,8 @@ inline SmallRun random_run(std::uint64_t seed) {
   const double weights = expert_bytes(s.model).value() * shape.experts * run.trace.layers();
   s.device.memory.total.value =
       s.device.memory.system_reserve.value + s.budget + Bytes(weights * 1.2 * random.uniform());
+  Random cpu(seed + 0x5eed);
+  if (cpu.below(2) == 1) give_cpu_work(s.device, cpu);
   return run;
 }
 

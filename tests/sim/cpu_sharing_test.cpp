@@ -1,0 +1,192 @@
+// Machines that compute on the CPU: who shares it, a closed form, and both executors on random systems.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <iostream>
+
+#include "sim/child_process.hpp"
+#include "sim/results/result_json.hpp"
+#include "sim/results/result_transfer.hpp"
+#include "tests/sim/small_systems.hpp"
+
+using namespace moelab;
+using namespace moelab::testing;
+using engine::kNoCapacity;
+
+namespace {
+
+/// A layer of two experts with everything missing; the first one's parts come from the page cache.
+LabelledGraph missing_experts(const ServerResources& resources) {
+  LayerInstance layer;
+  layer.threads = 2;
+  layer.shards = 2;
+  layer.decompress_s = 3;
+  layer.recover_s = 4;
+  layer.experts = {{0, 2, State::M, 5}, {1, 2, State::M, 5}};
+  LayerOrder order;
+  make_schedule_policy("cache-affinity")->order(layer, order);
+  const std::vector<ExpertReads> reads = {{1, 1, 0.5, Tier::page_cache, Tier::page_cache},
+                                          {2, 2, 0.5, Tier::ssd, Tier::ssd}};
+  const std::vector<std::uint8_t> executes = {1, 1};
+  LabelledGraph graph;
+  LayerGraphBuilder(resources, false, 0.25, {10, 20, 30, 40, 50}).build(layer, order, reads, executes, graph);
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("cpu sharing: each operation shares what it uses, its hand-over apart") {
+  for (const bool recovers : {false, true})
+    for (const bool computes : {false, true})
+      for (const bool sharing : {false, true})
+        for (const bool controller : {false, true}) {
+          ServerResources r{.host = 0, .io = 1, .decompress = 2, .recover = 3, .experts = 4, .dense = 5};
+          r.ssd = 0;
+          if (controller) r.memory = 1;
+          if (sharing) r.cpu = 2;
+          r.recovers_on_cpu = recovers;
+          r.computes_on_cpu = computes;
+          const LabelledGraph g = missing_experts(r);
+          std::array<int, 10> seen{};
+          for (engine::OpIndex op = 0; op < g.graph.size(); ++op) {
+            const OpLabel& label = g.labels[op];
+            ++seen[static_cast<std::size_t>(label.kind)];
+            const bool read = label.kind == OpKind::read_sm || label.kind == OpKind::read_e;
+            const bool on_cpu =
+                (read && label.tier == Tier::page_cache) || label.kind == OpKind::decompress ||
+                (label.kind == OpKind::recover && recovers) || (label.kind == OpKind::execute && computes);
+            const engine::CapacityId expected = label.tier == Tier::ssd ? r.ssd
+                                                : on_cpu && sharing     ? r.cpu
+                                                                        : r.memory;
+            REQUIRE(g.graph.capacity(op) == expected);
+            if (expected == kNoCapacity) continue;
+            const double unshared = label.tier == Tier::ssd ? 0.25 + 0.5 : 0.25;  // hand-over, latency
+            REQUIRE(g.graph.shared_seconds(op) == g.graph.seconds(op) - unshared);
+            if (expected == r.cpu) REQUIRE(g.graph.shared_amount(op) == g.graph.shared_seconds(op));
+          }
+          for (const OpKind kind :
+               {OpKind::read_sm, OpKind::read_e, OpKind::decompress, OpKind::recover, OpKind::execute})
+            CHECK(seen[static_cast<std::size_t>(kind)] > 0);
+        }
+}
+
+TEST_CASE("cpu sharing: threads, recovery and kernels on one CPU take the closed form") {
+  // One expert of two tensors in state C, two chunks each, on two threads; factors 1, 1.5, 2 for 1, 2, 3 at
+  // once. The first tensor's chunks take 1.5 d side by side. Then the second's run beside the first one's
+  // recovery: 2 r until that is done and r of each chunk with it, 1.5 (d - r) for the rest. Recovery and
+  // execution are alone: 1.5 d + 2 r + 1.5 (d - r) + r + x, and a hand-over before each of the four steps.
+  // Shared experts of s run beside the first chunks: 2 s until they are done, so that those end 0.5 s later.
+  const auto [dispatch, shared_width] =
+      GENERATE(table<double, int>({{0.0, 0}, {3e-7, 0}, {0.0, 4}, {3e-7, 4}}));
+  SmallRun run;
+  run.scenario.name = "closed-form";
+  run.scenario.model =
+      small_model({.moe_layers = 1, .top_k = 1, .matrices = 2, .shared_width = shared_width});
+  run.scenario.device = small_device();
+  DeviceProfile& d = run.scenario.device;
+  const double x = 1.5e-5, recover = 1e-6;
+  d.gpu.reset();
+  d.memory.bandwidth.reset();
+  d.cpu.recover = {Curve({{0, recover}}), ""};
+  d.cpu.peak = {FlopsPerSecond(1e9), ""};
+  d.cpu.bandwidth = {BytesPerSecond(1e9), ""};
+  d.cpu.dense_launch = {Seconds(0), ""};
+  d.cpu.experts = {{32, 48, 2, {Curve({{1, x}}), ""}}};
+  d.cpu.sharing = {{1, 1.5, 2}, ""};
+  d.cpu.dispatch.value = Seconds(dispatch);
+  SystemConfig system = plain_system();
+  system.compressed = true;
+  system.codec = "lz";
+  system.shards = system.threads = 2;
+  system.schedule.name = "cache-affinity";
+  system.cache.name = "lru";
+  system.kept_as = State::C;
+  run.scenario.systems = {system};
+  run.trace = steady_trace(run.scenario.model, {4, 2});
+  give_room(run, 4);
+  const RunResult r = run.run();
+  REQUIRE(r.metrics.decode_hits[index(State::C)] == 2);
+
+  const TimingModel timing(d);
+  const double chunk = 32 * 48 / 2 / 4e8;  // half a plane at the codec's rate
+  const Layer& moe = run.scenario.model.layers[0];
+  const double shared = shared_width > 0 ? timing.kernel(dense_work(run.scenario.model, moe, 1)).value() : 0;
+  REQUIRE(chunk > std::max(recover, shared));
+  const double layer = 3 * chunk + 1.5 * recover + 0.5 * shared + x + 4 * dispatch;
+  for (std::size_t row = 0; row < 2; ++row) {
+    const double context = 4 + static_cast<double>(row) + 1;
+    const double attention = timing.kernel(attention_work(run.scenario.model, moe, 1, context)).value();
+    const double head = timing.kernel(head_work(run.scenario.model, 1)).value();
+    CHECK(r.metrics.token_gaps_s[row] == Approx(attention + layer + head + 2 * dispatch).epsilon(1e-12));
+  }
+}
+
+namespace {
+
+/// Everything takes `factor` times as long, so that SimGrid, which merges what is closer than a nanosecond,
+/// sees small systems as they are.
+void slow_down(DeviceProfile& d, double factor) {
+  const auto curve = [&](Sourced<Curve>& c) {
+    std::vector<CurvePoint> points = c.value.points();
+    for (CurvePoint& p : points) p.seconds *= factor;
+    c.value = Curve(std::move(points));
+  };
+  const auto rate = [&](auto& r) { r.value = r.value / factor; };
+  const auto time = [&](Sourced<Seconds>& t) { t.value = t.value * factor; };
+  curve(d.ssd.read);
+  curve(d.page_cache.read);
+  rate(std::get<Sourced<BytesPerSecond>>(d.codecs.at("lz").decompress));
+  time(d.cpu.dispatch);
+  if (d.memory.bandwidth) rate(*d.memory.bandwidth);
+  if (d.gpu) {
+    rate(d.gpu->peak);
+    time(d.gpu->launch);
+  }
+  if (d.cpu.recover) curve(*d.cpu.recover);
+  if (d.cpu.peak) rate(*d.cpu.peak);
+  if (d.cpu.bandwidth) rate(*d.cpu.bandwidth);
+  if (d.cpu.dense_launch) time(*d.cpu.dense_launch);
+  for (CpuExperts& e : d.cpu.experts) curve(e.seconds);
+}
+
+/// Seconds of the passes: what decisions and times come to.
+bool agree(const RunResult& a, const RunResult& b) {
+  const auto close = [](double x, double y) { return std::abs(x - y) <= 1e-6 * std::max(x, y); };
+  bool same = close(a.metrics.wall_s, b.metrics.wall_s) && a.metrics.hits == b.metrics.hits &&
+              a.operations == b.operations && a.metrics.token_gaps_s.size() == b.metrics.token_gaps_s.size();
+  for (std::size_t i = 0; same && i < a.metrics.token_gaps_s.size(); ++i)
+    same = close(a.metrics.token_gaps_s[i], b.metrics.token_gaps_s[i]);
+  return same;
+}
+
+}  // namespace
+
+TEST_CASE("cpu sharing: fast and simgrid agree on random systems, and so does running every layer again") {
+#ifdef __SANITIZE_ADDRESS__  // forking an instrumented process is slow
+  constexpr std::uint64_t kRuns = 120;
+#else
+  constexpr std::uint64_t kRuns = 700;
+#endif
+  int shared = 0;
+  for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {
+    INFO("seed " << seed);
+    SmallRun run = random_run(seed);
+    DeviceProfile& d = run.scenario.device;
+    if (!d.cpu.sharing) continue;
+    ++shared;
+    Recorder record;  // an observer sees every layer run; without one, known layers are skipped
+    CHECK(results_json({run.run()}) == results_json({run.run(&record)}));
+    // Prefetches depend on which of two ends at an instant comes first; demand alone does not.
+    run.scenario.systems.front().prefetch = {"none", {}};
+    run.scenario.systems.front().prefetch_buffer = 0;
+    d.ssd.slowdown_while_decompressing.value = 1;  // a factor of `fast` only
+    slow_down(d, 1e4 * (1 + 1e-3 * static_cast<double>(seed)));
+    const RunResult fast = run.run();
+    const RunResult simgrid = unpack_result(run_in_child([&] {
+      RunOptions options;
+      options.executor = ExecutorKind::simgrid;
+      return pack_result(run_system(run.scenario, run.system(), run.trace, options));
+    }));
+    CHECK(agree(fast, simgrid));
+  }
+  CHECK(shared > static_cast<int>(kRuns) / 8);
+}
