@@ -12,8 +12,9 @@ namespace moelab {
 
 class CpuDevice final : public ComputeDevice {
  public:
-  /// Dense kernels stream over `dense_bytes` of stand-in weights a thread that runs them: more than the
-  /// caches hold, or it is the caches that are measured.
+  /// Dense kernels stream over `dense_bytes` of stand-in weights, for each that runs at the same time: more
+  /// than the caches hold, or it is the caches that are measured. Throws std::invalid_argument where the
+  /// shape is none (ExpertFfn), std::bad_alloc.
   explicit CpuDevice(const ExpertShape& shape, std::uint64_t dense_bytes = std::uint64_t{256} << 20);
 
   MemorySource& memory() override { return memory_; }

@@ -35,7 +35,7 @@ struct ExpertMachineOptions {
   /// Opens what reads of tier ssd go through, once for each thread that reads: of the store's data, or with
   /// `shards` 0 of its whole tensors.
   OpenReader storage = {};
-  OpenReader page_cache = {};            // of tier page_cache; empty: these are refused
+  OpenReader page_cache = {};       // of tier page_cache; empty: these are refused
   std::size_t reading_threads = 1;  // 1, and with worker_reads one more for each decompression thread
   std::uint32_t shards = 0;         // of the system, K; 0: whole tensors
   std::uint64_t memory_limit = 0;   // bytes of experts in memory, from the plan; 0: none
