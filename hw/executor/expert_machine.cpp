@@ -168,6 +168,7 @@ void ExpertMachine::read(const OpLabel& label, std::uint64_t offset, std::uint64
   if (const ReadCompletion done = reader->wait(); done.bytes < bytes)
     throw InputError(reader->source(), "ends within the " + std::to_string(bytes) + " bytes from byte " +
                                            std::to_string(offset) + " on");
+  bytes_read_[static_cast<std::size_t>(label.tier)] += bytes;
 }
 
 void ExpertMachine::decompress(TensorPlace place, std::uint32_t chunk) {

@@ -16,6 +16,8 @@
 // Without one such reads are refused: run the scenario with page_cache: false.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -56,6 +58,9 @@ class ExpertMachine final : public Machine {
 
   /// What the serving loop has to tell of states; and what is in memory.
   ExpertMemory& memory() { return memory_; }
+  /// Bytes that were really read, without what alignment adds: those of the chunks as they are stored, where
+  /// the simulator counts a profile's ratio.
+  std::uint64_t bytes_read(Tier tier) const { return bytes_read_[static_cast<std::size_t>(tier)]; }
 
  private:
   TensorPlace place_of(const LabelledGraph& graph, const OpLabel& label) const;
@@ -77,6 +82,7 @@ class ExpertMachine final : public Machine {
   LeasePool<Reader> storage_, page_cache_;
   LeasePool<ChunkDecoder> decoders_;
   std::vector<std::uint64_t> checksums_;  // of tensors, by ordinal
+  std::array<std::atomic<std::uint64_t>, kTiers> bytes_read_{};
 };
 
 }  // namespace moelab

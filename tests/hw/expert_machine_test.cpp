@@ -67,6 +67,29 @@ std::uint64_t planned_bytes(const MemoryPlan& plan) {
   return static_cast<std::uint64_t>((plan.expert_cache + plan.staging + plan.prefetch).value());
 }
 
+/// Bytes of the chunks (or whole tensors) that a run's operations read.
+class ReadBytes final : public GraphObserver {
+ public:
+  ReadBytes(const RunStore& files, bool whole) : store_(files.path), whole_(whole) {}
+  void finished(const LabelledGraph& graph, std::uint64_t, std::int32_t) override {
+    for (engine::OpIndex op = 0; op < graph.graph.size(); ++op) {
+      const OpLabel& label = graph.labels[op];
+      if (label.tier == Tier::none || !graph.graph.was_started(op)) continue;
+      const TensorPlace place{graph.layer, label.expert, label.tensor};
+      const std::uint64_t elements = store_.weights().kinds[label.tensor].elements();
+      bytes[static_cast<std::size_t>(label.tier)] +=
+          whole_                          ? 2 * elements
+          : label.kind == OpKind::read_sm ? elements
+                                          : store_.exponent_chunk(place, label.chunk).record.stored_bytes;
+    }
+  }
+  std::array<std::uint64_t, kTiers> bytes{};
+
+ private:
+  ChunkStoreReader store_;
+  bool whole_;
+};
+
 std::string error_of(HardwareRun& hardware, const SmallRun& run) {
   try {
     hardware.run(run);
@@ -156,8 +179,11 @@ TEST_CASE("hardware: random scenarios of every kind run, and decide as in the si
     const RunResult fast = fast_run(run, events);
     HardwareRun hardware{files};
     hardware.reads = static_cast<ReadMode>(seed % 3);
+    ReadBytes read(files, system.shards == 0);
+    hardware.observer = &read;
     const RunResult result = hardware.run(run);
     CHECK(result.metrics.tokens == fast.metrics.tokens);
+    CHECK(hardware.bytes_read == read.bytes);
     // What is used, and released, does not depend on time; with prefetching what is found does.
     std::map<std::pair<std::uint32_t, std::uint32_t>, int> in_use;
     for (const auto& event : hardware.events)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -87,9 +88,11 @@ struct HardwareRun {
   bool verify = true;
   ComputeDevice* device = nullptr;  // nullptr: a CpuDevice
   HardwareOptions engine = {};
+  GraphObserver* observer = nullptr;
 
   // What it leaves.
   std::uint64_t peak_bytes = 0, left_bytes = 0;
+  std::array<std::uint64_t, kTiers> bytes_read{};
   std::vector<RecordingMirror::Event> events;
 
   RunResult run(const SmallRun& small) {
@@ -101,6 +104,7 @@ struct HardwareRun {
     ExpertMemory* memory = nullptr;
     std::unique_ptr<RecordingMirror> mirror;
     RunOptions options;
+    options.observer = [this](const SystemConfig&) { return observer; };
     options.platform = [&](const SystemConfig& system, const ExpertCosts&, const MemoryPlan&) -> Platform {
       const auto open = [this, &system] {
         return open_reader(system.compressed ? files.path / kStoreDataName : files.whole, {reads, 1});
@@ -132,6 +136,8 @@ struct HardwareRun {
     ~Watched() override {
       run_.peak_bytes = machine_->memory().ledger().peak();
       run_.left_bytes = machine_->memory().ledger().held();
+      for (const Tier tier : {Tier::ssd, Tier::page_cache})
+        run_.bytes_read[static_cast<std::size_t>(tier)] = machine_->bytes_read(tier);
     }
     void begin(const engine::Graph& g, engine::OpIndex op) override { machine_->begin(g, op); }
     void run(const engine::Graph& g, engine::OpIndex op, std::stop_token stop) override {
