@@ -163,4 +163,26 @@ inline RunResult fast_run(const SmallRun& small, std::vector<RecordingMirror::Ev
   return result;
 }
 
+/// Three layers of six experts of three tensors, one decode pass of two tokens after the other.
+inline SmallRun decode_run(std::uint64_t seed = 3, std::uint32_t batch = 2) {
+  SmallRun run;
+  Random random(seed);
+  Scenario& s = run.scenario;
+  s.name = "decode";
+  s.model = small_model({.moe_layers = 3, .experts = 6, .top_k = 2, .shared_width = 48});
+  s.device = small_device();
+  s.workload.batch = batch;
+  s.workload.trace_file = "made up";
+  SystemConfig system = plain_system("hardware");
+  system.compressed = true;
+  system.codec = "lz";
+  system.shards = 2;
+  system.threads = 2;
+  system.schedule.name = "cache-affinity";
+  s.systems.push_back(system);
+  run.trace = random_trace(random, s.model, std::vector<Lengths>(4, {0, 8}), true, false);
+  give_room(run, 2.5);
+  return run;
+}
+
 }  // namespace moelab::testing
