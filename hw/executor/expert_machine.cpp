@@ -27,6 +27,12 @@ void require_separate_tensors(const ChunkStoreReader& store, const Architecture&
                                                    " tensors");
 }
 
+const LabelledGraph& labels_of(const engine::Graph& graph) {
+  if (graph.labelled() == nullptr)
+    throw std::logic_error("hardware: a graph that does not say what it means");
+  return *graph.labelled();
+}
+
 /// Exactly, but not to the end once it is to stop.
 void wait_seconds(double seconds, const std::stop_token& stop) {
   constexpr PaceClock::Time kStep = std::chrono::milliseconds(10);
@@ -71,7 +77,7 @@ void ExpertMachine::fail(TensorPlace place, const std::string& what) const {
 }
 
 void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
-  const LabelledGraph& labelled = *graph.labelled();
+  const LabelledGraph& labelled = labels_of(graph);
   const OpLabel& label = labelled.labels[op];
   const TensorPlace place = place_of(labelled, label);
   switch (label.kind) {
@@ -81,15 +87,14 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
       return memory_.take_exponent_chunk(place, label.chunk,
                                          store_.exponent_chunk(place, label.chunk).record.stored_bytes);
     case OpKind::read_tensor:
-    case OpKind::recover:
-      if (label.kind == OpKind::recover) {
-        memory_.require(memory_.parts(place).exponents, place, "the exponent plane");
-        memory_.require(memory_.parts(place).sign_mantissas, place, "the SM-chunk");
-      }
       return memory_.take_tensor(place);
     case OpKind::decompress:
       memory_.require(memory_.parts(place).exponent_chunks[label.chunk], place, "an E-chunk");
       return memory_.take_exponents(place);
+    case OpKind::recover:
+      memory_.require(memory_.parts(place).exponents, place, "the exponent plane");
+      memory_.require(memory_.parts(place).sign_mantissas, place, "the SM-chunk");
+      return memory_.take_tensor(place);
     case OpKind::execute:
       return begin_execution(labelled, label);
     case OpKind::dense:
@@ -108,13 +113,13 @@ void ExpertMachine::begin_execution(const LabelledGraph& graph, const OpLabel& l
 }
 
 void ExpertMachine::end(const engine::Graph& graph, engine::OpIndex op) {
-  const LabelledGraph& labelled = *graph.labelled();
+  const LabelledGraph& labelled = labels_of(graph);
   const OpLabel& label = labelled.labels[op];
   if (label.kind == OpKind::recover) memory_.give_exponents(place_of(labelled, label));
 }
 
 void ExpertMachine::run(const engine::Graph& graph, engine::OpIndex op, std::stop_token stop) {
-  const LabelledGraph& labelled = *graph.labelled();
+  const LabelledGraph& labelled = labels_of(graph);
   const OpLabel& label = labelled.labels[op];
   switch (label.kind) {
     case OpKind::dense:
