@@ -144,7 +144,7 @@ TEST_CASE("hardware engine: moments are not early, and nothing else is waited fo
   CHECK_FALSE(engine->alone());  // the clock is not the engine's to move
 }
 
-TEST_CASE("hardware engine: several runs of one engine; times of hand-overs add up") {
+TEST_CASE("hardware engine: several runs of one engine, and times of hand-overs add up") {
   std::vector<HandOffTimes> times;
   auto machine = std::make_unique<ScriptedMachine>();
   machine->on_run = [](const Graph&, OpIndex, const std::stop_token&) { std::this_thread::sleep_for(200us); };
@@ -169,7 +169,7 @@ TEST_CASE("hardware engine: several runs of one engine; times of hand-overs add 
   }
 }
 
-TEST_CASE("hardware engine: a resource needs a bound on its threads; threads without work end") {
+TEST_CASE("hardware engine: a resource needs a bound on its threads, and threads without work end") {
   const auto engine = engine_of({kUnlimitedSlots}, std::make_unique<ScriptedMachine>());
   CHECK_THROWS_AS(engine->run(), std::invalid_argument);
   { const auto idle = engine_of({3, 4}, std::make_unique<ScriptedMachine>()); }
