@@ -82,7 +82,7 @@ class LayersOnEngine {
   }
   void build() {
     g_.clear();
-    builder_.build(layer_, order_, reads_, executes_, g_);
+    builder_.build(layer_, order_, reads_, tokens_, g_);
   }
   engine::Process play(std::int64_t layers) {
     for (std::int64_t i = 0; i < layers; ++i) {
@@ -98,7 +98,7 @@ class LayersOnEngine {
   LayerOrder order_;
   std::unique_ptr<SchedulePolicy> policy_ = make_schedule_policy("cache-affinity");
   std::vector<ExpertReads> reads_;
-  std::vector<std::uint8_t> executes_ = std::vector<std::uint8_t>(layer_.experts.size(), 1);
+  std::vector<std::uint32_t> tokens_ = std::vector<std::uint32_t>(layer_.experts.size(), 1);
   std::unique_ptr<engine::Engine> engine_;
   LayerGraphBuilder builder_;
   LabelledGraph g_;

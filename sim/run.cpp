@@ -127,6 +127,14 @@ bool names(const std::string& identity, const Architecture& model) {
   return last == lower(model.name) || last == lower(model.title);
 }
 
+Platform make_platform(const SystemConfig& system, const ExpertCosts& costs, const MemoryPlan& memory,
+                       const RunOptions& options) {
+  if (options.platform) return options.platform(system, costs, memory);
+  return {
+      options.executor == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine(),
+      nullptr};
+}
+
 void add_provenance(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, RunResult& r) {
   for (const auto& [path, value] : s.settings)
     r.provenance.push_back("set for this run: " + path + " = " + value);
@@ -195,8 +203,9 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
   if (options.progress)
     server_options.progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 
-  const std::unique_ptr<engine::Engine> engine =
-      options.executor == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine();
+  const Platform platform = make_platform(system, costs, r.memory, options);
+  const std::unique_ptr<engine::Engine>& engine = platform.engine;
+  server_options.mirror = platform.mirror;
   Server server(*engine, scenario, system, trace, costs, r.memory, r.plan.capacity, server_options);
   engine::Process serving = server.serve();
   engine->spawn(serving);

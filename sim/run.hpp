@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,18 @@ RoutingTrace scenario_trace(const Scenario& scenario);
 /// What resolves time: see sim/engine/engine.hpp. With simgrid, one run in the life of a process.
 enum class ExecutorKind : std::uint8_t { fast, simgrid };
 
+/// What a system runs on.
+struct Platform {
+  std::unique_ptr<engine::Engine> engine;
+  engine::ExpertMirror* mirror = nullptr;  // nullptr: nobody follows what is kept
+};
+
 struct RunOptions {
   ExecutorKind executor = ExecutorKind::fast;
+  /// Makes what a system runs on, of which the costs say how large parts of experts are and the plan how much
+  /// memory they may take; empty: a new engine of `executor`. The mirror lives at least as long as the
+  /// engine.
+  std::function<Platform(const SystemConfig&, const ExpertCosts&, const MemoryPlan&)> platform;
   /// Makes the observer of a system's run (nullptr: none). Resources are numbered as in RunResult::busy.
   std::function<GraphObserver*(const SystemConfig&)> observer;
   std::function<void(const SystemConfig&, std::uint64_t tokens, std::uint64_t all_tokens)> progress;

@@ -82,9 +82,9 @@ ScheduleRun run_schedule(const LayerInstance& instance, std::string_view policy)
   // No tier: an instance's times are what they are, whoever reads beside.
   const std::vector<ExpertReads> reads(instance.experts.size(),
                                        {instance.sm_read_s, instance.e_read_s, 0, Tier::none, Tier::none});
-  const std::vector<std::uint8_t> executes(instance.experts.size(), 1);
+  const std::vector<std::uint32_t> tokens(instance.experts.size(), 1);
   LabelledGraph g;
-  LayerGraphBuilder(r, false, 0).build(instance, order, reads, executes, g);
+  LayerGraphBuilder(r, false, 0).build(instance, order, reads, tokens, g);
   engine::Process process = run_once(*engine, g);
   engine->spawn(process);
   engine->run();

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The folders' arrows run downhill: a folder includes only what stands below it (models <- traces, policies <- sim <- hw <- cli),
-# hw takes nothing of sim but sim/engine, SimGrid headers appear in one file, CUDA headers in hw only, YAML headers in the reader only, LZ4 and xxHash headers in hw/codec only.
+# of hw only hw/executor takes something of sim, its engine, and hw/calibrate and hw/validate, which stand above, all of it; SimGrid headers appear in one file, CUDA headers in hw only, YAML headers in the reader only, LZ4 and xxHash headers in hw/codec only.
 # usage: include_arrows.sh SOURCE_DIR
 set -u
 cd "$1" || exit 2
@@ -19,9 +19,15 @@ deny models 'traces|policies|sim|hw|cli'
 deny traces 'policies|sim|hw|cli'
 deny policies 'traces|sim|hw|cli'
 deny sim 'hw|cli'
-deny hw 'sim/serving|sim/results|policies|cli'
-deny hw/codec 'policies|sim|cli|hw/store'
-deny hw/store 'policies|sim|cli'
+deny hw 'cli'
+for folder in codec io compute kernels store bench executor; do deny hw/$folder 'policies|hw/calibrate|hw/validate'; done
+for folder in codec io compute kernels store bench; do deny hw/$folder 'sim|hw/executor'; done
+for folder in codec io; do deny hw/$folder 'hw/(store|compute|kernels|bench)'; done
+deny hw/compute 'hw/(store|kernels|bench)'
+deny hw/store 'hw/(io|compute|kernels|bench)'
+deny hw/executor 'sim/(serving|results)|hw/bench'
+files_of_sim=$(grep -rnE '#include "sim/[a-z_]+\.hpp"' --include='*.hpp' --include='*.cpp' hw/executor 2>/dev/null)
+[ -z "$files_of_sim" ] || { echo "hw/executor includes more of sim than its engine:"; echo "$files_of_sim"; bad=1; }
 deny sim/engine 'models|traces|policies|sim/serving|sim/results'
 only 'yaml-cpp/' 'models/yaml_reader\.cpp:'
 only 'simgrid/' 'sim/engine/simgrid_executor\.cpp:'

@@ -23,6 +23,10 @@ namespace moelab::engine {
 template <class Executor>
 class Dispatcher final : public Engine {
  public:
+  /// The arguments are the executor's.
+  template <class... Arguments>
+  explicit Dispatcher(Arguments&&... arguments) : executor_(std::forward<Arguments>(arguments)...) {}
+
   ResourceId add_resource(std::string name, std::uint32_t slots) override {
     resources_.push_back({});
     resources_.back().free = slots;
@@ -146,7 +150,7 @@ class Dispatcher final : public Engine {
 
 template <class Executor>
 void Dispatcher<Executor>::run() {
-  executor_.prepare(most_at_once());
+  executor_.prepare(most_at_once(), slots_);
   decide();
   while (run_lone_graph()) decide();
   dispatch();

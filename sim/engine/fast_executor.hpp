@@ -17,7 +17,9 @@ namespace moelab::engine {
 ///   kResolvesChains                     whether what crosses a capacity uses what is beyond it too
 ///   kOwnClock                           true: time is counted from the start of the run and nobody moves it;
 ///                                       false: from the dispatcher's epoch
-///   add_capacity(law), prepare(slots)   before anything starts; at most `slots` operations run at once
+///   add_capacity(law)                   before anything starts
+///   prepare(most, slots)                when a run begins: at most `most` operations run at once, on each
+///                                       resource `slots` of it
 ///   start(graph, op, now)               the operation begins
 ///   set_factor(capacity, factor, now)   what is busy slows the capacity's users from now on, all together
 ///   drive(limit, round)                 runs until nothing is in flight and no limit is set. At each instant
@@ -31,7 +33,7 @@ class FastExecutor {
   static constexpr bool kOwnClock = false;
 
   void add_capacity(const CapacityLaw& law) { shared_.emplace_back(law); }
-  void prepare(std::size_t) {}
+  void prepare(std::size_t, std::span<const std::uint32_t>) {}
 
   void start(Graph& graph, OpIndex op, double now) {
     const double seconds = graph.seconds(op);

@@ -16,6 +16,10 @@
 #include <utility>
 #include <vector>
 
+namespace moelab {
+struct LabelledGraph;
+}
+
 namespace moelab::engine {
 
 using ResourceId = std::uint32_t;
@@ -86,6 +90,10 @@ class Graph {
     share(op, capacity, shared_seconds, shared_seconds);
   }
   void share(OpIndex op, CapacityId capacity) { share(op, capacity, ops_[op].seconds); }
+
+  /// The object that knows what the operations mean (labelled_graph.hpp); nullptr: nobody does.
+  const LabelledGraph* labelled() const { return labelled_; }
+  void set_labelled(const LabelledGraph* labelled) { labelled_ = labelled; }
 
   std::size_t size() const { return ops_.size(); }
   double seconds(OpIndex op) const { return ops_[op].seconds; }
@@ -195,6 +203,7 @@ class Graph {
   double submitted_at_ = kNotYet, submitted_local_ = kNotYet;
   double finished_at_ = kNotYet, finished_local_ = kNotYet;
   std::coroutine_handle<> waiter_;
+  const LabelledGraph* labelled_ = nullptr;
 };
 
 }  // namespace moelab::engine

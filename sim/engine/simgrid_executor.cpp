@@ -44,8 +44,7 @@ class SimGridExecutor {
   SimGridExecutor& operator=(const SimGridExecutor&) = delete;
 
   void add_capacity(const CapacityLaw& law);
-  /// Before the first start(): at most so many operations at once.
-  void prepare(std::size_t slots) { add_ways(slots); }
+  void prepare(std::size_t most, std::span<const std::uint32_t>) { add_ways(most); }
   void start(Graph& graph, OpIndex op, double now);
   void set_factor(CapacityId, double, double) {}  // it sees the cause: shared capacity
 

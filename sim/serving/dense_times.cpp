@@ -41,7 +41,7 @@ const KernelTime& DenseTimes::shared(std::size_t layer) {
 
 KernelTime DenseTimes::time(const Work& work) const {
   return {timing_.kernel(work).value() + timing_.dispatch().value(),
-          (work.weight_bytes + work.kv_bytes).value()};
+          (work.weight_bytes + work.kv_bytes).value(), work.flops.value()};
 }
 
 KernelTime DenseTimes::head() const {

@@ -12,6 +12,7 @@ namespace moelab {
 struct KernelTime {
   double seconds = 0;  // hand-over included
   double bytes = 0;    // moved through memory
+  double flops = 0;
 };
 
 class DenseTimes {

@@ -1,24 +1,9 @@
 #include "sim/serving/layer_graph.hpp"
 
-#include <array>
-#include <string_view>
-
 namespace moelab {
 
 using engine::kNoOp;
 using engine::OpIndex;
-
-std::string_view to_string(OpKind kind) {
-  static constexpr std::array<std::string_view, 10> kNames = {
-      "read_sm", "read_e", "read_tensor",   "decompress", "recover",
-      "execute", "dense",  "shared_expert", "host",       "wait"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-std::string_view to_string(Tier tier) {
-  static constexpr std::array<std::string_view, kTiers> kNames = {"none", "ssd", "page_cache"};
-  return kNames[static_cast<std::size_t>(tier)];
-}
 
 OpIndex LayerGraphBuilder::add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const {
   out.labels.push_back(label);
@@ -109,7 +94,7 @@ void LayerGraphBuilder::add_task(const LayerInstance& instance, std::uint32_t ta
 }
 
 void LayerGraphBuilder::build(const LayerInstance& instance, const LayerOrder& order,
-                              std::span<const ExpertReads> reads, std::span<const std::uint8_t> executes,
+                              std::span<const ExpertReads> reads, std::span<const std::uint32_t> tokens,
                               LabelledGraph& out) {
   io_ = out.graph.lane(resources_.io);
   threads_ = out.graph.lane(resources_.decompress);
@@ -119,8 +104,8 @@ void LayerGraphBuilder::build(const LayerInstance& instance, const LayerOrder& o
   add_reads(instance, order, reads, out);
   for (const std::uint32_t task : order.tasks) add_task(instance, task, reads, out);
   for (const std::uint32_t e : order.experts) {
-    if (!executes[e]) continue;
-    const OpLabel label{OpKind::execute, Tier::none, 0, 0, instance.experts[e].id};
+    if (tokens[e] == 0) continue;
+    const OpLabel label{OpKind::execute, Tier::none, 0, 0, instance.experts[e].id, tokens[e]};
     const double seconds = instance.experts[e].execute_s;
     execution_[e] = add(out, compute_, seconds, label);
     resources_.share(out.graph, execution_[e], resources_.computes_on_cpu, seconds, bytes_.execute);

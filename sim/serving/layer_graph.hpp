@@ -4,50 +4,13 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "policies/schedule/schedule.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/labelled_graph.hpp"
 
 namespace moelab {
-
-enum class OpKind : std::uint8_t {
-  read_sm,
-  read_e,
-  read_tensor,
-  decompress,
-  recover,
-  execute,
-  dense,
-  shared_expert,
-  host,
-  wait  // takes no time: a layer that ends with fetches that were on their way
-};
-std::string_view to_string(OpKind kind);
-
-/// Where a read is served from.
-enum class Tier : std::uint8_t { none, ssd, page_cache };
-inline constexpr int kTiers = 3;
-std::string_view to_string(Tier tier);
-
-/// What an operation means: the engine never asks, results and timelines do.
-struct OpLabel {
-  OpKind kind;
-  Tier tier = Tier::none;
-  std::uint16_t tensor = 0;
-  std::uint16_t chunk = 0;
-  std::uint32_t expert = 0;  // LayerExpert::id
-};
-
-struct LabelledGraph {
-  engine::Graph graph;
-  std::vector<OpLabel> labels;  // by operation
-  void clear() {
-    graph.clear();
-    labels.clear();
-  }
-};
 
 /// The resources of one server: an I/O thread, decompression threads, a recovery stream, the expert and dense
 /// compute streams, the host program; and what their operations share.
@@ -103,10 +66,10 @@ class LayerGraphBuilder {
                     const OpBytes& bytes = {})
       : resources_(resources), worker_reads_(worker_reads), dispatch_s_(dispatch_s), bytes_(bytes) {}
 
-  /// Appends the instance's operations to `out`. `reads` and `executes` by position in the instance; an
-  /// expert that does not execute is only made ready.
+  /// Appends the instance's operations to `out`. `reads` and `tokens` by position in the instance; an expert
+  /// of no tokens does not execute, it is only made ready.
   void build(const LayerInstance& instance, const LayerOrder& order, std::span<const ExpertReads> reads,
-             std::span<const std::uint8_t> executes, LabelledGraph& out);
+             std::span<const std::uint32_t> tokens, LabelledGraph& out);
 
   /// The execution of an expert of the last instance built (kNoOp: it does not execute).
   engine::OpIndex execution(std::size_t expert) const { return execution_[expert]; }

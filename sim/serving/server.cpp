@@ -75,6 +75,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       taken_bytes_(std::size_t{trace.layers()} * trace.experts(), kNotTaken),
       steps_(trace.layers(), 0) {
   dense_outcome_.time = {0, 1, 1, {{{resources_.dense, 0}}}};
+  if (options_.mirror != nullptr) mirrored_.assign(taken_bytes_.size(), State::M);
   if (system.prefetch.name != "none")
     prefetch_ = find_prefetch_policy(system.prefetch.name)
                     ->make({trace.layers(), trace.experts(), trace.top_k()}, system.prefetch.parameters);
@@ -120,7 +121,7 @@ engine::Process Server::serve() {
         prefetch(moe_layer);
         gather_experts(moe_layer, pass);
         if (!skip_experts(dense_times_.shared(i).seconds)) {
-          submit_experts(dense_times_.shared(i));
+          submit_experts(moe_layer, dense_times_.shared(i));
           co_await engine_.finished(layer_.graph);
           account(layer_, number);
         }
@@ -149,6 +150,7 @@ OpIndex Server::add_kernel(LabelledGraph& out, engine::ResourceId stream, const 
   const double kernel_s = time.seconds - timing_.dispatch().value();
   resources_.share(out.graph, op, resources_.computes_on_cpu, kernel_s, time.bytes);
   out.labels.push_back({kind});
+  out.kernel = {time.bytes, time.flops};
   return op;
 }
 
@@ -209,6 +211,7 @@ bool Server::skip_experts(double shared_s) {
 void Server::route(std::uint32_t moe_layer, const Pass& pass) {
   uses_ = layer_uses_.collect(trace_, pass, moe_layer);
   domain(moe_layer).begin_step(entry_->per_model ? moe_layer : 0);
+  tell_mirror(moe_layer);
 }
 
 State Server::state_of(std::uint32_t moe_layer, std::uint32_t expert) const {
@@ -264,7 +267,8 @@ State Server::add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uin
   demand.held = demand.found;
   if (prefetch_) meet_fetch(object, executes, demand);
   reads_.push_back(plan_reads(object, demand.held));
-  executes_.push_back(executes ? 1 : 0);
+  tokens_.push_back(tokens);
+  if (options_.mirror != nullptr) options_.mirror->use({moe_layer, expert});
   codes_.push_back(LayerMemo::code(reads_.back(), demand.held, tokens));
   instance_.experts.push_back({expert, costs_.tensors, demand.held, executes ? expert_seconds(tokens) : 0});
   return demand.found;
@@ -297,7 +301,7 @@ void Server::gather_experts(std::uint32_t moe_layer, const Pass& pass) {
   instance_.experts.clear();
   codes_.clear();
   reads_.clear();
-  executes_.clear();
+  tokens_.clear();
   awaited_.clear();
   for (const ExpertUse& use : uses_) {
     const std::size_t found = index(add_demand(moe_layer, use.object, use.tokens));
@@ -315,12 +319,13 @@ void Server::gather_experts(std::uint32_t moe_layer, const Pass& pass) {
   }
 }
 
-void Server::submit_experts(const KernelTime& shared) {
+void Server::submit_experts(std::uint32_t moe_layer, const KernelTime& shared) {
   schedule_->order(instance_, order_);
   layer_.clear();
+  layer_.layer = moe_layer;
   if (shared.seconds > 0)  // first on the experts' stream: there is one GPU, and it has one memory
     add_kernel(layer_, resources_.experts, shared, OpKind::shared_expert);
-  builder_.build(instance_, order_, reads_, executes_, layer_);
+  builder_.build(instance_, order_, reads_, tokens_, layer_);
   waits_.clear();
   for (const auto& [position, fetch] : awaited_) {
     OpIndex op = builder_.execution(position);
@@ -343,7 +348,31 @@ void Server::finish_layer(std::uint32_t moe_layer) {
     domain(moe_layer).use(use);
   }
   if (!uses_.empty()) ++steps_[moe_layer];  // as FutureUses counts
+  tell_mirror(moe_layer);
+  release_demands(moe_layer);
   if (prefetch_) settle_fetches(pass_number_ * trace_.layers() + moe_layer + 1);
+}
+
+// Whatever has changed in the domain of a layer: policies do not say what left for whom.
+void Server::tell_mirror(std::uint32_t moe_layer) {
+  if (options_.mirror == nullptr) return;
+  const std::uint32_t first = entry_->per_model ? 0 : moe_layer * experts_;
+  const std::uint32_t end =
+      entry_->per_model ? static_cast<std::uint32_t>(mirrored_.size()) : first + experts_;
+  for (const bool leaving : {true, false})
+    for (std::uint32_t object = first; object < end; ++object) {
+      const engine::ExpertPlace place{object / experts_, object % experts_};
+      const State to = state_of(place.layer, place.expert);
+      if (to == mirrored_[object] || (to == State::M) != leaving) continue;
+      options_.mirror->keep(place, static_cast<engine::Kept>(mirrored_[object]),
+                            static_cast<engine::Kept>(to));
+      mirrored_[object] = to;
+    }
+}
+
+void Server::release_demands(std::uint32_t moe_layer) {
+  if (options_.mirror == nullptr) return;
+  for (const LayerExpert& expert : instance_.experts) options_.mirror->release({moe_layer, expert.id});
 }
 
 void Server::account(const LabelledGraph& graph, std::int32_t layer) {

@@ -16,6 +16,7 @@
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/expert_mirror.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/batch.hpp"
 #include "sim/serving/dense_times.hpp"
@@ -38,6 +39,8 @@ class GraphObserver {
 
 struct ServerOptions {
   GraphObserver* observer = nullptr;
+  /// Told of every change of what is kept of an expert.
+  engine::ExpertMirror* mirror = nullptr;
   /// Called after each pass with tokens generated so far; may throw to stop the run.
   std::function<void(std::uint64_t tokens)> progress;
 };
@@ -66,7 +69,7 @@ class Server {
   void route(std::uint32_t moe_layer, const Pass& pass);
   void prefetch(std::uint32_t moe_layer);
   void gather_experts(std::uint32_t moe_layer, const Pass& pass);
-  void submit_experts(const KernelTime& shared);
+  void submit_experts(std::uint32_t moe_layer, const KernelTime& shared);
   engine::OpIndex add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time,
                              OpKind kind) const;
   void finish_layer(std::uint32_t moe_layer);
@@ -93,6 +96,9 @@ class Server {
   double release(FetchSlot& slot);
   void drop(FetchSlot& slot);
   void cancel_fetch(std::uint32_t object, FetchSlot& slot);
+  void free_slot(FetchSlot& slot);
+  void tell_mirror(std::uint32_t moe_layer);
+  void release_demands(std::uint32_t moe_layer);
   void end_taken(double& bytes, bool used);
   double expert_seconds(std::uint32_t tokens) {
     if (tokens >= expert_seconds_.size()) compute_expert_seconds(tokens);
@@ -126,8 +132,8 @@ class Server {
   LayerInstance instance_, fetch_instance_;
   LayerOrder order_;
   std::vector<ExpertReads> reads_;
-  std::vector<std::uint8_t> executes_;
-  std::vector<std::uint64_t> codes_;  // what the layer's outcome depends on, for memo_
+  std::vector<std::uint32_t> tokens_;  // by position in instance_; 0: does not execute
+  std::vector<std::uint64_t> codes_;   // what the layer's outcome depends on, for memo_
   LayerMemo memo_;
   bool remember_ = false;      // the layer that runs has memo_'s last key
   StepOutcome dense_outcome_;  // of a dense part of one operation
@@ -142,6 +148,7 @@ class Server {
   /// used yet.
   std::vector<double> taken_bytes_;
   std::vector<double> expert_seconds_;  // by tokens, as far as known
+  std::vector<State> mirrored_;         // by layer * experts + expert: what the mirror was told last
 
   std::uint64_t pass_number_ = 0;
   std::vector<std::uint64_t> steps_;              // by MoE layer: how often it has run

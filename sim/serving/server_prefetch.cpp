@@ -36,8 +36,10 @@ void Server::start_fetch(const Fetch& fetch, std::uint64_t due) {
   fetch_instance_.experts.assign(1, {fetch.expert, costs_.tensors, state, 0});
   schedule_->order(fetch_instance_, order_);
   slot.load.clear();
-  const std::uint8_t executes = 0;
-  builder_.build(fetch_instance_, order_, {&slot.reads, 1}, {&executes, 1}, slot.load);
+  slot.load.layer = fetch.layer;
+  const std::uint32_t tokens = 0;
+  builder_.build(fetch_instance_, order_, {&slot.reads, 1}, {&tokens, 1}, slot.load);
+  if (options_.mirror != nullptr) options_.mirror->use({fetch.layer, fetch.expert});
   engine_.submit(slot.load.graph, engine::kPrefetch);
   ++metrics_.prefetch.fetched;
 }
@@ -53,6 +55,7 @@ void Server::settle_fetches(std::uint64_t now_due) {
     if (!slot.offered) {
       slot.offered = true;
       slot.taken = domain(slot.layer).insert(object_in_domain(slot.layer, slot.expert));
+      tell_mirror(slot.layer);
     }
     const State kept = state_of(slot.layer, slot.expert);
     if (slot.taken && (kept == State::F || (overdue && kept != State::M)))
@@ -67,7 +70,7 @@ double Server::release(FetchSlot& slot) {
   if (options_.observer != nullptr) options_.observer->finished(slot.load, slot.pass, -1);
   const std::array<double, kTiers> bytes = bytes_read(slot.load);
   for (std::size_t tier = 0; tier < kTiers; ++tier) metrics_.bytes[tier] += bytes[tier];
-  fetches_.release(slot.layer * experts_ + slot.expert);
+  free_slot(slot);
   return std::accumulate(bytes.begin(), bytes.end(), 0.0);
 }
 
@@ -84,7 +87,12 @@ void Server::cancel_fetch(std::uint32_t object, FetchSlot& slot) {
   if (!has_e(slot.state) && slot.reads.e_tier == Tier::ssd) page_cache_.forget(2 * object + 1);
   --metrics_.prefetch.fetched;
   ++metrics_.prefetch.cancelled;
-  fetches_.release(object);
+  free_slot(slot);
+}
+
+void Server::free_slot(FetchSlot& slot) {
+  if (options_.mirror != nullptr) options_.mirror->release({slot.layer, slot.expert});
+  fetches_.release(slot.layer * experts_ + slot.expert);
 }
 
 // A prefetched expert that the cache took is used for the first time, or will not be.

@@ -229,10 +229,10 @@ TEST_CASE("schedule run: workers that read go on to decompress on the same threa
   reads.sm_s = layer.sm_read_s;
   reads.e_s = layer.e_read_s;
   reads.sm_tier = reads.e_tier = Tier::none;
-  const std::uint8_t executes = 1;
+  const std::uint32_t tokens = 1;
   LabelledGraph g;
   LayerGraphBuilder builder(r, true, 0);
-  builder.build(layer, order, {&reads, 1}, {&executes, 1}, g);
+  builder.build(layer, order, {&reads, 1}, {&tokens, 1}, g);
   const auto play = [&]() -> engine::Process {
     engine->submit(g.graph, engine::kDemand);
     co_await engine->finished(g.graph);

@@ -1,0 +1,53 @@
+#include "hw/executor/cpu_device.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hw/codec/chunk.hpp"
+#include "hw/codec/planes.hpp"
+
+namespace moelab {
+
+CpuDevice::CpuDevice(const ExpertShape& shape, std::uint64_t dense_bytes)
+    : hidden_(shape.hidden),
+      experts_([shape] { return std::make_unique<Expert>(shape); }),
+      kernels_([shape, dense_bytes] { return std::make_unique<DenseKernel>(dense_bytes, shape.hidden); }) {
+  // A serving loop runs one of each at a time; more are made when they are asked for.
+  experts_.fill(1);
+  kernels_.fill(1);
+}
+
+void CpuDevice::recover(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
+                        std::span<std::uint16_t> tensor) {
+  join_planes(exponents, sign_mantissas, tensor);
+}
+
+std::uint64_t CpuDevice::checksum_of(std::span<const std::uint16_t> tensor) {
+  return checksum(tensor);
+}
+
+void CpuDevice::extract(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas) {
+  std::transform(tensor.begin(), tensor.end(), sign_mantissas.begin(), [](std::uint16_t value) {
+    return static_cast<std::byte>((value >> 8 & 0x80) | (value & 0x7f));
+  });
+}
+
+void CpuDevice::execute(const ExpertOperands& expert, std::uint32_t tokens) {
+  const auto scratch = experts_.lease();
+  const std::size_t values = tokens * hidden_;
+  if (scratch->in.size() < values) {
+    scratch->in.assign(values, 0.5F);
+    scratch->out.resize(values);
+  }
+  scratch->network.run({expert.gate, expert.up, expert.down}, std::span(scratch->in).first(values), tokens,
+                       std::span(scratch->out).first(values));
+}
+
+// A weight of 2 bytes is 2 floating-point operations a token.
+void CpuDevice::dense(double bytes, double flops) {
+  if (bytes <= 0) return;
+  const double tokens = std::max(1.0, std::round(flops / bytes));
+  kernels_.lease()->run(static_cast<std::uint64_t>(bytes), static_cast<std::size_t>(tokens));
+}
+
+}  // namespace moelab

@@ -1,0 +1,41 @@
+// The CPU as the device that joins and computes, each operation on the core of the thread that asks.
+#pragma once
+
+#include <memory>
+
+#include "hw/compute/dense_kernel.hpp"
+#include "hw/compute/expert_ffn.hpp"
+#include "hw/executor/compute_device.hpp"
+#include "hw/executor/lease_pool.hpp"
+
+namespace moelab {
+
+class CpuDevice final : public ComputeDevice {
+ public:
+  /// Dense kernels stream over `dense_bytes` of stand-in weights, for each that runs at the same time: more
+  /// than the caches hold, or it is the caches that are measured. Throws std::invalid_argument where the
+  /// shape is none (ExpertFfn), std::bad_alloc.
+  explicit CpuDevice(const ExpertShape& shape, std::uint64_t dense_bytes = std::uint64_t{256} << 20);
+
+  MemorySource& memory() override { return memory_; }
+  void recover(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
+               std::span<std::uint16_t> tensor) override;
+  std::uint64_t checksum_of(std::span<const std::uint16_t> tensor) override;
+  void extract(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas) override;
+  void execute(const ExpertOperands& expert, std::uint32_t tokens) override;
+  void dense(double bytes, double flops) override;
+
+ private:
+  struct Expert {
+    explicit Expert(const ExpertShape& shape) : network(shape) {}
+    ExpertFfn network;
+    std::vector<float> in, out;  // [tokens, hidden]
+  };
+
+  HostMemory memory_;
+  std::size_t hidden_;
+  LeasePool<Expert> experts_;
+  LeasePool<DenseKernel> kernels_;
+};
+
+}  // namespace moelab

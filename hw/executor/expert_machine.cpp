@@ -1,0 +1,220 @@
+#include "hw/executor/expert_machine.hpp"
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "hw/executor/whole_tensors.hpp"
+#include "hw/io/pace_clock.hpp"
+#include "models/input_error.hpp"
+
+namespace moelab {
+namespace {
+
+void require_shards(const ChunkStoreReader& store, std::uint32_t shards) {
+  if (shards == 0 || shards == store.description().shards) return;
+  throw InputError(store.data_path().string(), "has " + std::to_string(store.description().shards) +
+                                                   " E-chunks a tensor, the system reads " +
+                                                   std::to_string(shards) + ": pack it with so many shards");
+}
+
+void require_separate_tensors(const ChunkStoreReader& store, const Architecture& model) {
+  const auto matrices = static_cast<std::size_t>(model.moe().matrices);
+  if (store.weights().kinds.size() == matrices) return;
+  throw InputError(store.data_path().string(), "keeps gate and up in one tensor; an expert of " + model.name +
+                                                   " is simulated as " + std::to_string(matrices) +
+                                                   " tensors");
+}
+
+const LabelledGraph& labels_of(const engine::Graph& graph) {
+  if (graph.labelled() == nullptr)
+    throw std::logic_error("hardware: a graph that does not say what it means");
+  return *graph.labelled();
+}
+
+/// Exactly, but not to the end once it is to stop.
+void wait_seconds(double seconds, const std::stop_token& stop) {
+  constexpr PaceClock::Time kStep = std::chrono::milliseconds(10);
+  SteadyPaceClock clock;
+  const auto end =
+      clock.now() + std::chrono::duration_cast<PaceClock::Time>(std::chrono::duration<double>(seconds));
+  while (clock.now() + kStep < end && !stop.stop_requested()) std::this_thread::sleep_for(kStep / 2);
+  if (!stop.stop_requested()) clock.wait_until(end);
+}
+
+}  // namespace
+
+ExpertMachine::ExpertMachine(const ChunkStoreReader& store, const Architecture& model, ComputeDevice& device,
+                             ExpertMachineOptions options)
+    : store_(store),
+      weights_(store.weights()),
+      device_(device),
+      options_(std::move(options)),
+      memory_(store, device, options_.memory_limit),
+      storage_(options_.storage),
+      page_cache_(options_.page_cache),
+      decoders_([verify = options_.verify] {
+        return std::make_unique<ChunkDecoder>(verify ? ChunkDecoder::Checksums::verify
+                                                     : ChunkDecoder::Checksums::skip);
+      }) {
+  require_model(weights_, model, store.data_path().string());
+  require_separate_tensors(store, model);
+  require_shards(store, options_.shards);
+  for (std::uint64_t ordinal = 0; ordinal < weights_.tensors(); ++ordinal)
+    checksums_.push_back(store.tensor_checksum(moelab::place_of(weights_, ordinal)));
+  storage_.fill(options_.reading_threads);
+  if (options_.page_cache) page_cache_.fill(options_.reading_threads);
+}
+
+TensorPlace ExpertMachine::place_of(const LabelledGraph& graph, const OpLabel& label) const {
+  return {graph.layer, label.expert, label.tensor};
+}
+
+void ExpertMachine::fail(TensorPlace place, const std::string& what) const {
+  throw InputError(store_.data_path().string(),
+                   to_string(weights_, place) + what + " (damaged, or the data of another store)");
+}
+
+void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
+  const LabelledGraph& labelled = labels_of(graph);
+  const OpLabel& label = labelled.labels[op];
+  const TensorPlace place = place_of(labelled, label);
+  switch (label.kind) {
+    case OpKind::read_sm:
+      return memory_.take_sign_mantissas(place);
+    case OpKind::read_e:
+      return memory_.take_exponent_chunk(place, label.chunk,
+                                         store_.exponent_chunk(place, label.chunk).record.stored_bytes);
+    case OpKind::read_tensor:
+      return memory_.take_tensor(place);
+    case OpKind::decompress:
+      memory_.require(memory_.parts(place).exponent_chunks[label.chunk], place, "an E-chunk");
+      return memory_.take_exponents(place);
+    case OpKind::recover:
+      memory_.require(memory_.parts(place).exponents, place, "the exponent plane");
+      memory_.require(memory_.parts(place).sign_mantissas, place, "the SM-chunk");
+      return memory_.take_tensor(place);
+    case OpKind::execute:
+      return begin_execution(labelled, label);
+    case OpKind::dense:
+    case OpKind::shared_expert:
+    case OpKind::host:
+    case OpKind::wait:
+      return;
+  }
+}
+
+void ExpertMachine::begin_execution(const LabelledGraph& graph, const OpLabel& label) {
+  for (std::uint32_t kind = 0; kind < weights_.kinds.size(); ++kind) {
+    const TensorPlace place{graph.layer, label.expert, kind};
+    memory_.require(memory_.parts(place).tensor, place, "the joined tensor");
+  }
+}
+
+void ExpertMachine::end(const engine::Graph& graph, engine::OpIndex op) {
+  const LabelledGraph& labelled = labels_of(graph);
+  const OpLabel& label = labelled.labels[op];
+  if (label.kind == OpKind::recover) memory_.give_exponents(place_of(labelled, label));
+}
+
+void ExpertMachine::run(const engine::Graph& graph, engine::OpIndex op, std::stop_token stop) {
+  const LabelledGraph& labelled = labels_of(graph);
+  const OpLabel& label = labelled.labels[op];
+  switch (label.kind) {
+    case OpKind::dense:
+    case OpKind::shared_expert:
+      if (options_.dense) device_.dense(labelled.kernel.bytes, labelled.kernel.flops);
+      return;
+    case OpKind::host:
+      return wait_seconds(graph.seconds(op), stop);
+    case OpKind::wait:
+      return;
+    case OpKind::execute:
+      return execute(labelled, label);
+    default:
+      return run_expert_part(labelled, label);
+  }
+}
+
+void ExpertMachine::run_expert_part(const LabelledGraph& graph, const OpLabel& label) {
+  const TensorPlace place = place_of(graph, label);
+  const TensorParts& parts = memory_.parts(place);
+  switch (label.kind) {
+    case OpKind::read_sm:
+      return read_chunk(label, store_.sign_mantissa_chunk(place), parts.sign_mantissas);
+    case OpKind::read_e:
+      return read_chunk(label, store_.exponent_chunk(place, label.chunk), parts.exponent_chunks[label.chunk]);
+    case OpKind::read_tensor:
+      return read(label, whole_tensor_offset(weights_, place), parts.tensor.bytes, parts.tensor);
+    case OpKind::decompress:
+      return decompress(place, label.chunk);
+    case OpKind::recover:
+      return recover(place);
+    default:
+      throw std::logic_error("hardware: an operation of no known kind");
+  }
+}
+
+void ExpertMachine::read_chunk(const OpLabel& label, const StoredChunk& chunk, const Buffer& into) {
+  if (chunk.record.stored_bytes > 0) read(label, chunk.offset, chunk.record.stored_bytes, into);
+}
+
+void ExpertMachine::read(const OpLabel& label, std::uint64_t offset, std::uint64_t bytes,
+                         const Buffer& into) {
+  const bool cached = label.tier == Tier::page_cache;
+  if (cached && !options_.page_cache)
+    throw InputError(store_.data_path().string(),
+                     "the simulator expects a read to hit the page cache, which hardware cannot promise: use "
+                     "page_cache: false, or give a reader for such reads");
+  const auto reader = (cached ? page_cache_ : storage_).lease();
+  const std::uint64_t mask = reader->alignment() - 1;
+  reader->submit({offset, {into.data, (bytes + mask) & ~mask}});
+  if (const ReadCompletion done = reader->wait(); done.bytes < bytes)
+    throw InputError(reader->source(), "ends within the " + std::to_string(bytes) + " bytes from byte " +
+                                           std::to_string(offset) + " on");
+  bytes_read_[static_cast<std::size_t>(label.tier)] += bytes;
+}
+
+void ExpertMachine::decompress(TensorPlace place, std::uint32_t chunk) {
+  const StoredChunk stored = store_.exponent_chunk(place, chunk);
+  const TensorParts& parts = memory_.parts(place);
+  const ShardRange range = shard_range(parts.exponents.bytes, options_.shards, chunk);
+  try {
+    decoders_.lease()->decode(stored.record, parts.exponent_chunks[chunk].all(),
+                              parts.exponents.all().subspan(range.first, range.size));
+  } catch (const CodecError& error) {
+    fail(place, ", E-chunk " + std::to_string(chunk) + " at byte " + std::to_string(stored.offset) + ": " +
+                    error.what());
+  }
+}
+
+void ExpertMachine::recover(TensorPlace place) {
+  const TensorParts& parts = memory_.parts(place);
+  if (options_.verify) {
+    const StoredChunk stored = store_.sign_mantissa_chunk(place);
+    if (checksum(parts.sign_mantissas.all()) != stored.record.checksum)
+      fail(place, ", SM-chunk at byte " + std::to_string(stored.offset) +
+                      ": its checksum is not the one it was packed with");
+  }
+  device_.recover(parts.exponents.all(), parts.sign_mantissas.all(), parts.tensor.as<std::uint16_t>());
+}
+
+void ExpertMachine::verify(TensorPlace place, std::span<const std::uint16_t> tensor) const {
+  if (!options_.verify || device_.checksum_of(tensor) == checksums_[ordinal_of(weights_, place)]) return;
+  fail(place, ": the tensor's checksum is not the one it was packed with");
+}
+
+void ExpertMachine::execute(const LabelledGraph& graph, const OpLabel& label) {
+  ExpertOperands operands;
+  for (std::uint32_t kind = 0; kind < weights_.kinds.size(); ++kind) {
+    const TensorPlace place{graph.layer, label.expert, kind};
+    const auto tensor = memory_.parts(place).tensor.as<const std::uint16_t>();
+    verify(place, tensor);
+    const std::string& name = weights_.kinds[kind].name;
+    (name == "gate" ? operands.gate : name == "up" ? operands.up : operands.down) = tensor;
+  }
+  device_.execute(operands, label.tokens);
+}
+
+}  // namespace moelab

@@ -1,0 +1,88 @@
+// The machine that serves experts from a chunk store: what the serving loop's operations are on hardware.
+//
+//   read_sm, read_e   the chunk, by a Reader, into memory
+//   read_tensor       the whole tensor (whole_tensors.hpp), by a Reader, into the device's memory
+//   decompress        an E-chunk into its part of the plain exponent plane, by the chunk's codec
+//   recover           both planes joined into the tensor, on the device
+//   execute           the expert's network for its tokens, on the device
+//   dense, shared     a kernel that moves as many bytes and computes as much, on the device
+//   host              waits as long as the simulator says the host program takes
+//
+// Before an expert is computed, its tensors are compared with the checksums they were packed with: whatever
+// went wrong on the way, in a file, a buffer or a policy's bookkeeping, no wrong tensor is used.
+//
+// A read whose label says `page_cache` is served by a second reader, whatever the simulator assumed of the
+// kernel's page cache: buffered reads, which may hit or miss there, or reads paced as the profile says.
+// Without one such reads are refused: run the scenario with page_cache: false.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "hw/executor/compute_device.hpp"
+#include "hw/executor/expert_memory.hpp"
+#include "hw/executor/lease_pool.hpp"
+#include "hw/executor/machine.hpp"
+#include "hw/io/reader.hpp"
+#include "hw/store/chunk_store_reader.hpp"
+#include "models/architecture.hpp"
+#include "sim/engine/labelled_graph.hpp"
+
+namespace moelab {
+
+struct ExpertMachineOptions {
+  using OpenReader = std::function<std::unique_ptr<Reader>()>;
+  /// Opens what reads of tier ssd go through, once for each thread that reads: of the store's data, or with
+  /// `shards` 0 of its whole tensors.
+  OpenReader storage = {};
+  OpenReader page_cache = {};       // of tier page_cache; empty: these are refused
+  std::size_t reading_threads = 1;  // 1, and with worker_reads one more for each decompression thread
+  std::uint32_t shards = 0;         // of the system, K; 0: whole tensors
+  std::uint64_t memory_limit = 0;   // bytes of experts in memory, from the plan; 0: none
+  bool verify = true;               // checksums of chunks and tensors; off to time what is left
+  bool dense = true;                // off: dense and shared parts take no time
+};
+
+class ExpertMachine final : public Machine {
+ public:
+  /// Store and device outlive it. Throws InputError where the store is of another model or has another number
+  /// of shards, and what opening the readers throws.
+  ExpertMachine(const ChunkStoreReader& store, const Architecture& model, ComputeDevice& device,
+                ExpertMachineOptions options);
+
+  void begin(const engine::Graph& graph, engine::OpIndex op) override;
+  void run(const engine::Graph& graph, engine::OpIndex op, std::stop_token stop) override;
+  void end(const engine::Graph& graph, engine::OpIndex op) override;
+
+  /// What the serving loop has to tell of states; and what is in memory.
+  ExpertMemory& memory() { return memory_; }
+  /// Bytes that were really read, without what alignment adds: those of the chunks as they are stored, where
+  /// the simulator counts a profile's ratio.
+  std::uint64_t bytes_read(Tier tier) const { return bytes_read_[static_cast<std::size_t>(tier)]; }
+
+ private:
+  TensorPlace place_of(const LabelledGraph& graph, const OpLabel& label) const;
+  void begin_execution(const LabelledGraph& graph, const OpLabel& label);
+  void read(const OpLabel& label, std::uint64_t offset, std::uint64_t bytes, const Buffer& into);
+  void read_chunk(const OpLabel& label, const StoredChunk& chunk, const Buffer& into);
+  void decompress(TensorPlace place, std::uint32_t chunk);
+  void recover(TensorPlace place);
+  void execute(const LabelledGraph& graph, const OpLabel& label);
+  void verify(TensorPlace place, std::span<const std::uint16_t> tensor) const;
+  void run_expert_part(const LabelledGraph& graph, const OpLabel& label);
+  [[noreturn]] void fail(TensorPlace place, const std::string& what) const;
+
+  const ChunkStoreReader& store_;
+  const ExpertWeights& weights_;
+  ComputeDevice& device_;
+  ExpertMachineOptions options_;
+  ExpertMemory memory_;
+  LeasePool<Reader> storage_, page_cache_;
+  LeasePool<ChunkDecoder> decoders_;
+  std::vector<std::uint64_t> checksums_;  // of tensors, by ordinal
+  std::array<std::atomic<std::uint64_t>, kTiers> bytes_read_{};
+};
+
+}  // namespace moelab

@@ -1,0 +1,19 @@
+#include "sim/engine/labelled_graph.hpp"
+
+#include <array>
+
+namespace moelab {
+
+std::string_view to_string(OpKind kind) {
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "read_sm", "read_e", "read_tensor",   "decompress", "recover",
+      "execute", "dense",  "shared_expert", "host",       "wait"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(Tier tier) {
+  static constexpr std::array<std::string_view, kTiers> kNames = {"none", "ssd", "page_cache"};
+  return kNames[static_cast<std::size_t>(tier)];
+}
+
+}  // namespace moelab

@@ -1,0 +1,69 @@
+// A graph together with what its operations mean: the engine never asks, results, timelines and the hardware
+// do.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/engine/graph.hpp"
+
+namespace moelab {
+
+enum class OpKind : std::uint8_t {
+  read_sm,
+  read_e,
+  read_tensor,
+  decompress,
+  recover,
+  execute,
+  dense,
+  shared_expert,
+  host,
+  wait  // takes no time: a layer that ends with fetches that were on their way
+};
+std::string_view to_string(OpKind kind);
+
+/// Where a read is served from.
+enum class Tier : std::uint8_t { none, ssd, page_cache };
+inline constexpr int kTiers = 3;
+std::string_view to_string(Tier tier);
+
+/// What an operation means. `dense` and `shared_expert`: how much they do is in LabelledGraph::kernel.
+struct OpLabel {
+  OpKind kind;
+  Tier tier = Tier::none;
+  std::uint16_t tensor = 0;
+  std::uint16_t chunk = 0;
+  std::uint32_t expert = 0;  // LayerExpert::id
+  std::uint32_t tokens = 0;  // of an execution: tokens routed to the expert
+};
+
+/// What a dense kernel does.
+struct KernelWork {
+  double bytes = 0;  // weights, keys and values that it reads
+  double flops = 0;
+};
+
+/// An executor that is given `graph` finds the rest by graph.labelled(): so an object stays where it is.
+struct LabelledGraph {
+  static constexpr std::uint32_t kNoLayer = 0xffffffff;
+
+  LabelledGraph() { graph.set_labelled(this); }
+  LabelledGraph(const LabelledGraph&) = delete;
+  LabelledGraph& operator=(const LabelledGraph&) = delete;
+
+  engine::Graph graph;
+  std::vector<OpLabel> labels;     // by operation
+  std::uint32_t layer = kNoLayer;  // whose experts it is about, counted among the MoE layers
+  KernelWork kernel;               // of its dense or shared-expert operation: a graph has at most one
+
+  void clear() {
+    graph.clear();
+    labels.clear();
+    layer = kNoLayer;
+    kernel = {};
+  }
+};
+
+}  // namespace moelab

@@ -1,0 +1,192 @@
+// Buffers against a naive account of what every state keeps, over random lives of experts.
+#include "hw/executor/expert_memory.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+
+#include "hw/codec/planes.hpp"
+#include "hw/executor/cpu_device.hpp"
+#include "models/input_error.hpp"
+#include "tests/hw/small_stores.hpp"
+#include "traces/random.hpp"
+
+using namespace moelab;
+using namespace moelab::test;
+using engine::ExpertPlace;
+using engine::Kept;
+
+namespace {
+
+constexpr std::uint32_t kShards = 3;
+
+/// A store in memory, as the writer's own parts: what buffers must hold.
+struct Packed {
+  Packed() : source(small_experts(), 7) {
+    pack(source, folder / "store", {"fixed3", kShards, 1, {}});
+    reader = std::make_unique<ChunkStoreReader>(folder / "store");
+    for (std::uint64_t o = 0; o < reader->weights().tensors(); ++o) {
+      tensors.push_back(tensor_of(source, o));
+      chunks.push_back(make_tensor_chunks(*find_codec("fixed3"), tensors.back(), kShards));
+    }
+  }
+  ScratchFolder folder;
+  SyntheticSource source;
+  std::unique_ptr<ChunkStoreReader> reader;
+  std::vector<std::vector<std::uint16_t>> tensors;
+  std::vector<TensorChunks> chunks;
+};
+
+template <class T>
+void fill(const Buffer& buffer, const std::vector<T>& from) {
+  REQUIRE(buffer.bytes == from.size() * sizeof(T));
+  std::memcpy(buffer.data, from.data(), buffer.bytes);
+}
+template <class T>
+bool holds(const Buffer& buffer, const std::vector<T>& what) {
+  return buffer && buffer.bytes == what.size() * sizeof(T) &&
+         std::memcmp(buffer.data, what.data(), buffer.bytes) == 0;
+}
+
+bool has_sm_chunk(Kept kept) {
+  return kept == Kept::both_planes || kept == Kept::sign_mantissas;
+}
+bool has_e_chunks(Kept kept) {
+  return kept == Kept::both_planes || kept == Kept::exponents;
+}
+
+/// Loads what the state has not, as a layer's operations do.
+void load(ExpertMemory& memory, const Packed& packed, ExpertPlace expert, Kept state) {
+  if (state == Kept::full) return;
+  for (std::uint32_t kind = 0; kind < 3; ++kind) {
+    const TensorPlace place{expert.layer, expert.expert, kind};
+    const std::uint64_t o = ordinal_of(packed.source.weights(), place);
+    TensorParts& parts = memory.parts(place);
+    if (!has_sm_chunk(state)) {
+      memory.take_sign_mantissas(place);
+      fill(parts.sign_mantissas, packed.chunks[o].sign_mantissas.stored);
+    }
+    for (std::uint32_t c = 0; c < kShards && !has_e_chunks(state); ++c) {
+      const Chunk& chunk = packed.chunks[o].exponents[c];
+      memory.take_exponent_chunk(place, c, chunk.record.stored_bytes);
+      fill(parts.exponent_chunks[c], chunk.stored);
+    }
+    memory.take_exponents(place);
+    memory.take_exponents(place);  // for every chunk, but one plane
+    memory.take_tensor(place);
+    fill(parts.tensor, packed.tensors[o]);
+    memory.give_exponents(place);
+  }
+}
+
+/// Whether of every expert exactly that is in memory which its state keeps. Returns its bytes.
+std::uint64_t check_contents(ExpertMemory& memory, const Packed& packed, const std::vector<Kept>& states) {
+  std::uint64_t bytes = 0;
+  bool exact = true;
+  for (std::uint64_t o = 0; o < packed.tensors.size(); ++o) {
+    const Kept kept = states[o / 3];
+    const TensorParts& parts = memory.parts(place_of(packed.source.weights(), o));
+    const TensorChunks& chunks = packed.chunks[o];
+    exact &= !parts.exponents;
+    exact &= kept == Kept::full ? holds(parts.tensor, packed.tensors[o]) : !parts.tensor;
+    exact &= has_sm_chunk(kept) ? holds(parts.sign_mantissas, chunks.sign_mantissas.stored)
+                                : !parts.sign_mantissas;
+    for (std::uint32_t c = 0; c < kShards; ++c) {
+      exact &= has_e_chunks(kept) ? holds(parts.exponent_chunks[c], chunks.exponents[c].stored)
+                                  : !parts.exponent_chunks[c];
+      if (has_e_chunks(kept)) bytes += chunks.exponents[c].stored.size();
+    }
+    if (kept == Kept::full) bytes += 2 * chunks.elements;
+    if (has_sm_chunk(kept)) bytes += chunks.elements;
+  }
+  CHECK(exact);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("expert memory: after every use exactly what the state keeps is there, with the right bytes") {
+  const Packed packed;
+  CpuDevice cpu({40, 57, 3}, 1 << 12);
+  ExpertMemory memory(*packed.reader, cpu, 0);
+  std::vector<Kept> states(6, Kept::nothing);
+  Random random(5);
+  int full_to_planes = 0;
+  for (int step = 0; step < 3000; ++step) {
+    const auto number = static_cast<std::uint32_t>(random.below(6));
+    const ExpertPlace expert{number / 3, number % 3};
+    const Kept found = states[number];
+    Kept next = static_cast<Kept>(random.below(5));
+    if (random.below(4) == 0) {  // it leaves for another one
+      if (found != Kept::nothing) memory.keep(expert, found, Kept::nothing);
+      states[number] = Kept::nothing;
+    } else {
+      // An expert in F has no E-chunks.
+      if (found == Kept::full && has_e_chunks(next)) next = Kept::sign_mantissas;
+      const auto overlap = random.below(3);  // further uses, such as a fetch's
+      for (std::uint64_t i = 0; i <= overlap; ++i) memory.use(expert);
+      load(memory, packed, expert, found);
+      if (next != found) memory.keep(expert, found, next);
+      for (std::uint64_t i = 0; i < overlap; ++i) memory.release(expert);
+      for (std::uint32_t kind = 0; kind < 3; ++kind)  // still all there
+        CHECK(memory.parts({expert.layer, expert.expert, kind}).tensor);
+      memory.release(expert);
+      full_to_planes += found == Kept::full && next == Kept::sign_mantissas ? 1 : 0;
+      states[number] = next;
+    }
+    CHECK(memory.ledger().held() == check_contents(memory, packed, states));
+  }
+  CHECK(full_to_planes > 100);
+  CHECK(memory.conversion_seconds() > 0);
+}
+
+TEST_CASE("expert memory: what the serving loop must not say is refused") {
+  const Packed packed;
+  CpuDevice cpu({40, 57, 3}, 1 << 12);
+  ExpertMemory memory(*packed.reader, cpu, 0);
+  CHECK_THROWS_AS(memory.keep({0, 0}, Kept::nothing, Kept::full), std::logic_error);  // nothing was loaded
+  CHECK_THROWS_AS(memory.release({0, 0}), std::logic_error);
+  CHECK_THROWS_AS(memory.use({0, 3}), std::logic_error);
+  CHECK_THROWS_AS(memory.use({2, 0}), std::logic_error);
+  memory.use({0, 0});
+  load(memory, packed, {0, 0}, Kept::nothing);
+  CHECK_THROWS_AS(memory.take_tensor({0, 0, 0}), std::logic_error);  // a second time
+  CHECK_THROWS_AS(memory.keep({0, 0}, Kept::full, Kept::nothing), std::logic_error);
+  memory.keep({0, 0}, Kept::nothing, Kept::full);
+  memory.release({0, 0});
+  CHECK_THROWS_AS(memory.keep({0, 0}, Kept::full, Kept::both_planes), std::logic_error);
+  CHECK_THROWS_AS(memory.keep({0, 0}, Kept::full, Kept::exponents), std::logic_error);
+}
+
+TEST_CASE("expert memory: more than the limit is refused, and buffers that wait count as well") {
+  HostMemory host;
+  MemoryLedger ledger(20'000);
+  BufferPool pool(host, ledger);
+  Buffer a = pool.take(12'000), b = pool.take(8'000);
+  CHECK(ledger.held() == 20'000);
+  CHECK_THROWS_AS(pool.take(1), InputError);
+  CHECK(ledger.held() == 20'000);
+  std::byte* const first = b.data;
+  pool.give(b);
+  CHECK_FALSE(b);
+  b = pool.take(7'000);  // of as many pages: the same
+  CHECK(b.data == first);
+  CHECK(reinterpret_cast<std::uintptr_t>(b.data) % 4096 == 0);
+  pool.give(a);
+  pool.give(b);
+  pool.give(b);  // an empty one
+  CHECK(ledger.held() == 0);
+  CHECK(ledger.peak() == 20'000);
+}
+
+TEST_CASE("CPU device: the sign-mantissa plane of every value") {
+  std::vector<std::uint16_t> all(65536);
+  std::iota(all.begin(), all.end(), std::uint16_t{0});
+  std::vector<std::byte> exponents(all.size()), expected(all.size()), found(all.size());
+  split_planes(all, exponents, expected);
+  CpuDevice cpu({8, 8, 2}, 1 << 12);
+  cpu.extract(all, found);
+  CHECK(found == expected);
+}
