@@ -15,7 +15,7 @@ using engine::kNoCapacity;
 namespace {
 
 /// A layer of two experts with everything missing; the first one's parts come from the page cache.
-LabelledGraph missing_experts(const ServerResources& resources) {
+void missing_experts(const ServerResources& resources, LabelledGraph& graph) {
   LayerInstance layer;
   layer.threads = 2;
   layer.shards = 2;
@@ -26,10 +26,8 @@ LabelledGraph missing_experts(const ServerResources& resources) {
   make_schedule_policy("cache-affinity")->order(layer, order);
   const std::vector<ExpertReads> reads = {{1, 1, 0.5, Tier::page_cache, Tier::page_cache},
                                           {2, 2, 0.5, Tier::ssd, Tier::ssd}};
-  const std::vector<std::uint8_t> executes = {1, 1};
-  LabelledGraph graph;
-  LayerGraphBuilder(resources, false, 0.25, {10, 20, 30, 40, 50}).build(layer, order, reads, executes, graph);
-  return graph;
+  const std::vector<std::uint32_t> tokens = {1, 1};
+  LayerGraphBuilder(resources, false, 0.25, {10, 20, 30, 40, 50}).build(layer, order, reads, tokens, graph);
 }
 
 }  // namespace
@@ -45,7 +43,8 @@ TEST_CASE("cpu sharing: each operation shares what it uses, its hand-over apart"
           if (sharing) r.cpu = 2;
           r.recovers_on_cpu = recovers;
           r.computes_on_cpu = computes;
-          const LabelledGraph g = missing_experts(r);
+          LabelledGraph g;
+          missing_experts(r, g);
           std::array<int, 10> seen{};
           for (engine::OpIndex op = 0; op < g.graph.size(); ++op) {
             const OpLabel& label = g.labels[op];
