@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, then checks everything: formatting, release build and tests (with the capture script's,
-# against the Python library), sanitizer build and tests, the readers of files against random inputs.
+# against the Python library), sanitizer builds and tests, AArch64 tests under qemu-user, the readers of files against
+# random inputs.
 set -euo pipefail
 cd "$(dirname "$0")"
 ./install_dependencies.sh test
@@ -10,13 +11,21 @@ tests/traces/capture_environment.sh install ||
 echo "== format"
 git ls-files '*.cpp' '*.hpp' | xargs clang-format --dry-run --Werror
 
-for preset in release asan; do
-  echo "== $preset: build"
-  cmake --preset "$preset" >/dev/null
-  cmake --build "build/$preset" -- -k 0 --quiet
-  echo "== $preset: test"
-  ctest --preset "$preset" --parallel "$(nproc)"
-done
+check() {  # check PRESET: all its targets, all its tests
+  echo "== $1: build"
+  cmake --preset "$1" >/dev/null
+  cmake --build --preset "$1" -- -k 0 --quiet
+  echo "== $1: test"
+  ctest --preset "$1" --parallel "$(nproc)"
+}
+check release
+check asan
+check tsan
+if tests/arm64/sysroot.sh build/arm64-sysroot; then
+  check arm64
+else
+  echo "arm64 is skipped: Debian's arm64 packages could not be fetched" >&2
+fi
 
 echo "== fuzz"
 if command -v clang++ >/dev/null; then

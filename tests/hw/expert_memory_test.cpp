@@ -162,16 +162,16 @@ TEST_CASE("expert memory: what the serving loop must not say is refused") {
 
 TEST_CASE("expert memory: more than the limit is refused, and buffers that wait count as well") {
   HostMemory host;
-  MemoryLedger ledger(20'000);
+  MemoryLedger ledger(20'480);
   BufferPool pool(host, ledger);
   Buffer a = pool.take(12'000), b = pool.take(8'000);
   CHECK(ledger.held() == 20'000);
-  CHECK_THROWS_AS(pool.take(1), InputError);
+  CHECK_THROWS_AS(pool.take(481), InputError);
   CHECK(ledger.held() == 20'000);
   std::byte* const first = b.data;
   pool.give(b);
   CHECK_FALSE(b);
-  b = pool.take(7'000);  // of as many pages: the same
+  b = pool.take(7'000);  // of as many pages, and there was room to let it wait: the same
   CHECK(b.data == first);
   CHECK(reinterpret_cast<std::uintptr_t>(b.data) % 4096 == 0);
   pool.give(a);

@@ -56,7 +56,9 @@ TEST_CASE("a pack that is killed at any moment goes on, and gives the same store
     PackOptions options{"huffman", 3, 1 + static_cast<unsigned>(round % 2), {}};
     for (int attempt = 0; !std::filesystem::exists(store); ++attempt) {
       REQUIRE(attempt < 500);
-      const auto wait = std::chrono::microseconds(random.below(6'000));
+      // Longer and longer, so that it ends on slow machines too.
+      const auto wait =
+          std::chrono::microseconds(random.below(6'000 * (1 + static_cast<unsigned>(attempt) / 10)));
       int left = static_cast<int>(1 + random.below(20));
       // By itself between two tensors, or from outside wherever it is.
       options.progress = [&](std::uint64_t, std::uint64_t) {
