@@ -9,7 +9,7 @@ tests/traces/capture_environment.sh install ||
   echo "the capture test will be skipped: its Python packages could not be installed" >&2
 
 echo "== format"
-git ls-files '*.cpp' '*.hpp' | xargs clang-format --dry-run --Werror
+git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werror
 
 check() {  # check PRESET: all its targets, all its tests
   echo "== $1: build"
