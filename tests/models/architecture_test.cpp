@@ -17,6 +17,7 @@ namespace {
 using testing::Dice;
 using testing::kDefaultTraceModel;
 using testing::kModelNames;
+using testing::kValidationModel;
 using testing::model_of_file;
 using testing::random_architecture;
 
@@ -161,7 +162,8 @@ TEST_CASE("configs/models holds exactly the models of the tests, each named as i
   for (const auto& entry : std::filesystem::directory_iterator(MOELAB_SOURCE_DIR "/configs/models")) {
     files.insert(entry.path().filename().string());
   }
-  std::set<std::string> expected{std::string(kDefaultTraceModel) + ".yaml"};
+  std::set<std::string> expected{std::string(kDefaultTraceModel) + ".yaml",
+                                 std::string(kValidationModel) + ".yaml"};
   for (const std::string_view name : kModelNames) expected.insert(std::string(name) + ".yaml");
   CHECK(files == expected);
   for (const std::string_view name : kModelNames) {
@@ -195,6 +197,14 @@ TEST_CASE("total weights are those of the checkpoint index, or within 1 % of wha
   CHECK(total_weights(model_of_file("switch-large-128")) == 52815976448.0 / 2);
   // model.safetensors of traces/train_default.py
   CHECK(total_weights(model_of_file(kDefaultTraceModel)) == 30040576.0 / 4);
+}
+
+TEST_CASE("the model that hardware is compared with has experts of 2^20 weights a tensor", "[architecture]") {
+  const Architecture a = model_of_file(kValidationModel);
+  CHECK(a.moe_layers().size() == 8);
+  CHECK(a.moe().experts == 16);
+  CHECK(expert_tensor_weights(a, a.moe()) == 1 << 20);
+  CHECK(routed_weights(a) == 8 * 16 * 3 * double(1 << 20));
 }
 
 // Authors count embeddings differently: both, only the output's (the input's is a look-up), or none; the

@@ -11,8 +11,9 @@
 
 namespace moelab::testing {
 
-// The published models; beside them configs/models holds kDefaultTraceModel.
+// The published models; beside them configs/models holds kDefaultTraceModel and kValidationModel.
 inline constexpr std::string_view kDefaultTraceModel = "debian-moe-8x32";
+inline constexpr std::string_view kValidationModel = "validate-8x16";
 inline constexpr std::array<std::string_view, 17> kModelNames{
     "deepseek-moe-16b",  "deepseek-v2-lite", "deepseek-v3",     "gpt-oss-120b",  "gpt-oss-20b",
     "kimi-k2",           "mixtral-8x22b",    "mixtral-8x7b",    "olmoe-1b-7b",   "phi-3.5-moe",

@@ -1,0 +1,46 @@
+// What a run did, graph by graph, so that the same run on hardware and in the simulator can be laid side by
+// side.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/store/chunk_store_reader.hpp"
+#include "sim/serving/server.hpp"
+
+namespace moelab {
+
+struct RecordedOperation {
+  OpLabel label;
+  double seconds;  // from the engine's decision to its end
+};
+
+struct RecordedGraph {
+  std::uint64_t pass;
+  std::int32_t layer;       // of the model; -1: the end of a pass
+  std::uint32_t moe_layer;  // counted among the MoE layers; LabelledGraph::kNoLayer: no experts
+  double seconds;           // from being submitted to being finished: of experts, the layer's makespan
+  std::vector<RecordedOperation> operations;
+
+  bool has_experts() const { return moe_layer != LabelledGraph::kNoLayer; }
+};
+
+/// Of systems that do not prefetch, whose graphs do not depend on time.
+class RunRecord final : public GraphObserver {
+ public:
+  void finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) override;
+  const std::vector<RecordedGraph>& graphs() const { return graphs_; }
+
+ private:
+  std::vector<RecordedGraph> graphs_;
+};
+
+/// Where the runs stop doing the same (another graph, another operation): a sentence; none where they do not.
+std::optional<std::string> first_difference(const RunRecord& predicted, const RunRecord& measured);
+
+/// Bytes of the chunks, or whole tensors, that the run's reads name, as this store has them.
+std::uint64_t bytes_named(const RunRecord& run, const ChunkStoreReader& store);
+
+}  // namespace moelab

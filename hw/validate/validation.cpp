@@ -1,0 +1,299 @@
+#include "hw/validate/validation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "hw/bench/machine_context.hpp"
+#include "hw/executor/cpu_device.hpp"
+#include "hw/io/system_memory.hpp"
+#include "hw/validate/validation_profile.hpp"
+#include "hw/validate/validation_run.hpp"
+#include "models/input_error.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr double kMegabyte = 1e6;
+/// Beside budget and files: what dense kernels stream over, buffers, the program.
+constexpr double kOtherMemory = 512e6;
+
+void require_fit_for_hardware(const Scenario& scenario) {
+  Problems problems;
+  for (const SystemConfig& system : scenario.systems) {
+    const auto fail = [&](const std::string& what) {
+      problems.add({scenario.name, 0, 0, "system '" + system.name + "' " + what});
+    };
+    if (system.page_cache)
+      fail("reads through the page cache, of which nobody can promise what it holds: use page_cache: false");
+    if (system.prefetch.name != "none")
+      fail("prefetches: what it does depends on how fast things are, so the two runs would not do the same");
+  }
+  problems.throw_if_any();
+}
+
+std::uint32_t shards_of(const Scenario& scenario) {
+  std::uint32_t shards = 0;
+  for (const SystemConfig& system : scenario.systems) {
+    if (!system.compressed) continue;
+    if (shards != 0 && system.shards != shards)
+      throw InputError(scenario.name, "its systems read " + std::to_string(shards) + " and " +
+                                          std::to_string(system.shards) +
+                                          " shards a tensor: validate packs one store a codec");
+    shards = system.shards;
+  }
+  return std::max(1U, shards);
+}
+
+void require_threads(const DeviceProfile& device, const std::vector<std::uint32_t>& threads) {
+  for (const std::uint32_t n : threads)
+    if (n > static_cast<std::uint32_t>(device.cpu.threads.value))
+      throw InputError(
+          "--threads " + std::to_string(n),
+          "device '" + device.name + "' has " + std::to_string(device.cpu.threads.value) + " cores");
+}
+
+/// Paced, all files lie in memory too.
+void require_memory(Bytes budget, const ValidationStore& store, const ValidationOptions& options,
+                    const Scenario& scenario) {
+  const double available = static_cast<double>(system_memory().available);
+  double files = 0;
+  if (options.pace) files = static_cast<double>(std::filesystem::file_size(store.chunks().data_path()));
+  const bool whole = std::any_of(scenario.systems.begin(), scenario.systems.end(),
+                                 [](const SystemConfig& s) { return !s.compressed; });
+  if (options.pace && whole) files += routed_weights(scenario.model) * 2;
+  const double needed = budget.value() + files + kOtherMemory;
+  if (available > 0 && needed > available)
+    throw InputError("--budgets " + to_string(budget),
+                     "needs " + to_string(Bytes(needed)) + " of memory (" + to_string(Bytes(files)) +
+                         " of it for the paced files), there are " + to_string(Bytes(available)));
+}
+
+Scenario at(const Scenario& scenario, Bytes budget, std::uint32_t threads, const std::string& codec) {
+  Scenario s = scenario;
+  s.budget = budget;
+  for (SystemConfig& system : s.systems) {
+    if (!system.compressed) continue;
+    system.codec = codec;
+    system.threads = threads;
+  }
+  return s;
+}
+
+ValidationPoint point_at(const std::string& codec, Bytes budget, std::uint32_t threads,
+                         const SystemConfig& system) {
+  ValidationPoint point;
+  point.codec = codec;
+  point.budget = budget;
+  point.threads = threads;
+  point.system = system.name;
+  return point;
+}
+
+std::string describe_storage(const std::optional<Pace>& pace) {
+  if (!pace) return "the disk, as it was right before each run";
+  return "paced at " + to_string(pace->rate) + " and " + to_string(pace->latency) + " a read, from memory";
+}
+
+class Validator {
+ public:
+  Validator(const Scenario& scenario, const ValidationOptions& options)
+      : scenario_(scenario),
+        options_(options),
+        trace_(scenario_trace(scenario)),
+        cpu_({static_cast<std::size_t>(scenario.model.hidden),
+              static_cast<std::size_t>(scenario.model.moe().width), scenario.model.moe().matrices}) {}
+
+  Validation run() {
+    begin();
+    for (const std::string& codec : options_.codecs) run_codec(codec);
+    return std::move(found_);
+  }
+
+ private:
+  void begin() {
+    require_fit_for_hardware(scenario_);
+    require_threads(scenario_.device, options_.threads);
+    found_.scenario = scenario_.name;
+    found_.model = scenario_.model.name;
+    found_.device = scenario_.device.name;
+    found_.storage = describe_storage(options_.pace);
+    const MachineContext here = machine_context(".", "moelab validate");
+    for (const std::string& line :
+         machine_differences(scenario_.device, {here.cpu, here.kernel, here.driver, here.gpu}))
+      found_.warnings.push_back("the profile is not of this machine: " + line);
+    for (const std::string& line : here.warnings()) found_.warnings.push_back(line);
+    scenario_.device = cpu_side(scenario_.device, found_.notes);
+    if (!has_measured_experts(scenario_.device, scenario_.model))
+      found_.warnings.push_back(
+          "the profile has no time of experts of this shape (cpu.experts): a roofline predicts them");
+    if (!options_.dense) leave_out_dense(scenario_.device, scenario_.model);
+    budgets_ = options_.budgets.empty() ? default_budgets(scenario_, trace_) : options_.budgets;
+    for (const std::string& codec : options_.codecs) codec_in_profile(scenario_.device, codec);
+    for (const Bytes budget : budgets_)
+      check_scenario(at(scenario_, budget, options_.threads.front(),
+                        codec_in_profile(scenario_.device, options_.codecs.front())),
+                     trace_);
+  }
+
+  void say(const std::string& text) const {
+    if (options_.progress) options_.progress(text);
+  }
+
+  void run_codec(const std::string& codec) {
+    PackOptions how{codec, shards_of(scenario_), options_.pack_threads, {}};
+    how.progress = [&](std::uint64_t done, std::uint64_t all) {
+      say("packing by " + codec + ": " + std::to_string(done) + " of " + std::to_string(all) + " tensors");
+    };
+    ValidationStore store(scenario_.model, scenario_.seed, options_.stores, how);
+    require_memory(*std::max_element(budgets_.begin(), budgets_.end()), store, options_, scenario_);
+    ValidationStorage storage(store, options_.pace);
+    found_.notes.push_back("codec " + codec +
+                           ": the profile's ratio is replaced by that of the store's chunks, " +
+                           std::to_string(store.ratio()) + ", so that simulated bytes are those there are");
+    const std::size_t first = found_.points.size();
+    if (options_.verify) run_all(codec, store, storage, first, true);
+    for (std::uint32_t turn = 0; turn < options_.repeats; ++turn)
+      run_all(codec, store, storage, first, false);
+    for (const std::string& reader : storage.readers()) found_.notes.push_back("reader: " + reader);
+    for (std::size_t i = 0; i < storage.measured().size(); ++i) found_.disk.push_back(storage.measured()[i]);
+  }
+
+  void run_all(const std::string& codec, ValidationStore& store, ValidationStorage& storage,
+               std::size_t first, bool verify) {
+    std::size_t number = first;
+    for (const Bytes budget : budgets_)
+      for (const std::uint32_t threads : options_.threads) {
+        Scenario scenario = at(scenario_, budget, threads, codec_in_profile(scenario_.device, codec));
+        scenario.device.codecs.at(codec_in_profile(scenario_.device, codec)).ratio.value = store.ratio();
+        for (const SystemConfig& system : scenario.systems) {
+          if (number == found_.points.size())
+            found_.points.push_back(point_at(codec, budget, threads, system));
+          say(codec + ", " + to_string(budget) + ", " + std::to_string(threads) + " threads, " + system.name);
+          scenario.device.ssd = storage.profile(scenario_.device.ssd, threads + 1);
+          const RunPair pair = run_both(scenario, system, trace_, store, storage, cpu_,
+                                        {.verify = verify, .dense = options_.dense});
+          add(found_.points[number++], pair, store, !verify);
+        }
+      }
+  }
+
+  void add(ValidationPoint& point, const RunPair& pair, const ValidationStore& store, bool timed) {
+    point.predicted_hits = pair.predicted.metrics.hits;
+    point.measured_hits = pair.measured.metrics.hits;
+    point.simulated_bytes += pair.predicted.metrics.bytes[static_cast<std::size_t>(Tier::ssd)];
+    point.named_bytes += bytes_named(*pair.predicted_record, store.chunks());
+    point.read_bytes += pair.bytes_read;
+    const auto difference = first_difference(*pair.predicted_record, *pair.measured_record);
+    if (difference && point.difference.empty()) point.difference = *difference;
+    if (!timed || difference) return;
+    point.predicted_tpot.push_back(mean(pair.predicted.metrics.token_gaps_s));
+    point.measured_tpot.push_back(mean(pair.measured.metrics.token_gaps_s));
+    for (std::size_t i = 0; i < pair.measured_record->graphs().size(); ++i)
+      add(point, pair.predicted_record->graphs()[i], pair.measured_record->graphs()[i]);
+    add(pair);
+  }
+
+  void add(ValidationPoint& point, const RecordedGraph& predicted, const RecordedGraph& measured) {
+    if (measured.has_experts()) {
+      point.predicted_layers.push_back(predicted.seconds);
+      point.measured_layers.push_back(measured.seconds);
+    }
+    for (std::size_t op = 0; op < measured.operations.size(); ++op) {
+      OperationTimes& times =
+          found_.operations[{measured.operations[op].label.kind, point.codec, point.threads}];
+      times.predicted.push_back(predicted.operations[op].seconds);
+      times.measured.push_back(measured.operations[op].seconds);
+    }
+  }
+
+  void add(const RunPair& pair) {
+    found_.resources.clear();
+    for (const ResourceUse& resource : pair.measured.busy) found_.resources.push_back(resource.name);
+    found_.hand_offs.resize(std::max(found_.hand_offs.size(), pair.hand_offs.size()));
+    for (std::size_t r = 0; r < pair.hand_offs.size(); ++r) {
+      found_.hand_offs[r].operations += pair.hand_offs[r].operations;
+      found_.hand_offs[r].out_s += pair.hand_offs[r].out_s;
+      found_.hand_offs[r].work_s += pair.hand_offs[r].work_s;
+      found_.hand_offs[r].back_s += pair.hand_offs[r].back_s;
+    }
+  }
+
+  Scenario scenario_;
+  const ValidationOptions& options_;
+  RoutingTrace trace_;
+  CpuDevice cpu_;
+  std::vector<Bytes> budgets_;
+  Validation found_;
+};
+
+}  // namespace
+
+std::vector<Bytes> default_budgets(const Scenario& scenario, const RoutingTrace& trace) {
+  Scenario roomy = scenario;  // the plan's parts but for the cache do not depend on the budget
+  roomy.budget = scenario.device.memory.total.value - scenario.device.memory.system_reserve.value;
+  double needed = 0;
+  for (const SystemConfig& system : roomy.systems) {
+    SystemConfig any = system;
+    if (any.compressed && !scenario.device.codecs.contains(any.codec) && !scenario.device.codecs.empty())
+      any.codec = scenario.device.codecs.begin()->first;
+    const ExpertCosts costs = expert_costs(scenario.model, TimingModel(scenario.device), any);
+    const MemoryPlan plan = plan_memory(roomy, any, costs, trace);
+    needed = std::max(needed, (plan.budget - plan.expert_cache).value());
+  }
+  const double experts = routed_weights(scenario.model) * scenario.model.bytes_per_weight;
+  std::vector<Bytes> budgets;
+  for (const double share : {0.25, 0.5, 0.75})
+    budgets.emplace_back(std::ceil((needed + share * experts) / kMegabyte) * kMegabyte);
+  return budgets;
+}
+
+ErrorSummary Validation::layer_error() const {
+  std::vector<double> predicted, measured;
+  for (const ValidationPoint& point : points) {
+    predicted.insert(predicted.end(), point.predicted_layers.begin(), point.predicted_layers.end());
+    measured.insert(measured.end(), point.measured_layers.begin(), point.measured_layers.end());
+  }
+  return errors_of(predicted, measured);
+}
+
+ErrorSummary Validation::tpot_error() const {
+  std::vector<double> predicted, measured;
+  for (const ValidationPoint& point : points) {
+    if (point.measured_tpot.empty()) continue;
+    predicted.push_back(point.predicted_tpot_s());
+    measured.push_back(point.measured_tpot_s().median);
+  }
+  return errors_of(predicted, measured);
+}
+
+std::vector<ValidationGroup> Validation::groups() const {
+  std::vector<ValidationGroup> all;
+  for (std::size_t first = 0; first < points.size();) {
+    const ValidationPoint& p = points[first];
+    std::vector<double> predicted, medians;
+    std::vector<Repeated> measured;
+    std::size_t end = first;
+    for (; end < points.size() && points[end].codec == p.codec && points[end].budget == p.budget &&
+           points[end].threads == p.threads;
+         ++end) {
+      if (points[end].measured_tpot.empty()) continue;
+      predicted.push_back(points[end].predicted_tpot_s());
+      measured.push_back(points[end].measured_tpot_s());
+      medians.push_back(measured.back().median);
+    }
+    all.push_back({p.codec, p.budget, p.threads, rank_correlation(predicted, medians),
+                   ordering_of(predicted, measured)});
+    first = end;
+  }
+  return all;
+}
+
+bool Validation::same_work() const {
+  return std::all_of(points.begin(), points.end(), [](const ValidationPoint& p) { return p.same_work(); });
+}
+
+Validation validate(const Scenario& scenario, const ValidationOptions& options) {
+  return Validator(scenario, options).run();
+}
+
+}  // namespace moelab

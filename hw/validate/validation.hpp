@@ -1,0 +1,104 @@
+// The same runs on hardware and in the simulator, and how far apart they are. README.md in this folder says
+// how it is done and what the figures mean.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "hw/executor/hardware_engine.hpp"
+#include "hw/io/reader.hpp"
+#include "hw/validate/comparison.hpp"
+#include "hw/validate/run_record.hpp"
+#include "hw/validate/validation_storage.hpp"
+#include "sim/results/statistics.hpp"
+#include "sim/run.hpp"
+
+namespace moelab {
+
+struct ValidationOptions {
+  std::vector<Bytes> budgets;  // empty: default_budgets()
+  std::vector<std::uint32_t> threads = {1, 2};
+  std::vector<std::string> codecs = {"lz4hc", "fixed3"};
+  std::optional<Pace> pace = Pace{BytesPerSecond(800e6), Seconds(100e-6)};  // empty: the disk
+  std::filesystem::path stores = "moelab-stores";
+  bool dense = true;          // false: dense and shared parts take no time, in both
+  bool verify = true;         // before the timed runs, which do not, one that compares all checksums
+  std::uint32_t repeats = 2;  // of every timed run, all of a codec in turns
+  unsigned pack_threads = 1;
+  /// What is being done, now and then.
+  std::function<void(const std::string&)> progress;
+};
+
+/// A system at one place of the grid.
+struct ValidationPoint {
+  std::string codec;
+  Bytes budget;
+  std::uint32_t threads = 0;
+  std::string system;
+
+  // Of every layer of every repeat: seconds from the experts' graph being submitted to its end.
+  std::vector<double> predicted_layers, measured_layers;
+  std::vector<double> predicted_tpot, measured_tpot;  // of every repeat: mean seconds a token after the first
+  std::array<std::uint64_t, kStates> predicted_hits{}, measured_hits{};
+  // Of all repeats. Simulated by the codec's ratio; named: the stored sizes of what the simulator reads; read
+  // by the executor. The last two must be equal.
+  double simulated_bytes = 0;
+  std::uint64_t named_bytes = 0, read_bytes = 0;
+  std::string difference;  // where the runs stopped doing the same; empty: nowhere
+
+  bool same_work() const {
+    return difference.empty() && predicted_hits == measured_hits && named_bytes == read_bytes;
+  }
+  double predicted_tpot_s() const { return repeated(predicted_tpot).median; }
+  Repeated measured_tpot_s() const { return repeated(measured_tpot); }
+};
+
+/// All operations of a kind, at one codec and number of threads, in pairs.
+struct OperationTimes {
+  std::vector<double> predicted, measured;  // seconds, from the engine's decision to its end
+};
+using OperationKey = std::tuple<OpKind, std::string, std::uint32_t>;  // kind, codec, threads
+
+/// The systems at one codec, budget and number of threads, against each other.
+struct ValidationGroup {
+  std::string codec;
+  Bytes budget;
+  std::uint32_t threads = 0;
+  std::optional<double> rank_correlation;  // of the systems' TPOT
+  Ordering ordering;
+};
+
+struct Validation {
+  std::string scenario, model, device;
+  std::string storage;
+  std::vector<std::string> warnings, notes;
+  std::vector<ValidationPoint> points;
+  std::map<OperationKey, OperationTimes> operations;
+  std::vector<std::string> resources;   // names
+  std::vector<HandOffTimes> hand_offs;  // by resource
+  std::vector<ReadTimes> disk;          // empty when paced
+
+  ErrorSummary layer_error() const;  // over all layers of all points
+  ErrorSummary tpot_error() const;   // over points
+  std::vector<ValidationGroup> groups() const;
+  bool same_work() const;
+};
+
+/// Budgets with room for a quarter, a half and three quarters of the routed experts beside what every system
+/// needs, rounded up to whole megabytes.
+std::vector<Bytes> default_budgets(const Scenario& scenario, const RoutingTrace& trace);
+
+/// Runs every system of the scenario at every place of the grid. `scenario.device` is the profile.
+/// Differences in what runs do are in the result, for the caller to report: they are errors of this program.
+/// Throws InputError where the scenario cannot be validated (prefetching, page cache, codecs or shapes that
+/// the profile does not know), where there is too little memory, and what stores and readers throw.
+Validation validate(const Scenario& scenario, const ValidationOptions& options);
+
+}  // namespace moelab

@@ -1,0 +1,275 @@
+#include "hw/validate/validation_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "hw/bench/sample_statistics.hpp"
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Row = std::vector<std::string>;
+
+std::string fixed(double value, int digits) {
+  std::array<char, 64> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
+  return buffer.data();
+}
+std::string milliseconds(double seconds) {
+  return fixed(seconds * 1e3, 2);
+}
+std::string percent(double ratio) {
+  return fixed(ratio * 100, 1);
+}
+std::string signed_percent(double ratio) {
+  return (ratio >= 0 ? "+" : "") + percent(ratio);
+}
+
+/// Columns padded to their widest cell: the first `left` to the left, the others to the right.
+std::string align(const std::vector<Row>& rows, std::size_t left) {
+  std::vector<std::size_t> width(rows.front().size(), 0);
+  for (const Row& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  std::string out;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string pad(width[c] - row[c].size(), ' ');
+      line += (c == 0 ? "" : "  ") + (c < left ? row[c] + pad : pad + row[c]);
+    }
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+Row row_of(const ValidationPoint& p) {
+  Row row = {p.codec, to_string(p.budget), std::to_string(p.threads), p.system};
+  if (p.measured_tpot.empty()) {
+    row.insert(row.end(), {"-", "-", "-", "-", "-", "-", "-", "-"});
+  } else {
+    const Summary predicted = summarize(p.predicted_layers), measured = summarize(p.measured_layers);
+    const Repeated tpot = p.measured_tpot_s();
+    row.insert(
+        row.end(),
+        {milliseconds(measured.p50), milliseconds(predicted.p50), milliseconds(measured.p90),
+         milliseconds(predicted.p90), percent(errors_of(p.predicted_layers, p.measured_layers).median),
+         milliseconds(tpot.median) + " (" + milliseconds(tpot.low) + "-" + milliseconds(tpot.high) + ")",
+         milliseconds(p.predicted_tpot_s()),
+         signed_percent(signed_error(p.predicted_tpot_s(), tpot.median))});
+  }
+  const auto hits = std::accumulate(p.measured_hits.begin(), p.measured_hits.end() - 1, std::uint64_t{0});
+  row.push_back(std::to_string(hits) + (p.predicted_hits == p.measured_hits ? " =" : " !"));
+  row.push_back(fixed(static_cast<double>(p.read_bytes) / 1e6, 1) +
+                (p.named_bytes == p.read_bytes ? " =" : " !"));
+  return row;
+}
+
+std::string points_table(const Validation& v) {
+  std::vector<Row> rows = {{"codec", "budget", "L", "system", "layer ms", "predicted", "p90", "predicted",
+                            "error %", "TPOT ms (range)", "predicted", "error %", "hits", "read MB"}};
+  for (const ValidationPoint& point : v.points) rows.push_back(row_of(point));
+  return align(rows, 4);
+}
+
+/// What the kinds of operations add to the difference, largest first.
+std::string operations_table(const Validation& v) {
+  std::vector<Row> rows = {{"by operation", "codec", "L", "number", "measured us", "predicted us", "bias %",
+                            "error %", "all measured s", "predicted s", "difference s"}};
+  std::vector<std::pair<double, Row>> sorted;
+  for (const auto& [key, times] : v.operations) {
+    const auto& [kind, codec, threads] = key;
+    const double predicted = sum(times.predicted), measured = sum(times.measured);
+    const ErrorSummary error = errors_of(times.predicted, times.measured);
+    sorted.push_back(
+        {std::abs(predicted - measured),
+         {std::string(to_string(kind)), codec, std::to_string(threads), std::to_string(times.measured.size()),
+          fixed(summarize(times.measured).p50 * 1e6, 1), fixed(summarize(times.predicted).p50 * 1e6, 1),
+          signed_percent(error.bias), percent(error.median), fixed(measured, 3), fixed(predicted, 3),
+          fixed(predicted - measured, 3)}});
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (auto& [size, row] : sorted) rows.push_back(std::move(row));
+  return align(rows, 3);
+}
+
+std::string hand_offs_table(const Validation& v) {
+  std::vector<Row> rows = {{"hand-over, us an operation", "operations", "out", "work", "back"}};
+  for (std::size_t r = 0; r < v.hand_offs.size() && r < v.resources.size(); ++r) {
+    const HandOffTimes& t = v.hand_offs[r];
+    if (t.operations == 0) continue;
+    const auto mean_us = [&](double seconds) {
+      return fixed(seconds / static_cast<double>(t.operations) * 1e6, 1);
+    };
+    rows.push_back({v.resources[r], std::to_string(t.operations), mean_us(t.out_s), mean_us(t.work_s),
+                    mean_us(t.back_s)});
+  }
+  return align(rows, 1);
+}
+
+std::string disk_table(const Validation& v) {
+  std::vector<Row> rows = {{"disk, ms a read", "reads", "p10", "p50", "p90"}};
+  for (const ReadTimes& size : v.disk) {
+    const SampleStatistics s = statistics_of(size.seconds);
+    rows.push_back({to_string(Bytes(static_cast<double>(size.bytes))), std::to_string(s.count),
+                    fixed(s.p10 * 1e3, 3), fixed(s.median * 1e3, 3), fixed(s.p90 * 1e3, 3)});
+  }
+  return align(rows, 1);
+}
+
+struct Overall {
+  Ordering ordering;
+  std::vector<double> correlations;
+};
+Overall overall(const Validation& v) {
+  Overall all;
+  for (const ValidationGroup& group : v.groups()) {
+    all.ordering.add(group.ordering);
+    if (group.rank_correlation) all.correlations.push_back(*group.rank_correlation);
+  }
+  return all;
+}
+
+std::string summary_line(const Validation& v) {
+  const ErrorSummary layers = v.layer_error(), tpot = v.tpot_error();
+  const Overall all = overall(v);
+  return v.device + ", " + v.storage + ": layer makespan off by " + percent(layers.median) +
+         " % (median of " + std::to_string(layers.count) + "; bias " + signed_percent(layers.bias) +
+         " %), TPOT by " + percent(tpot.median) + " % (of " + std::to_string(tpot.count) +
+         " points); rank correlation of systems " +
+         (all.correlations.empty() ? "-" : fixed(summarize(all.correlations).p50, 2)) +
+         " (median), order agrees in " + std::to_string(all.ordering.agreeing) + " of " +
+         std::to_string(all.ordering.clear) + " clear pairs of " + std::to_string(all.ordering.pairs) +
+         "; hits and bytes " + (v.same_work() ? "equal" : "NOT EQUAL") + "\n";
+}
+
+std::string differences(const Validation& v) {
+  std::string text;
+  for (const ValidationPoint& p : v.points) {
+    if (p.same_work()) continue;
+    text += "NOT THE SAME WORK: " + p.codec + ", " + to_string(p.budget) + ", " + std::to_string(p.threads) +
+            " threads, " + p.system + ": " +
+            (!p.difference.empty() ? p.difference
+             : p.predicted_hits != p.measured_hits
+                 ? "other hits"
+                 : std::to_string(p.named_bytes) + " bytes to read by the simulator, " +
+                       std::to_string(p.read_bytes) + " read") +
+            "\n";
+  }
+  return text;
+}
+
+Json json_of(const ErrorSummary& e) {
+  return {{"count", e.count}, {"median", e.median}, {"p90", e.p90}, {"bias", e.bias}};
+}
+Json json_of(const Ordering& o) {
+  return {{"pairs", o.pairs}, {"clear", o.clear}, {"agreeing", o.agreeing}};
+}
+Json json_of(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json json_of(const ValidationPoint& p) {
+  return {{"codec", p.codec},
+          {"budget_bytes", p.budget.value()},
+          {"threads", p.threads},
+          {"system", p.system},
+          {"predicted_layer_s", p.predicted_layers},
+          {"measured_layer_s", p.measured_layers},
+          {"layer_error", json_of(errors_of(p.predicted_layers, p.measured_layers))},
+          {"predicted_tpot_s", p.predicted_tpot},
+          {"measured_tpot_s", p.measured_tpot},
+          {"predicted_hits", p.predicted_hits},
+          {"measured_hits", p.measured_hits},
+          {"simulated_bytes", p.simulated_bytes},
+          {"named_bytes", p.named_bytes},
+          {"read_bytes", p.read_bytes},
+          {"same_work", p.same_work()},
+          {"difference", p.difference}};
+}
+
+Json json_of(const OperationKey& key, const OperationTimes& times) {
+  const auto& [kind, codec, threads] = key;
+  const auto side = [](const std::vector<double>& seconds) {
+    const Summary s = summarize(seconds);
+    return Json{{"sum_s", sum(seconds)}, {"p50_s", s.p50}, {"p90_s", s.p90}};
+  };
+  return {{"kind", to_string(kind)},
+          {"codec", codec},
+          {"threads", threads},
+          {"number", times.measured.size()},
+          {"predicted", side(times.predicted)},
+          {"measured", side(times.measured)},
+          {"error", json_of(errors_of(times.predicted, times.measured))}};
+}
+
+Json hand_offs_json(const Validation& v) {
+  Json all = Json::array();
+  for (std::size_t r = 0; r < v.hand_offs.size() && r < v.resources.size(); ++r)
+    all.push_back({{"resource", v.resources[r]},
+                   {"operations", v.hand_offs[r].operations},
+                   {"out_s", v.hand_offs[r].out_s},
+                   {"work_s", v.hand_offs[r].work_s},
+                   {"back_s", v.hand_offs[r].back_s}});
+  return all;
+}
+
+}  // namespace
+
+std::string validation_table(const Validation& v) {
+  std::string text = v.scenario + " (" + v.model + ") on " + v.device + "; storage " + v.storage + "\n";
+  for (const std::string& warning : v.warnings) text += "WARNING: " + warning + "\n";
+  for (const std::string& note : v.notes) text += "note: " + note + "\n";
+  text += "\n" + points_table(v) + "\n" + operations_table(v) + "\n" + hand_offs_table(v) + "\n";
+  if (!v.disk.empty()) text += disk_table(v) + "\n";
+  return text + differences(v) + summary_line(v);
+}
+
+std::string validation_json(const Validation& v) {
+  Json points = Json::array(), operations = Json::array(), groups = Json::array(), disk = Json::array();
+  for (const ValidationPoint& point : v.points) points.push_back(json_of(point));
+  for (const auto& [key, times] : v.operations) operations.push_back(json_of(key, times));
+  for (const ValidationGroup& g : v.groups())
+    groups.push_back({{"codec", g.codec},
+                      {"budget_bytes", g.budget.value()},
+                      {"threads", g.threads},
+                      {"rank_correlation", json_of(g.rank_correlation)},
+                      {"ordering", json_of(g.ordering)}});
+  for (const ReadTimes& size : v.disk) {
+    const SampleStatistics s = statistics_of(size.seconds);
+    disk.push_back({{"bytes", size.bytes},
+                    {"reads", s.count},
+                    {"p10_s", s.p10},
+                    {"p50_s", s.median},
+                    {"p90_s", s.p90},
+                    {"variation", s.variation}});
+  }
+  const Json all = {{"format", "moelab-validation"},
+                    {"format_version", 1},
+                    {"scenario", v.scenario},
+                    {"model", v.model},
+                    {"device", v.device},
+                    {"storage", v.storage},
+                    {"warnings", v.warnings},
+                    {"notes", v.notes},
+                    {"layer_error", json_of(v.layer_error())},
+                    {"tpot_error", json_of(v.tpot_error())},
+                    {"ordering", json_of(overall(v).ordering)},
+                    {"same_work", v.same_work()},
+                    {"groups", groups},
+                    {"operations", operations},
+                    {"hand_overs", hand_offs_json(v)},
+                    {"disk", disk},
+                    {"points", points}};
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace moelab

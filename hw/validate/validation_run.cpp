@@ -1,0 +1,78 @@
+#include "hw/validate/validation_run.hpp"
+
+#include <algorithm>
+
+#include "hw/executor/expert_machine.hpp"
+
+namespace moelab {
+namespace {
+
+/// Bytes of experts that may be in memory: the plan's, and what it does not count. That is experts of a
+/// prompt that are more than a decode step's, and chunks that are larger than the ratio says.
+std::uint64_t memory_limit(const Scenario& scenario, const RoutingTrace& trace, const MemoryPlan& plan,
+                           const ValidationStore& store) {
+  std::uint64_t prompt = 0;
+  for (const TraceRequest& q : trace.requests()) prompt = std::max(prompt, q.decode_begin - q.begin);
+  const auto& ff = scenario.model.moe();
+  const double batch = scenario.workload.batch, experts = ff.experts, k = ff.top_k;
+  const double of_step = std::min(experts, k * batch);
+  const double of_prompt = std::min(experts, k * batch * static_cast<double>(prompt));
+  const double more = std::max(0.0, of_prompt - of_step) * 2 * expert_bytes(scenario.model).value();
+  return static_cast<std::uint64_t>((plan.expert_cache + plan.staging + plan.prefetch).value() + more) +
+         store.surplus();
+}
+
+/// Outlives the engine, which ends its machine before what was read is asked for.
+class CountingMachine final : public Machine {
+ public:
+  CountingMachine(std::unique_ptr<ExpertMachine> machine, std::uint64_t& bytes_read)
+      : machine_(std::move(machine)), bytes_read_(bytes_read) {}
+  ~CountingMachine() override {
+    bytes_read_ = machine_->bytes_read(Tier::ssd) + machine_->bytes_read(Tier::page_cache);
+  }
+  void begin(const engine::Graph& graph, engine::OpIndex op) override { machine_->begin(graph, op); }
+  void run(const engine::Graph& graph, engine::OpIndex op, std::stop_token stop) override {
+    machine_->run(graph, op, std::move(stop));
+  }
+  void end(const engine::Graph& graph, engine::OpIndex op) override { machine_->end(graph, op); }
+
+ private:
+  std::unique_ptr<ExpertMachine> machine_;
+  std::uint64_t& bytes_read_;
+};
+
+}  // namespace
+
+RunPair run_both(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
+                 ValidationStore& store, ValidationStorage& storage, ComputeDevice& device,
+                 const RunHow& how) {
+  RunPair pair;
+  pair.predicted_record = std::make_unique<RunRecord>();
+  pair.measured_record = std::make_unique<RunRecord>();
+
+  RunOptions on_hardware;
+  on_hardware.observer = [&](const SystemConfig&) { return pair.measured_record.get(); };
+  on_hardware.platform = [&](const SystemConfig& s, const ExpertCosts&, const MemoryPlan& plan) -> Platform {
+    auto machine = std::make_unique<ExpertMachine>(
+        store.chunks(), scenario.model, device,
+        ExpertMachineOptions{.storage = [&, whole = !s.compressed] { return storage.open(whole); },
+                             .reading_threads = s.worker_reads ? 1 + s.threads : 1,
+                             .shards = s.shards,
+                             .memory_limit = memory_limit(scenario, trace, plan, store),
+                             .verify = how.verify,
+                             .dense = how.dense});
+    engine::ExpertMirror* const mirror = &machine->memory();
+    constexpr std::size_t kOtherThreads = 6;  // host, I/O, recovery, experts, dense, and the engine's
+    return {make_hardware_engine(std::make_unique<CountingMachine>(std::move(machine), pair.bytes_read),
+                                 {.spin = spin_for(kOtherThreads + s.threads), .times = &pair.hand_offs}),
+            mirror};
+  };
+  pair.measured = run_system(scenario, system, trace, on_hardware);
+
+  RunOptions simulated;
+  simulated.observer = [&](const SystemConfig&) { return pair.predicted_record.get(); };
+  pair.predicted = run_system(scenario, system, trace, simulated);
+  return pair;
+}
+
+}  // namespace moelab

@@ -1,0 +1,33 @@
+// One system, run on hardware and simulated with the same profile.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hw/executor/compute_device.hpp"
+#include "hw/executor/hardware_engine.hpp"
+#include "hw/validate/run_record.hpp"
+#include "hw/validate/validation_storage.hpp"
+#include "sim/run.hpp"
+
+namespace moelab {
+
+struct RunPair {
+  RunResult predicted, measured;
+  std::unique_ptr<RunRecord> predicted_record, measured_record;
+  std::uint64_t bytes_read = 0;         // by the executor, without what alignment adds
+  std::vector<HandOffTimes> hand_offs;  // by resource
+};
+
+struct RunHow {
+  bool verify = true, dense = true;
+};
+
+/// The scenario's device is what both plan with. Throws InputError where the executor does: a store that
+/// does not fit, damaged chunks, more memory than the plan allows.
+RunPair run_both(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
+                 ValidationStore& store, ValidationStorage& storage, ComputeDevice& device,
+                 const RunHow& how);
+
+}  // namespace moelab

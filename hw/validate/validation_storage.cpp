@@ -1,0 +1,98 @@
+#include "hw/validate/validation_storage.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "hw/bench/sample_statistics.hpp"
+#include "hw/io/paced_reader.hpp"
+#include "hw/io/system_memory.hpp"
+#include "models/input_error.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr int kReadsOfASize = 9;
+
+std::shared_ptr<const AlignedMemory> load(const std::filesystem::path& path) {
+  const auto reader = open_reader(path, {ReadMode::buffered, 1});
+  const std::uint64_t available = system_memory().available;
+  if (available > 0 && reader->size() > available)
+    throw InputError(path.string(), "needs " + to_string(Bytes(static_cast<double>(reader->size()))) +
+                                        " of memory to be read at a pace, there are " +
+                                        to_string(Bytes(static_cast<double>(available))));
+  auto memory = std::make_shared<AlignedMemory>(reader->size());
+  if (reader->size() == 0) return memory;
+  reader->submit({0, memory->bytes()});
+  if (reader->wait().bytes < memory->size())
+    throw InputError(path.string(), "has become shorter while it was read");
+  return memory;
+}
+
+}  // namespace
+
+std::unique_ptr<Reader> ValidationStorage::open_paced(const std::filesystem::path& file,
+                                                      std::shared_ptr<const AlignedMemory>& memory) {
+  if (memory == nullptr) memory = load(file);
+  return std::make_unique<PacedReader>(file.string(), memory, *pace_, std::make_shared<SteadyPaceClock>());
+}
+
+std::unique_ptr<Reader> ValidationStorage::open(bool whole) {
+  const std::filesystem::path& file = whole ? store_.whole_tensors() : store_.chunks().data_path();
+  std::unique_ptr<Reader> reader =
+      pace_ ? open_paced(file, whole ? whole_ : chunks_) : open_reader(file, {ReadMode::io_uring, 1});
+  readers_.insert(reader->name() + (reader->why().empty() ? "" : ": " + reader->why()));
+  return reader;
+}
+
+SsdProfile ValidationStorage::profile(const SsdProfile& of_device, std::uint32_t reading_threads) {
+  SsdProfile ssd = of_device;
+  if (pace_) {
+    ssd.read.value = Curve::affine(pace_->latency.value(), pace_->rate.value());
+    ssd.read.spread.reset();
+    ssd.slowdown_while_decompressing.value = 1;
+    ssd.readers.value.assign(std::max(1U, reading_threads), 1);  // each thread's reader has a pace of its own
+    return ssd;
+  }
+  time_reads();
+  std::vector<CurvePoint> points;
+  for (const ReadTimes& size : latest_) {
+    const double median = statistics_of(size.seconds).median;
+    points.push_back(
+        {static_cast<double>(size.bytes), std::max(median, points.empty() ? 0 : points.back().seconds)});
+  }
+  ssd.read.value = Curve(std::move(points));
+  ssd.read.spread.reset();
+  return ssd;
+}
+
+/// Of a page, of E-chunks and of SM-chunks, in turns, at places spread over the file.
+void ValidationStorage::time_reads() {
+  const ChunkStoreReader& store = store_.chunks();
+  const ExpertWeights& weights = store.weights();
+  const double elements = static_cast<double>(weights.kinds.front().elements());
+  const auto e_chunk =
+      static_cast<std::uint64_t>(elements * store_.ratio() / static_cast<double>(store.description().shards));
+  const std::set<std::uint64_t> sizes = {kChunkAlignment, aligned_chunk_bytes(e_chunk),
+                                         aligned_chunk_bytes(static_cast<std::uint64_t>(elements)),
+                                         aligned_chunk_bytes(2 * static_cast<std::uint64_t>(elements))};
+  const auto reader = open(false);
+  latest_.clear();
+  for (const std::uint64_t bytes : sizes)
+    if (bytes <= reader->size()) latest_.push_back({bytes, {}});
+  if (measured_.empty()) measured_ = latest_;
+  AlignedMemory memory(*sizes.rbegin());
+  for (int turn = 0; turn < kReadsOfASize; ++turn)
+    for (std::size_t i = 0; i < latest_.size(); ++i) {
+      const std::uint64_t places = (reader->size() - latest_[i].bytes) / kChunkAlignment + 1;
+      const std::uint64_t place = ++reads_ * 0x9e3779b97f4a7c15 % places * kChunkAlignment;
+      const auto begin = std::chrono::steady_clock::now();
+      reader->submit({place, memory.bytes().first(latest_[i].bytes)});
+      reader->wait();
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      latest_[i].seconds.push_back(taken.count());
+      measured_[i].seconds.push_back(taken.count());
+    }
+}
+
+}  // namespace moelab
