@@ -13,7 +13,6 @@
 namespace moelab {
 namespace {
 
-constexpr double kMegabyte = 1e6;
 /// Beside budget and files: what dense kernels stream over, buffers, the program.
 constexpr double kOtherMemory = 512e6;
 
@@ -24,7 +23,9 @@ void require_fit_for_hardware(const Scenario& scenario) {
       problems.add({scenario.name, 0, 0, "system '" + system.name + "' " + what});
     };
     if (system.page_cache)
-      fail("reads through the page cache, of which nobody can promise what it holds: use page_cache: false");
+      fail(
+          "reads through the page cache, of which nobody can promise what it holds: write page_cache: false "
+          "(--set overrides.system.page_cache=false for systems by name)");
     if (system.prefetch.name != "none")
       fail("prefetches: what it does depends on how fast things are, so the two runs would not do the same");
   }
@@ -50,6 +51,14 @@ void require_threads(const DeviceProfile& device, const std::vector<std::uint32_
       throw InputError(
           "--threads " + std::to_string(n),
           "device '" + device.name + "' has " + std::to_string(device.cpu.threads.value) + " cores");
+}
+
+/// Points are told apart by these.
+template <class T>
+void require_once(const std::string& option, const std::vector<T>& values) {
+  if (values.empty()) throw InputError(option, "expected at least one");
+  for (auto one = values.begin(); one != values.end(); ++one)
+    if (std::find(values.begin(), one, *one) != one) throw InputError(option, "one of them is given twice");
 }
 
 /// Paced, all files lie in memory too.
@@ -112,6 +121,7 @@ class Validator {
  private:
   void begin() {
     require_fit_for_hardware(scenario_);
+    shards_ = shards_of(scenario_);
     require_threads(scenario_.device, options_.threads);
     found_.scenario = scenario_.name;
     found_.model = scenario_.model.name;
@@ -127,12 +137,17 @@ class Validator {
       found_.warnings.push_back(
           "the profile has no time of experts of this shape (cpu.experts): a roofline predicts them");
     if (!options_.dense) leave_out_dense(scenario_.device, scenario_.model);
+    found_.dispatch_s = scenario_.device.cpu.dispatch.value.value();
+    std::vector<std::string> codecs;
+    for (const std::string& codec : options_.codecs)
+      codecs.push_back(codec_in_profile(scenario_.device, codec));
     budgets_ = options_.budgets.empty() ? default_budgets(scenario_, trace_) : options_.budgets;
-    for (const std::string& codec : options_.codecs) codec_in_profile(scenario_.device, codec);
-    for (const Bytes budget : budgets_)
-      check_scenario(at(scenario_, budget, options_.threads.front(),
-                        codec_in_profile(scenario_.device, options_.codecs.front())),
-                     trace_);
+    require_once("--budgets", budgets_);
+    require_once("--threads", options_.threads);
+    require_once("--codecs", options_.codecs);
+    for (const std::string& codec : codecs)
+      for (const Bytes budget : budgets_)
+        check_scenario(at(scenario_, budget, options_.threads.front(), codec), trace_);
   }
 
   void say(const std::string& text) const {
@@ -140,7 +155,7 @@ class Validator {
   }
 
   void run_codec(const std::string& codec) {
-    PackOptions how{codec, shards_of(scenario_), options_.pack_threads, {}};
+    PackOptions how{codec, shards_, options_.pack_threads, {}};
     how.progress = [&](std::uint64_t done, std::uint64_t all) {
       say("packing by " + codec + ": " + std::to_string(done) + " of " + std::to_string(all) + " tensors");
     };
@@ -222,6 +237,7 @@ class Validator {
   const ValidationOptions& options_;
   RoutingTrace trace_;
   CpuDevice cpu_;
+  std::uint32_t shards_ = 1;
   std::vector<Bytes> budgets_;
   Validation found_;
 };
@@ -242,8 +258,9 @@ std::vector<Bytes> default_budgets(const Scenario& scenario, const RoutingTrace&
   }
   const double experts = routed_weights(scenario.model) * scenario.model.bytes_per_weight;
   std::vector<Bytes> budgets;
+  const double step = std::pow(10.0, std::floor(std::log10(experts)) - 2);
   for (const double share : {0.25, 0.5, 0.75})
-    budgets.emplace_back(std::ceil((needed + share * experts) / kMegabyte) * kMegabyte);
+    budgets.emplace_back(std::ceil((needed + share * experts) / step) * step);
   return budgets;
 }
 

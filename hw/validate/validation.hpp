@@ -83,6 +83,7 @@ struct Validation {
   std::map<OperationKey, OperationTimes> operations;
   std::vector<std::string> resources;   // names
   std::vector<HandOffTimes> hand_offs;  // by resource
+  double dispatch_s = 0;                // what the profile says that both ways of a hand-over take
   std::vector<ReadTimes> disk;          // empty when paced
 
   ErrorSummary layer_error() const;  // over all layers of all points
@@ -92,7 +93,7 @@ struct Validation {
 };
 
 /// Budgets with room for a quarter, a half and three quarters of the routed experts beside what every system
-/// needs, rounded up to whole megabytes.
+/// needs, rounded up to three digits of all experts' size.
 std::vector<Bytes> default_budgets(const Scenario& scenario, const RoutingTrace& trace);
 
 /// Runs every system of the scenario at every place of the grid. `scenario.device` is the profile.

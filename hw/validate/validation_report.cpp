@@ -102,7 +102,8 @@ std::string operations_table(const Validation& v) {
 }
 
 std::string hand_offs_table(const Validation& v) {
-  std::vector<Row> rows = {{"hand-over, us an operation", "operations", "out", "work", "back"}};
+  std::vector<Row> rows = {{"hand-over, us an operation (profile: " + fixed(v.dispatch_s * 1e6, 1) + ")",
+                            "operations", "out", "work", "back"}};
   for (std::size_t r = 0; r < v.hand_offs.size() && r < v.resources.size(); ++r) {
     const HandOffTimes& t = v.hand_offs[r];
     if (t.operations == 0) continue;
@@ -266,6 +267,7 @@ std::string validation_json(const Validation& v) {
                     {"same_work", v.same_work()},
                     {"groups", groups},
                     {"operations", operations},
+                    {"dispatch_s", v.dispatch_s},
                     {"hand_overs", hand_offs_json(v)},
                     {"disk", disk},
                     {"points", points}};

@@ -8,16 +8,20 @@ namespace moelab {
 namespace {
 
 /// Bytes of experts that may be in memory: the plan's, and what it does not count. That is experts of a
-/// prompt that are more than a decode step's, and chunks that are larger than the ratio says.
+/// prompt that are more than a decode step's; chunks that are larger than the ratio says; and, since staging
+/// holds twice an expert's size (hw/executor/README.md), the E-chunks of codecs that hardly compress.
 std::uint64_t memory_limit(const Scenario& scenario, const RoutingTrace& trace, const MemoryPlan& plan,
                            const ValidationStore& store) {
   std::uint64_t prompt = 0;
   for (const TraceRequest& q : trace.requests()) prompt = std::max(prompt, q.decode_begin - q.begin);
-  const auto& ff = scenario.model.moe();
+  const FeedForward& ff = scenario.model.moe();
   const double batch = scenario.workload.batch, experts = ff.experts, k = ff.top_k;
   const double of_step = std::min(experts, k * batch);
   const double of_prompt = std::min(experts, k * batch * static_cast<double>(prompt));
-  const double more = std::max(0.0, of_prompt - of_step) * 2 * expert_bytes(scenario.model).value();
+  const double in_use = std::max(of_step, of_prompt);
+  const double elements = expert_tensor_weights(scenario.model, ff), tensors = ff.matrices;
+  const double beyond_staging = std::max(0.0, tensors * store.ratio() + 1 - tensors) * elements;
+  const double more = (in_use - of_step) * 2 * expert_bytes(scenario.model).value() + in_use * beyond_staging;
   return static_cast<std::uint64_t>((plan.expert_cache + plan.staging + plan.prefetch).value() + more) +
          store.surplus();
 }

@@ -77,19 +77,20 @@ ValidationStore::ValidationStore(const Architecture& model, std::uint64_t seed, 
 
 void ValidationStore::measure() {
   const ExpertWeights& weights = chunks_->weights();
-  const std::size_t kinds = weights.kinds.size();
-  std::vector<double> of_expert(weights.tensors() / kinds, 0);
+  std::vector<double> of_tensor(weights.tensors(), 0);
   double stored = 0;
-  for (std::uint64_t ordinal = 0; ordinal < weights.tensors(); ++ordinal)
-    for (std::uint32_t shard = 0; shard < chunks_->description().shards; ++shard) {
-      const auto bytes = chunks_->exponent_chunk(place_of(weights, ordinal), shard).record.stored_bytes;
-      of_expert[ordinal / kinds] += static_cast<double>(bytes);
-      stored += static_cast<double>(bytes);
-    }
+  for (std::uint64_t ordinal = 0; ordinal < weights.tensors(); ++ordinal) {
+    for (std::uint32_t shard = 0; shard < chunks_->description().shards; ++shard)
+      of_tensor[ordinal] +=
+          static_cast<double>(chunks_->exponent_chunk(place_of(weights, ordinal), shard).record.stored_bytes);
+    stored += of_tensor[ordinal];
+  }
   ratio_ = stored / static_cast<double>(weights.weights());
-  const double mean = stored / static_cast<double>(of_expert.size());
   double above = 0;
-  for (const double bytes : of_expert) above += std::max(0.0, bytes - mean);
+  for (std::uint64_t ordinal = 0; ordinal < weights.tensors(); ++ordinal) {
+    const auto elements = static_cast<double>(weights.kinds[place_of(weights, ordinal).kind].elements());
+    above += std::max(0.0, of_tensor[ordinal] - ratio_ * elements);
+  }
   surplus_ = static_cast<std::uint64_t>(std::ceil(above));
 }
 

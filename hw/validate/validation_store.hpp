@@ -29,7 +29,7 @@ class ValidationStore {
   /// Compressed over plain bytes of the exponent planes, all together: what makes simulated bytes as many as
   /// there are.
   double ratio() const { return ratio_; }
-  /// By how much the E-chunks of some experts, whichever, can exceed what the ratio says of so many.
+  /// By how much the E-chunks of some tensors, whichever, can exceed what the ratio says of so many.
   std::uint64_t surplus() const { return surplus_; }
 
  private:

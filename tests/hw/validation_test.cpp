@@ -1,0 +1,215 @@
+// Validation as a whole on a tiny model: both runs do the same work, whatever the times are.
+#include "hw/validate/validation.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "hw/store/store_report.hpp"
+#include "hw/validate/validation_profile.hpp"
+#include "hw/validate/validation_report.hpp"
+#include "tests/hw/validation_runs.hpp"
+
+using namespace moelab;
+using namespace moelab::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::string message_of(const std::function<void()>& what) {
+  try {
+    what();
+  } catch (const InputError& error) {
+    std::string all;
+    for (const Problem& problem : error.problems()) all += to_string(problem) + "\n";
+    return all;
+  }
+  return "";
+}
+
+std::string refusal(const Scenario& scenario, ValidationOptions options = small_options("nowhere")) {
+  return message_of([&] { validate(scenario, options); });
+}
+
+void check_points(const Scenario& scenario, const ValidationOptions& options, const Validation& found) {
+  REQUIRE(found.points.size() ==
+          3 * options.threads.size() * options.codecs.size() * scenario.systems.size());
+  for (const ValidationPoint& point : found.points) {
+    INFO(point.codec << " " << point.system << " " << point.difference);
+    CHECK(point.same_work());
+    CHECK(point.named_bytes == point.read_bytes);
+    // By the mean ratio, and chunks rounded up to whole bytes.
+    CHECK(point.simulated_bytes == Approx(static_cast<double>(point.read_bytes)).epsilon(0.1));
+    // Passes: the prompt's and one a token after the first.
+    CHECK(point.measured_layers.size() == options.repeats * 2 * scenario.workload.output_tokens);
+    CHECK(point.predicted_layers.size() == point.measured_layers.size());
+    CHECK(point.measured_tpot.size() == options.repeats);
+  }
+  for (const ErrorSummary& error : {found.layer_error(), found.tpot_error()}) {
+    CHECK(error.count > 0);
+    CHECK((std::isfinite(error.median) && std::isfinite(error.p90) && std::isfinite(error.bias)));
+  }
+  CHECK(found.groups().size() == 3 * options.threads.size() * options.codecs.size());
+  CHECK(found.same_work());
+}
+
+}  // namespace
+
+TEST_CASE("validation: hardware does what the simulator says, read by read, paced and from the disk") {
+  const test::ScratchFolder folder;
+  const Scenario scenario = small_scenario();
+  for (const bool paced : {true, false}) {
+    ValidationOptions options = small_options(folder / "stores");
+    if (!paced) options.pace.reset();
+    const Validation found = validate(scenario, options);
+    check_points(scenario, options, found);
+    CHECK(found.disk.empty() == paced);
+    CHECK_THAT(found.warnings.front(), Contains("not of this machine"));
+
+    const auto json = nlohmann::json::parse(validation_json(found));
+    CHECK(json["points"].size() == found.points.size());
+    CHECK(json["same_work"] == true);
+    const std::string table = validation_table(found);
+    CHECK_THAT(table, Contains("by operation") && Contains("WARNING"));
+    const std::string last = table.substr(table.rfind('\n', table.size() - 2) + 1);
+    CHECK_THAT(last, Contains("layer makespan off by") && Contains("hits and bytes equal"));
+  }
+}
+
+TEST_CASE("validation: without dense parts, checks and repeats less is run") {
+  const test::ScratchFolder folder;
+  const Scenario scenario = small_scenario();
+  ValidationOptions options = small_options(folder / "stores");
+  options.dense = options.verify = false;
+  options.repeats = 1;
+  options.threads = {1};
+  options.codecs = {"fixed3"};
+  const Validation found = validate(scenario, options);
+  check_points(scenario, options, found);
+  for (const auto& [key, times] : found.operations)
+    if (std::get<OpKind>(key) == OpKind::dense)
+      for (const double seconds : times.predicted)
+        CHECK(seconds == Approx(scenario.device.cpu.dispatch.value.value()));
+}
+
+TEST_CASE("validation: what cannot be compared is refused before anything is packed") {
+  const Scenario good = small_scenario();
+  Scenario s = good;
+  s.systems[1].page_cache = true;
+  CHECK_THAT(refusal(s), Contains("'lru'") && Contains("page_cache: false"));
+  s = good;
+  s.systems[0].prefetch.name = "next-layer";
+  CHECK_THAT(refusal(s), Contains("prefetches"));
+  s = good;
+  s.systems[1].shards = 4;
+  CHECK_THAT(refusal(s), Contains("3 and 4 shards"));
+  s = good;
+  s.device.codecs.erase("lz4hc");
+  CHECK_THAT(refusal(s), Contains("lz4hc"));
+  ValidationOptions options = small_options("nowhere");
+  options.threads = {1, 3};
+  CHECK_THAT(refusal(good, options), Contains("--threads 3") && Contains("2 cores"));
+  options = small_options("nowhere");
+  options.budgets = {Bytes(1e3)};
+  CHECK_THAT(refusal(good, options), Contains("too small"));
+  options.budgets = {Bytes(5e8), Bytes(5e8)};
+  CHECK_THAT(refusal(good, options), Contains("given twice"));
+  s = good;
+  s.device.cpu.experts.clear();
+  options = small_options("nowhere");
+  options.dense = false;
+  CHECK_THAT(refusal(s, options), Contains("cpu.experts"));
+  CHECK_FALSE(std::filesystem::exists("nowhere"));
+}
+
+TEST_CASE("validation: a budget of more memory than there is is refused") {
+  const test::ScratchFolder folder;
+  Scenario s = small_scenario();
+  s.device.memory.total.value = Bytes(1e15);
+  ValidationOptions options = small_options(folder / "stores");
+  options.budgets = {Bytes(1e14)};
+  CHECK_THAT(refusal(s, options), Contains("--budgets") && Contains("of memory"));
+}
+
+TEST_CASE("validation: a profile's GPU is left aside if its CPU is described") {
+  std::vector<std::string> notes;
+  DeviceProfile d = cpu_profile();
+  CHECK(cpu_side(d, notes) == d);
+  d.gpu = {{FlopsPerSecond(1e10), ""}, {0.5, ""}, {Seconds(2e-6), ""}};
+  CHECK_FALSE(cpu_side(d, notes).gpu);
+  CHECK(notes.size() == 1);
+  d.cpu.recover.reset();
+  CHECK_THAT(message_of([&] { cpu_side(d, notes); }), Contains("cpu.recover"));
+}
+
+TEST_CASE("validation: codecs go by the profile's name for the same level") {
+  DeviceProfile d = cpu_profile();
+  CHECK(codec_in_profile(d, "lz4hc") == "lz4hc");
+  CHECK(codec_in_profile(d, "lz4hc-9") == "lz4hc");
+  d.codecs["lz4hc-12"] = d.codecs["lz4hc"];
+  CHECK(codec_in_profile(d, "lz4hc-12") == "lz4hc-12");
+  CHECK_THAT(message_of([&] { codec_in_profile(d, "zstd"); }), Contains("no speed of codec 'zstd'"));
+}
+
+TEST_CASE("validation: the store is packed once, and not believed when it is another") {
+  const test::ScratchFolder folder;
+  const Architecture model = small_scenario().model;
+  const PackOptions how{"fixed3", 3, 1, {}};
+  std::filesystem::path data;
+  {
+    ValidationStore store(model, 1, folder / "stores", how);
+    CHECK_FALSE(store.was_there());
+    CHECK(store.ratio() ==
+          Approx(report_on(store.chunks()).size.plane_ratio()));  // counted by another program
+    data = store.chunks().data_path();
+  }
+  CHECK(ValidationStore(model, 1, folder / "stores", how).was_there());
+  CHECK_FALSE(ValidationStore(model, 2, folder / "stores", how).was_there());  // other weights, another store
+
+  const std::string bytes = test::read_bytes(data);
+  std::string flipped = bytes;
+  flipped[5] ^= 1;
+  test::write_bytes(data, flipped);
+  CHECK_THAT(message_of([&] { ValidationStore(model, 1, folder / "stores", how); }), Contains("chunks.data"));
+  test::write_bytes(data, bytes.substr(0, bytes.size() / 2));
+  CHECK_THAT(message_of([&] { ValidationStore(model, 1, folder / "stores", how); }), Contains("chunks.data"));
+
+  // Somebody else's store under our store's name.
+  std::filesystem::remove_all(data.parent_path());
+  Architecture other = model;
+  other.name = "other-model";
+  ValidationStore made(other, 1, folder / "others", how);
+  std::filesystem::rename(made.chunks().data_path().parent_path(), data.parent_path());
+  CHECK_THAT(message_of([&] { ValidationStore(model, 1, folder / "stores", how); }),
+             Contains("is a store of other-model") && Contains("remove it"));
+}
+
+TEST_CASE("validation: a flipped bit that the store's opening misses ends the run that compares checksums") {
+  const test::ScratchFolder folder;
+  const Scenario scenario = small_scenario();
+  const ValidationOptions options = small_options(folder / "stores");
+  validate(scenario, options);
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "stores")) {
+    const auto data = entry.path() / kStoreDataName;
+    if (!std::filesystem::exists(data)) continue;
+    std::string bytes = test::read_bytes(data);
+    // The SM-chunk of the last tensor, which is in no sample: its first byte follows the last E-chunk.
+    const ChunkStoreReader store(entry.path());
+    bytes[store.sign_mantissa_chunk(place_of(store.weights(), store.weights().tensors() - 1)).offset] ^= 1;
+    test::write_bytes(data, bytes);
+  }
+  CHECK_THAT(refusal(scenario, options), Contains("checksum"));
+}
+
+TEST_CASE("validation: the paced profile is the pace's equation") {
+  const test::ScratchFolder folder;
+  ValidationStore store(small_scenario().model, 1, folder / "stores", {"fixed3", 3, 1, {}});
+  ValidationStorage storage(store, Pace{BytesPerSecond(250e6), Seconds(30e-6)});
+  SsdProfile device = cpu_profile().ssd;
+  device.slowdown_while_decompressing.value = 3;
+  const SsdProfile ssd = storage.profile(device, 3);
+  for (const double bytes : {0.0, 1.0, 4096.0, 1e6, 3e8})
+    CHECK(ssd.read.value(bytes) == Approx(30e-6 + bytes / 250e6));
+  CHECK(ssd.slowdown_while_decompressing.value == 1);
+  CHECK(ssd.readers.value == std::vector<double>{1, 1, 1});
+}
