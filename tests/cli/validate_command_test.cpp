@@ -1,0 +1,152 @@
+// moelab validate as a user meets it: a tiny model's whole run, its outputs, and what it refuses.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_program.hpp"
+#include "tests/cli/xml_document.hpp"
+#include "tests/traces/trace_files.hpp"
+
+using namespace moelab;
+using namespace moelab::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr const char* kModel = R"(name: tiny
+title: tiny
+source: a test
+hidden: 64
+vocab: 100
+layers: 2
+attention: {kind: kv_heads, heads: 2, kv_heads: 1, head_dim: 16}
+moe: {experts: 4, top_k: 2, width: 96}
+)";
+
+constexpr const char* kScenario = R"(name: tiny
+model: tiny.yaml
+device: jetson-agx-orin-64gb
+budget: 500 MB
+workload: {prompt_tokens: 1, output_tokens: 6}
+systems:
+  - {name: affinity, weights: compressed, codec: lz4hc, shards: 2, threads: 2, page_cache: false,
+     schedule: {policy: cache-affinity}, cache: {policy: lru}}
+  - {name: fifo, weights: compressed, codec: lz4hc, shards: 2, threads: 2, page_cache: false,
+     schedule: {policy: fifo}, cache: {policy: lru}}
+)";
+
+constexpr const char* kDevice = R"(name: here
+title: here
+sources: {b: {kind: assumed, text: a test}}
+measured_on: {cpu: another one, kernel: k, date: d, command: c}
+memory: {total: {value: 24 GB, source: b}, system_reserve: {value: 1 GB, source: b}}
+cpu:
+  threads: {value: 2, source: b}
+  dispatch: {value: 20 us, source: b}
+  recover: {points: [[1000, 2 us]], source: b}
+  experts: [{hidden: 64, width: 96, matrices: 3, seconds: {points: [[1, 10 us]], source: b}}]
+  peak: {value: 20 GFLOP/s, source: b}
+  bandwidth: {value: 10 GB/s, source: b}
+  dense_launch: {value: 1 us, source: b}
+ssd:
+  read: {latency: 100 us, rate: 1 GB/s, source: b}
+  slowdown_while_decompressing: {value: 1, source: b}
+  readers: {value: [1, 2], source: b}
+page_cache: {read: {latency: 1 us, rate: 5 GB/s, source: b}}
+codecs: {fixed3: {ratio: {value: 0.4, source: b}, decompress: {value: 5 GB/s, source: b}}}
+)";
+
+class TinyValidation {
+ public:
+  TinyValidation() {
+    write_bytes(folder / "tiny.yaml", kModel);
+    write_bytes(folder / "scenario.yaml", kScenario);
+    write_bytes(folder / "here.yaml", kDevice);
+  }
+  std::string path(const std::string& name) const { return (folder / name).string(); }
+  ProgramResult run(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {"validate", path("scenario.yaml"), "--device",  path("here.yaml"),
+                                    "--store",  path("stores"),        "--repeats", "1"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_program(MOELAB_PROGRAM, all);
+  }
+  const ScratchFolder folder;
+};
+
+}  // namespace
+
+TEST_CASE("validate runs a scenario here and in the simulator, and writes result and picture") {
+  const TinyValidation tiny;
+  const ProgramResult result = tiny.run({"--codecs", "fixed3", "--threads", "1,2", "--rate", "400 MB/s",
+                                         "--latency", "20 us", "--out", tiny.path("result.json")});
+  INFO(result.err << result.out);
+  REQUIRE(result.status == 0);
+  CHECK_THAT(result.out, Contains("WARNING: the profile is not of this machine") &&
+                             Contains("paced at 400 MB/s") && Contains("by operation") &&
+                             Contains("hits and bytes equal"));
+  const auto json = nlohmann::json::parse(read_bytes(tiny.folder / "result.json"));
+  CHECK(json["points"].size() == 3 * 2 * 2);
+  CHECK(json["same_work"] == true);
+  CHECK(json["points"][0]["measured_layer_s"].size() == 2 * 6);
+  const std::string picture = read_bytes(tiny.folder / "result.svg");
+  CHECK_NOTHROW(parse_xml(picture));
+  CHECK_THAT(picture, Contains("affinity") && Contains("predicted"));
+
+  const ProgramResult again =
+      tiny.run({"--codecs", "fixed3", "--threads", "1", "--budgets", "2 MB,3 MB", "--tokens", "3", "--reader",
+                "disk", "--no-dense", "--no-verify", "--format", "json"});
+  INFO(again.err);
+  REQUIRE(again.status == 0);
+  const auto said = nlohmann::json::parse(again.out);
+  CHECK(said["points"].size() == 2 * 2);
+  CHECK(said["points"][0]["measured_layer_s"].size() == 2 * 3);
+  CHECK(said["disk"].size() >= 2);
+}
+
+TEST_CASE("validate refuses what it cannot do, before it does anything") {
+  const TinyValidation tiny;
+  const auto refuses = [&](const std::vector<std::string>& more, const std::string& what) {
+    const ProgramResult result = tiny.run(more);
+    INFO(result.err);
+    CHECK(result.status == 2);
+    CHECK_THAT(result.err, Contains(what));
+    CHECK(result.out.empty());
+  };
+  refuses({"--codecs", "fixed4"}, "fixed3");
+  refuses({"--codecs", "lz4hc"}, "no speed of codec 'lz4hc'");
+  refuses({"--codecs", "fixed3", "--threads", "1,8"}, "2 cores");
+  refuses({"--codecs", "fixed3", "--threads", "0"}, "--threads");
+  refuses({"--codecs", "fixed3", "--budgets", "3"}, "--budgets 3");
+  refuses({"--codecs", "fixed3", "--budgets", "1 kB"}, "too small");
+  refuses({"--codecs", "fixed3,fixed3"}, "given twice");
+  refuses({"--rate", "0 B/s"}, "above 0");
+  refuses({"--latency", "11 s"}, "10 s");
+  refuses({"--reader", "tape"}, "--reader");
+  refuses({"--out", tiny.path("nothing/here.json")}, "no folder");
+  refuses({"--out", tiny.path("result.txt")}, "ends in .json");
+  refuses({"--set", "systems.0.page_cache=true", "--codecs", "fixed3"}, "page_cache: false");
+  CHECK_FALSE(std::filesystem::exists(tiny.folder / "stores"));
+  // A file where the folder of stores should be.
+  write_bytes(tiny.folder / "stores", "no folder");
+  refuses({"--codecs", "fixed3"}, "is no folder");
+  const ProgramResult no_device = run_program(MOELAB_PROGRAM, {"validate"});
+  CHECK(no_device.status == 2);
+  CHECK_THAT(no_device.err, Contains("--device"));
+}
+
+TEST_CASE("validate ends at a chunk that changed, and writes nothing") {
+  const TinyValidation tiny;
+  REQUIRE(tiny.run({"--codecs", "fixed3", "--threads", "1"}).status == 0);
+  for (const auto& entry : std::filesystem::directory_iterator(tiny.folder / "stores")) {
+    const auto data = entry.path() / "chunks.data";
+    std::string bytes = read_bytes(data);
+    for (std::size_t at = bytes.size() / 2; at < bytes.size(); at += 4096) bytes[at] ^= 1;
+    write_bytes(data, bytes);
+  }
+  const ProgramResult result =
+      tiny.run({"--codecs", "fixed3", "--threads", "1", "--out", tiny.path("r.json")});
+  CHECK(result.status == 2);
+  CHECK_THAT(result.err, Contains("chunks.data"));
+  CHECK_FALSE(std::filesystem::exists(tiny.folder / "r.json"));
+  CHECK_FALSE(std::filesystem::exists(tiny.folder / "r.svg"));
+}
