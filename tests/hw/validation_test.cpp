@@ -213,3 +213,34 @@ TEST_CASE("validation: the paced profile is the pace's equation") {
   CHECK(ssd.slowdown_while_decompressing.value == 1);
   CHECK(ssd.readers.value == std::vector<double>{1, 1, 1});
 }
+
+TEST_CASE("validation: runs that did not do the same are said to, in table and JSON") {
+  ValidationPoint same;
+  same.codec = "fixed3";
+  same.system = "lru";
+  same.predicted_layers = {1, 2};
+  same.measured_layers = {1, 4};
+  same.predicted_tpot = {3};
+  same.measured_tpot = {4};
+  same.predicted_hits[1] = same.measured_hits[1] = 7;
+  same.named_bytes = same.read_bytes = 100;
+  CHECK(same.same_work());
+  Validation v;
+  v.points = {same};
+  CHECK(v.layer_error().median == 0.25);  // 0 and 1/2
+  CHECK(v.tpot_error().bias == -0.25);
+  CHECK_THAT(validation_table(v), Contains("hits and bytes equal"));
+
+  const auto said = [&](auto change) {
+    v.points = {same};
+    change(v.points.front());
+    CHECK_FALSE(v.same_work());
+    CHECK(nlohmann::json::parse(validation_json(v))["same_work"] == false);
+    const std::string table = validation_table(v);
+    CHECK_THAT(table, Contains("NOT THE SAME WORK: fixed3") && Contains("NOT EQUAL"));
+    return table;
+  };
+  CHECK_THAT(said([](ValidationPoint& p) { ++p.measured_hits[2]; }), Contains("other hits"));
+  CHECK_THAT(said([](ValidationPoint& p) { p.read_bytes = 99; }), Contains("99 read"));
+  CHECK_THAT(said([](ValidationPoint& p) { p.difference = "another graph"; }), Contains("another graph"));
+}
