@@ -81,13 +81,18 @@ void ValidationStorage::time_reads() {
   for (const std::uint64_t bytes : sizes)
     if (bytes <= reader->size()) latest_.push_back({bytes, {}});
   if (measured_.empty()) measured_ = latest_;
-  AlignedMemory memory(*sizes.rbegin());
+  // As the executor's buffers are: each of one read's size, which decides what pages it has, and not fresh.
+  std::vector<AlignedMemory> buffers;
+  for (const ReadTimes& size : latest_) {
+    buffers.emplace_back(size.bytes);
+    std::fill(buffers.back().bytes().begin(), buffers.back().bytes().end(), std::byte{1});
+  }
   for (int turn = 0; turn < kReadsOfASize; ++turn)
     for (std::size_t i = 0; i < latest_.size(); ++i) {
       const std::uint64_t places = (reader->size() - latest_[i].bytes) / kChunkAlignment + 1;
       const std::uint64_t place = ++reads_ * 0x9e3779b97f4a7c15 % places * kChunkAlignment;
       const auto begin = std::chrono::steady_clock::now();
-      reader->submit({place, memory.bytes().first(latest_[i].bytes)});
+      reader->submit({place, buffers[i].bytes()});
       reader->wait();
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
       latest_[i].seconds.push_back(taken.count());
