@@ -31,6 +31,10 @@ ExpertMemory::ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device,
   for (TensorParts& parts : parts_) parts.exponent_chunks.resize(store.description().shards);
 }
 
+ExpertMemory::~ExpertMemory() {
+  for (TensorParts& parts : parts_) tensors_.give(parts.tensor);
+}
+
 ExpertMemory::Expert& ExpertMemory::expert(ExpertPlace place) {
   if (place.layer >= weights_.layers.size() || place.expert >= weights_.experts)
     throw std::logic_error("hardware: the store has no expert " + std::to_string(place.expert) +

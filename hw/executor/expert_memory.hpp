@@ -31,6 +31,8 @@ class ExpertMemory final : public engine::ExpertMirror {
   /// Everything by reference outlives it. `limit`: bytes that all parts together never exceed (InputError
   /// from whatever would); 0: none.
   ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device, std::uint64_t limit);
+  /// The device, which lives on, gets back what is still kept in its memory.
+  ~ExpertMemory() override;
 
   void use(engine::ExpertPlace expert) override;
   void keep(engine::ExpertPlace expert, engine::Kept from, engine::Kept to) override;
