@@ -190,3 +190,42 @@ TEST_CASE("CPU device: the sign-mantissa plane of every value") {
   cpu.extract(all, found);
   CHECK(found == expected);
 }
+
+namespace {
+
+/// A device that does nothing, and counts what was made in its memory and not unmade.
+class CountingDevice final : public ComputeDevice, public MemorySource {
+ public:
+  std::size_t made = 0;
+  std::byte* make(std::size_t bytes) override {
+    ++made;
+    return host_.make(bytes);
+  }
+  void unmake(std::byte* memory) override {
+    --made;
+    host_.unmake(memory);
+  }
+  MemorySource& memory() override { return *this; }
+  void recover(std::span<const std::byte>, std::span<const std::byte>, std::span<std::uint16_t>) override {}
+  std::uint64_t checksum_of(std::span<const std::uint16_t>) override { return 0; }
+  void extract(std::span<const std::uint16_t>, std::span<std::byte>) override {}
+  void execute(const ExpertOperands&, std::uint32_t) override {}
+  void dense(double, double) override {}
+
+ private:
+  HostMemory host_;
+};
+
+}  // namespace
+
+TEST_CASE("expert memory: a device that outlives a run gets all its memory back") {
+  const Packed packed;
+  CountingDevice device;
+  for (int run = 0; run < 3; ++run) {
+    ExpertMemory memory(*packed.reader, device, 0);
+    memory.take_tensor({0, 1, 0});
+    memory.take_tensor({1, 2, 2});
+    CHECK(device.made == 2);
+  }
+  CHECK(device.made == 0);
+}
