@@ -28,6 +28,7 @@ struct ProfileContext {
   /// Kernels that the simulator counts in one dense operation of the model, attention's (Work::kernels). The
   /// executor runs it as one, so that each kernel is charged this part of what one costs to begin.
   int dense_kernels = 1;
+  int expert_kernels = 1;          // the same of one expert, for a GPU
   std::vector<CodecRatio> ratios;  // one for each codec of the profile
   std::string ratios_of;           // whose planes those are ratios of, for the source
 };
@@ -38,7 +39,7 @@ struct CalibrationFigure {
   bool in_profile = true;        // false: shown, but a profile has no place for it
   std::string value;             // "64 us + 2.41 GB/s"
   std::string source;            // its text
-  std::optional<Spread> spread;  // factors on the value
+  std::optional<Spread> spread;  // of the measured times: factors on their medians
   double variation = 0;          // coefficient of variation, the largest of its points'
   std::size_t points = 0, samples = 0;
   bool noisy = false;               // varies too much, or has too few samples, to be called good

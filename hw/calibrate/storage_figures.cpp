@@ -1,0 +1,125 @@
+// Storage and the page cache: reads by size, beside each other and beside decompression.
+#include <algorithm>
+#include <map>
+
+#include "hw/calibrate/profile_parts.hpp"
+
+namespace moelab {
+
+namespace {
+
+/// As the executor reads: past the page cache, one at a time; what the system refuses, in the next best way.
+std::string reading_mode(const Measurements& measured) {
+  for (const char* mode : {"io_uring", "direct", "buffered"})
+    if (amounts_of(measured.of("read", {{"mode", mode}, {"depth", std::uint64_t{1}}}), CurveAmount::bytes) >=
+        2)
+      return mode;
+  throw InputError("ssd.read", "cannot be measured here: " + measured.why_not("read"));
+}
+
+/// The depth-1 read of a size nearest to a tensor's plane, which is what most reads are of.
+const BenchResult* single_read(const Measurements& measured) {
+  const double usual = static_cast<double>(measured.context.expert.hidden * measured.context.expert.width);
+  const BenchPoints reads = measured.of("read", {{"mode", "io_uring"}, {"depth", std::uint64_t{1}}});
+  const auto nearest = std::ranges::min_element(
+      reads, {}, [&](const BenchResult* read) { return std::abs(read->bytes - usual); });
+  return nearest == reads.end() ? nullptr : *nearest;
+}
+
+Sourced<std::vector<double>> readers(const Measurements& measured, FigureLedger& ledger) {
+  const std::string path = "ssd.readers";
+  const BenchResult* alone = single_read(measured);
+  std::vector<UserFactor> known;
+  PairedRatios all;
+  if (alone != nullptr) {
+    const std::uint64_t bytes = alone->parameters.number("bytes");
+    BenchPoints several = measured.of("read", {{"mode", "io_uring"}, {"bytes", bytes}});
+    std::ranges::sort(several, {}, [](const BenchResult* r) { return r->parameters.number("depth"); });
+    for (const BenchResult* read : several) {
+      const std::uint64_t depth = read->parameters.number("depth");
+      if (depth < 2) continue;
+      // So many under way, one ends every median: each took that many of those.
+      PairedRatios ratios;
+      ratios.add(*read, *alone, static_cast<double>(depth));
+      if (ratios.empty()) continue;
+      known.push_back({depth, ratios.statistics().median});
+      all.add(*read, *alone, static_cast<double>(depth) / known.back().factor);
+    }
+  }
+  if (known.empty())
+    return ledger.enter_unmeasured(
+        path, std::vector<double>{1, 2}, "1, 2", Source::Kind::assumed,
+        "reads share a fixed rate; " + measured.why_not("read", {{"mode", "io_uring"}}));
+  double correction = 0;
+  const std::vector<double> factors = factors_by_users(known, correction);
+  Account account =
+      account_of("read mode=io_uring bytes=" + std::to_string(alone->parameters.number("bytes")) +
+                     ", several at a time over one",
+                 known.size(), all.statistics());
+  account.correction = correction;
+  return ledger.enter(path, factors, shown_factors(factors), account);
+}
+
+Sourced<double> slowdown(const Measurements& measured, FigureLedger& ledger) {
+  const std::string path = "ssd.slowdown_while_decompressing";
+  // A core stays for who reads, where there is more than one.
+  const std::uint64_t most =
+      std::max(1U, measured.context.machine.cores) - (measured.context.machine.cores > 1);
+  const BenchPoints alone =
+      measured.of("interference", {{"timed", "read"}, {"beside", "nothing"}, {"mode", "io_uring"}});
+  PairedRatios ratios;
+  std::size_t points = 0;
+  for (const BenchResult* beside :
+       measured.of("interference", {{"timed", "read"}, {"beside", "decompress"}, {"mode", "io_uring"}})) {
+    if (alone.empty() || beside->parameters.number("threads") > most) continue;
+    ratios.add(*beside, *alone.front());
+    ++points;
+  }
+  if (ratios.empty())
+    return ledger.enter_unmeasured(path, 1.0, "1", Source::Kind::assumed,
+                                   "none; " + measured.why_not("interference"));
+  const SampleStatistics found = ratios.statistics();
+  Account account = account_of("interference, reads beside decompression over reads alone", points, found);
+  if (found.median < 1) {
+    account.how = "below 1 is taken as 1";
+    account.correction = 1 / found.median - 1;
+  }
+  const double value = std::clamp(found.median, 1.0, 100.0);
+  return ledger.enter(path, value, shown_factors({value}), account, FigureLedger::Kind::same);
+}
+
+}  // namespace
+
+void add_storage(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile) {
+  const std::string mode = reading_mode(measured);
+  const auto curve = [&](const std::string& path, const std::string& how) {
+    const BenchParameters which = {{"mode", how}, {"depth", std::uint64_t{1}}};
+    return enter_curve(ledger, path, "read " + to_string(which),
+                       points_for_curve(measured, path, "read", which, CurveAmount::bytes),
+                       CurveAmount::bytes);
+  };
+  profile.ssd.read = curve("ssd.read", mode);
+  profile.ssd.slowdown_while_decompressing = slowdown(measured, ledger);
+  profile.ssd.readers = readers(measured, ledger);
+  profile.page_cache.read = curve("page_cache.read", "cached");
+}
+
+void add_codecs(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile) {
+  for (const CodecRatio& ratio : measured.context.ratios) {
+    const std::string path = "codecs." + ratio.profile_name;
+    const SampleStatistics found = statistics_of(ratio.samples);
+    Account account = account_of("stored over plain bytes of " + measured.context.ratios_of, 0, found);
+    account.noisy = false;  // chunks differ; measured again they are the same
+    CodecProfile& codec = profile.codecs[ratio.profile_name];
+    account.spread = Spread{found.p10 / found.mean, found.median / found.mean, found.p90 / found.mean};
+    codec.ratio = ledger.enter(path + ".ratio", found.mean, shown_factors({found.mean}), account,
+                               FigureLedger::Kind::same);
+    const BenchParameters which = {{"codec", ratio.codec}, {"threads", std::uint64_t{1}}};
+    codec.decompress =
+        enter_curve(ledger, path + ".decompress", "decompress " + to_string(which),
+                    points_for_curve(measured, path + ".decompress", "decompress", which, CurveAmount::bytes),
+                    CurveAmount::bytes);
+  }
+}
+
+}  // namespace moelab
