@@ -29,6 +29,7 @@ void add_plan(CLI::App& program);
 void add_schedule(CLI::App& program);
 void add_pack(CLI::App& program);
 void add_bench(CLI::App& program);
+void add_calibrate(CLI::App& program);
 void add_validate(CLI::App& program);
 
 /// Adds `--format table|json`.

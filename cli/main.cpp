@@ -138,6 +138,7 @@ int run_program(int argc, char** argv) {
   add_trace(program);
   add_pack(program);
   add_bench(program);
+  add_calibrate(program);
   add_validate(program);
   try {
     program.parse(argc, argv);
