@@ -87,10 +87,12 @@ void add_sharing(const Measurements& measured, FigureLedger& ledger, CpuProfile&
   std::vector<UserFactor> known;
   double variation = 0;
   SampleStatistics at_most{};
+  std::size_t samples = 0;
   for (const auto& [busy, ratios] : by_busy) {
     if (ratios.empty()) continue;
     const SampleStatistics found = ratios.statistics();
     known.push_back({busy, found.median});
+    samples += found.count;
     if (found.variation >= variation) at_most = found;
     variation = std::max(variation, found.variation);
   }
@@ -99,6 +101,7 @@ void add_sharing(const Measurements& measured, FigureLedger& ledger, CpuProfile&
   const std::vector<double> factors = factors_by_users(known, correction);
   Account account = account_of("sharing, so many threads busy over one", points, at_most);
   account.how = "decompression, joins and experts alike; spread of the number of threads that varies most";
+  account.samples = samples;
   account.correction = correction;
   cpu.sharing = ledger.enter("cpu.sharing", factors, shown_factors(factors), account);
 }

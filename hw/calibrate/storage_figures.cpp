@@ -8,6 +8,9 @@ namespace moelab {
 
 namespace {
 
+// What a profile takes for a slowdown.
+constexpr double kLeastSlowdown = 1, kMostSlowdown = 100;
+
 /// As the executor reads: past the page cache, one at a time; what the system refuses, in the next best way.
 std::string reading_mode(const Measurements& measured) {
   for (const char* mode : {"io_uring", "direct", "buffered"})
@@ -81,10 +84,15 @@ Sourced<double> slowdown(const Measurements& measured, FigureLedger& ledger) {
   const SampleStatistics found = ratios.statistics();
   Account account = account_of("interference, reads beside decompression over reads alone", points, found);
   if (found.median < 1) {
-    account.how = "below 1 is taken as 1";
-    account.correction = 1 / found.median - 1;
+    account.how = shown_factors({found.median}) + ", taken as 1: reads are no faster beside others";
   }
-  const double value = std::clamp(found.median, 1.0, 100.0);
+  const double value = std::clamp(found.median, kLeastSlowdown, kMostSlowdown);
+  if (account.spread) {
+    const auto within = [&](double factor) {
+      return std::clamp(factor * value, kLeastSlowdown, kMostSlowdown) / value;
+    };
+    account.spread = Spread{within(account.spread->p10), 1, within(account.spread->p90)};
+  }
   return ledger.enter(path, value, shown_factors({value}), account, FigureLedger::Kind::same);
 }
 
