@@ -1,0 +1,281 @@
+// Profiles from the results of machines that are made of equations: the equations' parameters must come back,
+// exactly where there is no noise, within the noise where there is.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "hw/calibrate/calibrate.hpp"
+#include "models/device_writer.hpp"
+#include "models/input_error.hpp"
+#include "models/timing.hpp"
+#include "tests/hw/synthetic_machine.hpp"
+
+namespace moelab {
+namespace {
+
+using namespace moelab::test;
+using Catch::Matchers::Contains;
+
+const CalibrationFigure& figure(const CalibratedProfile& made, const std::string& path) {
+  const auto found = std::ranges::find(made.figures, path, &CalibrationFigure::path);
+  REQUIRE(found != made.figures.end());
+  return *found;
+}
+
+std::string source_text(const CalibratedProfile& made, const std::string& name) {
+  REQUIRE(made.profile.sources.contains(name));
+  return made.profile.sources.at(name).text;
+}
+
+/// Every number of the profile is its equation's, but for so large a part of it.
+void check_equations(const SyntheticMachine& machine, const DeviceProfile& profile, double part) {
+  const auto near = [&](double value) { return Approx(value).epsilon(part + 1e-9); };
+  // Between the points too: the equations are lines.
+  for (const double bytes : {65536.0, 300000.0, 720896.0, 2883584.0, 4e6, 5767168.0}) {
+    CHECK(profile.ssd.read.value(bytes) == near(machine.read_latency + bytes / machine.read_rate));
+    CHECK(profile.page_cache.read.value(bytes) == near(machine.cached_latency + bytes / machine.cached_rate));
+    for (const char* codec : {"fixed3", "lz4hc"})
+      CHECK(profile.codecs.at(codec).decompress_seconds(Bytes(bytes)).value() ==
+            near(machine.decode_fixed + bytes / machine.decode_rate));
+    if (!machine.gpu)
+      CHECK(profile.cpu.recover.value().value(bytes) == near(machine.join_fixed + bytes / machine.join_rate));
+  }
+  REQUIRE(profile.cpu.experts.size() == 1);
+  const CpuExperts& experts = profile.cpu.experts.front();
+  CHECK((experts.hidden == 2048 && experts.width == 1408 && experts.matrices == 3));
+  for (const double tokens : {1.0, 3.0, 16.0})
+    CHECK(experts.seconds.value(tokens) == near(machine.expert_fixed + tokens * machine.expert_token));
+  CHECK(profile.cpu.dispatch.value.value() == near(2 * machine.hand_off));
+  // Quotients of two noisy times.
+  const auto quotient = [&](double value) { return Approx(value).epsilon(2 * part / (1 - part) + 1e-9); };
+  CHECK(profile.ssd.slowdown_while_decompressing.value == quotient(machine.slowdown));
+  REQUIRE(profile.ssd.readers.value.size() == 4);
+  for (std::size_t n = 1; n <= 4; ++n)
+    CHECK(profile.ssd.readers.value[n - 1] == quotient(static_cast<double>(n)));
+  REQUIRE(profile.cpu.sharing.value().value.size() == machine.sharing.size());
+  for (std::size_t n = 0; n < machine.sharing.size(); ++n)
+    CHECK(profile.cpu.sharing->value[n] == quotient(machine.sharing[n]));
+}
+
+TEST_CASE("a profile has the parameters of the equations that its results were made of") {
+  Random random(5);
+  for (int round = 0; round < 200; ++round) {
+    SyntheticMachine machine;
+    for (double* parameter :
+         {&machine.read_latency, &machine.read_rate, &machine.cached_rate, &machine.decode_fixed,
+          &machine.decode_rate, &machine.join_rate, &machine.hand_off, &machine.expert_fixed, &machine.peak,
+          &machine.bandwidth, &machine.dense_fixed})
+      *parameter *= 0.7 + 0.6 * random.uniform();  // the ridge stays between 2 and 16 FLOPs a byte
+    const CalibratedProfile made = profile_from(machine.results(), synthetic_context());
+    check_equations(machine, made.profile, 0);
+    const CpuProfile& cpu = made.profile.cpu;
+    CHECK(cpu.peak.value().value.value() == Approx(machine.peak).epsilon(1e-6));
+    CHECK(cpu.bandwidth.value().value.value() == Approx(machine.bandwidth).epsilon(1e-6));
+    CHECK(cpu.dense_launch.value().value.value() == Approx(machine.dense_fixed / 14).epsilon(1e-4));
+    for (const CalibrationFigure& one : made.figures) {
+      CHECK_FALSE(one.noisy);
+      CHECK(one.correction < 1e-9);
+      if (one.fit_error) CHECK(*one.fit_error < 1e-9);
+    }
+  }
+}
+
+TEST_CASE("the simulator's time of a dense operation is that of the executor's one kernel") {
+  SyntheticMachine machine;
+  const TimingModel timing(profile_from(machine.results(), synthetic_context()).profile);
+  const Work attention{Flops(4e6), Bytes(4e6), Bytes(0), 14};  // one token: 1 FLOP a byte
+  CHECK(timing.kernel(attention).value() == Approx(machine.dense_fixed + 4e6 / machine.bandwidth));
+}
+
+TEST_CASE("noise stays within its bound, and is called noise") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SyntheticMachine machine;
+    machine.seed = seed;
+    machine.noise = 0.02;  // uniform: a variation of 1.2 %
+    const CalibratedProfile made = profile_from(machine.results(), synthetic_context());
+    check_equations(machine, made.profile, machine.noise);
+    for (const CalibrationFigure& one : made.figures) {
+      // Quotients vary more than what they are made of, but not beyond 5 % either.
+      CHECK_FALSE(one.noisy);
+      if (one.spread) CHECK((one.spread->p10 > 0.94 && one.spread->p90 < 1.06));
+      if (one.fit_error && one.path.find("cpu.") != 0) CHECK(*one.fit_error <= 0.02 / 0.98 + 1e-9);
+    }
+  }
+  SyntheticMachine machine;
+  machine.noise = 0.3;  // a variation of 17 %
+  const CalibratedProfile made = profile_from(machine.results(), synthetic_context());
+  for (const char* path : {"ssd.read", "cpu.dispatch", "cpu.recover", "cpu.peak", "codecs.fixed3.decompress"})
+    CHECK(figure(made, path).noisy);
+  CHECK_THAT(source_text(made, "ssd_read"), Contains("noisy (cv "));
+  CHECK_THAT(source_text(made, "ssd_slowdown_while_decompressing"), Contains("noisy (cv "));
+  CHECK(made.profile.ssd.read.spread.value().p90 > 1.05);
+  const Spread dispatch = made.profile.cpu.dispatch.spread.value();
+  CHECK(dispatch.p50 == Approx(made.profile.cpu.dispatch.value.value()));
+  CHECK((dispatch.p10 > 2 * machine.hand_off * 0.7 && dispatch.p90 < 2 * machine.hand_off * 1.3));
+  CHECK_NOTHROW(device_to_yaml(made.profile));  // spreads within what a profile takes
+}
+
+TEST_CASE("too few samples are no good figure, however alike") {
+  SyntheticMachine machine;
+  machine.samples = 3;
+  const CalibratedProfile made = profile_from(machine.results(), synthetic_context());
+  CHECK(figure(made, "ssd.read").noisy);
+  CHECK_THAT(source_text(made, "ssd_read"), Contains("noisy (too few samples to tell)"));
+}
+
+TEST_CASE("a profile that calibration made reads back as it is") {
+  for (const bool gpu : {false, true}) {
+    for (const double noise : {0.0, 0.25}) {
+      SyntheticMachine machine;
+      machine.gpu = gpu;
+      machine.noise = noise;
+      const DeviceProfile made = profile_from(machine.results(), synthetic_context()).profile;
+      Problems problems;
+      DeviceProfile back = read_device(YamlDocument::from_text("made", device_to_yaml(made), problems));
+      problems.throw_if_any();
+      CHECK_FALSE(back.provenance.empty());
+      CHECK(back.measured_on == made.measured_on);
+      back.provenance.clear();
+      back.unmeasured = false;
+      CHECK(back == made);
+    }
+  }
+}
+
+TEST_CASE("a profile says on which machine it was measured") {
+  const ProfileContext context = synthetic_context();
+  const DeviceProfile made = profile_from(SyntheticMachine().results(), context).profile;
+  CHECK(same_machine(made, identity_of(context.machine)));
+  MachineContext other = context.machine;
+  other.kernel = "Linux 6.2 x86_64";
+  CHECK_FALSE(same_machine(made, identity_of(other)));
+  CHECK(made.measured_on.value().date == "2026-02-03");
+  CHECK(made.memory.total.value.value() == 16e9);
+  CHECK(made.memory.system_reserve.value.value() == 2.5e9);  // what was not free
+  CHECK_THAT(made.sources.at("memory_system_reserve").text, Contains("13.5 GB"));
+  CHECK_THAT(made.sources.at("ssd_read").text, Contains("moelab calibrate, 2026-02-03, Equation 1") &&
+                                                   Contains("28 samples at 4 points") &&
+                                                   Contains("60 us + 2 GB/s within 0.0 %"));
+}
+
+TEST_CASE("times that fall are made not to, and by how much is kept") {
+  SyntheticMachine machine;
+  std::vector<BenchResult> results = machine.results();
+  for (BenchResult& result : results) {
+    if (result.name != "read" || !result.parameters.include({{"mode", "cached"}, {"bytes", 5767168U}}))
+      continue;
+    // Half of the time of the read before it: the two become one value, pulled by the smaller, whose changes
+    // count for more: (1 / a + 1 / b) / (1 / a^2 + 1 / b^2) of a and b = a / 2 is 0.6 a.
+    const double before = machine.cached_latency + 2883584 / machine.cached_rate;
+    result.samples.assign(result.samples.size(), before / 2);
+    result.statistics = statistics_of(result.samples);
+  }
+  const CalibratedProfile made = profile_from(results, synthetic_context());
+  const double before = machine.cached_latency + 2883584 / machine.cached_rate;
+  CHECK(made.profile.page_cache.read.value(5767168) == Approx(0.6 * before));
+  CHECK(made.profile.page_cache.read.value(2883584) == Approx(0.6 * before));
+  CHECK(figure(made, "page_cache.read").correction == Approx(0.4));
+  CHECK_THAT(source_text(made, "page_cache_read"), Contains("corrected by 40 % at most"));
+  CHECK(figure(made, "ssd.read").correction == 0);
+}
+
+TEST_CASE("a slowdown below 1 is none") {
+  SyntheticMachine machine;
+  machine.slowdown = 0.8;
+  const CalibratedProfile made = profile_from(machine.results(), synthetic_context());
+  CHECK(made.profile.ssd.slowdown_while_decompressing.value == 1);
+  CHECK_THAT(source_text(made, "ssd_slowdown_while_decompressing"), Contains("0.8, taken as 1"));
+}
+
+std::vector<BenchResult> without(std::vector<BenchResult> results, const std::string& name,
+                                 const BenchParameters& parameters, BenchStatus status) {
+  for (BenchResult& result : results) {
+    if (result.name != name || !result.parameters.include(parameters)) continue;
+    result.status = status;
+    result.reason = "the kernel refuses";
+    result.samples.clear();
+    result.statistics = {};
+  }
+  return results;
+}
+
+TEST_CASE("where io_uring is refused, reads are the direct ones and what is missing is assumed") {
+  const SyntheticMachine machine;
+  std::vector<BenchResult> results = SyntheticMachine().results();
+  results = without(std::move(results), "read", {{"mode", "io_uring"}}, BenchStatus::skipped);
+  results = without(std::move(results), "interference", {{"mode", "io_uring"}}, BenchStatus::skipped);
+  CalibratedProfile made = profile_from(results, synthetic_context());
+  CHECK(made.profile.ssd.read.value(65536) ==
+        Approx(1.5 * (machine.read_latency + 65536 / machine.read_rate)));
+  CHECK(made.profile.ssd.readers.value == std::vector<double>{1, 2});
+  CHECK(made.profile.sources.at("ssd_readers").kind == Source::Kind::assumed);
+  CHECK_THAT(source_text(made, "ssd_readers"), Contains("the kernel refuses"));
+  CHECK(made.profile.sources.at("ssd_slowdown_while_decompressing").kind == Source::Kind::assumed);
+  results = without(std::move(results), "read", {{"mode", "direct"}}, BenchStatus::skipped);
+  made = profile_from(results, synthetic_context());
+  CHECK(made.profile.ssd.read.value(65536) == Approx(2 * (machine.read_latency + 65536 / machine.read_rate)));
+  results = without(std::move(results), "read", {{"mode", "buffered"}}, BenchStatus::skipped);
+  CHECK_THROWS_WITH(profile_from(results, synthetic_context()),
+                    Contains("ssd.read") && Contains("the kernel refuses"));
+}
+
+TEST_CASE("what every profile needs and nobody measured is an error with the reason") {
+  for (const char* name : {"decompress", "join", "expert", "dense", "handoff"}) {
+    INFO(name);
+    CHECK_THROWS_WITH(profile_from(without(SyntheticMachine().results(), name, {}, BenchStatus::skipped),
+                                   synthetic_context()),
+                      Contains("the kernel refuses"));
+  }
+  // Nothing is sure on a machine that answers wrongly, whatever the profile needs.
+  CHECK_THROWS_AS(
+      profile_from(without(SyntheticMachine().results(), "sharing", {{"work", "join"}}, BenchStatus::failed),
+                   synthetic_context()),
+      InputError);
+  const DeviceProfile alone =
+      profile_from(without(SyntheticMachine().results(), "sharing", {}, BenchStatus::skipped),
+                   synthetic_context())
+          .profile;
+  CHECK_FALSE(alone.cpu.sharing);
+  CHECK_NOTHROW(device_to_yaml(alone));
+}
+
+TEST_CASE("a GPU's section has its roofline, and the link is shown beside") {
+  SyntheticMachine machine;
+  machine.gpu = true;
+  const CalibratedProfile made = profile_from(machine.results(), synthetic_context());
+  check_equations(machine, made.profile, 0);
+  const GpuProfile& gpu = made.profile.gpu.value();
+  CHECK(gpu.peak.value.value() == Approx(machine.gpu_peak));
+  CHECK(gpu.flops_efficiency.value == 1);
+  CHECK(gpu.launch.value.value() == Approx(machine.gpu_fixed / 3));
+  CHECK(made.profile.memory.bandwidth.value().value.value() == Approx(machine.copy_rate));
+  CHECK_FALSE(made.profile.cpu.recover);
+  CHECK(figure(made, "link to_device").value == "9 us + 50 GB/s");
+  CHECK_FALSE(figure(made, "link to_device").in_profile);
+  CHECK_FALSE(made.profile.sources.contains("link_to_device"));
+}
+
+TEST_CASE("what cannot give a profile is refused before anything is measured") {
+  CalibrationOptions options;
+  options.model = load_architecture("olmoe-1b-7b");
+  const auto refused = [&](const CalibrationOptions& how, const std::string& why) {
+    CHECK_THROWS_WITH(calibrate(how, [](std::size_t, std::size_t, const std::string&) { FAIL("measured"); }),
+                      Contains(why));
+  };
+  CalibrationOptions how = options;
+  how.codecs = {"fixed4"};
+  refused(how, "fixed3");
+  how.codecs = {"fixed3", "fixed3"};
+  refused(how, "named twice");
+  how = options;
+  how.shards = 0;
+  refused(how, "expected 1 to");
+  how = options;
+  how.folder = "/no/such/folder";
+  refused(how, "is not a folder");
+  how = options;
+  how.model.layers.resize(0);
+  refused(how, "has no experts");
+}
+
+}  // namespace
+}  // namespace moelab

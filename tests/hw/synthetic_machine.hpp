@@ -1,0 +1,164 @@
+// Benchmark results of a machine that is made of equations: what calibration has to find in them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hw/calibrate/calibrated_profile.hpp"
+#include "traces/random.hpp"
+
+namespace moelab::test {
+
+struct SyntheticMachine {
+  double read_latency = 60e-6, read_rate = 2e9;  // of one read; several share the rate
+  double slowdown = 1.25;                        // of reads beside decompression
+  double cached_latency = 2e-6, cached_rate = 9e9;
+  double decode_fixed = 3e-6, decode_rate = 4e9;
+  double join_fixed = 1e-6, join_rate = 5e9;  // elements
+  double hand_off = 12e-6;
+  double expert_fixed = 700e-6, expert_token = 150e-6;
+  double peak = 80e9, bandwidth = 17e9, dense_fixed = 28e-6;
+  std::vector<double> sharing = {1, 1.1, 1.7, 2.3};
+  bool gpu = false;
+  double gpu_peak = 700e12, gpu_bandwidth = 3.6e12, gpu_fixed = 12e-6;
+  double copy_fixed = 4e-6, copy_rate = 4.2e12;  // bytes moved, read and written
+  double link_fixed = 9e-6, link_rate = 50e9;
+
+  double noise = 0;  // each sample is its equation's value times 1 - noise ... 1 + noise
+  std::size_t samples = 7;
+  std::uint64_t seed = 1;
+
+  std::vector<BenchResult> results();
+
+ private:
+  void add(const std::string& name, BenchParameters parameters, double seconds, double bytes = 0,
+           double flops = 0);
+  void add_storage();
+  void add_cpu();
+  void add_gpu();
+
+  Random random_{1};
+  std::vector<BenchResult> all_;
+};
+
+inline constexpr ExpertShape kSyntheticExpert{2048, 1408, 3};
+
+inline void SyntheticMachine::add(const std::string& name, BenchParameters parameters, double seconds,
+                                  double bytes, double flops) {
+  BenchResult result;
+  result.name = name;
+  result.parameters = std::move(parameters);
+  result.bytes = bytes;
+  result.flops = flops;
+  result.operations = 1;
+  for (std::size_t i = 0; i < samples; ++i)
+    result.samples.push_back(seconds * (1 + noise * (2 * random_.uniform() - 1)));
+  result.statistics = statistics_of(result.samples);
+  all_.push_back(std::move(result));
+}
+
+inline void SyntheticMachine::add_storage() {
+  for (const std::uint64_t bytes : {65536U, 720896U, 2883584U, 5767168U}) {
+    const auto size = static_cast<double>(bytes);
+    const auto read = [&](const char* mode, std::uint64_t depth, double seconds) {
+      add("read", {{"mode", mode}, {"bytes", bytes}, {"depth", depth}}, seconds, size);
+    };
+    read("buffered", 1, 2 * (read_latency + size / read_rate));
+    read("cached", 1, cached_latency + size / cached_rate);
+    read("direct", 1, 1.5 * (read_latency + size / read_rate));
+    // Each of n takes n times what one alone takes: one ends every such time.
+    for (const std::uint64_t depth : {1U, 4U}) read("io_uring", depth, read_latency + size / read_rate);
+    for (const std::uint64_t threads : {1U, 2U})
+      for (const char* codec : {"fixed3", "lz4hc-9"})
+        add("decompress", {{"codec", codec}, {"bytes", bytes}, {"threads", threads}},
+            static_cast<double>(threads) * (decode_fixed + size / decode_rate), size);
+    for (const std::uint64_t threads : {1U, 2U})
+      add("join", {{"elements", bytes}, {"threads", threads}},
+          static_cast<double>(threads) * (join_fixed + size / join_rate), 2 * size);
+  }
+  const double alone = read_latency + 1048576 / read_rate;
+  const auto beside = [&](const char* timed, const char* other, const char* mode, std::uint64_t threads,
+                          double seconds) {
+    add("interference",
+        {{"timed", timed}, {"beside", other}, {"mode", mode}, {"threads", threads}, {"bytes", 1048576U}},
+        seconds);
+  };
+  beside("read", "nothing", "direct", 0, 3 * alone);
+  beside("read", "nothing", "io_uring", 0, alone);
+  beside("read", "decompress", "io_uring", 1, slowdown * alone);
+  beside("read", "decompress", "io_uring", 2, 9 * alone);  // no core is left for who reads
+  beside("decompress", "read", "io_uring", 1, 5e-3);
+}
+
+inline void SyntheticMachine::add_cpu() {
+  const double weights = 3.0 * 2048 * 1408;
+  for (const std::uint64_t tokens : {1U, 4U, 16U})
+    add("expert", {{"hidden", 2048U}, {"width", 1408U}, {"matrices", 3U}, {"tokens", tokens}},
+        expert_fixed + static_cast<double>(tokens) * expert_token, 2 * weights,
+        2 * weights * static_cast<double>(tokens));
+  for (const std::uint64_t bytes : {2097152U, 16777216U}) {
+    for (const std::uint64_t tokens : {1U, 2U, 16U}) {
+      const double size = static_cast<double>(bytes), flops = size * static_cast<double>(tokens);
+      add("dense", {{"bytes", bytes}, {"tokens", tokens}},
+          dense_fixed + std::max(flops / peak, size / bandwidth), size, flops);
+    }
+  }
+  for (const char* work : {"decompress", "join", "expert"})
+    for (std::size_t busy = 1; busy <= sharing.size(); ++busy)
+      add("sharing", {{"work", work}, {"busy", std::uint64_t{busy}}}, 1e-3 * sharing[busy - 1]);
+  for (const std::uint64_t idle : {0U, 300U})
+    for (const std::uint64_t threads : {1U, 2U})
+      add("handoff", {{"kind", "condition_variable"}, {"threads", threads}, {"idle_us", idle}},
+          idle > 0 ? static_cast<double>(threads) * hand_off : 1e-6);
+}
+
+inline void SyntheticMachine::add_gpu() {
+  const double weights = 3.0 * 2048 * 1408;
+  for (const std::uint64_t tokens : {1U, 4U, 16U, 256U, 1024U}) {
+    const double bytes = 2 * weights, flops = bytes * static_cast<double>(tokens);
+    add("cuda-expert", {{"hidden", 2048U}, {"width", 1408U}, {"matrices", 3U}, {"tokens", tokens}},
+        gpu_fixed + std::max(flops / gpu_peak, bytes / gpu_bandwidth), bytes, flops);
+  }
+  for (const std::uint64_t bytes : {1048576U, 16777216U, 268435456U}) {
+    const auto size = static_cast<double>(bytes);
+    add("cuda-copy", {{"bytes", bytes}}, copy_fixed + 2 * size / copy_rate, size);
+    for (const char* direction : {"to_device", "to_host"})
+      for (const char* memory : {"pinned", "pageable"})
+        add("cuda-link", {{"direction", direction}, {"memory", memory}, {"bytes", bytes}},
+            (memory == std::string("pinned") ? 1 : 4) * (link_fixed + size / link_rate), size);
+  }
+}
+
+inline std::vector<BenchResult> SyntheticMachine::results() {
+  random_ = Random(seed);
+  all_.clear();
+  add_storage();
+  add_cpu();
+  if (gpu) add_gpu();
+  return all_;
+}
+
+inline ProfileContext synthetic_context() {
+  ProfileContext context;
+  context.name = "synthetic";
+  context.title = "a machine of equations";
+  context.command = "moelab calibrate";
+  context.machine.cpu = "Equation 1";
+  context.machine.cores = 2;
+  context.machine.kernel = "Linux 6.1 x86_64";
+  context.machine.memory = 16'000'000'000;
+  context.machine.available_memory = 13'500'000'000;
+  context.machine.date = "2026-02-03T04:05:06Z";
+  context.expert = kSyntheticExpert;
+  context.dense_kernels = 14;
+  context.expert_kernels = 3;
+  context.ratios = {{"fixed3", "fixed3", {0.41, 0.42, 0.43, 0.42}},
+                    {"lz4hc", "lz4hc-9", {0.5, 0.5, 0.5, 0.52}}};
+  context.ratios_of = "equations";
+  return context;
+}
+
+}  // namespace moelab::test
