@@ -1,0 +1,92 @@
+// moelab calibrate as a user meets it: a small machine-wide run, and what is refused before it measures.
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "models/device.hpp"
+#include "tests/cli/run_program.hpp"
+#include "tests/traces/trace_files.hpp"
+
+using namespace moelab;
+using namespace moelab::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+ProgramResult calibrate(std::vector<std::string> arguments,
+                        const std::function<void(pid_t)>& meanwhile = {}) {
+  arguments.insert(arguments.begin(), "calibrate");
+  return run_program(MOELAB_PROGRAM, arguments, meanwhile);
+}
+
+void refuses(const std::vector<std::string>& arguments, const std::string& why) {
+  const ProgramResult result = calibrate(arguments);
+  INFO(result.err);
+  CHECK(result.status == 2);
+  CHECK(result.out.empty());
+  CHECK_THAT(result.err, Contains(why));
+}
+
+}  // namespace
+
+TEST_CASE("calibrate writes a profile that the simulator reads, and says what it found") {
+  const ScratchFolder folder;
+  const std::string out = (folder / "small-box.yaml").string();
+  const ProgramResult made =
+      calibrate({"--quick", "--out", out, "--dir", ".", "--model", "olmoe-1b-7b", "--codec", "fixed3",
+                 "--shards", "2", "--no-gpu", "--format", "json"});
+  INFO(made.err);
+  REQUIRE(made.status == 0);
+  const auto said = nlohmann::json::parse(made.out);
+  CHECK(said["name"] == "small-box");
+  CHECK(said["profile"] == out);
+  CHECK(said["seconds"] < 300);
+  const DeviceProfile profile = load_device(out);
+  CHECK(profile.name == "small-box");
+  REQUIRE(profile.measured_on);
+  CHECK(profile.measured_on->command ==
+        "moelab calibrate --quick --no-gpu --model olmoe-1b-7b --shards 2 --codec fixed3");
+  CHECK_FALSE(profile.gpu);
+  REQUIRE(profile.codecs.size() == 1);
+  const double ratio = profile.codecs.at("fixed3").ratio.value;
+  CHECK((ratio > 0.375 && ratio < 0.5));  // 3 bits of 8 and the escapes
+  REQUIRE(profile.cpu.experts.size() == 1);
+  CHECK(profile.cpu.experts.front().hidden == 2048);
+  CHECK(profile.cpu.experts.front().width == 1024);
+  for (const auto& figure : said["figures"])
+    if (figure["variation"] > 0.05) CHECK((figure["noisy"] == true || figure["points"] == 0));
+  CHECK(folder.names() == std::vector<std::string>{"small-box.yaml"});
+
+  const ProgramResult shown = run_program(MOELAB_PROGRAM, {"devices", out});
+  CHECK(shown.status == 0);
+  CHECK_THAT(shown.out, Contains("samples at"));
+}
+
+TEST_CASE("calibrate refuses what cannot work before it measures") {
+  const ScratchFolder folder;
+  const std::string out = (folder / "here.yaml").string();
+  refuses({"--out", "/no/such/folder/here.yaml"}, "there is no folder");
+  refuses({"--out", "/dev/null"}, "is not a regular file");
+  refuses({"--out", out, "--model", "olmoe-1b-8b"}, "olmoe-1b-7b");
+  refuses({"--out", out, "--codec", "fixed2"}, "fixed3");
+  refuses({"--out", out, "--shards", "0"}, "expected 1 to 256");
+  refuses({"--out", out, "--dir", (folder / "none").string()}, "is not a folder");
+  refuses({"--out", (folder / "two words.yaml").string()}, "expected letters, digits");
+  refuses({"--out", out, "--name", "a b"}, "expected letters, digits");
+  refuses({}, "--out");
+  CHECK(folder.names().empty());
+}
+
+TEST_CASE("an interrupted calibration leaves nothing") {
+  const ScratchFolder folder;
+  const std::string out = (folder / "here.yaml").string();
+  const ProgramResult result = calibrate({"--quick", "--out", out, "--dir", "."}, [](pid_t process) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    ::kill(process, SIGINT);
+  });
+  CHECK(result.status == 128 + SIGINT);
+  CHECK(folder.names().empty());
+}
