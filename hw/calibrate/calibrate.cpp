@@ -1,5 +1,7 @@
 #include "hw/calibrate/calibrate.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "hw/bench/bench_team.hpp"
@@ -80,6 +82,8 @@ void check(const CalibrationOptions& options) {
   std::error_code none;
   if (!std::filesystem::is_directory(options.folder, none))
     throw InputError(options.folder.string(), "is not a folder");
+  if (::access(options.folder.c_str(), W_OK) != 0)
+    throw InputError(options.folder.string(), "cannot be written: a file is put there to be read");
 }
 
 int attention_kernels(const Architecture& model) {

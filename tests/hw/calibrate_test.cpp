@@ -111,6 +111,11 @@ TEST_CASE("noise stays within its bound, and is called noise") {
   const Spread dispatch = made.profile.cpu.dispatch.spread.value();
   CHECK(dispatch.p50 == Approx(made.profile.cpu.dispatch.value.value()));
   CHECK((dispatch.p10 > 2 * machine.hand_off * 0.7 && dispatch.p90 < 2 * machine.hand_off * 1.3));
+  // The rate of a time's slow tenth is the slow one.
+  const auto& bandwidth = made.profile.cpu.bandwidth.value();
+  const Spread times = figure(made, "cpu.bandwidth").spread.value();
+  CHECK(bandwidth.spread.value().p10 == Approx(bandwidth.value.value() / times.p90));
+  CHECK(bandwidth.spread.value().p90 == Approx(bandwidth.value.value() / times.p10));
   CHECK_NOTHROW(device_to_yaml(made.profile));  // spreads within what a profile takes
 }
 
