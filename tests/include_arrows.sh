@@ -34,5 +34,6 @@ only 'simgrid/' 'sim/engine/simgrid_executor\.cpp:'
 only 'cuda|cublas' 'hw/'
 only '(lz4|xxhash)' 'hw/codec/'
 only 'CLI/' 'cli/'
+only 'Eigen/' 'hw/calibrate/'
 [ "$bad" = 0 ] && echo "include arrows run downhill"
 exit $bad
