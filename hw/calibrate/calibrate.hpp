@@ -35,7 +35,8 @@ struct CalibrationResult {
 };
 
 /// Refuses what cannot give a profile before anything is measured. Throws InputError: a model without
-/// experts, a codec that is not known, no shards, a folder that is none; and as profile_from() does.
+/// experts, a codec that is not known, no shards, a folder that is none or cannot be written; and as
+/// profile_from() does.
 CalibrationResult calibrate(const CalibrationOptions& options, const BenchProgress& progress = {});
 
 /// What profiles compare machines by.

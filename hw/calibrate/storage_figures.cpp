@@ -1,6 +1,6 @@
 // Storage and the page cache: reads by size, beside each other and beside decompression.
 #include <algorithm>
-#include <map>
+#include <cmath>
 
 #include "hw/calibrate/profile_parts.hpp"
 
