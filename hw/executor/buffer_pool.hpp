@@ -4,14 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
-#include <vector>
+#include <utility>
 
 #include "hw/io/aligned_memory.hpp"
 
 namespace moelab {
 
-/// Where buffers are made: this machine's memory, or a device's.
+/// Where memory comes from, in large pieces: this machine's, or a device's.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
@@ -20,6 +21,7 @@ class MemorySource {
   virtual void unmake(std::byte* memory) = 0;
 };
 
+/// Every page is there, and large where the system gives large ones: what comes first is not slower.
 class HostMemory final : public MemorySource {
  public:
   std::byte* make(std::size_t bytes) override;
@@ -58,8 +60,8 @@ struct Buffer {
   }
 };
 
-/// One thread. What is given back waits to be taken again, its pages with it, as long as all together stays
-/// within the ledger's limit.
+/// Buffers cut out of slabs, as serving engines do: taking one neither asks the system for memory nor meets
+/// pages that are not there yet. One thread. Slabs are given back when the pool ends.
 class BufferPool {
  public:
   BufferPool(MemorySource& source, MemoryLedger& ledger) : source_(source), ledger_(ledger) {}
@@ -67,18 +69,27 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
+  /// Makes slabs for so many bytes of buffers. Throws std::bad_alloc.
+  void reserve(std::size_t bytes);
   /// Its contents are whatever was there. Throws InputError (MemoryLedger::take), std::bad_alloc.
   Buffer take(std::size_t bytes);
   /// Takes it back and leaves an empty one; of an empty one, nothing.
   void give(Buffer& buffer);
+  /// Bytes of all slabs: at least those of all buffers, and what lies between them.
+  std::size_t slab_bytes() const { return slab_bytes_; }
 
  private:
-  void shrink();
+  using Gaps = std::map<std::byte*, std::size_t>;  // what is free, by address; neighbours are one
+  void add_slab(std::size_t bytes);
+  void add_gap(std::byte* begin, std::size_t bytes);
+  void remove_gap(Gaps::iterator gap);
 
   MemorySource& source_;
   MemoryLedger& ledger_;
-  std::map<std::size_t, std::vector<std::byte*>> free_;  // by room
-  std::uint64_t free_bytes_ = 0;
+  std::set<std::byte*> slabs_;
+  std::size_t slab_bytes_ = 0;
+  Gaps gaps_;
+  std::set<std::pair<std::size_t, std::byte*>> by_size_;  // the same gaps
 };
 
 }  // namespace moelab

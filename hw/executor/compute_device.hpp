@@ -21,8 +21,9 @@ struct ExpertOperands {
 class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
-  /// Where joined tensors lie. Whole tensors are read straight into it. One thread.
-  virtual MemorySource& memory() = 0;
+  /// Where joined tensors lie, whole ones are read straight into it; nullptr: in this machine's memory, as
+  /// planes do. One thread.
+  virtual MemorySource* memory() = 0;
   /// Joins a tensor's planes, which are in the machine's memory.
   virtual void recover(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
                        std::span<std::uint16_t> tensor) = 0;

@@ -11,7 +11,8 @@ namespace moelab {
 CpuDevice::CpuDevice(const ExpertShape& shape, std::uint64_t dense_bytes)
     : hidden_(shape.hidden),
       experts_([shape] { return std::make_unique<Expert>(shape); }),
-      kernels_([shape, dense_bytes] { return std::make_unique<DenseKernel>(dense_bytes, shape.hidden); }) {
+      kernels_(
+          [dense_bytes] { return std::make_unique<DenseKernel>(dense_bytes, DenseKernel::kUsualColumns); }) {
   // A serving loop runs one of each at a time; more are made when they are asked for.
   experts_.fill(1);
   kernels_.fill(1);

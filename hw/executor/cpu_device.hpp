@@ -17,7 +17,7 @@ class CpuDevice final : public ComputeDevice {
   /// shape is none (ExpertFfn), std::bad_alloc.
   explicit CpuDevice(const ExpertShape& shape, std::uint64_t dense_bytes = std::uint64_t{256} << 20);
 
-  MemorySource& memory() override { return memory_; }
+  MemorySource* memory() override { return nullptr; }
   void recover(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
                std::span<std::uint16_t> tensor) override;
   std::uint64_t checksum_of(std::span<const std::uint16_t> tensor) override;
@@ -32,7 +32,6 @@ class CpuDevice final : public ComputeDevice {
     std::vector<float> in, out;  // [tokens, hidden]
   };
 
-  HostMemory memory_;
   std::size_t hidden_;
   LeasePool<Expert> experts_;
   LeasePool<DenseKernel> kernels_;

@@ -1,5 +1,6 @@
 #include "hw/executor/expert_memory.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,14 @@ bool keeps_exponents(Kept kept) {
   return kept == Kept::both_planes || kept == Kept::exponents;
 }
 
+/// Of all experts at once, in all their forms: a tensor of n weights, n bytes of SM-chunk, n of plain
+/// exponents, and E-chunks that are hardly more.
+std::uint64_t most_bytes(const ExpertWeights& weights) {
+  std::uint64_t of_expert = 0;
+  for (const ExpertTensorKind& kind : weights.kinds) of_expert += 5 * kind.elements();
+  return of_expert * weights.experts * weights.layers.size();
+}
+
 }  // namespace
 
 ExpertMemory::ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device, std::uint64_t limit)
@@ -25,14 +34,11 @@ ExpertMemory::ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device,
       device_(device),
       ledger_(limit),
       planes_(host_, ledger_),
-      tensors_(device.memory(), ledger_),
+      tensors_(device.memory() != nullptr ? device_tensors_.emplace(*device.memory(), ledger_) : planes_),
       experts_(weights_.layers.size() * weights_.experts),
       parts_(weights_.tensors()) {
   for (TensorParts& parts : parts_) parts.exponent_chunks.resize(store.description().shards);
-}
-
-ExpertMemory::~ExpertMemory() {
-  for (TensorParts& parts : parts_) tensors_.give(parts.tensor);
+  if (!device_tensors_) planes_.reserve(std::min(limit, most_bytes(weights_)));
 }
 
 ExpertMemory::Expert& ExpertMemory::expert(ExpertPlace place) {

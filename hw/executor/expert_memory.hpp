@@ -11,6 +11,7 @@
 // buffer by one, between the calls before and after the operation.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "hw/executor/compute_device.hpp"
@@ -29,11 +30,9 @@ struct TensorParts {
 class ExpertMemory final : public engine::ExpertMirror {
  public:
   /// Everything by reference outlives it. `limit`: bytes that all parts together never exceed (InputError
-  /// from whatever would); 0: none.
+  /// from whatever would); 0: none. With a limit the machine's memory for them is taken here and now, unless
+  /// tensors lie elsewhere (std::bad_alloc).
   ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device, std::uint64_t limit);
-  /// The device, which lives on, gets back what is still kept in its memory.
-  ~ExpertMemory() override;
-
   void use(engine::ExpertPlace expert) override;
   void keep(engine::ExpertPlace expert, engine::Kept from, engine::Kept to) override;
   void release(engine::ExpertPlace expert) override;
@@ -68,7 +67,9 @@ class ExpertMemory final : public engine::ExpertMirror {
   ComputeDevice& device_;
   MemoryLedger ledger_;
   HostMemory host_;
-  BufferPool planes_, tensors_;
+  BufferPool planes_;
+  std::optional<BufferPool> device_tensors_;  // of a device with memory of its own
+  BufferPool& tensors_;
   std::vector<Expert> experts_;     // by layer * experts + expert
   std::vector<TensorParts> parts_;  // by ordinal
   double conversion_s_ = 0;

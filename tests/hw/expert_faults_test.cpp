@@ -36,7 +36,7 @@ void flip(const std::filesystem::path& file, std::uint64_t at) {
 class FaultyDevice final : public ComputeDevice {
  public:
   explicit FaultyDevice(const ExpertShape& shape, int wrong) : cpu_(shape, 1 << 12), wrong_(wrong) {}
-  MemorySource& memory() override { return cpu_.memory(); }
+  MemorySource* memory() override { return cpu_.memory(); }
   void recover(std::span<const std::byte> e, std::span<const std::byte> sm,
                std::span<std::uint16_t> tensor) override {
     cpu_.recover(e, sm, tensor);
