@@ -17,7 +17,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string out, model = "deepseek-v2-lite", folder = ".", format = "table";
+  std::string out, folder = ".", format = "table";
+  std::vector<std::string> models = {"deepseek-v2-lite", "validate-8x16"};
   bool no_gpu = false;
   CalibrationOptions calibration;
 };
@@ -40,7 +41,8 @@ std::string command_text(const Options& options) {
   std::string text = "moelab calibrate";
   if (c.quick) text += " --quick";
   if (options.no_gpu) text += " --no-gpu";
-  text += " --model " + c.model.name + " --shards " + std::to_string(c.shards);
+  for (const Architecture& model : c.models) text += " --model " + model.name;
+  text += " --shards " + std::to_string(c.shards);
   for (const std::string& codec : c.codecs) text += " --codec " + codec;
   return text;
 }
@@ -117,7 +119,7 @@ void run_calibrate(Options options) {
   CalibrationOptions& c = options.calibration;
   if (c.name.empty()) c.name = std::filesystem::path(options.out).stem().string();
   require_name(c.name);
-  c.model = load_architecture(options.model);
+  for (const std::string& model : options.models) c.models.push_back(load_architecture(model));
   c.folder = options.folder;
   c.gpu = !options.no_gpu;
   c.program = "moelab " MOELAB_VERSION;
@@ -145,7 +147,9 @@ void add_calibrate(CLI::App& program) {
   command->add_option("--out", options->out, "File for the profile")->required()->check(names_a_file);
   command->add_flag("--quick", options->calibration.quick, "Fewer sizes, less data, fewer samples: a minute");
   command->add_option("--name", options->calibration.name, "The profile's name; the file's without ending");
-  command->add_option("--model", options->model, "Model whose experts and tensors are measured")
+  command
+      ->add_option("--model", options->models,
+                   "Model whose experts are measured; may be repeated, of the first tensors and shards too")
       ->capture_default_str();
   command->add_option("--dir", options->folder, "Folder of the storage to measure")->capture_default_str();
   command->add_option("--codec", options->calibration.codecs,

@@ -22,6 +22,7 @@ struct BenchOptions {
   std::vector<std::size_t> sizes;      // bytes of reads and of shards; empty: a few usual ones
   std::vector<ExpertShape> experts;    // empty: DeepSeek-V2-Lite's and Switch-Large's
   std::vector<std::string> codecs;     // empty: all of the codec table
+  std::size_t samples = 0;             // of each point; 0: kSamples or kQuickSamples
   unsigned cores = 0;                  // for which thread counts are chosen; 0: the processor's
 };
 

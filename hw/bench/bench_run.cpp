@@ -136,7 +136,8 @@ std::vector<BenchResult> run_cases(std::span<const BenchRow> table, const std::v
     check(*row, all.back(), progress);
     samples += all.back().points.size();
   }
-  const std::size_t rounds = options.quick ? kQuickSamples : kSamples;
+  const std::size_t usual = options.quick ? kQuickSamples : kSamples;
+  const std::size_t rounds = options.samples > 0 ? options.samples : usual;
   for (std::size_t round = 0; round < rounds; ++round) {
     for (Running& running : all) {
       for (std::size_t p = 0; p < running.points.size(); ++p) {

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr std::uint64_t kSeed = 1;
-constexpr std::size_t kColumns = 2048;  // of the tensor: rows of a usual hidden size
+constexpr std::size_t kFarStep = 4 * kKiB;  // a page, as memory is taken
+constexpr std::size_t kColumns = 2048;      // of the tensor: rows of a usual hidden size
 
 }  // namespace
 
@@ -24,7 +25,7 @@ std::size_t beyond_caches(bool quick) {
   const long last = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::size_t known = last > 0 ? static_cast<std::size_t>(last) : 0;
   const std::size_t usual = (quick ? 64 : 128) * kMiB;
-  return std::clamp(2 * known, usual, 256 * kMiB);
+  return std::clamp(4 * known, usual, 512 * kMiB);
 }
 
 BenchWorkspace::BenchWorkspace(BenchOptions options) : options_(std::move(options)) {
@@ -52,8 +53,10 @@ std::vector<unsigned> BenchWorkspace::thread_counts() const {
 }
 
 std::string BenchWorkspace::why_no_memory() const {
-  // Two arrays that are copied, experts, dense layers, and the tensor with what is made of it.
-  const std::uint64_t due = 5 * std::uint64_t{beyond_caches(options_.quick)} + 20 * sizes().back();
+  // Two arrays that are copied, experts, dense layers, what joins write; and the tensor with what is made of
+  // it.
+  const std::uint64_t due =
+      6 * std::uint64_t{beyond_caches(options_.quick)} + (20 + 4 * std::uint64_t{cores()}) * sizes().back();
   const std::uint64_t available = system_memory().available;
   if (available == 0 || available >= due) return {};
   return "needs " + std::to_string(due >> 20) + " MiB of memory, there are " +
@@ -88,10 +91,20 @@ const BenchShards& BenchWorkspace::shards(const std::string& name, std::size_t b
   return made;
 }
 
-std::span<std::byte> BenchWorkspace::output(unsigned thread) {
-  AlignedMemory& memory = outputs_[thread];
+std::span<std::byte> BenchWorkspace::near_output(unsigned thread) {
+  AlignedMemory& memory = near_[thread];
   if (memory.size() == 0) memory = AlignedMemory(std::max(16 * kMiB, 4 * sizes().back()));
   return memory.bytes();
+}
+
+std::span<std::byte> BenchWorkspace::far_output(unsigned thread, unsigned threads) {
+  const std::size_t most = cores() + 2;  // threads that write, see sharing_case.cpp
+  if (far_.size() == 0) {
+    far_ = AlignedMemory(std::max(beyond_caches(options_.quick), most * 4 * sizes().back()));
+    std::ranges::fill(far_.bytes(), std::byte{1});  // pages are there before anything is timed
+  }
+  const std::size_t each = far_.size() / threads / kFarStep * kFarStep;
+  return far_.bytes().subspan(thread * each, each);
 }
 
 const std::string& BenchWorkspace::usual_codec() const {

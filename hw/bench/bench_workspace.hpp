@@ -42,8 +42,12 @@ class BenchWorkspace {
   std::string why_no_memory() const;
   const BenchTensor& tensor();
   const BenchShards& shards(const std::string& codec, std::size_t bytes);
-  /// Where a thread writes, at least two results of any size.
-  std::span<std::byte> output(unsigned thread);
+  /// Where a thread writes what is read soon and written over again, as planes are: at least two results of
+  /// any size, which the last cache may hold.
+  std::span<std::byte> near_output(unsigned thread);
+  /// Where one of so many threads writes what stays, as joined tensors do: at least two results of any size,
+  /// and all threads together more than the caches hold.
+  std::span<std::byte> far_output(unsigned thread, unsigned threads);
   /// fixed3 where it is among the codecs, else their last.
   const std::string& usual_codec() const;
   /// BF16 ones, room for the largest expert and more than the caches hold.
@@ -55,7 +59,8 @@ class BenchWorkspace {
   BenchOptions options_;
   std::unique_ptr<BenchTensor> tensor_;
   std::map<std::pair<std::string, std::size_t>, BenchShards> shards_;
-  std::map<unsigned, AlignedMemory> outputs_;
+  std::map<unsigned, AlignedMemory> near_;
+  AlignedMemory far_;
   AlignedMemory ones_;
   std::unique_ptr<ScratchFile> file_;
 };

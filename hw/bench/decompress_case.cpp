@@ -21,7 +21,7 @@ class DecompressCase final : public OperationsCase {
     BenchOperations operations;
     for (unsigned i = 0; i < threads; ++i)
       operations.push_back(
-          decompress_operation(shards, workspace().tensor().exponents.bytes(), workspace().output(i)));
+          decompress_operation(shards, workspace().tensor().exponents.bytes(), workspace().near_output(i)));
     add({{{"codec", shards.codec}, {"bytes", std::uint64_t{bytes}}, {"threads", std::uint64_t{threads}}},
          static_cast<double>(bytes) * threads},
         std::move(operations));

@@ -9,7 +9,7 @@ namespace moelab {
 
 namespace {
 
-constexpr std::size_t kColumns = 2048;
+constexpr std::size_t kColumns = DenseKernel::kUsualColumns;
 
 class Dense final : public BenchOperation {
  public:

@@ -66,8 +66,9 @@ class InterferenceCase final : public BenchCase {
     const bool read_is_timed = timed == "read";
     One one{read_is_timed, mode ? &reads_.back() : nullptr, {}};  // the latest reads are of this mode
     for (unsigned i = 0; i < threads; ++i)
-      one.decompress.push_back(decompress_operation(
-          workspace_.shards(codec, kBytes), workspace_.tensor().exponents.bytes(), workspace_.output(i)));
+      one.decompress.push_back(decompress_operation(workspace_.shards(codec, kBytes),
+                                                    workspace_.tensor().exponents.bytes(),
+                                                    workspace_.near_output(i)));
     const bool alone = read_is_timed ? threads == 0 : !mode;
     points_.push_back({{{"timed", timed},
                         {"beside", alone           ? "nothing"

@@ -18,7 +18,8 @@ class JoinCase final : public OperationsCase {
   void add_point(std::size_t elements, unsigned threads) {
     BenchOperations operations;
     for (unsigned i = 0; i < threads; ++i)
-      operations.push_back(join_operation(workspace().tensor(), elements, workspace().output(i)));
+      operations.push_back(
+          join_operation(workspace().tensor(), elements, workspace().far_output(i, threads)));
     add({{{"elements", std::uint64_t{elements}}, {"threads", std::uint64_t{threads}}},
          2.0 * static_cast<double>(elements) * threads},
         std::move(operations));

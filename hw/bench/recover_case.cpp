@@ -28,8 +28,8 @@ class RecoverCase final : public OperationsCase {
   void add_point(std::size_t bytes, unsigned threads) {
     BenchOperations operations;
     for (unsigned i = 0; i < threads; ++i)
-      operations.push_back(
-          recover_operation(workspace().shards(kCodec, bytes), workspace().tensor(), workspace().output(i)));
+      operations.push_back(recover_operation(workspace().shards(kCodec, bytes), workspace().tensor(),
+                                             workspace().far_output(i, threads)));
     add({{{"codec", kCodec}, {"bytes", std::uint64_t{bytes}}, {"threads", std::uint64_t{threads}}},
          2.0 * static_cast<double>(bytes) * threads},
         std::move(operations));

@@ -24,16 +24,19 @@ class SharingCase final : public BenchCase {
     busy.push_back(workspace_.cores() + 1);
     busy.push_back(workspace_.cores() + 2);
     const BenchShards& shards = workspace_.shards(workspace_.usual_codec(), kBytes);
-    const auto make = [&](std::size_t work, unsigned thread) {
+    const auto make = [&](std::size_t work, unsigned thread, unsigned threads) {
       if (work == 0)
-        return decompress_operation(shards, workspace_.tensor().exponents.bytes(), workspace_.output(thread));
-      if (work == 1) return join_operation(workspace_.tensor(), kBytes, workspace_.output(thread));
+        return decompress_operation(shards, workspace_.tensor().exponents.bytes(),
+                                    workspace_.near_output(thread));
+      if (work == 1)
+        return join_operation(workspace_.tensor(), kBytes, workspace_.far_output(thread, threads));
       return expert_operation(workspace_.ones(), workspace_.experts().front(), 1, 3 * thread);
     };
     for (std::size_t work = 0; work < kWorks.size(); ++work) {
       for (const unsigned threads : busy) {
         BenchOperations operations;
-        for (unsigned i = 0; i < threads; ++i) operations.push_back(make((work + i) % kWorks.size(), i));
+        for (unsigned i = 0; i < threads; ++i)
+          operations.push_back(make((work + i) % kWorks.size(), i, threads));
         points_.push_back(
             {{{"work", kWorks[work]}, {"busy", std::uint64_t{threads}}}, 0, 0, {}, kSampleSeconds});
         operations_.push_back(std::move(operations));

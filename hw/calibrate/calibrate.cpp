@@ -18,6 +18,8 @@ constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
 constexpr std::size_t kLargestSize = 16 * MiB;  // of reads and shards: beyond, time is their rate's
 constexpr unsigned kMostShards = 256;
 constexpr std::uint64_t kSeed = 1;
+/// Speeds of virtual machines swing by tens of per cent from minute to minute: medians over a few of them.
+constexpr std::size_t kSamplesOfMinutes = 40;
 
 std::vector<std::string> codecs_of(const CalibrationOptions& options) {
   if (!options.codecs.empty()) return options.codecs;
@@ -33,7 +35,7 @@ ExpertShape shape_of(const Architecture& model) {
 
 /// Bytes of reads and shards: those of the model's shards, planes and whole tensors, and some below.
 std::vector<std::size_t> sizes_for(const CalibrationOptions& options) {
-  const ExpertShape shape = shape_of(options.model);
+  const ExpertShape shape = shape_of(options.models.front());
   const std::size_t elements = shape.hidden * shape.width;
   std::vector<std::size_t> sizes = {64 * KiB, elements / options.shards, elements, 2 * elements};
   if (!options.quick) sizes.insert(sizes.end(), {16 * KiB, 256 * KiB, MiB});
@@ -46,8 +48,8 @@ std::vector<std::size_t> sizes_for(const CalibrationOptions& options) {
 
 /// Of one expert's tensors, made as `moelab pack --synthetic` makes them.
 std::vector<CodecRatio> ratios_of(const CalibrationOptions& options) {
-  const SyntheticSource source(expert_weights_of(options.model), kSeed);
-  const ExpertShape shape = shape_of(options.model);
+  const SyntheticSource source(expert_weights_of(options.models.front()), kSeed);
+  const ExpertShape shape = shape_of(options.models.front());
   const std::size_t elements = shape.hidden * shape.width;
   AlignedMemory weights(2 * elements), exponents(elements), signs(elements);
   source.read({0, 0, 0}, weights.as<std::uint16_t>().first(elements));
@@ -70,8 +72,11 @@ std::vector<CodecRatio> ratios_of(const CalibrationOptions& options) {
 }
 
 void check(const CalibrationOptions& options) {
-  if (!options.model.is_moe()) throw InputError("model " + options.model.name, "has no experts to measure");
-  options.model.moe();  // throws where they have several shapes
+  if (options.models.empty()) throw InputError("calibrate", "needs a model whose experts are measured");
+  for (const Architecture& model : options.models) {
+    if (!model.is_moe()) throw InputError("model " + model.name, "has no experts to measure");
+    model.moe();  // throws where they have several shapes
+  }
   if (options.shards < 1 || options.shards > kMostShards)
     throw InputError("shards " + std::to_string(options.shards),
                      "expected 1 to " + std::to_string(kMostShards));
@@ -99,12 +104,16 @@ ProfileContext context_of(const CalibrationOptions& options, const MachineContex
     context.title = machine.cpu + ", " + std::to_string(machine.cores) + " cores, " + machine.filesystem;
   context.command = options.command;
   context.machine = machine;
-  context.expert = shape_of(options.model);
-  context.dense_kernels = attention_kernels(options.model);
-  context.expert_kernels = std::max(1, expert_work(options.model, options.model.moe(), 1).kernels);
+  for (const Architecture& model : options.models)
+    if (const ExpertShape shape = shape_of(model);
+        std::ranges::find(context.experts, shape) == context.experts.end())
+      context.experts.push_back(shape);
+  context.dense_kernels = attention_kernels(options.models.front());
+  context.expert_kernels =
+      std::max(1, expert_work(options.models.front(), options.models.front().moe(), 1).kernels);
   context.ratios = ratios_of(options);
-  context.ratios_of =
-      "a synthetic tensor of " + options.model.name + " in " + std::to_string(options.shards) + " shards";
+  context.ratios_of = "a synthetic tensor of " + options.models.front().name + " in " +
+                      std::to_string(options.shards) + " shards";
   return context;
 }
 
@@ -125,9 +134,10 @@ CalibrationResult calibrate(const CalibrationOptions& options, const BenchProgre
   const ProfileContext context = context_of(options, result.machine);
   BenchOptions bench;
   bench.quick = options.quick;
+  if (!options.quick) bench.samples = kSamplesOfMinutes;
   bench.folder = options.folder;
   bench.sizes = sizes_for(options);
-  bench.experts = {context.expert};
+  bench.experts = context.experts;
   for (const CodecRatio& ratio : context.ratios) bench.codecs.push_back(ratio.codec);
   result.measured = run_cases(cases_for(options), bench, progress);
   CalibratedProfile made = profile_from(result.measured, context);

@@ -17,7 +17,8 @@ struct CalibrationOptions {
   std::string title;          // empty: the processor, its cores and the filesystem
   std::string command;        // kept in the profile, for people
   std::string program;        // name and version
-  Architecture model;         // whose experts, tensors and shards are measured
+  /// Whose experts are measured; of the first one tensors and shards too, and what else depends on a model.
+  std::vector<Architecture> models;
   /// As systems name them: "lz4hc", "fixed3". Empty: all of the codec table but the copy.
   std::vector<std::string> codecs;
   unsigned shards = 4;                 // of an exponent plane, 1 ... 256
@@ -34,7 +35,7 @@ struct CalibrationResult {
   double seconds = 0;  // that it took
 };
 
-/// Refuses what cannot give a profile before anything is measured. Throws InputError: a model without
+/// Refuses what cannot give a profile before anything is measured. Throws InputError: no model, one without
 /// experts, a codec that is not known, no shards, a folder that is none or cannot be written; and as
 /// profile_from() does.
 CalibrationResult calibrate(const CalibrationOptions& options, const BenchProgress& progress = {});

@@ -23,8 +23,8 @@ struct CodecRatio {
 /// What a profile says beside what was timed.
 struct ProfileContext {
   std::string name, title, command;
-  MachineContext machine;  // as it was found before anything was measured
-  ExpertShape expert;      // whose tensor the reads' scaling is taken at
+  MachineContext machine;            // as it was found before anything was measured
+  std::vector<ExpertShape> experts;  // measured; at the tensors of the first the reads' scaling is taken
   /// Kernels that the simulator counts in one dense operation of the model, attention's (Work::kernels). The
   /// executor runs it as one, so that each kernel is charged this part of what one costs to begin.
   int dense_kernels = 1;

@@ -60,8 +60,8 @@ void add_dense(const Measurements& measured, FigureLedger& ledger, CpuProfile& c
   cpu.dense_launch = ledger.enter("cpu.dense_launch", launch, to_string(launch), account);
 }
 
-void add_experts(const Measurements& measured, FigureLedger& ledger, CpuProfile& cpu) {
-  const ExpertShape& shape = measured.context.expert;
+void add_expert(const Measurements& measured, const ExpertShape& shape, FigureLedger& ledger,
+                CpuProfile& cpu) {
   const BenchParameters which = {{"hidden", std::uint64_t{shape.hidden}},
                                  {"width", std::uint64_t{shape.width}},
                                  {"matrices", static_cast<std::uint64_t>(shape.matrices)}};
@@ -128,7 +128,7 @@ void add_cpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& 
   cpu.threads = ledger.enter("cpu.threads", cores, std::to_string(cores), stated("cores that may be used"));
   cpu.dispatch = dispatch(measured, ledger);
   if (!measured.has_gpu()) cpu.recover = recover(measured, ledger);  // else the GPU joins
-  add_experts(measured, ledger, cpu);
+  for (const ExpertShape& shape : measured.context.experts) add_expert(measured, shape, ledger, cpu);
   add_dense(measured, ledger, cpu);
   add_sharing(measured, ledger, cpu);
 }

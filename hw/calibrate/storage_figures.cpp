@@ -22,7 +22,8 @@ std::string reading_mode(const Measurements& measured) {
 
 /// The depth-1 read of a size nearest to a tensor's plane, which is what most reads are of.
 const BenchResult* single_read(const Measurements& measured) {
-  const double usual = static_cast<double>(measured.context.expert.hidden * measured.context.expert.width);
+  const ExpertShape& first = measured.context.experts.front();
+  const double usual = static_cast<double>(first.hidden * first.width);
   const BenchPoints reads = measured.of("read", {{"mode", "io_uring"}, {"depth", std::uint64_t{1}}});
   const auto nearest = std::ranges::min_element(
       reads, {}, [&](const BenchResult* read) { return std::abs(read->bytes - usual); });

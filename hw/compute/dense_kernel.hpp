@@ -13,6 +13,10 @@ namespace moelab {
 /// One object a thread.
 class DenseKernel {
  public:
+  /// A usual length of rows. The executor's and the benchmark's are the same: short rows are read at half the
+  /// bandwidth of long ones.
+  static constexpr std::size_t kUsualColumns = 2048;
+
   /// Keeps `resident_bytes` of BF16 weights, in rows of `columns`, and goes through them round and round:
   /// give it more than the caches hold, or they will. At least one row is kept. Throws std::invalid_argument
   /// for 0 columns.

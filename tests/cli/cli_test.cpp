@@ -278,7 +278,8 @@ std::vector<std::string> words_of(const std::string& line) {
 }
 
 // Runs the commands of a README in order, those aside that need a file of the reader's ("my...") and lines
-// that stand for several commands. What is written into out/ goes to a folder that lasts as long as this.
+// that stand for several commands; runs are short ones, calibration is quick. What is written into out/ goes
+// to a folder that lasts as long as this.
 int run_commands_of(const std::string& readme_name) {
   const Folder folder;
   std::ifstream readme(std::string(MOELAB_SOURCE_DIR) + "/" + readme_name);
@@ -297,6 +298,7 @@ int run_commands_of(const std::string& readme_name) {
     if (words.front() == "run" && words[1] != "recorded-default")
       words = with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",
                            "workload.output_tokens=3"});
+    if (words.front() == "calibrate") words.emplace_back("--quick");
     const ProgramResult r = moelab(words);
     INFO(line << "\n" << r.err);
     CHECK(r.status == 0);

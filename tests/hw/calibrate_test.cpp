@@ -261,7 +261,7 @@ TEST_CASE("a GPU's section has its roofline, and the link is shown beside") {
 
 TEST_CASE("what cannot give a profile is refused before anything is measured") {
   CalibrationOptions options;
-  options.model = load_architecture("olmoe-1b-7b");
+  options.models = {load_architecture("olmoe-1b-7b")};
   const auto refused = [&](const CalibrationOptions& how, const std::string& why) {
     CHECK_THROWS_WITH(calibrate(how, [](std::size_t, std::size_t, const std::string&) { FAIL("measured"); }),
                       Contains(why));
@@ -278,8 +278,10 @@ TEST_CASE("what cannot give a profile is refused before anything is measured") {
   how.folder = "/no/such/folder";
   refused(how, "is not a folder");
   how = options;
-  how.model.layers.resize(0);
+  how.models.back().layers.resize(0);
   refused(how, "has no experts");
+  how.models.clear();
+  refused(how, "needs a model");
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ inline ProfileContext synthetic_context() {
   context.machine.memory = 16'000'000'000;
   context.machine.available_memory = 13'500'000'000;
   context.machine.date = "2026-02-03T04:05:06Z";
-  context.expert = kSyntheticExpert;
+  context.experts = {kSyntheticExpert};
   context.dense_kernels = 14;
   context.expert_kernels = 3;
   context.ratios = {{"fixed3", "fixed3", {0.41, 0.42, 0.43, 0.42}},
