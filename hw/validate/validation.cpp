@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 #include "hw/bench/machine_context.hpp"
 #include "hw/executor/cpu_device.hpp"
@@ -61,19 +62,22 @@ void require_once(const std::string& option, const std::vector<T>& values) {
     if (std::find(values.begin(), one, *one) != one) throw InputError(option, "one of them is given twice");
 }
 
-/// Paced, all files lie in memory too.
-void require_memory(Bytes budget, const ValidationStore& store, const ValidationOptions& options,
-                    const Scenario& scenario) {
-  const double available = static_cast<double>(system_memory().available);
-  double files = 0;
-  if (options.pace) files = static_cast<double>(std::filesystem::file_size(store.chunks().data_path()));
+/// What lies in memory so that it can be read at a pace.
+Bytes paced_bytes(const ValidationStore& store, const ValidationOptions& options, const Scenario& scenario) {
+  if (!options.pace) return {};
+  double files = static_cast<double>(std::filesystem::file_size(store.chunks().data_path()));
   const bool whole = std::any_of(scenario.systems.begin(), scenario.systems.end(),
                                  [](const SystemConfig& s) { return !s.compressed; });
-  if (options.pace && whole) files += routed_weights(scenario.model) * 2;
-  const double needed = budget.value() + files + kOtherMemory;
+  if (whole) files += routed_weights(scenario.model) * 2;
+  return Bytes(files);
+}
+
+void require_memory(Bytes budget, Bytes files) {
+  const double available = static_cast<double>(system_memory().available);
+  const double needed = budget.value() + files.value() + kOtherMemory;
   if (available > 0 && needed > available)
     throw InputError("--budgets " + to_string(budget),
-                     "needs " + to_string(Bytes(needed)) + " of memory (" + to_string(Bytes(files)) +
+                     "needs " + to_string(Bytes(needed)) + " of memory (" + to_string(files) +
                          " of it for the paced files), there are " + to_string(Bytes(available)));
 }
 
@@ -103,6 +107,16 @@ std::string describe_storage(const std::optional<Pace>& pace) {
   return "paced at " + to_string(pace->rate) + " and " + to_string(pace->latency) + " a read, from memory";
 }
 
+/// Experts packed by one codec, and what they are read from.
+struct Packed {
+  Packed(const std::string& by, const Scenario& scenario, const ValidationOptions& options,
+         const PackOptions& how)
+      : codec(by), store(scenario.model, scenario.seed, options.stores, how), storage(store, options.pace) {}
+  std::string codec;
+  ValidationStore store;
+  ValidationStorage storage;
+};
+
 class Validator {
  public:
   Validator(const Scenario& scenario, const ValidationOptions& options)
@@ -114,7 +128,14 @@ class Validator {
 
   Validation run() {
     begin();
-    for (const std::string& codec : options_.codecs) run_codec(codec);
+    pack();
+    if (options_.verify) run_all(true);
+    for (std::uint32_t turn = 0; turn < options_.repeats; ++turn) run_all(false);
+    for (const Packed& packed : packed_) {
+      for (const std::string& reader : packed.storage.readers()) found_.notes.push_back("reader: " + reader);
+      found_.disk.insert(found_.disk.end(), packed.storage.measured().begin(),
+                         packed.storage.measured().end());
+    }
     return std::move(found_);
   }
 
@@ -154,42 +175,47 @@ class Validator {
     if (options_.progress) options_.progress(text);
   }
 
-  void run_codec(const std::string& codec) {
-    PackOptions how{codec, shards_, options_.pack_threads, {}};
-    how.progress = [&](std::uint64_t done, std::uint64_t all) {
-      say("packing by " + codec + ": " + std::to_string(done) + " of " + std::to_string(all) + " tensors");
-    };
-    ValidationStore store(scenario_.model, scenario_.seed, options_.stores, how);
-    require_memory(*std::max_element(budgets_.begin(), budgets_.end()), store, options_, scenario_);
-    ValidationStorage storage(store, options_.pace);
-    found_.notes.push_back("codec " + codec +
-                           ": the profile's ratio is replaced by that of the store's chunks, " +
-                           std::to_string(store.ratio()) + ", so that simulated bytes are those there are");
-    const std::size_t first = found_.points.size();
-    if (options_.verify) run_all(codec, store, storage, first, true);
-    for (std::uint32_t turn = 0; turn < options_.repeats; ++turn)
-      run_all(codec, store, storage, first, false);
-    for (const std::string& reader : storage.readers()) found_.notes.push_back("reader: " + reader);
-    for (std::size_t i = 0; i < storage.measured().size(); ++i) found_.disk.push_back(storage.measured()[i]);
+  void pack() {
+    Bytes files;
+    for (const std::string& codec : options_.codecs) {
+      PackOptions how{codec, shards_, options_.pack_threads, {}};
+      how.progress = [&](std::uint64_t done, std::uint64_t all) {
+        say("packing by " + codec + ": " + std::to_string(done) + " of " + std::to_string(all) + " tensors");
+      };
+      const ValidationStore& store = packed_.emplace_back(codec, scenario_, options_, how).store;
+      files = files + paced_bytes(store, options_, scenario_);
+      found_.notes.push_back("codec " + codec +
+                             ": the profile's ratio is replaced by that of the store's chunks, " +
+                             std::to_string(store.ratio()) + ", so that simulated bytes are those there are");
+    }
+    require_memory(*std::max_element(budgets_.begin(), budgets_.end()), files);
   }
 
-  void run_all(const std::string& codec, ValidationStore& store, ValidationStorage& storage,
-               std::size_t first, bool verify) {
-    std::size_t number = first;
-    for (const Bytes budget : budgets_)
-      for (const std::uint32_t threads : options_.threads) {
-        Scenario scenario = at(scenario_, budget, threads, codec_in_profile(scenario_.device, codec));
-        scenario.device.codecs.at(codec_in_profile(scenario_.device, codec)).ratio.value = store.ratio();
-        for (const SystemConfig& system : scenario.systems) {
-          if (number == found_.points.size())
-            found_.points.push_back(point_at(codec, budget, threads, system));
-          say(codec + ", " + to_string(budget) + ", " + std::to_string(threads) + " threads, " + system.name);
-          scenario.device.ssd = storage.profile(scenario_.device.ssd, threads + 1);
-          const RunPair pair = run_both(scenario, system, trace_, store, storage, cpu_,
-                                        {.verify = verify, .dense = options_.dense});
-          add(found_.points[number++], pair, store, !verify);
+  /// Everything once: a machine that is slow for a minute is so for all codecs and systems, in some turn.
+  void run_all(bool verify) {
+    std::size_t number = 0;
+    for (Packed& packed : packed_)
+      for (const Bytes budget : budgets_)
+        for (const std::uint32_t threads : options_.threads) {
+          const std::string codec = codec_in_profile(scenario_.device, packed.codec);
+          Scenario scenario = at(scenario_, budget, threads, codec);
+          scenario.device.codecs.at(codec).ratio.value = packed.store.ratio();
+          for (const SystemConfig& system : scenario.systems) {
+            if (number == found_.points.size())
+              found_.points.push_back(point_at(packed.codec, budget, threads, system));
+            run_system_at(found_.points[number++], packed, scenario, system, verify);
+          }
         }
-      }
+  }
+
+  void run_system_at(ValidationPoint& point, Packed& packed, Scenario& scenario, const SystemConfig& system,
+                     bool verify) {
+    say(point.codec + ", " + to_string(point.budget) + ", " + std::to_string(point.threads) + " threads, " +
+        system.name);
+    scenario.device.ssd = packed.storage.profile(scenario_.device.ssd, point.threads + 1);
+    const RunPair pair = run_both(scenario, system, trace_, packed.store, packed.storage, cpu_,
+                                  {.verify = verify, .dense = options_.dense});
+    add(point, pair, packed.store, !verify);
   }
 
   void add(ValidationPoint& point, const RunPair& pair, const ValidationStore& store, bool timed) {
@@ -239,6 +265,7 @@ class Validator {
   CpuDevice cpu_;
   std::uint32_t shards_ = 1;
   std::vector<Bytes> budgets_;
+  std::deque<Packed> packed_;  // storages refer to their stores
   Validation found_;
 };
 
@@ -262,51 +289,6 @@ std::vector<Bytes> default_budgets(const Scenario& scenario, const RoutingTrace&
   for (const double share : {0.25, 0.5, 0.75})
     budgets.emplace_back(std::ceil((needed + share * experts) / step) * step);
   return budgets;
-}
-
-ErrorSummary Validation::layer_error() const {
-  std::vector<double> predicted, measured;
-  for (const ValidationPoint& point : points) {
-    predicted.insert(predicted.end(), point.predicted_layers.begin(), point.predicted_layers.end());
-    measured.insert(measured.end(), point.measured_layers.begin(), point.measured_layers.end());
-  }
-  return errors_of(predicted, measured);
-}
-
-ErrorSummary Validation::tpot_error() const {
-  std::vector<double> predicted, measured;
-  for (const ValidationPoint& point : points) {
-    if (point.measured_tpot.empty()) continue;
-    predicted.push_back(point.predicted_tpot_s());
-    measured.push_back(point.measured_tpot_s().median);
-  }
-  return errors_of(predicted, measured);
-}
-
-std::vector<ValidationGroup> Validation::groups() const {
-  std::vector<ValidationGroup> all;
-  for (std::size_t first = 0; first < points.size();) {
-    const ValidationPoint& p = points[first];
-    std::vector<double> predicted, medians;
-    std::vector<Repeated> measured;
-    std::size_t end = first;
-    for (; end < points.size() && points[end].codec == p.codec && points[end].budget == p.budget &&
-           points[end].threads == p.threads;
-         ++end) {
-      if (points[end].measured_tpot.empty()) continue;
-      predicted.push_back(points[end].predicted_tpot_s());
-      measured.push_back(points[end].measured_tpot_s());
-      medians.push_back(measured.back().median);
-    }
-    all.push_back({p.codec, p.budget, p.threads, rank_correlation(predicted, medians),
-                   ordering_of(predicted, measured)});
-    first = end;
-  }
-  return all;
-}
-
-bool Validation::same_work() const {
-  return std::all_of(points.begin(), points.end(), [](const ValidationPoint& p) { return p.same_work(); });
 }
 
 Validation validate(const Scenario& scenario, const ValidationOptions& options) {

@@ -30,7 +30,7 @@ struct ValidationOptions {
   std::filesystem::path stores = "moelab-stores";
   bool dense = true;          // false: dense and shared parts take no time, in both
   bool verify = true;         // before the timed runs, which do not, one that compares all checksums
-  std::uint32_t repeats = 2;  // of every timed run, all of a codec in turns
+  std::uint32_t repeats = 2;  // of every timed run, all in turns
   unsigned pack_threads = 1;
   /// What is being done, now and then.
   std::function<void(const std::string&)> progress;

@@ -1,0 +1,53 @@
+// What the figures of all points come to.
+#include <algorithm>
+
+#include "hw/validate/validation.hpp"
+
+namespace moelab {
+
+ErrorSummary Validation::layer_error() const {
+  std::vector<double> predicted, measured;
+  for (const ValidationPoint& point : points) {
+    predicted.insert(predicted.end(), point.predicted_layers.begin(), point.predicted_layers.end());
+    measured.insert(measured.end(), point.measured_layers.begin(), point.measured_layers.end());
+  }
+  return errors_of(predicted, measured);
+}
+
+ErrorSummary Validation::tpot_error() const {
+  std::vector<double> predicted, measured;
+  for (const ValidationPoint& point : points) {
+    if (point.measured_tpot.empty()) continue;
+    predicted.push_back(point.predicted_tpot_s());
+    measured.push_back(point.measured_tpot_s().median);
+  }
+  return errors_of(predicted, measured);
+}
+
+std::vector<ValidationGroup> Validation::groups() const {
+  std::vector<ValidationGroup> all;
+  for (std::size_t first = 0; first < points.size();) {
+    const ValidationPoint& p = points[first];
+    std::vector<double> predicted, medians;
+    std::vector<Repeated> measured;
+    std::size_t end = first;
+    for (; end < points.size() && points[end].codec == p.codec && points[end].budget == p.budget &&
+           points[end].threads == p.threads;
+         ++end) {
+      if (points[end].measured_tpot.empty()) continue;
+      predicted.push_back(points[end].predicted_tpot_s());
+      measured.push_back(points[end].measured_tpot_s());
+      medians.push_back(measured.back().median);
+    }
+    all.push_back({p.codec, p.budget, p.threads, rank_correlation(predicted, medians),
+                   ordering_of(predicted, measured)});
+    first = end;
+  }
+  return all;
+}
+
+bool Validation::same_work() const {
+  return std::all_of(points.begin(), points.end(), [](const ValidationPoint& p) { return p.same_work(); });
+}
+
+}  // namespace moelab
