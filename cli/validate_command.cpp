@@ -23,7 +23,7 @@ struct Options {
   std::vector<std::string> budgets, codecs = {"lz4hc", "fixed3"}, settings;
   std::vector<std::uint32_t> threads = {1, 2};
   std::uint32_t tokens = 0, repeats = 2;
-  bool no_dense = false, no_verify = false;
+  bool no_dense = false, no_verify = false, as_calibrated = false;
 };
 
 /// "500 MB", of what `option` gives.
@@ -56,6 +56,7 @@ ValidationOptions validation_options(const Options& options, TerminalLine& line)
   how.stores = options.store;
   how.dense = !options.no_dense;
   how.verify = !options.no_verify;
+  how.cpu_now = !options.as_calibrated;
   how.repeats = options.repeats;
   how.pack_threads = std::max(1U, std::thread::hardware_concurrency());
   how.progress = [&line](const std::string& text) { line.show("validate: " + text); };
@@ -158,6 +159,8 @@ void add_storage(CLI::App& command, Options& options) {
   command.add_option("--store", options.store, "Folder that keeps packed experts from one time to the next")
       ->capture_default_str();
   command.add_flag("--no-dense", options.no_dense, "Leave out attention and shared experts, in both");
+  command.add_flag("--as-calibrated", options.as_calibrated,
+                   "Predict by the profile's CPU as it is, not at the speed found right before each run");
   command.add_flag("--no-verify", options.no_verify,
                    "Without the first, untimed run of everything that compares all checksums");
 }

@@ -7,6 +7,7 @@
 #include "hw/bench/machine_context.hpp"
 #include "hw/executor/cpu_device.hpp"
 #include "hw/io/system_memory.hpp"
+#include "hw/validate/validation_cpu.hpp"
 #include "hw/validate/validation_profile.hpp"
 #include "hw/validate/validation_run.hpp"
 #include "models/input_error.hpp"
@@ -14,7 +15,7 @@
 namespace moelab {
 namespace {
 
-/// Beside budget and files: what dense kernels stream over, buffers, the program.
+/// Beside budget and files: what dense kernels stream over, gaps between buffers, the program.
 constexpr double kOtherMemory = 512e6;
 
 void require_fit_for_hardware(const Scenario& scenario) {
@@ -74,7 +75,8 @@ Bytes paced_bytes(const ValidationStore& store, const ValidationOptions& options
 
 void require_memory(Bytes budget, Bytes files) {
   const double available = static_cast<double>(system_memory().available);
-  const double needed = budget.value() + files.value() + kOtherMemory;
+  const double needed =
+      budget.value() + files.value() + kOtherMemory + static_cast<double>(ValidationCpu::bytes());
   if (available > 0 && needed > available)
     throw InputError("--budgets " + to_string(budget),
                      "needs " + to_string(Bytes(needed)) + " of memory (" + to_string(files) +
@@ -123,8 +125,8 @@ class Validator {
       : scenario_(scenario),
         options_(options),
         trace_(scenario_trace(scenario)),
-        cpu_({static_cast<std::size_t>(scenario.model.hidden),
-              static_cast<std::size_t>(scenario.model.moe().width), scenario.model.moe().matrices}) {}
+        computes_({static_cast<std::size_t>(scenario.model.hidden),
+                   static_cast<std::size_t>(scenario.model.moe().width), scenario.model.moe().matrices}) {}
 
   Validation run() {
     begin();
@@ -136,6 +138,7 @@ class Validator {
       found_.disk.insert(found_.disk.end(), packed.storage.measured().begin(),
                          packed.storage.measured().end());
     }
+    if (cpu_) found_.cpu_ratios = cpu_->ratios();
     return std::move(found_);
   }
 
@@ -189,6 +192,7 @@ class Validator {
                              std::to_string(store.ratio()) + ", so that simulated bytes are those there are");
     }
     require_memory(*std::max_element(budgets_.begin(), budgets_.end()), files);
+    if (options_.cpu_now) cpu_.emplace(scenario_.model, shards_, options_.codecs);
   }
 
   /// Everything once: a machine that is slow for a minute is so for all codecs and systems, in some turn.
@@ -200,20 +204,24 @@ class Validator {
           const std::string codec = codec_in_profile(scenario_.device, packed.codec);
           Scenario scenario = at(scenario_, budget, threads, codec);
           scenario.device.codecs.at(codec).ratio.value = packed.store.ratio();
+          const DeviceProfile device = scenario.device;
           for (const SystemConfig& system : scenario.systems) {
             if (number == found_.points.size())
               found_.points.push_back(point_at(packed.codec, budget, threads, system));
-            run_system_at(found_.points[number++], packed, scenario, system, verify);
+            run_system_at(found_.points[number++], packed, device, scenario, system, verify);
           }
         }
   }
 
-  void run_system_at(ValidationPoint& point, Packed& packed, Scenario& scenario, const SystemConfig& system,
-                     bool verify) {
+  void run_system_at(ValidationPoint& point, Packed& packed, const DeviceProfile& device, Scenario& scenario,
+                     const SystemConfig& system, bool verify) {
     say(point.codec + ", " + to_string(point.budget) + ", " + std::to_string(point.threads) + " threads, " +
         system.name);
+    scenario.device = cpu_ && !verify ? cpu_->now(device, packed.codec,
+                                                  codec_in_profile(device, packed.codec), options_.dense)
+                                      : device;
     scenario.device.ssd = packed.storage.profile(scenario_.device.ssd, point.threads + 1);
-    const RunPair pair = run_both(scenario, system, trace_, packed.store, packed.storage, cpu_,
+    const RunPair pair = run_both(scenario, system, trace_, packed.store, packed.storage, computes_,
                                   {.verify = verify, .dense = options_.dense});
     add(point, pair, packed.store, !verify);
   }
@@ -262,7 +270,8 @@ class Validator {
   Scenario scenario_;
   const ValidationOptions& options_;
   RoutingTrace trace_;
-  CpuDevice cpu_;
+  CpuDevice computes_;
+  std::optional<ValidationCpu> cpu_;  // where the CPU is timed before each run
   std::uint32_t shards_ = 1;
   std::vector<Bytes> budgets_;
   std::deque<Packed> packed_;  // storages refer to their stores

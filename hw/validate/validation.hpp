@@ -28,6 +28,7 @@ struct ValidationOptions {
   std::vector<std::string> codecs = {"lz4hc", "fixed3"};
   std::optional<Pace> pace = Pace{BytesPerSecond(800e6), Seconds(100e-6)};  // empty: the disk
   std::filesystem::path stores = "moelab-stores";
+  bool cpu_now = true;        // before each timed run the CPU is timed, and predicted at the speed found
   bool dense = true;          // false: dense and shared parts take no time, in both
   bool verify = true;         // before the timed runs, which do not, one that compares all checksums
   std::uint32_t repeats = 2;  // of every timed run, all in turns
@@ -85,6 +86,7 @@ struct Validation {
   std::vector<HandOffTimes> hand_offs;  // by resource
   double dispatch_s = 0;                // what the profile says that both ways of a hand-over take
   std::vector<ReadTimes> disk;          // empty when paced
+  std::map<std::string, std::vector<double>> cpu_ratios;  // seconds over the profile's, see ValidationCpu
 
   ErrorSummary layer_error() const;  // over all layers of all points
   ErrorSummary tpot_error() const;   // over points

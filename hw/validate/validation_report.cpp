@@ -126,6 +126,16 @@ std::string disk_table(const Validation& v) {
   return align(rows, 1);
 }
 
+/// What the CPU took before runs over what the profile says.
+std::string cpu_table(const Validation& v) {
+  std::vector<Row> rows = {{"CPU before each run, seconds over the profile's", "runs", "p10", "p50", "p90"}};
+  for (const auto& [what, ratios] : v.cpu_ratios) {
+    const SampleStatistics s = statistics_of(ratios);
+    rows.push_back({what, std::to_string(s.count), fixed(s.p10, 2), fixed(s.median, 2), fixed(s.p90, 2)});
+  }
+  return align(rows, 1);
+}
+
 struct Overall {
   Ordering ordering;
   std::vector<double> correlations;
@@ -231,6 +241,7 @@ std::string validation_table(const Validation& v) {
   for (const std::string& note : v.notes) text += "note: " + note + "\n";
   text += "\n" + points_table(v) + "\n" + operations_table(v) + "\n" + hand_offs_table(v) + "\n";
   if (!v.disk.empty()) text += disk_table(v) + "\n";
+  if (!v.cpu_ratios.empty()) text += cpu_table(v) + "\n";
   return text + differences(v) + summary_line(v);
 }
 
@@ -270,6 +281,7 @@ std::string validation_json(const Validation& v) {
                     {"dispatch_s", v.dispatch_s},
                     {"hand_overs", hand_offs_json(v)},
                     {"disk", disk},
+                    {"cpu_ratios", v.cpu_ratios},
                     {"points", points}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -13,6 +13,7 @@ namespace moelab {
 namespace {
 
 constexpr int kReadsOfASize = 9;
+constexpr std::size_t kBufferBytes = std::size_t{32} << 20;
 
 std::shared_ptr<const AlignedMemory> load(const std::filesystem::path& path) {
   const auto reader = open_reader(path, {ReadMode::buffered, 1});
@@ -66,13 +67,14 @@ SsdProfile ValidationStorage::profile(const SsdProfile& of_device, std::uint32_t
   return ssd;
 }
 
-/// Of a page, of E-chunks and of SM-chunks, in turns, at places spread over the file.
+/// Reads as the executor's: the chunks of one tensor after the other, from an expert that was not read
+/// before, into memory of large pages that is there. Pages and whole tensors, in turn with these, at places
+/// spread over the file.
 void ValidationStorage::time_reads() {
   const ChunkStoreReader& store = store_.chunks();
-  const ExpertWeights& weights = store.weights();
-  const double elements = static_cast<double>(weights.kinds.front().elements());
-  const auto e_chunk =
-      static_cast<std::uint64_t>(elements * store_.ratio() / static_cast<double>(store.description().shards));
+  const auto elements = static_cast<double>(store.weights().kinds.front().elements());
+  const std::uint32_t shards = store.description().shards;
+  const auto e_chunk = static_cast<std::uint64_t>(elements * store_.ratio() / static_cast<double>(shards));
   const std::set<std::uint64_t> sizes = {kChunkAlignment, aligned_chunk_bytes(e_chunk),
                                          aligned_chunk_bytes(static_cast<std::uint64_t>(elements)),
                                          aligned_chunk_bytes(2 * static_cast<std::uint64_t>(elements))};
@@ -81,23 +83,39 @@ void ValidationStorage::time_reads() {
   for (const std::uint64_t bytes : sizes)
     if (bytes <= reader->size()) latest_.push_back({bytes, {}});
   if (measured_.empty()) measured_ = latest_;
-  // As the executor's buffers are: each of one read's size, which decides what pages it has, and not fresh.
-  std::vector<AlignedMemory> buffers;
-  for (const ReadTimes& size : latest_) {
-    buffers.emplace_back(size.bytes);
-    std::fill(buffers.back().bytes().begin(), buffers.back().bytes().end(), std::byte{1});
+  if (buffer_.size() < 2 * *sizes.rbegin()) {
+    buffer_ = AlignedMemory(std::max<std::size_t>(kBufferBytes, 2 * *sizes.rbegin()));
+    std::ranges::fill(buffer_.bytes(), std::byte{1});
   }
-  for (int turn = 0; turn < kReadsOfASize; ++turn)
+  const auto time_read = [&](std::size_t size, std::uint64_t place, std::uint64_t bytes) {
+    if (buffer_at_ + bytes > buffer_.size()) buffer_at_ = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    reader->submit({place, buffer_.bytes().subspan(buffer_at_, bytes)});
+    reader->wait();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    buffer_at_ += bytes;
+    latest_[size].seconds.push_back(taken.count());
+    measured_[size].seconds.push_back(taken.count());
+  };
+  const auto spread = [&](std::uint64_t places) { return ++reads_ * 0x9e3779b97f4a7c15 % places; };
+  for (int turn = 0; turn < kReadsOfASize; ++turn) {
+    const TensorPlace tensor = place_of(store.weights(), spread(store.weights().tensors()));
     for (std::size_t i = 0; i < latest_.size(); ++i) {
-      const std::uint64_t places = (reader->size() - latest_[i].bytes) / kChunkAlignment + 1;
-      const std::uint64_t place = ++reads_ * 0x9e3779b97f4a7c15 % places * kChunkAlignment;
-      const auto begin = std::chrono::steady_clock::now();
-      reader->submit({place, buffers[i].bytes()});
-      reader->wait();
-      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-      latest_[i].seconds.push_back(taken.count());
-      measured_[i].seconds.push_back(taken.count());
+      if (latest_[i].bytes == aligned_chunk_bytes(e_chunk)) {
+        for (std::uint32_t k = 0; k < shards; ++k) {
+          const StoredChunk chunk = store.exponent_chunk(tensor, k);
+          if (chunk.record.stored_bytes > 0)
+            time_read(i, chunk.offset, aligned_chunk_bytes(chunk.record.stored_bytes));
+        }
+      } else if (latest_[i].bytes == aligned_chunk_bytes(static_cast<std::uint64_t>(elements))) {
+        const StoredChunk chunk = store.sign_mantissa_chunk(tensor);
+        time_read(i, chunk.offset, aligned_chunk_bytes(chunk.record.stored_bytes));
+      } else {
+        const std::uint64_t places = (reader->size() - latest_[i].bytes) / kChunkAlignment + 1;
+        time_read(i, spread(places) * kChunkAlignment, latest_[i].bytes);
+      }
     }
+  }
 }
 
 }  // namespace moelab

@@ -50,6 +50,8 @@ class ValidationStorage {
   std::shared_ptr<const AlignedMemory> chunks_, whole_;
   std::vector<ReadTimes> measured_, latest_;
   std::uint64_t reads_ = 0;
+  AlignedMemory buffer_;
+  std::size_t buffer_at_ = 0;
   std::set<std::string> readers_;
 };
 

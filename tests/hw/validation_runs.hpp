@@ -60,6 +60,7 @@ inline ValidationOptions small_options(const std::filesystem::path& stores) {
   options.codecs = {"fixed3", "lz4hc"};
   options.pace = Pace{BytesPerSecond(400e6), Seconds(20e-6)};
   options.stores = stores;
+  options.cpu_now = false;  // where a test is about it, it says so
   return options;
 }
 

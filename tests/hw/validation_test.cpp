@@ -1,11 +1,13 @@
 // Validation as a whole on a tiny model: both runs do the same work, whatever the times are.
 #include "hw/validate/validation.hpp"
+#include "hw/validate/validation_cpu.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "hw/store/store_report.hpp"
+#include "hw/validate/validation_cpu.hpp"
 #include "hw/validate/validation_profile.hpp"
 #include "hw/validate/validation_report.hpp"
 #include "tests/hw/validation_runs.hpp"
@@ -90,6 +92,49 @@ TEST_CASE("validation: without dense parts, checks and repeats less is run") {
     if (std::get<OpKind>(key) == OpKind::dense)
       for (const double seconds : times.predicted)
         CHECK(seconds == Approx(scenario.device.cpu.dispatch.value.value()));
+}
+
+TEST_CASE("validation: the CPU is timed before each timed run, what is not simulated aside") {
+  const test::ScratchFolder folder;
+  const Scenario scenario = small_scenario();
+  ValidationOptions options = small_options(folder / "stores");
+  options.cpu_now = true;
+  options.dense = false;
+  options.repeats = 2;
+  options.threads = {1};
+  const Validation found = validate(scenario, options);
+  check_points(scenario, options, found);
+  const std::size_t runs = 2 * options.repeats * scenario.systems.size() * (found.points.size() / 6);
+  std::size_t all = 0;
+  for (const char* what : {"decompress fixed3", "decompress lz4hc", "recover", "experts"}) {
+    REQUIRE(found.cpu_ratios.contains(what));
+    for (const double ratio : found.cpu_ratios.at(what)) CHECK(ratio > 0);
+    all += found.cpu_ratios.at(what).size();
+  }
+  CHECK(all == 3 * runs);  // of decompression one codec each
+  CHECK(found.cpu_ratios.size() == 4);
+}
+
+TEST_CASE("validation: a CPU that is slower by some factor takes that much longer for everything of a kind") {
+  DeviceProfile d = cpu_profile();
+  d.codecs["curve"].decompress = Sourced<Curve>{Curve({{1e3, 1e-6}, {1e6, 9e-5}}), ""};
+  d.cpu.experts.push_back({64, 48, 3, {Curve({{1, 3e-6}}), ""}});
+  const ExpertShape shape{32, 48, 3};
+  const DeviceProfile now = scaled_cpu(d, "curve", shape, {1.5, 2, 0.5, 4});
+  for (const double bytes : {1e3, 5e4, 3e6}) {
+    CHECK(now.codecs.at("curve").decompress_seconds(Bytes(bytes)).value() ==
+          Approx(1.5 * d.codecs.at("curve").decompress_seconds(Bytes(bytes)).value()));
+    CHECK(now.cpu.recover->value(bytes) == Approx(2 * d.cpu.recover->value(bytes)));
+  }
+  const DeviceProfile other = scaled_cpu(d, "fixed3", shape, {1.5, 2, 0.5, 4});
+  CHECK(other.codecs.at("fixed3").decompress_seconds(Bytes(1e6)).value() ==
+        Approx(1.5 * d.codecs.at("fixed3").decompress_seconds(Bytes(1e6)).value()));
+  CHECK(now.codecs.at("fixed3") == d.codecs.at("fixed3"));
+  CHECK(now.cpu.experts[0].seconds.value(3) == Approx(0.5 * d.cpu.experts[0].seconds.value(3)));
+  CHECK(now.cpu.experts[1] == d.cpu.experts[1]);  // of another shape
+  CHECK(d.cpu.bandwidth->value / now.cpu.bandwidth->value == Approx(4));
+  CHECK(d.cpu.peak->value / now.cpu.peak->value == Approx(4));
+  CHECK(now.ssd == d.ssd);
 }
 
 TEST_CASE("validation: what cannot be compared is refused before anything is packed") {

@@ -1,0 +1,119 @@
+#include "hw/validate/validation_cpu.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "hw/bench/bench_team.hpp"
+#include "hw/bench/sample_statistics.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr int kTurns = 5;
+constexpr std::uint64_t kDenseBytes = std::uint64_t{4} << 20;  // what attention of small models reads
+constexpr std::size_t kPage = 4096;
+
+std::size_t pages(std::size_t bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+BenchOptions options_for(const ExpertShape& shape, std::size_t shard, std::size_t elements,
+                         const std::vector<std::string>& codecs) {
+  BenchOptions options;
+  options.quick = true;
+  options.sizes = {shard, elements};
+  options.experts = {shape};
+  options.codecs = codecs;
+  options.cores = 1;
+  return options;
+}
+
+Curve scaled(const Curve& curve, double ratio) {
+  std::vector<CurvePoint> points = curve.points();
+  for (CurvePoint& point : points) point.seconds *= ratio;
+  return Curve(std::move(points));
+}
+
+}  // namespace
+
+DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, const ExpertShape& shape,
+                         const CpuRatios& ratios) {
+  DeviceProfile now = device;
+  auto& decompress = now.codecs.at(codec).decompress;
+  if (auto* rate = std::get_if<Sourced<BytesPerSecond>>(&decompress))
+    rate->value = rate->value / ratios.decompress;
+  else
+    std::get<Sourced<Curve>>(decompress).value =
+        scaled(std::get<Sourced<Curve>>(decompress).value, ratios.decompress);
+  if (now.cpu.recover) now.cpu.recover->value = scaled(now.cpu.recover->value, ratios.recover);
+  for (CpuExperts& experts : now.cpu.experts)
+    if (ExpertShape{static_cast<std::size_t>(experts.hidden), static_cast<std::size_t>(experts.width),
+                    experts.matrices} == shape)
+      experts.seconds.value = scaled(experts.seconds.value, ratios.experts);
+  if (now.cpu.peak) now.cpu.peak->value = now.cpu.peak->value / ratios.dense;
+  if (now.cpu.bandwidth) now.cpu.bandwidth->value = now.cpu.bandwidth->value / ratios.dense;
+  if (now.cpu.dense_launch) now.cpu.dense_launch->value = now.cpu.dense_launch->value * ratios.dense;
+  return now;
+}
+
+ValidationCpu::ValidationCpu(const Architecture& model, std::uint32_t shards,
+                             const std::vector<std::string>& codecs)
+    : shape_{static_cast<std::size_t>(model.hidden), static_cast<std::size_t>(model.moe().width),
+             model.moe().matrices},
+      elements_(pages(shape_.hidden * shape_.width)),
+      shard_(pages(elements_ / shards)),
+      workspace_(options_for(shape_, shard_, elements_, codecs)),
+      join_(join_operation(workspace_.tensor(), elements_, workspace_.far_output(0, 1))),
+      expert_(expert_operation(workspace_.ones(), shape_, 1)),
+      dense_(beyond_caches(true), DenseKernel::kUsualColumns) {
+  for (const std::string& codec : codecs)
+    decompress_[codec] = decompress_operation(
+        workspace_.shards(codec, shard_), workspace_.tensor().exponents.bytes(), workspace_.near_output(0));
+}
+
+std::uint64_t ValidationCpu::bytes() {
+  return 3 * std::uint64_t{beyond_caches(true)};
+}
+
+double ValidationCpu::found(const std::string& what, double seconds, double in_profile) {
+  const double ratio = in_profile > 0 ? seconds / in_profile : 1;
+  ratios_[what].push_back(ratio);
+  return ratio;
+}
+
+DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string& codec,
+                                 const std::string& in_profile, bool dense) {
+  BenchOperation& decompress = *decompress_.at(codec);
+  const std::array<std::function<void()>, 4> works = {[&] { decompress.run(); }, [&] { join_->run(); },
+                                                      [&] { expert_->run(); },
+                                                      [&] { dense_.run(kDenseBytes, 1); }};
+  std::array<std::vector<double>, works.size()> seconds;
+  for (int turn = 0; turn <= kTurns; ++turn)
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      const double begin = seconds_now();
+      works[i]();
+      if (turn > 0) seconds[i].push_back(seconds_now() - begin);  // the first warms up
+    }
+  const auto median = [&](std::size_t i) { return statistics_of(seconds[i]).median; };
+
+  CpuRatios ratios;
+  const CpuProfile& cpu = device.cpu;
+  ratios.decompress =
+      found("decompress " + codec, median(0),
+            device.codecs.at(in_profile).decompress_seconds(Bytes(static_cast<double>(shard_))).value());
+  if (cpu.recover)
+    ratios.recover = found("recover", median(1), cpu.recover->value(static_cast<double>(elements_)));
+  for (const CpuExperts& experts : cpu.experts)
+    if (experts.hidden == static_cast<int>(shape_.hidden) &&
+        experts.width == static_cast<int>(shape_.width) && experts.matrices == shape_.matrices)
+      ratios.experts = found("experts", median(2), experts.seconds.value(1));
+  if (dense && cpu.peak && cpu.bandwidth) {
+    const double bytes = static_cast<double>(kDenseBytes);  // as many operations, for one token
+    ratios.dense = found("dense", median(3),
+                         std::max(bytes / cpu.bandwidth->value.value(), bytes / cpu.peak->value.value()));
+  }
+  return scaled_cpu(device, in_profile, shape_, ratios);
+}
+
+}  // namespace moelab

@@ -1,0 +1,57 @@
+// How fast the CPU is right now, against what the profile says: machines that share their processor with
+// others swing by tens of per cent from minute to minute, and a profile is of the minutes in which it was
+// made.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hw/bench/bench_work.hpp"
+#include "hw/compute/dense_kernel.hpp"
+#include "models/architecture.hpp"
+#include "models/device.hpp"
+
+namespace moelab {
+
+/// Seconds that operations take now over those of the profile. 1: as the profile says.
+struct CpuRatios {
+  double decompress = 1, recover = 1, experts = 1, dense = 1;
+};
+
+/// The profile with the CPU's times multiplied: the codec's decompression, joins, experts of the shape, and
+/// what dense kernels are predicted by.
+DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, const ExpertShape& shape,
+                         const CpuRatios& ratios);
+
+class ValidationCpu {
+ public:
+  /// Data for one operation of each kind, of the model's sizes, by the benchmark's own code. Takes memory
+  /// beyond the caches for three of them; std::bad_alloc.
+  ValidationCpu(const Architecture& model, std::uint32_t shards, const std::vector<std::string>& codecs);
+  /// Bytes that this takes.
+  static std::uint64_t bytes();
+
+  /// Times each operation alone, a few times in turns, for some milliseconds in all, and returns the profile
+  /// at these speeds. `in_profile`: the codec's name there; `dense`: whether dense kernels are simulated.
+  DeviceProfile now(const DeviceProfile& device, const std::string& codec, const std::string& in_profile,
+                    bool dense);
+
+  /// All ratios found, by what was timed: "decompress fixed3".
+  const std::map<std::string, std::vector<double>>& ratios() const { return ratios_; }
+
+ private:
+  double found(const std::string& what, double seconds, double in_profile);
+
+  ExpertShape shape_;
+  std::size_t elements_, shard_;
+  BenchWorkspace workspace_;
+  std::map<std::string, std::unique_ptr<BenchOperation>> decompress_;  // by codec
+  std::unique_ptr<BenchOperation> join_, expert_;
+  DenseKernel dense_;
+  std::map<std::string, std::vector<double>> ratios_;
+};
+
+}  // namespace moelab
