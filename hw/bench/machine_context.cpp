@@ -33,14 +33,6 @@ std::string named_line(const std::filesystem::path& file, const std::string& nam
   return {};
 }
 
-/// x86 has a model name; boards with other processors have a name themselves.
-std::string cpu_model() {
-  std::string model = named_line("/proc/cpuinfo", "model name");
-  if (model.empty()) model = first_line("/proc/device-tree/model");
-  std::erase(model, '\0');
-  return model;
-}
-
 /// The mount that the folder is under: the longest of those that it begins with.
 std::string filesystem_of(const std::filesystem::path& folder) {
   std::error_code error;
@@ -79,6 +71,18 @@ std::string utc_now() {
 }
 
 }  // namespace
+
+std::string cpu_model(const std::filesystem::path& root) {
+  const std::filesystem::path cpus = root / "proc/cpuinfo";
+  std::string model = named_line(cpus, "model name");
+  if (model.empty()) model = first_line(root / "proc/device-tree/model");
+  std::erase(model, '\0');
+  const std::string part = named_line(cpus, "CPU part");
+  if (!model.empty() || part.empty()) return model;
+  const std::string product = first_line(root / "sys/class/dmi/id/product_name");
+  return "AArch64 implementer " + named_line(cpus, "CPU implementer") + " part " + part +
+         (product.empty() ? "" : " of " + product);
+}
 
 MachineContext machine_context(const std::filesystem::path& folder, const std::string& program) {
   MachineContext context;

@@ -26,6 +26,10 @@ struct MachineContext {
   std::vector<std::string> warnings() const;
 };
 
+/// What x86 calls its processor; of others the board's name, or the numbers that tell processors apart and
+/// the machine's name. Empty where the system does not say. `root`: where the system's files are.
+std::string cpu_model(const std::filesystem::path& root = "/");
+
 /// `folder`: where files are read from; `program`: as it wants to be called.
 MachineContext machine_context(const std::filesystem::path& folder, const std::string& program);
 

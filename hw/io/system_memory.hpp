@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 
 namespace moelab {
 
@@ -9,8 +10,9 @@ struct SystemMemory {
   std::uint64_t total = 0, available = 0;  // bytes; 0 where the system does not say
 };
 
-/// By /proc/meminfo, and within the limit of the process's control group where the system shows one
-/// (containers).
-SystemMemory system_memory();
+/// By /proc/meminfo, and within the limits of the process's control groups (of either version, and of those
+/// that they are in). What the page cache holds counts as available in both: it makes room. `root`: where
+/// the system's files are.
+SystemMemory system_memory(const std::filesystem::path& root = "/");
 
 }  // namespace moelab
