@@ -52,11 +52,34 @@ std::vector<unsigned> BenchWorkspace::thread_counts() const {
   return counts;
 }
 
-std::string BenchWorkspace::why_no_memory() const {
-  // Two arrays that are copied, experts, dense layers, what joins write; and the tensor with what is made of
-  // it.
-  const std::uint64_t due =
-      6 * std::uint64_t{beyond_caches(options_.quick)} + (20 + 4 * std::uint64_t{cores()}) * sizes().back();
+std::size_t BenchWorkspace::tensor_elements() const {
+  return std::max((options_.quick ? 4 : 8) * kMiB, 2 * sizes().back()) / kColumns * kColumns;
+}
+
+std::size_t BenchWorkspace::near_bytes() const {
+  return std::max(16 * kMiB, 4 * sizes().back());
+}
+
+std::size_t BenchWorkspace::far_bytes() const {
+  return std::max(beyond_caches(options_.quick), std::size_t{most_writers()} * 4 * sizes().back());
+}
+
+std::size_t BenchWorkspace::ones_bytes() const {
+  std::size_t largest = 0;
+  for (const ExpertShape& shape : experts()) largest = std::max(largest, 2 * shape.weights());
+  return std::max(beyond_caches(options_.quick), largest);
+}
+
+std::uint64_t BenchWorkspace::memory_due() const {
+  // The tensor with its planes, what is made of it (no larger than it was), what writers write, experts, the
+  // two arrays that are copied and the dense layers.
+  std::uint64_t due = 4 * std::uint64_t{tensor_elements()} + most_writers() * std::uint64_t{near_bytes()} +
+                      far_bytes() + ones_bytes() + 3 * std::uint64_t{beyond_caches(options_.quick)};
+  for (const std::size_t bytes : sizes()) due += codecs().size() * std::max(2 * bytes, 4 * kMiB);
+  return due;
+}
+
+std::string BenchWorkspace::why_no_memory(std::uint64_t due) const {
   const std::uint64_t available = system_memory().available;
   if (available == 0 || available >= due) return {};
   return "needs " + std::to_string(due >> 20) + " MiB of memory, there are " +
@@ -65,8 +88,7 @@ std::string BenchWorkspace::why_no_memory() const {
 
 const BenchTensor& BenchWorkspace::tensor() {
   if (tensor_) return *tensor_;
-  const std::size_t elements =
-      std::max((options_.quick ? 4 : 8) * kMiB, 2 * sizes().back()) / kColumns * kColumns;
+  const std::size_t elements = tensor_elements();
   const SyntheticSource source({"bench", "", {0}, 1, {{"up", elements / kColumns, kColumns}}}, kSeed);
   auto made = std::make_unique<BenchTensor>(
       BenchTensor{AlignedMemory(2 * elements), AlignedMemory(elements), AlignedMemory(elements)});
@@ -93,14 +115,13 @@ const BenchShards& BenchWorkspace::shards(const std::string& name, std::size_t b
 
 std::span<std::byte> BenchWorkspace::near_output(unsigned thread) {
   AlignedMemory& memory = near_[thread];
-  if (memory.size() == 0) memory = AlignedMemory(std::max(16 * kMiB, 4 * sizes().back()));
+  if (memory.size() == 0) memory = AlignedMemory(near_bytes());
   return memory.bytes();
 }
 
 std::span<std::byte> BenchWorkspace::far_output(unsigned thread, unsigned threads) {
-  const std::size_t most = cores() + 2;  // threads that write, see sharing_case.cpp
   if (far_.size() == 0) {
-    far_ = AlignedMemory(std::max(beyond_caches(options_.quick), most * 4 * sizes().back()));
+    far_ = AlignedMemory(far_bytes());
     std::ranges::fill(far_.bytes(), std::byte{1});  // pages are there before anything is timed
   }
   const std::size_t each = far_.size() / threads / kFarStep * kFarStep;
@@ -114,9 +135,7 @@ const std::string& BenchWorkspace::usual_codec() const {
 
 const AlignedMemory& BenchWorkspace::ones() {
   if (ones_.size() > 0) return ones_;
-  std::size_t largest = 0;
-  for (const ExpertShape& shape : options_.experts) largest = std::max(largest, 2 * shape.weights());
-  ones_ = AlignedMemory(std::max(beyond_caches(options_.quick), largest));
+  ones_ = AlignedMemory(ones_bytes());
   std::ranges::fill(ones_.as<std::uint16_t>(), std::uint16_t{0x3F80});
   return ones_;
 }

@@ -38,8 +38,11 @@ class BenchWorkspace {
   const std::vector<ExpertShape>& experts() const { return options_.experts; }
   const std::vector<std::string>& codecs() const { return options_.codecs; }
 
-  /// Why what follows does not fit the memory that can be had; empty where it does.
-  std::string why_no_memory() const;
+  /// Bytes of memory that all that follows may take in all.
+  std::uint64_t memory_due() const;
+  /// Why so many bytes are more than the memory that can be had; empty where they are not.
+  std::string why_no_memory(std::uint64_t due) const;
+  std::string why_no_memory() const { return why_no_memory(memory_due()); }
   const BenchTensor& tensor();
   const BenchShards& shards(const std::string& codec, std::size_t bytes);
   /// Where a thread writes what is read soon and written over again, as planes are: at least two results of
@@ -56,6 +59,13 @@ class BenchWorkspace {
   std::uint64_t file_bytes() const;
 
  private:
+  std::size_t tensor_elements() const;
+  std::size_t near_bytes() const;
+  std::size_t far_bytes() const;
+  std::size_t ones_bytes() const;
+  /// Threads that write at a time (sharing_case.cpp).
+  unsigned most_writers() const { return cores() + 2; }
+
   BenchOptions options_;
   std::unique_ptr<BenchTensor> tensor_;
   std::map<std::pair<std::string, std::size_t>, BenchShards> shards_;

@@ -16,19 +16,25 @@ class ReadCase final : public BenchCase {
  public:
   explicit ReadCase(BenchWorkspace& workspace) : workspace_(workspace) {}
 
-  std::string filter() const override { return why_no_room(workspace_); }
+  std::string filter() const override {
+    const std::string why = why_no_room(workspace_);
+    if (!why.empty()) return why;
+    std::size_t buffers = 0;
+    for (const std::size_t depth : depths()) buffers += depth;
+    std::uint64_t due = 0;
+    for (const std::size_t bytes : workspace_.sizes()) due += (3 + buffers) * bytes;
+    return workspace_.why_no_memory(due);
+  }
 
   void prepare() override {
     // Just written, and never told to be forgotten: the page cache has it.
     cached_ = std::make_unique<ScratchFile>(
         workspace_.options().folder, std::max<std::uint64_t>(kCachedBytes, 8 * workspace_.sizes().back()));
-    const std::vector<std::size_t> depths =
-        workspace_.options().quick ? std::vector<std::size_t>{1, 4} : std::vector<std::size_t>{1, 2, 4, 8};
     for (const std::size_t bytes : workspace_.sizes()) {
       add("buffered", workspace_.file(), {ReadMode::buffered, 1}, bytes);
       add("cached", *cached_, {ReadMode::buffered, 1}, bytes);
       add("direct", workspace_.file(), {ReadMode::direct, 1}, bytes);
-      for (const std::size_t depth : depths)
+      for (const std::size_t depth : depths())
         add("io_uring", workspace_.file(), {ReadMode::io_uring, depth}, bytes);
     }
   }
@@ -64,6 +70,9 @@ class ReadCase final : public BenchCase {
     BenchReads reads;
   };
 
+  std::vector<std::size_t> depths() const {
+    return workspace_.options().quick ? std::vector<std::size_t>{1, 4} : std::vector<std::size_t>{1, 2, 4, 8};
+  }
   void add(const std::string& mode, const ScratchFile& file, const ReadOptions& options, std::size_t bytes) {
     ones_.push_back({mode, BenchReads(file, options, bytes)});
   }

@@ -10,6 +10,7 @@
 #include "hw/bench/bench_report.hpp"
 #include "hw/bench/bench_team.hpp"
 #include "hw/bench/bench_workspace.hpp"
+#include "hw/io/system_memory.hpp"
 #include "models/input_error.hpp"
 #include "tests/traces/trace_files.hpp"
 #include "traces/random.hpp"
@@ -214,6 +215,33 @@ TEST_CASE("a codec that is not known is refused; known ones get their full names
   CHECK(workspace.usual_codec() == "fixed3");
   options.codecs = {"zstdd"};
   CHECK_THROWS_AS(BenchWorkspace(options), InputError);
+}
+
+TEST_CASE("memory that benchmarks need is counted before it is taken") {
+  constexpr std::size_t MiB = 1 << 20;
+  BenchOptions options;
+  options.quick = true;
+  const auto due = [&] { return BenchWorkspace(options).memory_due(); };
+  CHECK(BenchWorkspace(options).why_no_memory(0).empty());
+  // An expert in BF16, and buffers of their own for every thread that writes.
+  const std::uint64_t usual = due();
+  options.experts = {{std::size_t{1} << 14, std::size_t{1} << 14, 3}};
+  CHECK(due() >= usual - beyond_caches(true) + 6 * (std::uint64_t{1} << 28));
+  options.experts.clear();
+  options.cores = 1000;
+  CHECK(due() >= 1000 * (16 * MiB));
+  options.cores = 0;
+  // More than there is: the experts' case is skipped, before it takes any.
+  options.experts = {
+      ExpertShape{std::size_t{1} << 20, static_cast<std::size_t>(system_memory().total >> 20), 2}};
+  const std::vector<BenchResult> results = run_cases({"expert"}, options);
+  REQUIRE(results.size() == 1);
+  CHECK(results.front().status == BenchStatus::skipped);
+  CHECK_THAT(results.front().reason, Contains("MiB of memory"));
+  // Reads into buffers that no memory holds.
+  options.experts.clear();
+  options.sizes = {std::size_t{1} << 40};
+  CHECK(run_cases({"read"}, options).front().status == BenchStatus::skipped);
 }
 
 TEST_CASE("thread counts are powers of two and the cores") {
