@@ -135,7 +135,7 @@ void add_bench_run(CLI::App& bench) {
   command->add_option("--codec", options->bench.codecs, "Codec, see 'moelab pack'; may be repeated; all");
   command->add_option("--expert", options->experts,
                       "Shape of an expert, HIDDENxWIDTHxMATRICES; may be repeated");
-  command->add_option("--out", options->out, "File for the results as JSON");
+  command->add_option("--out", options->out, "File for the results as JSON")->check(names_a_file);
   add_format(*command, options->format);
   add_example(*command, "moelab bench run read decompress --quick --dir /data --out bench.json");
   command->callback([options] { run_bench(*options); });
