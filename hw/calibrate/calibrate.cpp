@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "hw/bench/bench_read.hpp"
 #include "hw/bench/bench_team.hpp"
+#include "hw/bench/bench_workspace.hpp"
 #include "hw/codec/chunk.hpp"
 #include "hw/codec/planes.hpp"
 #include "hw/io/aligned_memory.hpp"
@@ -96,7 +98,8 @@ int attention_kernels(const Architecture& model) {
   return std::max(1, attention_work(model, model.layers[first], 1, 1).kernels);
 }
 
-ProfileContext context_of(const CalibrationOptions& options, const MachineContext& machine) {
+ProfileContext context_of(const CalibrationOptions& options, const BenchOptions& bench,
+                          const MachineContext& machine) {
   ProfileContext context;
   context.name = options.name;
   context.title = options.title;
@@ -104,10 +107,7 @@ ProfileContext context_of(const CalibrationOptions& options, const MachineContex
     context.title = machine.cpu + ", " + std::to_string(machine.cores) + " cores, " + machine.filesystem;
   context.command = options.command;
   context.machine = machine;
-  for (const Architecture& model : options.models)
-    if (const ExpertShape shape = shape_of(model);
-        std::ranges::find(context.experts, shape) == context.experts.end())
-      context.experts.push_back(shape);
+  context.experts = bench.experts;
   context.dense_kernels = attention_kernels(options.models.front());
   context.expert_kernels =
       std::max(1, expert_work(options.models.front(), options.models.front().moe(), 1).kernels);
@@ -115,6 +115,28 @@ ProfileContext context_of(const CalibrationOptions& options, const MachineContex
   context.ratios_of = "a synthetic tensor of " + options.models.front().name + " in " +
                       std::to_string(options.shards) + " shards";
   return context;
+}
+
+BenchOptions bench_options(const CalibrationOptions& options) {
+  BenchOptions bench;
+  bench.quick = options.quick;
+  if (!options.quick) bench.samples = kSamplesOfMinutes;
+  bench.folder = options.folder;
+  bench.sizes = sizes_for(options);
+  for (const Architecture& model : options.models)
+    if (const ExpertShape shape = shape_of(model);
+        std::ranges::find(bench.experts, shape) == bench.experts.end())
+      bench.experts.push_back(shape);
+  bench.codecs = codecs_of(options);
+  return bench;
+}
+
+/// What all cases need, for none of them can be left out.
+void require_room(const BenchOptions& bench) {
+  const BenchWorkspace workspace(bench);
+  if (const std::string why = why_no_room(workspace); !why.empty())
+    throw InputError(bench.folder.string(), "no file can be put there to be read: " + why);
+  if (const std::string why = workspace.why_no_memory(); !why.empty()) throw InputError("calibrate", why);
 }
 
 std::vector<std::string> cases_for(const CalibrationOptions& options) {
@@ -131,14 +153,9 @@ CalibrationResult calibrate(const CalibrationOptions& options, const BenchProgre
   const double begin = seconds_now();
   CalibrationResult result;
   result.machine = machine_context(options.folder, options.program);
-  const ProfileContext context = context_of(options, result.machine);
-  BenchOptions bench;
-  bench.quick = options.quick;
-  if (!options.quick) bench.samples = kSamplesOfMinutes;
-  bench.folder = options.folder;
-  bench.sizes = sizes_for(options);
-  bench.experts = context.experts;
-  for (const CodecRatio& ratio : context.ratios) bench.codecs.push_back(ratio.codec);
+  const BenchOptions bench = bench_options(options);
+  require_room(bench);
+  const ProfileContext context = context_of(options, bench, result.machine);
   result.measured = run_cases(cases_for(options), bench, progress);
   CalibratedProfile made = profile_from(result.measured, context);
   result.profile = std::move(made.profile);

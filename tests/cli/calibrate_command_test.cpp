@@ -70,6 +70,11 @@ TEST_CASE("calibrate refuses what cannot work before it measures") {
   refuses({"--out", out, "--codec", "fixed2"}, "fixed3");
   refuses({"--out", out, "--shards", "0"}, "expected 1 to 256");
   refuses({"--out", out, "--dir", (folder / "none").string()}, "is not a folder");
+  const ScratchFolder models;
+  write_bytes(models / "huge.yaml",
+              "{name: huge, title: t, source: s, hidden: 1000000, vocab: 9, layers: 1, attention: {kind: "
+              "kv_heads, heads: 1, kv_heads: 1, head_dim: 8}, moe: {experts: 2, top_k: 1, width: 1000000}}");
+  refuses({"--out", out, "--model", (models / "huge.yaml").string()}, "MiB of memory, there are");
   refuses({"--out", (folder / "two words.yaml").string()}, "expected letters, digits");
   refuses({"--out", out, "--name", "a b"}, "expected letters, digits");
   refuses({}, "--out");
