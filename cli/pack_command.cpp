@@ -197,6 +197,7 @@ void add_synthetic(CLI::App& command, Options& options) {
       .add_option("--width", options.width, "With --synthetic: an expert's intermediate size; the model's")
       ->check(CLI::Range(1, 10'000'000));
   command.add_option("--seed", options.seed, "With --synthetic: the same seed draws the same weights")
+      ->check(is_a_seed)
       ->capture_default_str();
 }
 
@@ -229,7 +230,8 @@ void add_pack(CLI::App& program) {
           "--out", options->out,
           "Folder to make. Until it is whole it is called OUT.partial; interrupted, the same command "
           "goes on from there")
-      ->required();
+      ->required()
+      ->check(names_a_file);
   command->add_option("--threads", options->pack.threads, "Threads; the processor's")
       ->check(CLI::Range(1, 1'024));
   command->add_flag(

@@ -179,8 +179,10 @@ void add_validate(CLI::App& program) {
       ->required();
   add_grid(*command, *options);
   add_storage(*command, *options);
-  command->add_option("--out", options->out,
-                      "Folder, or file that ends in .json: the result, and a picture (.svg) beside it");
+  command
+      ->add_option("--out", options->out,
+                   "Folder, or file that ends in .json: the result, and a picture (.svg) beside it")
+      ->check(names_a_file);
   add_format(*command, options->format);
   add_example(*command, "moelab validate validate-small --device here.yaml --codecs fixed3 --out out");
   command->callback([options] { run(*options); });

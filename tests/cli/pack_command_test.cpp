@@ -147,6 +147,8 @@ TEST_CASE("pack says what is wrong with its options") {
             "goes with a checkpoint"},
            {{"--synthetic", "olmoe-1b-7b", "--codec", "zst", "--out", store}, "did you mean 'zstd'"},
            {{"--synthetic", "olmoe-1b-7b", "--shards", "0", "--out", store}, "--shards"},
+           {{"--synthetic", "olmoe-1b-7b", "--out", ""}, "expected the name of a file"},
+           {{"--synthetic", "olmoe-1b-7b", "--seed", "18446744073709551616", "--out", store}, "--seed"},
            {{"--synthetic", "olmoe-1b-7b", "--out", (folder / "no" / "store").string()}, "No such file"}}) {
     const ProgramResult result = pack(arguments);
     CHECK(result.status == 2);

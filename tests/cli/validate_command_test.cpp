@@ -124,6 +124,7 @@ TEST_CASE("validate refuses what it cannot do, before it does anything") {
   refuses({"--reader", "tape"}, "--reader");
   refuses({"--out", tiny.path("nothing/here.json")}, "no folder");
   refuses({"--out", tiny.path("result.txt")}, "ends in .json");
+  refuses({"--out", ""}, "expected the name of a file");
   refuses({"--set", "systems.0.page_cache=true", "--codecs", "fixed3"}, "page_cache: false");
   CHECK_FALSE(std::filesystem::exists(tiny.folder / "stores"));
   // A file where the folder of stores should be.
