@@ -55,7 +55,7 @@ ExpertShape shape_of(const std::string& text) {
 }
 
 void print_result(const BenchResult& result) {
-  const std::string what = result.name + " " + to_string(result.parameters);
+  const std::string what = result.title();
   if (!result.measured()) {
     std::printf("%-66s %s: %s\n", what.c_str(), std::string(to_string(result.status)).c_str(),
                 result.reason.c_str());
@@ -96,7 +96,7 @@ void require_none_failed(const std::vector<BenchResult>& results) {
   std::vector<Problem> problems;
   for (const BenchResult& result : results)
     if (result.status == BenchStatus::failed)
-      problems.push_back({"bench " + result.name + " " + to_string(result.parameters), 0, 0, result.reason});
+      problems.push_back({"bench " + result.title(), 0, 0, result.reason});
   if (!problems.empty()) throw InputError(std::move(problems));
 }
 

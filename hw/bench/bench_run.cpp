@@ -46,7 +46,8 @@ std::vector<const BenchRow*> rows_of(std::span<const BenchRow> table, const std:
   for (const BenchRow& row : table) known.emplace_back(row.name);
   for (const std::string& name : names)
     if (std::ranges::find(known, name) == known.end())
-      throw InputError("benchmark '" + name + "'", "is not known" + suggestion(name, known));
+      throw InputError("benchmark '" + name + "'",
+                       "is not known; see 'moelab bench list'" + suggestion(name, known));
   std::vector<const BenchRow*> rows;
   for (const BenchRow& row : table)
     if (names.empty() || std::ranges::find(names, row.name) != names.end()) rows.push_back(&row);
@@ -91,7 +92,7 @@ void check(const BenchRow& row, Running& running, const BenchProgress& progress)
       result.status = BenchStatus::skipped;
       result.reason = point.skip;
     }
-    if (progress) progress(0, 1, "checking " + result.name + " " + to_string(result.parameters));
+    if (progress) progress(0, 1, "checking " + result.title());
     if (result.measured()) {
       guarded(result, [&] {
         if (const std::string wrong = running.work->check(p); !wrong.empty()) {
@@ -111,6 +112,10 @@ void check(const BenchRow& row, Running& running, const BenchProgress& progress)
 std::string_view to_string(BenchStatus status) {
   constexpr std::string_view kNames[] = {"measured", "skipped", "failed"};
   return kNames[static_cast<std::size_t>(status)];
+}
+
+std::string BenchResult::title() const {
+  return parameters.all().empty() ? name : name + " " + to_string(parameters);
 }
 
 bool BenchResult::noisy() const {
@@ -142,7 +147,7 @@ std::vector<BenchResult> run_cases(std::span<const BenchRow> table, const std::v
     for (Running& running : all) {
       for (std::size_t p = 0; p < running.points.size(); ++p) {
         BenchResult& result = running.results[p];
-        if (progress) progress(done++, rounds * samples, result.name + " " + to_string(result.parameters));
+        if (progress) progress(done++, rounds * samples, result.title());
         if (!result.measured()) continue;
         guarded(result, [&] {
           result.samples.push_back(running.work->run(p, result.operations) /

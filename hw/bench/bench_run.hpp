@@ -30,6 +30,8 @@ struct BenchResult {
   std::vector<double> samples;  // seconds for one operation, in the order in which they were taken
   SampleStatistics statistics;  // of the samples
 
+  /// "read mode=direct bytes=65536 depth=1", or the case's name alone.
+  std::string title() const;
   bool measured() const { return status == BenchStatus::measured; }
   /// Varies more than a good figure may, or has too few samples to tell.
   bool noisy() const;

@@ -15,7 +15,7 @@ void require_none_failed(const std::vector<BenchResult>& results) {
   std::vector<Problem> problems;
   for (const BenchResult& result : results)
     if (result.status == BenchStatus::failed)
-      problems.push_back({"bench " + result.name + " " + to_string(result.parameters), 0, 0, result.reason});
+      problems.push_back({"bench " + result.title(), 0, 0, result.reason});
   if (!problems.empty()) throw InputError(std::move(problems));
 }
 

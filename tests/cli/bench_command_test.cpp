@@ -101,6 +101,7 @@ TEST_CASE("bench run refuses what it does not know before it measures, with the 
   const ScratchFolder folder;
   refuses({"handof"}, "did you mean 'handoff'");
   refuses({"read", "chekcsum"}, "did you mean 'checksum'");
+  refuses({"nothing"}, "benchmark 'nothing': is not known; see 'moelab bench list'");
   refuses({"checksum", "--codec", "fixed2"}, "did you mean 'fixed3'");
   refuses({"decompress", "--codec", "zstd-20"}, "levels of zstd");
   for (const char* size : {"0 B", "1 KiB", "5000 B", "2 GiB", "a lot", "-4 KiB", "nan B", "4 MB/s"})
