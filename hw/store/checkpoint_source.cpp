@@ -1,6 +1,9 @@
 #include "hw/store/checkpoint_source.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -64,40 +67,63 @@ std::string model_name(const fs::path& path, const fs::path& file) {
   return folder.filename().empty() ? fs::absolute(path).stem().string() : folder.filename().string();
 }
 
+/// Where the file begins in memory; nullptr where it has no tensors, of which nothing is ever read.
+const std::byte* begin_of(const SafetensorsFile& file) {
+  if (file.tensors().empty()) return nullptr;
+  const Tensor& first = file.tensors().front();
+  return first.data.data() - first.file_offset;
+}
+
+/// The file as it is on storage; nothing where what is mapped is not that, but decompressed.
+std::optional<StoreFile> plain_file(const fs::path& path, const SafetensorsFile& mapped) {
+  StoreFile file = StoreFile::open_to_read(path);
+  std::array<std::byte, 8> first{};  // the header's length, which no compressed file begins with
+  file.read_at(0, first);
+  const std::byte* const begin = begin_of(mapped);
+  if (begin == nullptr || !std::equal(first.begin(), first.end(), begin)) return {};
+  return file;
+}
+
+}  // namespace
+
+void CheckpointSource::add_file(const fs::path& path) {
+  SafetensorsFile mapped = SafetensorsFile::open(path);
+  std::optional<StoreFile> plain = plain_file(path, mapped);
+  files_.push_back({std::move(mapped), std::move(plain)});
+}
+
 /// Opens the files that the index says experts are in, and adds their tensors.
-void add_indexed(const fs::path& index, std::vector<SafetensorsFile>& files, std::string& identity,
-                 CheckpointTensors& tensors) {
+void CheckpointSource::add_indexed(const fs::path& index, CheckpointTensors& tensors) {
   const std::map<std::string, std::string> map = weight_map(index);
   std::map<std::string, std::vector<std::string>> names;  // of each file's experts
   for (const auto& [tensor, file] : map)
     if (tensors.is_wanted(tensor)) names[file].push_back(tensor);
   for (const auto& [file, wanted] : names) {
     const fs::path path = index.parent_path() / file;
-    identity += identity_of(path);
-    files.push_back(SafetensorsFile::open(path));
+    identity_ += identity_of(path);
+    add_file(path);
+    const SafetensorsFile& mapped = files_.back().mapped;
     for (const std::string& name : wanted) {
-      const Tensor* tensor = files.back().find(name);
+      const Tensor* tensor = mapped.find(name);
       if (tensor == nullptr)
-        throw InputError(files.back().name(),
+        throw InputError(mapped.name(),
                          "has no tensor " + quoted_name(name) + ", which the index says is in it");
-      tensors.add(files.back().name(), *tensor);
+      tensors.add(mapped.name(), *tensor);
     }
   }
 }
-
-}  // namespace
 
 CheckpointSource::CheckpointSource(const fs::path& path, const std::string& model) {
   const fs::path file = checkpoint_file(path);
   CheckpointTensors tensors(file.string());
   identity_ = identity_of(file);
   if (file.extension() == ".json") {
-    add_indexed(file, files_, identity_, tensors);
+    add_indexed(file, tensors);
   } else {
-    files_.push_back(SafetensorsFile::open(file));
-    for (const Tensor& tensor : files_.back().tensors()) {
-      if (tensors.is_wanted(tensor.name)) tensors.add(files_.back().name(), tensor);
-    }
+    add_file(file);
+    const SafetensorsFile& mapped = files_.back().mapped;
+    for (const Tensor& tensor : mapped.tensors())
+      if (tensors.is_wanted(tensor.name)) tensors.add(mapped.name(), tensor);
   }
   tensors_ = tensors.in_order(weights_);
   weights_.model = model.empty() ? model_name(path, file) : model;
@@ -108,6 +134,15 @@ void CheckpointSource::read(TensorPlace place, std::span<std::uint16_t> into) co
   const std::span<const std::byte> bytes = tensors_[ordinal_of(weights_, place)];
   if (into.size_bytes() != bytes.size())
     throw std::invalid_argument("a tensor is read into as many elements");
+  // Not from the mapping: what became of a file that was cut short meanwhile would end the program.
+  for (const OpenFile& file : files_) {
+    const std::byte* const begin = begin_of(file.mapped);
+    const bool here =
+        !std::less<>()(bytes.data(), begin) && std::less<>()(bytes.data(), begin + file.mapped.file_bytes());
+    if (!file.plain || !here) continue;
+    file.plain->read_at(static_cast<std::uint64_t>(bytes.data() - begin), std::as_writable_bytes(into));
+    return;
+  }
   std::memcpy(into.data(), bytes.data(), bytes.size());  // the file promises no alignment
 }
 

@@ -119,6 +119,30 @@ TEST_CASE("experts come in order out of one file, of either family, and survive 
   CHECK(other.identity() != source.identity());
 }
 
+TEST_CASE("a checkpoint that is cut short or goes away while it is read is an error, and no crash") {
+  const ScratchFolder folder;
+  const auto path = folder / "model.safetensors";
+  write_checkpoint(path, checkpoint("mlp", kQwen));
+  const CheckpointSource gone(path, "");
+  std::filesystem::remove(path);  // which takes only the name
+  require_experts(gone);
+  write_checkpoint(path, checkpoint("mlp", kQwen));
+  const CheckpointSource cut(path, "");
+  std::filesystem::resize_file(path, 100);
+  std::vector<std::uint16_t> into(30);
+  CHECK_THROWS_WITH(cut.read({0, 0, 0}, into), Contains("model.safetensors") && Contains("cut short?"));
+  CHECK_THROWS_AS(pack(cut, folder / "store", {"lz4hc", 2, 2, {}}), InputError);
+  CHECK_FALSE(std::filesystem::exists(folder / "store"));
+}
+
+TEST_CASE("experts come out of a compressed file") {
+  const ScratchFolder folder;
+  write_checkpoint(folder / "model.safetensors.zst", checkpoint("mlp", kQwen));
+  const CheckpointSource source(folder / "model.safetensors.zst", "");
+  std::filesystem::resize_file(folder / "model.safetensors.zst", 0);
+  require_experts(source);
+}
+
 TEST_CASE("experts come out of shards by their index, and what the index says wrong is named") {
   const ScratchFolder folder;
   const std::vector<Written> all = checkpoint("mlp", kQwen);
