@@ -184,7 +184,8 @@ void add_validate(CLI::App& program) {
                    "Folder, or file that ends in .json: the result, and a picture (.svg) beside it")
       ->check(names_a_file);
   add_format(*command, options->format);
-  add_example(*command, "moelab validate validate-small --device here.yaml --codecs fixed3 --out out");
+  add_example(*command,
+              "moelab validate validate-small --device here.yaml --codecs fixed3 --out validate.json");
   command->callback([options] { run(*options); });
 }
 
