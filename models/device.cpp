@@ -134,6 +134,7 @@ MeasuredOn read_measured_on(const YamlMap& entry) {
   m.machine.gpu = entry.text("gpu", "");
   m.date = entry.text("date");
   m.command = entry.text("command");
+  m.libraries = entry.text("libraries", "");
   entry.done();
   return m;
 }
@@ -142,6 +143,7 @@ std::string shown(const MeasuredOn& m) {
   std::string text = "measured on " + m.machine.cpu + ", " + m.machine.kernel;
   if (!m.machine.gpu.empty()) text += ", " + m.machine.gpu;
   if (!m.machine.driver.empty()) text += ", driver " + m.machine.driver;
+  if (!m.libraries.empty()) text += "; " + m.libraries;
   return text + "; " + m.date + ", " + m.command;
 }
 

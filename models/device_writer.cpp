@@ -98,7 +98,8 @@ void write_head(const DeviceProfile& d, Lines& out) {
                                                                           {"driver", m.machine.driver},
                                                                           {"gpu", m.machine.gpu},
                                                                           {"date", m.date},
-                                                                          {"command", m.command}};
+                                                                          {"command", m.command},
+                                                                          {"libraries", m.libraries}};
   for (const auto& [name, value] : fields) out.add(name, yaml::quoted(value));
 }
 

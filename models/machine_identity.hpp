@@ -16,8 +16,9 @@ struct MachineIdentity {
 
 struct MeasuredOn {
   MachineIdentity machine;
-  std::string date;     // "2026-01-31"
-  std::string command;  // that made the profile
+  std::string date;            // "2026-01-31"
+  std::string command;         // that made the profile
+  std::string libraries = {};  // measured with the machine, with their versions; empty: not said
   bool operator==(const MeasuredOn&) const = default;
 };
 

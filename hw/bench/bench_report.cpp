@@ -22,6 +22,7 @@ Json json_of(const MachineContext& context) {
           {"date", context.date},
           {"program", context.program},
           {"compiler", context.compiler},
+          {"libraries", context.libraries},
           {"warnings", context.warnings()}};
 }
 

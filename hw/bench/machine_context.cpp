@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "hw/codec/library_versions.hpp"
 #include "hw/io/system_memory.hpp"
 
 namespace moelab {
@@ -102,6 +103,10 @@ MachineContext machine_context(const std::filesystem::path& folder, const std::s
   context.date = utc_now();
   context.program = program;
   context.compiler = __VERSION__;
+  context.libraries = codec_libraries();
+#ifdef MOELAB_CUDA_TOOLKIT
+  context.libraries += ", CUDA " MOELAB_CUDA_TOOLKIT;
+#endif
   return context;
 }
 

@@ -21,6 +21,7 @@ struct MachineContext {
   std::string date;                                // UTC, "2026-11-21T10:00:00Z"
   std::string program;                             // name and version
   std::string compiler;
+  std::string libraries;  // that are measured too, with their versions
 
   /// What spoils timings here, a sentence each.
   std::vector<std::string> warnings() const;

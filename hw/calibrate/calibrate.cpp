@@ -83,8 +83,10 @@ void check(const CalibrationOptions& options) {
     throw InputError("shards " + std::to_string(options.shards),
                      "expected 1 to " + std::to_string(kMostShards));
   for (const std::string& codec : options.codecs) {
-    find_codec(codec);
-    if (std::ranges::count(options.codecs, codec) > 1) throw InputError("codec " + codec, "is named twice");
+    const auto same = [name = find_codec(codec)->name()](const std::string& other) {
+      return find_codec(other)->name() == name;
+    };
+    if (std::ranges::count_if(options.codecs, same) > 1) throw InputError("codec " + codec, "is named twice");
   }
   std::error_code none;
   if (!std::filesystem::is_directory(options.folder, none))

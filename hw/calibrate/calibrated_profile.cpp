@@ -83,8 +83,8 @@ CalibratedProfile profile_from(const std::vector<BenchResult>& results, const Pr
   DeviceProfile profile;
   profile.name = context.name;
   profile.title = context.title;
-  profile.measured_on =
-      MeasuredOn{identity_of(context.machine), context.machine.date.substr(0, 10), context.command};
+  profile.measured_on = MeasuredOn{identity_of(context.machine), context.machine.date.substr(0, 10),
+                                   context.command, context.machine.libraries};
   add_memory(measured, ledger, profile);
   add_cpu(measured, ledger, profile);
   add_storage(measured, ledger, profile);

@@ -169,6 +169,12 @@ class Validator {
     require_once("--budgets", budgets_);
     require_once("--threads", options_.threads);
     require_once("--codecs", options_.codecs);
+    Bytes files;  // about as many as there will be: nothing is packed that cannot be run
+    for (const std::string& codec : codecs)
+      if (options_.pace)
+        files = files +
+                Bytes(routed_weights(scenario_.model) * (1 + scenario_.device.codecs.at(codec).ratio.value));
+    require_memory(*std::max_element(budgets_.begin(), budgets_.end()), files);
     for (const std::string& codec : codecs)
       for (const Bytes budget : budgets_)
         check_scenario(at(scenario_, budget, options_.threads.front(), codec), trace_);

@@ -153,6 +153,7 @@ TEST_CASE("a profile says on which machine it was measured") {
   MachineContext other = context.machine;
   other.kernel = "Linux 6.2 x86_64";
   CHECK_FALSE(same_machine(made, identity_of(other)));
+  CHECK(made.measured_on.value().libraries == "Lemma 2.1");
   CHECK(made.measured_on.value().date == "2026-02-03");
   CHECK(made.memory.total.value.value() == 16e9);
   CHECK(made.memory.system_reserve.value.value() == 2.5e9);  // what was not free
@@ -270,6 +271,8 @@ TEST_CASE("what cannot give a profile is refused before anything is measured") {
   how.codecs = {"fixed4"};
   refused(how, "fixed3");
   how.codecs = {"fixed3", "fixed3"};
+  refused(how, "named twice");
+  how.codecs = {"zstd", "zstd-1"};  // the usual level
   refused(how, "named twice");
   how = options;
   how.shards = 0;

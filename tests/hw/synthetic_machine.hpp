@@ -151,6 +151,7 @@ inline ProfileContext synthetic_context() {
   context.machine.kernel = "Linux 6.1 x86_64";
   context.machine.memory = 16'000'000'000;
   context.machine.available_memory = 13'500'000'000;
+  context.machine.libraries = "Lemma 2.1";
   context.machine.date = "2026-02-03T04:05:06Z";
   context.experts = {kSyntheticExpert};
   context.dense_kernels = 14;

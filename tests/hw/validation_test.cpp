@@ -174,6 +174,7 @@ TEST_CASE("validation: a budget of more memory than there is is refused") {
   ValidationOptions options = small_options(folder / "stores");
   options.budgets = {Bytes(1e14)};
   CHECK_THAT(refusal(s, options), Contains("--budgets") && Contains("of memory"));
+  CHECK_FALSE(std::filesystem::exists(folder / "stores"));  // before anything is packed
 }
 
 TEST_CASE("validation: a profile's GPU is left aside if its CPU is described") {

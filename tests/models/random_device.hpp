@@ -25,8 +25,10 @@ class RandomDevice {
     }
     for (const auto& [name, source] : d.sources) names_.push_back(name);
     if (dice_.coin())
-      d.measured_on = {
-          {text(), text(), dice_.coin() ? "" : text(), dice_.coin() ? "" : text()}, text(), text()};
+      d.measured_on = {{text(), text(), dice_.coin() ? "" : text(), dice_.coin() ? "" : text()},
+                       text(),
+                       text(),
+                       dice_.coin() ? "" : text()};
     if (dice_.coin()) d.gpu = {some<FlopsPerSecond>(), sourced(share()), some<Seconds>()};
     draw_memory(d);
     draw_cpu(d);
