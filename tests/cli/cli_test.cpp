@@ -278,8 +278,8 @@ std::vector<std::string> words_of(const std::string& line) {
 }
 
 // Runs the commands of a README in order, those aside that need a file of the reader's ("my...") and lines
-// that stand for several commands; runs are short ones, calibration is quick. What is written into out/ goes
-// to a folder that lasts as long as this.
+// that stand for several commands; runs are short ones, calibration is quick, validation of a part. What is
+// written into out/ goes to a folder that lasts as long as this.
 int run_commands_of(const std::string& readme_name) {
   const Folder folder;
   std::ifstream readme(std::string(MOELAB_SOURCE_DIR) + "/" + readme_name);
@@ -299,6 +299,8 @@ int run_commands_of(const std::string& readme_name) {
       words = with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",
                            "workload.output_tokens=3"});
     if (words.front() == "calibrate") words.emplace_back("--quick");
+    if (words.front() == "validate")
+      words = with(words, {"--codecs", "fixed3", "--threads", "1", "--tokens", "3", "--repeats", "1"});
     const ProgramResult r = moelab(words);
     INFO(line << "\n" << r.err);
     CHECK(r.status == 0);
