@@ -18,7 +18,8 @@ namespace {
 constexpr const char* kDefaultScenario = "validate-small";
 
 struct Options {
-  std::string scenario = kDefaultScenario, device, reader = "paced", store = "moelab-stores", out;
+  std::string scenario = kDefaultScenario, device, compute = "cpu", reader = "paced", store = "moelab-stores",
+              out;
   std::string rate = "800 MB/s", latency = "100 us", format = "table";
   std::vector<std::string> budgets, codecs = {"lz4hc", "fixed3"}, settings;
   std::vector<std::uint32_t> threads = {1, 2};
@@ -56,6 +57,7 @@ ValidationOptions validation_options(const Options& options, TerminalLine& line)
   how.stores = options.store;
   how.dense = !options.no_dense;
   how.verify = !options.no_verify;
+  how.gpu = options.compute == "gpu";
   how.cpu_now = !options.as_calibrated;
   how.repeats = options.repeats;
   how.pack_threads = std::max(1U, std::thread::hardware_concurrency());
@@ -159,6 +161,11 @@ void add_storage(CLI::App& command, Options& options) {
   command.add_option("--store", options.store, "Folder that keeps packed experts from one time to the next")
       ->capture_default_str();
   command.add_flag("--no-dense", options.no_dense, "Leave out attention and shared experts, in both");
+  command
+      .add_option("--compute", options.compute,
+                  "Who joins and computes; gpu: by CUDA, and predicted by its figures")
+      ->check(CLI::IsMember({"cpu", "gpu"}))
+      ->capture_default_str();
   command.add_flag("--as-calibrated", options.as_calibrated,
                    "Predict by the profile's CPU as it is, not at the speed found right before each run");
   command.add_flag("--no-verify", options.no_verify,

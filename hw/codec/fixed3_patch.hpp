@@ -19,8 +19,7 @@ MOELAB_FIXED3_TARGET inline std::size_t lowest_bit(std::uint64_t mask) {
 #if defined(__x86_64__)
   return static_cast<std::size_t>(_tzcnt_u64(mask));
 #elif defined(__aarch64__)
-  std::uint64_t
-      place;  // g++ makes a branch of what std::countr_zero does with 0, which clz needs no word for
+  std::uint64_t place;  // of 0 clz makes 64; of std::countr_zero's test for it g++ makes a branch
   __asm__("rbit %0, %1\n\tclz %0, %0" : "=r"(place) : "r"(mask));
   return place;
 #else

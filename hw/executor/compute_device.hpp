@@ -11,7 +11,7 @@
 namespace moelab {
 
 /// One expert's joined tensors in the device's memory, BF16 and row-major: gate and up [width, hidden], down
-/// [hidden, width].
+/// [hidden, width]. Spans of a device's memory are for the device alone to look into.
 struct ExpertOperands {
   std::span<const std::uint16_t> gate;  // empty where experts have 2 matrices
   std::span<const std::uint16_t> up, down;
@@ -21,9 +21,11 @@ struct ExpertOperands {
 class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
-  /// Where joined tensors lie, whole ones are read straight into it; nullptr: in this machine's memory, as
-  /// planes do. One thread.
+  /// Where tensors lie; nullptr: in this machine's memory, as planes do. One thread.
   virtual MemorySource* memory() = 0;
+  /// Copies a whole tensor out of the machine's memory. Only where tensors lie elsewhere: else they are read
+  /// to where they stay.
+  virtual void load(std::span<const std::byte> from, std::span<std::uint16_t> tensor) = 0;
   /// Joins a tensor's planes, which are in the machine's memory.
   virtual void recover(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
                        std::span<std::uint16_t> tensor) = 0;

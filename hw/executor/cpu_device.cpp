@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "hw/codec/chunk.hpp"
 #include "hw/codec/planes.hpp"
@@ -27,7 +28,15 @@ std::uint64_t CpuDevice::checksum_of(std::span<const std::uint16_t> tensor) {
   return checksum(tensor);
 }
 
+void CpuDevice::load(std::span<const std::byte> from, std::span<std::uint16_t> tensor) {
+  std::memcpy(tensor.data(), from.data(), std::min(from.size(), tensor.size_bytes()));
+}
+
 void CpuDevice::extract(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas) {
+  extract_sign_mantissas(tensor, sign_mantissas);
+}
+
+void extract_sign_mantissas(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas) {
   std::transform(tensor.begin(), tensor.end(), sign_mantissas.begin(), [](std::uint16_t value) {
     return static_cast<std::byte>((value >> 8 & 0x80) | (value & 0x7f));
   });

@@ -10,6 +10,9 @@
 
 namespace moelab {
 
+/// The sign-mantissa plane of a tensor in this machine's memory.
+void extract_sign_mantissas(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas);
+
 class CpuDevice final : public ComputeDevice {
  public:
   /// Dense kernels stream over `dense_bytes` of stand-in weights, for each that runs at the same time: more
@@ -18,6 +21,7 @@ class CpuDevice final : public ComputeDevice {
   explicit CpuDevice(const ExpertShape& shape, std::uint64_t dense_bytes = std::uint64_t{256} << 20);
 
   MemorySource* memory() override { return nullptr; }
+  void load(std::span<const std::byte> from, std::span<std::uint16_t> tensor) override;
   void recover(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
                std::span<std::uint16_t> tensor) override;
   std::uint64_t checksum_of(std::span<const std::uint16_t> tensor) override;

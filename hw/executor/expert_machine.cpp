@@ -1,5 +1,6 @@
 #include "hw/executor/expert_machine.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -25,6 +26,12 @@ void require_separate_tensors(const ChunkStoreReader& store, const Architecture&
   throw InputError(store.data_path().string(), "keeps gate and up in one tensor; an expert of " + model.name +
                                                    " is simulated as " + std::to_string(matrices) +
                                                    " tensors");
+}
+
+std::uint64_t most_tensor_bytes(const ExpertWeights& weights) {
+  std::uint64_t most = 0;
+  for (const ExpertTensorKind& kind : weights.kinds) most = std::max(most, 2 * kind.elements());
+  return most;
 }
 
 const LabelledGraph& labels_of(const engine::Graph& graph) {
@@ -57,6 +64,9 @@ ExpertMachine::ExpertMachine(const ChunkStoreReader& store, const Architecture& 
       decoders_([verify = options_.verify] {
         return std::make_unique<ChunkDecoder>(verify ? ChunkDecoder::Checksums::verify
                                                      : ChunkDecoder::Checksums::skip);
+      }),
+      landings_([bytes = most_tensor_bytes(store.weights())] {
+        return std::make_unique<AlignedMemory>(bytes + kReadAlignment);
       }) {
   require_model(weights_, model, store.data_path().string());
   require_separate_tensors(store, model);
@@ -146,7 +156,7 @@ void ExpertMachine::run_expert_part(const LabelledGraph& graph, const OpLabel& l
     case OpKind::read_e:
       return read_chunk(label, store_.exponent_chunk(place, label.chunk), parts.exponent_chunks[label.chunk]);
     case OpKind::read_tensor:
-      return read(label, whole_tensor_offset(weights_, place), parts.tensor.bytes, parts.tensor);
+      return read_tensor(label, place);
     case OpKind::decompress:
       return decompress(place, label.chunk);
     case OpKind::recover:
@@ -158,6 +168,16 @@ void ExpertMachine::run_expert_part(const LabelledGraph& graph, const OpLabel& l
 
 void ExpertMachine::read_chunk(const OpLabel& label, const StoredChunk& chunk, const Buffer& into) {
   if (chunk.record.stored_bytes > 0) read(label, chunk.offset, chunk.record.stored_bytes, into);
+}
+
+void ExpertMachine::read_tensor(const OpLabel& label, TensorPlace place) {
+  const Buffer& tensor = memory_.parts(place).tensor;
+  const std::uint64_t offset = whole_tensor_offset(weights_, place);
+  if (device_.memory() == nullptr) return read(label, offset, tensor.bytes, tensor);
+  const auto landing = landings_.lease();
+  const Buffer whole{landing->bytes().data(), tensor.bytes, landing->size()};
+  read(label, offset, tensor.bytes, whole);
+  device_.load(whole.all(), tensor.as<std::uint16_t>());
 }
 
 void ExpertMachine::read(const OpLabel& label, std::uint64_t offset, std::uint64_t bytes,

@@ -67,6 +67,7 @@ class ExpertMachine final : public Machine {
   void begin_execution(const LabelledGraph& graph, const OpLabel& label);
   void read(const OpLabel& label, std::uint64_t offset, std::uint64_t bytes, const Buffer& into);
   void read_chunk(const OpLabel& label, const StoredChunk& chunk, const Buffer& into);
+  void read_tensor(const OpLabel& label, TensorPlace place);
   void decompress(TensorPlace place, std::uint32_t chunk);
   void recover(TensorPlace place);
   void execute(const LabelledGraph& graph, const OpLabel& label);
@@ -81,6 +82,7 @@ class ExpertMachine final : public Machine {
   ExpertMemory memory_;
   LeasePool<Reader> storage_, page_cache_;
   LeasePool<ChunkDecoder> decoders_;
+  LeasePool<AlignedMemory> landings_;     // where whole tensors are read to that lie in a device's memory
   std::vector<std::uint64_t> checksums_;  // of tensors, by ordinal
   std::array<std::atomic<std::uint64_t>, kTiers> bytes_read_{};
 };

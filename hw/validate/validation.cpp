@@ -6,6 +6,7 @@
 
 #include "hw/bench/machine_context.hpp"
 #include "hw/executor/cpu_device.hpp"
+#include "hw/executor/cuda_compute_device.hpp"
 #include "hw/io/system_memory.hpp"
 #include "hw/validate/validation_cpu.hpp"
 #include "hw/validate/validation_profile.hpp"
@@ -53,6 +54,15 @@ void require_threads(const DeviceProfile& device, const std::vector<std::uint32_
       throw InputError(
           "--threads " + std::to_string(n),
           "device '" + device.name + "' has " + std::to_string(device.cpu.threads.value) + " cores");
+}
+
+void require_gpu(const DeviceProfile& device, const ValidationOptions& options) {
+  if (!device.gpu)
+    throw InputError("--compute gpu",
+                     "device '" + device.name + "' has no GPU: there is nothing to predict by");
+  if (!options.dense)
+    throw InputError("--no-dense",
+                     "is for runs on the CPU: a GPU's experts are predicted by the same roofline");
 }
 
 /// Points are told apart by these.
@@ -122,11 +132,7 @@ struct Packed {
 class Validator {
  public:
   Validator(const Scenario& scenario, const ValidationOptions& options)
-      : scenario_(scenario),
-        options_(options),
-        trace_(scenario_trace(scenario)),
-        computes_({static_cast<std::size_t>(scenario.model.hidden),
-                   static_cast<std::size_t>(scenario.model.moe().width), scenario.model.moe().matrices}) {}
+      : scenario_(scenario), options_(options), trace_(scenario_trace(scenario)) {}
 
   Validation run() {
     begin();
@@ -156,8 +162,11 @@ class Validator {
          machine_differences(scenario_.device, {here.cpu, here.kernel, here.driver, here.gpu}))
       found_.warnings.push_back("the profile is not of this machine: " + line);
     for (const std::string& line : here.warnings()) found_.warnings.push_back(line);
-    scenario_.device = cpu_side(scenario_.device, found_.notes);
-    if (!has_measured_experts(scenario_.device, scenario_.model))
+    if (options_.gpu)
+      require_gpu(scenario_.device, options_);
+    else
+      scenario_.device = cpu_side(scenario_.device, found_.notes);
+    if (!options_.gpu && !has_measured_experts(scenario_.device, scenario_.model))
       found_.warnings.push_back(
           "the profile has no time of experts of this shape (cpu.experts): a roofline predicts them");
     if (!options_.dense) leave_out_dense(scenario_.device, scenario_.model);
@@ -175,9 +184,18 @@ class Validator {
         files = files +
                 Bytes(routed_weights(scenario_.model) * (1 + scenario_.device.codecs.at(codec).ratio.value));
     require_memory(*std::max_element(budgets_.begin(), budgets_.end()), files);
+    computes_ = compute_device();
     for (const std::string& codec : codecs)
       for (const Bytes budget : budgets_)
         check_scenario(at(scenario_, budget, options_.threads.front(), codec), trace_);
+  }
+
+  std::unique_ptr<ComputeDevice> compute_device() const {
+    const FeedForward& moe = scenario_.model.moe();
+    const ExpertShape shape{static_cast<std::size_t>(scenario_.model.hidden),
+                            static_cast<std::size_t>(moe.width), moe.matrices};
+    if (options_.gpu) return make_cuda_compute_device(shape);
+    return std::make_unique<CpuDevice>(shape);
   }
 
   void say(const std::string& text) const {
@@ -227,7 +245,7 @@ class Validator {
                                                   codec_in_profile(device, packed.codec), options_.dense)
                                       : device;
     scenario.device.ssd = packed.storage.profile(scenario_.device.ssd, point.threads + 1);
-    const RunPair pair = run_both(scenario, system, trace_, packed.store, packed.storage, computes_,
+    const RunPair pair = run_both(scenario, system, trace_, packed.store, packed.storage, *computes_,
                                   {.verify = verify, .dense = options_.dense});
     add(point, pair, packed.store, !verify);
   }
@@ -276,7 +294,7 @@ class Validator {
   Scenario scenario_;
   const ValidationOptions& options_;
   RoutingTrace trace_;
-  CpuDevice computes_;
+  std::unique_ptr<ComputeDevice> computes_;
   std::optional<ValidationCpu> cpu_;  // where the CPU is timed before each run
   std::uint32_t shards_ = 1;
   std::vector<Bytes> budgets_;

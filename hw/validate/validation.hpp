@@ -28,6 +28,7 @@ struct ValidationOptions {
   std::vector<std::string> codecs = {"lz4hc", "fixed3"};
   std::optional<Pace> pace = Pace{BytesPerSecond(800e6), Seconds(100e-6)};  // empty: the disk
   std::filesystem::path stores = "moelab-stores";
+  bool gpu = false;           // the GPU joins and computes; else the CPU, whatever the profile has
   bool cpu_now = true;        // before each timed run the CPU is timed, and predicted at the speed found
   bool dense = true;          // false: dense and shared parts take no time, in both
   bool verify = true;         // before the timed runs, which do not, one that compares all checksums

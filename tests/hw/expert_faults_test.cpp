@@ -37,6 +37,9 @@ class FaultyDevice final : public ComputeDevice {
  public:
   explicit FaultyDevice(const ExpertShape& shape, int wrong) : cpu_(shape, 1 << 12), wrong_(wrong) {}
   MemorySource* memory() override { return cpu_.memory(); }
+  void load(std::span<const std::byte> from, std::span<std::uint16_t> tensor) override {
+    cpu_.load(from, tensor);
+  }
   void recover(std::span<const std::byte> e, std::span<const std::byte> sm,
                std::span<std::uint16_t> tensor) override {
     cpu_.recover(e, sm, tensor);

@@ -1,0 +1,164 @@
+#include "hw/executor/cuda_compute_device.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "hw/codec/chunk.hpp"
+#include "hw/executor/cpu_device.hpp"
+#include "hw/executor/lease_pool.hpp"
+#include "hw/io/reader.hpp"
+#include "hw/kernels/cuda_device.hpp"
+#include "hw/kernels/cuda_expert.hpp"
+#include "hw/kernels/cuda_probes.hpp"
+#include "hw/kernels/cuda_recover.hpp"
+#include "models/input_error.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr std::size_t kColumns = 2048;     // of dense kernels, as the CPU's
+constexpr unsigned char kHalfByte = 0x3F;  // twice it is BF16's 0.747: as good an input as any
+
+/// Memory that grows to what is asked for, and stays.
+std::uint8_t* room(DeviceMemory& memory, std::size_t bytes) {
+  if (memory.size() < bytes) {
+    memory = {};  // first, so that both never exist
+    memory = DeviceMemory(bytes);
+  }
+  return memory.data();
+}
+
+class GpuMemory final : public MemorySource {
+ public:
+  // The runtime aligns to 256 bytes: asked for more, the beginning is cut off.
+  std::byte* make(std::size_t bytes) override {
+    DeviceMemory memory(bytes + kReadAlignment);
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+    const std::uintptr_t aligned = (begin + kReadAlignment - 1) / kReadAlignment * kReadAlignment;
+    auto* const first = reinterpret_cast<std::byte*>(aligned);
+    made_.emplace(first, std::move(memory));
+    return first;
+  }
+  void unmake(std::byte* memory) override { made_.erase(memory); }
+
+ private:
+  std::map<std::byte*, DeviceMemory> made_;
+};
+
+/// What a call works with.
+struct Lane {
+  CudaStream stream;
+  CublasHandle cublas{stream};
+  DeviceMemory in, inner, up, out;
+  std::vector<std::uint16_t> host;  // a tensor that comes back
+};
+
+class CudaComputeDevice final : public ComputeDevice {
+ public:
+  CudaComputeDevice(const ExpertShape& shape, std::uint64_t dense_bytes)
+      : shape_(shape),
+        dense_rows_(std::max<std::size_t>(1, dense_bytes / (2 * kColumns))),
+        dense_(2 * kColumns * dense_rows_),
+        lanes_([] { return std::make_unique<Lane>(); }) {
+    lanes_.fill(3);  // a join, an expert and a dense kernel at a time
+    const auto lane = lanes_.lease();
+    lane->stream.fill(dense_.data(), kHalfByte, dense_.size());
+    lane->stream.wait();
+  }
+
+  MemorySource* memory() override { return &memory_; }
+
+  void load(std::span<const std::byte> from, std::span<std::uint16_t> tensor) override {
+    const auto lane = lanes_.lease();
+    lane->stream.copy(tensor.data(), from.data(), from.size());
+    lane->stream.wait();
+  }
+
+  void recover(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
+               std::span<std::uint16_t> tensor) override {
+    const auto lane = lanes_.lease();
+    const std::size_t second = (tensor.size() + 255) / 256 * 256;
+    std::uint8_t* const planes = room(lane->in, 2 * second);
+    lane->stream.copy(planes, exponents.data(), tensor.size());
+    lane->stream.copy(planes + second, sign_mantissas.data(), tensor.size());
+    cuda_recover({planes, planes + second, tensor.data(), tensor.size()}, lane->stream.get());
+    lane->stream.wait();
+  }
+
+  std::uint64_t checksum_of(std::span<const std::uint16_t> tensor) override {
+    const auto lane = lanes_.lease();
+    return checksum(std::as_bytes(brought_back(*lane, tensor)));
+  }
+
+  void extract(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas) override {
+    const auto lane = lanes_.lease();
+    extract_sign_mantissas(brought_back(*lane, tensor), sign_mantissas);
+  }
+
+  void execute(const ExpertOperands& expert, std::uint32_t tokens) override {
+    const auto lane = lanes_.lease();
+    const std::size_t outside = 2 * tokens * shape_.hidden, inside = 2 * tokens * shape_.width;
+    if (lane->in.size() < outside) lane->stream.fill(room(lane->in, outside), kHalfByte, outside);
+    auto* const inner = reinterpret_cast<std::uint16_t*>(room(lane->inner, inside));
+    const bool gated = shape_.matrices == 3;
+    const auto* const first = gated ? expert.gate.data() : expert.up.data();
+    lane->cublas.multiply(first, lane->in.data(), inner, shape_.width, tokens, shape_.hidden);
+    std::uint16_t* up = nullptr;
+    if (gated) {
+      up = reinterpret_cast<std::uint16_t*>(room(lane->up, inside));
+      lane->cublas.multiply(expert.up.data(), lane->in.data(), up, shape_.width, tokens, shape_.hidden);
+    }
+    cuda_activate(inner, up, tokens * shape_.width, lane->stream.get());
+    lane->cublas.multiply(expert.down.data(), inner, room(lane->out, outside), shape_.hidden, tokens,
+                          shape_.width);
+    lane->stream.wait();
+  }
+
+  // A weight of 2 bytes is 2 floating-point operations a token.
+  void dense(double bytes, double flops) override {
+    if (bytes <= 0) return;
+    const auto lane = lanes_.lease();
+    const auto tokens = static_cast<std::size_t>(std::max(1.0, std::round(flops / bytes)));
+    const std::size_t vectors = 2 * tokens * kColumns;
+    if (lane->in.size() < vectors) lane->stream.fill(room(lane->in, vectors), kHalfByte, vectors);
+    auto left = static_cast<std::size_t>(std::ceil(bytes / (2 * kColumns)));
+    while (left > 0) {
+      const std::size_t first = next_row_.load() % dense_rows_;
+      const std::size_t rows = std::min(left, dense_rows_ - first);
+      lane->cublas.multiply(dense_.data() + 2 * kColumns * first, lane->in.data(),
+                            room(lane->out, 2 * tokens * rows), rows, tokens, kColumns);
+      next_row_ += rows;
+      left -= rows;
+      if (left > 0) lane->stream.wait();  // before the output grows, which frees what it was
+    }
+    lane->stream.wait();
+  }
+
+ private:
+  std::span<const std::uint16_t> brought_back(Lane& lane, std::span<const std::uint16_t> tensor) {
+    lane.host.resize(tensor.size());
+    lane.stream.copy(lane.host.data(), tensor.data(), tensor.size_bytes());
+    lane.stream.wait();
+    return lane.host;
+  }
+
+  ExpertShape shape_;
+  std::size_t dense_rows_;
+  DeviceMemory dense_;
+  std::atomic<std::size_t> next_row_ = 0;
+  GpuMemory memory_;
+  LeasePool<Lane> lanes_;
+};
+
+}  // namespace
+
+std::unique_ptr<ComputeDevice> make_cuda_compute_device(const ExpertShape& shape, std::uint64_t dense_bytes) {
+  if (const std::string missing = cuda_missing(); !missing.empty())
+    throw InputError("GPU", "cannot be used: " + missing);
+  return std::make_unique<CudaComputeDevice>(shape, dense_bytes);
+}
+
+}  // namespace moelab
