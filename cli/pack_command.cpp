@@ -26,7 +26,7 @@ struct Options {
   int layers = 0, experts = 0, hidden = 0, width = 0;  // 0: the model's
   std::uint64_t seed = 1;
   PackOptions pack;
-  bool verify = false, compare = false;
+  bool verify = false, no_compare = false;
 };
 
 struct Outcome {
@@ -180,7 +180,7 @@ void run_pack(const Options& options) {
   Outcome outcome;
   const ChunkStoreReader store = packed_store(options, *source, outcome);
   outcome.report = report_on(store);
-  if (options.compare) outcome.compared = compare_codecs(store, kComparedTensors);
+  if (!options.no_compare) outcome.compared = compare_codecs(store, kComparedTensors);
   options.format == "json" ? print_json(options, store, outcome) : print_table(options, store, outcome);
 }
 
@@ -237,7 +237,8 @@ void add_pack(CLI::App& program) {
   command->add_flag(
       "--verify", options->verify,
       "Read everything back and compare it with the source; a store that is there already is only verified");
-  command->add_flag("--compare", options->compare, "Show what every codec makes of a sample of the tensors");
+  command->add_flag("--no-compare", options->no_compare,
+                    "Leave out what every codec makes of a sample of the tensors");
   add_format(*command, options->format);
   add_example(*command,
               "moelab pack --synthetic olmoe-1b-7b --layers 2 --experts 8 --codec fixed3 --shards 4 --out "

@@ -38,7 +38,7 @@ TEST_CASE("pack makes a store of a synthetic model and says what is in it") {
   const ScratchFolder folder;
   const std::string store = (folder / "store").string();
   const ProgramResult made =
-      pack(with(small_model(store), {"--verify", "--compare", "--format", "json", "--threads", "3"}));
+      pack(with(small_model(store), {"--verify", "--format", "json", "--threads", "3"}));
   REQUIRE(made.err.empty());
   REQUIRE(made.status == 0);
   const auto said = nlohmann::json::parse(made.out);
@@ -62,7 +62,10 @@ TEST_CASE("pack makes a store of a synthetic model and says what is in it") {
   const ProgramResult verified = pack(with(small_model(store), {"--verify"}));
   CHECK(verified.status == 0);
   CHECK_THAT(verified.out, Contains("was there already") && Contains("bit for bit") && Contains("(Z1)") &&
-                               Contains("(Z2)") && Contains("(Z4)") && Contains("fixed3"));
+                               Contains("(Z2)") && Contains("(Z4)") && Contains("fixed3") &&
+                               Contains("every codec") && Contains("(Z3)"));
+  const ProgramResult alone = pack(with(small_model(store), {"--verify", "--no-compare"}));
+  CHECK_THAT(alone.out, Contains("(Z4)") && !Contains("every codec"));
   CHECK(pack(with(small_model(store), {"--verify", "--codec", "zstd"})).status == 2);
   const ProgramResult other = pack(with(small_model(store), {"--verify", "--seed", "2"}));
   CHECK(other.status == 2);
