@@ -13,6 +13,7 @@
 #include "policies/cache/cache.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "sim/scenario.hpp"
 
@@ -126,6 +127,7 @@ void add_family(const char* family, const std::vector<Entry>& table, const std::
 
 void list_policies(const std::string& format) {
   Json all = Json::array();
+  add_family("routing", routing_policies(), format, all);
   add_family("schedule", schedule_policies(), format, all);
   add_family("cache", cache_policies(), format, all);
   add_family("planning", planning_policies(), format, all);
