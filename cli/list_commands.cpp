@@ -11,6 +11,7 @@
 #include "models/device.hpp"
 #include "models/hf_import.hpp"
 #include "policies/cache/cache.hpp"
+#include "policies/execution/execution.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
@@ -132,6 +133,7 @@ void list_policies(const std::string& format) {
   add_family("cache", cache_policies(), format, all);
   add_family("planning", planning_policies(), format, all);
   add_family("prefetch", prefetch_policies(), format, all);
+  add_family("execution", execution_policies(), format, all);
   if (format == "json") std::cout << all.dump(2) << "\n";
 }
 
