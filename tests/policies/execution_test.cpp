@@ -186,7 +186,9 @@ TEST_CASE("cpu-assisted: C_load is the mean of the last p loads, C_CPU that of t
   CHECK(layer.plan(*policy).loads == Positions{0, 1});
   policy->observe_load(0);  // mean of 4 and 0, 2: load 0 (2), CPU 3 (4), load 1 (4), load 2
   CHECK(layer.plan(*policy).loads == Positions{0, 1, 2});
-  policy->observe_load(24);  // mean of 0 and 24, 12
+  policy->observe_load(1);  // mean of 0 and 1, a half; with 4 instead of 0 it would be two loads
+  CHECK(layer.plan(*policy).loads == Positions{0, 1, 2});
+  policy->observe_load(24);  // mean of 1 and 24
   CHECK(layer.plan(*policy).loads == Positions{0});
 }
 

@@ -269,7 +269,7 @@ TEST_CASE("smoe router: three tokens share their top-score experts") {
 TEST_CASE("smoe router: experts are those of a naive implementation with sets") {
   Random random(1);
   std::uint32_t substituted = 0, kept_low = 0;
-  for (int instance = 0; instance < 20000; ++instance) {
+  for (int instance = 0; instance < 10000; ++instance) {
     const Step step = random_step(random);
     const StepRouting routing = step.route();
     const std::vector<NaiveToken> naive = naive_sets(step);
@@ -288,7 +288,7 @@ TEST_CASE("smoe router: experts are those of a naive implementation with sets") 
 
 TEST_CASE("smoe router: what holds for every step") {
   Random random(2);
-  for (int instance = 0; instance < 20000; ++instance) {
+  for (int instance = 0; instance < 10000; ++instance) {
     const Step step = random_step(random);
     const StepRouting routing = step.route();
     const std::size_t k = step.chosen[0].size();

@@ -150,7 +150,7 @@ TEST_CASE("score-average: means do not drift") {
 
 TEST_CASE("score-average does what a naive implementation with the whole history does") {
   Random random(1);
-  for (int instance = 0; instance < 3000; ++instance) {
+  for (int instance = 0; instance < 1500; ++instance) {
     const std::uint32_t objects = 1 + below(random, instance % 10 == 0 ? 64 : 12);
     const std::uint32_t places = below(random, objects + 2);
     const std::uint32_t window = 1 + below(random, 6);
