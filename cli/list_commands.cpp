@@ -11,8 +11,10 @@
 #include "models/device.hpp"
 #include "models/hf_import.hpp"
 #include "policies/cache/cache.hpp"
+#include "policies/execution/execution.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "sim/scenario.hpp"
 
@@ -126,10 +128,12 @@ void add_family(const char* family, const std::vector<Entry>& table, const std::
 
 void list_policies(const std::string& format) {
   Json all = Json::array();
+  add_family("routing", routing_policies(), format, all);
   add_family("schedule", schedule_policies(), format, all);
   add_family("cache", cache_policies(), format, all);
   add_family("planning", planning_policies(), format, all);
   add_family("prefetch", prefetch_policies(), format, all);
+  add_family("execution", execution_policies(), format, all);
   if (format == "json") std::cout << all.dump(2) << "\n";
 }
 

@@ -54,6 +54,10 @@ class CachePolicy {
   /// A layer step of this domain begins; its uses follow. `layer` is the domain's own layer number. For
   /// policies with a clock.
   virtual void begin_step(std::uint32_t layer) { (void)layer; }
+  /// The gate has run for this step: `scores`, [objects], are those of all experts of the domain's layer,
+  /// inactive ones too, summed over the step's tokens. Called once a step, before its uses, where the entry
+  /// has needs_all_scores.
+  virtual void observe(std::span<const float> scores) { (void)scores; }
   /// A new request (or batch of requests) begins. For policies with statistics a request.
   virtual void begin_request() {}
   /// An expert was prefetched in full: true when the policy takes it or held it already (state() then tells
@@ -72,7 +76,9 @@ struct CachePolicyEntry {
   bool per_model = false;     // one domain for the whole model instead of one a layer
   bool needs_future = false;  // ExpertUse::next_use must be filled
   bool needs_scores = false;  // ExpertUse::score must be filled: traces without gate scores cannot be used
-  bool uses_pools = false;    // several states at once: sized by a planning policy
+  bool needs_all_scores = false;  // observe() must be called: traces that kept the scores of the chosen
+                                  // experts alone, or none, cannot be used
+  bool uses_pools = false;  // several states at once: sized by a planning policy
   std::unique_ptr<CachePolicy> (*make)(const CacheShape& shape, const PolicyParameters& parameters);
 };
 /// The family's one table.

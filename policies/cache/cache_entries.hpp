@@ -12,6 +12,7 @@ CachePolicyEntry lfu_cache_entry();           // lfu
 CachePolicyEntry marking_cache_entry();       // marking
 CachePolicyEntry moe_infinity_cache_entry();  // moe-infinity
 CachePolicyEntry zipmoe_cache_entry();        // zipmoe
+CachePolicyEntry score_average_entry();       // score-average
 CachePolicyEntry belady_cache_entry();        // belady
 
 }  // namespace moelab

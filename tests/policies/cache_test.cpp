@@ -529,7 +529,8 @@ TEST_CASE("the cache table tells what its policies need") {
     CHECK_FALSE(entry.info.source.empty());
     CHECK(entry.needs_future == (entry.info.name == "belady"));
     CHECK(entry.uses_pools == (entry.info.name == "zipmoe"));
+    CHECK(entry.needs_all_scores == (entry.info.name == "score-average"));
   }
-  CHECK(names.size() == 8);
+  CHECK(names.size() == 9);
   CHECK(find_cache_policy("mru") == nullptr);
 }

@@ -1,0 +1,29 @@
+// cpu-only: the CPU computes every missing expert, in expert order; nothing is loaded on demand. The baseline
+// of SMoE's ablation (section VI-C: "CPU-based expert offloading", as llama.cpp computes what it left in host
+// memory).
+#include "policies/execution/execution_entries.hpp"
+
+namespace moelab {
+namespace {
+
+class CpuOnly final : public ExecutionPolicy {
+ public:
+  void plan(std::span<const MissingExpert> missing, const ExecutionCosts&, ExecutionPlan& plan) override {
+    start_plan(plan, missing.size());
+    for (std::uint32_t i = 0; i < missing.size(); ++i) give_to_cpu(plan, i);
+  }
+};
+
+}  // namespace
+
+ExecutionPolicyEntry cpu_only_entry() {
+  return {.info = {.name = "cpu-only",
+                   .help = "the CPU computes every missing expert",
+                   .source = "SMoE (arXiv 2508.18983), section VI-C: the ablation's baseline"},
+          .needs_cpu = true,
+          .make = [](const PolicyParameters&) -> std::unique_ptr<ExecutionPolicy> {
+            return std::make_unique<CpuOnly>();
+          }};
+}
+
+}  // namespace moelab

@@ -1,0 +1,27 @@
+// gpu-only: every missing expert is loaded, best score first, equal scores in expert order: what a system
+// does that computes no expert on the CPU. The family's null member.
+#include "policies/execution/execution_entries.hpp"
+
+namespace moelab {
+namespace {
+
+class GpuOnly final : public ExecutionPolicy {
+ public:
+  void plan(std::span<const MissingExpert> missing, const ExecutionCosts&, ExecutionPlan& plan) override {
+    start_plan(plan, missing.size());
+    sort_by_score(missing, plan.loads);
+  }
+};
+
+}  // namespace
+
+ExecutionPolicyEntry gpu_only_entry() {
+  return {.info = {.name = "gpu-only",
+                   .help = "every missing expert is loaded, best score first",
+                   .source = "the null member of the family"},
+          .make = [](const PolicyParameters&) -> std::unique_ptr<ExecutionPolicy> {
+            return std::make_unique<GpuOnly>();
+          }};
+}
+
+}  // namespace moelab
