@@ -104,6 +104,7 @@ ProfileContext context_of(const CalibrationOptions& options, const MachineContex
     context.title = machine.cpu + ", " + std::to_string(machine.cores) + " cores, " + machine.filesystem;
   context.command = options.command;
   context.machine = machine;
+  if (options.gpu) context.gpu_memory = gpu_memory();
   for (const Architecture& model : options.models)
     if (const ExpertShape shape = shape_of(model);
         std::ranges::find(context.experts, shape) == context.experts.end())
