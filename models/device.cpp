@@ -1,6 +1,7 @@
 #include "models/device.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "models/config_store.hpp"
 #include "models/sourced_reader.hpp"
@@ -9,18 +10,38 @@
 namespace moelab {
 namespace {
 
+constexpr std::array<std::string_view, 4> kOwnMemoryKeys = {"memory", "reserve", "bandwidth", "link"};
+
+/// Whether the profile says anything of a GPU's own memory: all of it is then needed.
+bool has_own_memory(const YamlMap& gpu) {
+  return std::any_of(kOwnMemoryKeys.begin(), kOwnMemoryKeys.end(),
+                     [&](std::string_view key) { return gpu.has(key); });
+}
+bool is_discrete(const YamlMap& root) {
+  return root.has("gpu") && root.node("gpu").is_map() && has_own_memory(root.map("gpu"));
+}
+
+std::optional<Sourced<BytesPerSecond>> read_shared_bandwidth(const YamlMap& root, const YamlMap& memory,
+                                                             SourcedReader& read) {
+  const bool discrete = is_discrete(root);
+  if (root.has("gpu") && !discrete)
+    return read.quantity(memory, "memory.bandwidth", "bandwidth", above(BytesPerSecond(0)));
+  if (memory.has("bandwidth"))
+    memory.fail("bandwidth",
+                discrete
+                    ? "memory.bandwidth is what a GPU streams that shares this memory, and the profile's "
+                      "has memory of its own: it streams gpu.bandwidth"
+                    : "memory.bandwidth is what the GPU streams, and the profile has no 'gpu' section; "
+                      "what the CPU streams is cpu.bandwidth");
+  return std::nullopt;
+}
+
 MemoryProfile read_memory(const YamlMap& root, SourcedReader& read) {
   MemoryProfile m;
   const YamlMap memory = root.map("memory");
   m.total = read.quantity(memory, "memory.total", "total", above(Bytes(0)));
   m.system_reserve = read.quantity(memory, "memory.system_reserve", "system_reserve", at_least(Bytes(0)));
-  if (root.has("gpu"))
-    m.bandwidth = read.quantity(memory, "memory.bandwidth", "bandwidth", above(BytesPerSecond(0)));
-  else if (memory.has("bandwidth"))
-    memory.fail(
-        "bandwidth",
-        "memory.bandwidth is what the GPU streams, and the profile has no 'gpu' section; what the CPU "
-        "streams is cpu.bandwidth");
+  m.bandwidth = read_shared_bandwidth(root, memory, read);
   if (memory.has("controller"))
     m.controller = read.quantity(memory, "memory.controller", "controller", above(BytesPerSecond(0)));
   if (m.controller && m.bandwidth && m.controller->value < m.bandwidth->value)
@@ -116,12 +137,45 @@ std::map<std::string, CodecProfile> read_codecs(const YamlMap& root, SourcedRead
   return profiles;
 }
 
+LinkProfile read_link(const YamlMap& gpu, SourcedReader& read) {
+  LinkProfile l;
+  const YamlMap link = gpu.map("link");
+  l.to_device = read.curve(link, "gpu.link.to_device", "to_device");
+  l.to_host = read.curve(link, "gpu.link.to_host", "to_host");
+  if (link.has("pageable")) l.pageable = read.curve(link, "gpu.link.pageable", "pageable");
+  link.done();
+  return l;
+}
+
+std::optional<GpuMemory> read_own_memory(const YamlMap& gpu, SourcedReader& read) {
+  if (!has_own_memory(gpu)) return std::nullopt;
+  std::string given, missing;
+  for (const std::string_view key : kOwnMemoryKeys) {
+    std::string& list = gpu.has(key) ? given : missing;
+    list += (list.empty() ? "gpu." : ", gpu.") + std::string(key);
+  }
+  if (!missing.empty()) {
+    gpu.fail(given.substr(4, given.find(',') - 4),
+             "a GPU with memory of its own has gpu.memory, gpu.reserve, gpu.bandwidth and gpu.link; given: " +
+                 given + "; missing: " + missing);
+    return std::nullopt;
+  }
+  GpuMemory own;
+  own.total = read.quantity(gpu, "gpu.memory", "memory", above(Bytes(0)));
+  own.reserve = read.quantity(gpu, "gpu.reserve", "reserve", at_least(Bytes(0)));
+  if (own.reserve.value >= own.total.value) gpu.fail("reserve", "gpu.reserve leaves nothing of gpu.memory");
+  own.bandwidth = read.quantity(gpu, "gpu.bandwidth", "bandwidth", above(BytesPerSecond(0)));
+  own.link = read_link(gpu, read);
+  return own;
+}
+
 GpuProfile read_gpu(const YamlMap& root, SourcedReader& read) {
   GpuProfile g;
   const YamlMap gpu = root.map("gpu");
   g.peak = read.quantity(gpu, "gpu.peak", "peak", above(FlopsPerSecond(0)));
   g.flops_efficiency = read.number(gpu, "gpu.flops_efficiency", "flops_efficiency", {0, 1, true});
   g.launch = read.quantity(gpu, "gpu.launch", "launch", at_least(Seconds(0)));
+  g.own = read_own_memory(gpu, read);
   gpu.done();
   return g;
 }

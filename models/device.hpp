@@ -66,7 +66,7 @@ struct MemoryProfile {
   Sourced<Bytes> total;
   /// What the operating system and other programs hold: neither budget nor page cache.
   Sourced<Bytes> system_reserve;
-  /// GPU streaming reads and writes, achievable. Present exactly when there is a GPU.
+  /// GPU streaming reads and writes, achievable. Present exactly when there is a GPU that shares this memory.
   std::optional<Sourced<BytesPerSecond>> bandwidth;
   /// What the memory controller moves for all its users together: storage, CPU, GPU. Executors that resolve
   /// shared capacity (simgrid) share it; `fast` has the slowdowns below instead. Absent: no limit.
@@ -79,10 +79,12 @@ struct CpuProfile {
   Sourced<Seconds> dispatch;  // hand-off cost of one operation to a thread or a queue
   /// Seconds over the elements of one tensor whose planes are joined. Present: recovery runs on the CPU.
   std::optional<Sourced<Curve>> recover;
-  /// Of different shapes. What a machine without GPU executes; one with a GPU executes there.
+  /// Of different shapes. Without a GPU all experts run here; with one, those that a system leaves to the
+  /// CPU.
   std::vector<CpuExperts> experts;
   // Roofline of what the CPU computes and nobody measured, as the GPU's: BF16 rate, streaming reads, and one
-  // kernel's fixed cost.
+  // kernel's fixed cost. Of the cores that work on one expert together: one where `moelab calibrate`
+  // measured, else as the sources say.
   std::optional<Sourced<FlopsPerSecond>> peak;
   std::optional<Sourced<BytesPerSecond>> bandwidth;
   std::optional<Sourced<Seconds>> dense_launch;
@@ -106,10 +108,28 @@ struct PageCacheProfile {
   bool operator==(const PageCacheProfile&) const = default;
 };
 
+/// Between the host's memory and the GPU's: seconds over the bytes of one transfer that has the link to
+/// itself.
+struct LinkProfile {
+  Sourced<Curve> to_device, to_host;         // from and to host memory that is pinned
+  std::optional<Sourced<Curve>> pageable{};  // to the device, from host memory that is not
+  bool operator==(const LinkProfile&) const = default;
+};
+
+/// What a discrete GPU has to itself.
+struct GpuMemory {
+  Sourced<Bytes> total;
+  Sourced<Bytes> reserve;             // what driver, context and framework hold of it
+  Sourced<BytesPerSecond> bandwidth;  // streaming reads and writes, achievable
+  LinkProfile link;
+  bool operator==(const GpuMemory&) const = default;
+};
+
 struct GpuProfile {
   Sourced<FlopsPerSecond> peak;      // dense BF16 matrix rate
   Sourced<double> flops_efficiency;  // achievable share of peak
   Sourced<Seconds> launch;           // one kernel launch
+  std::optional<GpuMemory> own{};    // absent: an integrated GPU, which works in the host's memory
   bool operator==(const GpuProfile&) const = default;
 };
 
@@ -125,6 +145,9 @@ struct DeviceProfile {
   PageCacheProfile page_cache;
   std::map<std::string, CodecProfile> codecs;
   std::optional<GpuProfile> gpu;  // absent: recovery, experts and dense kernels run on the CPU
+
+  /// Whether there is a GPU with memory of its own; `memory` is then the host's.
+  bool is_discrete() const { return gpu && gpu->own; }
 
   /// Every number's path, its source and spread, in the profile's order: "ssd.read: paper (...)".
   std::vector<std::string> provenance;

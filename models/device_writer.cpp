@@ -64,13 +64,14 @@ std::string entry(const Sourced<Curve>& q) {
 
 class Lines {
  public:
-  void section(const std::string& name) { text_ += name + ":\n"; }
+  void section(const std::string& name, int depth = 0) { add(name, "", depth); }
   void add(const std::string& name, const std::string& value, int depth = 1) {
-    text_ += std::string(2 * static_cast<std::size_t>(depth), ' ') + name + ": " + value + "\n";
+    text_ += std::string(2 * static_cast<std::size_t>(depth), ' ') + name + (value.empty() ? ":" : ": ") +
+             value + "\n";
   }
   template <class T>
-  void add_if(const std::string& name, const std::optional<Sourced<T>>& value) {
-    if (value) add(name, entry(*value));
+  void add_if(const std::string& name, const std::optional<Sourced<T>>& value, int depth = 1) {
+    if (value) add(name, entry(*value), depth);
   }
   void raw(const std::string& line) { text_ += line; }
   const std::string& text() const { return text_; }
@@ -116,7 +117,7 @@ void write_cpu(const CpuProfile& c, Lines& out) {
   out.add("threads", entry(c.threads));
   out.add("dispatch", entry(c.dispatch));
   if (c.recover) out.add("recover", entry(*c.recover, whole));
-  if (!c.experts.empty()) out.raw("  experts:\n");
+  if (!c.experts.empty()) out.section("experts", 1);
   for (const CpuExperts& e : c.experts)
     out.raw("    - {hidden: " + std::to_string(e.hidden) + ", width: " + std::to_string(e.width) +
             ", matrices: " + std::to_string(e.matrices) + ", seconds: " + entry(e.seconds, whole) + "}\n");
@@ -139,7 +140,7 @@ void write_codecs(const std::map<std::string, CodecProfile>& codecs, Lines& out)
   if (codecs.empty()) return out.add("codecs", "{}", 0);
   out.section("codecs");
   for (const auto& [name, codec] : codecs) {
-    out.raw("  " + key(name) + ":\n");
+    out.section(key(name), 1);
     out.add("ratio", entry(codec.ratio), 2);
     out.add("decompress", std::visit([](const auto& d) { return entry(d); }, codec.decompress), 2);
   }
@@ -150,6 +151,14 @@ void write_gpu(const GpuProfile& g, Lines& out) {
   out.add("peak", entry(g.peak));
   out.add("flops_efficiency", entry(g.flops_efficiency));
   out.add("launch", entry(g.launch));
+  if (!g.own) return;
+  out.add("memory", entry(g.own->total));
+  out.add("reserve", entry(g.own->reserve));
+  out.add("bandwidth", entry(g.own->bandwidth));
+  out.section("link", 1);
+  out.add("to_device", entry(g.own->link.to_device), 2);
+  out.add("to_host", entry(g.own->link.to_host), 2);
+  out.add_if("pageable", g.own->link.pageable, 2);
 }
 
 /// Everything of a profile but what reading fills in.

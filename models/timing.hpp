@@ -1,13 +1,13 @@
 // The timing model: an operation and its amount -> seconds, from a device profile.
 //
-// Measured curves win: reads, codecs, recovery on the CPU, experts of a measured shape on the CPU. What
-// nobody measured is a roofline of whoever computes (the GPU; without one the CPU):
-//   max(FLOPs / achievable peak, bytes / memory bandwidth) + launches * launch cost
+// Measured curves win: reads, codecs, transfers over a link, recovery on the CPU, experts of a measured shape
+// on the CPU. What nobody measured is a roofline of whoever computes (the GPU; without one the CPU):
+//   max(FLOPs / achievable peak, bytes / bandwidth of the memory it works in) + launches * launch cost
 // Expert compute is charged by the distinct experts touched, each with its own tokens and its weights read
 // once.
 #pragma once
 
-#include <string_view>
+#include <optional>
 
 #include "models/architecture.hpp"
 #include "models/device.hpp"
@@ -26,16 +26,28 @@ class TimingModel {
   /// Join of a tensor. On the GPU both planes are read and the BF16 values written, 4 bytes an element.
   Seconds recover(double elements) const;
   Seconds kernel(const Work& work) const;
-  /// One routed expert for so many tokens.
+  /// One routed expert for so many tokens, where kernels run: on the GPU if there is one.
   Seconds expert(const Architecture& model, const FeedForward& ff, double tokens) const;
+  /// The same on the CPU, beside a GPU or not: the curve of its shape, else the CPU's roofline. nullopt where
+  /// the profile of a machine with a GPU has neither.
+  std::optional<Seconds> cpu_expert(const Architecture& model, const FeedForward& ff, double tokens) const;
+  // One transfer that has the link of a discrete GPU to itself; only where is_discrete().
+  Seconds load(Bytes bytes) const;   // pinned host memory to the GPU's
+  Seconds store(Bytes bytes) const;  // the GPU's to pinned host memory
+  /// Host memory that is not pinned to the GPU's; nullopt where the profile does not say.
+  std::optional<Seconds> load_pageable(Bytes bytes) const;
   /// Hand-off cost of one operation.
   Seconds dispatch() const { return device_.cpu.dispatch.value; }
 
   /// Who does it; decompression and reads are the CPU's always.
   bool recovers_on_cpu() const { return device_.cpu.recover.has_value(); }
   bool computes_on_cpu() const { return !device_.gpu.has_value(); }
+  bool is_discrete() const { return device_.is_discrete(); }
 
  private:
+  BytesPerSecond gpu_bandwidth() const;
+  const LinkProfile& link() const;
+
   DeviceProfile device_;
 };
 

@@ -105,6 +105,14 @@ void check_policies(const SystemConfig& system, const RoutingTrace& trace) {
   find_cache_policy(system.cache.name)->make(shape, system.cache.parameters);
 }
 
+void check_device(const Scenario& s) {
+  if (s.device.is_discrete())
+    throw InputError(s.name,
+                     "device '" + s.device.name +
+                         "' has a GPU with memory of its own, which the serving loop cannot fill yet: "
+                         "expected a device without GPU, or whose GPU shares the host's memory");
+}
+
 void check_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
                   const std::optional<RankInclusion>& statistics) {
   if (find_cache_policy(system.cache.name)->needs_scores && !trace.has_scores())
@@ -163,6 +171,7 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
 }
 
 void check_scenario(const Scenario& scenario, const RoutingTrace& trace) {
+  check_device(scenario);
   std::optional<RankInclusion> statistics;
   if (std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
     statistics = planning_statistics(scenario, trace);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "hw/bench/bench_case_makers.hpp"
+#include "hw/bench/gpu_memory.hpp"
 #include "hw/kernels/cuda_device.hpp"
 #include "hw/kernels/cuda_timings.hpp"
 
@@ -190,6 +191,13 @@ std::unique_ptr<BenchCase> make_cuda_remap_case(BenchWorkspace&) {
 
 std::unique_ptr<BenchCase> make_cuda_overlap_case(BenchWorkspace& workspace) {
   return std::make_unique<CudaCase>([&] { return overlap_points(workspace); });
+}
+
+std::optional<GpuMemoryFound> gpu_memory() {
+  if (!cuda_missing().empty()) return std::nullopt;
+  const CudaDevice device = cuda_device();
+  if (device.integrated) return std::nullopt;
+  return GpuMemoryFound{device.memory_bytes, device.free_bytes};
 }
 
 }  // namespace moelab

@@ -1,5 +1,6 @@
 // The cases of cuda_cases.cpp in a program without CUDA: listed, and skipped.
 #include "hw/bench/bench_case_makers.hpp"
+#include "hw/bench/gpu_memory.hpp"
 
 namespace moelab {
 
@@ -41,6 +42,10 @@ std::unique_ptr<BenchCase> make_cuda_remap_case(BenchWorkspace&) {
 
 std::unique_ptr<BenchCase> make_cuda_overlap_case(BenchWorkspace&) {
   return std::make_unique<AbsentCase>();
+}
+
+std::optional<GpuMemoryFound> gpu_memory() {
+  return std::nullopt;
 }
 
 }  // namespace moelab

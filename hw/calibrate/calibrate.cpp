@@ -109,6 +109,7 @@ ProfileContext context_of(const CalibrationOptions& options, const BenchOptions&
     context.title = machine.cpu + ", " + std::to_string(machine.cores) + " cores, " + machine.filesystem;
   context.command = options.command;
   context.machine = machine;
+  if (options.gpu) context.gpu_memory = gpu_memory();
   context.experts = bench.experts;
   context.dense_kernels = attention_kernels(options.models.front());
   context.expert_kernels =

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hw/bench/bench_run.hpp"
+#include "hw/bench/gpu_memory.hpp"
 #include "hw/bench/machine_context.hpp"
 #include "models/device.hpp"
 
@@ -23,7 +24,8 @@ struct CodecRatio {
 /// What a profile says beside what was timed.
 struct ProfileContext {
   std::string name, title, command;
-  MachineContext machine;            // as it was found before anything was measured
+  MachineContext machine;                    // as it was found before anything was measured
+  std::optional<GpuMemoryFound> gpu_memory;  // of a discrete GPU, found as `machine` was
   std::vector<ExpertShape> experts;  // measured; at the tensors of the first the reads' scaling is taken
   /// Kernels that the simulator counts in one dense operation of the model, attention's (Work::kernels). The
   /// executor runs it as one, so that each kernel is charged this part of what one costs to begin.

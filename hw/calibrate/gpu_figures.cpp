@@ -1,5 +1,7 @@
-// The GPU, where its cases were measured: roofline of experts, memory, and the link, for which a profile has
-// no place.
+// The GPU, where its cases were measured: roofline of experts, memory, and the link to memory of its own. The
+// link of a GPU that shares the host's memory is shown beside: nothing has to cross it.
+#include <optional>
+
 #include "hw/calibrate/profile_parts.hpp"
 #include "models/units.hpp"
 
@@ -10,20 +12,20 @@ namespace {
 constexpr double kCopyTraffic = 2;  // bytes moved for each that is copied: read and written
 
 /// What streams that read and write get: the rate of copies within the memory, their launch aside.
-Sourced<BytesPerSecond> memory_bandwidth(const Measurements& measured, FigureLedger& ledger) {
-  const BenchPoints points =
-      points_for_curve(measured, "memory.bandwidth", "cuda-copy", {}, CurveAmount::bytes);
+Sourced<BytesPerSecond> streaming(const std::string& path, const Measurements& measured,
+                                  FigureLedger& ledger) {
+  const BenchPoints points = points_for_curve(measured, path, "cuda-copy", {}, CurveAmount::bytes);
   std::vector<CurvePoint> traffic;
   for (const BenchResult* point : points)
     traffic.push_back({kCopyTraffic * point->bytes, point->statistics.median});
   const std::optional<AffineFit> fit = fit_affine(traffic);
   if (!fit || !(fit->rate < 1e18))
-    throw InputError("memory.bandwidth", "copies within the GPU's memory take no longer for more bytes");
+    throw InputError(path, "copies within the GPU's memory take no longer for more bytes");
   Account account = account_of("cuda-copy, bytes read and written", points);
   account.fit = shown(*fit, CurveAmount::bytes);
   account.quality = fit->quality;
   const BytesPerSecond rate(fit->rate);
-  return ledger.enter("memory.bandwidth", rate, to_string(rate), account, FigureLedger::Kind::inverse);
+  return ledger.enter(path, rate, to_string(rate), account, FigureLedger::Kind::inverse);
 }
 
 GpuProfile roofline(const Measurements& measured, FigureLedger& ledger) {
@@ -49,9 +51,39 @@ GpuProfile roofline(const Measurements& measured, FigureLedger& ledger) {
   return gpu;
 }
 
+BenchParameters link_copies(const char* direction, const char* memory) {
+  return {{"direction", direction}, {"memory", memory}};
+}
+
+Sourced<Curve> link_curve(const std::string& path, const BenchParameters& which, const Measurements& measured,
+                          FigureLedger& ledger) {
+  return enter_curve(ledger, path, "cuda-link " + to_string(which),
+                     points_for_curve(measured, path, "cuda-link", which, CurveAmount::bytes),
+                     CurveAmount::bytes);
+}
+
+GpuMemory own_memory(const GpuMemoryFound& found, const Measurements& measured, FigureLedger& ledger) {
+  if (found.total == 0 || found.available == 0 || found.available > found.total)
+    throw InputError("gpu.memory", "the driver does not say how much memory the GPU has and is free");
+  GpuMemory own;
+  const Bytes total(static_cast<double>(found.total)), available(static_cast<double>(found.available));
+  Account account;
+  account.what = "what the driver says it has";
+  own.total = ledger.enter("gpu.memory", total, to_string(total), account);
+  account.what = "all but the " + to_string(available) + " that could be had beside a context";
+  own.reserve = ledger.enter("gpu.reserve", total - available, to_string(total - available), account);
+  own.bandwidth = streaming("gpu.bandwidth", measured, ledger);
+  own.link.to_device = link_curve("gpu.link.to_device", link_copies("to_device", "pinned"), measured, ledger);
+  own.link.to_host = link_curve("gpu.link.to_host", link_copies("to_host", "pinned"), measured, ledger);
+  const BenchParameters pageable = link_copies("to_device", "pageable");
+  if (amounts_of(measured.of("cuda-link", pageable), CurveAmount::bytes) >= 2)
+    own.link.pageable = link_curve("gpu.link.pageable", pageable, measured, ledger);
+  return own;
+}
+
 void show_link(const Measurements& measured, FigureLedger& ledger) {
   for (const char* direction : {"to_device", "to_host"}) {
-    const BenchParameters which = {{"direction", direction}, {"memory", "pinned"}};
+    const BenchParameters which = link_copies(direction, "pinned");
     const BenchPoints points = measured.of("cuda-link", which);
     std::vector<CurvePoint> copies;
     for (const BenchResult* point : points) copies.push_back({point->bytes, point->statistics.median});
@@ -69,7 +101,11 @@ void show_link(const Measurements& measured, FigureLedger& ledger) {
 void add_gpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile) {
   if (!measured.has_gpu()) return;
   profile.gpu = roofline(measured, ledger);
-  profile.memory.bandwidth = memory_bandwidth(measured, ledger);
+  if (const std::optional<GpuMemoryFound>& found = measured.context.gpu_memory) {
+    profile.gpu->own = own_memory(*found, measured, ledger);
+    return;
+  }
+  profile.memory.bandwidth = streaming("memory.bandwidth", measured, ledger);
   show_link(measured, ledger);
 }
 

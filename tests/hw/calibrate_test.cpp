@@ -128,12 +128,16 @@ TEST_CASE("too few samples are no good figure, however alike") {
 }
 
 TEST_CASE("a profile that calibration made reads back as it is") {
-  for (const bool gpu : {false, true}) {
+  enum class Gpu { none, integrated, discrete };
+  for (const Gpu gpu : {Gpu::none, Gpu::integrated, Gpu::discrete}) {
     for (const double noise : {0.0, 0.25}) {
       SyntheticMachine machine;
-      machine.gpu = gpu;
+      machine.gpu = gpu != Gpu::none;
       machine.noise = noise;
-      const DeviceProfile made = profile_from(machine.results(), synthetic_context()).profile;
+      ProfileContext context = synthetic_context();
+      if (gpu == Gpu::discrete) context.gpu_memory = GpuMemoryFound{8'000'000'000, 7'500'000'000};
+      const DeviceProfile made = profile_from(machine.results(), context).profile;
+      CHECK(made.is_discrete() == (gpu == Gpu::discrete));
       Problems problems;
       DeviceProfile back = read_device(YamlDocument::from_text("made", device_to_yaml(made), problems));
       problems.throw_if_any();
@@ -244,7 +248,7 @@ TEST_CASE("what every profile needs and nobody measured is an error with the rea
   CHECK_NOTHROW(device_to_yaml(alone));
 }
 
-TEST_CASE("a GPU's section has its roofline, and the link is shown beside") {
+TEST_CASE("the section of a GPU in the host's memory has its roofline, and the link is shown beside") {
   SyntheticMachine machine;
   machine.gpu = true;
   const CalibratedProfile made = profile_from(machine.results(), synthetic_context());
@@ -258,6 +262,46 @@ TEST_CASE("a GPU's section has its roofline, and the link is shown beside") {
   CHECK(figure(made, "link to_device").value == "9 us + 50 GB/s");
   CHECK_FALSE(figure(made, "link to_device").in_profile);
   CHECK_FALSE(made.profile.sources.contains("link_to_device"));
+}
+
+TEST_CASE("the section of a GPU with memory of its own has that memory and the link to it") {
+  SyntheticMachine machine;
+  machine.gpu = true;
+  ProfileContext context = synthetic_context();
+  context.gpu_memory = GpuMemoryFound{8'000'000'000, 7'500'000'000};
+  const CalibratedProfile made = profile_from(machine.results(), context);
+  check_equations(machine, made.profile, 0);
+  REQUIRE(made.profile.is_discrete());
+  CHECK_FALSE(made.profile.memory.bandwidth);
+  CHECK(made.profile.memory.total.value == Bytes(16e9));  // the host's
+  CHECK(made.profile.gpu->peak.value.value() == Approx(machine.gpu_peak));
+  const GpuMemory& own = *made.profile.gpu->own;
+  CHECK(own.total.value == Bytes(8e9));
+  CHECK(own.reserve.value == Bytes(0.5e9));  // what was not free
+  CHECK_THAT(source_text(made, "gpu_reserve"), Contains("7.5 GB"));
+  CHECK(own.bandwidth.value.value() == Approx(machine.copy_rate));
+  const TimingModel timing(made.profile);
+  for (const double bytes : {1048576.0, 5e6, 17301504.0, 268435456.0}) {  // between the points too
+    const double pinned = machine.link_fixed + bytes / machine.link_rate;
+    CHECK(timing.load(Bytes(bytes)).value() == Approx(pinned));
+    CHECK(timing.store(Bytes(bytes)).value() == Approx(pinned));
+    CHECK(timing.load_pageable(Bytes(bytes)).value().value() == Approx(4 * pinned));
+  }
+  CHECK(figure(made, "gpu.link.to_device").value == "9 us + 50 GB/s");
+  CHECK(figure(made, "gpu.link.to_device").in_profile);
+  for (const char* name : {"gpu_link_to_device", "gpu_link_to_host", "gpu_link_pageable"})
+    CHECK(made.profile.sources.at(name).kind == Source::Kind::measured);
+  // Without pageable copies there is no curve of them; without pinned ones no profile.
+  const auto lacking = [&](const char* memory) {
+    return profile_from(without(machine.results(), "cuda-link", {{"memory", memory}}, BenchStatus::skipped),
+                        context);
+  };
+  CHECK_FALSE(lacking("pageable").profile.gpu->own->link.pageable);
+  CHECK_THROWS_WITH(lacking("pinned"), Contains("gpu.link.to_device") && Contains("the kernel refuses"));
+  for (const std::uint64_t available : {0ULL, 8'000'000'001ULL}) {
+    context.gpu_memory->available = available;
+    CHECK_THROWS_WITH(profile_from(machine.results(), context), Contains("gpu.memory"));
+  }
 }
 
 TEST_CASE("what cannot give a profile is refused before anything is measured") {

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "models/device.hpp"
 #include "tests/models/model_files.hpp"
 #include "tests/models/random_architecture.hpp"
 
@@ -239,6 +240,37 @@ TEST_CASE("active weights are within the last digit that the authors publish", "
       for (const Layer& layer : a.layers) active -= gate_weights(a, layer);
     }
     CHECK(std::abs(active - a.published_active_weights.value()) <= row.digit);
+  }
+}
+
+// The SMoE paper (Enabling MoE on the Edge via Importance-Driven Expert Scheduling), Table III. Its sizes are
+// those of the checkpoints in GiB, rounded up, as `du -h` prints them: in GB they would be 33, 52 and 115.
+// Experts and k are those of the models' own papers and cards.
+TEST_CASE("the models of the SMoE paper have its sizes, experts and k", "[architecture]") {
+  struct Setting {
+    std::string_view name;
+    double gib;
+    int experts, top_k, shared_experts;
+  };
+  for (const Setting& s :
+       {Setting{"deepseek-moe-16b", 31, 64, 6, 2}, Setting{"xverse-moe-a4.2b", 49, 64, 6, 2},
+        Setting{"qwen2-57b-a14b", 107, 64, 8, 8}}) {
+    INFO(s.name);
+    const Architecture a = model_of_file(s.name);
+    const FeedForward& moe = a.moe();
+    CHECK(a.bytes_per_weight == 2);
+    CHECK(std::ceil(total_weights(a) * a.bytes_per_weight / 0x1p30) == s.gib);
+    CHECK(moe.experts == s.experts);
+    CHECK(moe.top_k == s.top_k);
+    CHECK(moe.matrices == 3);
+    CHECK(moe.shared_width == s.shared_experts * moe.width);  // Qwen2: one as wide as eight
+    // None of them fits its setting's GPU, which is what the paper is about; what is not routed does.
+    const double gpu = load_device(s.name == "deepseek-moe-16b"   ? "rtx-3080-ti-12gb"
+                                   : s.name == "xverse-moe-a4.2b" ? "rtx-4060-ti-16gb"
+                                                                  : "rtx-a6000-48gb")
+                           .gpu->own->total.value.value();
+    CHECK(total_weights(a) * a.bytes_per_weight > 2 * gpu);
+    CHECK(non_expert_bytes(a).value() < gpu / 2);
   }
 }
 

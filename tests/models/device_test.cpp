@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <limits>
 
 #include "models/timing.hpp"
@@ -126,6 +127,54 @@ TEST_CASE("device: the embedded profiles load and say that nobody measured them"
   // The paper's boards (ZipMoE, section 5): 64 GB and 32 GB.
   CHECK(load_device("jetson-agx-orin-64gb").memory.total.value == Bytes(64e9));
   CHECK(load_device("jetson-agx-orin-32gb").memory.total.value == Bytes(32e9));
+}
+
+TEST_CASE("device: the GPUs of the SMoE paper have the memory, lanes and cores of its settings") {
+  struct Board {
+    const char* name;
+    double memory, bandwidth, peak;  // of the data sheets; peak dense BF16
+    double lanes;
+  };
+  // PCIe 4.0: 16 GT/s a lane, 128 bits in 130.
+  constexpr double kLane = 16e9 / 8 * 128 / 130;
+  for (const Board& board :
+       {Board{"rtx-3080-ti-12gb", 12, 912e9, 68.2e12, 16}, Board{"rtx-4060-ti-16gb", 16, 288e9, 44.1e12, 8},
+        Board{"rtx-a6000-48gb", 48, 768e9, 154.8e12, 16}}) {
+    INFO(board.name);
+    const DeviceProfile d = load_device(board.name);
+    CHECK(d.name == board.name);
+    CHECK(d.unmeasured);
+    REQUIRE(d.is_discrete());
+    const GpuMemory& own = *d.gpu->own;
+    CHECK(own.total.value.value() == board.memory * 0x1p30);
+    CHECK(d.gpu->peak.value == FlopsPerSecond(board.peak));
+    CHECK(d.cpu.threads.value == 8);
+    // What is achieved is most of what is promised, and no more.
+    const auto most = [](double share) { return share > 0.75 && share < 1; };
+    CHECK(most(own.bandwidth.value.value() / board.bandwidth));
+    for (const Curve* link : {&own.link.to_device.value, &own.link.to_host.value})
+      CHECK(most(1e9 / ((*link)(2e9) - (*link)(1e9)) / (board.lanes * kLane)));
+    for (const std::string& line : d.provenance) CHECK(line.find(" ()") == std::string::npos);
+  }
+}
+
+TEST_CASE("device: the SMoE paper's orders of magnitude come out of its A6000's profile") {
+  // Section III, Fig. 3: loading an expert over PCIe takes one to two orders of magnitude longer than one
+  // token's time on the GPU, and computing it on the CPU about one; section VI-C: in S3 the CPU takes about a
+  // third of loading. An order of magnitude is taken as a factor from sqrt(10) to 10 sqrt(10).
+  const TimingModel timing(load_device("rtx-a6000-48gb"));
+  for (const char* name : {"deepseek-moe-16b", "xverse-moe-a4.2b", "qwen2-57b-a14b"}) {
+    INFO(name);
+    const Architecture a = load_architecture(name);
+    const double gpu = timing.expert(a, a.moe(), 1).value();
+    const double cpu = timing.cpu_expert(a, a.moe(), 1).value().value();
+    const double load = timing.load(expert_bytes(a)).value();
+    CHECK((cpu / gpu > std::sqrt(10) && cpu / gpu < 10 * std::sqrt(10)));
+    CHECK((load / gpu > 10 && load / gpu < 100));
+    CHECK((cpu / load > 0.25 && cpu / load < 0.45));
+    // Fig. 8: CPU times are stable at low batch sizes.
+    CHECK(timing.cpu_expert(a, a.moe(), 3).value().value() == cpu);
+  }
 }
 
 TEST_CASE("device: what is wrong with a profile is said with its line") {

@@ -27,7 +27,7 @@ void take_account(const DeviceProfile& from, DeviceProfile& to) {
 }  // namespace
 
 TEST_CASE("device writer: random profiles read back equal, number for number") {
-  int on_cpu = 0, with_spread = 0, with_curve = 0;
+  int on_cpu = 0, discrete = 0, pageable = 0, with_spread = 0, with_curve = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     INFO("seed " << seed);
     DeviceProfile device = testing::RandomDevice(seed).draw();
@@ -37,17 +37,22 @@ TEST_CASE("device writer: random profiles read back equal, number for number") {
     REQUIRE(back == device);
     REQUIRE(device_to_yaml(back) == text);
     on_cpu += !device.gpu;
+    discrete += device.is_discrete();
+    pageable += device.is_discrete() && device.gpu->own->link.pageable;
     with_spread += device.ssd.read.spread.has_value();
     for (const auto& [name, codec] : device.codecs)
       with_curve += std::holds_alternative<Sourced<Curve>>(codec.decompress);
   }
   CHECK(on_cpu > 500);
+  CHECK(discrete > 250);
+  CHECK(pageable > 100);
   CHECK(with_spread > 500);
   CHECK(with_curve > 500);
 }
 
 TEST_CASE("device writer: the embedded profiles read back equal") {
-  for (const char* name : {"jetson-agx-orin-64gb", "jetson-agx-orin-32gb"}) {
+  for (const char* name : {"jetson-agx-orin-64gb", "jetson-agx-orin-32gb", "rtx-3080-ti-12gb",
+                           "rtx-4060-ti-16gb", "rtx-a6000-48gb"}) {
     const DeviceProfile device = load_device(name);
     DeviceProfile back = read_back(device_to_yaml(device));
     // The same account in another order: the file lists its codecs as a person would, the writer by name.
@@ -70,6 +75,13 @@ TEST_CASE("device writer: what the reader would not give back is refused") {
   refused("cpu.threads", [](DeviceProfile& d) { d.cpu.threads.value = 0; });
   refused("ssd.readers", [](DeviceProfile& d) { d.ssd.readers.value = {0.5}; });
   refused("memory.total", [](DeviceProfile& d) { d.memory.total.value = Bytes(-1); });
+  refused("gpu.reserve leaves nothing", [](DeviceProfile& d) {
+    d.memory.bandwidth.reset();
+    d.gpu = {{FlopsPerSecond(1), d.cpu.dispatch.source},
+             {1, d.cpu.dispatch.source},
+             {Seconds(0), d.cpu.dispatch.source}};
+    d.gpu->own = {{Bytes(1), d.cpu.dispatch.source}, {Bytes(1), d.cpu.dispatch.source}, {}, {}};
+  });
   refused("falls", [](DeviceProfile& d) { d.ssd.read.spread = Spread{3, 2, 1}; });
   refused("UTF-8", [](DeviceProfile& d) { d.title = "\xff"; });
   refused("under other names", [](DeviceProfile& d) { d.sources.begin()->second.name = "another"; });

@@ -29,7 +29,7 @@ class RandomDevice {
                        text(),
                        text(),
                        dice_.coin() ? "" : text()};
-    if (dice_.coin()) d.gpu = {some<FlopsPerSecond>(), sourced(share()), some<Seconds>()};
+    if (dice_.coin()) d.gpu = {some<FlopsPerSecond>(), sourced(share()), some<Seconds>(), own_memory()};
     draw_memory(d);
     draw_cpu(d);
     d.ssd = {sourced(curve_of_bytes()), sourced(1 + 99 * unit()), sourced(factors(false))};
@@ -100,13 +100,22 @@ class RandomDevice {
     for (int n = dice_.from(0, 4); n > 0; --n) list.push_back(1 + 9 * unit());
     return list;
   }
+  std::optional<GpuMemory> own_memory() {
+    if (dice_.coin()) return std::nullopt;
+    GpuMemory own{some<Bytes>(), some<Bytes>(), some<BytesPerSecond>(), {}};
+    own.reserve.value = own.total.value * (0.999 * unit());
+    own.link = {sourced(curve_of_bytes()), sourced(curve_of_bytes())};
+    if (dice_.coin()) own.link.pageable = sourced(curve_of_bytes());
+    return own;
+  }
   void draw_memory(DeviceProfile& d) {
     d.memory.total = some<Bytes>();
     d.memory.system_reserve = some<Bytes>();
-    if (d.gpu) d.memory.bandwidth = some<BytesPerSecond>();
+    const bool shared = d.gpu && !d.gpu->own;
+    if (shared) d.memory.bandwidth = some<BytesPerSecond>();
     if (dice_.coin()) {
       d.memory.controller = some<BytesPerSecond>();
-      if (d.gpu) d.memory.controller->value += d.memory.bandwidth->value;
+      if (shared) d.memory.controller->value += d.memory.bandwidth->value;
     }
   }
   void draw_cpu(DeviceProfile& d) {

@@ -472,3 +472,21 @@ TEST_CASE("scenario: a generated trace has the workload's shape and the scenario
   CHECK(ids(scenario_trace(s)) == ids(trace));
   CHECK(ids(scenario_trace(files.load({{"seed", "4"}}))) != ids(trace));
 }
+
+TEST_CASE("scenario: a device whose GPU has memory of its own is refused by name") {
+  Files files;
+  CHECK(all_of(files.problems()) == "");
+  files.change("device.yaml", "  bandwidth: {value: 1 GB/s, source: test}\n", "");
+  files.change("device.yaml", "launch: {value: 2 us, source: test}\n",
+               "launch: {value: 2 us, source: test}\n"
+               "  memory: {value: 2 MB, source: test}\n"
+               "  reserve: {value: 0 B, source: test}\n"
+               "  bandwidth: {value: 10 GB/s, source: test}\n"
+               "  link:\n"
+               "    to_device: {latency: 9 us, rate: 1 GB/s, source: test}\n"
+               "    to_host: {latency: 9 us, rate: 1 GB/s, source: test}\n");
+  CHECK(files.load().device.is_discrete());
+  const std::vector<Problem> problems = files.problems();
+  REQUIRE(problems.size() == 1);
+  CHECK(says(problems, "tiny-scenario", 0, "device 'tiny-device' has a GPU with memory of its own"));
+}
