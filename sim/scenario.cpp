@@ -10,8 +10,10 @@
 
 #include "models/config_store.hpp"
 #include "policies/cache/cache.hpp"
+#include "policies/execution/execution.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "traces/generator.hpp"
 
@@ -133,6 +135,14 @@ SystemConfig read_system_map(const YamlMap& root) {
     else if (system.prefetch.name != "none")
       system.prefetch_buffer = static_cast<std::uint32_t>(prefetch->integer("buffer", 1, kMillion));
     prefetch->done();
+  }
+  if (const auto routing = root.optional_map("routing")) {
+    system.routing = read_policy(*routing, routing_policies());
+    routing->done();
+  }
+  if (const auto execution = root.optional_map("execution")) {
+    system.execution = read_policy(*execution, execution_policies());
+    execution->done();
   }
   read_host(root, system);
   if (!system.compressed &&
