@@ -78,7 +78,7 @@ struct CachePolicyEntry {
   bool needs_scores = false;  // ExpertUse::score must be filled: traces without gate scores cannot be used
   bool needs_all_scores = false;  // observe() must be called: traces that kept the scores of the chosen
                                   // experts alone, or none, cannot be used
-  bool uses_pools = false;  // several states at once: sized by a planning policy
+  bool uses_pools = false;        // several states at once: sized by a planning policy
   std::unique_ptr<CachePolicy> (*make)(const CacheShape& shape, const PolicyParameters& parameters);
 };
 /// The family's one table.
