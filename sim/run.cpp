@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "policies/execution/execution.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "sim/serving/pool_planning.hpp"
+#include "sim/serving/step_gates.hpp"
 #include "traces/default_trace.hpp"
 #include "traces/generator.hpp"
 
@@ -99,25 +102,69 @@ void check_policies(const SystemConfig& system, const RoutingTrace& trace) {
   make_schedule_policy(system.schedule.name, system.schedule.parameters);
   find_prefetch_policy(system.prefetch.name)
       ->make({trace.layers(), trace.experts(), trace.top_k()}, system.prefetch.parameters);
+  find_routing_policy(system.routing.name)->make(system.routing.parameters);
+  find_execution_policy(system.execution.name)->make(system.execution.parameters);
   CacheShape shape;
   shape.objects = trace.experts();
   shape.bytes = {1, 1, 1, 1, 0};
   find_cache_policy(system.cache.name)->make(shape, system.cache.parameters);
 }
 
-void check_device(const Scenario& s) {
-  if (s.device.is_discrete())
-    throw InputError(s.name,
-                     "device '" + s.device.name +
-                         "' has a GPU with memory of its own, which the serving loop cannot fill yet: "
-                         "expected a device without GPU, or whose GPU shares the host's memory");
+/// What a system asks of the device: policies of discrete GPUs, and what only they cannot do.
+void check_on_gpu(const Scenario& s, const SystemConfig& system) {
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(s.name, "system '" + system.name + "' " + what);
+  };
+  const ExecutionPolicyEntry& execution = *find_execution_policy(system.execution.name);
+  if (!s.device.is_discrete()) {
+    if (system.execution.name != "gpu-only")
+      refuse("has execution '" + system.execution.name +
+             "', which divides experts between a discrete GPU and the CPU; device '" + s.device.name +
+             "' has no GPU with memory of its own");
+    return;
+  }
+  if (system.compressed)
+    refuse("stores its experts compressed; with a discrete GPU (device '" + s.device.name +
+           "') they lie in host memory as they are: expected 'weights: whole'");
+  if (system.schedule.name != "fifo")
+    refuse("has schedule '" + system.schedule.name +
+           "'; with a discrete GPU the execution policy orders loads: expected 'schedule: {policy: fifo}'");
+  if (execution.needs_cpu && !TimingModel(s.device).cpu_expert(s.model, s.model.moe(), 1))
+    refuse("has execution '" + system.execution.name + "', which lets the CPU compute experts; device '" +
+           s.device.name +
+           "' has neither cpu.experts of this shape nor cpu.peak, bandwidth and dense_launch");
+}
+
+/// Policies that go by scores, and what the trace has of them.
+void check_scores(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
+  const auto check = [&](std::string_view family, const PolicyChoice& choice, bool all, bool any) {
+    const bool missing = all ? !has_all_scores(trace) : any && !trace.has_scores();
+    if (!missing) return;
+    throw InputError(
+        s.workload.trace_file.empty() ? s.name : s.workload.trace_file,
+        "system '" + system.name + "' uses " + std::string(family) + " '" + choice.name + "', which needs " +
+            (all ? "the gate scores of all experts; the trace has " +
+                       std::string(trace.has_scores() ? "those of the chosen ones only" : "none") +
+                       ". Traces that traces/capture_hf.py records have them (its default), as have "
+                       "generated ones"
+                 : "gate scores; the trace has none. Traces that traces/capture_hf.py records have them, "
+                   "as have generated ones"));
+  };
+  const CachePolicyEntry& cache = *find_cache_policy(system.cache.name);
+  check("routing", system.routing, find_routing_policy(system.routing.name)->needs_all_scores, false);
+  check("cache", system.cache, cache.needs_all_scores, cache.needs_scores);
+  check("prefetch", system.prefetch, find_prefetch_policy(system.prefetch.name)->needs_all_scores, false);
+  check("execution", system.execution, false, find_execution_policy(system.execution.name)->needs_scores);
+  if (cache.needs_future && system.routing.name != "model")
+    throw InputError(s.name, "system '" + system.name + "' uses cache '" + system.cache.name +
+                                 "', which looks up what the trace will use, with routing '" +
+                                 system.routing.name + "', which uses something else");
 }
 
 void check_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
                   const std::optional<RankInclusion>& statistics) {
-  if (find_cache_policy(system.cache.name)->needs_scores && !trace.has_scores())
-    throw InputError(s.name, "system '" + system.name + "' uses cache '" + system.cache.name +
-                                 "', which needs gate scores; the trace has none");
+  check_on_gpu(s, system);
+  check_scores(s, system, trace);
   check_policies(system, trace);
   const ExpertCosts costs = expert_costs(s.model, TimingModel(s.device), system);
   const MemoryPlan memory = plan_memory(s, system, costs, trace);
@@ -171,7 +218,6 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
 }
 
 void check_scenario(const Scenario& scenario, const RoutingTrace& trace) {
-  check_device(scenario);
   std::optional<RankInclusion> statistics;
   if (std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
     statistics = planning_statistics(scenario, trace);

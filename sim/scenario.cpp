@@ -102,7 +102,7 @@ void read_weights(const YamlMap& root, SystemConfig& system) {
     static const std::vector<std::string> kReaders = {"io-thread", "workers"};
     system.worker_reads = root.choice("exponent_reads", kReaders, 0) == 1;
   }
-  system.page_cache = root.boolean("page_cache");
+  system.page_cache = root.boolean("page_cache", false);
   static const std::vector<std::string> kFetch = {"used", "layer"};
   system.fetch_whole_layer = root.choice("fetch", kFetch, 0) == 1;
 }

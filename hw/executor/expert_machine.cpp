@@ -110,6 +110,10 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
     case OpKind::dense:
     case OpKind::shared_expert:
     case OpKind::host:
+    case OpKind::cpu_execute:
+    case OpKind::send:
+    case OpKind::receive:
+    case OpKind::predict:
     case OpKind::wait:
       return;
   }

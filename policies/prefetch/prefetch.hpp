@@ -67,6 +67,9 @@ struct PrefetchPolicyEntry {
   PolicyInfo info;
   bool needs_all_scores = false;  // GateAhead must be filled: traces that kept the scores of the chosen
                                   // experts alone, or none, cannot be used
+  /// It predicts by running the next layer's attention ahead of that layer, on the GPU: what it wishes can be
+  /// fetched once that is done.
+  bool runs_attention_ahead = false;
   std::unique_ptr<PrefetchPolicy> (*make)(const PrefetchShape& shape, const PolicyParameters& parameters);
 };
 /// The family's one table.

@@ -5,14 +5,14 @@
 namespace moelab {
 
 std::string_view to_string(OpKind kind) {
-  static constexpr std::array<std::string_view, 10> kNames = {
-      "read_sm", "read_e", "read_tensor",   "decompress", "recover",
-      "execute", "dense",  "shared_expert", "host",       "wait"};
+  static constexpr std::array<std::string_view, 14> kNames = {
+      "read_sm",       "read_e", "read_tensor", "decompress", "recover", "execute", "dense",
+      "shared_expert", "host",   "cpu_execute", "send",       "receive", "predict", "wait"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string_view to_string(Tier tier) {
-  static constexpr std::array<std::string_view, kTiers> kNames = {"none", "ssd", "page_cache"};
+  static constexpr std::array<std::string_view, kTiers> kNames = {"none", "ssd", "page_cache", "host"};
   return kNames[static_cast<std::size_t>(tier)];
 }
 

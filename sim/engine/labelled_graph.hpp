@@ -20,13 +20,17 @@ enum class OpKind : std::uint8_t {
   dense,
   shared_expert,
   host,
-  wait  // takes no time: a layer that ends with fetches that were on their way
+  cpu_execute,  // an expert that stays in host memory
+  send,         // activations to the host, for the experts that it computes
+  receive,      // what they make of them
+  predict,      // gates ahead of their layer
+  wait          // takes no time: a layer that ends with fetches that were on their way
 };
 std::string_view to_string(OpKind kind);
 
 /// Where a read is served from.
-enum class Tier : std::uint8_t { none, ssd, page_cache };
-inline constexpr int kTiers = 3;
+enum class Tier : std::uint8_t { none, ssd, page_cache, host };  // host: its memory, over the link
+inline constexpr int kTiers = 4;
 std::string_view to_string(Tier tier);
 
 /// What an operation means. `dense` and `shared_expert`: how much they do is in LabelledGraph::kernel.
@@ -37,6 +41,7 @@ struct OpLabel {
   std::uint16_t chunk = 0;
   std::uint32_t expert = 0;  // LayerExpert::id
   std::uint32_t tokens = 0;  // of an execution: tokens routed to the expert
+  bool low_score = false;    // of an expert's load: it is low-score for all its tokens
 };
 
 /// What a dense kernel does.

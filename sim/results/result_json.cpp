@@ -38,9 +38,13 @@ Json hits_json(const std::array<std::uint64_t, kStates>& hits) {
 }
 
 Json memory_json(const MemoryPlan& m) {
-  return {{"budget", m.budget.value()},        {"non_expert", m.non_expert.value()},
-          {"kv_cache", m.kv_cache.value()},    {"staging", m.staging.value()},
-          {"prefetch", m.prefetch.value()},    {"expert_cache", m.expert_cache.value()},
+  return {{"budget", m.budget.value()},
+          {"non_expert", m.non_expert.value()},
+          {"kv_cache", m.kv_cache.value()},
+          {"staging", m.staging.value()},
+          {"prefetch", m.prefetch.value()},
+          {"expert_cache", m.expert_cache.value()},
+          {"host_experts", m.host_experts.value()},
           {"page_cache", m.page_cache.value()}};
 }
 
@@ -53,6 +57,17 @@ Json plan_json(const Plan& plan) {
   return {{"ratios", ratios}, {"capacity", capacity}, {"expected_makespan_s", plan.expected_makespan_s}};
 }
 
+Json routing_json(const RoutingCounts& c) {
+  return {{"active", c.active},
+          {"top_score", c.top_score},
+          {"low_score", c.low_score},
+          {"substituted", c.substituted},
+          {"mass_moved", c.mass_moved},
+          {"score_sum", c.score_sum},
+          {"top_score_misses", c.top_score_misses},
+          {"low_score_misses", c.low_score_misses}};
+}
+
 Json result_json(const RunResult& r) {
   Json j;
   j["scenario"] = r.scenario;
@@ -63,15 +78,22 @@ Json result_json(const RunResult& r) {
   j["metrics"] = metrics_json(r.metrics);
   j["hits"] = hits_json(r.metrics.hits);
   j["decode_hits"] = hits_json(r.metrics.decode_hits);
-  for (const Tier t : {Tier::ssd, Tier::page_cache})
+  for (const Tier t : {Tier::ssd, Tier::page_cache, Tier::host})
     j["bytes"][std::string(to_string(t))] =
         static_cast<std::uint64_t>(std::llround(r.metrics.bytes[static_cast<std::size_t>(t)]));
   for (const ResourceUse& use : r.busy) j["busy_s"][use.name] = use.busy_s;
   for (std::size_t c = 0; c < kCauses; ++c) j["stall_s"][std::string(kCauseNames[c])] = r.metrics.stall_s[c];
-  j["prefetch"] = {
-      {"fetched", r.metrics.prefetch.fetched},     {"used", r.metrics.prefetch.used},
-      {"late", r.metrics.prefetch.late},           {"unused", r.metrics.prefetch.unused},
-      {"cancelled", r.metrics.prefetch.cancelled}, {"wasted_bytes", r.metrics.prefetch.wasted_bytes}};
+  for (std::size_t c = 0; c < kCauses; ++c)
+    j["decode_stall_s"][std::string(kCauseNames[c])] = r.metrics.decode_stall_s[c];
+  j["routing"] = routing_json(r.metrics.routing);
+  j["execution"] = {{"loaded", r.metrics.execution.loaded}, {"on_cpu", r.metrics.execution.on_cpu}};
+  j["prefetch"] = {{"fetched", r.metrics.prefetch.fetched},
+                   {"used", r.metrics.prefetch.used},
+                   {"late", r.metrics.prefetch.late},
+                   {"unused", r.metrics.prefetch.unused},
+                   {"cancelled", r.metrics.prefetch.cancelled},
+                   {"wasted_bytes", r.metrics.prefetch.wasted_bytes},
+                   {"used_top_score", r.metrics.prefetch.used_top_score}};
   j["memory_bytes"] = memory_json(r.memory);
   if (r.planned) j["plan"] = plan_json(r.plan);
   j["operations"] = r.operations;

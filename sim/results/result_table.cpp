@@ -74,14 +74,76 @@ std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& r
   return align(rows);
 }
 
-std::string stall_table(const std::vector<RunResult>& results) {
-  std::vector<std::vector<std::string>> rows = {{"critical path, % of the time", "SSD", "page cache",
-                                                 "decompress", "recover", "experts", "dense", "host",
-                                                 "prefetch"}};
+/// With a discrete GPU: where the experts used while decoding were, who made ready what was missing, and what
+/// was changed for that.
+std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {{"experts used while decoding, %", "on the GPU",
+                                                 "prefetch late", "loaded", "by the CPU", "link GB",
+                                                 "cache GB"}};
   for (const RunResult& r : results) {
-    std::vector<std::string> row = {r.system};
-    for (const double s : r.metrics.stall_s) row.push_back(percent(s, r.metrics.wall_s));
-    rows.push_back(std::move(row));
+    double all = 0;
+    for (const std::uint64_t n : r.metrics.decode_hits) all += static_cast<double>(n);
+    const auto on_gpu = static_cast<double>(r.metrics.decode_hits[index(State::F)]);
+    const auto loaded = static_cast<double>(r.metrics.execution.loaded);
+    const auto on_cpu = static_cast<double>(r.metrics.execution.on_cpu);
+    rows.push_back({r.system, percent(on_gpu, all), percent(all - on_gpu - loaded - on_cpu, all),
+                    percent(loaded, all), percent(on_cpu, all),
+                    fixed(r.metrics.bytes[static_cast<std::size_t>(Tier::host)] / 1e9, 1),
+                    caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-"});
+  }
+  return align(rows);
+}
+
+/// What routing policies did while decoding; "" where no system has one.
+std::string routing_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {{"routing while decoding, % of activations", "low-score",
+                                                 "substituted", "score moved",
+                                                 "top-score misses, % of experts", "low-score misses"}};
+  for (const RunResult& r : results) {
+    const RoutingCounts& c = r.metrics.routing;
+    if (c.active == 0) continue;
+    const auto active = static_cast<double>(c.active);
+    double experts = 0;
+    for (const std::uint64_t n : r.metrics.decode_hits) experts += static_cast<double>(n);
+    rows.push_back({r.system, percent(static_cast<double>(c.low_score), active),
+                    percent(static_cast<double>(c.substituted), active), percent(c.mass_moved, c.score_sum),
+                    percent(static_cast<double>(c.top_score_misses), experts),
+                    percent(static_cast<double>(c.low_score_misses), experts)});
+  }
+  return rows.size() == 1 ? "" : align(rows) + "\n";
+}
+
+/// What was fetched ahead; "" where no system does that.
+std::string prefetch_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {
+      {"fetched ahead, % of experts", "experts", "in time", "late", "unused", "top-score", "wasted GB"}};
+  for (const RunResult& r : results) {
+    const PrefetchCounts& p = r.metrics.prefetch;
+    if (p.fetched == 0) continue;
+    const auto share = [&](std::uint64_t n) {
+      return percent(static_cast<double>(n), static_cast<double>(p.fetched));
+    };
+    rows.push_back({r.system, std::to_string(p.fetched), share(p.used), share(p.late), share(p.unused),
+                    r.metrics.routing.active > 0 ? share(p.used_top_score) : "-",
+                    fixed(p.wasted_bytes / 1e9, 1)});
+  }
+  return rows.size() == 1 ? "" : align(rows) + "\n";
+}
+
+/// The causes that took any time at all.
+std::string stall_table(const std::vector<RunResult>& results) {
+  static constexpr std::array<std::string_view, kCauses> kColumns = {
+      "SSD",      "page cache", "decompress", "recover",     "experts",     "dense",  "host",
+      "prefetch", "load",       "load low",   "CPU experts", "activations", "predict"};
+  std::vector<std::vector<std::string>> rows = {{"critical path, % of the time"}};
+  for (const RunResult& r : results) rows.push_back({r.system});
+  for (std::size_t c = 0; c < kCauses; ++c) {
+    if (std::all_of(results.begin(), results.end(),
+                    [&](const RunResult& r) { return r.metrics.stall_s[c] == 0; }))
+      continue;
+    rows[0].emplace_back(kColumns[c]);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      rows[i + 1].push_back(percent(results[i].metrics.stall_s[c], results[i].metrics.wall_s));
   }
   return align(rows);
 }
@@ -110,8 +172,10 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
                     std::to_string(m.end_to_end_s.size()) + " request(s), " + std::to_string(m.tokens) +
                     " tokens generated, seed " + std::to_string(s.seed) + ", executor " +
                     results.front().executor + "\n\n";
-  out += speed_table(results) + "\n" + hits_table(s, results) + "\n" + stall_table(results) + "\n" +
-         pools_table(results);
+  out += speed_table(results) + "\n";
+  out += (s.device.is_discrete() ? gpu_table(s, results) : hits_table(s, results)) + "\n";
+  out += routing_table(results) + (s.device.is_discrete() ? prefetch_table(results) : "");
+  out += stall_table(results) + "\n" + pools_table(results);
   std::vector<std::string> said;
   for (const RunResult& r : results)
     for (const std::string& w : r.warnings)

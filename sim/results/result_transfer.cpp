@@ -5,9 +5,13 @@
 namespace moelab {
 
 // Found by nlohmann::json by their names and arguments.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefetchCounts, fetched, used, late, unused, cancelled, wasted_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefetchCounts, fetched, used, late, unused, cancelled, wasted_bytes,
+                                   used_top_score)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoutingCounts, active, top_score, low_score, substituted, mass_moved,
+                                   score_sum, top_score_misses, low_score_misses)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExecutionCounts, loaded, on_cpu)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, tokens, wall_s, hits,
-                                   decode_hits, bytes, stall_s, prefetch)
+                                   decode_hits, bytes, stall_s, decode_stall_s, prefetch, routing, execution)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, ratios, capacity, expected_makespan_s, selection_probability,
                                    splits_examined)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResourceUse, name, busy_s)
@@ -19,7 +23,7 @@ static void from_json(const nlohmann::json& j, Bytes& b) {
   b = Bytes(j.get<double>());
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryPlan, budget, non_expert, kv_cache, staging, prefetch, expert_cache,
-                                   page_cache)
+                                   host_experts, page_cache)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, seed, metrics, memory, plan,
                                    planned, busy, provenance, warnings, operations)
 

@@ -1,5 +1,6 @@
 #include "sim/serving/batch.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -87,6 +88,24 @@ std::span<const ExpertUse> LayerUses::collect(const RoutingTrace& trace, const P
                                               std::uint32_t moe_layer) {
   for (const auto& [begin, end] : pass.rows)
     for (std::uint64_t row = begin; row < end; ++row) add(trace, row, moe_layer);
+  return finish();
+}
+
+std::span<const ExpertUse> LayerUses::collect(std::span<const TokenGate> tokens, const StepRouting& routing) {
+  std::fill(low_score_.begin(), low_score_.end(), std::uint8_t{1});
+  std::size_t place = 0;
+  for (const TokenGate& token : tokens)
+    for (std::size_t r = 0; r < token.chosen.size(); ++r, ++place) {
+      const std::uint16_t id = routing.experts[place];
+      used_[id >> 6] |= std::uint64_t{1} << (id & 63);
+      ++tokens_[id];
+      scores_[id] += token.scores[id];
+      if (routing.roles[place] == ExpertRole::top) low_score_[id] = 0;
+    }
+  return finish();
+}
+
+std::span<const ExpertUse> LayerUses::finish() {
   uses_.clear();
   for (std::uint32_t word = 0; word < used_.size(); ++word) {
     for (std::uint64_t left = std::exchange(used_[word], 0); left != 0; left &= left - 1) {

@@ -5,7 +5,25 @@
 
 namespace moelab {
 
+/// Of experts that lie in the host's memory and come over the link of a discrete GPU, each in one transfer.
+static ExpertCosts linked_costs(const Architecture& model, const TimingModel& timing) {
+  ExpertCosts c;
+  const Bytes bytes = expert_bytes(model);
+  c.tensors = 1;
+  c.elements = bytes.value() / model.bytes_per_weight;
+  c.sm_bytes = bytes;
+  c.bytes = {bytes.value(), bytes.value(), bytes.value(), bytes.value(), 0};
+  c.timing.threads = 1;
+  c.timing.shards = 0;
+  c.timing.sm_read_s = timing.load(bytes).value();
+  c.cold = {c.timing.sm_read_s, 0, timing.load(Bytes(0)).value(), Tier::host, Tier::host};
+  c.cached = c.cold;
+  c.traffic.sm_read = c.traffic.execute = bytes.value();
+  return c;
+}
+
 ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system) {
+  if (timing.is_discrete()) return linked_costs(model, timing);
   ExpertCosts c;
   const FeedForward& ff = model.moe();
   c.tensors = static_cast<std::uint32_t>(ff.matrices);

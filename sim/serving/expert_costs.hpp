@@ -11,6 +11,7 @@
 
 namespace moelab {
 
+/// On a discrete GPU an expert is one tensor, stored whole in the host's memory.
 struct ExpertCosts {
   std::uint32_t tensors = 0;  // matrices an expert
   double elements = 0;        // BF16 values a tensor

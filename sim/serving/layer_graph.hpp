@@ -13,9 +13,12 @@
 namespace moelab {
 
 /// The resources of one server: an I/O thread, decompression threads, a recovery stream, the expert and dense
-/// compute streams, the host program; and what their operations share.
+/// compute streams, the host program; and what their operations share. With a discrete GPU the link to its
+/// memory takes the place of all that makes weights ready: `io`, `decompress` and `recover` are one.
 struct ServerResources {
   engine::ResourceId host, io, decompress, recover, experts, dense;
+  // Of a discrete GPU: the link the other way, and the cores that compute experts.
+  engine::ResourceId link_out = 0, cpu_experts = 0;
   engine::CapacityId ssd = engine::kNoCapacity;
   /// What the SSD's reads, the CPU and the GPU share; kNoCapacity where nobody would resolve it.
   engine::CapacityId memory = engine::kNoCapacity;
@@ -32,8 +35,11 @@ struct ServerResources {
     if (capacity == engine::kNoCapacity) return;
     if (capacity == cpu)
       graph.share(op, capacity, seconds);
-    else if (bytes > 0)
-      graph.share(op, capacity, seconds, bytes);
+    else
+      share_memory(graph, op, seconds, bytes);
+  }
+  void share_memory(engine::Graph& graph, engine::OpIndex op, double seconds, double bytes) const {
+    if (memory != engine::kNoCapacity && bytes > 0) graph.share(op, memory, seconds, bytes);
   }
 };
 

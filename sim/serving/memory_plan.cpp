@@ -18,6 +18,23 @@ double largest_batch_tokens(const RoutingTrace& trace, std::size_t batch) {
   return largest;
 }
 
+Bytes usable_memory(const DeviceProfile& device) {
+  if (device.is_discrete()) return device.gpu->own->total.value - device.gpu->own->reserve.value;
+  return device.memory.total.value - device.memory.system_reserve.value;
+}
+
+Bytes host_experts(const Scenario& scenario, Bytes expert) {
+  const Bytes all = scenario.model.moe().experts * double(scenario.model.moe_layers().size()) * expert;
+  const MemoryProfile& host = scenario.device.memory;
+  const Bytes usable = host.total.value - host.system_reserve.value;
+  if (all > usable)
+    throw InputError(scenario.name, "the experts of model '" + scenario.model.name + "' take " +
+                                        to_string(all) + ", more than the host memory of device '" +
+                                        scenario.device.name + "' has to give: " + to_string(usable) +
+                                        " of " + to_string(host.total.value));
+  return all;
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
@@ -35,11 +52,15 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   m.prefetch = Bytes(system.prefetch_buffer * full);
 
   const DeviceProfile& device = scenario.device;
-  const Bytes usable = device.memory.total.value - device.memory.system_reserve.value;
-  if (m.budget > usable)
-    throw InputError(scenario.name, "budget " + to_string(m.budget) + " is more than device '" + device.name +
-                                        "' has to give: " + to_string(usable) + " of " +
-                                        to_string(device.memory.total.value));
+  const Bytes usable = usable_memory(device);
+  if (m.budget > usable) {
+    const Bytes total = device.is_discrete() ? device.gpu->own->total.value : device.memory.total.value;
+    throw InputError(scenario.name, "budget " + to_string(m.budget) + " is more than " +
+                                        (device.is_discrete() ? "the GPU of " : "") + "device '" +
+                                        device.name + "' has to give: " + to_string(usable) + " of " +
+                                        to_string(total));
+  }
+  if (device.is_discrete()) m.host_experts = host_experts(scenario, Bytes(full));
   const Bytes needed = m.non_expert + m.kv_cache + m.staging + m.prefetch;
   if (needed > m.budget)
     throw InputError(scenario.name, "budget " + to_string(m.budget) + " is too small for system '" +
@@ -49,7 +70,7 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
                                         ", experts in use " + to_string(m.staging) + ", prefetch " +
                                         to_string(m.prefetch) + ")");
   m.expert_cache = m.budget - needed;
-  m.page_cache = system.page_cache ? usable - m.budget : Bytes(0);
+  m.page_cache = system.page_cache && !device.is_discrete() ? usable - m.budget : Bytes(0);
   return m;
 }
 

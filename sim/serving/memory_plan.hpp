@@ -1,4 +1,5 @@
-// How a memory budget is spent, in full, so that a user can hold it against a real run.
+// How a memory budget is spent, in full, so that a user can hold it against a real run. With a discrete GPU
+// it is a budget of the GPU's memory; all experts lie in the host's.
 #pragma once
 
 #include "sim/scenario.hpp"
@@ -15,6 +16,7 @@ struct MemoryPlan {
                    // room for both planes while they are joined
   Bytes prefetch;  // experts fetched ahead (SystemConfig::prefetch_buffer)
   Bytes expert_cache;  // what is left
+  Bytes host_experts;  // outside the budget, with a discrete GPU: all experts, in the host's memory
   Bytes page_cache;  // outside the budget: device memory - system reserve - budget, for systems with buffered
                      // reads
 };

@@ -9,6 +9,7 @@ Cause cause_of(const OpLabel& label) {
     case OpKind::read_sm:
     case OpKind::read_e:
     case OpKind::read_tensor:
+      if (label.tier == Tier::host) return label.low_score ? Cause::low_score_load : Cause::expert_load;
       return label.tier == Tier::page_cache ? Cause::page_cache_read : Cause::ssd_read;
     case OpKind::decompress:
       return Cause::decompress;
@@ -21,11 +22,37 @@ Cause cause_of(const OpLabel& label) {
       return Cause::dense_compute;
     case OpKind::host:
       return Cause::host;
+    case OpKind::cpu_execute:
+      return Cause::cpu_experts;
+    case OpKind::send:
+    case OpKind::receive:
+      return Cause::activations;
+    case OpKind::predict:
+      return Cause::prediction;
     case OpKind::wait:
       return Cause::prefetch;
   }
   return Cause::host;
 }
+
+namespace {
+
+// The link takes one load at a time: what one waits for it goes to those that it waits for.
+void add_waiting_for_link(const LabelledGraph& g, engine::OpIndex waiting, double ready,
+                          std::array<double, kCauses>& by_cause) {
+  double begin = ready;  // of the waiting load, in the end
+  for (engine::OpIndex op = 0; op < g.graph.size(); ++op) {
+    if (op == waiting || g.labels[op].tier != Tier::host || !g.graph.was_started(op)) continue;
+    const double end = g.graph.end_since_epoch(op);
+    if (end <= ready || end >= g.graph.end_since_epoch(waiting)) continue;
+    const double seconds = end - std::max(ready, end - (g.graph.end(op) - g.graph.start(op)));
+    by_cause[static_cast<std::size_t>(cause_of(g.labels[op]))] += seconds;
+    begin += seconds;
+  }
+  by_cause[static_cast<std::size_t>(cause_of(g.labels[waiting]))] += g.graph.end_since_epoch(waiting) - begin;
+}
+
+}  // namespace
 
 std::array<double, kCauses> critical_path(const LabelledGraph& g, std::span<const FetchWait> waits) {
   std::array<double, kCauses> by_cause{};
@@ -40,7 +67,10 @@ std::array<double, kCauses> critical_path(const LabelledGraph& g, std::span<cons
       by_cause[static_cast<std::size_t>(Cause::prefetch)] += fetched - ready;
       ready = fetched;
     }
-    by_cause[static_cast<std::size_t>(cause_of(g.labels[op]))] += g.graph.end_since_epoch(op) - ready;
+    if (g.labels[op].tier == Tier::host)
+      add_waiting_for_link(g, op, ready, by_cause);
+    else
+      by_cause[static_cast<std::size_t>(cause_of(g.labels[op]))] += g.graph.end_since_epoch(op) - ready;
     op = before;
   }
   return by_cause;

@@ -22,22 +22,46 @@ enum class Cause : std::uint8_t {
   expert_compute,
   dense_compute,
   host,
-  prefetch
+  prefetch,        // waiting for a fetch that was on its way already
+  expert_load,     // over the link: top-score experts, and those that nobody classed
+  low_score_load,  // over the link: experts that are low-score for all their tokens
+  cpu_experts,
+  activations,  // to the CPU's experts and back
+  prediction    // of gates ahead
 };
-inline constexpr std::size_t kCauses = 8;
+inline constexpr std::size_t kCauses = 13;
 inline constexpr std::array<std::string_view, kCauses> kCauseNames = {
-    "ssd_read",       "page_cache_read", "decompress", "recover",
-    "expert_compute", "dense_compute",   "host",       "prefetch"};
+    "ssd_read", "page_cache_read", "decompress",     "recover",     "expert_compute", "dense_compute", "host",
+    "prefetch", "expert_load",     "low_score_load", "cpu_experts", "activations",    "prediction"};
 Cause cause_of(const OpLabel& label);
 
 /// fetched = used + late + unused.
 struct PrefetchCounts {
-  std::uint64_t fetched = 0;    // experts of which the fetch began
-  std::uint64_t used = 0;       // fetched in time; counted at their first use
-  std::uint64_t late = 0;       // used, but still on the way when wanted
-  std::uint64_t unused = 0;     // dropped before any use, or not used by the end of the run
-  std::uint64_t cancelled = 0;  // taken out before they began; not among `fetched`
-  double wasted_bytes = 0;      // read for the unused ones
+  std::uint64_t fetched = 0;         // experts of which the fetch began
+  std::uint64_t used = 0;            // fetched in time; counted at their first use
+  std::uint64_t late = 0;            // used, but still on the way when wanted
+  std::uint64_t unused = 0;          // dropped before any use, or not used by the end of the run
+  std::uint64_t cancelled = 0;       // taken out before they began; not among `fetched`
+  double wasted_bytes = 0;           // read for the unused ones
+  std::uint64_t used_top_score = 0;  // among `used` and `late`: as a top-score expert of some token
+};
+
+/// What a routing policy made of the model's choices, in decode passes. All 0 where the system has none.
+/// An activation is one expert for one token.
+struct RoutingCounts {
+  std::uint64_t active = 0;  // activations: top_score + low_score
+  std::uint64_t top_score = 0, low_score = 0;
+  std::uint64_t substituted = 0;  // of the low-score ones
+  double mass_moved = 0;          // sum of |score of the replaced - score of the substitute|
+  double score_sum = 0;           // of the model's own choices
+  // Distinct experts of a step that were not on the GPU in time, after substitution.
+  std::uint64_t top_score_misses = 0, low_score_misses = 0;
+};
+
+/// Who made ready what was missing, in decode passes: distinct experts of a step.
+struct ExecutionCounts {
+  std::uint64_t loaded = 0;  // over the link, on demand
+  std::uint64_t on_cpu = 0;
 };
 
 struct Metrics {
@@ -52,7 +76,10 @@ struct Metrics {
   std::array<std::uint64_t, kStates> decode_hits{};  // the same, decode passes only
   std::array<double, kTiers> bytes{};                // read, by tier
   std::array<double, kCauses> stall_s{};             // adds up to wall_s
+  std::array<double, kCauses> decode_stall_s{};      // the part of decode passes
   PrefetchCounts prefetch;
+  RoutingCounts routing;
+  ExecutionCounts execution;
 };
 
 /// An operation that waits for a fetch that was already on its way.
@@ -62,7 +89,8 @@ struct FetchWait {
 };
 
 /// A finished graph's critical path, by cause: adds up to the time from its submission to its end. What an
-/// operation in `waits` waited for its fetch is a cause of its own.
+/// operation in `waits` waited for its fetch is a cause of its own; what a load waited for other loads on the
+/// link goes to theirs.
 std::array<double, kCauses> critical_path(const LabelledGraph& graph, std::span<const FetchWait> waits);
 
 }  // namespace moelab

@@ -14,19 +14,27 @@ ServerResources add_resources(engine::Engine& engine, const SystemConfig& system
   const DeviceProfile& device = timing.device();
   ServerResources r{};
   r.host = engine.add_resource("host", 1);
+  r.recovers_on_cpu = timing.recovers_on_cpu();
+  r.computes_on_cpu = timing.computes_on_cpu();
+  if (device.memory.controller && engine.resolves_chains())
+    r.memory = engine.add_capacity("memory", {.bandwidth = device.memory.controller->value.value()});
+  if (device.cpu.sharing) r.cpu = engine.add_capacity("cpu", {.slowdown = device.cpu.sharing->value});
+  if (device.is_discrete()) {
+    r.io = r.decompress = r.recover = engine.add_resource("link", 1);
+    r.link_out = engine.add_resource("link_out", 1);
+    r.cpu_experts = engine.add_resource("cpu_experts", 1);
+    r.experts = engine.add_resource("expert_compute", 1);
+    r.dense = engine.add_resource("dense_compute", 1);
+    return r;
+  }
   r.io = engine.add_resource("io", 1);
   r.decompress = engine.add_resource("decompress", system.threads);
   r.recover = engine.add_resource("recover", 1);
   r.experts = engine.add_resource("expert_compute", 1);
   r.dense = engine.add_resource("dense_compute", 1);
-  if (device.memory.controller && engine.resolves_chains())
-    r.memory = engine.add_capacity("memory", {.bandwidth = device.memory.controller->value.value()});
   r.ssd = engine.add_capacity(
       "ssd",
       {.slowdown = device.ssd.readers.value, .bandwidth = costs.ssd_bytes_per_second, .beyond = r.memory});
-  if (device.cpu.sharing) r.cpu = engine.add_capacity("cpu", {.slowdown = device.cpu.sharing->value});
-  r.recovers_on_cpu = timing.recovers_on_cpu();
-  r.computes_on_cpu = timing.computes_on_cpu();
   engine.add_interference({r.ssd, r.decompress, device.ssd.slowdown_while_decompressing.value});
   return r;
 }
@@ -46,6 +54,24 @@ std::vector<std::unique_ptr<CachePolicy>> make_caches(const CachePolicyEntry& en
   std::vector<std::unique_ptr<CachePolicy>> caches;
   for (std::uint32_t d = 0; d < domains; ++d) caches.push_back(entry.make(shape, system.cache.parameters));
   return caches;
+}
+
+bool wants_scores(const SystemConfig& system) {
+  return find_cache_policy(system.cache.name)->needs_scores ||
+         find_execution_policy(system.execution.name)->needs_scores;
+}
+
+PrefetchShape prefetch_shape(const Scenario& scenario, const RoutingTrace& trace, const TimingModel& timing,
+                             const ExpertCosts& costs) {
+  PrefetchShape shape{trace.layers(), trace.experts(), trace.top_k(), scenario.seed};
+  if (!timing.is_discrete()) return shape;
+  const Architecture& model = scenario.model;
+  shape.load_s = costs.timing.sm_read_s;
+  shape.gpu_s = timing.expert(model, model.moe(), 1).value();
+  for (std::uint32_t n = 0; n <= scenario.workload.batch; ++n)
+    if (const auto seconds = timing.cpu_expert(model, model.moe(), n))
+      shape.cpu_s.push_back(seconds->value());
+  return shape;
 }
 
 }  // namespace
@@ -71,14 +97,20 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       builder_(resources_, system.worker_reads, timing_.dispatch().value(), costs.traffic),
       instance_(costs.timing),
       fetch_instance_(costs.timing),
-      layer_uses_(trace.experts(), entry_->needs_scores),
+      layer_uses_(trace.experts(), wants_scores(system)),
       taken_bytes_(std::size_t{trace.layers()} * trace.experts(), kNotTaken),
       steps_(trace.layers(), 0) {
   dense_outcome_.time = {0, 1, 1, {{{resources_.dense, 0}}}};
   if (options_.mirror != nullptr) mirrored_.assign(taken_bytes_.size(), State::M);
   if (system.prefetch.name != "none")
     prefetch_ = find_prefetch_policy(system.prefetch.name)
-                    ->make({trace.layers(), trace.experts(), trace.top_k()}, system.prefetch.parameters);
+                    ->make(prefetch_shape(scenario, trace, timing_, costs), system.prefetch.parameters);
+  if (const auto* routing = find_routing_policy(system.routing.name); routing->needs_all_scores)
+    routing_ = routing->make(system.routing.parameters);
+  if (timing_.is_discrete())
+    missing_ = std::make_unique<MissingExperts>(scenario.model, timing_, system, costs, resources_);
+  if (routing_ || entry_->needs_all_scores) gates_ = std::make_unique<StepGates>(trace);
+  if (prefetch_ && prefetch_->gates_ahead() > 0) gates_ahead_ = std::make_unique<StepGates>(trace);
   if (entry_->needs_future)
     future_ = std::make_unique<FutureUses>(trace, scenario.workload.batch, scenario.model.has_encoder());
   metrics_.ttft_s.reserve(trace.requests().size());
@@ -87,7 +119,9 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
   for (const Layer& layer : scenario.model.layers) {
     const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
     moe_index_.push_back(moe ? static_cast<std::int32_t>(moe_stack_.size()) : -1);
-    if (moe) moe_stack_.push_back(layer.stack);
+    if (!moe) continue;
+    moe_stack_.push_back(layer.stack);
+    model_layer_.push_back(moe_index_.size() - 1);
   }
 }
 
@@ -105,6 +139,8 @@ engine::Process Server::serve() {
 
     for (; batch.next(pass); ++pass_number_) {
       if (prefetch_) prefetch_->begin_step();
+      prompt_ = pass.prompt;
+      step_tokens_ = pass.tokens;
       dense_times_.begin(pass);
       for (std::size_t i = 0; i < scenario_.model.layers.size(); ++i) {
         if (scenario_.model.layers[i].stack != pass.stack) continue;
@@ -118,12 +154,20 @@ engine::Process Server::serve() {
 
         const auto moe_layer = static_cast<std::uint32_t>(moe_index_[i]);
         route(moe_layer, pass);
-        prefetch(moe_layer);
+        predicts_ = predicts(moe_layer);
+        if (predicts_) submit_prediction(moe_layer);
+        prefetch(moe_layer, pass);
         gather_experts(moe_layer, pass);
         if (!skip_experts(dense_times_.shared(i).seconds)) {
           submit_experts(moe_layer, dense_times_.shared(i));
           co_await engine_.finished(layer_.graph);
           account(layer_, number);
+        }
+        if (predicts_) {  // the next layer's dense part has the same GPU
+          const double end = engine_.now();
+          co_await engine_.finished(prediction_.graph);
+          add_stall(Cause::prediction, engine_.now() - end);
+          if (options_.observer) options_.observer->finished(prediction_, pass_number_, number);
         }
         finish_layer(moe_layer);
       }
@@ -141,7 +185,8 @@ engine::Process Server::serve() {
     co_await engine_.finished(slot->load.graph);
     drop(*slot);
   }
-  for (double& bytes : taken_bytes_) end_taken(bytes, false);
+  for (std::uint32_t object = 0; object < taken_bytes_.size(); ++object)
+    end_taken(taken_bytes_[object], object, false);
 }
 
 OpIndex Server::add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time,
@@ -199,7 +244,8 @@ bool Server::skip_dense(double seconds) {
 }
 
 bool Server::skip_experts(double shared_s) {
-  remember_ = may_skip();
+  // What the link and the CPU do depends on more than the states of experts.
+  remember_ = may_skip() && missing_ == nullptr;
   if (!remember_) return false;
   const StepOutcome* const known = memo_.find(codes_, shared_s);
   if (known == nullptr) return false;
@@ -209,9 +255,42 @@ bool Server::skip_experts(double shared_s) {
 }
 
 void Server::route(std::uint32_t moe_layer, const Pass& pass) {
-  uses_ = layer_uses_.collect(trace_, pass, moe_layer);
+  if (gates_) gates_->read(pass, moe_layer);
+  if (routing_)
+    substitute(moe_layer, pass);
+  else
+    uses_ = layer_uses_.collect(trace_, pass, moe_layer);
   domain(moe_layer).begin_step(entry_->per_model ? moe_layer : 0);
+  if (entry_->needs_all_scores) domain(moe_layer).observe(gates_->summed());
   tell_mirror(moe_layer);
+}
+
+// The routing policy's choice takes the place of the model's.
+void Server::substitute(std::uint32_t moe_layer, const Pass& pass) {
+  if (prefetch_) settle_fetches(pass_number_ * trace_.layers() + moe_layer);
+  find_resident(moe_layer);
+  routing_->route(gates_->tokens(), resident_, step_routing_);
+  uses_ = layer_uses_.collect(gates_->tokens(), step_routing_);
+  if (pass.prompt) return;
+  RoutingCounts& counts = metrics_.routing;
+  for (const TokenRouting& token : step_routing_.tokens) {
+    counts.active += token.top_score + token.low_score;
+    counts.top_score += token.top_score;
+    counts.low_score += token.low_score;
+    counts.substituted += token.substituted;
+    counts.mass_moved += token.mass_moved;
+  }
+  for (const TokenGate& token : gates_->tokens())
+    for (const std::uint16_t expert : token.chosen) counts.score_sum += token.scores[expert];
+}
+
+// Kept by the cache, or fetched ahead and waiting beside it.
+void Server::find_resident(std::uint32_t moe_layer) {
+  resident_.resize(experts_);
+  for (std::uint32_t e = 0; e < experts_; ++e) {
+    const FetchSlot* const slot = prefetch_ ? fetches_.find(moe_layer * experts_ + e) : nullptr;
+    resident_[e] = state_of(moe_layer, e) != State::M || (slot != nullptr && slot->load.graph.finished());
+  }
 }
 
 State Server::state_of(std::uint32_t moe_layer, std::uint32_t expert) const {
@@ -247,8 +326,14 @@ std::array<double, kTiers> Server::bytes_read(const LabelledGraph& graph) const 
   return bytes;
 }
 
+void Server::add_stall(Cause cause, double seconds) {
+  const auto i = static_cast<std::size_t>(cause);
+  metrics_.stall_s[i] += seconds;
+  if (!prompt_) metrics_.decode_stall_s[i] += seconds;
+}
+
 void Server::add(const StepOutcome& outcome) {
-  for (std::size_t i = 0; i < kCauses; ++i) metrics_.stall_s[i] += outcome.stall_s[i];
+  for (std::size_t i = 0; i < kCauses; ++i) add_stall(static_cast<Cause>(i), outcome.stall_s[i]);
   for (std::size_t i = 0; i < kTiers; ++i) metrics_.bytes[i] += outcome.bytes[i];
 }
 
@@ -260,7 +345,7 @@ void Server::compute_expert_seconds(std::uint32_t tokens) {
 }
 
 // Adds an expert to the layer's instance. Returns the state it was found in.
-State Server::add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uint32_t tokens) {
+State Server::add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uint32_t tokens, float score) {
   const bool executes = tokens > 0;
   const std::uint32_t object = moe_layer * experts_ + expert;
   Demand demand{state_of(moe_layer, expert), {}};
@@ -268,6 +353,7 @@ State Server::add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uin
   if (prefetch_) meet_fetch(object, executes, demand);
   reads_.push_back(plan_reads(object, demand.held));
   tokens_.push_back(tokens);
+  scores_.push_back(score);
   if (options_.mirror != nullptr) options_.mirror->use({moe_layer, expert});
   codes_.push_back(LayerMemo::code(reads_.back(), demand.held, tokens));
   instance_.experts.push_back({expert, costs_.tensors, demand.held, executes ? expert_seconds(tokens) : 0});
@@ -282,10 +368,11 @@ void Server::meet_fetch(std::uint32_t object, bool executes, Demand& demand) {
     slot = nullptr;
   }
   if (slot == nullptr) {
-    if (executes) end_taken(taken_bytes_[object], demand.found != State::M);
+    if (executes) end_taken(taken_bytes_[object], object, demand.found != State::M);
     return;
   }
   demand.held = State::F;
+  if (executes && routing_ && !layer_uses_.low_score(object % experts_)) ++metrics_.prefetch.used_top_score;
   if (slot->load.graph.finished()) {
     demand.found = State::F;
     metrics_.prefetch.used += executes ? 1 : 0;
@@ -302,30 +389,45 @@ void Server::gather_experts(std::uint32_t moe_layer, const Pass& pass) {
   codes_.clear();
   reads_.clear();
   tokens_.clear();
+  scores_.clear();
   awaited_.clear();
-  for (const ExpertUse& use : uses_) {
-    const std::size_t found = index(add_demand(moe_layer, use.object, use.tokens));
-    ++metrics_.hits[found];
-    if (!pass.prompt) ++metrics_.decode_hits[found];
-  }
+  for (const ExpertUse& use : uses_)
+    count_use(use, add_demand(moe_layer, use.object, use.tokens, use.score), pass.prompt);
   if (system_.fetch_whole_layer) {
     auto used = uses_.begin();
     for (std::uint32_t e = 0; e < experts_; ++e) {
       if (used != uses_.end() && used->object == e)
         ++used;
       else
-        add_demand(moe_layer, e, 0);
+        add_demand(moe_layer, e, 0, 0);
     }
   }
+  if (!missing_) return;
+  missing_->plan(instance_, tokens_, scores_, order_);
+  if (pass.prompt) return;
+  metrics_.execution.loaded += missing_->loaded();
+  metrics_.execution.on_cpu += missing_->left_to_cpu();
+}
+
+void Server::count_use(const ExpertUse& use, State found, bool prompt) {
+  ++metrics_.hits[index(found)];
+  if (prompt) return;
+  ++metrics_.decode_hits[index(found)];
+  if (!routing_ || found == State::F) return;
+  ++(layer_uses_.low_score(use.object) ? metrics_.routing.low_score_misses
+                                       : metrics_.routing.top_score_misses);
 }
 
 void Server::submit_experts(std::uint32_t moe_layer, const KernelTime& shared) {
-  schedule_->order(instance_, order_);
+  if (!missing_) schedule_->order(instance_, order_);
   layer_.clear();
   layer_.layer = moe_layer;
+  if (missing_) missing_->build(step_tokens_, layer_);
   if (shared.seconds > 0)  // first on the experts' stream: there is one GPU, and it has one memory
     add_kernel(layer_, resources_.experts, shared, OpKind::shared_expert);
   builder_.build(instance_, order_, reads_, tokens_, layer_);
+  if (routing_)
+    for (OpLabel& label : layer_.labels) label.low_score = layer_uses_.low_score(label.expert);
   waits_.clear();
   for (const auto& [position, fetch] : awaited_) {
     OpIndex op = builder_.execution(position);
@@ -340,7 +442,9 @@ void Server::submit_experts(std::uint32_t moe_layer, const KernelTime& shared) {
 }
 
 void Server::finish_layer(std::uint32_t moe_layer) {
-  for (ExpertUse use : uses_) {
+  for (std::size_t position = 0; position < uses_.size(); ++position) {
+    ExpertUse use = uses_[position];
+    if (missing_ && missing_->on_cpu(position)) continue;  // it has not been on the GPU
     if (future_) use.next_use = future_->next_use(moe_layer, use.object, steps_[moe_layer]);
     if (prefetch_)
       if (FetchSlot* slot = fetches_.find(moe_layer * experts_ + use.object); slot != nullptr) release(*slot);
@@ -382,6 +486,7 @@ void Server::account(const LabelledGraph& graph, std::int32_t layer) {
       critical_path(graph, experts ? std::span<const FetchWait>(waits_) : std::span<const FetchWait>());
   if (experts) outcome.bytes = bytes_read(graph);
   add(outcome);
+  if (experts && missing_) missing_->observe(graph);
   if (experts && remember_) {
     outcome.time = graph.graph.outcome();
     memo_.keep(outcome);

@@ -1,9 +1,10 @@
 // One server's serving loop: requests -> batches -> passes -> layers -> decisions -> operations.
 //
-// For each layer: the dense part runs; its gate says which experts are used; the cache says in which state
-// they are; the schedule policy orders their operations; the graph runs; the cache learns what was used.
-// Prefetches run beside all that at a lower priority. The loop is a coroutine, so that several servers can
-// live in one engine.
+// For each layer: the dense part runs; its gate says which experts are used, and the routing policy may
+// change that; the cache says in which state they are; the schedule policy orders their operations (with a
+// discrete GPU the execution policy does, and leaves some to the CPU); the graph runs; the cache learns what
+// was used. Prefetches run beside all that at a lower priority. The loop is a coroutine, so that several
+// servers can live in one engine.
 #pragma once
 
 #include <functional>
@@ -14,6 +15,7 @@
 #include "policies/cache/cache.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/expert_mirror.hpp"
@@ -25,7 +27,9 @@
 #include "sim/serving/future_uses.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/metrics.hpp"
+#include "sim/serving/missing_experts.hpp"
 #include "sim/serving/page_cache.hpp"
+#include "sim/serving/step_gates.hpp"
 #include "sim/serving/step_outcome.hpp"
 
 namespace moelab {
@@ -67,13 +71,20 @@ class Server {
   bool skip_dense(double seconds);
   bool skip_experts(double shared_s);
   void route(std::uint32_t moe_layer, const Pass& pass);
-  void prefetch(std::uint32_t moe_layer);
+  void substitute(std::uint32_t moe_layer, const Pass& pass);
+  void find_resident(std::uint32_t moe_layer);
+  void prefetch(std::uint32_t moe_layer, const Pass& pass);
+  void look_ahead(std::uint32_t moe_layer, const Pass& pass);
+  bool predicts(std::uint32_t moe_layer) const;
+  void submit_prediction(std::uint32_t moe_layer);
   void gather_experts(std::uint32_t moe_layer, const Pass& pass);
+  void count_use(const ExpertUse& use, State found, bool prompt);
   void submit_experts(std::uint32_t moe_layer, const KernelTime& shared);
   engine::OpIndex add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time,
                              OpKind kind) const;
   void finish_layer(std::uint32_t moe_layer);
   void account(const LabelledGraph& graph, std::int32_t layer);
+  void add_stall(Cause cause, double seconds);
   void add(const StepOutcome& outcome);
   void finish_pass(const Batch& batch, double arrival);
 
@@ -90,7 +101,7 @@ class Server {
     State held;  // once the fetch that it waits for, if any, is done
   };
   void meet_fetch(std::uint32_t object, bool executes, Demand& demand);
-  State add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uint32_t tokens);
+  State add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uint32_t tokens, float score);
   void start_fetch(const Fetch& fetch, std::uint64_t due);
   void settle_fetches(std::uint64_t now_due);
   double release(FetchSlot& slot);
@@ -99,7 +110,7 @@ class Server {
   void free_slot(FetchSlot& slot);
   void tell_mirror(std::uint32_t moe_layer);
   void release_demands(std::uint32_t moe_layer);
-  void end_taken(double& bytes, bool used);
+  void end_taken(double& bytes, std::uint32_t object, bool used);
   double expert_seconds(std::uint32_t tokens) {
     if (tokens >= expert_seconds_.size()) compute_expert_seconds(tokens);
     return expert_seconds_[tokens];
@@ -115,20 +126,24 @@ class Server {
   TimingModel timing_;
   DenseTimes dense_times_;
   std::uint32_t experts_;
-  std::vector<std::int32_t> moe_index_;  // by model layer: its number on the trace's layer axis, -1: dense
-  std::vector<Stack> moe_stack_;         // by MoE layer
+  std::vector<std::int32_t> moe_index_;   // by model layer: its number on the trace's layer axis, -1: dense
+  std::vector<std::size_t> model_layer_;  // by MoE layer: its number among all of the model
+  std::vector<Stack> moe_stack_;          // by MoE layer
   ServerResources resources_;
 
   const CachePolicyEntry* entry_;
   std::vector<std::unique_ptr<CachePolicy>> caches_;  // one a MoE layer, or one
   std::unique_ptr<SchedulePolicy> schedule_;
   std::unique_ptr<PrefetchPolicy> prefetch_;
+  std::unique_ptr<RoutingPolicy> routing_;   // nullptr: as the model chose
+  std::unique_ptr<MissingExperts> missing_;  // nullptr: no discrete GPU
   std::unique_ptr<FutureUses> future_;
+  std::unique_ptr<StepGates> gates_, gates_ahead_;  // where somebody wants the scores of all experts
   PageCache page_cache_;
   FetchBuffer fetches_;
 
   LayerGraphBuilder builder_;
-  LabelledGraph dense_, layer_;
+  LabelledGraph dense_, layer_, prediction_;
   LayerInstance instance_, fetch_instance_;
   LayerOrder order_;
   std::vector<ExpertReads> reads_;
@@ -142,6 +157,9 @@ class Server {
   std::vector<FetchWait> waits_;
   LayerUses layer_uses_;
   std::span<const ExpertUse> uses_;
+  std::vector<float> scores_;           // by position in instance_
+  std::vector<std::uint8_t> resident_;  // [experts] of a layer: 1 on the GPU
+  StepRouting step_routing_;
   std::vector<Fetch> wishes_;
   static constexpr double kNotTaken = -1;
   /// By layer * experts + expert: bytes read for a prefetched expert that the cache has taken and nobody has
@@ -150,6 +168,9 @@ class Server {
   std::vector<double> expert_seconds_;  // by tokens, as far as known
   std::vector<State> mirrored_;         // by layer * experts + expert: what the mirror was told last
 
+  bool prompt_ = false;            // of the pass that runs
+  std::uint32_t step_tokens_ = 0;  // of the pass that runs
+  bool predicts_ = false;          // prediction_ belongs to the layer that runs
   std::uint64_t pass_number_ = 0;
   std::vector<std::uint64_t> steps_;              // by MoE layer: how often it has run
   std::vector<double> first_token_, last_token_;  // by request of the batch; negative: none yet

@@ -6,11 +6,12 @@
 
 namespace moelab {
 
-void Server::prefetch(std::uint32_t moe_layer) {
+void Server::prefetch(std::uint32_t moe_layer, const Pass& pass) {
   if (!prefetch_) return;
   const std::uint64_t here = pass_number_ * trace_.layers() + moe_layer;
   settle_fetches(here);
   wishes_.clear();
+  if (gates_ahead_) look_ahead(moe_layer, pass);
   prefetch_->after_gate(moe_layer, uses_, wishes_);
   for (const Fetch& wish : wishes_) {
     if (fetches_.full()) break;
@@ -20,11 +21,37 @@ void Server::prefetch(std::uint32_t moe_layer) {
   }
 }
 
+// Gates of layers that have not run yet, for policies that predict them. Those of the next pass are not known
+// to anybody: it has no tokens yet.
+void Server::look_ahead(std::uint32_t moe_layer, const Pass& pass) {
+  for (std::uint32_t ahead = 1; ahead <= prefetch_->gates_ahead(); ++ahead) {
+    const std::uint32_t layer = moe_layer + ahead;
+    if (layer >= trace_.layers() || moe_stack_[layer] != moe_stack_[moe_layer]) return;
+    gates_ahead_->read(pass, layer);
+    find_resident(layer);
+    prefetch_->gate_ahead(layer, gates_ahead_->ahead(), resident_);
+  }
+}
+
+/// Whether the GPU runs the next layer's attention ahead of it, to predict its gate, while this one runs.
+bool Server::predicts(std::uint32_t moe_layer) const {
+  return prefetch_ && find_prefetch_policy(system_.prefetch.name)->runs_attention_ahead &&
+         moe_layer + 1 < trace_.layers() && moe_stack_[moe_layer + 1] == moe_stack_[moe_layer];
+}
+
+// Behind the experts that are on the GPU already, ahead of those that have to be loaded first.
+void Server::submit_prediction(std::uint32_t moe_layer) {
+  prediction_.clear();
+  add_kernel(prediction_, resources_.experts, dense_times_.dense(model_layer_[moe_layer + 1]),
+             OpKind::predict);
+  engine_.submit(prediction_.graph, engine::kPrefetch);
+}
+
 void Server::start_fetch(const Fetch& fetch, std::uint64_t due) {
   const std::uint32_t object = fetch.layer * experts_ + fetch.expert;
   const State state = state_of(fetch.layer, fetch.expert);
   if (state == State::F || fetches_.find(object) != nullptr) return;
-  end_taken(taken_bytes_[object], false);
+  end_taken(taken_bytes_[object], object, false);
   FetchSlot& slot = fetches_.take(object);
   slot.layer = fetch.layer;
   slot.expert = fetch.expert;
@@ -39,6 +66,9 @@ void Server::start_fetch(const Fetch& fetch, std::uint64_t due) {
   slot.load.layer = fetch.layer;
   const std::uint32_t tokens = 0;
   builder_.build(fetch_instance_, order_, {&slot.reads, 1}, {&tokens, 1}, slot.load);
+  if (predicts_)
+    for (engine::OpIndex op = 0; op < slot.load.graph.size(); ++op)
+      if (slot.load.labels[op].tier != Tier::none) slot.load.graph.depend_on(op, prediction_.graph);
   if (options_.mirror != nullptr) options_.mirror->use({fetch.layer, fetch.expert});
   engine_.submit(slot.load.graph, engine::kPrefetch);
   ++metrics_.prefetch.fetched;
@@ -96,8 +126,9 @@ void Server::free_slot(FetchSlot& slot) {
 }
 
 // A prefetched expert that the cache took is used for the first time, or will not be.
-void Server::end_taken(double& bytes, bool used) {
+void Server::end_taken(double& bytes, std::uint32_t object, bool used) {
   if (bytes == kNotTaken) return;
+  if (used && routing_ && !layer_uses_.low_score(object % experts_)) ++metrics_.prefetch.used_top_score;
   ++(used ? metrics_.prefetch.used : metrics_.prefetch.unused);
   if (!used) metrics_.prefetch.wasted_bytes += bytes;
   bytes = kNotTaken;

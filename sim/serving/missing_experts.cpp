@@ -1,0 +1,96 @@
+#include "sim/serving/missing_experts.hpp"
+
+#include <algorithm>
+
+namespace moelab {
+
+using engine::OpIndex;
+
+MissingExperts::MissingExperts(const Architecture& model, const TimingModel& timing,
+                               const SystemConfig& system, const ExpertCosts& costs,
+                               const ServerResources& resources)
+    : model_(model),
+      timing_(timing),
+      costs_(costs),
+      resources_(resources),
+      needs_cpu_(find_execution_policy(system.execution.name)->needs_cpu),
+      policy_(find_execution_policy(system.execution.name)->make(system.execution.parameters)),
+      gpu_s_(timing.expert(model, model.moe(), 1).value()) {}
+
+double MissingExperts::cpu_seconds(std::uint32_t tokens) {
+  for (std::size_t n = cpu_s_.size(); n <= tokens; ++n)
+    cpu_s_.push_back(timing_.cpu_expert(model_, model_.moe(), static_cast<double>(n)).value().value());
+  return cpu_s_[tokens];
+}
+
+void MissingExperts::plan(LayerInstance& instance, std::span<std::uint32_t> tokens,
+                          std::span<const float> scores, LayerOrder& order) {
+  const auto size = static_cast<std::uint32_t>(instance.experts.size());
+  missing_.clear();
+  positions_.clear();
+  cpu_.clear();
+  on_cpu_.assign(size, 0);
+  order.reads.clear();
+  order.tasks.clear();
+  order.experts.clear();
+  std::uint32_t most = 1;
+  for (std::uint32_t p = 0; p < size; ++p) {
+    order.tasks.push_back(p);
+    const LayerExpert& expert = instance.experts[p];
+    if (expert.state == State::M && tokens[p] > 0) {
+      missing_.push_back({expert.id, scores[p], tokens[p]});
+      positions_.push_back(p);
+      most = std::max(most, tokens[p]);
+    } else {
+      order.experts.push_back(p);
+    }
+  }
+  if (needs_cpu_) cpu_seconds(most);
+  policy_->plan(missing_, {costs_.timing.sm_read_s, cpu_s_, gpu_s_}, plan_);
+  for (const std::uint32_t place : plan_.loads) {
+    order.reads.push_back({positions_[place], kSmChunk});
+    order.experts.push_back(positions_[place]);
+  }
+  for (const std::uint32_t place : plan_.cpu) {
+    const std::uint32_t p = positions_[place];
+    cpu_.push_back({instance.experts[p].id, tokens[p]});
+    on_cpu_[p] = 1;
+    instance.experts[p].state = State::F;
+    tokens[p] = 0;
+    order.experts.push_back(p);
+  }
+  for (std::uint32_t p = 0; p < size; ++p)  // wanted as part of the layer only: last
+    if (instance.experts[p].state == State::M && tokens[p] == 0) order.reads.push_back({p, kSmChunk});
+}
+
+OpIndex MissingExperts::add(LabelledGraph& out, engine::ResourceId resource, double seconds,
+                            OpLabel label) const {
+  out.labels.push_back(label);
+  return out.graph.add(out.graph.lane(resource), seconds + timing_.dispatch().value());
+}
+
+void MissingExperts::build(std::uint32_t step_tokens, LabelledGraph& out) {
+  if (cpu_.empty()) return;
+  std::uint64_t rows = 0;
+  for (const CpuExpert& expert : cpu_) rows += expert.tokens;
+  const Bytes activations(static_cast<double>(std::min<std::uint64_t>(rows, step_tokens)) * model_.hidden *
+                          model_.bytes_per_weight);
+  const OpIndex send = add(out, resources_.link_out, timing_.store(activations).value(), {OpKind::send});
+  const OpIndex receive = add(out, resources_.io, timing_.load(activations).value(), {OpKind::receive});
+  for (const CpuExpert& expert : cpu_) {
+    const double seconds = cpu_seconds(expert.tokens);
+    const OpIndex op = add(out, resources_.cpu_experts, seconds,
+                           {OpKind::cpu_execute, Tier::none, 0, 0, expert.id, expert.tokens});
+    resources_.share(out.graph, op, true, seconds, costs_.traffic.execute);
+    out.graph.depend(op, send);
+    out.graph.depend(receive, op);
+  }
+}
+
+void MissingExperts::observe(const LabelledGraph& graph) {
+  for (OpIndex op = 0; op < graph.graph.size(); ++op)
+    if (graph.labels[op].tier == Tier::host)
+      policy_->observe_load(graph.graph.end(op) - graph.graph.start(op));
+}
+
+}  // namespace moelab
