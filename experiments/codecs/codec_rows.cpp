@@ -109,8 +109,7 @@ class DecodeBusy final : public GraphObserver {
         case OpKind::dense:
           compute_s += seconds;
           break;
-        case OpKind::host:
-        case OpKind::wait:
+        default:  // no discrete GPU here
           break;
       }
     }

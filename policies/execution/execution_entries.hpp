@@ -16,16 +16,16 @@ ExecutionPolicyEntry hybrimoe_execution_entry();  // hybrimoe
 
 /// An empty plan for `experts` experts.
 inline void start_plan(ExecutionPlan& plan, std::size_t experts) {
-  plan.places.assign(experts, ExpertPlace::load);
+  plan.places.assign(experts, Assignment::load);
   plan.loads.clear();
   plan.cpu.clear();
 }
 inline void give_to_link(ExecutionPlan& plan, std::uint32_t position) {
-  plan.places[position] = ExpertPlace::load;
+  plan.places[position] = Assignment::load;
   plan.loads.push_back(position);
 }
 inline void give_to_cpu(ExecutionPlan& plan, std::uint32_t position) {
-  plan.places[position] = ExpertPlace::cpu;
+  plan.places[position] = Assignment::cpu;
   plan.cpu.push_back(position);
 }
 

@@ -96,9 +96,8 @@ std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& re
 
 /// What routing policies did while decoding; "" where no system has one.
 std::string routing_table(const std::vector<RunResult>& results) {
-  std::vector<std::vector<std::string>> rows = {{"routing while decoding, % of activations", "low-score",
-                                                 "substituted", "score moved",
-                                                 "top-score misses, % of experts", "low-score misses"}};
+  std::vector<std::vector<std::string>> rows = {{"% of experts chosen while decoding", "low-score",
+                                                 "substituted", "score moved", "top misses", "low misses"}};
   for (const RunResult& r : results) {
     const RoutingCounts& c = r.metrics.routing;
     if (c.active == 0) continue;

@@ -15,7 +15,7 @@ namespace {
 using Random = std::mt19937_64;
 using Missing = std::vector<MissingExpert>;
 using Positions = std::vector<std::uint32_t>;
-constexpr ExpertPlace kLoad = ExpertPlace::load, kCpu = ExpertPlace::cpu;
+constexpr Assignment kLoad = Assignment::load, kCpu = Assignment::cpu;
 
 std::uint32_t below(Random& random, std::uint32_t n) {
   return static_cast<std::uint32_t>(random() % n);
@@ -60,7 +60,7 @@ Layer random_layer(Random& random, std::uint32_t most) {
 }
 
 /// When link and CPU are done, with each expert's own CPU time.
-double finish(const Layer& layer, const std::vector<ExpertPlace>& places) {
+double finish(const Layer& layer, const std::vector<Assignment>& places) {
   double link = 0, cpu = 0;
   for (std::size_t i = 0; i < places.size(); ++i)
     (places[i] == kLoad ? link : cpu) +=
@@ -72,7 +72,7 @@ double finish(const Layer& layer, const std::vector<ExpertPlace>& places) {
 double least_finish(const Layer& layer) {
   const std::size_t n = layer.missing.size();
   double least = std::numeric_limits<double>::infinity();
-  std::vector<ExpertPlace> places(n);
+  std::vector<Assignment> places(n);
   for (std::uint32_t set = 0; set < 1U << n; ++set) {
     for (std::size_t i = 0; i < n; ++i) places[i] = (set >> i & 1) != 0 ? kLoad : kCpu;
     least = std::min(least, finish(layer, places));
@@ -86,7 +86,7 @@ bool lists_everything_once(const Layer& layer, const ExecutionPlan& plan) {
   std::sort(all.begin(), all.end());
   Positions expected(layer.missing.size());
   std::iota(expected.begin(), expected.end(), 0U);
-  const auto is = [&](ExpertPlace place) {
+  const auto is = [&](Assignment place) {
     return [&plan, place](std::uint32_t i) { return plan.places[i] == place; };
   };
   return all == expected && plan.places.size() == all.size() &&
@@ -250,7 +250,7 @@ TEST_CASE("cpu-assisted: naive Algorithm 2") {
 
 TEST_CASE("fiddler: each expert is where it takes less time by itself") {
   Random random(4);
-  std::set<ExpertPlace> seen;
+  std::set<Assignment> seen;
   for (int instance = 0; instance < 5000; ++instance) {
     const Layer layer = random_layer(random, 12);
     const ExecutionPlan plan = layer.plan("fiddler");

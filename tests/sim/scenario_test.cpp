@@ -473,7 +473,7 @@ TEST_CASE("scenario: a generated trace has the workload's shape and the scenario
   CHECK(ids(scenario_trace(files.load({{"seed", "4"}}))) != ids(trace));
 }
 
-TEST_CASE("scenario: a device whose GPU has memory of its own is refused by name") {
+TEST_CASE("scenario: compressed weights are refused on a GPU with memory of its own, whole ones are served") {
   Files files;
   CHECK(all_of(files.problems()) == "");
   files.change("device.yaml", "  bandwidth: {value: 1 GB/s, source: test}\n", "");
@@ -487,6 +487,7 @@ TEST_CASE("scenario: a device whose GPU has memory of its own is refused by name
                "    to_host: {latency: 9 us, rate: 1 GB/s, source: test}\n");
   CHECK(files.load().device.is_discrete());
   const std::vector<Problem> problems = files.problems();
+  INFO(all_of(problems));
   REQUIRE(problems.size() == 1);
-  CHECK(says(problems, "tiny-scenario", 0, "device 'tiny-device' has a GPU with memory of its own"));
+  CHECK(says(problems, "tiny-scenario", 0, "system 'pooled' stores its experts compressed"));
 }

@@ -7,9 +7,11 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "policies/routing/routing.hpp"
 #include "tests/sim/small_systems.hpp"
 
 namespace moelab::testing {
@@ -98,14 +100,60 @@ class NaivePageCache {
   std::list<std::pair<std::uint32_t, double>> objects_;
 };
 
+/// Experts of a pass and model layer.
+using ExpertsOfLayer = std::map<std::pair<std::uint64_t, std::int32_t>, std::set<std::uint32_t>>;
+
+/// Use of one expert by a step.
+struct NaiveUse {
+  std::uint32_t tokens = 0;
+  float score = 0;
+  bool top = false;  // a top-score expert of some token
+};
+
+/// What a routing policy makes of the tokens of a step, given what is on the GPU; the model's own choice
+/// where there is none. `summed`: scores of all experts over the tokens.
+inline std::map<std::uint32_t, NaiveUse> routed_uses(const RoutingTrace& trace, const NaivePass& pass,
+                                                     std::uint32_t layer, RoutingPolicy* routing,
+                                                     const std::vector<std::uint8_t>& resident,
+                                                     std::vector<float>& summed) {
+  std::map<std::uint32_t, NaiveUse> uses;
+  std::vector<std::vector<float>> scores;
+  std::vector<std::uint64_t> rows;
+  summed.assign(trace.experts(), 0);
+  for (const std::uint64_t row : pass.rows) {
+    if (trace.experts_of(row, layer)[0] == kNoExpert) continue;
+    rows.push_back(row);
+    scores.emplace_back(trace.description().router_width());
+    trace.router_scores_of(row, layer, scores.back());
+    for (std::size_t e = 0; e < scores.back().size(); ++e) summed[e] += scores.back()[e];
+  }
+  std::vector<TokenGate> gates;
+  for (std::size_t t = 0; t < rows.size(); ++t)
+    gates.push_back({trace.experts_of(rows[t], layer), scores[t]});
+  StepRouting step;
+  if (routing != nullptr) routing->route(gates, resident, step);
+  for (std::size_t t = 0; t < rows.size(); ++t)
+    for (std::size_t r = 0; r < trace.top_k(); ++r) {
+      const std::size_t place = t * trace.top_k() + r;
+      const std::uint16_t e = routing != nullptr ? step.experts[place] : gates[t].chosen[r];
+      NaiveUse& use = uses[e];
+      ++use.tokens;
+      use.score += routing != nullptr ? scores[t][e] : trace.scores_of(rows[t], layer)[r];
+      use.top |= routing == nullptr || step.roles[place] == ExpertRole::top;
+    }
+  return uses;
+}
+
 struct Counts {
+  ExpertsOfLayer used;
   std::array<std::uint64_t, kStates> hits{}, decode_hits{};
   std::array<double, kTiers> bytes{};
 };
 
 /// Hits and bytes of a run without prefetch, which time has no part in: the cache policies driven through the
-/// trace as cache.hpp says, with a naive page cache behind them.
-inline Counts replay(const SmallRun& run, const RunResult& result) {
+/// trace as cache.hpp says, with a naive page cache behind them. `on_cpu`: experts that the CPU computed,
+/// which the caches do not hear of.
+inline Counts replay(const SmallRun& run, const RunResult& result, const ExpertsOfLayer& on_cpu = {}) {
   const Scenario& s = run.scenario;
   const SystemConfig& system = run.system();
   const ExpertCosts costs = run.costs();
@@ -135,30 +183,43 @@ inline Counts replay(const SmallRun& run, const RunResult& result) {
     }
   std::fill(step.begin(), step.end(), 0);
 
+  const RoutingPolicyEntry& routing_entry = *find_routing_policy(system.routing.name);
+  const auto routing = routing_entry.make(system.routing.parameters);
+  std::vector<float> summed;
   Counts counts;
+  std::uint64_t pass_number = 0;
   for (const NaivePass& pass : passes) {
     if (pass.begins_batch)
       for (auto& cache : caches) cache->begin_request();
     for (const auto& [model_layer, moe_layer] : layers_of(s.model, pass.prompt)) {
       if (moe_layer < 0) continue;
       const auto layer = static_cast<std::uint32_t>(moe_layer);
-      const auto uses = naive_uses(run.trace, pass, layer);
       CachePolicy& cache = *caches[entry.per_model ? 0 : layer];
       const std::uint32_t base = entry.per_model ? layer * experts : 0;
+      std::vector<std::uint8_t> resident;
+      for (std::uint32_t e = 0; e < experts; ++e) resident.push_back(cache.state(base + e) != State::M);
+      const auto uses = routed_uses(
+          run.trace, pass, layer, routing_entry.needs_all_scores ? routing.get() : nullptr, resident, summed);
       cache.begin_step(entry.per_model ? layer : 0);
+      if (entry.needs_all_scores) cache.observe(summed);
+      const auto cpu = on_cpu.find({pass_number, model_layer});
+      const auto by_cpu = [&](std::uint32_t e) { return cpu != on_cpu.end() && cpu->second.contains(e); };
       const auto load = [&](std::uint32_t e) {
         const State state = cache.state(base + e);
         const std::uint32_t object = layer * experts + e;
         const double sm = has_sm(state) ? 0 : costs.sm_bytes.value() * costs.tensors;
         const double exponents = has_e(state) ? 0 : costs.e_bytes.value() * costs.tensors;
         const auto tier = [&](std::uint32_t plane, double bytes) {
+          if (s.device.is_discrete()) return static_cast<std::size_t>(Tier::host);
           return static_cast<std::size_t>(page_cache.read(plane, bytes) ? Tier::page_cache : Tier::ssd);
         };
+        if (by_cpu(e)) return index(state);
         if (sm > 0) counts.bytes[tier(2 * object, sm)] += sm;
         if (exponents > 0) counts.bytes[tier(2 * object + 1, exponents)] += exponents;
         return index(state);
       };
-      for (const auto& [e, tokens] : uses) {
+      for (const auto& [e, use] : uses) {
+        counts.used[{pass_number, model_layer}].insert(e);
         const std::size_t found = load(e);
         ++counts.hits[found];
         if (!pass.prompt) ++counts.decode_hits[found];
@@ -166,17 +227,15 @@ inline Counts replay(const SmallRun& run, const RunResult& result) {
       if (system.fetch_whole_layer)
         for (std::uint32_t e = 0; e < experts; ++e)
           if (!uses.contains(e)) load(e);
-      for (const auto& [e, tokens] : uses) {
+      for (const auto& [e, use] : uses) {
+        if (by_cpu(e)) continue;
         const auto& future = steps_of[{layer, e}];
         const auto next = std::upper_bound(future.begin(), future.end(), step[layer]);
-        float score = 0;
-        for (const std::uint64_t row : pass.rows)
-          for (std::size_t r = 0; r < run.trace.top_k(); ++r)
-            if (run.trace.experts_of(row, layer)[r] == e) score += run.trace.scores_of(row, layer)[r];
-        cache.use({base + e, tokens, score, next == future.end() ? kNeverUsedAgain : *next});
+        cache.use({base + e, use.tokens, use.score, next == future.end() ? kNeverUsedAgain : *next});
       }
       step[layer] += uses.empty() ? 0 : 1;
     }
+    ++pass_number;
   }
   return counts;
 }

@@ -11,6 +11,7 @@
 #include "sim/serving/future_uses.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/pool_planning.hpp"
+#include "tests/sim/serving_checks.hpp"
 #include "tests/sim/serving_reference.hpp"
 #include "tests/sim/small_systems.hpp"
 
@@ -20,64 +21,6 @@ using namespace moelab::testing;
 namespace {
 
 constexpr std::uint64_t kRandomRuns = 600;
-
-/// Within one graph, by what its operations mean (ZipMoE, Fig. 6): nothing begins before what it needs.
-void check_order_within(const DoneGraph& graph) {
-  std::map<std::array<std::uint32_t, 3>, double> chunk_read, chunk_ready;  // expert, tensor, chunk
-  std::map<std::array<std::uint32_t, 2>, double> read, recovered;          // expert, tensor
-  for (const DoneOp& op : graph.ops) {
-    const OpLabel& l = op.label;
-    if (l.kind == OpKind::read_e) chunk_read[{l.expert, l.tensor, l.chunk}] = op.end;
-    if (l.kind == OpKind::decompress) chunk_ready[{l.expert, l.tensor, l.chunk}] = op.end;
-    if (l.kind == OpKind::read_sm || l.kind == OpKind::read_tensor) read[{l.expert, l.tensor}] = op.end;
-    if (l.kind == OpKind::recover) recovered[{l.expert, l.tensor}] = op.end;
-  }
-  double host_end = graph.submitted;
-  for (const DoneOp& op : graph.ops)
-    if (op.label.kind == OpKind::host && graph.layer >= 0) host_end = op.end;
-  bool held = true;
-  for (const DoneOp& op : graph.ops) {
-    const OpLabel& l = op.label;
-    held &= op.start >= graph.submitted && op.end >= op.start;
-    if (const auto r = chunk_read.find({l.expert, l.tensor, l.chunk});
-        l.kind == OpKind::decompress && r != chunk_read.end())
-      held &= op.start >= r->second;
-    if (l.kind == OpKind::recover) {
-      for (const auto& [key, end] : chunk_ready)
-        if (key[0] == l.expert && key[1] == l.tensor) held &= op.start >= end;
-      if (const auto r = read.find({l.expert, l.tensor}); r != read.end()) held &= op.start >= r->second;
-    }
-    if (l.kind == OpKind::execute) {
-      for (const auto& [key, end] : read)
-        if (key[0] == l.expert) held &= op.start >= end;
-      for (const auto& [key, end] : recovered)
-        if (key[0] == l.expert) held &= op.start >= end;
-    }
-    if (l.kind == OpKind::dense) held &= op.start >= host_end || graph.layer < 0;
-  }
-  CHECK(held);
-}
-
-double end_of(const DoneGraph& graph) {
-  double end = graph.submitted;
-  for (const DoneOp& op : graph.ops) end = std::max(end, op.end);
-  return end;
-}
-
-/// Most operations of a resource at one moment; those that take no time are left out.
-std::size_t most_at_once(const std::vector<DoneGraph>& graphs, engine::ResourceId resource) {
-  std::vector<std::pair<double, int>> events;  // an end sorts before a start of the same moment
-  for (const DoneGraph& graph : graphs)
-    for (const DoneOp& op : graph.ops)
-      if (op.resource == resource && op.end > op.start) {
-        events.emplace_back(op.start, 1);
-        events.emplace_back(op.end, -1);
-      }
-  std::sort(events.begin(), events.end());
-  std::ptrdiff_t now = 0, most = 0;
-  for (const auto& [time, change] : events) most = std::max(most, now += change);
-  return static_cast<std::size_t>(most);
-}
 
 /// Demand graphs in the order of the loop: for each pass its layers (dense part, then experts) and its end.
 void check_graph_sequence(const SmallRun& run, const Recorder& record, const RunResult& r) {
@@ -144,50 +87,6 @@ void check_token_times(const SmallRun& run, const Recorder& record, const RunRes
   CHECK(r.metrics.token_gaps_s == gaps);
   CHECK(r.metrics.end_to_end_s == whole);
   CHECK(whole.size() == requests.size());
-}
-
-double sum(const auto& values) {
-  double total = 0;
-  for (const auto value : values) total += static_cast<double>(value);
-  return total;
-}
-
-void check_conservation(const SmallRun& run, const Recorder& record, const RunResult& r) {
-  const Metrics& m = r.metrics;
-  const ExpertCosts costs = run.costs();
-  CHECK(sum(m.stall_s) == Approx(m.wall_s).epsilon(1e-9));
-  for (const double s : m.stall_s) CHECK(s >= 0);
-
-  std::array<double, kTiers> bytes{};
-  std::vector<double> busy(r.busy.size(), 0);
-  std::size_t operations = 0;
-  for (const DoneGraph& graph : record.graphs)
-    for (const DoneOp& op : graph.ops) {
-      ++operations;
-      busy[op.resource] += op.end - op.start;
-      if (op.label.kind == OpKind::read_sm || op.label.kind == OpKind::read_tensor)
-        bytes[static_cast<std::size_t>(op.label.tier)] += costs.sm_bytes.value();
-      if (op.label.kind == OpKind::read_e)
-        bytes[static_cast<std::size_t>(op.label.tier)] += costs.e_bytes.value() / run.system().shards;
-    }
-  for (std::size_t t = 0; t < bytes.size(); ++t) CHECK(m.bytes[t] == Approx(bytes[t]).epsilon(1e-9));
-  CHECK(r.operations == operations);
-  const std::size_t threads = run.system().threads;
-  for (std::size_t i = 0; i < busy.size(); ++i) {
-    CHECK(r.busy[i].busy_s == Approx(busy[i]).epsilon(1e-9));
-    const std::size_t slots = r.busy[i].name == "decompress" ? threads : 1;
-    CHECK(most_at_once(record.graphs, static_cast<engine::ResourceId>(i)) <= slots);
-  }
-}
-
-void check_prefetch_counts(const RunResult& r, const Recorder& record) {
-  const PrefetchCounts& p = r.metrics.prefetch;
-  CHECK(p.fetched == p.used + p.late + p.unused);
-  CHECK(p.wasted_bytes <= sum(r.metrics.bytes) * (1 + 1e-9));
-  CHECK((p.unused > 0 || p.wasted_bytes == 0));
-  const auto fetches = std::count_if(record.graphs.begin(), record.graphs.end(),
-                                     [](const DoneGraph& g) { return g.is_fetch(); });
-  CHECK(static_cast<std::uint64_t>(fetches) == p.fetched);
 }
 
 }  // namespace

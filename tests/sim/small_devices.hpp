@@ -40,4 +40,18 @@ inline void give_cpu_work(DeviceProfile& d, Random& random) {
   if (random.below(2) == 1) c.experts = {{32, 48, 3, {Curve({{1, 2e-5}, {4, 5e-5}}), ""}}};
 }
 
+/// A GPU with memory of its own behind a link, and a CPU that can compute experts.
+inline DeviceProfile small_discrete_device() {
+  DeviceProfile d = small_device();
+  d.memory.bandwidth.reset();
+  d.cpu.peak = {FlopsPerSecond(2e9), ""};
+  d.cpu.bandwidth = {BytesPerSecond(5e8), ""};
+  d.cpu.dense_launch = {Seconds(1e-6), ""};
+  d.gpu->own = {{Bytes(1e9), ""},
+                {Bytes(1e6), ""},
+                {BytesPerSecond(1e9), ""},
+                {{Curve::affine(3e-6, 4e8), ""}, {Curve::affine(2e-6, 3e8), ""}, {}}};
+  return d;
+}
+
 }  // namespace moelab::testing

@@ -64,30 +64,44 @@ struct Lengths {
   std::uint32_t decode;  // rows
 };
 
-/// Uniform routing. With `gaps`, a layer sometimes does not run for a token.
+/// Uniform routing by the best of uniform scores, now and then by something else. With `gaps`, a layer
+/// sometimes does not run for a token.
 inline RoutingTrace random_trace(Random& random, const Architecture& model,
                                  const std::vector<Lengths>& requests, bool scores = true,
                                  bool gaps = false) {
   const FeedForward& ff = model.moe();
   const std::vector<int> moe_layers = model.moe_layers();
   const auto k = static_cast<std::uint32_t>(ff.top_k);
-  RoutingTraceBuilder builder(model.name, "made up by a test", true,
-                              static_cast<std::uint32_t>(moe_layers.size()),
-                              static_cast<std::uint32_t>(ff.experts), k, scores);
+  TraceDescription description;
+  description.model = model.name;
+  description.provenance = "made up by a test";
+  description.synthetic = true;
+  description.layers = static_cast<std::uint32_t>(moe_layers.size());
+  description.experts = static_cast<std::uint32_t>(ff.experts);
+  description.top_k = k;
+  description.gate_scores = scores;
+  if (scores) description.router_scores = RouterScores::sigmoid;
+  RoutingTraceBuilder builder(description);
   std::vector<std::uint16_t> order(static_cast<std::size_t>(ff.experts));
   for (std::size_t e = 0; e < order.size(); ++e) order[e] = static_cast<std::uint16_t>(e);
+  std::vector<float> score(order.size());
   const auto add = [&](Phase phase) {
     std::vector<std::uint16_t> ids;
+    std::vector<float> gate, router;
     for (const int i : moe_layers) {
       const bool encoder = model.layers[static_cast<std::size_t>(i)].stack == Stack::encoder;
       const bool runs = model.has_encoder() ? encoder == (phase == Phase::encoder) : true;
-      random.shuffle(std::span(order));
       const bool absent = !runs || (gaps && random.below(8) == 0);
-      for (std::uint32_t r = 0; r < k; ++r) ids.push_back(absent ? kNoExpert : order[r]);
+      for (float& x : score) x = absent ? 0 : static_cast<float>(random.uniform());
+      std::sort(order.begin(), order.end(), [&](auto a, auto b) { return score[a] > score[b]; });
+      if (random.below(16) == 0) std::swap(order.front(), order.back());
+      for (std::uint32_t r = 0; r < k; ++r) {
+        ids.push_back(absent ? kNoExpert : order[r]);
+        if (scores) gate.push_back(score[order[r]]);
+      }
+      if (scores) router.insert(router.end(), score.begin(), score.end());
     }
-    std::vector<float> gate(scores ? ids.size() : 0);
-    for (float& g : gate) g = static_cast<float>(random.uniform());
-    builder.add_token(phase, ids, gate);
+    builder.add_token({phase, ids, gate, router, {}, {}});
   };
   for (const Lengths& q : requests) {
     builder.begin_request();
@@ -175,8 +189,11 @@ inline void give_room(SmallRun& run, double experts_a_layer) {
   run.scenario.budget =
       Bytes(bytes_before_cache(run.scenario, run.system(), run.trace) +
             experts_a_layer * run.trace.layers() * expert_bytes(run.scenario.model).value());
-  run.scenario.device.memory.total.value =
-      run.scenario.device.memory.system_reserve.value + run.scenario.budget * 2;
+  DeviceProfile& device = run.scenario.device;
+  if (device.is_discrete())
+    device.gpu->own->total.value = device.gpu->own->reserve.value + run.scenario.budget * 2;
+  else
+    device.memory.total.value = device.memory.system_reserve.value + run.scenario.budget * 2;
 }
 
 /// One request of `prompt` and `decode` rows, every one routed to experts 0 .. k-1 of every layer.
