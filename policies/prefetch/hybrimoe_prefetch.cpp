@@ -111,6 +111,7 @@ class HybrimoePrefetch final : public PrefetchPolicy {
   void find_best(LayerAhead& ahead) {
     const std::span<const MissingExpert> missing = ahead.missing;
     ahead.impact = 0;
+    ahead.best = 0;
     const double now = makespan(missing, ahead.on_gpu);
     for (std::size_t i = 0; i < missing.size(); ++i) {
       const auto same = [&](const MissingExpert& m) { return m.tokens == missing[i].tokens; };

@@ -22,8 +22,8 @@ struct AlphaPoint {
 
 /// A polynomial fitted by least squares.
 struct PolynomialFit {
-  std::vector<double> coefficients;  // by power of alpha, from 0
-  double rms_residual_s = 0;         // of the points
+  std::vector<double> coefficients{};  // by power of alpha, from 0
+  double rms_residual_s = 0;           // of the points
   double largest_residual_s = 0;
 
   double operator()(double alpha) const;
@@ -36,7 +36,7 @@ enum class BudgetOutcome {
 };
 
 struct AlphaChoice {
-  PolynomialFit fit;
+  PolynomialFit fit{};
   BudgetOutcome outcome = BudgetOutcome::not_met;
   double alpha = 0;   // the smallest within the budget; where it is not met, the one of the least T
   double tpot_s = 0;  // T(alpha) by the fit

@@ -185,6 +185,14 @@ TEST_CASE("gate predictor: wrong names are drawn by score") {
   const double weights[] = {16, 13, 12, 11, 1};
   for (std::uint32_t e = 3; e < 8; ++e) check_share(drawn[e], kTrials, weights[e - 3] / 53);
 
+  // Half are right; of the wrong ones 18 of 35 are expert 1, the others expert 2.
+  drawn.clear();
+  for (std::uint64_t step = 0; step < kTrials; ++step) {
+    predictor.predict(step, 1, 0, one_token().ahead(), {0.5, 1}, named);
+    ++drawn[named.at(0).expert];
+  }
+  check_share(drawn[1], drawn[1] + drawn[2], 18.0 / 35);
+
   // No score above 0: uniformly over the 5 inactive ones.
   drawn.clear();
   const OwnedGate negative = gate_of({-1, -2, -3, -4, -5, -6, -7, -8}, 3);

@@ -61,6 +61,9 @@ TEST_CASE("hybrimoe prefetch: by hand, the largest impact first, computed anew a
   policy->begin_step();
   CHECK(wishes_after(*policy, 0, ahead, resident) == Wishes{{3, 3}, {1, 0}, {2, 1}, {2, 2}});
   CHECK(wishes_after(*policy, 1, {}, {}).empty());
+  policy->gate_ahead(1, views(ahead[0]), resident[0]);
+  policy->begin_step();
+  CHECK(wishes_after(*policy, 0, {}, {}).empty());
   CHECK(wishes_after(*make(shape, {{"fetches", 2}}), 0, ahead, resident) == Wishes{{3, 3}, {1, 0}});
   // Equal impacts: the nearer layer first.
   CHECK(wishes_after(*make(shape), 0, {ahead[0], ahead[0]}, {there({7}), there({7})}) ==
@@ -78,6 +81,8 @@ TEST_CASE("hybrimoe prefetch: a load that the GPU hides has no impact") {
       .layers = 2, .experts = 8, .top_k = 3, .seed = 1, .load_s = 1, .gpu_s = 4, .cpu_s = {0, 2}};
   const std::vector<Gates> three{{choosing({0, 1, 2})}};
   CHECK(wishes_after(*make(shape), 0, three, {there({1, 2})}).empty());
+  // Nothing there, and the GPU is slow all the same: loaded by 1 and done at 5, or done at 4. Impact 1.
+  CHECK(wishes_after(*make(shape), 0, {{choosing({0})}}, {there({})}) == Wishes{{1, 0}});
   shape.gpu_s = 0.5;
   CHECK(wishes_after(*make(shape), 0, three, {there({1, 2})}).empty());
   CHECK(wishes_after(*make(shape), 0, {{choosing({0})}}, {there({})}) == Wishes{{1, 0}});
