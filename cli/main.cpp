@@ -140,6 +140,7 @@ int run_program(int argc, char** argv) {
   add_bench(program);
   add_calibrate(program);
   add_validate(program);
+  add_tune(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -4,9 +4,8 @@ namespace moelab {
 
 const std::vector<PrefetchPolicyEntry>& prefetch_policies() {
   static const std::vector<PrefetchPolicyEntry> table = {
-      no_prefetch_entry(),
-      layer_window_entry(),
-      moe_infinity_prefetch_entry(),
+      no_prefetch_entry(),     layer_window_entry(),      moe_infinity_prefetch_entry(),
+      gate_prediction_entry(), hybrimoe_prefetch_entry(),
   };
   return table;
 }

@@ -39,10 +39,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <functional>
 
 #include "policies/checked_parameter.hpp"
 #include "policies/routing/routing_entries.hpp"
+#include "policies/routing/score_classes.hpp"
 
 namespace moelab {
 namespace {
@@ -66,11 +66,6 @@ class SmoeRouting final : public RoutingPolicy {
   }
 
  private:
-  struct Bounds {
-    double low = 0;   // R
-    double next = 0;  // L
-    double top = 0;   // T
-  };
   struct Scored {
     double score;
     std::uint32_t number;  // a position of the token, or an expert
@@ -80,25 +75,15 @@ class SmoeRouting final : public RoutingPolicy {
     return a.score != b.score ? a.score > b.score : a.number < b.number;
   }
 
-  Bounds bounds(const TokenGate& token) {
-    const std::size_t k = token.chosen.size();
-    if (k >= token.scores.size()) return {};  // L = T: no score is low
-    ordered_.assign(token.scores.begin(), token.scores.end());
-    const auto next = ordered_.begin() + static_cast<std::ptrdiff_t>(k);
-    std::nth_element(ordered_.begin(), next, ordered_.end(), std::greater<>());
-    const double score = *next;
-    return {(1 - alpha_) * score, score, (1 + alpha_) * score};
-  }
-
   /// Appends the model's choice with its classes. The top-score experts of the step will be computed
   /// whatever happens: they are as good as on the GPU for every token.
   void classify(const TokenGate& token, StepRouting& routing) {
-    const Bounds bound = bounds(token);
+    const ScoreBounds bound = score_bounds(token.scores, token.chosen.size(), alpha_, ordered_);
     TokenRouting counts;
     for (const std::uint16_t expert : token.chosen) {
       const double score = token.scores[expert];
       assert(!std::isnan(score));
-      const bool low = bound.next <= score && score < bound.top;
+      const bool low = bound.is_low(score);
       ++(low ? counts.low_score : counts.top_score);
       if (!low) at_hand_[expert] = 1;
       routing.experts.push_back(expert);
@@ -129,7 +114,7 @@ class SmoeRouting final : public RoutingPolicy {
     routing.tokens[t].substituted = static_cast<std::uint32_t>(n);
   }
 
-  void find_candidates(const TokenGate& token, const Bounds& bound) {  // A_t
+  void find_candidates(const TokenGate& token, const ScoreBounds& bound) {  // A_t
     candidates_.clear();
     for (std::uint32_t expert = 0; expert < token.scores.size(); ++expert) {
       const double score = token.scores[expert];
@@ -142,7 +127,7 @@ class SmoeRouting final : public RoutingPolicy {
   const double alpha_;
   const bool substitutes_;
   std::vector<std::uint8_t> at_hand_;  // [experts] on the GPU or in C
-  std::vector<Bounds> bounds_;         // [tokens]
+  std::vector<ScoreBounds> bounds_;    // [tokens]
   std::vector<float> ordered_;
   std::vector<Scored> missing_, candidates_;
 };

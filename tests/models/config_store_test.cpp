@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> kinds = {"models", "devices", "systems", "scenarios"};
+const std::vector<std::string> kinds = {"models", "devices", "systems", "scenarios", "quality"};
 
 std::string file_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

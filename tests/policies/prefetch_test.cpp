@@ -56,7 +56,8 @@ TEST_CASE("prefetch table: names are unique and found, the null member is there"
       CHECK(p.default_value <= p.high);
     }
   }
-  CHECK(names == std::set<std::string_view>{"layer-window", "moe-infinity", "none"});
+  CHECK(names ==
+        std::set<std::string_view>{"gate-prediction", "hybrimoe", "layer-window", "moe-infinity", "none"});
   CHECK(find_prefetch_policy("nothing-of-the-kind") == nullptr);
 }
 
@@ -72,6 +73,14 @@ TEST_CASE("prefetch: a parameter outside its row is refused by name") {
   refuses("moe-infinity", {{"collection", 0}});
   refuses("moe-infinity", {{"epsilon", -0.1}});
   refuses("moe-infinity", {{"fetches", 0.5}});
+  refuses("gate-prediction", {{"alpha", 1}});
+  refuses("gate-prediction", {{"accuracy", -0.1}});
+  refuses("gate-prediction", {{"active", 1.1}});
+  refuses("gate-prediction", {{"accuracy", 0.9}, {"active", 0.8}});
+  refuses("gate-prediction", {{"recorded", 0.5}});
+  refuses("hybrimoe", {{"layers", 1.5}});
+  refuses("hybrimoe", {{"accuracy", 1.5}});
+  refuses("hybrimoe", {{"falloff", -1}});
 }
 
 TEST_CASE("none wishes nothing") {
@@ -174,6 +183,7 @@ TEST_CASE("prefetch: wishes are unique, in range and never of the running layer;
           parameters[std::string(p.name)] =
               std::min(p.high, std::max(p.low, static_cast<double>(random() % 5)));
       }
+      if (parameters.count("active") != 0) parameters["active"] = 1;  // not below the accuracy
       const auto policy = entry.make(shape, parameters);
       const auto twin = entry.make(shape, parameters);
       for (int step = 0; step < 12; ++step) {

@@ -1,0 +1,181 @@
+// moelab tune alpha: the smallest substitution threshold that meets a budget of time per output token.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/terminal_line.hpp"
+#include "cli/tune_report.hpp"
+#include "models/units.hpp"
+#include "policies/prefetch/prefetch.hpp"
+#include "policies/routing/routing.hpp"
+#include "sim/results/statistics.hpp"
+#include "sim/run.hpp"
+
+namespace moelab::cli {
+namespace {
+
+struct Options {
+  std::string scenario, system, tpot, plot;
+  std::vector<std::string> settings;
+  std::size_t points = 9, degree = 2;
+  double max = 0.6;
+  std::string format = "table";
+};
+
+bool has_alpha(const PolicyInfo& info) {
+  return std::any_of(info.parameters.begin(), info.parameters.end(),
+                     [](const PolicyParameter& p) { return p.name == "alpha"; });
+}
+
+double budget_of(const std::string& text) {
+  Seconds budget;
+  std::string expected;
+  if (!parse(text, budget, expected)) throw InputError("--tpot " + text, "expected " + expected);
+  if (budget.value() <= 0) throw InputError("--tpot " + text, "expected a time above 0");
+  return budget.value();
+}
+
+SystemConfig system_of(const Scenario& scenario, const std::string& name) {
+  std::vector<std::string> names;
+  for (const SystemConfig& system : scenario.systems) {
+    if (system.name == name) return system;
+    names.push_back(system.name);
+  }
+  throw InputError("--system " + name,
+                   "scenario '" + scenario.name + "' has no such system" + suggestion(name, names));
+}
+
+/// Throws where the system has no threshold to tune.
+void check_routing(const SystemConfig& system) {
+  if (has_alpha(find_routing_policy(system.routing.name)->info)) return;
+  std::string with;
+  for (const RoutingPolicyEntry& entry : routing_policies())
+    if (has_alpha(entry.info)) with += (with.empty() ? "'" : ", '") + std::string(entry.info.name) + "'";
+  throw InputError("--system " + system.name,
+                   "its routing policy, '" + system.routing.name +
+                       "', has no alpha; expected a system with one that has: " + with);
+}
+
+/// Where prefetching sorts experts into the router's classes, it is given the router's threshold.
+SystemConfig with_alpha(SystemConfig system, double alpha) {
+  system.routing.parameters["alpha"] = alpha;
+  if (has_alpha(find_prefetch_policy(system.prefetch.name)->info))
+    system.prefetch.parameters["alpha"] = alpha;
+  return system;
+}
+
+class Tuner {
+ public:
+  Tuner(const Options& options, Scenario scenario)
+      : system_(system_of(scenario, options.system)), scenario_(std::move(scenario)) {
+    check_routing(system_);
+    scenario_.systems = {system_};
+    trace_ = std::make_unique<RoutingTrace>(scenario_trace(scenario_));
+    check_scenario(scenario_, *trace_);
+  }
+
+  AlphaRun run(double alpha, const std::string& what) {
+    RunOptions options;
+    options.progress = [&](const SystemConfig&, std::uint64_t tokens, std::uint64_t all) {
+      line_.show(what + ": " + std::to_string(tokens) + " of " + std::to_string(all) + " tokens");
+    };
+    const RunResult result = run_system(scenario_, with_alpha(system_, alpha), *trace_, options);
+    line_.clear();
+    if (result.metrics.token_gaps_s.empty())
+      throw InputError(scenario_.name,
+                       "no request has a second output token: there is no time per output "
+                       "token to tune");
+    warnings_ = result.warnings;
+    return {alpha, mean(result.metrics.token_gaps_s), result.metrics.routing};
+  }
+
+  const Scenario& scenario() const { return scenario_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  SystemConfig system_;
+  Scenario scenario_;
+  std::unique_ptr<RoutingTrace> trace_;
+  TerminalLine line_;
+  std::vector<std::string> warnings_;
+};
+
+void tune(const Options& options) {
+  check_outputs({options.plot}, {options.scenario});
+  const double budget = budget_of(options.tpot);
+  if (options.points <= options.degree)
+    throw InputError("--points " + std::to_string(options.points),
+                     "a polynomial of degree " + std::to_string(options.degree) + " takes " +
+                         std::to_string(options.degree + 1) + " points at least");
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const std::string& text : options.settings) settings.push_back(split_setting(text));
+  Tuner tuner(options, load_scenario(options.scenario, settings));
+
+  TuneResult result{.scenario = tuner.scenario().name,
+                    .system = options.system,
+                    .model = tuner.scenario().model.name,
+                    .budget_s = budget,
+                    .max_alpha = options.max};
+  std::vector<AlphaPoint> points;
+  for (std::size_t i = 0; i < options.points; ++i) {
+    const double part = static_cast<double>(i) / static_cast<double>(options.points - 1);
+    const double alpha = part * options.max;  // the last one exactly the largest
+    result.runs.push_back(
+        tuner.run(alpha, "run " + std::to_string(i + 1) + " of " + std::to_string(options.points)));
+    points.push_back({alpha, result.runs.back().tpot_s});
+  }
+  result.choice = choose_alpha(points, options.degree, budget, options.max);
+  result.chosen = tuner.run(result.choice.alpha, "run at the alpha found");
+  result.warnings = tuner.warnings();
+
+  if (!options.plot.empty()) write_outputs({{options.plot, plot::svg(tune_figure(result))}});
+  std::cout << (options.format == "json" ? tune_json(result) : tune_table(result));
+  if (options.format != "json" && !options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
+}
+
+void add_tune_alpha(CLI::App& tune_app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = tune_app.add_subcommand(
+      "alpha",
+      "Find the smallest substitution threshold within a budget of time per output token (SMoE, Eq. 5): runs "
+      "a system at several alphas, fits a polynomial to the times, and runs it at the alpha found");
+  command->add_option("SCENARIO", options->scenario, "Scenario file, or the name of an embedded one")
+      ->required();
+  command
+      ->add_option("--system", options->system,
+                   "System of the scenario; its routing policy has an alpha (smoe). A prefetch policy that "
+                   "has one is given the same")
+      ->required();
+  command->add_option("--tpot", options->tpot, "Budget of mean time per output token, such as 40ms")
+      ->required();
+  command->add_option("--points", options->points, "Runs to fit, with alphas evenly from 0 to --max")
+      ->check(CLI::Range(std::size_t{2}, std::size_t{1000}))
+      ->capture_default_str();
+  command->add_option("--max", options->max, "Largest alpha, above 0 and below 1")
+      ->check(CLI::Range(0.001, 0.999))
+      ->capture_default_str();
+  command->add_option("--degree", options->degree, "Degree of the polynomial")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{6}))
+      ->capture_default_str();
+  command
+      ->add_option("--set", options->settings,
+                   "Change a value of the scenario: PATH=VALUE, such as budget=\"16 GB\" or workload.batch=3")
+      ->take_all();
+  command->add_option("--plot", options->plot, "SVG file to draw the curve into");
+  add_format(*command, options->format);
+  add_example(*command, "moelab tune alpha smoe-s1 --system smoe --tpot 40ms --plot out/alpha.svg");
+  command->callback([options] { tune(*options); });
+}
+
+}  // namespace
+
+void add_tune(CLI::App& program) {
+  CLI::App* command =
+      program.add_subcommand("tune", "Choose a parameter of a system for what is wanted of it");
+  add_example(*command, "moelab tune alpha smoe-s1 --system smoe --tpot 40ms");
+  command->require_subcommand(1);
+  add_tune_alpha(*command);
+}
+
+}  // namespace moelab::cli
