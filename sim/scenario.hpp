@@ -49,7 +49,7 @@ struct SystemConfig {
   bool plan_for_page_cache = false;      // plan with reads from the page cache instead of cold ones
   PolicyChoice prefetch{"none", {}};
   PolicyChoice routing{"model", {}};
-  PolicyChoice execution{"gpu-only", {}};  // of what is missing from a discrete GPU's memory
+  PolicyChoice execution{"gpu-only", {}};    // of what is missing from a discrete GPU's memory
   std::uint32_t prefetch_buffer = 0;         // experts that may be fetched ahead and held outside the cache
   std::uint32_t prefetch_buffer_layers = 0;  // the same, given in whole layers of experts
 
