@@ -10,6 +10,7 @@
 #include <random>
 
 #include "tests/traces/trace_files.hpp"
+#include "traces/default_trace.hpp"
 #include "traces/portable_math.hpp"
 #include "traces/random.hpp"
 
@@ -463,6 +464,37 @@ TEST_CASE("generator: the best of the others are those that would have been draw
   std::sort(due.begin(), due.end());
   std::sort(third.begin(), third.end());
   for (std::size_t i = 0; i < 6; ++i) CHECK(third[i] == Approx(due[i]).margin(0.01));
+}
+
+/// By rank: how often the expert of that rank is among those that the next token of the request chooses.
+std::vector<double> chosen_next(const RoutingTrace& trace) {
+  std::vector<double> chosen(trace.experts());
+  std::vector<float> scores(trace.experts());
+  double rows = 0;
+  for (const TraceRequest& request : trace.requests())
+    for (std::uint64_t token = request.begin; token + 1 < request.end; ++token)
+      for (std::uint32_t layer = 0; layer < trace.layers(); ++layer) {
+        trace.router_scores_of(token, layer, scores);
+        const std::vector<std::uint16_t> order = best_of(scores, trace.experts());
+        const auto next = trace.experts_of(token + 1, layer);
+        for (std::size_t rank = 0; rank < order.size(); ++rank)
+          chosen[rank] += std::find(next.begin(), next.end(), order[rank]) != next.end() ? 1 : 0;
+        ++rows;
+      }
+  for (double& share : chosen) share /= rows;
+  return chosen;
+}
+
+TEST_CASE("generator: scores of inactive experts foretell as much as those of a recorded router") {
+  const RoutingTrace recorded = open_routing_trace(kDefaultTrace);
+  GeneratorParameters p = small(8, 32, 4);
+  p.requests = 20;
+  p.all_scores = true;
+  const std::vector<double> due = chosen_next(recorded), got = chosen_next(generate_routing_trace(p));
+  for (std::size_t rank = 4; rank < 32; ++rank) {
+    CAPTURE(rank);
+    CHECK(got[rank] == Approx(due[rank]).margin(0.03));
+  }
 }
 
 TEST_CASE("generator: a trace may begin with a later request of the same model") {
