@@ -1,11 +1,9 @@
 #include "sim/scenario.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <span>
 #include <system_error>
 
 #include "models/config_store.hpp"
@@ -15,6 +13,7 @@
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
+#include "sim/scenario_overrides.hpp"
 #include "traces/generator.hpp"
 
 namespace moelab {
@@ -152,36 +151,6 @@ SystemConfig read_system_map(const YamlMap& root) {
   return system;
 }
 
-/// Applies a map of overrides to a document, leaf by leaf: {cache: {policy: lru}} sets cache.policy. Those in
-/// `left_out` are not applied.
-void apply_overrides(const YamlNode& overrides, const std::string& prefix,
-                     std::span<const std::string_view> left_out, YamlDocument& document) {
-  const YamlMap map = overrides.map("overrides");
-  for (const std::string& key : map.keys()) {
-    const YamlNode value = map.node(key);
-    const std::string path = prefix.empty() ? key : prefix + "." + key;
-    if (std::find(left_out.begin(), left_out.end(), path) != left_out.end()) continue;
-    if (value.is_map())
-      apply_overrides(value, path, left_out, document);
-    else if (value.is_list())
-      value.fail("overrides change single values; '" + path + "' is a list");
-    else
-      document.set(path, value.text(path));
-  }
-}
-
-/// Keys that only systems with compressed weights have: one override serves a list of systems that holds
-/// others too.
-constexpr std::array<std::string_view, 4> kOnlyCompressed = {"codec", "shards", "threads", "exponent_reads"};
-
-bool stores_whole(const ConfigText& system, const YamlNode& overrides) {
-  Problems ignored;  // reading the system for good finds them again
-  const YamlDocument document = YamlDocument::from_text(system.name, system.text, ignored);
-  if (!overrides.is_map() || overrides.map("overrides").has("weights")) return false;
-  const YamlMap root = document.root();
-  return root.has("weights") && root.node("weights").is_scalar() && root.text("weights") == "whole";
-}
-
 /// Runs `use` on the document of a named configuration with the scenario's overrides for its kind applied.
 template <class Use>
 void with_config(std::string_view kind, std::string_view override_key, const std::string& name,
@@ -197,12 +166,11 @@ void with_config(std::string_view kind, std::string_view override_key, const std
   }
   YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
   if (overrides && overrides->has(override_key)) {
-    const YamlNode change = overrides->node(override_key);
-    const bool leave_out = stores_whole(config, change);
-    apply_overrides(
-        change, "",
-        leave_out ? std::span<const std::string_view>(kOnlyCompressed) : std::span<const std::string_view>(),
-        document);
+    const YamlNode changes = overrides->node(override_key);
+    if (kind == "systems")
+      override_system(changes, config, document);
+    else
+      override_config(changes, document);
   }
   use(document);
 }
@@ -254,17 +222,6 @@ void check_on_model(const SystemConfig& system, const Scenario& scenario, const 
                " bytes each");
 }
 
-/// An override that no system has a use for is a mistake.
-void check_override_reaches(const std::optional<YamlMap>& overrides, const Scenario& scenario) {
-  if (!overrides || !overrides->has("system")) return;
-  const bool any_compressed = std::any_of(scenario.systems.begin(), scenario.systems.end(),
-                                          [](const SystemConfig& s) { return s.compressed; });
-  const YamlMap change = overrides->map("system");
-  for (const std::string_view key : kOnlyCompressed)
-    if (!any_compressed && change.has(key))
-      change.fail(key, "'" + std::string(key) + "' has no effect: no system has compressed weights");
-}
-
 /// What of a scenario was read without a problem, so that systems can be held against it.
 struct Readable {
   bool model = false;
@@ -298,7 +255,8 @@ void read_systems(const YamlMap& root, const std::optional<YamlMap>& overrides,
   }
   if (root.has("systems") && root.node("systems").is_list() && root.list("systems").empty())
     root.fail("systems", "no system is listed; see 'moelab systems' for the known ones");
-  if (problems.empty()) check_override_reaches(overrides, scenario);
+  if (problems.empty() && overrides && overrides->has("system"))
+    check_overrides_reach(overrides->map("system"), scenario.systems);
 }
 
 }  // namespace

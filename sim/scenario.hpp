@@ -36,7 +36,7 @@ struct SystemConfig {
   std::uint32_t threads = 1;  // L, decompression threads
   bool worker_reads =
       false;  // each decompression thread reads its own E-chunk; the I/O thread reads SM-chunks only
-  bool page_cache = true;          // buffered reads: memory outside the budget caches the file
+  bool page_cache = false;         // buffered reads: memory outside the budget caches the file
   bool fetch_whole_layer = false;  // all experts of a layer are loaded, not just those used
 
   PolicyChoice schedule{"fifo", {}};
@@ -82,7 +82,8 @@ struct Scenario {
 
 /// Reads and validates a scenario by name or path; `settings` are (dotted path, value) overrides applied
 /// before validation. `overrides.model`, `.device` and `.system` in the scenario change values of the files
-/// it names. Throws InputError with everything that is wrong.
+/// it names; those of systems pass over what a system has no use for (scenario_overrides.hpp). Throws
+/// InputError with everything that is wrong.
 Scenario load_scenario(std::string_view name_or_path,
                        const std::vector<std::pair<std::string, std::string>>& settings = {});
 

@@ -18,6 +18,9 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{16} << 30;
 // Stream of the draws that belong to the model, not to a request (requests are numbered from 0, in 32 bits).
 constexpr std::uint64_t kModelStream = ~std::uint64_t{0};
 
+// Added to a layer's number: the stream of the experts that are not chosen (layers are numbered in 32 bits).
+constexpr std::uint64_t kOthersStream = std::uint64_t{1} << 32;
+
 // How far chance moves an expert from its place in the order of scores, in rows' lengths: kept experts come
 // before drawn ones, but not by much. 3 gives the mild preference of gpt-oss-20b, whose share of experts
 // kept from the token before falls from 0.52 at the first place to 0.34 at the fourth.
@@ -42,10 +45,11 @@ std::string number(double value) {
 
 // Whether the trace and one request more (the one being made) fit the limit.
 bool fits_memory(const GeneratorParameters& p) {
+  const std::uint64_t layer =
+      p.top_k * (sizeof(std::uint16_t) + sizeof(float)) + (p.all_scores ? p.experts * sizeof(float) : 0);
   std::uint64_t row = 0;
   std::uint64_t bytes = 0;
-  return !__builtin_mul_overflow(std::uint64_t{p.layers} * p.top_k, sizeof(std::uint16_t) + sizeof(float),
-                                 &row) &&
+  return !__builtin_mul_overflow(std::uint64_t{p.layers}, layer, &row) &&
          !__builtin_mul_overflow(rows_per_request(p), row + 1, &bytes) && bytes < kMaxBytes &&
          !__builtin_mul_overflow(bytes + sizeof(TraceRequest), std::uint64_t{p.requests} + 1, &bytes) &&
          bytes < kMaxBytes;
@@ -72,6 +76,8 @@ void check(const GeneratorParameters& p) {
   need(p.top_k >= 1 && p.top_k <= std::max(p.experts, 1U), "top_k", std::to_string(p.top_k),
        "between 1 and the number of experts, " + std::to_string(p.experts));
   need_some(p.requests, "requests");
+  need(p.first_request <= ~std::uint32_t{0} - p.requests, "first_request", std::to_string(p.first_request),
+       "at most " + std::to_string(~std::uint32_t{0} - p.requests) + " before that many requests");
   need_some(p.prompt_tokens, "prompt_tokens");
   need_some(p.output_tokens, "output_tokens");
   need_between(p.skew, "skew", 10);
@@ -89,11 +95,18 @@ void check(const GeneratorParameters& p) {
 /// deviation of 0.89 to 0.96 of their mean, as an exponential law (1) has within its measure.
 class GateShape {
  public:
-  explicit GateShape(double decay) {
+  GateShape(double decay, std::uint32_t experts, std::uint32_t top_k) : gaps_(experts - top_k) {
     for (std::size_t i = 0; i < factors_.size(); ++i) {
-      const double quantile = (static_cast<double>(i) + 0.5) / static_cast<double>(factors_.size());
-      factors_[i] = portable_exp(decay * portable_log(quantile));
+      logs_[i] = portable_log((static_cast<double>(i) + 0.5) / static_cast<double>(factors_.size()));
+      factors_[i] = portable_exp(decay * logs_[i]);
     }
+    const double n = experts;
+    const auto logistic = [n](std::uint32_t above) { return n / (above * (n - above)); };
+    double chosen = 0;  // mean gap of the chosen experts; of one alone that to the next
+    const std::uint32_t gaps = top_k > 1 ? top_k - 1 : 1;
+    for (std::uint32_t above = 1; above <= gaps && above < experts; ++above) chosen += logistic(above) / gaps;
+    for (std::size_t i = 0; i < gaps_.size(); ++i)
+      gaps_[i] = decay * logistic(top_k + static_cast<std::uint32_t>(i)) / chosen;
   }
 
   void fill(std::span<float> scores, Random& random) {
@@ -109,10 +122,29 @@ class GateShape {
     for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = static_cast<float>(raw_[i] * scale);
   }
 
+  /// Of all experts, after fill(): `order` has the others, best first, `ids` the chosen ones.
+  void fill_all(std::span<const std::uint16_t> ids, std::span<const std::uint32_t> order,
+                std::span<float> scores, Random& random) {
+    double sum = 0;
+    for (const double raw : raw_) sum += raw;
+    others_.resize(order.size());
+    double score = raw_.back();
+    for (std::size_t i = 0; i < others_.size(); ++i) {
+      score *= portable_exp(gaps_[i] * logs_[random.next() >> (64 - kQuantileBits)]);
+      others_[i] = score;
+      sum += score;
+    }
+    const double scale = 1 / sum;
+    for (std::size_t i = 0; i < ids.size(); ++i) scores[ids[i]] = static_cast<float>(raw_[i] * scale);
+    for (std::size_t i = 0; i < order.size(); ++i) scores[order[i]] = static_cast<float>(others_[i] * scale);
+  }
+
  private:
   static constexpr int kQuantileBits = 10;
-  std::array<double, std::size_t{1} << kQuantileBits> factors_{};
-  std::vector<double> raw_;
+  std::array<double, std::size_t{1} << kQuantileBits> logs_{};     // of quantiles
+  std::array<double, std::size_t{1} << kQuantileBits> factors_{};  // of neighbours among the chosen
+  std::vector<double> gaps_;  // mean gap of logarithms above each of the others
+  std::vector<double> raw_, others_;
 };
 
 /// The rows of one layer, one request after the other.
@@ -124,7 +156,7 @@ class LayerRows {
         weights_(p.experts),
         order_(p.experts),
         row_of_(p.experts),
-        gate_(p.gate_decay) {
+        gate_(p.gate_decay, p.experts, p.top_k) {
     double sum = 0;
     for (std::uint32_t rank = 0; rank < p.experts; ++rank) {
       law_[rank] = portable_exp(-p.skew * portable_log(rank + 1.0));
@@ -139,6 +171,7 @@ class LayerRows {
     add_popularity(1 - parameters_.drift, model);
     random_ = Random(parameters_.seed, layer, request);
     add_popularity(parameters_.drift, random_);
+    others_random_ = Random(parameters_.seed, layer + kOthersStream, request);
     table_.build(weights_);
     row_.clear();
   }
@@ -165,6 +198,15 @@ class LayerRows {
     gate_.fill(scores, random_);
   }
 
+  /// The scores of all experts for that token.
+  void all_scores(std::span<const std::uint16_t> ids, std::span<float> scores) {
+    arrivals(others_random_);
+    std::sort(arrivals_.begin(), arrivals_.end());
+    others_.clear();
+    for (const Place& place : arrivals_) others_.push_back(place.expert);
+    gate_.fill_all(ids, others_, scores, others_random_);
+  }
+
  private:
   struct Place {
     double key = 0;
@@ -185,17 +227,23 @@ class LayerRows {
     row_.push_back({static_cast<double>(row_.size()) + noise, expert});
   }
 
-  // Completes the row. Drawing by weight without replacement orders experts as the arrivals of independent
-  // exponential clocks whose rates are the weights (Efraimidis and Spirakis, IPL 97(5), 2006).
-  void race() {
-    std::vector<Place> arrivals;
+  // Of the experts that the row does not have. Drawing by weight without replacement orders experts as the
+  // arrivals of independent exponential clocks whose rates are the weights (Efraimidis and Spirakis, IPL
+  // 97(5), 2006).
+  void arrivals(Random& random) {
+    arrivals_.clear();
     for (std::uint32_t expert = 0; expert < weights_.size(); ++expert) {
       if (row_of_[expert] == number_) continue;
-      arrivals.push_back({-portable_log(1 - random_.uniform()) / weights_[expert], expert});
+      arrivals_.push_back({-portable_log(1 - random.uniform()) / weights_[expert], expert});
     }
+  }
+
+  // Completes the row.
+  void race() {
+    arrivals(random_);
     const auto missing = static_cast<std::ptrdiff_t>(parameters_.top_k - row_.size());
-    std::partial_sort(arrivals.begin(), arrivals.begin() + missing, arrivals.end());
-    for (std::ptrdiff_t i = 0; i < missing; ++i) take(arrivals[static_cast<std::size_t>(i)].expert);
+    std::partial_sort(arrivals_.begin(), arrivals_.begin() + missing, arrivals_.end());
+    for (std::ptrdiff_t i = 0; i < missing; ++i) take(arrivals_[static_cast<std::size_t>(i)].expert);
   }
 
   const GeneratorParameters& parameters_;
@@ -206,7 +254,9 @@ class LayerRows {
   std::uint64_t number_ = 0;           // of this row, over all requests
   std::vector<Place> row_;
   std::vector<Place> before_;  // the row of the token before
-  Random random_{0};
+  std::vector<Place> arrivals_;
+  std::vector<std::uint32_t> others_;
+  Random random_{0}, others_random_{0};
   AliasTable table_;
   GateShape gate_;
 };
@@ -215,6 +265,7 @@ class LayerRows {
 struct RequestRows {
   std::vector<std::uint16_t> ids;
   std::vector<float> scores;
+  std::vector<float> all_scores;  // [rows, layers, experts], or empty
 };
 
 // Layer by layer, so that one layer's tables stay in the first cache.
@@ -229,15 +280,20 @@ void fill_request(const GeneratorParameters& p, std::uint32_t request, LayerRows
     layer_rows.begin(layer, request);
     for (std::uint64_t row = begin; row < end; ++row) {
       const std::size_t place = row * stride + std::size_t{layer} * p.top_k;
-      layer_rows.next(std::span(rows.ids).subspan(place, p.top_k),
-                      std::span(rows.scores).subspan(place, p.top_k));
+      const std::span<std::uint16_t> ids = std::span(rows.ids).subspan(place, p.top_k);
+      layer_rows.next(ids, std::span(rows.scores).subspan(place, p.top_k));
+      if (p.all_scores)
+        layer_rows.all_scores(
+            ids, std::span(rows.all_scores).subspan((row * p.layers + layer) * p.experts, p.experts));
     }
   }
 }
 
 std::string provenance(const GeneratorParameters& p) {
   return "synthetic: moelab trace generator 1, seed " + std::to_string(p.seed) + ", skew " + number(p.skew) +
-         ", reuse " + number(p.reuse) + ", drift " + number(p.drift) + ", gate_decay " + number(p.gate_decay);
+         ", reuse " + number(p.reuse) + ", drift " + number(p.drift) + ", gate_decay " +
+         number(p.gate_decay) +
+         (p.first_request > 0 ? ", requests from number " + std::to_string(p.first_request) : "");
 }
 
 }  // namespace
@@ -245,21 +301,35 @@ std::string provenance(const GeneratorParameters& p) {
 RoutingTrace generate_routing_trace(const GeneratorParameters& parameters) {
   const GeneratorParameters& p = parameters;
   check(p);
-  RoutingTraceBuilder builder(p.model, provenance(p), true, p.layers, p.experts, p.top_k, true);
+  TraceDescription about;
+  about.model = p.model;
+  about.provenance = provenance(p);
+  about.synthetic = true;
+  about.layers = p.layers;
+  about.experts = p.experts;
+  about.top_k = p.top_k;
+  about.gate_scores = true;
+  if (p.all_scores) about.router_scores = RouterScores::softmax;
+  RoutingTraceBuilder builder(about);
   builder.reserve(p.requests * rows_per_request(p));
   LayerRows layer_rows(p);
   const std::size_t stride = std::size_t{p.layers} * p.top_k;
+  const std::size_t all_stride = p.all_scores ? std::size_t{p.layers} * p.experts : 0;
   // Places of layers that do not run for a token stay as they are made here.
   RequestRows rows{std::vector<std::uint16_t>(rows_per_request(p) * stride, kNoExpert),
-                   std::vector<float>(rows_per_request(p) * stride, 0.0F)};
+                   std::vector<float>(rows_per_request(p) * stride, 0.0F),
+                   std::vector<float>(rows_per_request(p) * all_stride, 0.0F)};
   const Phase prompt = p.encoder_layers > 0 ? Phase::encoder : Phase::prefill;
   for (std::uint32_t request = 0; request < p.requests; ++request) {
-    fill_request(p, request, layer_rows, rows);
+    fill_request(p, p.first_request + request, layer_rows, rows);
     builder.begin_request();
     for (std::uint64_t row = 0; row < rows_per_request(p); ++row) {
-      builder.add_token(row < p.prompt_tokens ? prompt : Phase::decode,
-                        std::span(rows.ids).subspan(row * stride, stride),
-                        std::span(rows.scores).subspan(row * stride, stride));
+      builder.add_token({.phase = row < p.prompt_tokens ? prompt : Phase::decode,
+                         .ids = std::span(rows.ids).subspan(row * stride, stride),
+                         .gate_scores = std::span(rows.scores).subspan(row * stride, stride),
+                         .router_scores = std::span(rows.all_scores).subspan(row * all_stride, all_stride),
+                         .candidate_ids = {},
+                         .lookahead_ids = {}});
     }
   }
   return builder.finish();

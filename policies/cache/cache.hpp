@@ -41,6 +41,10 @@ struct CacheShape {
   std::array<std::uint32_t, kStates>
       pool_experts{};        // planned pool sizes in experts (F, C, S, E); see policies/planning
   State kept_as = State::F;  // state in which a single-pool policy keeps what it keeps
+  std::uint32_t top_k = 1;   // experts that a token chooses in a layer
+  /// [objects] uses of each expert in an offline profile, of other requests to the same model; empty where
+  /// the entry has no needs_profile. Read when the policy is made.
+  std::span<const double> profile{};
 };
 
 class CachePolicy {
@@ -79,6 +83,8 @@ struct CachePolicyEntry {
   bool needs_all_scores = false;  // observe() must be called: traces that kept the scores of the chosen
                                   // experts alone, or none, cannot be used
   bool uses_pools = false;        // several states at once: sized by a planning policy
+  bool needs_profile = false;     // CacheShape::profile must be filled
+  bool preloads = false;  // holds experts from the start: whoever makes it loads them before it serves
   std::unique_ptr<CachePolicy> (*make)(const CacheShape& shape, const PolicyParameters& parameters);
 };
 /// The family's one table.

@@ -13,6 +13,10 @@ CachePolicyEntry marking_cache_entry();       // marking
 CachePolicyEntry moe_infinity_cache_entry();  // moe-infinity
 CachePolicyEntry zipmoe_cache_entry();        // zipmoe
 CachePolicyEntry score_average_entry();       // score-average
+CachePolicyEntry hybrimoe_cache_entry();      // hybrimoe
+CachePolicyEntry fixed_experts_entry();       // fixed-experts
+CachePolicyEntry fixed_layers_entry();        // fixed-layers
+CachePolicyEntry fixed_popular_entry();       // fixed-popular
 CachePolicyEntry belady_cache_entry();        // belady
 
 }  // namespace moelab

@@ -7,9 +7,10 @@ namespace moelab {
 
 const std::vector<CachePolicyEntry>& cache_policies() {
   static const std::vector<CachePolicyEntry> table = {
-      no_cache_entry(),     fifo_cache_entry(),    lru_cache_entry(),
-      lfu_cache_entry(),    marking_cache_entry(), moe_infinity_cache_entry(),
-      zipmoe_cache_entry(), score_average_entry(), belady_cache_entry(),
+      no_cache_entry(),       fifo_cache_entry(),         lru_cache_entry(),    lfu_cache_entry(),
+      marking_cache_entry(),  moe_infinity_cache_entry(), zipmoe_cache_entry(), score_average_entry(),
+      hybrimoe_cache_entry(), fixed_experts_entry(),      fixed_layers_entry(), fixed_popular_entry(),
+      belady_cache_entry(),
   };
   return table;
 }

@@ -371,6 +371,68 @@ TEST_CASE("scenario: an override of what only compressed weights have passes ove
   CHECK(says(nothing, "scenario.yaml (with overrides.system.threads='3')", 0, "no effect"));
 }
 
+TEST_CASE("scenario: an override of a policy's parameter passes over systems with another policy") {
+  Files files;
+  files.write("routed.yaml",
+              "name: routed\nweights: whole\nrouting: {policy: smoe, alpha: 0.1}\n"
+              "cache: {policy: score-average}\n");
+  files.write("classed.yaml", "name: classed\nweights: whole\nrouting: {policy: smoe, substitute: 0}\n");
+  files.write("plain.yaml", "name: plain\nweights: whole\nrouting: {policy: model}\n");
+  files.write("none.yaml", "name: none\nweights: whole\ncache: {policy: lru}\n");
+  const std::pair<std::string, std::string> all{"systems",
+                                                "[routed.yaml, classed.yaml, plain.yaml, none.yaml]"};
+  const Scenario s =
+      files.load({all, {"overrides.system.routing.alpha", "0.25"}, {"overrides.system.cache.window", "7"}});
+  CHECK(s.systems[0].routing.parameters == PolicyParameters{{"alpha", 0.25}});
+  CHECK(s.systems[0].cache.parameters == PolicyParameters{{"window", 7}});
+  CHECK(s.systems[1].routing.parameters == PolicyParameters{{"alpha", 0.25}, {"substitute", 0}});
+  CHECK(s.systems[1].cache.name == "none");
+  for (const std::size_t i : {2, 3}) {
+    CHECK(s.systems[i].routing.name == "model");
+    CHECK(s.systems[i].routing.parameters.empty());
+    CHECK(s.systems[i].cache.parameters.empty());
+  }
+  // With the policy in the same override all systems have it, and the parameter.
+  const Scenario every = files.load(
+      {all, {"overrides.system.routing.policy", "smoe"}, {"overrides.system.routing.alpha", "0.25"}});
+  for (const SystemConfig& system : every.systems) {
+    CHECK(system.routing.name == "smoe");
+    CHECK(system.routing.parameters.at("alpha") == 0.25);
+  }
+  // Written in the scenario as well.
+  files.change("scenario.yaml", "seed: 3\n", "seed: 3\noverrides: {system: {routing: {alpha: 0.5}}}\n");
+  CHECK(files.load({all}).systems[0].routing.parameters.at("alpha") == 0.5);
+}
+
+TEST_CASE("scenario: an override of a policy's parameter that reaches no system, or is none, is an error") {
+  Files files;
+  files.write("plain.yaml", "name: plain\nweights: whole\n");
+  files.write("routed.yaml", "name: routed\nweights: whole\nrouting: {policy: smoe}\n");
+  struct Case {
+    std::string systems, path, value, message;
+  };
+  for (const Case& bad : std::vector<Case>{
+           {"[plain.yaml]", "routing.alpha", "0.25",
+            "'routing.alpha' has no effect: no system's routing policy has it"},
+           {"[plain.yaml]", "cache.window", "5", "'cache.window' has no effect"},
+           {"[plain.yaml, routed.yaml]", "routing.alpha", "1.5", "'1.5' for routing.alpha"},
+           {"[routed.yaml]", "routing.alpa", "0.25", "unknown key 'alpa' in routing (did you mean 'alpha'?)"},
+           {"[plain.yaml]", "routing.policy", "smo", "(did you mean 'smoe'?)"},
+           {"[plain.yaml]", "routing", "smoe", "routing"}}) {
+    const auto problems =
+        files.problems({{"systems", bad.systems}, {"overrides.system." + bad.path, bad.value}});
+    INFO(bad.path << "=" << bad.value << "\n" << all_of(problems));
+    CHECK(problems.size() == 1);
+    CHECK(says(problems, "", 0, bad.message));
+  }
+}
+
+TEST_CASE("scenario: the page cache is not used unless a system says so") {
+  Files files;
+  files.write("plain.yaml", "name: plain\nweights: whole\n");
+  CHECK_FALSE(files.load({{"systems", "[plain.yaml]"}}).systems[0].page_cache);
+}
+
 TEST_CASE("scenario: bad settings and overrides are errors that name them") {
   const Files files;
   struct Case {

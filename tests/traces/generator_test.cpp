@@ -10,6 +10,7 @@
 #include <random>
 
 #include "tests/traces/trace_files.hpp"
+#include "traces/default_trace.hpp"
 #include "traces/portable_math.hpp"
 #include "traces/random.hpp"
 
@@ -344,6 +345,181 @@ TEST_CASE("generator: rows of decoders and of encoder-decoders") {
   }
 }
 
+/// The n experts of the highest scores, best first; equal scores by number.
+std::vector<std::uint16_t> best_of(std::span<const float> scores, std::size_t n) {
+  std::vector<std::uint16_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::uint16_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint16_t a, std::uint16_t b) { return scores[a] > scores[b]; });
+  order.resize(n);
+  return order;
+}
+
+TEST_CASE("generator: scores of all experts are asked for, and leave what is chosen as it is") {
+  GeneratorParameters p = small(5, 16, 4);
+  p.requests = 4;
+  p.encoder_layers = 2;
+  const RoutingTrace without = generate_routing_trace(p);
+  CHECK(without.description().router_scores == RouterScores::none);
+  p.all_scores = true;
+  const RoutingTrace with = generate_routing_trace(p);
+  REQUIRE(with.description().router_scores == RouterScores::softmax);
+  REQUIRE(with.description().router_width() == 16);
+  REQUIRE(with.tokens() == without.tokens());
+  std::vector<float> scores(16);
+  bool same = true, sums = true, first = true, ratios = true, idle = true;
+  for (std::uint64_t token = 0; token < with.tokens(); ++token)
+    for (std::uint32_t layer = 0; layer < 5; ++layer) {
+      const auto ids = with.experts_of(token, layer);
+      const auto gates = with.scores_of(token, layer);
+      same = same && std::ranges::equal(ids, without.experts_of(token, layer)) &&
+             std::ranges::equal(gates, without.scores_of(token, layer));
+      with.router_scores_of(token, layer, scores);
+      if (ids[0] == kNoExpert) {
+        idle = idle && std::ranges::all_of(scores, [](float score) { return score == 0; });
+        continue;
+      }
+      sums = sums && std::abs(std::accumulate(scores.begin(), scores.end(), 0.0) - 1) < 1e-6;
+      // The chosen ones are the best, in their order, and their gates are their scores over their sum.
+      first = first && std::ranges::equal(best_of(scores, 4), ids);
+      double chosen = 0;
+      for (const std::uint16_t id : ids) chosen += scores[id];
+      for (std::size_t i = 0; i < 4; ++i)
+        ratios = ratios && std::abs(scores[ids[i]] / chosen - gates[i]) < 1e-6;
+    }
+  CHECK(same);
+  CHECK(sums);
+  CHECK(first);
+  CHECK(ratios);
+  CHECK(idle);
+}
+
+TEST_CASE("generator: scores below the chosen ones fall as sorted logistic numbers do") {
+  for (const auto& [experts, top_k] : {std::pair{32U, 4U}, {64U, 6U}, {8U, 1U}}) {
+    GeneratorParameters p = small(4, experts, top_k);
+    p.requests = 40;
+    p.all_scores = true;
+    const RoutingTrace trace = generate_routing_trace(p);
+    // Means of the gaps of sorted logistic numbers, by drawing them: quantiles are log(u / (1 - u)).
+    std::mt19937_64 random(1);
+    std::vector<double> due(experts - 1, 0), got(experts - 1, 0), squares(experts - 1, 0);
+    constexpr int kDraws = 40000;
+    std::vector<double> draw(experts);
+    for (int i = 0; i < kDraws; ++i) {
+      for (double& x : draw) {
+        const double u = (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53;
+        x = std::log(u / (1 - u));
+      }
+      std::sort(draw.rbegin(), draw.rend());
+      for (std::size_t r = 0; r + 1 < experts; ++r) due[r] += (draw[r] - draw[r + 1]) / kDraws;
+    }
+    // Scaled so that the chosen ones' gaps have the mean gate_decay.
+    const std::uint32_t gaps = std::max(1U, top_k - 1);
+    const double scale = p.gate_decay * gaps / std::accumulate(due.begin(), due.begin() + gaps, 0.0);
+    std::vector<float> scores(experts);
+    double rows = 0;
+    for (std::uint64_t token = 0; token < trace.tokens(); ++token)
+      for (std::uint32_t layer = 0; layer < 4; ++layer) {
+        trace.router_scores_of(token, layer, scores);
+        std::sort(scores.rbegin(), scores.rend());
+        for (std::size_t r = 0; r + 1 < experts; ++r) {
+          const double gap = std::log(scores[r] / scores[r + 1]);
+          got[r] += gap;
+          squares[r] += gap * gap;
+        }
+        ++rows;
+      }
+    for (std::size_t r = top_k - 1; r + 1 < experts; ++r) {
+      CAPTURE(experts, r);
+      const double mean = got[r] / rows;
+      CHECK(mean == Approx(due[r] * scale).epsilon(0.04));
+      // Exponential: the standard deviation is the mean.
+      CHECK(std::sqrt(squares[r] / rows - mean * mean) == Approx(mean).epsilon(0.05));
+    }
+  }
+}
+
+TEST_CASE("generator: the best of the others are those that would have been drawn next") {
+  // Without reuse the order of all experts is that of draws by weight without replacement: the expert in
+  // place k + 1 is the one that k + 1 draws have and k draws do not, in distribution.
+  GeneratorParameters p = small(1, 6, 2);
+  p.skew = 1;
+  p.reuse = 0;
+  p.drift = 0;
+  p.requests = 1;
+  p.prompt_tokens = 60000;
+  p.all_scores = true;
+  const RoutingTrace trace = generate_routing_trace(p);
+  std::vector<double> third(6);
+  std::vector<float> scores(6);
+  for (std::uint64_t token = 0; token < trace.tokens(); ++token) {
+    trace.router_scores_of(token, 0, scores);
+    third[best_of(scores, 3)[2]] += 1.0 / static_cast<double>(trace.tokens());
+  }
+  std::vector<double> weights;
+  for (int rank = 0; rank < 6; ++rank) weights.push_back(1.0 / (rank + 1));
+  const std::vector<double> two = exact_inclusion(weights, 2), three = exact_inclusion(weights, 3);
+  std::vector<double> due;
+  for (std::size_t i = 0; i < 6; ++i) due.push_back(three[i] - two[i]);
+  std::sort(due.begin(), due.end());
+  std::sort(third.begin(), third.end());
+  for (std::size_t i = 0; i < 6; ++i) CHECK(third[i] == Approx(due[i]).margin(0.01));
+}
+
+/// By rank: how often the expert of that rank is among those that the next token of the request chooses.
+std::vector<double> chosen_next(const RoutingTrace& trace) {
+  std::vector<double> chosen(trace.experts());
+  std::vector<float> scores(trace.experts());
+  double rows = 0;
+  for (const TraceRequest& request : trace.requests())
+    for (std::uint64_t token = request.begin; token + 1 < request.end; ++token)
+      for (std::uint32_t layer = 0; layer < trace.layers(); ++layer) {
+        trace.router_scores_of(token, layer, scores);
+        const std::vector<std::uint16_t> order = best_of(scores, trace.experts());
+        const auto next = trace.experts_of(token + 1, layer);
+        for (std::size_t rank = 0; rank < order.size(); ++rank)
+          chosen[rank] += std::find(next.begin(), next.end(), order[rank]) != next.end() ? 1 : 0;
+        ++rows;
+      }
+  for (double& share : chosen) share /= rows;
+  return chosen;
+}
+
+TEST_CASE("generator: scores of inactive experts foretell as much as those of a recorded router") {
+  const RoutingTrace recorded = open_routing_trace(kDefaultTrace);
+  GeneratorParameters p = small(8, 32, 4);
+  p.requests = 20;
+  p.all_scores = true;
+  const std::vector<double> due = chosen_next(recorded), got = chosen_next(generate_routing_trace(p));
+  for (std::size_t rank = 4; rank < 32; ++rank) {
+    CAPTURE(rank);
+    CHECK(got[rank] == Approx(due[rank]).margin(0.03));
+  }
+}
+
+TEST_CASE("generator: a trace may begin with a later request of the same model") {
+  GeneratorParameters p = small(3, 16, 4);
+  p.requests = 7;
+  p.all_scores = true;
+  const RoutingTrace all = generate_routing_trace(p);
+  p.first_request = 5;
+  p.requests = 2;
+  const RoutingTrace last = generate_routing_trace(p);
+  CHECK(last.provenance().find("requests from number 5") != std::string::npos);
+  const std::uint64_t from = all.requests()[5].begin;
+  REQUIRE(last.tokens() == all.tokens() - from);
+  std::vector<float> a(16), b(16);
+  bool same = true;
+  for (std::uint64_t token = 0; token < last.tokens(); ++token)
+    for (std::uint32_t layer = 0; layer < 3; ++layer) {
+      all.router_scores_of(from + token, layer, a);
+      last.router_scores_of(token, layer, b);
+      same = same && a == b &&
+             std::ranges::equal(all.experts_of(from + token, layer), last.experts_of(token, layer));
+    }
+  CHECK(same);
+}
+
 TEST_CASE("generator: parameters out of range are all named") {
   struct Case {
     void (*spoil)(GeneratorParameters&);
@@ -369,6 +545,16 @@ TEST_CASE("generator: parameters out of range are all named") {
        "below 16 GiB"},
       {[](GeneratorParameters& p) { p.layers = 0xffffffff; }, "below 16 GiB"},
       {[](GeneratorParameters& p) { p.requests = 5'000'000; }, "below 16 GiB"},
+      {[](GeneratorParameters& p) {
+         p.requests = 1'000'000;  // 3.3 GB of choices, and 16.3 more of scores
+         p.prompt_tokens = p.output_tokens = 128;
+         p.layers = 1;
+         p.experts = 16;
+         p.all_scores = true;
+       },
+       "below 16 GiB"},
+      {[](GeneratorParameters& p) { p.first_request = 0xffffffff; },
+       "first_request is 4294967295, but must be at most 4294967294 before"},
   };
   for (const Case& bad : cases) {
     GeneratorParameters p = small(4, 8, 2);

@@ -1,0 +1,144 @@
+#include "sim/scenario_overrides.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "policies/cache/cache.hpp"
+#include "policies/execution/execution.hpp"
+#include "policies/planning/planning.hpp"
+#include "policies/prefetch/prefetch.hpp"
+#include "policies/routing/routing.hpp"
+#include "policies/schedule/schedule.hpp"
+#include "sim/scenario.hpp"
+
+namespace moelab {
+namespace {
+
+/// Keys that only systems with compressed weights have.
+constexpr std::array<std::string_view, 4> kOnlyCompressed = {"codec", "shards", "threads", "exponent_reads"};
+
+/// A key of a system under which a policy is named, with its parameters beside it.
+struct Family {
+  std::string_view section;
+  PolicyChoice SystemConfig::*choice;
+  std::vector<PolicyInfo> policies;
+
+  /// nullptr when there is no such policy.
+  const PolicyInfo* find(std::string_view name) const {
+    const auto it = std::find_if(policies.begin(), policies.end(),
+                                 [name](const PolicyInfo& info) { return info.name == name; });
+    return it == policies.end() ? nullptr : &*it;
+  }
+  bool any_has(std::string_view parameter) const;
+};
+
+bool has_parameter(const PolicyInfo& info, std::string_view name) {
+  return std::any_of(info.parameters.begin(), info.parameters.end(),
+                     [name](const PolicyParameter& p) { return p.name == name; });
+}
+
+bool Family::any_has(std::string_view parameter) const {
+  return std::any_of(policies.begin(), policies.end(),
+                     [parameter](const PolicyInfo& info) { return has_parameter(info, parameter); });
+}
+
+template <class Entry>
+Family family(std::string_view section, PolicyChoice SystemConfig::*choice, const std::vector<Entry>& table) {
+  Family f{section, choice, {}};
+  for (const Entry& entry : table) f.policies.push_back(entry.info);
+  return f;
+}
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = {
+      family("schedule", &SystemConfig::schedule, schedule_policies()),
+      family("cache", &SystemConfig::cache, cache_policies()),
+      family("planning", &SystemConfig::planning, planning_policies()),
+      family("prefetch", &SystemConfig::prefetch, prefetch_policies()),
+      family("routing", &SystemConfig::routing, routing_policies()),
+      family("execution", &SystemConfig::execution, execution_policies())};
+  return all;
+}
+
+/// The text under a key of a map, or "" where there is none.
+std::string text_at(const YamlMap& map, std::string_view key) {
+  return map.has(key) && map.node(key).is_scalar() ? map.text(key) : "";
+}
+
+/// The policy of a family that a system will have; "" where that is not to be told.
+std::string policy_of(const Family& f, const YamlMap& system, const YamlMap& changes) {
+  if (changes.has("policy")) return text_at(changes, "policy");
+  if (!system.has(f.section)) return (SystemConfig().*f.choice).name;
+  return system.node(f.section).is_map() ? text_at(system.map(f.section), "policy") : "";
+}
+
+/// Dotted paths of what this system has no use for.
+std::vector<std::string> passed_over(const YamlMap& overrides, const YamlMap& system) {
+  std::vector<std::string> paths;
+  if (!overrides.has("weights") && text_at(system, "weights") == "whole")
+    paths.assign(kOnlyCompressed.begin(), kOnlyCompressed.end());
+  for (const Family& f : families()) {
+    if (!overrides.has(f.section) || !overrides.node(f.section).is_map()) continue;
+    const YamlMap changes = overrides.map(f.section);
+    const PolicyInfo* policy = f.find(policy_of(f, system, changes));
+    if (policy == nullptr) continue;  // reading the system says what is wrong
+    for (const std::string& key : changes.keys())
+      if (f.any_has(key) && !has_parameter(*policy, key)) paths.push_back(std::string(f.section) + "." + key);
+  }
+  return paths;
+}
+
+void apply(const YamlNode& overrides, const std::string& prefix, std::span<const std::string> passed,
+           YamlDocument& document) {
+  const YamlMap map = overrides.map("overrides");
+  for (const std::string& key : map.keys()) {
+    const YamlNode value = map.node(key);
+    const std::string path = prefix.empty() ? key : prefix + "." + key;
+    if (std::find(passed.begin(), passed.end(), path) != passed.end()) continue;
+    if (value.is_map())
+      apply(value, path, passed, document);
+    else if (value.is_list())
+      value.fail("overrides change single values; '" + path + "' is a list");
+    else
+      document.set(path, value.text(path));
+  }
+}
+
+}  // namespace
+
+void override_config(const YamlNode& overrides, YamlDocument& document) {
+  apply(overrides, "", {}, document);
+}
+
+void override_system(const YamlNode& overrides, const ConfigText& config, YamlDocument& document) {
+  if (!overrides.is_map()) return override_config(overrides, document);
+  Problems ignored;  // reading the system for good finds them again
+  const YamlDocument system = YamlDocument::from_text(config.name, config.text, ignored);
+  apply(overrides, "", passed_over(overrides.map("overrides"), system.root()), document);
+}
+
+void check_overrides_reach(const YamlMap& overrides, const std::vector<SystemConfig>& systems) {
+  const bool any_compressed =
+      std::any_of(systems.begin(), systems.end(), [](const SystemConfig& s) { return s.compressed; });
+  for (const std::string_view key : kOnlyCompressed)
+    if (!any_compressed && overrides.has(key))
+      overrides.fail(key, "'" + std::string(key) + "' has no effect: no system has compressed weights");
+  for (const Family& f : families()) {
+    if (!overrides.has(f.section) || !overrides.node(f.section).is_map()) continue;
+    const YamlMap changes = overrides.map(f.section);
+    for (const std::string& key : changes.keys()) {
+      const bool reaches = std::any_of(systems.begin(), systems.end(), [&](const SystemConfig& s) {
+        const PolicyInfo* policy = f.find((s.*f.choice).name);
+        return policy != nullptr && has_parameter(*policy, key);
+      });
+      if (f.any_has(key) && !reaches)
+        changes.fail(key, "'" + std::string(f.section) + "." + key + "' has no effect: no system's " +
+                              std::string(f.section) + " policy has it");
+    }
+  }
+}
+
+}  // namespace moelab

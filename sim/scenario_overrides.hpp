@@ -1,0 +1,24 @@
+// Changes that a scenario makes to the files it names: `overrides: {system: {cache: {policy: lru}}}`.
+#pragma once
+
+#include <vector>
+
+#include "models/config_store.hpp"
+#include "models/yaml_reader.hpp"
+
+namespace moelab {
+
+struct SystemConfig;
+
+/// Applies a map of overrides to a document, leaf by leaf: {cache: {policy: lru}} sets cache.policy.
+void override_config(const YamlNode& overrides, YamlDocument& document);
+
+/// The same for a system, which one override serves together with others: passes over what this one has no
+/// use for. That is what only compressed weights have, where they are whole, and the parameters of policies
+/// that it does not have (routing.alpha where the routing is the model's). `config` is the document's text.
+void override_system(const YamlNode& overrides, const ConfigText& config, YamlDocument& document);
+
+/// An override that all systems pass over is a mistake: adds a problem. `overrides`: those of systems.
+void check_overrides_reach(const YamlMap& overrides, const std::vector<SystemConfig>& systems);
+
+}  // namespace moelab
