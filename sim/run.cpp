@@ -21,6 +21,12 @@ constexpr std::uint64_t kHistorySeedOffset = 0x9e3779b97f4a7c15;
 constexpr std::uint32_t kHistoryRequests = 64;
 constexpr std::uint32_t kHistoryTokens = 64;
 
+bool needs_all_scores(const SystemConfig& system) {
+  return find_routing_policy(system.routing.name)->needs_all_scores ||
+         find_cache_policy(system.cache.name)->needs_all_scores ||
+         find_prefetch_policy(system.prefetch.name)->needs_all_scores;
+}
+
 GeneratorParameters generator_parameters(const Scenario& s, std::uint64_t seed) {
   const FeedForward& ff = s.model.moe();
   GeneratorParameters p;
@@ -40,6 +46,7 @@ GeneratorParameters generator_parameters(const Scenario& s, std::uint64_t seed) 
   p.drift = s.workload.drift;
   p.gate_decay = s.workload.gate_decay;
   p.seed = seed;
+  p.all_scores = std::any_of(s.systems.begin(), s.systems.end(), needs_all_scores);
   return p;
 }
 
@@ -75,10 +82,37 @@ bool is_planned(const SystemConfig& system) {
 RankInclusion planning_statistics(const Scenario& s, const RoutingTrace& trace) {
   if (!s.workload.trace_file.empty()) return rank_inclusion(trace, s.workload.batch, s.model.has_encoder());
   GeneratorParameters history = generator_parameters(s, s.seed + kHistorySeedOffset);
+  history.all_scores = false;
   history.requests = std::max(kHistoryRequests, 4 * s.workload.batch);
   history.prompt_tokens = 1;
   history.output_tokens = kHistoryTokens;
   return rank_inclusion(generate_routing_trace(history), s.workload.batch, s.model.has_encoder());
+}
+
+/// Uses of every expert by other requests to the same model, as somebody counts them before serving.
+std::vector<double> expert_profile(const Scenario& s, const RoutingTrace& trace, RunResult& result) {
+  std::optional<RoutingTrace> other;
+  if (s.workload.trace_file.empty()) {
+    GeneratorParameters later = generator_parameters(s, s.seed);
+    later.all_scores = false;
+    later.first_request = s.workload.requests;
+    later.requests = kHistoryRequests;
+    later.prompt_tokens = 1;
+    later.output_tokens = kHistoryTokens;
+    other = generate_routing_trace(later);
+    result.provenance.push_back("profile of experts: later requests of the same synthetic model");
+  } else {
+    result.warnings.push_back(
+        "experts were profiled on the trace that is replayed (in-sample): those kept suit it better than a "
+        "profile of other requests would");
+  }
+  const RoutingTrace& profiled = other ? *other : trace;
+  std::vector<double> uses(std::size_t{trace.layers()} * trace.experts(), 0);
+  for (std::uint64_t row = 0; row < profiled.tokens(); ++row)
+    for (std::uint32_t layer = 0; layer < trace.layers(); ++layer)
+      for (const std::uint16_t expert : profiled.experts_of(row, layer))
+        if (expert != kNoExpert) ++uses[std::size_t{layer} * trace.experts() + expert];
+  return uses;
 }
 
 Plan plan_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
@@ -258,6 +292,9 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
   if (options.progress)
     server_options.progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 
+  std::vector<double> profile;
+  if (find_cache_policy(system.cache.name)->needs_profile) profile = expert_profile(scenario, trace, r);
+  server_options.profile = profile;
   const Platform platform = make_platform(system, costs, r.memory, options);
   const std::unique_ptr<engine::Engine>& engine = platform.engine;
   server_options.mirror = platform.mirror;

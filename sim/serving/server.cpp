@@ -42,7 +42,8 @@ ServerResources add_resources(engine::Engine& engine, const SystemConfig& system
 std::vector<std::unique_ptr<CachePolicy>> make_caches(const CachePolicyEntry& entry,
                                                       const SystemConfig& system, const RoutingTrace& trace,
                                                       const ExpertCosts& costs, const MemoryPlan& memory,
-                                                      const std::array<std::uint32_t, kStates>& pools) {
+                                                      const std::array<std::uint32_t, kStates>& pools,
+                                                      std::span<const double> profile) {
   const std::uint32_t domains = entry.per_model ? 1 : trace.layers();
   CacheShape shape;
   shape.layers = entry.per_model ? trace.layers() : 1;
@@ -51,8 +52,12 @@ std::vector<std::unique_ptr<CachePolicy>> make_caches(const CachePolicyEntry& en
   shape.bytes = costs.bytes;
   shape.pool_experts = pools;
   shape.kept_as = system.kept_as;
+  shape.top_k = trace.top_k();
   std::vector<std::unique_ptr<CachePolicy>> caches;
-  for (std::uint32_t d = 0; d < domains; ++d) caches.push_back(entry.make(shape, system.cache.parameters));
+  for (std::uint32_t d = 0; d < domains; ++d) {
+    if (entry.needs_profile) shape.profile = profile.subspan(std::size_t{d} * shape.objects, shape.objects);
+    caches.push_back(entry.make(shape, system.cache.parameters));
+  }
   return caches;
 }
 
@@ -90,7 +95,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       experts_(trace.experts()),
       resources_(add_resources(engine, system, timing_, costs)),
       entry_(find_cache_policy(system.cache.name)),
-      caches_(make_caches(*entry_, system, trace, costs, memory, pools)),
+      caches_(make_caches(*entry_, system, trace, costs, memory, pools, options_.profile)),
       schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
       page_cache_(2 * std::size_t{trace.layers()} * trace.experts(), memory.page_cache.value()),
       fetches_(system.prefetch_buffer, std::size_t{trace.layers()} * trace.experts()),

@@ -45,6 +45,9 @@ struct ServerOptions {
   GraphObserver* observer = nullptr;
   /// Told of every change of what is kept of an expert.
   engine::ExpertMirror* mirror = nullptr;
+  /// [layers * experts] uses of experts in an offline profile, for caches that need one. Read by the
+  /// constructor.
+  std::span<const double> profile{};
   /// Called after each pass with tokens generated so far; may throw to stop the run.
   std::function<void(std::uint64_t tokens)> progress;
 };

@@ -166,9 +166,17 @@ inline Counts replay(const SmallRun& run, const RunResult& result, const Experts
   shape.bytes = costs.bytes;
   shape.pool_experts = result.plan.capacity;
   shape.kept_as = system.kept_as;
+  shape.top_k = run.trace.top_k();
+  std::vector<double> profile(std::size_t{layers} * experts, 0);  // of the trace that is replayed
+  for (std::uint64_t row = 0; row < run.trace.tokens(); ++row)
+    for (std::uint32_t l = 0; l < layers; ++l)
+      for (const std::uint16_t e : run.trace.experts_of(row, l))
+        if (e != kNoExpert) ++profile[std::size_t{l} * experts + e];
   std::vector<std::unique_ptr<CachePolicy>> caches;
-  for (std::uint32_t d = 0; d < (entry.per_model ? 1 : layers); ++d)
+  for (std::uint32_t d = 0; d < (entry.per_model ? 1 : layers); ++d) {
+    shape.profile = std::span(profile).subspan(std::size_t{d} * shape.objects, shape.objects);
     caches.push_back(entry.make(shape, system.cache.parameters));
+  }
   NaivePageCache page_cache(system.page_cache ? result.memory.page_cache.value() : 0);
 
   const auto passes = naive_passes(run.trace, s.workload.batch, s.model.has_encoder());
