@@ -164,7 +164,8 @@ void add_tune_alpha(CLI::App& tune_app) {
       ->take_all();
   command->add_option("--plot", options->plot, "SVG file to draw the curve into");
   add_format(*command, options->format);
-  add_example(*command, "moelab tune alpha smoe-s1 --system smoe --tpot 40ms --plot out/alpha.svg");
+  add_example(*command,
+              "moelab tune alpha smoe-deepseek-3080ti --system smoe --tpot 40ms --plot out/alpha.svg");
   command->callback([options] { tune(*options); });
 }
 
@@ -173,7 +174,7 @@ void add_tune_alpha(CLI::App& tune_app) {
 void add_tune(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("tune", "Choose a parameter of a system for what is wanted of it");
-  add_example(*command, "moelab tune alpha smoe-s1 --system smoe --tpot 40ms");
+  add_example(*command, "moelab tune alpha smoe-deepseek-3080ti --system smoe --tpot 40ms");
   command->require_subcommand(1);
   add_tune_alpha(*command);
 }

@@ -142,7 +142,10 @@ std::unique_ptr<PrefetchPolicy> make_gate_prediction(const PrefetchShape& shape,
 }  // namespace
 
 PrefetchPolicyEntry gate_prediction_entry() {
-  return {.info = gate_prediction_info(), .needs_all_scores = true, .make = make_gate_prediction};
+  return {.info = gate_prediction_info(),
+          .needs_all_scores = true,
+          .runs_attention_ahead = true,
+          .make = make_gate_prediction};
 }
 
 }  // namespace moelab

@@ -23,7 +23,8 @@
 //   experts of the next layer with the highest moving average score. The paper's mechanism is what is here.
 // - After each choice the impact of the others is computed anew: experts of a layer make up for each other.
 //   How many are fetched is left to the idle time of the link; `fetches` bounds the list.
-// Ties: the nearer layer, then the higher predicted score, then the lower expert.
+// - More tokens than the CPU's times are given for (PrefetchShape::cpu_s) count as the most they are given
+// for. Ties: the nearer layer, then the higher predicted score, then the lower expert.
 #include <algorithm>
 #include <cassert>
 
@@ -78,7 +79,7 @@ class HybrimoePrefetch final : public PrefetchPolicy {
         ++ahead.on_gpu;
       else
         ahead.missing.push_back(
-            {expert, static_cast<float>(predicted_.scores[expert]), predicted_.tokens[expert]});
+            {expert, static_cast<float>(predicted_.scores[expert]), timed_tokens(expert)});
     }
     find_best(ahead);
   }
@@ -106,6 +107,13 @@ class HybrimoePrefetch final : public PrefetchPolicy {
     std::size_t best = 0;                // of these: the one of the largest impact
     double impact = 0;                   // its impact, seconds
   };
+
+  /// Tokens that name the expert, as far as the CPU's times go.
+  std::uint32_t timed_tokens(std::uint32_t expert) const {
+    const std::uint32_t tokens = predicted_.tokens[expert];
+    return shape_.cpu_s.empty() ? tokens
+                                : std::min(tokens, static_cast<std::uint32_t>(shape_.cpu_s.size() - 1));
+  }
 
   /// Experts with as many tokens have the same impact.
   void find_best(LayerAhead& ahead) {

@@ -59,6 +59,7 @@ TEST_CASE("gate-prediction asks for the next layer only and says what it is") {
   const PrefetchPolicyEntry* const entry = find_prefetch_policy("gate-prediction");
   REQUIRE(entry != nullptr);
   CHECK(entry->needs_all_scores);
+  CHECK(entry->runs_attention_ahead);
   CHECK(entry->info.help.find("not a prediction from hidden states") != std::string_view::npos);
   CHECK(parameter(entry->info, {}, "accuracy") == 0.82);  // row S9
   CHECK(parameter(entry->info, {}, "active") == 0.95);

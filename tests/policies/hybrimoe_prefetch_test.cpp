@@ -165,6 +165,13 @@ TEST_CASE("hybrimoe prefetch equals greedy choice by exhaustively found makespan
   CHECK(wished > 3000);
 }
 
+// CPU times are known up to two tokens (5); four of them count as two, and the link, at 9, is left alone.
+TEST_CASE("hybrimoe prefetch: more tokens than there are CPU times") {
+  const PrefetchShape shape{.layers = 2, .experts = 8, .top_k = 1, .load_s = 9, .cpu_s = {0, 3, 5}};
+  const std::vector<Gates> four{Gates(4, choosing({6}))};
+  CHECK(wishes_after(*make(shape), 0, four, {there({})}) == Wishes{{1, 6}});
+}
+
 // Without a CPU every predicted expert that is not there has the impact of a load, so all are wished: of
 // those d layers ahead the share accuracy * falloff^(d-1) is active.
 TEST_CASE("hybrimoe prefetch: accuracy falls with distance") {
