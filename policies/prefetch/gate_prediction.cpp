@@ -49,7 +49,7 @@ class GatePrediction final : public PrefetchPolicy {
 
   void gate_ahead(std::uint32_t layer, std::span<const GateAhead> tokens,
                   std::span<const std::uint8_t> resident) override {
-    predict(layer, tokens);
+    predict(layer, tokens, resident);
     wishes_.clear();
     for (const std::uint32_t expert : predicted_.experts)
       if (resident[expert] == 0) wishes_.push_back({layer, expert});
@@ -66,8 +66,9 @@ class GatePrediction final : public PrefetchPolicy {
   }
 
  private:
-  void predict(std::uint32_t layer, std::span<const GateAhead> tokens) {
-    if (!recorded_) return predictor_.predict_layer(step_, layer, tokens, accuracy_, predicted_);
+  void predict(std::uint32_t layer, std::span<const GateAhead> tokens,
+               std::span<const std::uint8_t> resident) {
+    if (!recorded_) return predictor_.predict_layer(step_, layer, tokens, accuracy_, predicted_, resident);
     for (const GateAhead& token : tokens)
       if (token.predicted.size() != token.chosen.size())
         throw InputError("",
@@ -104,13 +105,13 @@ PolicyInfo gate_prediction_info() {
                           .default_value = 0.82,
                           .low = 0,
                           .high = 1,
-                          .help = "share of the predicted experts that is truly top-score"},
+                          .help = "share of the fetched experts that is truly top-score"},
                          {.name = "active",
                           .unit = "",
                           .default_value = 0.95,
                           .low = 0,
                           .high = 1,
-                          .help = "share of the predicted experts that is active; not below accuracy"},
+                          .help = "share of the fetched experts that is active; not below accuracy"},
                          {.name = "recorded",
                           .unit = "",
                           .default_value = 0,

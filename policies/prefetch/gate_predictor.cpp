@@ -31,17 +31,20 @@ class Draws {
 
 void GatePredictor::predict(std::uint64_t step, std::uint32_t layer, std::uint64_t token,
                             const GateAhead& gate, const PredictionAccuracy& accuracy,
-                            std::vector<PredictedExpert>& named) {
+                            std::vector<PredictedExpert>& named, std::span<const std::uint8_t> resident) {
   assert(0 <= accuracy.top && accuracy.top <= accuracy.active && accuracy.active <= 1);
   named.clear();
   classify(gate);
+  for (std::size_t e = 0; e < resident.size(); ++e)
+    if (resident[e] != 0 && classes_[e] != Class::top) classes_[e] = Class::named;
   for (std::size_t rank = 0; rank < gate.chosen.size(); ++rank) {
     std::uint32_t expert = gate.chosen[rank];
     const double score = gate.scores[expert];
     if (classes_[expert] != Class::top) continue;
     const Draws draws(seed_, step, layer, token, rank);
     const double outcome = draws[0];
-    if (outcome >= accuracy.top) {
+    const bool there = !resident.empty() && resident[expert] != 0;
+    if (!there && outcome >= accuracy.top) {
       const bool found = (outcome < accuracy.active && draw(Class::low, draws[1], gate.scores, expert)) ||
                          draw(Class::inactive, draws[1], gate.scores, expert);
       if (!found) continue;
@@ -61,10 +64,11 @@ void GatePredictor::recorded(const GateAhead& gate, std::vector<PredictedExpert>
 }
 
 void GatePredictor::predict_layer(std::uint64_t step, std::uint32_t layer, std::span<const GateAhead> tokens,
-                                  const PredictionAccuracy& accuracy, PredictedLayer& layer_prediction) {
+                                  const PredictionAccuracy& accuracy, PredictedLayer& layer_prediction,
+                                  std::span<const std::uint8_t> resident) {
   start_layer(tokens, layer_prediction);
   for (std::size_t token = 0; token < tokens.size(); ++token) {
-    predict(step, layer, token, tokens[token], accuracy, named_);
+    predict(step, layer, token, tokens[token], accuracy, named_, resident);
     add_named(layer_prediction);
   }
   finish_layer(layer_prediction);

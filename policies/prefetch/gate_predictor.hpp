@@ -12,6 +12,10 @@
 // So a token is foretold as many top-score experts as it has. Of those named, the share `top` is top-score,
 // and `active` are active; less are active where tokens have fewer low-score experts than wrong ranks.
 //
+// The accuracy is that of what has to be fetched, since that is what was measured ("prefetched experts"): an
+// expert that is on the GPU is named when it is top-score, without a draw, and never by mistake. Were
+// mistakes as frequent among these, which are most, then those among the fetched would be far more frequent.
+//
 // Who is named wrongly is drawn by score (uniformly where no score is above 0): a gate that is given nearly
 // the right hidden state goes wrong among the experts next to the boundary and not anywhere.
 // The draws depend on (seed, step, layer, token, rank) only: on no order of calls, no other token and not on
@@ -53,8 +57,10 @@ class GatePredictor {
 
   /// Fills `named` with what is foretold of one token (cleared first; its memory is reused). `gate.scores`
   /// without NaN, `gate.chosen` by falling score.
+  /// `resident`: [experts] 1: on the GPU; empty: none is.
   void predict(std::uint64_t step, std::uint32_t layer, std::uint64_t token, const GateAhead& gate,
-               const PredictionAccuracy& accuracy, std::vector<PredictedExpert>& named);
+               const PredictionAccuracy& accuracy, std::vector<PredictedExpert>& named,
+               std::span<const std::uint8_t> resident = {});
 
   /// The same from what the recording itself predicted, `gate.predicted`, which has no scores: its r-th
   /// expert is taken to have the score of the token's r-th, and to be foretold as top-score if that one is.
@@ -62,7 +68,8 @@ class GatePredictor {
 
   /// Fills `layer_prediction` from all tokens of a pass, of which token t is number t.
   void predict_layer(std::uint64_t step, std::uint32_t layer, std::span<const GateAhead> tokens,
-                     const PredictionAccuracy& accuracy, PredictedLayer& layer_prediction);
+                     const PredictionAccuracy& accuracy, PredictedLayer& layer_prediction,
+                     std::span<const std::uint8_t> resident = {});
   void recorded_layer(std::span<const GateAhead> tokens, PredictedLayer& layer_prediction);
 
  private:

@@ -70,7 +70,7 @@ class HybrimoePrefetch final : public PrefetchPolicy {
                   std::span<const std::uint8_t> resident) override {
     assert(known_ < layers_.size());
     LayerAhead& ahead = layers_[known_++];
-    predictor_.predict_layer(step_, layer, tokens, {ahead.accuracy, ahead.accuracy}, predicted_);
+    predictor_.predict_layer(step_, layer, tokens, {ahead.accuracy, ahead.accuracy}, predicted_, resident);
     ahead.layer = layer;
     ahead.on_gpu = 0;
     ahead.missing.clear();

@@ -5,20 +5,22 @@
 
 namespace moelab {
 
-/// Of experts that lie in the host's memory and come over the link of a discrete GPU, each in one transfer.
+/// Of experts that lie in the host's memory and come over the link of a discrete GPU, a matrix a transfer: so
+/// do the frameworks, whose tensors are matrices, and what is urgent waits for one matrix at most.
 static ExpertCosts linked_costs(const Architecture& model, const TimingModel& timing) {
   ExpertCosts c;
-  const Bytes bytes = expert_bytes(model);
-  c.tensors = 1;
-  c.elements = bytes.value() / model.bytes_per_weight;
-  c.sm_bytes = bytes;
-  c.bytes = {bytes.value(), bytes.value(), bytes.value(), bytes.value(), 0};
+  c.tensors = static_cast<std::uint32_t>(model.moe().matrices);
+  c.elements = expert_tensor_weights(model, model.moe());
+  c.sm_bytes = Bytes(c.elements * model.bytes_per_weight);
+  const double full = c.sm_bytes.value() * c.tensors;
+  c.bytes = {full, full, full, full, 0};
   c.timing.threads = 1;
   c.timing.shards = 0;
-  c.timing.sm_read_s = timing.load(bytes).value();
+  c.timing.sm_read_s = timing.load(c.sm_bytes).value();
   c.cold = {c.timing.sm_read_s, 0, timing.load(Bytes(0)).value(), Tier::host, Tier::host};
   c.cached = c.cold;
-  c.traffic.sm_read = c.traffic.execute = bytes.value();
+  c.traffic.sm_read = c.sm_bytes.value();
+  c.traffic.execute = full;
   return c;
 }
 

@@ -11,7 +11,7 @@
 
 namespace moelab {
 
-/// On a discrete GPU an expert is one tensor, stored whole in the host's memory.
+/// With a discrete GPU tensors are stored whole in the host's memory.
 struct ExpertCosts {
   std::uint32_t tensors = 0;  // matrices an expert
   double elements = 0;        // BF16 values a tensor
@@ -22,7 +22,8 @@ struct ExpertCosts {
   LayerInstance timing;      // L, K and the times of one operation when storage is cold; no experts
   ExpertReads cold, cached;  // reads from the SSD and from the page cache
   OpBytes traffic;
-  double ssd_bytes_per_second = 0;  // the fastest of the reads, its latency aside
+  double load_s() const { return timing.sm_read_s * tensors; }  // of a whole expert over the link
+  double ssd_bytes_per_second = 0;                              // the fastest of the reads, its latency aside
 };
 
 ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system);

@@ -34,8 +34,8 @@ void MissingExperts::plan(LayerInstance& instance, std::span<std::uint32_t> toke
   order.tasks.clear();
   order.experts.clear();
   std::uint32_t most = 1;
+  for (std::uint32_t task = 0; task < size * costs_.tensors; ++task) order.tasks.push_back(task);
   for (std::uint32_t p = 0; p < size; ++p) {
-    order.tasks.push_back(p);
     const LayerExpert& expert = instance.experts[p];
     if (expert.state == State::M && tokens[p] > 0) {
       missing_.push_back({expert.id, scores[p], tokens[p]});
@@ -46,9 +46,9 @@ void MissingExperts::plan(LayerInstance& instance, std::span<std::uint32_t> toke
     }
   }
   if (needs_cpu_) cpu_seconds(most);
-  policy_->plan(missing_, {costs_.timing.sm_read_s, cpu_s_, gpu_s_}, plan_);
+  policy_->plan(missing_, {costs_.load_s(), cpu_s_, gpu_s_}, plan_);
   for (const std::uint32_t place : plan_.loads) {
-    order.reads.push_back({positions_[place], kSmChunk});
+    add_loads(positions_[place], order);
     order.experts.push_back(positions_[place]);
   }
   for (const std::uint32_t place : plan_.cpu) {
@@ -60,7 +60,12 @@ void MissingExperts::plan(LayerInstance& instance, std::span<std::uint32_t> toke
     order.experts.push_back(p);
   }
   for (std::uint32_t p = 0; p < size; ++p)  // wanted as part of the layer only: last
-    if (instance.experts[p].state == State::M && tokens[p] == 0) order.reads.push_back({p, kSmChunk});
+    if (instance.experts[p].state == State::M && tokens[p] == 0) add_loads(p, order);
+}
+
+void MissingExperts::add_loads(std::uint32_t position, LayerOrder& order) const {
+  for (std::uint32_t tensor = 0; tensor < costs_.tensors; ++tensor)
+    order.reads.push_back({position * costs_.tensors + tensor, kSmChunk});
 }
 
 OpIndex MissingExperts::add(LabelledGraph& out, engine::ResourceId resource, double seconds,
@@ -88,9 +93,15 @@ void MissingExperts::build(std::uint32_t step_tokens, LabelledGraph& out) {
 }
 
 void MissingExperts::observe(const LabelledGraph& graph) {
-  for (OpIndex op = 0; op < graph.graph.size(); ++op)
-    if (graph.labels[op].tier == Tier::host)
-      policy_->observe_load(graph.graph.end(op) - graph.graph.start(op));
+  double seconds = 0;  // of the matrices of one expert, which follow each other
+  for (OpIndex op = 0; op < graph.graph.size(); ++op) {
+    const OpLabel& label = graph.labels[op];
+    if (label.tier != Tier::host) continue;
+    seconds += graph.graph.end(op) - graph.graph.start(op);
+    if (label.tensor + 1U < costs_.tensors) continue;
+    policy_->observe_load(seconds);
+    seconds = 0;
+  }
 }
 
 }  // namespace moelab

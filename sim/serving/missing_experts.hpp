@@ -46,6 +46,7 @@ class MissingExperts {
     std::uint32_t id, tokens;
   };
   double cpu_seconds(std::uint32_t tokens);
+  void add_loads(std::uint32_t position, LayerOrder& order) const;
   engine::OpIndex add(LabelledGraph& out, engine::ResourceId resource, double seconds, OpLabel label) const;
 
   const Architecture& model_;

@@ -61,6 +61,19 @@ std::vector<std::unique_ptr<CachePolicy>> make_caches(const CachePolicyEntry& en
   return caches;
 }
 
+/// Tokens of the largest pass: the prompts of a batch, or a token of each of its requests.
+std::uint64_t largest_pass(const RoutingTrace& trace, std::size_t batch) {
+  const auto requests = trace.requests();
+  std::uint64_t largest = batch;
+  for (std::size_t first = 0; first < requests.size(); first += batch) {
+    std::uint64_t rows = 0;
+    for (std::size_t i = first; i < std::min(first + batch, requests.size()); ++i)
+      rows += requests[i].decode_begin - requests[i].begin;
+    largest = std::max(largest, rows);
+  }
+  return largest;
+}
+
 bool wants_scores(const SystemConfig& system) {
   return find_cache_policy(system.cache.name)->needs_scores ||
          find_execution_policy(system.execution.name)->needs_scores;
@@ -71,10 +84,10 @@ PrefetchShape prefetch_shape(const Scenario& scenario, const RoutingTrace& trace
   PrefetchShape shape{trace.layers(), trace.experts(), trace.top_k(), scenario.seed};
   if (!timing.is_discrete()) return shape;
   const Architecture& model = scenario.model;
-  shape.load_s = costs.timing.sm_read_s;
+  shape.load_s = costs.load_s();
   shape.gpu_s = timing.expert(model, model.moe(), 1).value();
-  for (std::uint32_t n = 0; n <= scenario.workload.batch; ++n)
-    if (const auto seconds = timing.cpu_expert(model, model.moe(), n))
+  for (std::uint64_t n = 0; n <= largest_pass(trace, scenario.workload.batch); ++n)
+    if (const auto seconds = timing.cpu_expert(model, model.moe(), static_cast<double>(n)))
       shape.cpu_s.push_back(seconds->value());
   return shape;
 }

@@ -76,7 +76,7 @@ ExpertsOfLayer check_who_computes(const SmallRun& run, const Recorder& record) {
         from_host &= op.start >= sent && sent > 0;
         computed = std::max(computed, op.end);
       }
-      if (op.label.tier == Tier::host) once &= loaded.insert(op.label.expert).second;
+      if (op.label.tier == Tier::host && op.label.tensor == 0) once &= loaded.insert(op.label.expert).second;
       if (op.label.kind == OpKind::send) sent = op.end;
     }
     for (const DoneOp& op : graph.ops)
@@ -230,7 +230,7 @@ DecodeTimes decode_times(const SmallRun& run, double context) {
           timing.kernel(expert).value() + dispatch,
           timing.kernel(dense_work(m, layer, 1)).value() + dispatch,
           timing.kernel(head_work(m, 1)).value() + dispatch,
-          3e-6 + expert_bytes(m).value() / 4e8 + dispatch,
+          3 * (3e-6 + expert_bytes(m).value() / 3 / 4e8 + dispatch),
           cpu_roofline() + dispatch,
           2e-6 + row.value() / 3e8 + dispatch,
           3e-6 + row.value() / 4e8 + dispatch};
