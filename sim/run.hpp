@@ -8,6 +8,7 @@
 
 #include "policies/planning/planning.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/metrics.hpp"
 #include "sim/serving/server.hpp"
@@ -34,9 +35,6 @@ struct RunResult {
       warnings;  // what a reader must know: unmeasured profile, synthetic trace, in-sample planning
   std::uint64_t operations = 0;
 };
-
-/// The trace a scenario runs on: its file, checked against the model, or generated from the scenario's seed.
-RoutingTrace scenario_trace(const Scenario& scenario);
 
 /// What resolves time: see sim/engine/engine.hpp. With simgrid, one run in the life of a process.
 enum class ExecutorKind : std::uint8_t { fast, simgrid };
