@@ -73,10 +73,16 @@ void MissingExperts::build(std::uint32_t step_tokens, LabelledGraph& out) {
   if (cpu_.empty()) return;
   std::uint64_t rows = 0;
   for (const CpuExpert& expert : cpu_) rows += expert.tokens;
-  const Bytes activations(static_cast<double>(std::min<std::uint64_t>(rows, step_tokens)) * model_.hidden *
-                          model_.bytes_per_weight);
-  const OpIndex send = add(out, resources_.link_out, timing_.store(activations).value(), {OpKind::send});
-  const OpIndex receive = add(out, resources_.io, timing_.load(activations).value(), {OpKind::receive});
+  const auto travelling = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, step_tokens));
+  const Bytes activations(static_cast<double>(travelling) * model_.hidden * model_.bytes_per_weight);
+  const auto add_copy = [&](engine::ResourceId resource, Seconds time, OpKind kind) {
+    const OpIndex op = add(out, resource, time.value(), {kind, Tier::none, 0, 0, 0, travelling});
+    if (resources_.copies_on_cpu)
+      resources_.share(out.graph, op, true, time.value(), 2 * activations.value());
+    return op;
+  };
+  const OpIndex send = add_copy(resources_.link_out, timing_.store(activations), OpKind::send);
+  const OpIndex receive = add_copy(resources_.io, timing_.load(activations), OpKind::receive);
   for (const CpuExpert& expert : cpu_) {
     const double seconds = cpu_seconds(expert.tokens);
     const OpIndex op = add(out, resources_.cpu_experts, seconds,
@@ -87,10 +93,12 @@ void MissingExperts::build(std::uint32_t step_tokens, LabelledGraph& out) {
   }
 }
 
-void MissingExperts::observe(const LabelledGraph& graph) {
-  for (OpIndex op = 0; op < graph.graph.size(); ++op)
-    if (graph.labels[op].tier == Tier::host)
-      policy_->observe_load(graph.graph.end(op) - graph.graph.start(op));
+void MissingExperts::observe(const LabelledGraph& graph, const LoadWitness& witness) {
+  for (OpIndex op = 0; op < graph.graph.size(); ++op) {
+    if (graph.labels[op].tier != Tier::host) continue;
+    const double seconds = graph.graph.end(op) - graph.graph.start(op);
+    policy_->observe_load(witness ? witness(seconds) : seconds);
+  }
 }
 
 }  // namespace moelab
