@@ -1,0 +1,54 @@
+#include "hw/executor/linked_experts.hpp"
+
+#include <stdexcept>
+
+namespace moelab {
+namespace {
+
+MemorySource& memory_of(ComputeDevice& gpu) {
+  if (gpu.memory() == nullptr)
+    throw std::invalid_argument("hardware: a discrete GPU that has no memory of its own");
+  return *gpu.memory();
+}
+
+}  // namespace
+
+LinkedExperts::LinkedExperts(const ExpertWeights& weights, const HostExperts& experts, ComputeDevice& gpu,
+                             std::size_t hidden)
+    : weights_(weights), experts_(experts), gpu_(gpu), hidden_(hidden), pool_(memory_of(gpu), ledger_) {}
+
+LinkedExperts::~LinkedExperts() {
+  pool_.give(on_gpu_);
+}
+
+std::uint64_t LinkedExperts::load(engine::ExpertPlace expert, ExpertMemory& memory) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t kind = 0; kind < weights_.kinds.size(); ++kind) {
+    const TensorPlace place{expert.layer, expert.expert, kind};
+    const std::span<const std::byte> from = std::as_bytes(experts_.tensor(place));
+    gpu_.load(from, memory.parts(place).tensor.as<std::uint16_t>());
+    bytes += from.size();
+  }
+  return bytes;
+}
+
+void LinkedExperts::make_room(std::uint32_t tokens) {
+  const std::size_t bytes = 2 * hidden_ * tokens;
+  if (on_gpu_.bytes < bytes) {
+    pool_.give(on_gpu_);
+    on_gpu_ = pool_.take(bytes);
+  }
+  if (on_host_.size() < bytes) on_host_ = AlignedMemory(bytes);
+}
+
+void LinkedExperts::send(std::uint32_t tokens) {
+  gpu_.store(on_gpu_.as<const std::uint16_t>().first(tokens * hidden_),
+             on_host_.bytes().first(2 * hidden_ * tokens));
+}
+
+void LinkedExperts::receive(std::uint32_t tokens) {
+  gpu_.load(on_host_.bytes().first(2 * hidden_ * tokens),
+            on_gpu_.as<std::uint16_t>().first(tokens * hidden_));
+}
+
+}  // namespace moelab
