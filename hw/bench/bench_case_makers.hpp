@@ -7,6 +7,7 @@ namespace moelab {
 
 std::unique_ptr<BenchCase> make_read_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_memory_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_copy_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_decompress_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_interference_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_join_case(BenchWorkspace& workspace);

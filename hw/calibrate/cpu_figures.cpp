@@ -114,12 +114,14 @@ void add_memory(const Measurements& measured, FigureLedger& ledger, DeviceProfil
     throw InputError("memory.total", "the system does not say how much memory there is and is free");
   const Bytes total(static_cast<double>(machine.memory));
   const Bytes available(static_cast<double>(machine.available_memory));
-  const Bytes held = total - available;
+  const Bytes set_apart(measured.context.stand_in_bytes);
+  const Bytes held = total - available + set_apart;
   profile.memory.total =
       ledger.enter("memory.total", total, to_string(total), stated("what the system says it has"));
   profile.memory.system_reserve =
       ledger.enter("memory.system_reserve", held, to_string(held),
-                   stated("all but the " + to_string(available) + " that could be had before measuring"));
+                   stated("all but the " + to_string(available) + " that could be had before measuring" +
+                          (set_apart > Bytes(0) ? ", and gpu.memory" : "")));
 }
 
 void add_cpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile) {

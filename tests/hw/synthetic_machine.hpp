@@ -106,6 +106,9 @@ inline void SyntheticMachine::add_cpu() {
           dense_fixed + std::max(flops / peak, size / bandwidth), size, flops);
     }
   }
+  for (const std::uint64_t bytes : {4096U, 2883584U})
+    add("copy", {{"bytes", bytes}}, link_fixed + static_cast<double>(bytes) / link_rate,
+        static_cast<double>(bytes));
   for (const char* work : {"decompress", "join", "expert"})
     for (std::size_t busy = 1; busy <= sharing.size(); ++busy)
       add("sharing", {{"work", work}, {"busy", std::uint64_t{busy}}}, 1e-3 * sharing[busy - 1]);
