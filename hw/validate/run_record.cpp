@@ -8,7 +8,7 @@ namespace {
 bool means_the_same(const RecordedOperation& a, const RecordedOperation& b) {
   return a.label.kind == b.label.kind && a.label.tier == b.label.tier && a.label.tensor == b.label.tensor &&
          a.label.chunk == b.label.chunk && a.label.expert == b.label.expert &&
-         a.label.tokens == b.label.tokens;
+         a.label.tokens == b.label.tokens && a.label.low_score == b.label.low_score;
 }
 
 std::string name_of(const RecordedGraph& graph) {
@@ -57,6 +57,8 @@ std::optional<std::string> first_difference(const RunRecord& predicted, const Ru
 }
 
 std::uint64_t bytes_named(const RunRecord& run, const ChunkStoreReader& store) {
+  const ExpertWeights& weights = store.weights();
+  const std::uint64_t expert_bytes = 2 * weights.weights() / (weights.layers.size() * weights.experts);
   std::uint64_t bytes = 0;
   for (const RecordedGraph& graph : run.graphs())
     for (const RecordedOperation& operation : graph.operations) {
@@ -64,7 +66,10 @@ std::uint64_t bytes_named(const RunRecord& run, const ChunkStoreReader& store) {
       const TensorPlace place{graph.moe_layer, label.expert, label.tensor};
       if (label.kind == OpKind::read_sm) bytes += store.sign_mantissa_chunk(place).record.stored_bytes;
       if (label.kind == OpKind::read_e) bytes += store.exponent_chunk(place, label.chunk).record.stored_bytes;
-      if (label.kind == OpKind::read_tensor) bytes += 2 * store.weights().kinds[label.tensor].elements();
+      if (label.tier == Tier::host)
+        bytes += expert_bytes;
+      else if (label.kind == OpKind::read_tensor)
+        bytes += 2 * store.weights().kinds[label.tensor].elements();
     }
   return bytes;
 }

@@ -99,7 +99,7 @@ TEST_CASE("a GPU that the CPU plays has half of the memory and the copies for a 
   CHECK(made.memory.system_reserve.value == plain.memory.system_reserve.value + Bytes(4e9));
   for (const double bytes : {4096.0, 1e5, 6e6})  // the last slope goes on
     for (const Curve& curve : {made.gpu->own->link.to_device.value, made.gpu->own->link.to_host.value})
-      CHECK(curve.value(bytes) == Approx(machine.link_fixed + bytes / machine.link_rate));
+      CHECK(curve(bytes) == Approx(machine.link_fixed + bytes / machine.link_rate));
   CHECK(made.cpu.experts == plain.cpu.experts);
   CHECK_NOTHROW(device_to_yaml(made));
 }
