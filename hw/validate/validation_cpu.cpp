@@ -118,8 +118,8 @@ DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string&
   if (join_ && cpu.recover)
     ratios.recover = found("recover", median(1), cpu.recover->value(static_cast<double>(elements_)));
   if (copy_ && device.has_stand_in())
-    ratios.copies = found("copy", median(4),
-                          device.gpu->own->link.to_device.value(2 * static_cast<double>(elements_)));
+    ratios.copies =
+        found("copy", median(4), device.gpu->own->link.to_device.value(2 * static_cast<double>(elements_)));
   for (const CpuExperts& experts : cpu.experts)
     if (experts.hidden == static_cast<int>(shape_.hidden) &&
         experts.width == static_cast<int>(shape_.width) && experts.matrices == shape_.matrices)
