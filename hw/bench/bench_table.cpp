@@ -52,6 +52,10 @@ std::span<const BenchRow> bench_table() {
                .help = "One operation while so many threads are busy with all kinds of them",
                .parameters = "work (decompress, join, expert), busy (threads, the timed one with them)",
                .make = make_sharing_case},
+      BenchRow{.name = "link-sharing",
+               .help = "The same with what a stand-in GPU's host does: copies and experts",
+               .parameters = "work (copy, expert, other expert), busy",
+               .make = make_link_sharing_case},
       BenchRow{.name = "handoff",
                .help = "An operation handed to a waiting thread, until it begins",
                .parameters = "kind (condition_variable, spin), threads (handed to at a time), idle_us (that "

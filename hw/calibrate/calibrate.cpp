@@ -148,7 +148,8 @@ void require_room(const BenchOptions& bench) {
 
 std::vector<std::string> cases_for(const CalibrationOptions& options) {
   std::vector<std::string> cases = {"read",   "decompress", "interference", "join",
-                                    "expert", "dense",      "sharing",      "handoff"};
+                                    "expert", "dense",      "handoff"};
+  cases.emplace_back(options.stand_in_gpu ? "link-sharing" : "sharing");
   if (options.stand_in_gpu)
     cases.emplace_back("copy");
   else if (options.gpu)

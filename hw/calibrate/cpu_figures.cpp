@@ -74,12 +74,14 @@ void add_expert(const Measurements& measured, const ExpertShape& shape, FigureLe
 }
 
 void add_sharing(const Measurements& measured, FigureLedger& ledger, CpuProfile& cpu) {
+  const bool links = measured.context.stand_in_bytes > 0;
+  const char* const name = links ? "link-sharing" : "sharing";
   std::map<std::uint64_t, PairedRatios> by_busy;
   std::size_t points = 0;
-  for (const BenchResult* several : measured.of("sharing")) {
+  for (const BenchResult* several : measured.of(name)) {
     const std::uint64_t busy = several->parameters.number("busy");
     const BenchPoints alone =
-        measured.of("sharing", {{"work", several->parameters.text("work")}, {"busy", std::uint64_t{1}}});
+        measured.of(name, {{"work", several->parameters.text("work")}, {"busy", std::uint64_t{1}}});
     if (busy < 2 || alone.empty()) continue;
     by_busy[busy].add(*several, *alone.front());
     ++points;
@@ -99,8 +101,9 @@ void add_sharing(const Measurements& measured, FigureLedger& ledger, CpuProfile&
   if (known.empty()) return;  // a profile does without: operations are then taken not to hinder each other
   double correction = 0;
   const std::vector<double> factors = factors_by_users(known, correction);
-  Account account = account_of("sharing, so many threads busy over one", points, at_most);
-  account.how = "decompression, joins and experts alike; spread of the number of threads that varies most";
+  Account account = account_of(std::string(name) + ", so many threads busy over one", points, at_most);
+  account.how = std::string(links ? "copies and experts" : "decompression, joins and experts") +
+                " alike; spread of the number of threads that varies most";
   account.samples = samples;
   account.correction = correction;
   cpu.sharing = ledger.enter("cpu.sharing", factors, shown_factors(factors), account);

@@ -101,6 +101,10 @@ TEST_CASE("a GPU that the CPU plays has half of the memory and the copies for a 
     for (const Curve& curve : {made.gpu->own->link.to_device.value, made.gpu->own->link.to_host.value})
       CHECK(curve(bytes) == Approx(machine.link_fixed + bytes / machine.link_rate));
   CHECK(made.cpu.experts == plain.cpu.experts);
+  for (std::size_t n = 0; n < machine.sharing.size(); ++n) {
+    CHECK(plain.cpu.sharing->value[n] == Approx(machine.sharing[n]));
+    CHECK(made.cpu.sharing->value[n] == Approx(2 * machine.sharing[n] - 1));
+  }
   CHECK_NOTHROW(device_to_yaml(made));
 }
 

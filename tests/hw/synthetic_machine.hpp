@@ -112,6 +112,9 @@ inline void SyntheticMachine::add_cpu() {
   for (const char* work : {"decompress", "join", "expert"})
     for (std::size_t busy = 1; busy <= sharing.size(); ++busy)
       add("sharing", {{"work", work}, {"busy", std::uint64_t{busy}}}, 1e-3 * sharing[busy - 1]);
+  for (std::size_t busy = 1; busy <= sharing.size(); ++busy)  // copies hinder twice as much
+    add("link-sharing", {{"work", "copy"}, {"busy", std::uint64_t{busy}}},
+        1e-3 * (2 * sharing[busy - 1] - 1));
   for (const std::uint64_t idle : {0U, 300U})
     for (const std::uint64_t threads : {1U, 2U})
       add("handoff", {{"kind", "condition_variable"}, {"threads", threads}, {"idle_us", idle}},
