@@ -193,6 +193,7 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
         q.end - q.decode_begin + (scenario.model.has_encoder() || q.begin == q.decode_begin ? 0 : 1);
   ServerOptions server_options;
   if (options.observer) server_options.observer = options.observer(system);
+  server_options.witness = options.witness;
   if (options.progress)
     server_options.progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 

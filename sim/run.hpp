@@ -53,6 +53,7 @@ struct RunOptions {
   std::function<Platform(const SystemConfig&, const ExpertCosts&, const MemoryPlan&)> platform;
   /// Makes the observer of a system's run (nullptr: none). Resources are numbered as in RunResult::busy.
   std::function<GraphObserver*(const SystemConfig&)> observer;
+  LoadWitness witness;  // of loads over the link of a discrete GPU; empty: the policy hears what was
   std::function<void(const SystemConfig&, std::uint64_t tokens, std::uint64_t all_tokens)> progress;
 };
 
