@@ -93,7 +93,8 @@ TEST_CASE("cpu device: what is wrong is said") {
   };
   const Case bad = GENERATE(values<Case>({
       {"  peak: {value: 200 GFLOP/s, source: bench}\n", "",
-       "the profile has no 'gpu' section, and not all that a machine without GPU needs; missing: cpu.peak"},
+       "the profile has no 'gpu' section, and not all is there that a machine without GPU needs; missing: "
+       "cpu.peak"},
       {"  recover: {points: [[1000000, 100 us], [3000000, 300 us]], source: bench}\n", "",
        "missing: cpu.recover"},
       {"  dense_launch: {value: 5 us, source: bench}\n", "", "missing: cpu.dense_launch"},

@@ -166,7 +166,7 @@ TEST_CASE("routing table: names are unique and found, the null member is there")
   CHECK(find_routing_policy("random") == nullptr);
 }
 
-TEST_CASE("smoe router: alpha outside [0, 1) is refused") {
+TEST_CASE("smoe router: alpha below 0, or 1 and more, is refused") {
   for (const double alpha : {-0.01, 1.0, 1.5, std::numeric_limits<double>::quiet_NaN()})
     CHECK_THROWS_AS(make("smoe", {{"alpha", alpha}}), InputError);
   CHECK_THROWS_AS(make("smoe", {{"substitute", 0.5}}), InputError);

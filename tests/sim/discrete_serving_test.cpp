@@ -90,22 +90,6 @@ ExpertsOfLayer check_who_computes(const SmallRun& run, const Recorder& record) {
   return on_cpu;
 }
 
-/// Nothing between graphs, apart from predictions, which run beside their layer.
-void check_no_gaps(const Recorder& record, const RunResult& r) {
-  double now = 0, submitted = 0;
-  bool in_sequence = true;
-  for (const DoneGraph& graph : record.graphs) {
-    check_order_within(graph);
-    if (graph.is_fetch()) continue;
-    const bool beside = graph.holds(OpKind::predict);
-    in_sequence &= graph.submitted == (beside ? submitted : now);
-    submitted = graph.submitted;
-    now = std::max(now, end_of(graph));
-  }
-  CHECK(in_sequence);
-  CHECK(now == r.metrics.wall_s);
-}
-
 ExpertsOfLayer executed_experts(const Recorder& record) {
   ExpertsOfLayer executed;
   for (const DoneGraph& graph : record.graphs)

@@ -114,4 +114,20 @@ inline void check_prefetch_counts(const RunResult& r, const Recorder& record) {
   CHECK(static_cast<std::uint64_t>(fetches) == p.fetched);
 }
 
+/// Nothing between graphs, apart from predictions, which run beside their layer.
+inline void check_no_gaps(const Recorder& record, const RunResult& r) {
+  double now = 0, submitted = 0;
+  bool in_sequence = true;
+  for (const DoneGraph& graph : record.graphs) {
+    check_order_within(graph);
+    if (graph.is_fetch()) continue;
+    const bool beside = graph.holds(OpKind::predict);
+    in_sequence &= graph.submitted == (beside ? submitted : now);
+    submitted = graph.submitted;
+    now = std::max(now, end_of(graph));
+  }
+  CHECK(in_sequence);
+  CHECK(now == r.metrics.wall_s);
+}
+
 }  // namespace moelab::testing
