@@ -21,7 +21,7 @@ std::string time_share(const Metrics& m, std::initializer_list<Cause> causes) {
 }
 
 void tpot_table(const std::vector<Point>& points) {
-  std::printf("\n| TPOT in ms, GPU expert hit rate |");
+  std::printf("\n## Times\n\n| TPOT in ms, GPU expert hit rate |");
   for (const Point& p : points) std::printf(" %s |", batch_title(p).c_str());
   std::printf("\n|---|---|---|---|---|---|---|\n");
   std::vector<std::string> names = kSteps;
@@ -35,21 +35,30 @@ void tpot_table(const std::vector<Point>& points) {
   }
 }
 
+/// Experts of a layer that have to be loaded or computed by the CPU once its gate has spoken, at batch 1.
+double missing_a_layer(const Metrics& m, std::size_t layers) {
+  return static_cast<double>(m.execution.loaded + m.execution.on_cpu) /
+         static_cast<double>(m.token_gaps_s.size() * layers);
+}
+
 void stall_table(const std::vector<Point>& points) {
   std::printf(
       "\n| decoding, batch 1 | loading, top-score or not classed | loading, low-score | waiting for a "
-      "prefetch | CPU experts and activations | GPU | prediction | host overhead |\n"
-      "|---|---|---|---|---|---|---|---|\n");
-  for (const Setting& s : kSettings)
+      "prefetch | CPU experts and activations | GPU | prediction | host overhead | missing a layer |\n"
+      "|---|---|---|---|---|---|---|---|---|\n");
+  for (const Setting& s : kSettings) {
+    const std::size_t layers = load_scenario(s.scenario).model.moe_layers().size();
     for (const char* name : {"smoe-base", "smoe-pre", "smoe", "hybrimoe", "moe-infinity", "llama-cpp"}) {
       const Metrics& m = at(points, s.id, 1).outcomes.at(name).metrics;
-      std::printf("| %s %s | %s | %s | %s | %s | %s | %s | %s |\n", s.id, name,
+      std::printf("| %s %s | %s | %s | %s | %s | %s | %s | %s | %.2f |\n", s.id, name,
                   time_share(m, {Cause::expert_load}).c_str(), time_share(m, {Cause::low_score_load}).c_str(),
                   time_share(m, {Cause::prefetch}).c_str(),
                   time_share(m, {Cause::cpu_experts, Cause::activations}).c_str(),
                   time_share(m, {Cause::expert_compute, Cause::dense_compute}).c_str(),
-                  time_share(m, {Cause::prediction}).c_str(), time_share(m, {Cause::host}).c_str());
+                  time_share(m, {Cause::prediction}).c_str(), time_share(m, {Cause::host}).c_str(),
+                  missing_a_layer(m, layers));
     }
+  }
 }
 
 /// SMoE and HybriMoE, and each with a part of the other; none has a framework's cost a layer, so that only
@@ -154,7 +163,7 @@ void alpha_rows() {
 }  // namespace
 
 void print_orders_table(const std::vector<Point>& points) {
-  std::printf("\n| order that must come out | does it | figures |\n|---|---|---|\n");
+  std::printf("\n## Orders\n\n| order that must come out | does it | figures |\n|---|---|---|\n");
   for (const Order& order : orders(points))
     std::printf("| %s | %s (%d of %d) | %s |\n", order.claim.c_str(),
                 order.holds == order.of ? "yes" : (order.holds == 0 ? "no" : "in part"), order.holds,
@@ -168,7 +177,7 @@ void print_time_tables(const std::vector<Point>& points) {
 
 void print_exchange_table() {
   const std::vector<Point> points = run_all([](const Setting&, int) { return Variant{{}, exchange_parts}; });
-  std::printf("\n| TPOT in ms without host overhead |");
+  std::printf("\n## Parts exchanged\n\n| TPOT in ms without host overhead |");
   for (const Point& p : points) std::printf(" %s |", batch_title(p).c_str());
   std::printf("\n|---|---|---|---|---|---|---|\n");
   for (const char* name : kExchanged) {
@@ -181,7 +190,8 @@ void print_exchange_table() {
 
 void print_sensitivity_table(const std::vector<Point>& points) {
   std::printf(
-      "\n| assumption | SMoE ahead | steps lower TPOT | hits by step | batch 3 gains more | S3 gains more | "
+      "\n## What nobody states\n\n| assumption | SMoE ahead | steps lower TPOT | hits by step | batch 3 "
+      "gains more | S3 gains more | "
       "row S1, batch 1, 3 | row S7 |\n|---|---|---|---|---|---|---|---|\n");
   sensitivity_row("as in the scenarios", points);
   host_overhead_rows();

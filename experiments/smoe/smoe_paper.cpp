@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <limits>
 
@@ -24,7 +23,7 @@ void row(const std::string& id, const std::string& claim, const std::string& pap
 void share_row(const std::string& id, const std::string& claim, double paper, double ours,
                const std::string& detail = "", const std::string& fitted = "no") {
   row(id, claim, percent(paper, 0), percent(ours) + (detail.empty() ? "" : " (" + detail + ")"),
-      percent((ours - paper) / std::abs(paper), 0), fitted);
+      percent((ours - paper) / paper, 0), fitted);
 }
 
 /// One figure a setting, in the order of the settings.
@@ -216,7 +215,9 @@ void alpha_row() {
 }  // namespace
 
 void print_paper_table(const std::vector<Point>& points) {
-  std::printf("| row | claim | paper | ours | relative error | fitted |\n|---|---|---|---|---|---|\n");
+  std::printf(
+      "## The paper's rows\n\n| row | claim | paper | ours | relative error | fitted "
+      "|\n|---|---|---|---|---|---|\n");
   tpot_rows(points);
   hit_rows(points);
   time_share_rows(points);
