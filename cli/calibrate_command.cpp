@@ -41,6 +41,7 @@ std::string command_text(const Options& options) {
   std::string text = "moelab calibrate";
   if (c.quick) text += " --quick";
   if (options.no_gpu) text += " --no-gpu";
+  if (c.stand_in_gpu) text += " --stand-in-gpu";
   for (const Architecture& model : c.models) text += " --model " + model.name;
   text += " --shards " + std::to_string(c.shards);
   for (const std::string& codec : c.codecs) text += " --codec " + codec;
@@ -158,6 +159,10 @@ void add_calibrate(CLI::App& program) {
       ->capture_default_str();
   command->add_flag("--no-gpu", options->no_gpu,
                     "Leave the GPU out: a profile of a CPU that does everything");
+  command
+      ->add_flag("--stand-in-gpu", options->calibration.stand_in_gpu,
+                 "Describe a discrete GPU that the CPU plays: half of the memory, copies for a link")
+      ->excludes("--no-gpu");
   add_format(*command, options->format);
   add_example(*command, "moelab calibrate --out here.yaml --dir /data");
   command->callback([options] { run_calibrate(*options); });

@@ -22,27 +22,6 @@ struct Options {
   bool router_scores = false;
 };
 
-/// The law at the model's sizes, under the model's name.
-RoutingLaw for_model(const RoutingLaw& law, const std::string& name) {
-  const Architecture model = load_architecture(name);
-  std::uint32_t layers = 0, encoder_layers = 0;
-  for (const Layer& layer : model.layers) {
-    if (layer.feed_forward.kind != FeedForward::Kind::moe) continue;
-    ++layers;
-    encoder_layers += layer.stack == Stack::encoder;
-  }
-  if (layers == 0) throw InputError("--model " + name, "has no MoE layers");
-  const FeedForward& ff = model.moe();
-  const auto experts = static_cast<std::uint32_t>(ff.experts), k = static_cast<std::uint32_t>(ff.top_k);
-  RoutingLaw to = resized(law, layers, encoder_layers, experts, k);
-  if (law.layers.size() != layers || law.experts != experts || law.top_k != k)
-    to.provenance = "resized from " + std::to_string(law.layers.size()) + " layers of " +
-                    std::to_string(law.experts) + " experts, top-" + std::to_string(law.top_k) + " of " +
-                    law.model + ", " + law.provenance;
-  to.model = model.name;
-  return to;
-}
-
 /// The law's mean lengths, or those asked for.
 std::array<std::uint64_t, 3> rows_of(const RoutingLaw& law, const Options& options) {
   const auto rows = [](std::int64_t asked, double mean) {
@@ -61,7 +40,11 @@ std::array<std::uint64_t, 3> rows_of(const RoutingLaw& law, const Options& optio
 void generate(const Options& options) {
   check_outputs({options.out}, {options.law});
   RoutingLaw law = read_routing_law(options.law);
-  if (!options.model.empty()) law = for_model(law, options.model);
+  if (!options.model.empty()) {
+    const Architecture model = load_architecture(options.model);
+    if (model.moe_layers().empty()) throw InputError("--model " + options.model, "has no MoE layers");
+    law = law_for_model(law, model);
+  }
   if (options.router_scores && !law.has_gates())
     throw InputError(options.law, "the law has no gates, so there are no router scores");
   const LawGenerator generator(law, options.seed, options.router_scores);

@@ -18,7 +18,9 @@ bool has_own_memory(const YamlMap& gpu) {
                      [&](std::string_view key) { return gpu.has(key); });
 }
 bool is_discrete(const YamlMap& root) {
-  return root.has("gpu") && root.node("gpu").is_map() && has_own_memory(root.map("gpu"));
+  if (!root.has("gpu") || !root.node("gpu").is_map()) return false;
+  const YamlMap gpu = root.map("gpu");
+  return gpu.has("stand_in") || has_own_memory(gpu);
 }
 
 std::optional<Sourced<BytesPerSecond>> read_shared_bandwidth(const YamlMap& root, const YamlMap& memory,
@@ -97,9 +99,10 @@ CpuProfile read_cpu(const YamlMap& root, SourcedReader& read) {
   return c;
 }
 
-/// What somebody must compute with who has no GPU.
-void check_computes(const YamlMap& root, const CpuProfile& cpu) {
-  if (root.has("gpu") || !root.has("cpu")) return;
+/// What somebody must compute with who has no GPU, or one that the CPU plays.
+void check_computes(const YamlMap& root, const DeviceProfile& device) {
+  if ((root.has("gpu") && !device.has_stand_in()) || !root.has("cpu")) return;
+  const CpuProfile& cpu = device.cpu;
   std::string missing;
   const auto want = [&](bool has, const char* name) {
     if (!has) missing += (missing.empty() ? "" : ", ") + std::string(name);
@@ -109,9 +112,9 @@ void check_computes(const YamlMap& root, const CpuProfile& cpu) {
   want(cpu.bandwidth.has_value(), "cpu.bandwidth");
   want(cpu.dense_launch.has_value(), "cpu.dense_launch");
   if (!missing.empty())
-    root.fail("gpu",
-              "the profile has no 'gpu' section, and not all that a machine without GPU needs; missing: " +
-                  missing);
+    root.fail("gpu", std::string(device.has_stand_in() ? "the CPU stands in for the GPU"
+                                                       : "the profile has no 'gpu' section") +
+                         ", and not all is there that a machine without GPU needs; missing: " + missing);
 }
 
 std::map<std::string, CodecProfile> read_codecs(const YamlMap& root, SourcedReader& read) {
@@ -147,6 +150,27 @@ LinkProfile read_link(const YamlMap& gpu, SourcedReader& read) {
   return l;
 }
 
+void read_memory_sizes(const YamlMap& gpu, GpuMemory& own, SourcedReader& read) {
+  own.total = read.quantity(gpu, "gpu.memory", "memory", above(Bytes(0)));
+  own.reserve = read.quantity(gpu, "gpu.reserve", "reserve", at_least(Bytes(0)));
+  if (own.reserve.value >= own.total.value) gpu.fail("reserve", "gpu.reserve leaves nothing of gpu.memory");
+}
+
+/// A GPU that the CPU plays: it has memory and a link, and computes as `cpu` says.
+GpuProfile read_stand_in(const YamlMap& gpu, SourcedReader& read) {
+  GpuProfile g;
+  g.stand_in = true;
+  for (const char* const key : {"peak", "flops_efficiency", "launch", "bandwidth"})
+    if (gpu.has(key))
+      gpu.fail(key, "gpu." + std::string(key) +
+                        " is given beside gpu.stand_in; a stand-in computes as cpu.experts, cpu.peak and "
+                        "cpu.bandwidth say");
+  GpuMemory& own = g.own.emplace();
+  read_memory_sizes(gpu, own, read);
+  own.link = read_link(gpu, read);
+  return g;
+}
+
 std::optional<GpuMemory> read_own_memory(const YamlMap& gpu, SourcedReader& read) {
   if (!has_own_memory(gpu)) return std::nullopt;
   std::string given, missing;
@@ -161,9 +185,7 @@ std::optional<GpuMemory> read_own_memory(const YamlMap& gpu, SourcedReader& read
     return std::nullopt;
   }
   GpuMemory own;
-  own.total = read.quantity(gpu, "gpu.memory", "memory", above(Bytes(0)));
-  own.reserve = read.quantity(gpu, "gpu.reserve", "reserve", at_least(Bytes(0)));
-  if (own.reserve.value >= own.total.value) gpu.fail("reserve", "gpu.reserve leaves nothing of gpu.memory");
+  read_memory_sizes(gpu, own, read);
   own.bandwidth = read.quantity(gpu, "gpu.bandwidth", "bandwidth", above(BytesPerSecond(0)));
   own.link = read_link(gpu, read);
   return own;
@@ -172,6 +194,11 @@ std::optional<GpuMemory> read_own_memory(const YamlMap& gpu, SourcedReader& read
 GpuProfile read_gpu(const YamlMap& root, SourcedReader& read) {
   GpuProfile g;
   const YamlMap gpu = root.map("gpu");
+  if (gpu.boolean("stand_in", false)) {
+    g = read_stand_in(gpu, read);
+    gpu.done();
+    return g;
+  }
   g.peak = read.quantity(gpu, "gpu.peak", "peak", above(FlopsPerSecond(0)));
   g.flops_efficiency = read.number(gpu, "gpu.flops_efficiency", "flops_efficiency", {0, 1, true});
   g.launch = read.quantity(gpu, "gpu.launch", "launch", at_least(Seconds(0)));
@@ -235,7 +262,7 @@ DeviceProfile read_device(const YamlDocument& document) {
 
   d.codecs = read_codecs(root, read);
   if (root.has("gpu")) d.gpu = read_gpu(root, read);
-  check_computes(root, d.cpu);
+  check_computes(root, d);
   root.done();
   return d;
 }

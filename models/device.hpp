@@ -120,16 +120,20 @@ struct LinkProfile {
 struct GpuMemory {
   Sourced<Bytes> total;
   Sourced<Bytes> reserve;             // what driver, context and framework hold of it
-  Sourced<BytesPerSecond> bandwidth;  // streaming reads and writes, achievable
+  Sourced<BytesPerSecond> bandwidth;  // streaming reads and writes, achievable; not of a stand-in
   LinkProfile link;
   bool operator==(const GpuMemory&) const = default;
 };
 
 struct GpuProfile {
+  // Not of a stand-in.
   Sourced<FlopsPerSecond> peak;      // dense BF16 matrix rate
   Sourced<double> flops_efficiency;  // achievable share of peak
   Sourced<Seconds> launch;           // one kernel launch
   std::optional<GpuMemory> own{};    // absent: an integrated GPU, which works in the host's memory
+  /// Nobody's GPU: a part of the host's memory set apart (`own`), copies by the CPU in place of a link, and
+  /// the CPU computes, as `cpu` says. For validating what runs on discrete GPUs where there is none.
+  bool stand_in = false;
   bool operator==(const GpuProfile&) const = default;
 };
 
@@ -148,6 +152,7 @@ struct DeviceProfile {
 
   /// Whether there is a GPU with memory of its own; `memory` is then the host's.
   bool is_discrete() const { return gpu && gpu->own; }
+  bool has_stand_in() const { return gpu && gpu->stand_in; }
 
   /// Every number's path, its source and spread, in the profile's order: "ssd.read: paper (...)".
   std::vector<std::string> provenance;

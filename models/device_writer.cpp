@@ -148,13 +148,17 @@ void write_codecs(const std::map<std::string, CodecProfile>& codecs, Lines& out)
 
 void write_gpu(const GpuProfile& g, Lines& out) {
   out.section("gpu");
-  out.add("peak", entry(g.peak));
-  out.add("flops_efficiency", entry(g.flops_efficiency));
-  out.add("launch", entry(g.launch));
+  if (g.stand_in) {
+    out.add("stand_in", "true");
+  } else {
+    out.add("peak", entry(g.peak));
+    out.add("flops_efficiency", entry(g.flops_efficiency));
+    out.add("launch", entry(g.launch));
+  }
   if (!g.own) return;
   out.add("memory", entry(g.own->total));
   out.add("reserve", entry(g.own->reserve));
-  out.add("bandwidth", entry(g.own->bandwidth));
+  if (!g.stand_in) out.add("bandwidth", entry(g.own->bandwidth));
   out.section("link", 1);
   out.add("to_device", entry(g.own->link.to_device), 2);
   out.add("to_host", entry(g.own->link.to_host), 2);

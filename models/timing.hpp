@@ -41,7 +41,9 @@ class TimingModel {
 
   /// Who does it; decompression and reads are the CPU's always.
   bool recovers_on_cpu() const { return device_.cpu.recover.has_value(); }
-  bool computes_on_cpu() const { return !device_.gpu.has_value(); }
+  bool computes_on_cpu() const { return !device_.gpu || device_.gpu->stand_in; }
+  /// Transfers over the link are the CPU's copies.
+  bool copies_on_cpu() const { return device_.has_stand_in(); }
   bool is_discrete() const { return device_.is_discrete(); }
 
  private:

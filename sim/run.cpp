@@ -9,110 +9,22 @@
 #include "policies/schedule/schedule.hpp"
 #include "sim/serving/pool_planning.hpp"
 #include "sim/serving/step_gates.hpp"
-#include "traces/default_trace.hpp"
-#include "traces/generator.hpp"
 
 namespace moelab {
 namespace {
-
-/// Planning looks at another trace of the same statistics, as a deployment would look at yesterday's: long
-/// enough that the popularity ranks have settled, and as long whatever the workload.
-constexpr std::uint64_t kHistorySeedOffset = 0x9e3779b97f4a7c15;
-constexpr std::uint32_t kHistoryRequests = 64;
-constexpr std::uint32_t kHistoryTokens = 64;
-
-bool needs_all_scores(const SystemConfig& system) {
-  return find_routing_policy(system.routing.name)->needs_all_scores ||
-         find_cache_policy(system.cache.name)->needs_all_scores ||
-         find_prefetch_policy(system.prefetch.name)->needs_all_scores;
-}
-
-GeneratorParameters generator_parameters(const Scenario& s, std::uint64_t seed) {
-  const FeedForward& ff = s.model.moe();
-  GeneratorParameters p;
-  p.model = s.model.name;
-  p.experts = static_cast<std::uint32_t>(ff.experts);
-  p.top_k = static_cast<std::uint32_t>(ff.top_k);
-  for (const Layer& layer : s.model.layers) {
-    if (layer.feed_forward.kind != FeedForward::Kind::moe) continue;
-    ++p.layers;
-    if (layer.stack == Stack::encoder) ++p.encoder_layers;
-  }
-  p.requests = s.workload.requests;
-  p.prompt_tokens = s.workload.prompt_tokens;
-  p.output_tokens = s.workload.output_tokens;
-  p.skew = s.workload.skew;
-  p.reuse = s.workload.reuse;
-  p.drift = s.workload.drift;
-  p.gate_decay = s.workload.gate_decay;
-  p.seed = seed;
-  p.all_scores = std::any_of(s.systems.begin(), s.systems.end(), needs_all_scores);
-  return p;
-}
-
-void check_trace_fits(const Scenario& s, const RoutingTrace& trace) {
-  const FeedForward& ff = s.model.moe();
-  Problems problems;
-  const auto fail = [&](std::string what) { problems.add({s.workload.trace_file, 0, 0, std::move(what)}); };
-  const auto compare = [&](const std::string& what, std::uint64_t has, std::uint64_t wants) {
-    if (has != wants)
-      fail("the trace has " + std::to_string(has) + " " + what + ", model '" + s.model.name + "' has " +
-           std::to_string(wants));
-  };
-  compare("MoE layers", trace.layers(), s.model.moe_layers().size());
-  compare("experts a layer", trace.experts(), static_cast<std::uint64_t>(ff.experts));
-  compare("experts a token (k)", trace.top_k(), static_cast<std::uint64_t>(ff.top_k));
-  if (trace.requests().empty()) fail("the trace has no requests");
-  const auto encoded = [&](const TraceRequest& q) {
-    return q.begin < q.end && trace.phase_of(q.begin) == Phase::encoder;
-  };
-  const auto requests = trace.requests();
-  if (!s.model.has_encoder() && std::any_of(requests.begin(), requests.end(), encoded))
-    fail("the trace has encoder tokens, model '" + s.model.name + "' has no encoder");
-  if (s.model.has_encoder() && !std::all_of(requests.begin(), requests.end(), encoded))
-    fail("model '" + s.model.name +
-         "' has an encoder, but not every request of the trace has encoder tokens");
-  problems.throw_if_any();
-}
 
 bool is_planned(const SystemConfig& system) {
   return find_cache_policy(system.cache.name)->uses_pools;
 }
 
-RankInclusion planning_statistics(const Scenario& s, const RoutingTrace& trace) {
-  if (!s.workload.trace_file.empty()) return rank_inclusion(trace, s.workload.batch, s.model.has_encoder());
-  GeneratorParameters history = generator_parameters(s, s.seed + kHistorySeedOffset);
-  history.all_scores = false;
-  history.requests = std::max(kHistoryRequests, 4 * s.workload.batch);
-  history.prompt_tokens = 1;
-  history.output_tokens = kHistoryTokens;
-  return rank_inclusion(generate_routing_trace(history), s.workload.batch, s.model.has_encoder());
-}
-
-/// Uses of every expert by other requests to the same model, as somebody counts them before serving.
-std::vector<double> expert_profile(const Scenario& s, const RoutingTrace& trace, RunResult& result) {
-  std::optional<RoutingTrace> other;
-  if (s.workload.trace_file.empty()) {
-    GeneratorParameters later = generator_parameters(s, s.seed);
-    later.all_scores = false;
-    later.first_request = s.workload.requests;
-    later.requests = kHistoryRequests;
-    later.prompt_tokens = 1;
-    later.output_tokens = kHistoryTokens;
-    other = generate_routing_trace(later);
+std::vector<double> profile_experts(const Scenario& s, const RoutingTrace& trace, RunResult& result) {
+  if (s.workload.trace_file.empty())
     result.provenance.push_back("profile of experts: later requests of the same synthetic model");
-  } else {
+  else
     result.warnings.push_back(
         "experts were profiled on the trace that is replayed (in-sample): those kept suit it better than a "
         "profile of other requests would");
-  }
-  const RoutingTrace& profiled = other ? *other : trace;
-  std::vector<double> uses(std::size_t{trace.layers()} * trace.experts(), 0);
-  for (std::uint64_t row = 0; row < profiled.tokens(); ++row)
-    for (std::uint32_t layer = 0; layer < trace.layers(); ++layer)
-      for (const std::uint16_t expert : profiled.experts_of(row, layer))
-        if (expert != kNoExpert) ++uses[std::size_t{layer} * trace.experts() + expert];
-  return uses;
+  return expert_profile(s, trace);
 }
 
 Plan plan_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
@@ -243,14 +155,6 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
 
 }  // namespace
 
-RoutingTrace scenario_trace(const Scenario& scenario) {
-  if (scenario.workload.trace_file.empty())
-    return generate_routing_trace(generator_parameters(scenario, scenario.seed));
-  RoutingTrace trace = open_routing_trace(scenario.workload.trace_file);
-  check_trace_fits(scenario, trace);
-  return trace;
-}
-
 void check_scenario(const Scenario& scenario, const RoutingTrace& trace) {
   std::optional<RankInclusion> statistics;
   if (std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
@@ -289,11 +193,12 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
         q.end - q.decode_begin + (scenario.model.has_encoder() || q.begin == q.decode_begin ? 0 : 1);
   ServerOptions server_options;
   if (options.observer) server_options.observer = options.observer(system);
+  server_options.witness = options.witness;
   if (options.progress)
     server_options.progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 
   std::vector<double> profile;
-  if (find_cache_policy(system.cache.name)->needs_profile) profile = expert_profile(scenario, trace, r);
+  if (find_cache_policy(system.cache.name)->needs_profile) profile = profile_experts(scenario, trace, r);
   server_options.profile = profile;
   const Platform platform = make_platform(system, costs, r.memory, options);
   const std::unique_ptr<engine::Engine>& engine = platform.engine;

@@ -8,6 +8,7 @@
 
 #include "policies/planning/planning.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/metrics.hpp"
 #include "sim/serving/server.hpp"
@@ -35,9 +36,6 @@ struct RunResult {
   std::uint64_t operations = 0;
 };
 
-/// The trace a scenario runs on: its file, checked against the model, or generated from the scenario's seed.
-RoutingTrace scenario_trace(const Scenario& scenario);
-
 /// What resolves time: see sim/engine/engine.hpp. With simgrid, one run in the life of a process.
 enum class ExecutorKind : std::uint8_t { fast, simgrid };
 
@@ -55,6 +53,7 @@ struct RunOptions {
   std::function<Platform(const SystemConfig&, const ExpertCosts&, const MemoryPlan&)> platform;
   /// Makes the observer of a system's run (nullptr: none). Resources are numbered as in RunResult::busy.
   std::function<GraphObserver*(const SystemConfig&)> observer;
+  LoadWitness witness;  // of loads over the link of a discrete GPU; empty: the policy hears what was
   std::function<void(const SystemConfig&, std::uint64_t tokens, std::uint64_t all_tokens)> progress;
 };
 

@@ -175,7 +175,23 @@ void with_config(std::string_view kind, std::string_view override_key, const std
   use(document);
 }
 
-WorkloadConfig read_workload(const YamlMap& root) {
+void read_law(const YamlMap& section, const std::filesystem::path& base, Problems& problems,
+              WorkloadConfig& w) {
+  for (const std::string_view key : {"skew", "reuse", "drift", "gate_decay"})
+    if (section.has(key)) section.fail(key, "'" + std::string(key) + "' is the law's to say");
+  try {
+    w.law = load_routing_law(section.text("law"), base);
+    w.has_law = true;
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems())
+      if (problem.file.empty())
+        section.fail("law", problem.what);
+      else
+        problems.add(problem);
+  }
+}
+
+WorkloadConfig read_workload(const YamlMap& root, const std::filesystem::path& base, Problems& problems) {
   WorkloadConfig w;
   const YamlMap section = root.map("workload");
   w.batch = static_cast<std::uint32_t>(section.integer("batch", 1, 4096, 1));
@@ -190,6 +206,11 @@ WorkloadConfig read_workload(const YamlMap& root) {
     w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMillion, w.batch));
     w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMillion));
     w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMillion));
+    if (section.has("law")) {
+      read_law(section, base, problems, w);
+      section.done();
+      return w;
+    }
     const GeneratorParameters defaults;
     w.skew = section.number("skew", {0, 10}, defaults.skew);
     w.reuse = section.number("reuse", {0, 1}, defaults.reuse);
@@ -280,7 +301,7 @@ Scenario load_scenario(std::string_view name_or_path,
   s.question = root.text("question", "");
   s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
   s.budget = root.quantity<Bytes>("budget", above(Bytes(0)));
-  s.workload = read_workload(root);
+  s.workload = read_workload(root, base, problems);
   std::error_code ignored;
   if (!s.workload.trace_file.empty() && std::filesystem::path(s.workload.trace_file).is_relative() &&
       std::filesystem::exists(base / s.workload.trace_file, ignored))

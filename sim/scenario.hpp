@@ -15,6 +15,7 @@
 #include "models/yaml_reader.hpp"
 #include "policies/compression_state.hpp"
 #include "policies/policy_info.hpp"
+#include "traces/law/routing_law.hpp"
 
 namespace moelab {
 
@@ -66,6 +67,8 @@ struct WorkloadConfig {
   std::uint32_t output_tokens = 0;                        // the first one included
   std::string trace_file;                                 // "": generated
   double skew = 0, reuse = 0, drift = 0, gate_decay = 0;  // of the generator
+  bool has_law = false;  // in its place: drawn from `law`, at the model's sizes
+  RoutingLaw law;
 };
 
 struct Scenario {

@@ -7,6 +7,7 @@ namespace moelab {
 
 std::unique_ptr<BenchCase> make_read_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_memory_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_copy_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_decompress_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_interference_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_join_case(BenchWorkspace& workspace);
@@ -15,6 +16,7 @@ std::unique_ptr<BenchCase> make_checksum_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_expert_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_dense_case(BenchWorkspace& workspace);
 std::unique_ptr<BenchCase> make_sharing_case(BenchWorkspace& workspace);
+std::unique_ptr<BenchCase> make_link_sharing_case(BenchWorkspace& workspace);  // sharing_case.cpp
 std::unique_ptr<BenchCase> make_handoff_case(BenchWorkspace& workspace);
 
 // In cuda_cases.cpp, or, without CUDA, in no_cuda_cases.cpp.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "hw/codec/codec.hpp"
 #include "hw/codec/fixed3.hpp"
@@ -113,6 +114,27 @@ class Recover final : public BenchOperation {
   std::span<std::byte> memory_;
 };
 
+class Copy final : public BenchOperation {
+ public:
+  Copy(const AlignedMemory& from, std::size_t bytes, std::span<std::byte> to)
+      : from_(bytes, from.size()), to_(bytes, to.size()), bytes_(bytes), source_(from), memory_(to) {}
+
+  void run() override {
+    from_.next();
+    to_.next();
+    std::memcpy(&memory_[to_.offset()], &source_.bytes()[from_.offset()], bytes_);
+  }
+  bool right() const override {
+    return std::memcmp(&memory_[to_.offset()], &source_.bytes()[from_.offset()], bytes_) == 0;
+  }
+
+ private:
+  Round from_, to_;
+  std::size_t bytes_;
+  const AlignedMemory& source_;
+  std::span<std::byte> memory_;
+};
+
 /// Weights are 1 and inputs 1 / hidden: gate and up are 1 wherever, and down adds up as many as the width.
 class Expert final : public BenchOperation {
  public:
@@ -159,6 +181,11 @@ std::unique_ptr<BenchOperation> join_operation(const BenchTensor& tensor, std::s
 std::unique_ptr<BenchOperation> recover_operation(const BenchShards& shards, const BenchTensor& tensor,
                                                   std::span<std::byte> to) {
   return std::make_unique<Recover>(shards, tensor, to);
+}
+
+std::unique_ptr<BenchOperation> copy_operation(const AlignedMemory& from, std::size_t bytes,
+                                               std::span<std::byte> to) {
+  return std::make_unique<Copy>(from, bytes, to);
 }
 
 std::unique_ptr<BenchOperation> expert_operation(const AlignedMemory& ones, const ExpertShape& shape,

@@ -28,6 +28,9 @@ std::unique_ptr<BenchOperation> join_operation(const BenchTensor& tensor, std::s
 /// Decodes a fixed3 shard and joins it with its sign-mantissa bytes, in one go.
 std::unique_ptr<BenchOperation> recover_operation(const BenchShards& shards, const BenchTensor& tensor,
                                                   std::span<std::byte> to);
+/// Copies so many bytes of `from` into `to`, at least as many in either.
+std::unique_ptr<BenchOperation> copy_operation(const AlignedMemory& from, std::size_t bytes,
+                                               std::span<std::byte> to);
 /// One expert, for so many tokens; of those that lie in `ones` (BenchWorkspace::ones), `first` begins.
 std::unique_ptr<BenchOperation> expert_operation(const AlignedMemory& ones, const ExpertShape& shape,
                                                  std::size_t tokens, std::size_t first = 0);

@@ -1,7 +1,9 @@
-// One operation while n threads are busy, with decompression, joins and experts in turn: what operations cost
-// each other by sharing cores, caches and memory. n = 1 is the operation alone; n above the cores, when they
-// wait for each other.
+// One operation while n threads are busy, with decompression, joins and experts in turn, or with experts and
+// copies: what operations cost each other by sharing cores, caches and memory. n = 1 is the operation alone;
+// n above the cores, when they wait for each other.
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include "hw/bench/operations_case.hpp"
 
@@ -9,13 +11,24 @@ namespace moelab {
 
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{512} << 10;  // of a shard, and elements of a join
-constexpr double kSampleSeconds = 20e-3;                // several of the system's time slices
-constexpr std::array kWorks = {"decompress", "join", "expert"};
+constexpr std::size_t kBytes = std::size_t{512} << 10;    // of a shard, and elements of a join
+constexpr double kSampleSeconds = 20e-3;                  // several of the system's time slices
+constexpr std::size_t kCopyBytes = std::size_t{2} << 20;  // a tensor
+enum class Work { decompress, join, expert, copy };
+struct NamedWork {
+  const char* name;
+  Work work;
+};
+constexpr std::array kStorageWorks = {NamedWork{"decompress", Work::decompress},
+                                      NamedWork{"join", Work::join}, NamedWork{"expert", Work::expert}};
+/// Two experts, the GPU's and the CPU's, a copy.
+constexpr std::array kLinkWorks = {NamedWork{"copy", Work::copy}, NamedWork{"expert", Work::expert},
+                                   NamedWork{"other expert", Work::expert}};
 
 class SharingCase final : public BenchCase {
  public:
-  explicit SharingCase(BenchWorkspace& workspace) : workspace_(workspace) {}
+  SharingCase(BenchWorkspace& workspace, std::span<const NamedWork> works)
+      : workspace_(workspace), works_(works) {}
 
   std::string filter() const override { return workspace_.why_no_memory(); }
 
@@ -23,22 +36,13 @@ class SharingCase final : public BenchCase {
     std::vector<unsigned> busy = workspace_.thread_counts();
     busy.push_back(workspace_.cores() + 1);
     busy.push_back(workspace_.cores() + 2);
-    const BenchShards& shards = workspace_.shards(workspace_.usual_codec(), kBytes);
-    const auto make = [&](std::size_t work, unsigned thread, unsigned threads) {
-      if (work == 0)
-        return decompress_operation(shards, workspace_.tensor().exponents.bytes(),
-                                    workspace_.near_output(thread));
-      if (work == 1)
-        return join_operation(workspace_.tensor(), kBytes, workspace_.far_output(thread, threads));
-      return expert_operation(workspace_.ones(), workspace_.experts().front(), 1, 3 * thread);
-    };
-    for (std::size_t work = 0; work < kWorks.size(); ++work) {
+    for (std::size_t work = 0; work < works_.size(); ++work) {
       for (const unsigned threads : busy) {
         BenchOperations operations;
         for (unsigned i = 0; i < threads; ++i)
-          operations.push_back(make((work + i) % kWorks.size(), i, threads));
+          operations.push_back(make(works_[(work + i) % works_.size()].work, i, threads));
         points_.push_back(
-            {{{"work", kWorks[work]}, {"busy", std::uint64_t{threads}}}, 0, 0, {}, kSampleSeconds});
+            {{{"work", works_[work].name}, {"busy", std::uint64_t{threads}}}, 0, 0, {}, kSampleSeconds});
         operations_.push_back(std::move(operations));
       }
     }
@@ -52,7 +56,26 @@ class SharingCase final : public BenchCase {
   }
 
  private:
+  std::unique_ptr<BenchOperation> make(Work work, unsigned thread, unsigned threads) {
+    switch (work) {
+      case Work::decompress:
+        return decompress_operation(workspace_.shards(workspace_.usual_codec(), kBytes),
+                                    workspace_.tensor().exponents.bytes(), workspace_.near_output(thread));
+      case Work::join:
+        return join_operation(workspace_.tensor(), kBytes, workspace_.far_output(thread, threads));
+      case Work::copy: {
+        const std::span<std::byte> to = workspace_.far_output(thread, threads);
+        return copy_operation(workspace_.ones(), std::min({kCopyBytes, to.size(), workspace_.ones().size()}),
+                              to);
+      }
+      case Work::expert:
+        break;
+    }
+    return expert_operation(workspace_.ones(), workspace_.experts().front(), 1, 3 * thread);
+  }
+
   BenchWorkspace& workspace_;
+  std::span<const NamedWork> works_;
   std::vector<BenchPoint> points_;
   std::vector<BenchOperations> operations_;
 };
@@ -60,7 +83,11 @@ class SharingCase final : public BenchCase {
 }  // namespace
 
 std::unique_ptr<BenchCase> make_sharing_case(BenchWorkspace& workspace) {
-  return std::make_unique<SharingCase>(workspace);
+  return std::make_unique<SharingCase>(workspace, kStorageWorks);
+}
+
+std::unique_ptr<BenchCase> make_link_sharing_case(BenchWorkspace& workspace) {
+  return std::make_unique<SharingCase>(workspace, kLinkWorks);
 }
 
 }  // namespace moelab

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "hw/bench/bench_read.hpp"
 #include "hw/bench/bench_team.hpp"
@@ -109,7 +110,10 @@ ProfileContext context_of(const CalibrationOptions& options, const BenchOptions&
     context.title = machine.cpu + ", " + std::to_string(machine.cores) + " cores, " + machine.filesystem;
   context.command = options.command;
   context.machine = machine;
-  if (options.gpu) context.gpu_memory = gpu_memory();
+  if (options.stand_in_gpu)  // half of what there is: experts lie in the other
+    context.stand_in_bytes = std::floor(static_cast<double>(machine.available_memory) / 2);
+  else if (options.gpu)
+    context.gpu_memory = gpu_memory();
   context.experts = bench.experts;
   context.dense_kernels = attention_kernels(options.models.front());
   context.expert_kernels =
@@ -144,8 +148,12 @@ void require_room(const BenchOptions& bench) {
 
 std::vector<std::string> cases_for(const CalibrationOptions& options) {
   std::vector<std::string> cases = {"read",   "decompress", "interference", "join",
-                                    "expert", "dense",      "sharing",      "handoff"};
-  if (options.gpu) cases.insert(cases.end(), {"cuda-copy", "cuda-expert", "cuda-link"});
+                                    "expert", "dense",      "handoff"};
+  cases.emplace_back(options.stand_in_gpu ? "link-sharing" : "sharing");
+  if (options.stand_in_gpu)
+    cases.emplace_back("copy");
+  else if (options.gpu)
+    cases.insert(cases.end(), {"cuda-copy", "cuda-expert", "cuda-link"});
   return cases;
 }
 

@@ -25,6 +25,7 @@ struct CalibrationOptions {
   std::filesystem::path folder = ".";  // of the storage that is measured
   bool quick = false;                  // fewer sizes and samples: a minute at most
   bool gpu = true;                     // where there is one; false: a profile of the CPU alone
+  bool stand_in_gpu = false;           // the CPU plays a discrete GPU; `gpu` is then not asked for
 };
 
 struct CalibrationResult {

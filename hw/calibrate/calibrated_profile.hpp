@@ -26,6 +26,8 @@ struct ProfileContext {
   std::string name, title, command;
   MachineContext machine;                    // as it was found before anything was measured
   std::optional<GpuMemoryFound> gpu_memory;  // of a discrete GPU, found as `machine` was
+  /// A GPU that the CPU plays, of so many bytes of what was available; 0: none.
+  double stand_in_bytes = 0;
   std::vector<ExpertShape> experts;  // measured; at the tensors of the first the reads' scaling is taken
   /// Kernels that the simulator counts in one dense operation of the model, attention's (Work::kernels). The
   /// executor runs it as one, so that each kernel is charged this part of what one costs to begin.

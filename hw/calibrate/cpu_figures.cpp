@@ -74,12 +74,14 @@ void add_expert(const Measurements& measured, const ExpertShape& shape, FigureLe
 }
 
 void add_sharing(const Measurements& measured, FigureLedger& ledger, CpuProfile& cpu) {
+  const bool links = measured.context.stand_in_bytes > 0;
+  const char* const name = links ? "link-sharing" : "sharing";
   std::map<std::uint64_t, PairedRatios> by_busy;
   std::size_t points = 0;
-  for (const BenchResult* several : measured.of("sharing")) {
+  for (const BenchResult* several : measured.of(name)) {
     const std::uint64_t busy = several->parameters.number("busy");
     const BenchPoints alone =
-        measured.of("sharing", {{"work", several->parameters.text("work")}, {"busy", std::uint64_t{1}}});
+        measured.of(name, {{"work", several->parameters.text("work")}, {"busy", std::uint64_t{1}}});
     if (busy < 2 || alone.empty()) continue;
     by_busy[busy].add(*several, *alone.front());
     ++points;
@@ -99,8 +101,9 @@ void add_sharing(const Measurements& measured, FigureLedger& ledger, CpuProfile&
   if (known.empty()) return;  // a profile does without: operations are then taken not to hinder each other
   double correction = 0;
   const std::vector<double> factors = factors_by_users(known, correction);
-  Account account = account_of("sharing, so many threads busy over one", points, at_most);
-  account.how = "decompression, joins and experts alike; spread of the number of threads that varies most";
+  Account account = account_of(std::string(name) + ", so many threads busy over one", points, at_most);
+  account.how = std::string(links ? "copies and experts" : "decompression, joins and experts") +
+                " alike; spread of the number of threads that varies most";
   account.samples = samples;
   account.correction = correction;
   cpu.sharing = ledger.enter("cpu.sharing", factors, shown_factors(factors), account);
@@ -114,12 +117,14 @@ void add_memory(const Measurements& measured, FigureLedger& ledger, DeviceProfil
     throw InputError("memory.total", "the system does not say how much memory there is and is free");
   const Bytes total(static_cast<double>(machine.memory));
   const Bytes available(static_cast<double>(machine.available_memory));
-  const Bytes held = total - available;
+  const Bytes set_apart(measured.context.stand_in_bytes);
+  const Bytes held = total - available + set_apart;
   profile.memory.total =
       ledger.enter("memory.total", total, to_string(total), stated("what the system says it has"));
   profile.memory.system_reserve =
       ledger.enter("memory.system_reserve", held, to_string(held),
-                   stated("all but the " + to_string(available) + " that could be had before measuring"));
+                   stated("all but the " + to_string(available) + " that could be had before measuring" +
+                          (set_apart > Bytes(0) ? ", and gpu.memory" : "")));
 }
 
 void add_cpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile) {

@@ -57,7 +57,9 @@ Account account_of(std::string what, const BenchPoints& points) {
   }
   account.samples = factors.size();
   const SampleStatistics found = statistics_of(factors);
-  if (found.count > 0) account.spread = Spread{found.p10, found.median, found.p90};
+  if (found.count > 0)  // equal samples may differ in the last digit
+    account.spread =
+        Spread{std::min(found.p10, found.median), found.median, std::max(found.median, found.p90)};
   return account;
 }
 

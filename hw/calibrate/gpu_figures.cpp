@@ -96,9 +96,29 @@ void show_link(const Measurements& measured, FigureLedger& ledger) {
   }
 }
 
+/// Copies between two regions of memory both ways: there is no other link.
+GpuProfile stand_in(const Measurements& measured, FigureLedger& ledger) {
+  GpuProfile gpu;
+  gpu.stand_in = true;
+  GpuMemory& own = gpu.own.emplace();
+  const Bytes total(measured.context.stand_in_bytes);
+  own.total =
+      ledger.enter_unmeasured("gpu.memory", total, to_string(total), Source::Kind::derived,
+                              "half of the host's memory that could be had before measuring, set apart");
+  own.reserve = ledger.enter_unmeasured("gpu.reserve", Bytes(0), "0 B", Source::Kind::derived,
+                                        "there is no driver that holds any");
+  for (const auto& [path, curve] : {std::pair{"gpu.link.to_device", &own.link.to_device},
+                                    std::pair{"gpu.link.to_host", &own.link.to_host}})
+    *curve =
+        enter_curve(ledger, path, "copy", points_for_curve(measured, path, "copy", {}, CurveAmount::bytes),
+                    CurveAmount::bytes);
+  return gpu;
+}
+
 }  // namespace
 
 void add_gpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile) {
+  if (measured.context.stand_in_bytes > 0) profile.gpu = stand_in(measured, ledger);
   if (!measured.has_gpu()) return;
   profile.gpu = roofline(measured, ledger);
   if (const std::optional<GpuMemoryFound>& found = measured.context.gpu_memory) {

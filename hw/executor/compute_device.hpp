@@ -23,9 +23,11 @@ class ComputeDevice {
   virtual ~ComputeDevice() = default;
   /// Where tensors lie; nullptr: in this machine's memory, as planes do. One thread.
   virtual MemorySource* memory() = 0;
-  /// Copies a whole tensor out of the machine's memory. Only where tensors lie elsewhere: else they are read
-  /// to where they stay.
-  virtual void load(std::span<const std::byte> from, std::span<std::uint16_t> tensor) = 0;
+  /// Copies out of the machine's memory: a whole tensor, or activations. Only where tensors lie elsewhere:
+  /// else they are read to where they stay.
+  virtual void load(std::span<const std::byte> from, std::span<std::uint16_t> to) = 0;
+  /// Copies the other way.
+  virtual void store(std::span<const std::uint16_t> from, std::span<std::byte> to) = 0;
   /// Joins a tensor's planes, which are in the machine's memory.
   virtual void recover(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
                        std::span<std::uint16_t> tensor) = 0;

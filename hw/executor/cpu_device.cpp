@@ -28,8 +28,12 @@ std::uint64_t CpuDevice::checksum_of(std::span<const std::uint16_t> tensor) {
   return checksum(tensor);
 }
 
-void CpuDevice::load(std::span<const std::byte> from, std::span<std::uint16_t> tensor) {
-  std::memcpy(tensor.data(), from.data(), std::min(from.size(), tensor.size_bytes()));
+void CpuDevice::load(std::span<const std::byte> from, std::span<std::uint16_t> to) {
+  std::memcpy(to.data(), from.data(), std::min(from.size(), to.size_bytes()));
+}
+
+void CpuDevice::store(std::span<const std::uint16_t> from, std::span<std::byte> to) {
+  std::memcpy(to.data(), from.data(), std::min(from.size_bytes(), to.size()));
 }
 
 void CpuDevice::extract(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas) {

@@ -13,7 +13,7 @@ namespace moelab {
 /// The sign-mantissa plane of a tensor in this machine's memory.
 void extract_sign_mantissas(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas);
 
-class CpuDevice final : public ComputeDevice {
+class CpuDevice : public ComputeDevice {
  public:
   /// Dense kernels stream over `dense_bytes` of stand-in weights, for each that runs at the same time: more
   /// than the caches hold, or it is the caches that are measured. Throws std::invalid_argument where the
@@ -21,7 +21,8 @@ class CpuDevice final : public ComputeDevice {
   explicit CpuDevice(const ExpertShape& shape, std::uint64_t dense_bytes = std::uint64_t{256} << 20);
 
   MemorySource* memory() override { return nullptr; }
-  void load(std::span<const std::byte> from, std::span<std::uint16_t> tensor) override;
+  void load(std::span<const std::byte> from, std::span<std::uint16_t> to) override;
+  void store(std::span<const std::uint16_t> from, std::span<std::byte> to) override;
   void recover(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
                std::span<std::uint16_t> tensor) override;
   std::uint64_t checksum_of(std::span<const std::uint16_t> tensor) override;

@@ -71,9 +71,15 @@ class CudaComputeDevice final : public ComputeDevice {
 
   MemorySource* memory() override { return &memory_; }
 
-  void load(std::span<const std::byte> from, std::span<std::uint16_t> tensor) override {
+  void load(std::span<const std::byte> from, std::span<std::uint16_t> to) override {
     const auto lane = lanes_.lease();
-    lane->stream.copy(tensor.data(), from.data(), from.size());
+    lane->stream.copy(to.data(), from.data(), from.size());
+    lane->stream.wait();
+  }
+
+  void store(std::span<const std::uint16_t> from, std::span<std::byte> to) override {
+    const auto lane = lanes_.lease();
+    lane->stream.copy(to.data(), from.data(), from.size_bytes());
     lane->stream.wait();
   }
 

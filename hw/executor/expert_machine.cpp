@@ -58,7 +58,8 @@ ExpertMachine::ExpertMachine(const ChunkStoreReader& store, const Architecture& 
       weights_(store.weights()),
       device_(device),
       options_(std::move(options)),
-      memory_(store, device, options_.memory_limit),
+      memory_(store, device, options_.memory_limit,
+              options_.host_experts != nullptr ? ExpertMemory::From::host : ExpertMemory::From::storage),
       storage_(options_.storage),
       page_cache_(options_.page_cache),
       decoders_([verify = options_.verify] {
@@ -73,6 +74,13 @@ ExpertMachine::ExpertMachine(const ChunkStoreReader& store, const Architecture& 
   require_shards(store, options_.shards);
   for (std::uint64_t ordinal = 0; ordinal < weights_.tensors(); ++ordinal)
     checksums_.push_back(store.tensor_checksum(moelab::place_of(weights_, ordinal)));
+  if (options_.host_experts != nullptr)
+    linked_.emplace(*options_.host_experts, device, static_cast<std::size_t>(model.hidden));
+  else
+    open_readers();
+}
+
+void ExpertMachine::open_readers() {
   storage_.fill(options_.reading_threads);
   if (options_.page_cache) page_cache_.fill(options_.reading_threads);
 }
@@ -107,11 +115,12 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
       return memory_.take_tensor(place);
     case OpKind::execute:
       return begin_execution(labelled, label);
+    case OpKind::send:
+      return linked().make_room(label.tokens);
     case OpKind::dense:
     case OpKind::shared_expert:
     case OpKind::host:
     case OpKind::cpu_execute:
-    case OpKind::send:
     case OpKind::receive:
     case OpKind::predict:
     case OpKind::wait:
@@ -138,6 +147,7 @@ void ExpertMachine::run(const engine::Graph& graph, engine::OpIndex op, std::sto
   switch (label.kind) {
     case OpKind::dense:
     case OpKind::shared_expert:
+    case OpKind::predict:
       if (options_.dense) device_.dense(labelled.kernel.bytes, labelled.kernel.flops);
       return;
     case OpKind::host:
@@ -146,6 +156,12 @@ void ExpertMachine::run(const engine::Graph& graph, engine::OpIndex op, std::sto
       return;
     case OpKind::execute:
       return execute(labelled, label);
+    case OpKind::cpu_execute:
+      return compute_on_cpu({labelled.layer, label.expert}, label.tokens);
+    case OpKind::send:
+      return linked().send(label.tokens);
+    case OpKind::receive:
+      return linked().receive(label.tokens);
     default:
       return run_expert_part(labelled, label);
   }
@@ -175,6 +191,10 @@ void ExpertMachine::read_chunk(const OpLabel& label, const StoredChunk& chunk, c
 }
 
 void ExpertMachine::read_tensor(const OpLabel& label, TensorPlace place) {
+  if (label.tier == Tier::host) {
+    bytes_read_[static_cast<std::size_t>(label.tier)] += linked().load(place, memory_);
+    return;
+  }
   const Buffer& tensor = memory_.parts(place).tensor;
   const std::uint64_t offset = whole_tensor_offset(weights_, place);
   if (device_.memory() == nullptr) return read(label, offset, tensor.bytes, tensor);
@@ -224,21 +244,35 @@ void ExpertMachine::recover(TensorPlace place) {
   device_.recover(parts.exponents.all(), parts.sign_mantissas.all(), parts.tensor.as<std::uint16_t>());
 }
 
-void ExpertMachine::verify(TensorPlace place, std::span<const std::uint16_t> tensor) const {
-  if (!options_.verify || device_.checksum_of(tensor) == checksums_[ordinal_of(weights_, place)]) return;
+void ExpertMachine::verify(TensorPlace place, std::span<const std::uint16_t> tensor,
+                           ComputeDevice& device) const {
+  if (!options_.verify || device.checksum_of(tensor) == checksums_[ordinal_of(weights_, place)]) return;
   fail(place, ": the tensor's checksum is not the one it was packed with");
 }
 
 void ExpertMachine::execute(const LabelledGraph& graph, const OpLabel& label) {
-  ExpertOperands operands;
-  for (std::uint32_t kind = 0; kind < weights_.kinds.size(); ++kind) {
+  const ExpertOperands operands = operands_of(weights_, [&](std::uint32_t kind) {
     const TensorPlace place{graph.layer, label.expert, kind};
     const auto tensor = memory_.parts(place).tensor.as<const std::uint16_t>();
-    verify(place, tensor);
-    const std::string& name = weights_.kinds[kind].name;
-    (name == "gate" ? operands.gate : name == "up" ? operands.up : operands.down) = tensor;
-  }
+    verify(place, tensor, device_);
+    return tensor;
+  });
   device_.execute(operands, label.tokens);
+}
+
+void ExpertMachine::compute_on_cpu(engine::ExpertPlace expert, std::uint32_t tokens) {
+  const ExpertOperands operands = operands_of(weights_, [&](std::uint32_t kind) {
+    const TensorPlace place{expert.layer, expert.expert, kind};
+    const auto tensor = linked().tensor(place);
+    verify(place, tensor, *options_.cpu);
+    return tensor;
+  });
+  options_.cpu->execute(operands, tokens);
+}
+
+LinkedExperts& ExpertMachine::linked() {
+  if (!linked_) throw std::logic_error("hardware: nobody gave the experts that lie in host memory");
+  return *linked_;
 }
 
 }  // namespace moelab

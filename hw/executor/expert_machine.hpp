@@ -8,6 +8,13 @@
 //   dense, shared     a kernel that moves as many bytes and computes as much, on the device
 //   host              waits as long as the simulator says the host program takes
 //
+// With a discrete GPU experts lie in the host's memory (linked_experts.hpp), and
+//
+//   read_tensor       the whole tensor, copied over the link
+//   cpu_execute       the expert's network for its tokens, by the CPU, from where it lies
+//   send, receive     the activations of so many tokens, copied over the link
+//   predict           a kernel as `dense`
+//
 // Before an expert is computed, its tensors are compared with the checksums they were packed with: whatever
 // went wrong on the way, in a file, a buffer or a policy's bookkeeping, no wrong tensor is used.
 //
@@ -20,10 +27,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "hw/executor/compute_device.hpp"
 #include "hw/executor/expert_memory.hpp"
 #include "hw/executor/lease_pool.hpp"
+#include "hw/executor/linked_experts.hpp"
 #include "hw/executor/machine.hpp"
 #include "hw/io/reader.hpp"
 #include "hw/store/chunk_store_reader.hpp"
@@ -37,7 +46,11 @@ struct ExpertMachineOptions {
   /// Opens what reads of tier ssd go through, once for each thread that reads: of the store's data, or with
   /// `shards` 0 of its whole tensors.
   OpenReader storage = {};
-  OpenReader page_cache = {};       // of tier page_cache; empty: these are refused
+  OpenReader page_cache = {};  // of tier page_cache; empty: these are refused
+  /// With a discrete GPU: what reads of tier host are of, in place of storage, and who computes what stays
+  /// there. Both outlive the machine.
+  const HostExperts* host_experts = nullptr;
+  ComputeDevice* cpu = nullptr;
   std::size_t reading_threads = 1;  // 1, and with worker_reads one more for each decompression thread
   std::uint32_t shards = 0;         // of the system, K; 0: whole tensors
   std::uint64_t memory_limit = 0;   // bytes of experts in memory, from the plan; 0: none
@@ -63,6 +76,7 @@ class ExpertMachine final : public Machine {
   std::uint64_t bytes_read(Tier tier) const { return bytes_read_[static_cast<std::size_t>(tier)]; }
 
  private:
+  void open_readers();
   TensorPlace place_of(const LabelledGraph& graph, const OpLabel& label) const;
   void begin_execution(const LabelledGraph& graph, const OpLabel& label);
   void read(const OpLabel& label, std::uint64_t offset, std::uint64_t bytes, const Buffer& into);
@@ -71,7 +85,9 @@ class ExpertMachine final : public Machine {
   void decompress(TensorPlace place, std::uint32_t chunk);
   void recover(TensorPlace place);
   void execute(const LabelledGraph& graph, const OpLabel& label);
-  void verify(TensorPlace place, std::span<const std::uint16_t> tensor) const;
+  void verify(TensorPlace place, std::span<const std::uint16_t> tensor, ComputeDevice& device) const;
+  void compute_on_cpu(engine::ExpertPlace expert, std::uint32_t tokens);
+  LinkedExperts& linked();
   void run_expert_part(const LabelledGraph& graph, const OpLabel& label);
   [[noreturn]] void fail(TensorPlace place, const std::string& what) const;
 
@@ -80,6 +96,7 @@ class ExpertMachine final : public Machine {
   ComputeDevice& device_;
   ExpertMachineOptions options_;
   ExpertMemory memory_;
+  std::optional<LinkedExperts> linked_;
   LeasePool<Reader> storage_, page_cache_;
   LeasePool<ChunkDecoder> decoders_;
   LeasePool<AlignedMemory> landings_;     // where whole tensors are read to that lie in a device's memory

@@ -29,7 +29,8 @@ std::uint64_t most_bytes(const ExpertWeights& weights) {
 
 }  // namespace
 
-ExpertMemory::ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device, std::uint64_t limit)
+ExpertMemory::ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device, std::uint64_t limit,
+                           From from)
     : weights_(store.weights()),
       device_(device),
       ledger_(limit),
@@ -38,7 +39,10 @@ ExpertMemory::ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device,
       experts_(weights_.layers.size() * weights_.experts),
       parts_(weights_.tensors()) {
   for (TensorParts& parts : parts_) parts.exponent_chunks.resize(store.description().shards);
-  if (!device_tensors_) planes_.reserve(std::min(limit, most_bytes(weights_)));
+  if (from == From::host)
+    tensors_.reserve(std::min(limit, 2 * weights_.weights()));
+  else if (!device_tensors_)
+    planes_.reserve(std::min(limit, most_bytes(weights_)));
 }
 
 ExpertMemory::Expert& ExpertMemory::expert(ExpertPlace place) {

@@ -29,10 +29,13 @@ struct TensorParts {
 
 class ExpertMemory final : public engine::ExpertMirror {
  public:
+  /// Where the parts come from: storage, or the host's memory, which gives whole tensors only.
+  enum class From { storage, host };
   /// Everything by reference outlives it. `limit`: bytes that all parts together never exceed (InputError
-  /// from whatever would); 0: none. With a limit the machine's memory for them is taken here and now, unless
-  /// tensors lie elsewhere (std::bad_alloc).
-  ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device, std::uint64_t limit);
+  /// from whatever would); 0: none. With a limit memory for them is taken here and now, of the device for
+  /// parts from the host, of the machine otherwise, unless tensors lie elsewhere (std::bad_alloc).
+  ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device, std::uint64_t limit,
+               From from = From::storage);
   void use(engine::ExpertPlace expert) override;
   void keep(engine::ExpertPlace expert, engine::Kept from, engine::Kept to) override;
   void release(engine::ExpertPlace expert) override;

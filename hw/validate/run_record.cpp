@@ -8,7 +8,7 @@ namespace {
 bool means_the_same(const RecordedOperation& a, const RecordedOperation& b) {
   return a.label.kind == b.label.kind && a.label.tier == b.label.tier && a.label.tensor == b.label.tensor &&
          a.label.chunk == b.label.chunk && a.label.expert == b.label.expert &&
-         a.label.tokens == b.label.tokens;
+         a.label.tokens == b.label.tokens && a.label.low_score == b.label.low_score;
 }
 
 std::string name_of(const RecordedGraph& graph) {

@@ -40,7 +40,8 @@ class RunRecord final : public GraphObserver {
 /// Where the runs stop doing the same (another graph, another operation): a sentence; none where they do not.
 std::optional<std::string> first_difference(const RunRecord& predicted, const RunRecord& measured);
 
-/// Bytes of the chunks, or whole tensors, that the run's reads name, as this store has them.
+/// Bytes of the chunks, whole tensors, or experts that come over a link, that the run's reads name, as this
+/// store has them.
 std::uint64_t bytes_named(const RunRecord& run, const ChunkStoreReader& store);
 
 }  // namespace moelab

@@ -7,6 +7,7 @@
 #include "hw/bench/machine_context.hpp"
 #include "hw/executor/cpu_device.hpp"
 #include "hw/executor/cuda_compute_device.hpp"
+#include "hw/executor/stand_in_device.hpp"
 #include "hw/io/system_memory.hpp"
 #include "hw/validate/validation_cpu.hpp"
 #include "hw/validate/validation_profile.hpp"
@@ -18,6 +19,8 @@ namespace {
 
 /// Beside budget and files: what dense kernels stream over, gaps between buffers, the program.
 constexpr double kOtherMemory = 512e6;
+/// How experts are packed that are not read compressed: no codec, to be quick.
+constexpr const char* kAsTheyAre = "none";
 
 void require_fit_for_hardware(const Scenario& scenario) {
   Problems problems;
@@ -60,6 +63,10 @@ void require_gpu(const DeviceProfile& device, const ValidationOptions& options) 
   if (!device.gpu)
     throw InputError("--compute gpu",
                      "device '" + device.name + "' has no GPU: there is nothing to predict by");
+  if (device.has_stand_in())
+    throw InputError(
+        "--compute gpu",
+        "device '" + device.name + "' describes a GPU that the CPU plays (gpu.stand_in): leave it out");
   if (!options.dense)
     throw InputError("--no-dense",
                      "is for runs on the CPU: a GPU's experts are predicted by the same roofline");
@@ -75,6 +82,7 @@ void require_once(const std::string& option, const std::vector<T>& values) {
 
 /// What lies in memory so that it can be read at a pace.
 Bytes paced_bytes(const ValidationStore& store, const ValidationOptions& options, const Scenario& scenario) {
+  if (scenario.device.is_discrete()) return Bytes(routed_weights(scenario.model) * 2);
   if (!options.pace) return {};
   double files = static_cast<double>(std::filesystem::file_size(store.chunks().data_path()));
   const bool whole = std::any_of(scenario.systems.begin(), scenario.systems.end(),
@@ -114,7 +122,9 @@ ValidationPoint point_at(const std::string& codec, Bytes budget, std::uint32_t t
   return point;
 }
 
-std::string describe_storage(const std::optional<Pace>& pace) {
+std::string describe_storage(const DeviceProfile& device, const std::optional<Pace>& pace) {
+  if (device.has_stand_in()) return "host memory, copied by the CPU to the memory of the GPU that it plays";
+  if (device.is_discrete()) return "host memory, over the link of the GPU";
   if (!pace) return "the disk, as it was right before each run";
   return "paced at " + to_string(pace->rate) + " and " + to_string(pace->latency) + " a read, from memory";
 }
@@ -127,6 +137,14 @@ struct Packed {
   std::string codec;
   ValidationStore store;
   ValidationStorage storage;
+};
+
+/// With a discrete GPU: all experts in host memory, and who computes there.
+struct LoadedHost {
+  LoadedHost(const ChunkStoreReader& store, ComputeDevice& cpu) : experts(store), end{experts, cpu} {}
+  LoadedHost(const LoadedHost&) = delete;
+  HostExperts experts;
+  HostEnd end;
 };
 
 class Validator {
@@ -152,11 +170,9 @@ class Validator {
   void begin() {
     require_fit_for_hardware(scenario_);
     shards_ = shards_of(scenario_);
-    require_threads(scenario_.device, options_.threads);
     found_.scenario = scenario_.name;
     found_.model = scenario_.model.name;
     found_.device = scenario_.device.name;
-    found_.storage = describe_storage(options_.pace);
     const MachineContext here = machine_context(".", "moelab validate");
     for (const std::string& line :
          machine_differences(scenario_.device, {here.cpu, here.kernel, here.driver, here.gpu}))
@@ -164,38 +180,65 @@ class Validator {
     for (const std::string& line : here.warnings()) found_.warnings.push_back(line);
     if (options_.gpu)
       require_gpu(scenario_.device, options_);
-    else
+    else if (!scenario_.device.has_stand_in())
       scenario_.device = cpu_side(scenario_.device, found_.notes);
+    found_.discrete = scenario_.device.is_discrete();
+    found_.storage = describe_storage(scenario_.device, options_.pace);
+    choose_grid();
     if (!options_.gpu && !has_measured_experts(scenario_.device, scenario_.model))
       found_.warnings.push_back(
           "the profile has no time of experts of this shape (cpu.experts): a roofline predicts them");
     if (!options_.dense) leave_out_dense(scenario_.device, scenario_.model);
     found_.dispatch_s = scenario_.device.cpu.dispatch.value.value();
-    std::vector<std::string> codecs;
-    for (const std::string& codec : options_.codecs)
-      codecs.push_back(codec_in_profile(scenario_.device, codec));
     budgets_ = options_.budgets.empty() ? default_budgets(scenario_, trace_) : options_.budgets;
     require_once("--budgets", budgets_);
-    require_once("--threads", options_.threads);
-    require_once("--codecs", options_.codecs);
     Bytes files;  // about as many as there will be: nothing is packed that cannot be run
-    for (const std::string& codec : codecs)
-      if (options_.pace)
-        files = files +
-                Bytes(routed_weights(scenario_.model) * (1 + scenario_.device.codecs.at(codec).ratio.value));
+    if (found_.discrete)
+      files = Bytes(routed_weights(scenario_.model) * 2);
+    else if (options_.pace)
+      for (const std::string& codec : codecs_)
+        files = files + Bytes(routed_weights(scenario_.model) * (1 + ratio_in_profile(codec)));
     require_memory(*std::max_element(budgets_.begin(), budgets_.end()), files);
-    computes_ = compute_device();
-    for (const std::string& codec : codecs)
+    make_devices();
+    for (const std::string& codec : codecs_)
       for (const Bytes budget : budgets_)
-        check_scenario(at(scenario_, budget, options_.threads.front(), codec), trace_);
+        check_scenario(at(scenario_, budget, threads_.front(), profile_name(codec)), trace_);
   }
 
-  std::unique_ptr<ComputeDevice> compute_device() const {
+  /// Experts in host memory are as they are: no codec, and nobody decompresses.
+  void choose_grid() {
+    if (found_.discrete) {
+      codecs_ = {kAsTheyAre};
+      threads_ = {1};
+      return;
+    }
+    codecs_ = options_.codecs;
+    threads_ = options_.threads;
+    require_threads(scenario_.device, threads_);
+    require_once("--threads", threads_);
+    require_once("--codecs", codecs_);
+    for (const std::string& codec : codecs_) profile_name(codec);
+  }
+
+  /// Of a codec; empty where experts are not compressed.
+  std::string profile_name(const std::string& codec) const {
+    return found_.discrete ? "" : codec_in_profile(scenario_.device, codec);
+  }
+  double ratio_in_profile(const std::string& codec) const {
+    return scenario_.device.codecs.at(profile_name(codec)).ratio.value;
+  }
+
+  void make_devices() {
     const FeedForward& moe = scenario_.model.moe();
     const ExpertShape shape{static_cast<std::size_t>(scenario_.model.hidden),
                             static_cast<std::size_t>(moe.width), moe.matrices};
-    if (options_.gpu) return make_cuda_compute_device(shape);
-    return std::make_unique<CpuDevice>(shape);
+    if (options_.gpu)
+      computes_ = make_cuda_compute_device(shape);
+    else if (found_.discrete)
+      computes_ = std::make_unique<StandInDevice>(shape);
+    else
+      computes_ = std::make_unique<CpuDevice>(shape);
+    if (found_.discrete) host_computes_ = std::make_unique<CpuDevice>(shape);
   }
 
   void say(const std::string& text) const {
@@ -204,19 +247,22 @@ class Validator {
 
   void pack() {
     Bytes files;
-    for (const std::string& codec : options_.codecs) {
+    for (const std::string& codec : codecs_) {
       PackOptions how{codec, shards_, options_.pack_threads, {}};
       how.progress = [&](std::uint64_t done, std::uint64_t all) {
         say("packing by " + codec + ": " + std::to_string(done) + " of " + std::to_string(all) + " tensors");
       };
       const ValidationStore& store = packed_.emplace_back(codec, scenario_, options_, how).store;
       files = files + paced_bytes(store, options_, scenario_);
+      if (found_.discrete) continue;
       found_.notes.push_back("codec " + codec +
                              ": the profile's ratio is replaced by that of the store's chunks, " +
                              std::to_string(store.ratio()) + ", so that simulated bytes are those there are");
     }
     require_memory(*std::max_element(budgets_.begin(), budgets_.end()), files);
-    if (options_.cpu_now) cpu_.emplace(scenario_.model, shards_, options_.codecs);
+    if (found_.discrete) host_end_.emplace(packed_.front().store.chunks(), *host_computes_);
+    if (options_.cpu_now)
+      cpu_.emplace(scenario_.model, shards_, found_.discrete ? std::vector<std::string>() : codecs_);
   }
 
   /// Everything once: a machine that is slow for a minute is so for all codecs and systems, in some turn.
@@ -224,10 +270,10 @@ class Validator {
     std::size_t number = 0;
     for (Packed& packed : packed_)
       for (const Bytes budget : budgets_)
-        for (const std::uint32_t threads : options_.threads) {
-          const std::string codec = codec_in_profile(scenario_.device, packed.codec);
+        for (const std::uint32_t threads : threads_) {
+          const std::string codec = profile_name(packed.codec);
           Scenario scenario = at(scenario_, budget, threads, codec);
-          scenario.device.codecs.at(codec).ratio.value = packed.store.ratio();
+          if (!codec.empty()) scenario.device.codecs.at(codec).ratio.value = packed.store.ratio();
           const DeviceProfile device = scenario.device;
           for (const SystemConfig& system : scenario.systems) {
             if (number == found_.points.size())
@@ -241,19 +287,25 @@ class Validator {
                      const SystemConfig& system, bool verify) {
     say(point.codec + ", " + to_string(point.budget) + ", " + std::to_string(point.threads) + " threads, " +
         system.name);
-    scenario.device = cpu_ && !verify ? cpu_->now(device, packed.codec,
-                                                  codec_in_profile(device, packed.codec), options_.dense)
-                                      : device;
-    scenario.device.ssd = packed.storage.profile(scenario_.device.ssd, point.threads + 1);
-    const RunPair pair = run_both(scenario, system, trace_, packed.store, packed.storage, *computes_,
-                                  {.verify = verify, .dense = options_.dense});
+    const std::string codec = found_.discrete ? "" : packed.codec;
+    scenario.device =
+        cpu_ && !verify ? cpu_->now(device, codec, profile_name(codec), options_.dense) : device;
+    if (!found_.discrete)
+      scenario.device.ssd = packed.storage.profile(scenario_.device.ssd, point.threads + 1);
+    const RunPair pair =
+        run_both(scenario, system, trace_, packed.store, packed.storage, *computes_,
+                 host_end_ ? &host_end_->end : nullptr, {.verify = verify, .dense = options_.dense});
     add(point, pair, packed.store, !verify);
   }
 
   void add(ValidationPoint& point, const RunPair& pair, const ValidationStore& store, bool timed) {
     point.predicted_hits = pair.predicted.metrics.hits;
     point.measured_hits = pair.measured.metrics.hits;
-    point.simulated_bytes += pair.predicted.metrics.bytes[static_cast<std::size_t>(Tier::ssd)];
+    for (const Tier tier : {Tier::ssd, Tier::host})
+      point.simulated_bytes += pair.predicted.metrics.bytes[static_cast<std::size_t>(tier)];
+    point.loaded = pair.measured.metrics.execution.loaded;
+    point.on_cpu = pair.measured.metrics.execution.on_cpu;
+    point.substituted = pair.measured.metrics.routing.substituted;
     point.named_bytes += bytes_named(*pair.predicted_record, store.chunks());
     point.read_bytes += pair.bytes_read;
     const auto difference = first_difference(*pair.predicted_record, *pair.measured_record);
@@ -294,11 +346,14 @@ class Validator {
   Scenario scenario_;
   const ValidationOptions& options_;
   RoutingTrace trace_;
-  std::unique_ptr<ComputeDevice> computes_;
-  std::optional<ValidationCpu> cpu_;  // where the CPU is timed before each run
+  std::vector<std::string> codecs_;
+  std::vector<std::uint32_t> threads_;
+  std::unique_ptr<ComputeDevice> computes_, host_computes_;  // the second beside a discrete GPU
+  std::optional<ValidationCpu> cpu_;                         // where the CPU is timed before each run
   std::uint32_t shards_ = 1;
   std::vector<Bytes> budgets_;
   std::deque<Packed> packed_;  // storages refer to their stores
+  std::optional<LoadedHost> host_end_;
   Validation found_;
 };
 
@@ -307,6 +362,8 @@ class Validator {
 std::vector<Bytes> default_budgets(const Scenario& scenario, const RoutingTrace& trace) {
   Scenario roomy = scenario;  // the plan's parts but for the cache do not depend on the budget
   roomy.budget = scenario.device.memory.total.value - scenario.device.memory.system_reserve.value;
+  if (scenario.device.is_discrete())
+    roomy.budget = scenario.device.gpu->own->total.value - scenario.device.gpu->own->reserve.value;
   double needed = 0;
   for (const SystemConfig& system : roomy.systems) {
     SystemConfig any = system;

@@ -28,7 +28,9 @@ struct ValidationOptions {
   std::vector<std::string> codecs = {"lz4hc", "fixed3"};
   std::optional<Pace> pace = Pace{BytesPerSecond(800e6), Seconds(100e-6)};  // empty: the disk
   std::filesystem::path stores = "moelab-stores";
-  bool gpu = false;           // the GPU joins and computes; else the CPU, whatever the profile has
+  /// The profile's GPU, by CUDA; else the CPU joins and computes, whatever the profile has, and plays the
+  /// GPU of a profile whose is a stand-in.
+  bool gpu = false;
   bool cpu_now = true;        // before each timed run the CPU is timed, and predicted at the speed found
   bool dense = true;          // false: dense and shared parts take no time, in both
   bool verify = true;         // before the timed runs, which do not, one that compares all checksums
@@ -53,6 +55,9 @@ struct ValidationPoint {
   // by the executor. The last two must be equal.
   double simulated_bytes = 0;
   std::uint64_t named_bytes = 0, read_bytes = 0;
+  // With a discrete GPU, while decoding, of one run: missing experts that were loaded, that the CPU computed,
+  // and the choices of experts in whose place others were used.
+  std::uint64_t loaded = 0, on_cpu = 0, substituted = 0;
   std::string difference;  // where the runs stopped doing the same; empty: nowhere
 
   bool same_work() const {
@@ -80,6 +85,7 @@ struct ValidationGroup {
 struct Validation {
   std::string scenario, model, device;
   std::string storage;
+  bool discrete = false;  // experts lie in host memory, and a GPU has its own
   std::vector<std::string> warnings, notes;
   std::vector<ValidationPoint> points;
   std::map<OperationKey, OperationTimes> operations;

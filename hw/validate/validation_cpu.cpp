@@ -35,17 +35,23 @@ Curve scaled(const Curve& curve, double ratio) {
   return Curve(std::move(points));
 }
 
+void scale(CodecProfile& codec, double ratio) {
+  if (auto* rate = std::get_if<Sourced<BytesPerSecond>>(&codec.decompress))
+    rate->value = rate->value / ratio;
+  else
+    std::get<Sourced<Curve>>(codec.decompress).value =
+        scaled(std::get<Sourced<Curve>>(codec.decompress).value, ratio);
+}
+
 }  // namespace
 
 DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, const ExpertShape& shape,
                          const CpuRatios& ratios) {
   DeviceProfile now = device;
-  auto& decompress = now.codecs.at(codec).decompress;
-  if (auto* rate = std::get_if<Sourced<BytesPerSecond>>(&decompress))
-    rate->value = rate->value / ratios.decompress;
-  else
-    std::get<Sourced<Curve>>(decompress).value =
-        scaled(std::get<Sourced<Curve>>(decompress).value, ratios.decompress);
+  if (!codec.empty()) scale(now.codecs.at(codec), ratios.decompress);
+  if (now.has_stand_in())
+    for (Sourced<Curve>* const link : {&now.gpu->own->link.to_device, &now.gpu->own->link.to_host})
+      link->value = scaled(link->value, ratios.copies);
   if (now.cpu.recover) now.cpu.recover->value = scaled(now.cpu.recover->value, ratios.recover);
   for (CpuExperts& experts : now.cpu.experts)
     if (ExpertShape{static_cast<std::size_t>(experts.hidden), static_cast<std::size_t>(experts.width),
@@ -63,8 +69,11 @@ ValidationCpu::ValidationCpu(const Architecture& model, std::uint32_t shards,
              model.moe().matrices},
       elements_(pages(shape_.hidden * shape_.width)),
       shard_(pages(elements_ / shards)),
-      workspace_(options_for(shape_, shard_, elements_, codecs)),
-      join_(join_operation(workspace_.tensor(), elements_, workspace_.far_output(0, 1))),
+      workspace_(options_for(shape_, shard_, codecs.empty() ? 2 * elements_ : elements_, codecs)),
+      join_(codecs.empty() ? nullptr
+                           : join_operation(workspace_.tensor(), elements_, workspace_.far_output(0, 1))),
+      copy_(codecs.empty() ? copy_operation(workspace_.ones(), 2 * elements_, workspace_.far_output(0, 1))
+                           : nullptr),
       expert_(expert_operation(workspace_.ones(), shape_, 1)),
       dense_(beyond_caches(true), DenseKernel::kUsualColumns) {
   for (const std::string& codec : codecs)
@@ -84,10 +93,13 @@ double ValidationCpu::found(const std::string& what, double seconds, double in_p
 
 DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string& codec,
                                  const std::string& in_profile, bool dense) {
-  BenchOperation& decompress = *decompress_.at(codec);
-  const std::array<std::function<void()>, 4> works = {[&] { decompress.run(); }, [&] { join_->run(); },
-                                                      [&] { expert_->run(); },
-                                                      [&] { dense_.run(kDenseBytes, 1); }};
+  BenchOperation* const decompress = codec.empty() ? nullptr : decompress_.at(codec).get();
+  const auto run = [](BenchOperation* operation) {
+    if (operation != nullptr) operation->run();
+  };
+  const std::array<std::function<void()>, 5> works = {
+      [&] { run(decompress); }, [&] { run(join_.get()); }, [&] { expert_->run(); },
+      [&] { dense_.run(kDenseBytes, 1); }, [&] { run(copy_.get()); }};
   std::array<std::vector<double>, works.size()> seconds;
   for (int turn = 0; turn <= kTurns; ++turn)
     for (std::size_t i = 0; i < works.size(); ++i) {
@@ -99,11 +111,15 @@ DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string&
 
   CpuRatios ratios;
   const CpuProfile& cpu = device.cpu;
-  ratios.decompress =
-      found("decompress " + codec, median(0),
-            device.codecs.at(in_profile).decompress_seconds(Bytes(static_cast<double>(shard_))).value());
-  if (cpu.recover)
+  if (decompress != nullptr)
+    ratios.decompress =
+        found("decompress " + codec, median(0),
+              device.codecs.at(in_profile).decompress_seconds(Bytes(static_cast<double>(shard_))).value());
+  if (join_ && cpu.recover)
     ratios.recover = found("recover", median(1), cpu.recover->value(static_cast<double>(elements_)));
+  if (copy_ && device.has_stand_in())
+    ratios.copies =
+        found("copy", median(4), device.gpu->own->link.to_device.value(2 * static_cast<double>(elements_)));
   for (const CpuExperts& experts : cpu.experts)
     if (experts.hidden == static_cast<int>(shape_.hidden) &&
         experts.width == static_cast<int>(shape_.width) && experts.matrices == shape_.matrices)

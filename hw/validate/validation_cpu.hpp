@@ -19,23 +19,26 @@ namespace moelab {
 /// Seconds that operations take now over those of the profile. 1: as the profile says.
 struct CpuRatios {
   double decompress = 1, recover = 1, experts = 1, dense = 1;
+  double copies = 1;  // over the link of a stand-in for a GPU
 };
 
-/// The profile with the CPU's times multiplied: the codec's decompression, joins, experts of the shape, and
-/// what dense kernels are predicted by.
+/// The profile with the CPU's times multiplied: the codec's decompression (unless `codec` is empty), joins,
+/// experts of the shape, what dense kernels are predicted by, and copies where the CPU makes them.
 DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, const ExpertShape& shape,
                          const CpuRatios& ratios);
 
 class ValidationCpu {
  public:
   /// Data for one operation of each kind, of the model's sizes, by the benchmark's own code. Takes memory
-  /// beyond the caches for three of them; std::bad_alloc.
+  /// beyond the caches for three of them; std::bad_alloc. Without codecs nothing is decompressed and joined;
+  /// then whole tensors are copied.
   ValidationCpu(const Architecture& model, std::uint32_t shards, const std::vector<std::string>& codecs);
   /// Bytes that this takes.
   static std::uint64_t bytes();
 
   /// Times each operation alone, a few times in turns, for some milliseconds in all, and returns the profile
-  /// at these speeds. `in_profile`: the codec's name there; `dense`: whether dense kernels are simulated.
+  /// at these speeds. `codec`: one of those given, or empty where there are none; `in_profile`: its name
+  /// there; `dense`: whether dense kernels are simulated.
   DeviceProfile now(const DeviceProfile& device, const std::string& codec, const std::string& in_profile,
                     bool dense);
 
@@ -49,7 +52,7 @@ class ValidationCpu {
   std::size_t elements_, shard_;
   BenchWorkspace workspace_;
   std::map<std::string, std::unique_ptr<BenchOperation>> decompress_;  // by codec
-  std::unique_ptr<BenchOperation> join_, expert_;
+  std::unique_ptr<BenchOperation> join_, copy_, expert_;               // one of the first two
   DenseKernel dense_;
   std::map<std::string, std::vector<double>> ratios_;
 };

@@ -79,6 +79,15 @@ std::string points_table(const Validation& v) {
   return align(rows, 4);
 }
 
+/// What became of experts that were not on the GPU.
+std::string decisions_table(const Validation& v) {
+  std::vector<Row> rows = {{"decisions", "budget", "loaded", "by the CPU", "substituted"}};
+  for (const ValidationPoint& p : v.points)
+    rows.push_back({p.system, to_string(p.budget), std::to_string(p.loaded), std::to_string(p.on_cpu),
+                    std::to_string(p.substituted)});
+  return align(rows, 1);
+}
+
 /// What the kinds of operations add to the difference, largest first.
 std::string operations_table(const Validation& v) {
   std::vector<Row> rows = {{"by operation", "codec", "L", "number", "measured us", "predicted us", "bias %",
@@ -203,6 +212,9 @@ Json json_of(const ValidationPoint& p) {
           {"simulated_bytes", p.simulated_bytes},
           {"named_bytes", p.named_bytes},
           {"read_bytes", p.read_bytes},
+          {"loaded", p.loaded},
+          {"on_cpu", p.on_cpu},
+          {"substituted", p.substituted},
           {"same_work", p.same_work()},
           {"difference", p.difference}};
 }
@@ -239,7 +251,8 @@ std::string validation_table(const Validation& v) {
   std::string text = v.scenario + " (" + v.model + ") on " + v.device + "; storage " + v.storage + "\n";
   for (const std::string& warning : v.warnings) text += "WARNING: " + warning + "\n";
   for (const std::string& note : v.notes) text += "note: " + note + "\n";
-  text += "\n" + points_table(v) + "\n" + operations_table(v) + "\n" + hand_offs_table(v) + "\n";
+  text += "\n" + points_table(v) + "\n" + (v.discrete ? decisions_table(v) + "\n" : "") +
+          operations_table(v) + "\n" + hand_offs_table(v) + "\n";
   if (!v.disk.empty()) text += disk_table(v) + "\n";
   if (!v.cpu_ratios.empty()) text += cpu_table(v) + "\n";
   return text + differences(v) + summary_line(v);

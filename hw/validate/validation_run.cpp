@@ -20,7 +20,9 @@ std::uint64_t memory_limit(const Scenario& scenario, const RoutingTrace& trace, 
   const double of_prompt = std::min(experts, k * batch * static_cast<double>(prompt));
   const double in_use = std::max(of_step, of_prompt);
   const double elements = expert_tensor_weights(scenario.model, ff), tensors = ff.matrices;
-  const double beyond_staging = std::max(0.0, tensors * store.ratio() + 1 - tensors) * elements;
+  const double beyond_staging = scenario.device.is_discrete()
+                                    ? 0  // nothing is joined
+                                    : std::max(0.0, tensors * store.ratio() + 1 - tensors) * elements;
   const double more = (in_use - of_step) * 2 * expert_bytes(scenario.model).value() + in_use * beyond_staging;
   return static_cast<std::uint64_t>((plan.expert_cache + plan.staging + plan.prefetch).value() + more) +
          store.surplus();
@@ -32,7 +34,8 @@ class CountingMachine final : public Machine {
   CountingMachine(std::unique_ptr<ExpertMachine> machine, std::uint64_t& bytes_read)
       : machine_(std::move(machine)), bytes_read_(bytes_read) {}
   ~CountingMachine() override {
-    bytes_read_ = machine_->bytes_read(Tier::ssd) + machine_->bytes_read(Tier::page_cache);
+    for (const Tier tier : {Tier::ssd, Tier::page_cache, Tier::host})
+      bytes_read_ += machine_->bytes_read(tier);
   }
   void begin(const engine::Graph& graph, engine::OpIndex op) override { machine_->begin(graph, op); }
   void run(const engine::Graph& graph, engine::OpIndex op, std::stop_token stop) override {
@@ -49,17 +52,21 @@ class CountingMachine final : public Machine {
 
 RunPair run_both(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                  ValidationStore& store, ValidationStorage& storage, ComputeDevice& device,
-                 const RunHow& how) {
+                 const HostEnd* host, const RunHow& how) {
   RunPair pair;
   pair.predicted_record = std::make_unique<RunRecord>();
   pair.measured_record = std::make_unique<RunRecord>();
 
   RunOptions on_hardware;
+  std::vector<double> loads;
+  on_hardware.witness = [&](double seconds) { return loads.emplace_back(seconds); };
   on_hardware.observer = [&](const SystemConfig&) { return pair.measured_record.get(); };
   on_hardware.platform = [&](const SystemConfig& s, const ExpertCosts&, const MemoryPlan& plan) -> Platform {
     auto machine = std::make_unique<ExpertMachine>(
         store.chunks(), scenario.model, device,
         ExpertMachineOptions{.storage = [&, whole = !s.compressed] { return storage.open(whole); },
+                             .host_experts = host != nullptr ? &host->experts : nullptr,
+                             .cpu = host != nullptr ? &host->cpu : nullptr,
                              .reading_threads = s.worker_reads ? 1 + s.threads : 1,
                              .shards = s.shards,
                              .memory_limit = memory_limit(scenario, trace, plan, store),
@@ -74,6 +81,9 @@ RunPair run_both(const Scenario& scenario, const SystemConfig& system, const Rou
   pair.measured = run_system(scenario, system, trace, on_hardware);
 
   RunOptions simulated;
+  simulated.witness = [&, next = std::size_t{0}](double seconds) mutable {
+    return next < loads.size() ? loads[next++] : seconds;  // fewer: the runs differ, which is found
+  };
   simulated.observer = [&](const SystemConfig&) { return pair.predicted_record.get(); };
   pair.predicted = run_system(scenario, system, trace, simulated);
   return pair;

@@ -7,6 +7,7 @@
 
 #include "hw/executor/compute_device.hpp"
 #include "hw/executor/hardware_engine.hpp"
+#include "hw/executor/host_experts.hpp"
 #include "hw/validate/run_record.hpp"
 #include "hw/validate/validation_storage.hpp"
 #include "sim/run.hpp"
@@ -20,14 +21,22 @@ struct RunPair {
   std::vector<HandOffTimes> hand_offs;  // by resource
 };
 
+/// What runs on a discrete GPU need beside: its end is the device, this is the host's.
+struct HostEnd {
+  const HostExperts& experts;
+  ComputeDevice& cpu;
+};
+
 struct RunHow {
   bool verify = true, dense = true;
 };
 
-/// The scenario's device is what both plan with. Throws InputError where the executor does: a store that
+/// The scenario's device is what both plan with; it is a discrete one exactly where `host` is given. What the
+/// execution policy heard of loads on hardware it hears again in the simulator: it makes of the times that it
+/// sees what it does, in both the same. Throws InputError where the executor does: a store that
 /// does not fit, damaged chunks, more memory than the plan allows.
 RunPair run_both(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                  ValidationStore& store, ValidationStorage& storage, ComputeDevice& device,
-                 const RunHow& how);
+                 const HostEnd* host, const RunHow& how);
 
 }  // namespace moelab

@@ -32,7 +32,7 @@ enum class Assignment : std::uint8_t { load, cpu };
 
 /// Who computes what. Every position of the input is in one of the two orders, once.
 struct ExecutionPlan {
-  std::vector<Assignment> places;   // by position in the input
+  std::vector<Assignment> places;    // by position in the input
   std::vector<std::uint32_t> loads;  // positions in the order in which the link takes them
   std::vector<std::uint32_t> cpu;    // positions in the order in which the CPU computes them
   bool operator==(const ExecutionPlan&) const = default;

@@ -16,7 +16,10 @@ OpIndex LayerGraphBuilder::add_read(LabelledGraph& out, engine::Lane lane, doubl
   const OpIndex op = add(out, lane, seconds, label);
   if (label.tier == Tier::page_cache)  // out of one buffer into another
     resources_.share(out.graph, op, true, seconds, 2 * bytes);
-  if (label.tier == Tier::host) resources_.share_memory(out.graph, op, seconds - latency_s, bytes);
+  if (label.tier == Tier::host && resources_.copies_on_cpu)
+    resources_.share(out.graph, op, true, seconds, 2 * bytes);
+  else if (label.tier == Tier::host)
+    resources_.share_memory(out.graph, op, seconds - latency_s, bytes);
   if (label.tier == Tier::ssd) out.graph.share(op, resources_.ssd, seconds - latency_s, bytes);
   return op;
 }

@@ -26,6 +26,7 @@ struct ServerResources {
   /// was measured with all that they share. kNoCapacity where nobody measured it.
   engine::CapacityId cpu = engine::kNoCapacity;
   bool recovers_on_cpu = false, computes_on_cpu = false;
+  bool copies_on_cpu = false;  // what goes over the link
 
   /// What operations of a kind that the CPU does, or the GPU, share.
   engine::CapacityId shared(bool on_cpu) const { return on_cpu && cpu != engine::kNoCapacity ? cpu : memory; }

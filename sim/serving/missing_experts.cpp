@@ -78,10 +78,16 @@ void MissingExperts::build(std::uint32_t step_tokens, LabelledGraph& out) {
   if (cpu_.empty()) return;
   std::uint64_t rows = 0;
   for (const CpuExpert& expert : cpu_) rows += expert.tokens;
-  const Bytes activations(static_cast<double>(std::min<std::uint64_t>(rows, step_tokens)) * model_.hidden *
-                          model_.bytes_per_weight);
-  const OpIndex send = add(out, resources_.link_out, timing_.store(activations).value(), {OpKind::send});
-  const OpIndex receive = add(out, resources_.io, timing_.load(activations).value(), {OpKind::receive});
+  const auto travelling = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, step_tokens));
+  const Bytes activations(static_cast<double>(travelling) * model_.hidden * model_.bytes_per_weight);
+  const auto add_copy = [&](engine::ResourceId resource, Seconds time, OpKind kind) {
+    const OpIndex op = add(out, resource, time.value(), {kind, Tier::none, 0, 0, 0, travelling});
+    if (resources_.copies_on_cpu)
+      resources_.share(out.graph, op, true, time.value(), 2 * activations.value());
+    return op;
+  };
+  const OpIndex send = add_copy(resources_.link_out, timing_.store(activations), OpKind::send);
+  const OpIndex receive = add_copy(resources_.io, timing_.load(activations), OpKind::receive);
   for (const CpuExpert& expert : cpu_) {
     const double seconds = cpu_seconds(expert.tokens);
     const OpIndex op = add(out, resources_.cpu_experts, seconds,
@@ -92,14 +98,14 @@ void MissingExperts::build(std::uint32_t step_tokens, LabelledGraph& out) {
   }
 }
 
-void MissingExperts::observe(const LabelledGraph& graph) {
+void MissingExperts::observe(const LabelledGraph& graph, const LoadWitness& witness) {
   double seconds = 0;  // of the matrices of one expert, which follow each other
   for (OpIndex op = 0; op < graph.graph.size(); ++op) {
     const OpLabel& label = graph.labels[op];
     if (label.tier != Tier::host) continue;
     seconds += graph.graph.end(op) - graph.graph.start(op);
     if (label.tensor + 1U < costs_.tensors) continue;
-    policy_->observe_load(seconds);
+    policy_->observe_load(witness ? witness(seconds) : seconds);
     seconds = 0;
   }
 }

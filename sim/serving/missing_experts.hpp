@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,6 +19,10 @@
 #include "sim/serving/layer_graph.hpp"
 
 namespace moelab {
+
+/// Is told how long each load took, in the order in which the execution policy learns of them, and says what
+/// the policy is to hear: what a run saw can be kept and told to another, which then decides alike.
+using LoadWitness = std::function<double(double seconds)>;
 
 class MissingExperts {
  public:
@@ -38,8 +43,8 @@ class MissingExperts {
   /// Adds the CPU's part of the last plan to a graph, before everything else that uses the link.
   /// `step_tokens`: rows whose activations travel, at most.
   void build(std::uint32_t step_tokens, LabelledGraph& out);
-  /// Tells the policy how long the loads of a finished graph took.
-  void observe(const LabelledGraph& graph);
+  /// Tells the policy how long the loads of a finished graph took, as the witness puts it.
+  void observe(const LabelledGraph& graph, const LoadWitness& witness);
 
  private:
   struct CpuExpert {

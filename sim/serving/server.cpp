@@ -16,6 +16,7 @@ ServerResources add_resources(engine::Engine& engine, const SystemConfig& system
   r.host = engine.add_resource("host", 1);
   r.recovers_on_cpu = timing.recovers_on_cpu();
   r.computes_on_cpu = timing.computes_on_cpu();
+  r.copies_on_cpu = timing.copies_on_cpu();
   if (device.memory.controller && engine.resolves_chains())
     r.memory = engine.add_capacity("memory", {.bandwidth = device.memory.controller->value.value()});
   if (device.cpu.sharing) r.cpu = engine.add_capacity("cpu", {.slowdown = device.cpu.sharing->value});
@@ -504,7 +505,7 @@ void Server::account(const LabelledGraph& graph, std::int32_t layer) {
       critical_path(graph, experts ? std::span<const FetchWait>(waits_) : std::span<const FetchWait>());
   if (experts) outcome.bytes = bytes_read(graph);
   add(outcome);
-  if (experts && missing_) missing_->observe(graph);
+  if (experts && missing_) missing_->observe(graph, options_.witness);
   if (experts && remember_) {
     outcome.time = graph.graph.outcome();
     memo_.keep(outcome);

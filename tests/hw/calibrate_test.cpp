@@ -86,6 +86,28 @@ TEST_CASE("the simulator's time of a dense operation is that of the executor's o
   CHECK(timing.kernel(attention).value() == Approx(machine.dense_fixed + 4e6 / machine.bandwidth));
 }
 
+TEST_CASE("a GPU that the CPU plays has half of the memory and the copies for a link") {
+  SyntheticMachine machine;
+  ProfileContext context = synthetic_context();
+  const DeviceProfile plain = profile_from(machine.results(), context).profile;
+  CHECK_FALSE(plain.gpu);
+  context.stand_in_bytes = 4e9;
+  const DeviceProfile made = profile_from(machine.results(), context).profile;
+  REQUIRE(made.has_stand_in());
+  CHECK(made.gpu->own->total.value == Bytes(4e9));
+  CHECK(made.gpu->own->reserve.value == Bytes(0));
+  CHECK(made.memory.system_reserve.value == plain.memory.system_reserve.value + Bytes(4e9));
+  for (const double bytes : {4096.0, 1e5, 6e6})  // the last slope goes on
+    for (const Curve& curve : {made.gpu->own->link.to_device.value, made.gpu->own->link.to_host.value})
+      CHECK(curve(bytes) == Approx(machine.link_fixed + bytes / machine.link_rate));
+  CHECK(made.cpu.experts == plain.cpu.experts);
+  for (std::size_t n = 0; n < machine.sharing.size(); ++n) {
+    CHECK(plain.cpu.sharing->value[n] == Approx(machine.sharing[n]));
+    CHECK(made.cpu.sharing->value[n] == Approx(2 * machine.sharing[n] - 1));
+  }
+  CHECK_NOTHROW(device_to_yaml(made));
+}
+
 TEST_CASE("noise stays within its bound, and is called noise") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SyntheticMachine machine;

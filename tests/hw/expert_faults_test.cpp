@@ -40,6 +40,7 @@ class FaultyDevice final : public ComputeDevice {
   void load(std::span<const std::byte> from, std::span<std::uint16_t> tensor) override {
     cpu_.load(from, tensor);
   }
+  void store(std::span<const std::uint16_t> from, std::span<std::byte> to) override { cpu_.store(from, to); }
   void recover(std::span<const std::byte> e, std::span<const std::byte> sm,
                std::span<std::uint16_t> tensor) override {
     cpu_.recover(e, sm, tensor);

@@ -256,6 +256,7 @@ class CountingDevice final : public ComputeDevice, public MemorySource {
   }
   MemorySource* memory() override { return this; }
   void load(std::span<const std::byte>, std::span<std::uint16_t>) override {}
+  void store(std::span<const std::uint16_t>, std::span<std::byte>) override {}
   void recover(std::span<const std::byte>, std::span<const std::byte>, std::span<std::uint16_t>) override {}
   std::uint64_t checksum_of(std::span<const std::uint16_t>) override { return 0; }
   void extract(std::span<const std::uint16_t>, std::span<std::byte>) override {}

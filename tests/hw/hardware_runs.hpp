@@ -89,6 +89,8 @@ struct HardwareRun {
   ComputeDevice* device = nullptr;  // nullptr: a CpuDevice
   HardwareOptions engine = {};
   GraphObserver* observer = nullptr;
+  LoadWitness witness = {};
+  const HostExperts* host_experts = nullptr;  // with a discrete GPU, which `device` then is
 
   // What it leaves.
   std::uint64_t peak_bytes = 0, left_bytes = 0;
@@ -105,6 +107,7 @@ struct HardwareRun {
     std::unique_ptr<RecordingMirror> mirror;
     RunOptions options;
     options.observer = [this](const SystemConfig&) { return observer; };
+    options.witness = witness;
     options.platform = [&](const SystemConfig& system, const ExpertCosts&, const MemoryPlan&) -> Platform {
       const auto open = [this, &system] {
         return open_reader(system.compressed ? files.path / kStoreDataName : files.whole, {reads, 1});
@@ -113,6 +116,8 @@ struct HardwareRun {
           store, model, device != nullptr ? *device : cpu,
           ExpertMachineOptions{.storage = open,
                                .page_cache = open,
+                               .host_experts = host_experts,
+                               .cpu = &cpu,
                                .reading_threads = system.worker_reads ? 1 + system.threads : 1,
                                .shards = system.shards,
                                .memory_limit = memory_limit,
@@ -136,7 +141,7 @@ struct HardwareRun {
     ~Watched() override {
       run_.peak_bytes = machine_->memory().ledger().peak();
       run_.left_bytes = machine_->memory().ledger().held();
-      for (const Tier tier : {Tier::ssd, Tier::page_cache})
+      for (const Tier tier : {Tier::ssd, Tier::page_cache, Tier::host})
         run_.bytes_read[static_cast<std::size_t>(tier)] = machine_->bytes_read(tier);
     }
     void begin(const engine::Graph& g, engine::OpIndex op) override { machine_->begin(g, op); }

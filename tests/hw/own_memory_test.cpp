@@ -33,6 +33,12 @@ class OwnMemoryDevice final : public ComputeDevice, public MemorySource {
     cpu_.load(from, tensor);
     ++loads;
   }
+  void store(std::span<const std::uint16_t> from, std::span<std::byte> to) override {
+    note(from);
+    strangers += own(to.data()) ? 1 : 0;
+    cpu_.store(from, to);
+    ++stores;
+  }
   void recover(std::span<const std::byte> exponents, std::span<const std::byte> sign_mantissas,
                std::span<std::uint16_t> tensor) override {
     note(tensor);
@@ -54,7 +60,8 @@ class OwnMemoryDevice final : public ComputeDevice, public MemorySource {
   }
   void dense(double bytes, double flops) override { cpu_.dense(bytes, flops); }
   std::size_t slabs() const { return slabs_.size(); }
-  std::atomic<int> loads = 0, joins = 0, strangers = 0;  // strangers: memory that is not where it belongs
+  std::atomic<int> loads = 0, stores = 0, joins = 0,
+                   strangers = 0;  // strangers: memory that is not where it belongs
 
  private:
   bool own(const void* at) {

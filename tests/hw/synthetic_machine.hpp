@@ -106,9 +106,15 @@ inline void SyntheticMachine::add_cpu() {
           dense_fixed + std::max(flops / peak, size / bandwidth), size, flops);
     }
   }
+  for (const std::uint64_t bytes : {4096U, 2883584U})
+    add("copy", {{"bytes", bytes}}, link_fixed + static_cast<double>(bytes) / link_rate,
+        static_cast<double>(bytes));
   for (const char* work : {"decompress", "join", "expert"})
     for (std::size_t busy = 1; busy <= sharing.size(); ++busy)
       add("sharing", {{"work", work}, {"busy", std::uint64_t{busy}}}, 1e-3 * sharing[busy - 1]);
+  for (std::size_t busy = 1; busy <= sharing.size(); ++busy)  // copies hinder twice as much
+    add("link-sharing", {{"work", "copy"}, {"busy", std::uint64_t{busy}}},
+        1e-3 * (2 * sharing[busy - 1] - 1));
   for (const std::uint64_t idle : {0U, 300U})
     for (const std::uint64_t threads : {1U, 2U})
       add("handoff", {{"kind", "condition_variable"}, {"threads", threads}, {"idle_us", idle}},

@@ -78,6 +78,64 @@ TEST_CASE("validation: hardware does what the simulator says, read by read, pace
   }
 }
 
+namespace {
+
+/// The tiny model on a GPU that the CPU plays; without systems that compress.
+Scenario linked_scenario() {
+  Scenario s = small_scenario();
+  s.workload.output_tokens = 12;
+  s.device.gpu.emplace();
+  s.device.gpu->stand_in = true;
+  GpuMemory& own = s.device.gpu->own.emplace();
+  own.total.value = Bytes(1e9);
+  own.link.to_device.value = own.link.to_host.value = Curve::affine(2e-6, 5e9);
+  SystemConfig system = plain_system("smoe");
+  system.routing = {"smoe", {{"alpha", 0.6}}};
+  system.cache.name = "score-average";
+  system.execution.name = "cpu-assisted";
+  SystemConfig cpu_only = plain_system("cpu-only"), gpu_only = plain_system("gpu-only");
+  cpu_only.cache.name = gpu_only.cache.name = "lru";
+  cpu_only.execution.name = "cpu-only";
+  s.systems = {system, cpu_only, gpu_only};
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("validation: on a GPU that the CPU plays both runs load, leave and substitute the same experts") {
+  const test::ScratchFolder folder;
+  const Scenario scenario = linked_scenario();
+  ValidationOptions options = small_options(folder / "stores");
+  for (const bool cpu_now : {false, true}) {
+    options.cpu_now = cpu_now;
+    const Validation found = validate(scenario, options);
+    REQUIRE(found.discrete);
+    REQUIRE(found.points.size() == 3 * scenario.systems.size());  // neither codecs nor threads
+    CHECK(found.same_work());
+    std::uint64_t loaded = 0, on_cpu = 0;
+    for (const ValidationPoint& point : found.points) {
+      INFO(point.system << " " << point.difference);
+      CHECK(point.same_work());
+      CHECK(point.simulated_bytes == static_cast<double>(point.read_bytes));
+      CHECK(point.measured_tpot.size() == options.repeats);
+      if (point.system == "cpu-only") CHECK((point.loaded == 0 && point.read_bytes == 0));
+      if (point.system == "gpu-only") CHECK(point.on_cpu == 0);
+      loaded += point.loaded;
+      on_cpu += point.on_cpu;
+    }
+    CHECK((loaded > 0 && on_cpu > 0));
+    CHECK(found.cpu_ratios.contains("copy") == cpu_now);
+    CHECK_FALSE(found.cpu_ratios.contains("recover"));
+    CHECK_THAT(validation_table(found), Contains("substituted") && Contains("host memory"));
+    CHECK(nlohmann::json::parse(validation_json(found))["points"][0].contains("on_cpu"));
+  }
+  options.gpu = true;
+  CHECK_THAT(refusal(scenario, options), Contains("gpu.stand_in"));
+  Scenario compressed = scenario;
+  compressed.systems.push_back(small_scenario().systems[0]);
+  CHECK_THAT(refusal(compressed), Contains("weights: whole"));
+}
+
 TEST_CASE("validation: without dense parts, checks and repeats less is run") {
   const test::ScratchFolder folder;
   const Scenario scenario = small_scenario();
@@ -135,6 +193,15 @@ TEST_CASE("validation: a CPU that is slower by some factor takes that much longe
   CHECK(d.cpu.bandwidth->value / now.cpu.bandwidth->value == Approx(4));
   CHECK(d.cpu.peak->value / now.cpu.peak->value == Approx(4));
   CHECK(now.ssd == d.ssd);
+  d.gpu.emplace();
+  d.gpu->stand_in = true;
+  d.gpu->own.emplace().link.to_device.value = Curve::affine(1e-6, 1e9);
+  d.gpu->own->link.to_host.value = Curve::affine(2e-6, 1e9);
+  CpuRatios copies;
+  copies.copies = 3;
+  const LinkProfile link = scaled_cpu(d, "", shape, copies).gpu->own->link;
+  CHECK(link.to_device.value(1e6) == Approx(3 * 1001e-6));
+  CHECK(link.to_host.value(1e6) == Approx(3 * 1002e-6));
 }
 
 TEST_CASE("validation: what cannot be compared is refused before anything is packed") {
@@ -143,7 +210,7 @@ TEST_CASE("validation: what cannot be compared is refused before anything is pac
   s.systems[1].page_cache = true;
   CHECK_THAT(refusal(s), Contains("'lru'") && Contains("page_cache: false"));
   s = good;
-  s.systems[0].prefetch.name = "next-layer";
+  s.systems[0].prefetch.name = "layer-window";
   CHECK_THAT(refusal(s), Contains("prefetches"));
   s = good;
   s.systems[1].shards = 4;

@@ -27,7 +27,7 @@ void take_account(const DeviceProfile& from, DeviceProfile& to) {
 }  // namespace
 
 TEST_CASE("device writer: random profiles read back equal, number for number") {
-  int on_cpu = 0, discrete = 0, pageable = 0, with_spread = 0, with_curve = 0;
+  int on_cpu = 0, discrete = 0, stand_ins = 0, pageable = 0, with_spread = 0, with_curve = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     INFO("seed " << seed);
     DeviceProfile device = testing::RandomDevice(seed).draw();
@@ -38,6 +38,7 @@ TEST_CASE("device writer: random profiles read back equal, number for number") {
     REQUIRE(device_to_yaml(back) == text);
     on_cpu += !device.gpu;
     discrete += device.is_discrete();
+    stand_ins += device.has_stand_in();
     pageable += device.is_discrete() && device.gpu->own->link.pageable;
     with_spread += device.ssd.read.spread.has_value();
     for (const auto& [name, codec] : device.codecs)
@@ -45,6 +46,7 @@ TEST_CASE("device writer: random profiles read back equal, number for number") {
   }
   CHECK(on_cpu > 500);
   CHECK(discrete > 250);
+  CHECK(stand_ins > 100);
   CHECK(pageable > 100);
   CHECK(with_spread > 500);
   CHECK(with_curve > 500);

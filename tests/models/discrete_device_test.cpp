@@ -208,3 +208,34 @@ TEST_CASE("discrete device: random experts take what the formulas say") {
     CHECK(timing.load(Bytes(bytes)).value() == Approx(10e-6 + bytes / 25e9).epsilon(1e-9));
   }
 }
+
+TEST_CASE("discrete device: a stand-in has memory and a link, and is the CPU for the rest") {
+  const std::string cpu = replaced(kProfile, "  peak: {value: 300",
+                                   "  recover: {points: [[0, 1 us], [1000, 2 us]], source: bench}\n"
+                                   "  peak: {value: 300");
+  std::string text = replaced(cpu, kBandwidth, "");
+  for (const char* const line :
+       {"  flops_efficiency: {value: 0.5, source: bench}\n", "  launch: {value: 3 us, source: bench}\n"})
+    text = replaced(text, line, "");
+  text = replaced(text, "  peak: {value: 100 TFLOP/s, source: bench}\n", "  stand_in: true\n");
+  const DeviceProfile d = profile_of(text);
+  CHECK(d.is_discrete());
+  CHECK(d.has_stand_in());
+  CHECK(d.gpu->own->total.value == Bytes(12e9));
+  const TimingModel timing(d);
+  CHECK(timing.computes_on_cpu());
+  CHECK(timing.copies_on_cpu());
+  CHECK(timing.load(Bytes(25e6)).value() == Approx(10e-6 + 1e-3));
+  const Expert e = measured_shape();
+  CHECK(timing.expert(e.model, e.ff, 5).value() == Approx(700e-6));
+  CHECK(timing.cpu_expert(e.model, e.ff, 5)->value() == Approx(700e-6));
+  // 50 GB/s and 5 us: the CPU's.
+  CHECK(timing.kernel({Flops(0), Bytes(5e6), Bytes(0), 1}).value() == Approx(105e-6));
+
+  CHECK_THROWS_WITH(profile_of(replaced(text, "  stand_in: true\n", "  stand_in: true\n" + kBandwidth)),
+                    Catch::Contains("gpu.bandwidth is given beside gpu.stand_in"));
+  CHECK_THROWS_WITH(profile_of(replaced(text, "  dense_launch: {value: 5 us, source: bench}\n", "")),
+                    Catch::Contains("stands in for the GPU") && Catch::Contains("missing: cpu.dense_launch"));
+  CHECK_THROWS_WITH(profile_of(replaced(text, kMemory, "")), Catch::Contains("memory"));
+  CHECK_FALSE(profile_of(kProfile).has_stand_in());
+}

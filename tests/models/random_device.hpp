@@ -30,6 +30,7 @@ class RandomDevice {
                        text(),
                        dice_.coin() ? "" : text()};
     if (dice_.coin()) d.gpu = {some<FlopsPerSecond>(), sourced(share()), some<Seconds>(), own_memory()};
+    if (d.gpu && d.gpu->own && dice_.coin()) make_stand_in(*d.gpu);
     draw_memory(d);
     draw_cpu(d);
     d.ssd = {sourced(curve_of_bytes()), sourced(1 + 99 * unit()), sourced(factors(false))};
@@ -108,6 +109,14 @@ class RandomDevice {
     if (dice_.coin()) own.link.pageable = sourced(curve_of_bytes());
     return own;
   }
+  /// The CPU computes for it.
+  static void make_stand_in(GpuProfile& gpu) {
+    GpuProfile played;
+    played.stand_in = true;
+    played.own = std::move(gpu.own);
+    played.own->bandwidth = {};
+    gpu = std::move(played);
+  }
   void draw_memory(DeviceProfile& d) {
     d.memory.total = some<Bytes>();
     d.memory.system_reserve = some<Bytes>();
@@ -123,7 +132,7 @@ class RandomDevice {
     c.threads = sourced(dice_.from(1, 4096));
     if (dice_.coin()) c.threads.spread = Spread{1, 2, 3};
     c.dispatch = some<Seconds>();
-    const auto wanted = [&] { return !d.gpu || dice_.coin(); };
+    const auto wanted = [&] { return !d.gpu || d.gpu->stand_in || dice_.coin(); };
     if (wanted()) c.recover = sourced(curve_of_whole());
     if (wanted()) c.peak = some<FlopsPerSecond>();
     if (wanted()) c.bandwidth = some<BytesPerSecond>();

@@ -161,6 +161,41 @@ TEST_CASE("gate predictor: measured shares converge to the stated ones") {
   }
 }
 
+TEST_CASE("gate predictor: the shares are those of the experts that are not on the GPU") {
+  Random random(17);
+  const PredictionAccuracy accuracy{0.82, 0.95};
+  GatePredictor predictor(5, 0.5);
+  std::uint64_t fetched = 0, top_count = 0, active_count = 0;
+  std::vector<PredictedExpert> named;
+  for (std::uint32_t token = 0; token < 8000; ++token) {
+    // 48 experts, 20 active: 4 top-score, 16 low-score (S(21) = 0.1, T = 0.15), half of all on the GPU.
+    std::vector<float> scores(48, 0.05F);
+    std::vector<std::size_t> places(48);
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    std::shuffle(places.begin(), places.end(), random);
+    for (std::size_t i = 0; i < 21; ++i) scores[places[i]] = i < 4 ? 0.3F : i < 20 ? 0.12F : 0.1F;
+    std::vector<std::uint8_t> resident(48);
+    for (std::size_t e = 0; e < 48; ++e) resident[places[e]] = e % 2 == 0 ? 1 : 0;  // 2 of the top-score ones
+    const OwnedGate gate = gate_of(scores, 20);
+    predictor.predict(token / 100, token % 5, token % 100, gate.ahead(), accuracy, named, resident);
+    REQUIRE(named.size() == 4);
+    std::set<std::uint32_t> there;
+    for (const PredictedExpert& one : named) {
+      if (resident[one.expert] != 0) {
+        REQUIRE(scores[one.expert] == 0.3F);  // never by mistake
+        there.insert(one.expert);
+        continue;
+      }
+      ++fetched;
+      if (scores[one.expert] == 0.3F) ++top_count;
+      if (scores[one.expert] > 0.11F) ++active_count;
+    }
+    REQUIRE(there.size() == 2);  // nor ever forgotten
+  }
+  check_share(top_count, fetched, accuracy.top);
+  check_share(active_count, fetched, accuracy.active);
+}
+
 // Without low-score experts a wrong name is an inactive expert: both shares are the first.
 TEST_CASE("gate predictor: without low-score experts the active share falls to the top-score share") {
   GatePredictor predictor(3, 0);

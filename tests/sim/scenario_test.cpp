@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <numeric>
 
 #include "models/config_store.hpp"
 #include "sim/run.hpp"
@@ -533,6 +534,41 @@ TEST_CASE("scenario: a generated trace has the workload's shape and the scenario
   };
   CHECK(ids(scenario_trace(s)) == ids(trace));
   CHECK(ids(scenario_trace(files.load({{"seed", "4"}}))) != ids(trace));
+}
+
+TEST_CASE("scenario: a workload may be drawn from a law, at the model's sizes") {
+  Files files;
+  const auto with = [&](const std::string& law) {
+    std::string text = kScenario;
+    const std::string was = "  output_tokens: 5\n";
+    text.replace(text.find(was), was.size(), was + law);
+    files.write("scenario.yaml", text);
+    return files.problems();
+  };
+  CHECK(all_of(with("  law: debian-moe-8x32\n")) == "");
+  const Scenario s = files.load();
+  const RoutingTrace trace = scenario_trace(s);
+  CHECK(trace.requests().size() == 4);
+  CHECK(trace.layers() == 2);
+  CHECK(trace.experts() == 4);
+  CHECK(trace.top_k() == 2);
+  CHECK(trace.synthetic());
+  CHECK(trace.model() == s.model.name);
+  CHECK(trace.provenance().find("resized from 8 layers of 32 experts") != std::string::npos);
+  for (const TraceRequest& q : trace.requests()) {
+    CHECK(q.decode_begin - q.begin == 3);
+    CHECK(q.end - q.decode_begin == 4);
+  }
+  // The profile counts other requests: 64 of 1 prompt token and 63 decoded ones, k experts a layer each.
+  const std::vector<double> profile = expert_profile(s, trace);
+  REQUIRE(profile.size() == 8);
+  CHECK(std::accumulate(profile.begin(), profile.begin() + 4, 0.0) == 64 * 64 * 2);
+
+  CHECK(says(with("  law: debian-moe\n"), "scenario.yaml", 0, "debian-moe-8x32"));
+  CHECK(says(with("  law: debian-moe-8x32\n  reuse: 0.3\n"), "scenario.yaml", 0,
+             "'reuse' is the law's to say"));
+  files.write("broken.yaml", "format: moelab-routing-law\nversion: 7\n");
+  CHECK(!with("  law: broken.yaml\n").empty());
 }
 
 TEST_CASE("scenario: compressed weights are refused on a GPU with memory of its own, whole ones are served") {

@@ -92,4 +92,22 @@ RoutingLaw resized(const RoutingLaw& law, std::uint32_t layers, std::uint32_t en
   return to;
 }
 
+RoutingLaw law_for_model(const RoutingLaw& law, const Architecture& model) {
+  std::uint32_t layers = 0, encoder_layers = 0;
+  for (const Layer& layer : model.layers) {
+    if (layer.feed_forward.kind != FeedForward::Kind::moe) continue;
+    ++layers;
+    encoder_layers += layer.stack == Stack::encoder;
+  }
+  const FeedForward& ff = model.moe();
+  const auto experts = static_cast<std::uint32_t>(ff.experts), k = static_cast<std::uint32_t>(ff.top_k);
+  RoutingLaw to = resized(law, layers, encoder_layers, experts, k);
+  if (law.layers.size() != layers || law.experts != experts || law.top_k != k)
+    to.provenance = "resized from " + std::to_string(law.layers.size()) + " layers of " +
+                    std::to_string(law.experts) + " experts, top-" + std::to_string(law.top_k) + " of " +
+                    law.model + ", " + law.provenance;
+  to.model = model.name;
+  return to;
+}
+
 }  // namespace moelab

@@ -18,7 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "models/architecture.hpp"
 #include "models/input_error.hpp"
+#include "models/yaml_reader.hpp"
 
 namespace moelab {
 
@@ -56,9 +58,15 @@ struct RoutingLaw {
 RoutingLaw resized(const RoutingLaw& law, std::uint32_t layers, std::uint32_t encoder_layers,
                    std::uint32_t experts, std::uint32_t top_k);
 
+/// The law at a model's sizes and under its name; its provenance says what was resized.
+RoutingLaw law_for_model(const RoutingLaw& law, const Architecture& model);
+
 /// YAML, complete: reading it back gives the same law.
 std::string to_yaml(const RoutingLaw& law);
 /// Throws InputError with file and line of everything that is wrong.
 RoutingLaw read_routing_law(const std::filesystem::path& path);
+RoutingLaw read_routing_law(const YamlDocument& document, Problems& problems);
+/// By name or path, through the configuration store. Throws InputError.
+RoutingLaw load_routing_law(std::string_view name, const std::filesystem::path& base = {});
 
 }  // namespace moelab

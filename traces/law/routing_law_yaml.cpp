@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "models/config_store.hpp"
 #include "models/yaml_reader.hpp"
 #include "traces/law/routing_law.hpp"
 #include "traces/routing_trace.hpp"
@@ -131,6 +132,17 @@ std::string to_yaml(const RoutingLaw& law) {
 RoutingLaw read_routing_law(const std::filesystem::path& path) {
   Problems problems;
   const YamlDocument document = YamlDocument::from_file(path, problems);
+  return read_routing_law(document, problems);
+}
+
+RoutingLaw load_routing_law(std::string_view name, const std::filesystem::path& base) {
+  const ConfigText config = find_config("laws", name, base);
+  Problems problems;
+  const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
+  return read_routing_law(document, problems);
+}
+
+RoutingLaw read_routing_law(const YamlDocument& document, Problems& problems) {
   problems.throw_if_any();
   const YamlMap root = document.root();
   if (root.text("format") != kFormat) root.fail("format", std::string("expected ") + kFormat);

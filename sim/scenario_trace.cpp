@@ -1,0 +1,160 @@
+#include "sim/scenario_trace.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "policies/cache/cache.hpp"
+#include "policies/prefetch/prefetch.hpp"
+#include "policies/routing/routing.hpp"
+#include "traces/default_trace.hpp"
+#include "traces/generator.hpp"
+#include "traces/law/law_generator.hpp"
+
+namespace moelab {
+namespace {
+
+/// Planning looks at another trace of the same statistics, as a deployment would look at yesterday's: long
+/// enough that the popularity ranks have settled, and as long whatever the workload.
+constexpr std::uint64_t kHistorySeedOffset = 0x9e3779b97f4a7c15;
+constexpr std::uint32_t kHistoryRequests = 64;
+constexpr std::uint32_t kHistoryTokens = 64;
+
+bool needs_all_scores(const SystemConfig& system) {
+  return find_routing_policy(system.routing.name)->needs_all_scores ||
+         find_cache_policy(system.cache.name)->needs_all_scores ||
+         find_prefetch_policy(system.prefetch.name)->needs_all_scores;
+}
+
+/// Which requests of a scenario's model to draw.
+struct Draw {
+  std::uint64_t seed = 1;  // another one is another model of the same statistics
+  std::uint32_t first = 0, requests = 1;
+  std::uint32_t prompt_tokens = 1, output_tokens = 1;
+  bool all_scores = false;
+};
+
+RoutingTrace draw_from_generator(const Scenario& s, const Draw& draw) {
+  const FeedForward& ff = s.model.moe();
+  GeneratorParameters p;
+  p.model = s.model.name;
+  p.experts = static_cast<std::uint32_t>(ff.experts);
+  p.top_k = static_cast<std::uint32_t>(ff.top_k);
+  for (const Layer& layer : s.model.layers) {
+    if (layer.feed_forward.kind != FeedForward::Kind::moe) continue;
+    ++p.layers;
+    if (layer.stack == Stack::encoder) ++p.encoder_layers;
+  }
+  p.first_request = draw.first;
+  p.requests = draw.requests;
+  p.prompt_tokens = draw.prompt_tokens;
+  p.output_tokens = draw.output_tokens;
+  p.skew = s.workload.skew;
+  p.reuse = s.workload.reuse;
+  p.drift = s.workload.drift;
+  p.gate_decay = s.workload.gate_decay;
+  p.seed = draw.seed;
+  p.all_scores = draw.all_scores;
+  return generate_routing_trace(p);
+}
+
+RoutingTrace draw_from_law(const Scenario& s, const Draw& draw) {
+  const RoutingLaw law = law_for_model(s.workload.law, s.model);
+  if (draw.all_scores && !law.has_gates())
+    throw InputError(s.name,
+                     "the law of '" + s.workload.law.model +
+                         "' has no gates, so there are no scores of all experts, which a system needs");
+  const LawGenerator generator(law, draw.seed, draw.all_scores);
+  RoutingTraceBuilder builder(generator.description());
+  const bool encoder = law.has_encoder();
+  // The first token comes with the prompt, or with an encoder-decoder's first decode row.
+  const std::uint64_t decode = draw.output_tokens - (encoder ? 0 : 1);
+  builder.reserve(std::uint64_t{draw.requests} * (draw.prompt_tokens + decode));
+  std::uint64_t number = draw.first;
+  draw_requests(
+      law, draw.seed, draw.all_scores,
+      [&]() -> std::optional<DrawnRequest> {
+        if (number == std::uint64_t{draw.first} + draw.requests) return {};
+        const std::uint64_t prompt = draw.prompt_tokens;
+        const DrawnRequest request{.number = number,
+                                   .domain = generator.domain_of(number),
+                                   .rows = {encoder ? prompt : 0, encoder ? 0 : prompt, decode}};
+        ++number;
+        return request;
+      },
+      [&](const DrawnRequest& request) { builder.begin_request(request.domain); },
+      [&](const TraceRow& row) { builder.add_token(row); });
+  return builder.finish();
+}
+
+RoutingTrace draw_requests_of(const Scenario& s, const Draw& draw) {
+  return s.workload.has_law ? draw_from_law(s, draw) : draw_from_generator(s, draw);
+}
+
+void check_trace_fits(const Scenario& s, const RoutingTrace& trace) {
+  const FeedForward& ff = s.model.moe();
+  Problems problems;
+  const auto fail = [&](std::string what) { problems.add({s.workload.trace_file, 0, 0, std::move(what)}); };
+  const auto compare = [&](const std::string& what, std::uint64_t has, std::uint64_t wants) {
+    if (has != wants)
+      fail("the trace has " + std::to_string(has) + " " + what + ", model '" + s.model.name + "' has " +
+           std::to_string(wants));
+  };
+  compare("MoE layers", trace.layers(), s.model.moe_layers().size());
+  compare("experts a layer", trace.experts(), static_cast<std::uint64_t>(ff.experts));
+  compare("experts a token (k)", trace.top_k(), static_cast<std::uint64_t>(ff.top_k));
+  if (trace.requests().empty()) fail("the trace has no requests");
+  const auto encoded = [&](const TraceRequest& q) {
+    return q.begin < q.end && trace.phase_of(q.begin) == Phase::encoder;
+  };
+  const auto requests = trace.requests();
+  if (!s.model.has_encoder() && std::any_of(requests.begin(), requests.end(), encoded))
+    fail("the trace has encoder tokens, model '" + s.model.name + "' has no encoder");
+  if (s.model.has_encoder() && !std::all_of(requests.begin(), requests.end(), encoded))
+    fail("model '" + s.model.name +
+         "' has an encoder, but not every request of the trace has encoder tokens");
+  problems.throw_if_any();
+}
+
+}  // namespace
+
+RoutingTrace scenario_trace(const Scenario& scenario) {
+  const WorkloadConfig& w = scenario.workload;
+  if (w.trace_file.empty()) {
+    const bool scores = std::any_of(scenario.systems.begin(), scenario.systems.end(), needs_all_scores);
+    return draw_requests_of(scenario, {.seed = scenario.seed,
+                                       .requests = w.requests,
+                                       .prompt_tokens = w.prompt_tokens,
+                                       .output_tokens = w.output_tokens,
+                                       .all_scores = scores});
+  }
+  RoutingTrace trace = open_routing_trace(w.trace_file);
+  check_trace_fits(scenario, trace);
+  return trace;
+}
+
+RankInclusion planning_statistics(const Scenario& s, const RoutingTrace& trace) {
+  if (!s.workload.trace_file.empty()) return rank_inclusion(trace, s.workload.batch, s.model.has_encoder());
+  const RoutingTrace history =
+      draw_requests_of(s, {.seed = s.seed + kHistorySeedOffset,
+                           .requests = std::max(kHistoryRequests, 4 * s.workload.batch),
+                           .output_tokens = kHistoryTokens});
+  return rank_inclusion(history, s.workload.batch, s.model.has_encoder());
+}
+
+std::vector<double> expert_profile(const Scenario& s, const RoutingTrace& trace) {
+  std::optional<RoutingTrace> other;
+  if (s.workload.trace_file.empty())
+    other = draw_requests_of(s, {.seed = s.seed,
+                                 .first = s.workload.requests,
+                                 .requests = kHistoryRequests,
+                                 .output_tokens = kHistoryTokens});
+  const RoutingTrace& profiled = other ? *other : trace;
+  std::vector<double> uses(std::size_t{trace.layers()} * trace.experts(), 0);
+  for (std::uint64_t row = 0; row < profiled.tokens(); ++row)
+    for (std::uint32_t layer = 0; layer < trace.layers(); ++layer)
+      for (const std::uint16_t expert : profiled.experts_of(row, layer))
+        if (expert != kNoExpert) ++uses[std::size_t{layer} * trace.experts() + expert];
+  return uses;
+}
+
+}  // namespace moelab
