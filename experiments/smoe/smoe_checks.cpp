@@ -48,7 +48,7 @@ void stall_table(const std::vector<Point>& points) {
       "|---|---|---|---|---|---|---|---|---|\n");
   for (const Setting& s : kSettings) {
     const std::size_t layers = load_scenario(s.scenario).model.moe_layers().size();
-    for (const char* name : {"smoe-base", "smoe-pre", "smoe", "hybrimoe", "moe-infinity", "llama-cpp"}) {
+    for (const char* name : {"smoe-base", "smoe-pre", "smoe", "hybrimoe", "moe-infinity-host", "llama-cpp"}) {
       const Metrics& m = at(points, s.id, 1).outcomes.at(name).metrics;
       std::printf("| %s %s | %s | %s | %s | %s | %s | %s | %s | %.2f |\n", s.id, name,
                   time_share(m, {Cause::expert_load}).c_str(), time_share(m, {Cause::low_score_load}).c_str(),
@@ -96,8 +96,8 @@ void sensitivity_row(const std::string& title, const std::vector<Point>& points)
 }
 
 /// Systems that can decide an order; DeepSpeed loads whole layers and is last by far everywhere.
-const std::vector<std::string> kDeciding = {"smoe-base", "smoe-ce",      "smoe-cr",   "smoe-pre",
-                                            "smoe",      "moe-infinity", "llama-cpp", "hybrimoe"};
+const std::vector<std::string> kDeciding = {"smoe-base", "smoe-ce",           "smoe-cr",   "smoe-pre",
+                                            "smoe",      "moe-infinity-host", "llama-cpp", "hybrimoe"};
 
 Variant with(std::function<void(Scenario&)> change) {
   return {{}, [change = std::move(change)](Scenario& s) {

@@ -9,7 +9,7 @@
 namespace moelab::smoe {
 
 std::vector<std::string> baselines(const Setting& setting) {
-  std::vector<std::string> names = {"moe-infinity", "deepspeed", "hybrimoe"};
+  std::vector<std::string> names = {"moe-infinity-host", "deepspeed", "hybrimoe"};
   if (setting.llama_cpp_in_paper) names.emplace_back("llama-cpp");
   return names;
 }

@@ -15,7 +15,8 @@ namespace moelab::smoe {
 struct Setting {
   const char* id;           // the paper's
   const char* scenario;     // batch 1; batch 3 has "-batch3" behind it
-  double generator_decay;   // gate_decay of the simple generator for this model (see the scenarios)
+  double generator_decay;   // gate_decay with which the simple generator spreads the k best logits as far as
+                            // its default does
   bool llama_cpp_in_paper;  // the paper could not run it on every model
 };
 inline constexpr std::array<Setting, 3> kSettings = {{{"S1", "smoe-deepseek-3080ti", 0.18, true},
@@ -28,8 +29,8 @@ inline const std::vector<std::string> kSteps = {"smoe-base", "smoe-ce", "smoe-cr
 /// The paper's baselines in a setting.
 std::vector<std::string> baselines(const Setting& setting);
 /// All systems that are not SMoE or a step of it: the paper's and others.
-inline const std::vector<std::string> kRivals = {"moe-infinity", "llama-cpp", "deepspeed",
-                                                 "hybrimoe",     "fiddler",   "accelerate-host"};
+inline const std::vector<std::string> kRivals = {"moe-infinity-host", "llama-cpp", "deepspeed",
+                                                 "hybrimoe",          "fiddler",   "accelerate-host"};
 
 struct Outcome {
   double ttft_s = 0, tpot_s = 0;
