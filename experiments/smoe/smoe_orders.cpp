@@ -1,0 +1,126 @@
+#include "experiments/smoe/smoe_orders.hpp"
+
+#include <array>
+#include <cstdio>
+
+#include "models/input_error.hpp"
+
+namespace moelab::smoe {
+namespace {
+
+double reduction(const Outcomes& outcomes, const std::vector<std::string>& rivals) {
+  return 1 - outcomes.at("smoe").tpot_s / outcomes.at(fastest(outcomes, rivals)).tpot_s;
+}
+
+void add(Order& order, bool holds, const std::string& figure) {
+  order.holds += holds ? 1 : 0;
+  ++order.of;
+  order.figures += (order.figures.empty() ? "" : "; ") + figure + (holds ? "" : " **no**");
+}
+
+std::string name_of(const Point& p) {
+  return std::string(p.setting->id) + " batch " + std::to_string(p.batch);
+}
+
+Order smoe_beats_baselines(const std::vector<Point>& points) {
+  Order order{"SMoE has a lower TPOT than the best of the paper's baselines"};
+  for (const Point& p : points) {
+    const std::string& best = fastest(p.outcomes, baselines(*p.setting));
+    add(order, gain(p) > 0,
+        name_of(p) + ": " + milliseconds(p.outcomes.at("smoe").tpot_s) + " against " +
+            milliseconds(p.outcomes.at(best).tpot_s) + " (" + best + ")");
+  }
+  return order;
+}
+
+Order steps_lower_tpot(const std::vector<Point>& points) {
+  Order order{"every step of the ablation lowers TPOT (batch 1)"};
+  for (const Point& p : points)
+    for (std::size_t step = 1; p.batch == 1 && step < kSteps.size(); ++step)
+      add(order, tpot_change(p, step) < 0,
+          std::string(p.setting->id) + " " + kSteps[step] + " " + percent(tpot_change(p, step)));
+  return order;
+}
+
+Order hits_rise_then_fall(const std::vector<Point>& points) {
+  Order order{"+CE, +CR and +Pre raise the GPU expert hit rate, +BA lowers it (batch 1)"};
+  for (const Point& p : points)
+    for (std::size_t step = 1; p.batch == 1 && step < kSteps.size(); ++step)
+      add(order, step < 4 ? hit_change(p, step) > 0 : hit_change(p, step) < 0,
+          std::string(p.setting->id) + " " + kSteps[step] + " " + percent(hit_change(p, step)));
+  return order;
+}
+
+Order larger_batch_gains_more(const std::vector<Point>& points) {
+  Order order{"gains are larger at batch 3 than at batch 1"};
+  for (const Setting& s : kSettings) {
+    const double one = gain(at(points, s.id, 1)), three = gain(at(points, s.id, 3));
+    add(order, three > one, std::string(s.id) + ": " + percent(one) + ", " + percent(three));
+  }
+  return order;
+}
+
+Order a6000_gains_more(const std::vector<Point>& points) {
+  Order order{"gains are larger in S3 than in S1"};
+  for (const int batch : kBatches) {
+    const double s1 = gain(at(points, "S1", batch)), s3 = gain(at(points, "S3", batch));
+    add(order, s3 > s1, "batch " + std::to_string(batch) + ": S1 " + percent(s1) + ", S3 " + percent(s3));
+  }
+  return order;
+}
+
+}  // namespace
+
+double gain(const Point& point) {
+  return reduction(point.outcomes, baselines(*point.setting));
+}
+
+double gain_over_all(const Point& point) {
+  return reduction(point.outcomes, kRivals);
+}
+
+double mean_gain(const std::vector<Point>& points, int batch, double (*of)(const Point&)) {
+  double sum = 0;
+  for (const Setting& s : kSettings) sum += of(at(points, s.id, batch));
+  return sum / static_cast<double>(kSettings.size());
+}
+
+const Point& at(const std::vector<Point>& points, const char* setting, int batch) {
+  for (const Point& p : points)
+    if (std::string(p.setting->id) == setting && p.batch == batch) return p;
+  throw InputError("", std::string("no point of setting ") + setting);
+}
+
+double tpot_change(const Point& point, std::size_t step) {
+  return point.outcomes.at(kSteps[step]).tpot_s / point.outcomes.at(kSteps[step - 1]).tpot_s - 1;
+}
+
+double hit_change(const Point& point, std::size_t step) {
+  return point.outcomes.at(kSteps[step]).hit_rate / point.outcomes.at(kSteps[step - 1]).hit_rate - 1;
+}
+
+double mean_change(const std::vector<Point>& points, std::size_t step,
+                   double (*change)(const Point&, std::size_t)) {
+  double sum = 0;
+  for (const Setting& s : kSettings) sum += change(at(points, s.id, 1), step);
+  return sum / static_cast<double>(kSettings.size());
+}
+
+std::vector<Order> orders(const std::vector<Point>& points) {
+  return {smoe_beats_baselines(points), steps_lower_tpot(points), hits_rise_then_fall(points),
+          larger_batch_gains_more(points), a6000_gains_more(points)};
+}
+
+std::string percent(double share, int digits) {
+  std::array<char, 40> b{};
+  std::snprintf(b.data(), b.size(), "%.*f %%", digits, 100 * share);
+  return b.data();
+}
+
+std::string milliseconds(double seconds) {
+  std::array<char, 40> b{};
+  std::snprintf(b.data(), b.size(), "%.1f ms", 1e3 * seconds);
+  return b.data();
+}
+
+}  // namespace moelab::smoe
