@@ -7,14 +7,10 @@
 
 using namespace moelab;
 
-TEST_CASE("simgrid: a whole job agrees with fast where nothing is shared") {
-  // Without interference (and with a memory controller that nobody notices) every figure is equal to 1e-6.
-  const Scenario scenario =
-      load_scenario("zipmoe-orin", {{"workload.requests", "1"},
-                                    {"workload.prompt_tokens", "8"},
-                                    {"workload.output_tokens", "6"},
-                                    {"overrides.device.ssd.slowdown_while_decompressing.value", "1"},
-                                    {"overrides.device.memory.controller.value", "1000000 GB/s"}});
+namespace {
+
+/// Every figure of every system is equal to 1e-6.
+void check_agreement(const Scenario& scenario) {
   const RoutingTrace trace = scenario_trace(scenario);
   RunOptions with_simgrid;
   with_simgrid.executor = ExecutorKind::simgrid;
@@ -35,4 +31,22 @@ TEST_CASE("simgrid: a whole job agrees with fast where nothing is shared") {
     for (std::size_t i = 0; i < fast.busy.size(); ++i)
       CHECK(simgrid.busy[i].busy_s == Approx(fast.busy[i].busy_s).epsilon(1e-6).margin(1e-9));
   }
+}
+
+}  // namespace
+
+TEST_CASE("simgrid: a whole job agrees with fast where nothing is shared") {
+  // Without interference, and with a memory controller that nobody notices.
+  check_agreement(
+      load_scenario("zipmoe-orin", {{"workload.requests", "1"},
+                                    {"workload.prompt_tokens", "8"},
+                                    {"workload.output_tokens", "6"},
+                                    {"overrides.device.ssd.slowdown_while_decompressing.value", "1"},
+                                    {"overrides.device.memory.controller.value", "1000000 GB/s"}}));
+}
+
+TEST_CASE("simgrid: on a discrete GPU the link, prefetches and the CPU's experts agree with fast") {
+  check_agreement(load_scenario(
+      "smoe-deepseek-3080ti-batch3",
+      {{"workload.requests", "3"}, {"workload.prompt_tokens", "8"}, {"workload.output_tokens", "6"}}));
 }
