@@ -128,6 +128,21 @@ bool names(const std::string& identity, const Architecture& model) {
   return last == lower(model.name) || last == lower(model.title);
 }
 
+/// Empty where the system substitutes nothing, or nobody measured what that does to the model.
+ExpectedAccuracy expected_quality(const Scenario& s, const SystemConfig& system) {
+  const auto value = [&](const PolicyParameter& p) {
+    const auto given = system.routing.parameters.find(std::string(p.name));
+    return given == system.routing.parameters.end() ? p.default_value : given->second;
+  };
+  double alpha = 0, substitute = 0;
+  for (const PolicyParameter& p : find_routing_policy(system.routing.name)->info.parameters) {
+    if (p.name == "alpha") alpha = value(p);
+    if (p.name == "substitute") substitute = value(p);
+  }
+  if (substitute == 0) return {};
+  return accuracy_after_substitution(s.model.name, alpha).value_or(ExpectedAccuracy());
+}
+
 Platform make_platform(const SystemConfig& system, const ExpertCosts& costs, const MemoryPlan& memory,
                        const RunOptions& options) {
   if (options.platform) return options.platform(system, costs, memory);
@@ -186,6 +201,8 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
     r.plan = plan_system(scenario, system, trace, costs, r.memory, r);
     r.planned = true;
   }
+
+  r.quality = expected_quality(scenario, system);
 
   std::uint64_t all_tokens = 0;
   for (const TraceRequest& q : trace.requests())

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/substitution_quality.hpp"
 #include "policies/planning/planning.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
@@ -30,6 +31,7 @@ struct RunResult {
   Plan plan;  // pools; empty capacities for caches without pools
   bool planned = false;
   std::vector<ResourceUse> busy;
+  ExpectedAccuracy quality;             // of a system that substitutes experts, where somebody measured it
   std::vector<std::string> provenance;  // where the numbers of device, trace and system are from
   std::vector<std::string>
       warnings;  // what a reader must know: unmeasured profile, synthetic trace, in-sample planning

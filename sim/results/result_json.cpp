@@ -68,6 +68,13 @@ Json routing_json(const RoutingCounts& c) {
           {"low_score_misses", c.low_score_misses}};
 }
 
+Json quality_json(const ExpectedAccuracy& quality) {
+  Json j = {{"source", quality.source + ", by alpha"}};
+  for (const DatasetAccuracy& d : quality.datasets)
+    j["datasets"][d.dataset] = {{"unchanged", d.unchanged}, {"expected", d.expected}};
+  return j;
+}
+
 Json result_json(const RunResult& r) {
   Json j;
   j["scenario"] = r.scenario;
@@ -86,6 +93,7 @@ Json result_json(const RunResult& r) {
   for (std::size_t c = 0; c < kCauses; ++c)
     j["decode_stall_s"][std::string(kCauseNames[c])] = r.metrics.decode_stall_s[c];
   j["routing"] = routing_json(r.metrics.routing);
+  if (!r.quality.datasets.empty()) j["expected_accuracy_percent"] = quality_json(r.quality);
   j["execution"] = {{"loaded", r.metrics.execution.loaded}, {"on_cpu", r.metrics.execution.on_cpu}};
   j["prefetch"] = {{"fetched", r.metrics.prefetch.fetched},
                    {"used", r.metrics.prefetch.used},

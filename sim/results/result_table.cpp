@@ -112,6 +112,25 @@ std::string routing_table(const std::vector<RunResult>& results) {
   return rows.size() == 1 ? "" : align(rows) + "\n";
 }
 
+/// What answers are worth after substitution, as published; "" where no system substitutes or nobody knows.
+std::string quality_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows;
+  for (const RunResult& r : results) {
+    if (r.quality.datasets.empty()) continue;
+    if (rows.empty()) {
+      rows.push_back({"% right, from the paper, by alpha"});
+      rows.push_back({"as the model chooses"});
+      for (const DatasetAccuracy& d : r.quality.datasets) {
+        rows[0].push_back(d.dataset);
+        rows[1].push_back(fixed(d.unchanged, 1));
+      }
+    }
+    rows.push_back({r.system});
+    for (const DatasetAccuracy& d : r.quality.datasets) rows.back().push_back(fixed(d.expected, 1));
+  }
+  return rows.empty() ? "" : align(rows) + "\n";
+}
+
 /// What was fetched ahead; "" where no system does that.
 std::string prefetch_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {
@@ -173,7 +192,8 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
                     results.front().executor + "\n\n";
   out += speed_table(results) + "\n";
   out += (s.device.is_discrete() ? gpu_table(s, results) : hits_table(s, results)) + "\n";
-  out += routing_table(results) + (s.device.is_discrete() ? prefetch_table(results) : "");
+  out += routing_table(results) + quality_table(results) +
+         (s.device.is_discrete() ? prefetch_table(results) : "");
   out += stall_table(results) + "\n" + pools_table(results);
   std::vector<std::string> said;
   for (const RunResult& r : results)

@@ -12,6 +12,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoutingCounts, active, top_score, low_score, 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExecutionCounts, loaded, on_cpu)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, tokens, wall_s, hits,
                                    decode_hits, bytes, stall_s, decode_stall_s, prefetch, routing, execution)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DatasetAccuracy, dataset, unchanged, expected)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExpectedAccuracy, source, datasets)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, ratios, capacity, expected_makespan_s, selection_probability,
                                    splits_examined)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResourceUse, name, busy_s)
@@ -25,7 +27,7 @@ static void from_json(const nlohmann::json& j, Bytes& b) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryPlan, budget, non_expert, kv_cache, staging, prefetch, expert_cache,
                                    host_experts, page_cache)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, seed, metrics, memory, plan,
-                                   planned, busy, provenance, warnings, operations)
+                                   planned, busy, quality, provenance, warnings, operations)
 
 std::string pack_result(const RunResult& result) {
   return nlohmann::json(result).dump();
