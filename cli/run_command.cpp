@@ -71,6 +71,7 @@ void run(const Options& options) {
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   Scenario scenario = load_scenario(options.scenario, settings);
+  check_outputs({options.out, options.timeline}, scenario_inputs(scenario));
   keep_only(scenario, options.only);
   const RoutingTrace trace = scenario_trace(scenario);
   check_scenario(scenario, trace);

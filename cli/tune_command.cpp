@@ -48,6 +48,11 @@ SystemConfig system_of(const Scenario& scenario, const std::string& name) {
 
 /// Throws where the system has no threshold to tune.
 void check_routing(const SystemConfig& system) {
+  const auto substitute = system.routing.parameters.find("substitute");
+  if (substitute != system.routing.parameters.end() && substitute->second == 0)
+    throw InputError(
+        "--system " + system.name,
+        "its routing policy replaces nothing ('substitute: 0'): alpha changes no choice of experts");
   if (has_alpha(find_routing_policy(system.routing.name)->info)) return;
   std::string with;
   for (const RoutingPolicyEntry& entry : routing_policies())
@@ -104,13 +109,17 @@ class Tuner {
 void tune(const Options& options) {
   check_outputs({options.plot}, {options.scenario});
   const double budget = budget_of(options.tpot);
+  if (!(options.max > 0 && options.max < 1))
+    throw InputError("--max", "expected a number above 0 and below 1");
   if (options.points <= options.degree)
     throw InputError("--points " + std::to_string(options.points),
                      "a polynomial of degree " + std::to_string(options.degree) + " takes " +
                          std::to_string(options.degree + 1) + " points at least");
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
-  Tuner tuner(options, load_scenario(options.scenario, settings));
+  Scenario scenario = load_scenario(options.scenario, settings);
+  check_outputs({options.plot}, scenario_inputs(scenario));
+  Tuner tuner(options, std::move(scenario));
 
   TuneResult result{.scenario = tuner.scenario().name,
                     .system = options.system,

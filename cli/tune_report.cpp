@@ -74,8 +74,11 @@ std::string verdict(const TuneResult& r) {
     case BudgetOutcome::met_without:
       return "alpha 0: the budget of " + budget + " is met without substitution (" + at + ")";
     case BudgetOutcome::met:
-      return "alpha " + fixed(r.choice.alpha, 4) + ": the smallest within the budget of " + budget + " (" +
-             at + ")";
+      return "alpha " + fixed(r.choice.alpha, 4) + ": by the fit the smallest within the budget of " +
+             budget + " (" + at +
+             (r.chosen.tpot_s > r.budget_s
+                  ? ", which misses it by " + milliseconds(r.chosen.tpot_s - r.budget_s) + " ms)"
+                  : ")");
     case BudgetOutcome::not_met:
       break;
   }
@@ -189,6 +192,7 @@ std::string tune_json(const TuneResult& r) {
                     {"max_alpha", r.max_alpha},
                     {"outcome", name_of(r.choice.outcome)},
                     {"alpha", r.choice.alpha},
+                    {"chosen_within_budget", r.chosen.tpot_s <= r.budget_s},
                     {"chosen", json_of(r, r.chosen)},
                     {"fit",
                      {{"coefficients_s", r.choice.fit.coefficients},

@@ -91,15 +91,20 @@ void check_scores(const Scenario& s, const SystemConfig& system, const RoutingTr
         "system '" + system.name + "' uses " + std::string(family) + " '" + choice.name + "', which needs " +
             (all ? "the gate scores of all experts; the trace has " +
                        std::string(trace.has_scores() ? "those of the chosen ones only" : "none") +
-                       ". Traces that traces/capture_hf.py records have them (its default), as have "
-                       "generated ones"
+                       ". Traces that traces/capture_hf.py records have them (its default), as have those "
+                       "of 'moelab trace generate --router-scores' and scenarios without 'trace'"
                  : "gate scores; the trace has none. Traces that traces/capture_hf.py records have them, "
-                   "as have generated ones"));
+                   "as have scenarios without 'trace'"));
   };
   const CachePolicyEntry& cache = *find_cache_policy(system.cache.name);
   check("routing", system.routing, find_routing_policy(system.routing.name)->needs_all_scores, false);
   check("cache", system.cache, cache.needs_all_scores, cache.needs_scores);
   check("prefetch", system.prefetch, find_prefetch_policy(system.prefetch.name)->needs_all_scores, false);
+  if (const auto recorded = system.prefetch.parameters.find("recorded");
+      recorded != system.prefetch.parameters.end() && recorded->second != 0 && !trace.description().lookahead)
+    throw InputError(s.name, "system '" + system.name + "' uses prefetch '" + system.prefetch.name +
+                                 "' with 'recorded: 1', but the trace has no predictions; it needs "
+                                 "'lookahead_ids' (traces/README.md), or 'recorded: 0'");
   check("execution", system.execution, false, find_execution_policy(system.execution.name)->needs_scores);
   if (cache.needs_future && system.routing.name != "model")
     throw InputError(s.name, "system '" + system.name + "' uses cache '" + system.cache.name +
@@ -179,8 +184,13 @@ void check_scenario(const Scenario& scenario, const RoutingTrace& trace) {
     try {
       check_system(scenario, system, trace, statistics);
     } catch (const InputError& error) {
-      for (const Problem& problem : error.problems())
+      for (Problem problem : error.problems()) {
+        if (problem.file.empty()) {
+          problem.file = scenario.name;
+          problem.what = "system '" + system.name + "': " + problem.what;
+        }
         if (!contains(problems, problem)) problems.add(problem);
+      }
     }
   }
   problems.throw_if_any();

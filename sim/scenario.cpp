@@ -179,8 +179,11 @@ void read_law(const YamlMap& section, const std::filesystem::path& base, Problem
               WorkloadConfig& w) {
   for (const std::string_view key : {"skew", "reuse", "drift", "gate_decay"})
     if (section.has(key)) section.fail(key, "'" + std::string(key) + "' is the law's to say");
+  const std::string name = section.text("law");
+  if (name.empty()) return;  // reported already
   try {
-    w.law = load_routing_law(section.text("law"), base);
+    w.law_file = find_config("laws", name, base).name;
+    w.law = load_routing_law(name, base);
     w.has_law = true;
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems())
@@ -281,6 +284,13 @@ void read_systems(const YamlMap& root, const std::optional<YamlMap>& overrides,
 }
 
 }  // namespace
+
+std::vector<std::string> scenario_inputs(const Scenario& scenario) {
+  std::vector<std::string> files;
+  for (const std::string& file : {scenario.workload.trace_file, scenario.workload.law_file})
+    if (!file.empty()) files.push_back(file);
+  return files;
+}
 
 SystemConfig read_system(const YamlDocument& document) {
   return read_system_map(document.root());

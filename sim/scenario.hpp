@@ -68,6 +68,7 @@ struct WorkloadConfig {
   std::string trace_file;                                 // "": generated
   double skew = 0, reuse = 0, drift = 0, gate_decay = 0;  // of the generator
   bool has_law = false;  // in its place: drawn from `law`, at the model's sizes
+  std::string law_file;  // where the law is from, as messages show it
   RoutingLaw law;
 };
 
@@ -89,6 +90,9 @@ struct Scenario {
 /// InputError with everything that is wrong.
 Scenario load_scenario(std::string_view name_or_path,
                        const std::vector<std::pair<std::string, std::string>>& settings = {});
+
+/// Files that a run of it reads besides the scenario's own, and that it must not write.
+std::vector<std::string> scenario_inputs(const Scenario& scenario);
 
 /// Reads one system file.
 SystemConfig read_system(const YamlDocument& document);

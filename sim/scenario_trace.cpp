@@ -60,7 +60,7 @@ RoutingTrace draw_from_generator(const Scenario& s, const Draw& draw) {
 RoutingTrace draw_from_law(const Scenario& s, const Draw& draw) {
   const RoutingLaw law = law_for_model(s.workload.law, s.model);
   if (draw.all_scores && !law.has_gates())
-    throw InputError(s.name,
+    throw InputError(s.workload.law_file,
                      "the law of '" + s.workload.law.model +
                          "' has no gates, so there are no scores of all experts, which a system needs");
   const LawGenerator generator(law, draw.seed, draw.all_scores);

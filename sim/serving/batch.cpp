@@ -92,7 +92,8 @@ std::span<const ExpertUse> LayerUses::collect(const RoutingTrace& trace, const P
 }
 
 std::span<const ExpertUse> LayerUses::collect(std::span<const TokenGate> tokens, const StepRouting& routing) {
-  std::fill(low_score_.begin(), low_score_.end(), std::uint8_t{1});
+  std::fill(low_score_.begin(), low_score_.end(), std::uint8_t{0});
+  for (const std::uint16_t id : routing.experts) low_score_[id] = 1;
   std::size_t place = 0;
   for (const TokenGate& token : tokens)
     for (std::size_t r = 0; r < token.chosen.size(); ++r, ++place) {

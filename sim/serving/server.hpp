@@ -108,6 +108,7 @@ class Server {
   State add_demand(std::uint32_t moe_layer, std::uint32_t expert, std::uint32_t tokens, float score);
   void start_fetch(const Fetch& fetch, std::uint64_t due);
   void settle_fetches(std::uint64_t now_due);
+  void cancel_unstarted(std::uint64_t here);
   double release(FetchSlot& slot);
   void drop(FetchSlot& slot);
   void cancel_fetch(std::uint32_t object, FetchSlot& slot);

@@ -10,6 +10,7 @@ void Server::prefetch(std::uint32_t moe_layer, const Pass& pass) {
   if (!prefetch_) return;
   const std::uint64_t here = pass_number_ * trace_.layers() + moe_layer;
   settle_fetches(here);
+  cancel_unstarted(here);
   wishes_.clear();
   if (gates_ahead_) look_ahead(moe_layer, pass);
   prefetch_->after_gate(moe_layer, uses_, wishes_);
@@ -72,6 +73,14 @@ void Server::start_fetch(const Fetch& fetch, std::uint64_t due) {
   if (options_.mirror != nullptr) options_.mirror->use({fetch.layer, fetch.expert});
   engine_.submit(slot.load.graph, engine::kPrefetch);
   ++metrics_.prefetch.fetched;
+}
+
+// A layer is up: what has not begun for it is demanded instead, or was not wanted after all.
+void Server::cancel_unstarted(std::uint64_t here) {
+  fetches_.for_each([&](std::uint32_t object, FetchSlot& slot) {
+    if (slot.due <= here && !slot.load.graph.finished() && slot.load.graph.started() == 0)
+      cancel_fetch(object, slot);
+  });
 }
 
 // What has arrived is offered to the cache; what was meant for a layer that has passed goes.
