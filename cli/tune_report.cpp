@@ -74,8 +74,8 @@ std::string verdict(const TuneResult& r) {
     case BudgetOutcome::met_without:
       return "alpha 0: the budget of " + budget + " is met without substitution (" + at + ")";
     case BudgetOutcome::met:
-      return "alpha " + fixed(r.choice.alpha, 4) + ": by the fit the smallest within the budget of " +
-             budget + " (" + at +
+      return "alpha " + fixed(r.choice.alpha, 4) + ": the smallest within the budget of " + budget + " (" +
+             at +
              (r.chosen.tpot_s > r.budget_s
                   ? ", which misses it by " + milliseconds(r.chosen.tpot_s - r.budget_s) + " ms)"
                   : ")");
