@@ -19,7 +19,7 @@ class CpuOnly final : public ExecutionPolicy {
 ExecutionPolicyEntry cpu_only_entry() {
   return {.info = {.name = "cpu-only",
                    .help = "the CPU computes every missing expert",
-                   .source = "SMoE (arXiv 2508.18983), section VI-C: the ablation's baseline"},
+                   .source = "llama.cpp, option --n-cpu-moe"},
           .needs_cpu = true,
           .make = [](const PolicyParameters&) -> std::unique_ptr<ExecutionPolicy> {
             return std::make_unique<CpuOnly>();
