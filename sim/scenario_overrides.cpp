@@ -75,6 +75,13 @@ std::string policy_of(const Family& f, const YamlMap& system, const YamlMap& cha
   return system.node(f.section).is_map() ? text_at(system.map(f.section), "policy") : "";
 }
 
+/// Whether a system has no use for `buffer` or `buffer_layers`: it prefetches nothing, or has the other.
+bool has_no_room_for(std::string_view key, const PolicyInfo& prefetch, const YamlMap& system) {
+  if (key != "buffer" && key != "buffer_layers") return false;
+  if (prefetch.name == "none" || !system.has("prefetch") || !system.node("prefetch").is_map()) return true;
+  return system.map("prefetch").has(key == "buffer" ? "buffer_layers" : "buffer");
+}
+
 /// Dotted paths of what this system has no use for.
 std::vector<std::string> passed_over(const YamlMap& overrides, const YamlMap& system) {
   std::vector<std::string> paths;
@@ -86,7 +93,9 @@ std::vector<std::string> passed_over(const YamlMap& overrides, const YamlMap& sy
     const PolicyInfo* policy = f.find(policy_of(f, system, changes));
     if (policy == nullptr) continue;  // reading the system says what is wrong
     for (const std::string& key : changes.keys())
-      if (f.any_has(key) && !has_parameter(*policy, key)) paths.push_back(std::string(f.section) + "." + key);
+      if ((f.any_has(key) && !has_parameter(*policy, key)) ||
+          (f.section == "prefetch" && has_no_room_for(key, *policy, system)))
+        paths.push_back(std::string(f.section) + "." + key);
   }
   return paths;
 }

@@ -1,5 +1,6 @@
 // gpu-only: every missing expert is loaded, best score first, equal scores in expert order: what a system
-// does that computes no expert on the CPU. The family's null member.
+// does that computes no expert on the CPU. The family's null member. It does not ask for scores, so without a
+// routing policy or a cache that does all are 0, and experts are loaded in their order.
 #include "policies/execution/execution_entries.hpp"
 
 namespace moelab {

@@ -12,12 +12,27 @@ namespace {
 
 constexpr int kSlotsATrack = 10'000;  // thread number = resource * this + slot
 
+/// Whether an operation is a layer's and no expert's.
+bool is_of_layer(OpKind kind) {
+  switch (kind) {
+    case OpKind::dense:
+    case OpKind::shared_expert:
+    case OpKind::host:
+    case OpKind::send:
+    case OpKind::receive:
+    case OpKind::predict:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string slice_name(const OpLabel& label, std::int32_t layer) {
   std::string name(to_string(label.kind));
-  if (label.kind == OpKind::dense || label.kind == OpKind::shared_expert || label.kind == OpKind::host)
-    return layer < 0 ? name + " head" : name + " L" + std::to_string(layer);
+  if (is_of_layer(label.kind)) return layer < 0 ? name + " head" : name + " L" + std::to_string(layer);
   name += " e" + std::to_string(label.expert);
-  if (label.kind != OpKind::execute) name += " t" + std::to_string(label.tensor);
+  if (label.kind != OpKind::execute && label.kind != OpKind::cpu_execute)
+    name += " t" + std::to_string(label.tensor);
   if (label.kind == OpKind::read_e || label.kind == OpKind::decompress)
     name += " c" + std::to_string(label.chunk);
   return name;

@@ -372,6 +372,17 @@ TEST_CASE("scenario: an override of what only compressed weights have passes ove
   CHECK(says(nothing, "scenario.yaml (with overrides.system.threads='3')", 0, "no effect"));
 }
 
+TEST_CASE("scenario: an override of the prefetch buffer passes over systems that have no use for it") {
+  const Scenario s = load_scenario("zipmoe-orin", {{"overrides.system.prefetch.buffer", "16"}});
+  for (const SystemConfig& system : s.systems) {
+    INFO(system.name);
+    const std::uint32_t layer = static_cast<std::uint32_t>(s.model.moe().experts);
+    CHECK(system.prefetch_buffer == (system.name == "moe-infinity"      ? 16
+                                     : system.name == "deepspeed-zero3" ? 2 * layer
+                                                                        : 0));
+  }
+}
+
 TEST_CASE("scenario: an override of a policy's parameter passes over systems with another policy") {
   Files files;
   files.write("routed.yaml",
