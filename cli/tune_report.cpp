@@ -1,23 +1,15 @@
 #include "cli/tune_report.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
-
 #include "cli/layer_table.hpp"
 #include "models/substitution_quality.hpp"
 #include "models/units.hpp"
+#include "sim/results/text_table.hpp"
 
 namespace moelab::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string fixed(double value, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
 std::string milliseconds(double seconds) {
   return fixed(1e3 * seconds, 2);
 }
@@ -40,20 +32,6 @@ std::vector<std::string> datasets(const std::string& model) {
 }
 
 using Rows = std::vector<std::vector<std::string>>;
-
-std::string aligned(const Rows& rows) {
-  std::vector<std::size_t> width(rows.front().size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c)
-      line += (c == 0 ? "" : "  ") + std::string(width[c] - row[c].size(), ' ') + row[c];
-    text += line + "\n";
-  }
-  return text;
-}
 
 std::vector<std::string> row_of(const TuneResult& r, const AlphaRun& run) {
   std::vector<std::string> row{
@@ -167,8 +145,8 @@ std::string tune_table(const TuneResult& r) {
   for (const AlphaRun& run : r.runs) rows.push_back(row_of(r, run));
   rows.push_back(row_of(r, r.chosen));
   rows.back().front().insert(0, "> ");
-  std::string text = one_line(r.scenario + ", " + r.system + ", " + r.model) + "\n\n" + aligned(rows) + "\n" +
-                     verdict(r) + "\n";
+  std::string text = one_line(r.scenario + ", " + r.system + ", " + r.model) + "\n\n" +
+                     align_columns(rows, 0) + "\n" + verdict(r) + "\n";
   text += "fit: polynomial of degree " + std::to_string(r.choice.fit.coefficients.size() - 1) +
           ", residual " + milliseconds(r.choice.fit.rms_residual_s) + " ms rms, " +
           milliseconds(r.choice.fit.largest_residual_s) + " ms at most\n";

@@ -1,12 +1,10 @@
 #include "hw/validate/validation_report.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "hw/bench/sample_statistics.hpp"
+#include "sim/results/text_table.hpp"
 
 namespace moelab {
 namespace {
@@ -14,11 +12,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
-std::string fixed(double value, int digits) {
-  std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
-  return buffer.data();
-}
 std::string milliseconds(double seconds) {
   return fixed(seconds * 1e3, 2);
 }
@@ -27,23 +20,6 @@ std::string percent(double ratio) {
 }
 std::string signed_percent(double ratio) {
   return (ratio >= 0 ? "+" : "") + percent(ratio);
-}
-
-/// Columns padded to their widest cell: the first `left` to the left, the others to the right.
-std::string align(const std::vector<Row>& rows, std::size_t left) {
-  std::vector<std::size_t> width(rows.front().size(), 0);
-  for (const Row& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  std::string out;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string pad(width[c] - row[c].size(), ' ');
-      line += (c == 0 ? "" : "  ") + (c < left ? row[c] + pad : pad + row[c]);
-    }
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
 }
 
 double sum(const std::vector<double>& values) {
@@ -76,7 +52,7 @@ std::string points_table(const Validation& v) {
   std::vector<Row> rows = {{"codec", "budget", "L", "system", "layer ms", "predicted", "p90", "predicted",
                             "error %", "TPOT ms (range)", "predicted", "error %", "hits", "read MB"}};
   for (const ValidationPoint& point : v.points) rows.push_back(row_of(point));
-  return align(rows, 4);
+  return align_columns(rows, 4);
 }
 
 /// What became of experts that were not on the GPU.
@@ -85,7 +61,7 @@ std::string decisions_table(const Validation& v) {
   for (const ValidationPoint& p : v.points)
     rows.push_back({p.system, to_string(p.budget), std::to_string(p.loaded), std::to_string(p.on_cpu),
                     std::to_string(p.substituted)});
-  return align(rows, 1);
+  return align_columns(rows, 1);
 }
 
 /// What the kinds of operations add to the difference, largest first.
@@ -107,7 +83,7 @@ std::string operations_table(const Validation& v) {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   for (auto& [size, row] : sorted) rows.push_back(std::move(row));
-  return align(rows, 3);
+  return align_columns(rows, 3);
 }
 
 std::string hand_offs_table(const Validation& v) {
@@ -122,7 +98,7 @@ std::string hand_offs_table(const Validation& v) {
     rows.push_back({v.resources[r], std::to_string(t.operations), mean_us(t.out_s), mean_us(t.work_s),
                     mean_us(t.back_s)});
   }
-  return align(rows, 1);
+  return align_columns(rows, 1);
 }
 
 std::string disk_table(const Validation& v) {
@@ -132,7 +108,7 @@ std::string disk_table(const Validation& v) {
     rows.push_back({to_string(Bytes(static_cast<double>(size.bytes))), std::to_string(s.count),
                     fixed(s.p10 * 1e3, 3), fixed(s.median * 1e3, 3), fixed(s.p90 * 1e3, 3)});
   }
-  return align(rows, 1);
+  return align_columns(rows, 1);
 }
 
 /// What the CPU took before runs over what the profile says.
@@ -142,7 +118,7 @@ std::string cpu_table(const Validation& v) {
     const SampleStatistics s = statistics_of(ratios);
     rows.push_back({what, std::to_string(s.count), fixed(s.p10, 2), fixed(s.median, 2), fixed(s.p90, 2)});
   }
-  return align(rows, 1);
+  return align_columns(rows, 1);
 }
 
 struct Overall {

@@ -1,38 +1,15 @@
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "sim/results/result_json.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/results/text_table.hpp"
 
 namespace moelab {
 namespace {
 
-std::string fixed(double value, int digits) {
-  std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
-  return buffer.data();
-}
-
 std::string percent(double part, double whole) {
   return whole > 0 ? fixed(100 * part / whole, 1) : "-";
-}
-
-/// Columns padded to their widest cell: the first to the left, the others to the right.
-std::string align(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> width(rows.front().size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-  std::string out;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string pad(width[c] - row[c].size(), ' ');
-      line += c == 0 ? row[c] + pad : "  " + pad + row[c];
-    }
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
 }
 
 std::string speed_table(const std::vector<RunResult>& results) {
@@ -48,7 +25,7 @@ std::string speed_table(const std::vector<RunResult>& results) {
          fixed(r.metrics.wall_s > 0 ? static_cast<double>(r.metrics.tokens) / r.metrics.wall_s : 0, 2),
          fixed(mean(r.metrics.end_to_end_s), 1)});
   }
-  return align(rows);
+  return align_columns(rows, 1);
 }
 
 /// Whether the system keeps experts at all.
@@ -71,7 +48,7 @@ std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& r
     row.push_back(caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-");
     rows.push_back(std::move(row));
   }
-  return align(rows);
+  return align_columns(rows, 1);
 }
 
 /// With a discrete GPU: where the experts used while decoding were, who made ready what was missing, and what
@@ -91,7 +68,7 @@ std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& re
                     fixed(r.metrics.bytes[static_cast<std::size_t>(Tier::host)] / 1e9, 1),
                     caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-"});
   }
-  return align(rows);
+  return align_columns(rows, 1);
 }
 
 /// What routing policies did while decoding; "" where no system has one.
@@ -109,7 +86,7 @@ std::string routing_table(const std::vector<RunResult>& results) {
                     percent(static_cast<double>(c.top_score_misses), experts),
                     percent(static_cast<double>(c.low_score_misses), experts)});
   }
-  return rows.size() == 1 ? "" : align(rows) + "\n";
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
 /// What answers are worth after substitution, as published; "" where no system substitutes or nobody knows.
@@ -128,7 +105,7 @@ std::string quality_table(const std::vector<RunResult>& results) {
     rows.push_back({r.system});
     for (const DatasetAccuracy& d : r.quality.datasets) rows.back().push_back(fixed(d.expected, 1));
   }
-  return rows.empty() ? "" : align(rows) + "\n";
+  return rows.empty() ? "" : align_columns(rows, 1) + "\n";
 }
 
 /// What was fetched ahead; "" where no system does that.
@@ -145,7 +122,7 @@ std::string prefetch_table(const std::vector<RunResult>& results) {
                     r.metrics.routing.active > 0 ? share(p.used_top_score) : "-",
                     fixed(p.wasted_bytes / 1e9, 1)});
   }
-  return rows.size() == 1 ? "" : align(rows) + "\n";
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
 /// The causes that took any time at all.
@@ -163,7 +140,7 @@ std::string stall_table(const std::vector<RunResult>& results) {
     for (std::size_t i = 0; i < results.size(); ++i)
       rows[i + 1].push_back(percent(results[i].metrics.stall_s[c], results[i].metrics.wall_s));
   }
-  return align(rows);
+  return align_columns(rows, 1);
 }
 
 std::string pools_table(const std::vector<RunResult>& results) {
@@ -177,7 +154,7 @@ std::string pools_table(const std::vector<RunResult>& results) {
     row.push_back(fixed(1e3 * r.plan.expected_makespan_s, 2));
     rows.push_back(std::move(row));
   }
-  return rows.size() == 1 ? "" : align(rows) + "\n";
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
 }  // namespace

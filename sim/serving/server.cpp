@@ -118,9 +118,11 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       steps_(trace.layers(), 0) {
   dense_outcome_.time = {0, 1, 1, {{{resources_.dense, 0}}}};
   if (options_.mirror != nullptr) mirrored_.assign(taken_bytes_.size(), State::M);
-  if (system.prefetch.name != "none")
-    prefetch_ = find_prefetch_policy(system.prefetch.name)
-                    ->make(prefetch_shape(scenario, trace, timing_, costs), system.prefetch.parameters);
+  if (const PrefetchPolicyEntry& prefetch = *find_prefetch_policy(system.prefetch.name);
+      system.prefetch.name != "none") {
+    prefetch_ = prefetch.make(prefetch_shape(scenario, trace, timing_, costs), system.prefetch.parameters);
+    runs_attention_ahead_ = prefetch.runs_attention_ahead;
+  }
   if (const auto* routing = find_routing_policy(system.routing.name); routing->needs_all_scores)
     routing_ = routing->make(system.routing.parameters);
   if (timing_.is_discrete())

@@ -139,9 +139,10 @@ class Server {
   const CachePolicyEntry* entry_;
   std::vector<std::unique_ptr<CachePolicy>> caches_;  // one a MoE layer, or one
   std::unique_ptr<SchedulePolicy> schedule_;
-  std::unique_ptr<PrefetchPolicy> prefetch_;
-  std::unique_ptr<RoutingPolicy> routing_;   // nullptr: as the model chose
-  std::unique_ptr<MissingExperts> missing_;  // nullptr: no discrete GPU
+  std::unique_ptr<PrefetchPolicy> prefetch_;  // nullptr: none
+  bool runs_attention_ahead_ = false;         // as its entry says
+  std::unique_ptr<RoutingPolicy> routing_;    // nullptr: as the model chose
+  std::unique_ptr<MissingExperts> missing_;   // nullptr: no discrete GPU
   std::unique_ptr<FutureUses> future_;
   std::unique_ptr<StepGates> gates_, gates_ahead_;  // where somebody wants the scores of all experts
   PageCache page_cache_;

@@ -36,8 +36,8 @@ void Server::look_ahead(std::uint32_t moe_layer, const Pass& pass) {
 
 /// Whether the GPU runs the next layer's attention ahead of it, to predict its gate, while this one runs.
 bool Server::predicts(std::uint32_t moe_layer) const {
-  return prefetch_ && find_prefetch_policy(system_.prefetch.name)->runs_attention_ahead &&
-         moe_layer + 1 < trace_.layers() && moe_stack_[moe_layer + 1] == moe_stack_[moe_layer];
+  return runs_attention_ahead_ && moe_layer + 1 < trace_.layers() &&
+         moe_stack_[moe_layer + 1] == moe_stack_[moe_layer];
 }
 
 // Behind the experts that are on the GPU already, ahead of those that have to be loaded first.

@@ -1,0 +1,31 @@
+#include "sim/results/text_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace moelab {
+
+std::string fixed(double value, int digits) {
+  std::array<char, 64> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
+  return buffer.data();
+}
+
+std::string align_columns(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
+  std::vector<std::size_t> width(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string pad(width[c] - row[c].size(), ' ');
+      line += (c == 0 ? "" : "  ") + (c < left ? row[c] + pad : pad + row[c]);
+    }
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+}  // namespace moelab
