@@ -3,9 +3,11 @@
 
 #include "models/device.hpp"
 #include "models/timing.hpp"
+#include "tests/models/profile_text.hpp"
 #include "tests/models/random_architecture.hpp"
 
 using namespace moelab;
+using namespace moelab::testing;
 
 namespace {
 
@@ -37,19 +39,6 @@ codecs:
   lz4hc: {ratio: {value: 0.5, source: bench}, decompress: {value: 3.6 GB/s, spread: [3.5 GB/s, 3.6 GB/s, 3.7 GB/s], source: bench}}
   zstd: {ratio: {value: 0.36, source: bench}, decompress: {points: [[64 KiB, 40 us], [1 MiB, 600 us]], source: bench}}
 )";
-
-DeviceProfile profile_of(const std::string& text) {
-  Problems problems;
-  DeviceProfile device = read_device(YamlDocument::from_text("device.yaml", text, problems));
-  problems.throw_if_any();
-  return device;
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const std::size_t at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), by);
-}
 
 }  // namespace
 

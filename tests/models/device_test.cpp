@@ -7,9 +7,11 @@
 #include <limits>
 
 #include "models/timing.hpp"
+#include "tests/models/profile_text.hpp"
 #include "tests/models/random_architecture.hpp"
 
 using namespace moelab;
+using namespace moelab::testing;
 
 namespace {
 
@@ -38,20 +40,6 @@ gpu:
   flops_efficiency: {value: 0.7, source: bench}
   launch: {value: 3 us, source: bench}
 )";
-
-DeviceProfile profile_of(const std::string& text) {
-  Problems problems;
-  const YamlDocument document = YamlDocument::from_text("device.yaml", text, problems);
-  DeviceProfile device = read_device(document);
-  problems.throw_if_any();
-  return device;
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const std::size_t at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), by);
-}
 
 int line_of(const std::string& text, const std::string& what) {
   const std::size_t at = text.find(what);

@@ -3,9 +3,11 @@
 
 #include "models/device.hpp"
 #include "models/timing.hpp"
+#include "tests/models/profile_text.hpp"
 #include "tests/models/random_architecture.hpp"
 
 using namespace moelab;
+using namespace moelab::testing;
 
 namespace {
 
@@ -43,19 +45,6 @@ gpu:
     to_host: {points: [[1 MB, 60 us], [3 MB, 140 us]], source: bench}
     pageable: {latency: 20 us, rate: 5 GB/s, source: bench}
 )";
-
-DeviceProfile profile_of(const std::string& text) {
-  Problems problems;
-  DeviceProfile device = read_device(YamlDocument::from_text("device.yaml", text, problems));
-  problems.throw_if_any();
-  return device;
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const std::size_t at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), by);
-}
 
 const std::string kMemory = "  memory: {value: 12 GB, source: bench}\n";
 const std::string kReserve = "  reserve: {value: 1 GB, source: bench}\n";

@@ -5,38 +5,22 @@
 #include <set>
 
 #include "models/input_error.hpp"
-#include "policies/cache/cache.hpp"
+#include "tests/policies/small_caches.hpp"
 
 using namespace moelab;
+using namespace moelab::testing;
 
 namespace {
 
-using Random = std::mt19937_64;
-using Objects = std::set<std::uint32_t>;
-
-std::uint32_t below(Random& random, std::uint32_t n) {
-  return static_cast<std::uint32_t>(random() % n);
-}
-
 CacheShape shape_of(std::uint32_t layers, std::uint32_t experts, std::uint32_t places) {
-  CacheShape shape;
+  CacheShape shape = testing::shape_of(layers * experts, places);
   shape.layers = layers;
-  shape.objects = layers * experts;
-  shape.capacity_bytes = places * 10.0 + 9.5;
-  shape.bytes = {10, 7, 5, 2, 0};
   return shape;
 }
 
 std::unique_ptr<CachePolicy> make(std::string_view name, const CacheShape& shape,
                                   const PolicyParameters& parameters = {}) {
   return find_cache_policy(name)->make(shape, parameters);
-}
-
-Objects held_by(const CachePolicy& cache, std::uint32_t objects) {
-  Objects held;
-  for (std::uint32_t o = 0; o < objects; ++o)
-    if (cache.state(o) != State::M) held.insert(o);
-  return held;
 }
 
 /// Whatever a serving loop may tell a cache.

@@ -1,45 +1,9 @@
 // Prefetch policies that are told of gates ahead allocate nothing once they have seen the largest pass: every
 // allocation of this program is counted.
-#include <atomic>
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <new>
 
+#include "tests/counted_allocations.hpp"
 #include "tests/policies/gates_ahead.hpp"
-
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-
-}  // namespace
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kCounts = false;  // sanitizers have an allocator of their own
-#else
-constexpr bool kCounts = true;
-
-// Not inlined: g++ would take malloc and free for a mismatch where it sees one of them only.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new[](std::size_t size) {
-  return operator new(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-#endif
 
 using namespace moelab;
 

@@ -4,36 +4,15 @@
 #include <set>
 
 #include "models/input_error.hpp"
-#include "policies/cache/cache.hpp"
+#include "tests/policies/small_caches.hpp"
 
 using namespace moelab;
+using namespace moelab::testing;
 
 namespace {
 
-using Random = std::mt19937_64;
-using Objects = std::set<std::uint32_t>;
-
-std::uint32_t below(Random& random, std::uint32_t n) {
-  return static_cast<std::uint32_t>(random() % n);
-}
-
-CacheShape shape_of(std::uint32_t objects, std::uint32_t places) {
-  CacheShape shape;
-  shape.objects = objects;
-  shape.capacity_bytes = places * 10.0 + 9.5;
-  shape.bytes = {10, 7, 5, 2, 0};
-  return shape;
-}
-
 std::unique_ptr<CachePolicy> make(const CacheShape& shape, double window) {
   return find_cache_policy("score-average")->make(shape, {{"window", window}});
-}
-
-Objects held_by(const CachePolicy& cache, std::uint32_t objects) {
-  Objects held;
-  for (std::uint32_t o = 0; o < objects; ++o)
-    if (cache.state(o) != State::M) held.insert(o);
-  return held;
 }
 
 void step(CachePolicy& cache, const std::vector<float>& scores, const Objects& uses) {

@@ -1,44 +1,9 @@
 // The serving loop allocates nothing once it runs: every allocation of this program is counted.
-#include <atomic>
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <new>
 
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
-
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-
-}  // namespace
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kCounts = false;  // sanitizers have an allocator of their own
-#else
-constexpr bool kCounts = true;
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new[](std::size_t size) {
-  return operator new(size);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-#endif
+#include "tests/counted_allocations.hpp"
 
 namespace moelab {
 namespace {
