@@ -16,13 +16,18 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$findings"
 
 run_target() {
-  local target=$1 program=$build/tests/fuzz/fuzz_$1 corpus=$here/corpus/$1 log=$scratch/$1.log dictionary=()
+  local target=$1 program=$build/tests/fuzz/fuzz_$1 corpus=$here/corpus/$1 log=$scratch/$1.log
+  local dictionary=() allocation_mb=64
   [ -x "$program" ] || { echo "fuzz $target: not built: cmake --preset fuzz && cmake --build --preset fuzz" >&2; return 1; }
-  case $target in safetensors | routing_trace | counts_trace) dictionary=(-dict="$here/safetensors.dict") ;; esac
+  case $target in
+    safetensors | routing_trace | counts_trace)
+      dictionary=(-dict="$here/safetensors.dict")
+      allocation_mb=160 ;;  # a zstd frame may ask for a window of up to 128 MiB
+  esac
   mkdir -p "$scratch/$target"/{new,tmp}
-  if TMPDIR=$scratch/$target/tmp "$program" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=512 -malloc_limit_mb=64 \
-    -print_final_stats=1 -artifact_prefix="$findings/$target-" "${dictionary[@]}" "$scratch/$target/new" "$corpus" \
-    >"$log" 2>&1; then
+  if TMPDIR=$scratch/$target/tmp "$program" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=512 \
+    -malloc_limit_mb="$allocation_mb" -print_final_stats=1 -artifact_prefix="$findings/$target-" "${dictionary[@]}" \
+    "$scratch/$target/new" "$corpus" >"$log" 2>&1; then
     echo "fuzz $target: $(sed -n 's/^stat::number_of_executed_units: */executions /p' "$log")," \
       "$(grep -o 'cov: [0-9]*' "$log" | tail -1), nothing found"
     return 0
