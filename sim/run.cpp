@@ -229,10 +229,6 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
   server_options.profile = profile;
   const Platform platform = make_platform(system, costs, r.memory, options);
   const std::unique_ptr<engine::Engine>& engine = platform.engine;
-  if (platform.mirror != nullptr && find_cache_policy(system.cache.name)->preloads)
-    throw InputError(scenario.name,
-                     "system '" + system.name + "' has cache '" + system.cache.name +
-                         "', which holds experts from the start; nobody loads them on hardware");
   server_options.mirror = platform.mirror;
   Server server(*engine, scenario, system, trace, costs, r.memory, r.plan.capacity, server_options);
   engine::Process serving = server.serve();

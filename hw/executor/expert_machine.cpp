@@ -102,8 +102,7 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
     case OpKind::read_sm:
       return memory_.take_sign_mantissas(place);
     case OpKind::read_e:
-      return memory_.take_exponent_chunk(place, label.chunk,
-                                         store_.exponent_chunk(place, label.chunk).record.stored_bytes);
+      return take_exponent_chunk(place, label.chunk);
     case OpKind::read_tensor:
       return memory_.take_tensor(place);
     case OpKind::decompress:
@@ -126,6 +125,10 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
     case OpKind::wait:
       return;
   }
+}
+
+void ExpertMachine::take_exponent_chunk(TensorPlace place, std::uint32_t chunk) {
+  memory_.take_exponent_chunk(place, chunk, store_.exponent_chunk(place, chunk).record.stored_bytes);
 }
 
 void ExpertMachine::begin_execution(const LabelledGraph& graph, const OpLabel& label) {
@@ -169,14 +172,17 @@ void ExpertMachine::run(const engine::Graph& graph, engine::OpIndex op, std::sto
 
 void ExpertMachine::run_expert_part(const LabelledGraph& graph, const OpLabel& label) {
   const TensorPlace place = place_of(graph, label);
-  const TensorParts& parts = memory_.parts(place);
+  std::atomic<std::uint64_t>& bytes_read = bytes_read_[static_cast<std::size_t>(label.tier)];
   switch (label.kind) {
     case OpKind::read_sm:
-      return read_chunk(label, store_.sign_mantissa_chunk(place), parts.sign_mantissas);
+      bytes_read += read_sign_mantissas(label.tier, place);
+      return;
     case OpKind::read_e:
-      return read_chunk(label, store_.exponent_chunk(place, label.chunk), parts.exponent_chunks[label.chunk]);
+      bytes_read += read_exponent_chunk(label.tier, place, label.chunk);
+      return;
     case OpKind::read_tensor:
-      return read_tensor(label, place);
+      bytes_read += read_tensor(label.tier, place);
+      return;
     case OpKind::decompress:
       return decompress(place, label.chunk);
     case OpKind::recover:
@@ -186,27 +192,31 @@ void ExpertMachine::run_expert_part(const LabelledGraph& graph, const OpLabel& l
   }
 }
 
-void ExpertMachine::read_chunk(const OpLabel& label, const StoredChunk& chunk, const Buffer& into) {
-  if (chunk.record.stored_bytes > 0) read(label, chunk.offset, chunk.record.stored_bytes, into);
+std::uint64_t ExpertMachine::read_sign_mantissas(Tier tier, TensorPlace place) {
+  const StoredChunk stored = store_.sign_mantissa_chunk(place);
+  return read(tier, stored.offset, stored.record.stored_bytes, memory_.parts(place).sign_mantissas);
 }
 
-void ExpertMachine::read_tensor(const OpLabel& label, TensorPlace place) {
-  if (label.tier == Tier::host) {
-    bytes_read_[static_cast<std::size_t>(label.tier)] += linked().load(place, memory_);
-    return;
-  }
+std::uint64_t ExpertMachine::read_exponent_chunk(Tier tier, TensorPlace place, std::uint32_t chunk) {
+  const StoredChunk stored = store_.exponent_chunk(place, chunk);
+  return read(tier, stored.offset, stored.record.stored_bytes, memory_.parts(place).exponent_chunks[chunk]);
+}
+
+std::uint64_t ExpertMachine::read_tensor(Tier tier, TensorPlace place) {
+  if (tier == Tier::host) return linked().load(place, memory_);
   const Buffer& tensor = memory_.parts(place).tensor;
   const std::uint64_t offset = whole_tensor_offset(weights_, place);
-  if (device_.memory() == nullptr) return read(label, offset, tensor.bytes, tensor);
+  if (device_.memory() == nullptr) return read(tier, offset, tensor.bytes, tensor);
   const auto landing = landings_.lease();
   const Buffer whole{landing->bytes().data(), tensor.bytes, landing->size()};
-  read(label, offset, tensor.bytes, whole);
+  read(tier, offset, tensor.bytes, whole);
   device_.load(whole.all(), tensor.as<std::uint16_t>());
+  return tensor.bytes;
 }
 
-void ExpertMachine::read(const OpLabel& label, std::uint64_t offset, std::uint64_t bytes,
-                         const Buffer& into) {
-  const bool cached = label.tier == Tier::page_cache;
+std::uint64_t ExpertMachine::read(Tier tier, std::uint64_t offset, std::uint64_t bytes, const Buffer& into) {
+  if (bytes == 0) return 0;  // a shard may be empty
+  const bool cached = tier == Tier::page_cache;
   if (cached && !options_.page_cache)
     throw InputError(store_.data_path().string(),
                      "the simulator expects a read to hit the page cache, which hardware cannot promise: use "
@@ -217,7 +227,7 @@ void ExpertMachine::read(const OpLabel& label, std::uint64_t offset, std::uint64
   if (const ReadCompletion done = reader->wait(); done.bytes < bytes)
     throw InputError(reader->source(), "ends within the " + std::to_string(bytes) + " bytes from byte " +
                                            std::to_string(offset) + " on");
-  bytes_read_[static_cast<std::size_t>(label.tier)] += bytes;
+  return bytes;
 }
 
 void ExpertMachine::decompress(TensorPlace place, std::uint32_t chunk) {

@@ -15,6 +15,8 @@
 //   send, receive     the activations of so many tokens, copied over the link
 //   predict           a kernel as `dense`
 //
+// What a cache holds from the start is loaded before the run, by the same ways (expert_preload.cpp).
+//
 // Before an expert is computed, its tensors are compared with the checksums they were packed with: whatever
 // went wrong on the way, in a file, a buffer or a policy's bookkeeping, no wrong tensor is used.
 //
@@ -58,7 +60,7 @@ struct ExpertMachineOptions {
   bool dense = true;                // off: dense and shared parts take no time
 };
 
-class ExpertMachine final : public Machine {
+class ExpertMachine final : public Machine, public engine::ExpertMirror {
  public:
   /// Store and device outlive it. Throws InputError where the store is of another model or has another number
   /// of shards, and what opening the readers throws.
@@ -69,19 +71,32 @@ class ExpertMachine final : public Machine {
   void run(const engine::Graph& graph, engine::OpIndex op, std::stop_token stop) override;
   void end(const engine::Graph& graph, engine::OpIndex op) override;
 
-  /// What the serving loop has to tell of states; and what is in memory.
+  // What the serving loop tells of states.
+  void preload(engine::ExpertPlace expert, engine::Kept as) override;
+  void use(engine::ExpertPlace expert) override { memory_.use(expert); }
+  void keep(engine::ExpertPlace expert, engine::Kept from, engine::Kept to) override {
+    memory_.keep(expert, from, to);
+  }
+  void release(engine::ExpertPlace expert) override { memory_.release(expert); }
+
+  /// What is in memory.
   ExpertMemory& memory() { return memory_; }
-  /// Bytes that were really read, without what alignment adds: those of the chunks as they are stored, where
-  /// the simulator counts a profile's ratio.
+  /// Bytes that were really read in the run, without those before it and what alignment adds: those of the
+  /// chunks as they are stored, where the simulator counts a profile's ratio.
   std::uint64_t bytes_read(Tier tier) const { return bytes_read_[static_cast<std::size_t>(tier)]; }
 
  private:
   void open_readers();
   TensorPlace place_of(const LabelledGraph& graph, const OpLabel& label) const;
   void begin_execution(const LabelledGraph& graph, const OpLabel& label);
-  void read(const OpLabel& label, std::uint64_t offset, std::uint64_t bytes, const Buffer& into);
-  void read_chunk(const OpLabel& label, const StoredChunk& chunk, const Buffer& into);
-  void read_tensor(const OpLabel& label, TensorPlace place);
+  // These return how many bytes they have read.
+  std::uint64_t read(Tier tier, std::uint64_t offset, std::uint64_t bytes, const Buffer& into);
+  std::uint64_t read_sign_mantissas(Tier tier, TensorPlace place);
+  std::uint64_t read_exponent_chunk(Tier tier, TensorPlace place, std::uint32_t chunk);
+  std::uint64_t read_tensor(Tier tier, TensorPlace place);
+  void take_exponent_chunk(TensorPlace place, std::uint32_t chunk);
+  void preload_tensor(TensorPlace place, engine::Kept as);
+  void preload_joined(TensorPlace place);
   void decompress(TensorPlace place, std::uint32_t chunk);
   void recover(TensorPlace place);
   void execute(const LabelledGraph& graph, const OpLabel& label);

@@ -27,7 +27,7 @@ struct TensorParts {
   Buffer tensor;                        // joined, in the device's memory
 };
 
-class ExpertMemory final : public engine::ExpertMirror {
+class ExpertMemory {
  public:
   /// Where the parts come from: storage, or the host's memory, which gives whole tensors only.
   enum class From { storage, host };
@@ -36,9 +36,10 @@ class ExpertMemory final : public engine::ExpertMirror {
   /// parts from the host, of the machine otherwise, unless tensors lie elsewhere (std::bad_alloc).
   ExpertMemory(const ChunkStoreReader& store, ComputeDevice& device, std::uint64_t limit,
                From from = From::storage);
-  void use(engine::ExpertPlace expert) override;
-  void keep(engine::ExpertPlace expert, engine::Kept from, engine::Kept to) override;
-  void release(engine::ExpertPlace expert) override;
+  // As the mirror of a serving loop is told them (engine::ExpertMirror).
+  void use(engine::ExpertPlace expert);
+  void keep(engine::ExpertPlace expert, engine::Kept from, engine::Kept to);
+  void release(engine::ExpertPlace expert);
 
   TensorParts& parts(TensorPlace place) { return parts_[ordinal_of(weights_, place)]; }
   // Before operations fill them. std::logic_error where they are there already: the simulator and we do not

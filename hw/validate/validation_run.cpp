@@ -72,7 +72,7 @@ RunPair run_both(const Scenario& scenario, const SystemConfig& system, const Rou
                              .memory_limit = memory_limit(scenario, trace, plan, store),
                              .verify = how.verify,
                              .dense = how.dense});
-    engine::ExpertMirror* const mirror = &machine->memory();
+    engine::ExpertMirror* const mirror = machine.get();
     constexpr std::size_t kOtherThreads = 6;  // host, I/O, recovery, experts, dense, and the engine's
     return {make_hardware_engine(std::make_unique<CountingMachine>(std::move(machine), pair.bytes_read),
                                  {.spin = spin_for(kOtherThreads + s.threads), .times = &pair.hand_offs}),

@@ -19,6 +19,9 @@ struct ExpertPlace {
 class ExpertMirror {
  public:
   virtual ~ExpertMirror() = default;
+  /// The cache holds the expert from the start: whatever the state keeps is there when this returns. Before
+  /// the engine runs, so in no time of the run's; at most once an expert, `as` anything but `nothing`.
+  virtual void preload(ExpertPlace expert, Kept as) = 0;
   /// A layer or a fetch is about to load what is missing of the expert and to use all of it: nothing of what
   /// is in memory goes before the matching release(). Uses of one expert may overlap.
   virtual void use(ExpertPlace expert) = 0;

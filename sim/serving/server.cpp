@@ -117,7 +117,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       taken_bytes_(std::size_t{trace.layers()} * trace.experts(), kNotTaken),
       steps_(trace.layers(), 0) {
   dense_outcome_.time = {0, 1, 1, {{{resources_.dense, 0}}}};
-  if (options_.mirror != nullptr) mirrored_.assign(taken_bytes_.size(), State::M);
+  preload_mirror();
   if (const PrefetchPolicyEntry& prefetch = *find_prefetch_policy(system.prefetch.name);
       system.prefetch.name != "none") {
     prefetch_ = prefetch.make(prefetch_shape(scenario, trace, timing_, costs), system.prefetch.parameters);

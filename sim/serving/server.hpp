@@ -43,7 +43,7 @@ class GraphObserver {
 
 struct ServerOptions {
   GraphObserver* observer = nullptr;
-  /// Told of every change of what is kept of an expert.
+  /// Told of every change of what is kept of an expert; by the constructor, of what is kept from the start.
   engine::ExpertMirror* mirror = nullptr;
   /// [layers * experts] uses of experts in an offline profile, for caches that need one. Read by the
   /// constructor.
@@ -113,6 +113,7 @@ class Server {
   void drop(FetchSlot& slot);
   void cancel_fetch(std::uint32_t object, FetchSlot& slot);
   void free_slot(FetchSlot& slot);
+  void preload_mirror();
   void tell_mirror(std::uint32_t moe_layer);
   void release_demands(std::uint32_t moe_layer);
   void end_taken(double& bytes, std::uint32_t object, bool used);

@@ -274,6 +274,18 @@ void Server::finish_layer(std::uint32_t moe_layer) {
   if (prefetch_) settle_fetches(pass_number_ * trace_.layers() + moe_layer + 1);
 }
 
+// What caches hold before anything is used.
+void Server::preload_mirror() {
+  if (options_.mirror == nullptr) return;
+  mirrored_.assign(taken_bytes_.size(), State::M);
+  for (std::uint32_t object = 0; object < mirrored_.size(); ++object) {
+    const engine::ExpertPlace place{object / experts_, object % experts_};
+    mirrored_[object] = state_of(place.layer, place.expert);
+    if (mirrored_[object] != State::M)
+      options_.mirror->preload(place, static_cast<engine::Kept>(mirrored_[object]));
+  }
+}
+
 // Whatever has changed in the domain of a layer: policies do not say what left for whom.
 void Server::tell_mirror(std::uint32_t moe_layer) {
   if (options_.mirror == nullptr) return;

@@ -168,7 +168,6 @@ TEST_CASE("hardware: a store that shrinks or goes while it is read ends the run 
     const RunStore files(run.scenario.model, "fixed3", 2);
     const ChunkStoreReader store(files.path);
     CpuDevice cpu({32, 48, 3}, 1 << 12);
-    ExpertMachine* machine = nullptr;
     RunOptions options;
     options.platform = [&](const SystemConfig&, const ExpertCosts&, const MemoryPlan&) -> Platform {
       auto made = std::make_unique<ExpertMachine>(
@@ -178,8 +177,8 @@ TEST_CASE("hardware: a store that shrinks or goes while it is read ends the run 
                                      return open_reader(files.path / kStoreDataName, {reads, 1});
                                    },
                                .shards = 2});
-      machine = made.get();
-      return {make_hardware_engine(std::move(made)), &machine->memory()};
+      engine::ExpertMirror* const mirror = made.get();
+      return {make_hardware_engine(std::move(made)), mirror};
     };
     int passes = 0;
     options.progress = [&](const SystemConfig&, std::uint64_t, std::uint64_t) {
@@ -208,7 +207,7 @@ TEST_CASE("hardware: a read that is simulated as a hit of the page cache needs a
         store, run.scenario.model, cpu,
         ExpertMachineOptions{.storage = [&] { return open_reader(files.path / kStoreDataName, {}); },
                              .shards = 2});
-    engine::ExpertMirror* const mirror = &made->memory();
+    engine::ExpertMirror* const mirror = made.get();
     return {make_hardware_engine(std::move(made)), mirror};
   };
   try {

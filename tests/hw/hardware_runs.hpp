@@ -24,12 +24,16 @@ namespace moelab::testing {
 class RecordingMirror final : public engine::ExpertMirror {
  public:
   struct Event {
-    char what;  // u, k or r
+    char what;  // p, u, k or r
     std::uint32_t layer, expert;
     engine::Kept from, to;
     bool operator==(const Event&) const = default;
   };
   explicit RecordingMirror(engine::ExpertMirror* next = nullptr) : next_(next) {}
+  void preload(engine::ExpertPlace e, engine::Kept as) override {
+    events.push_back({'p', e.layer, e.expert, engine::Kept::nothing, as});
+    if (next_ != nullptr) next_->preload(e, as);
+  }
   void use(engine::ExpertPlace e) override {
     events.push_back({'u', e.layer, e.expert, {}, {}});
     if (next_ != nullptr) next_->use(e);
@@ -47,6 +51,34 @@ class RecordingMirror final : public engine::ExpertMirror {
  private:
   engine::ExpertMirror* next_;
 };
+
+/// Whether every use was released, and none before it began.
+inline bool all_released(const std::vector<RecordingMirror::Event>& events) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, int> in_use;
+  for (const RecordingMirror::Event& event : events) {
+    if (event.what == 'u') ++in_use[{event.layer, event.expert}];
+    if (event.what == 'r' && --in_use[{event.layer, event.expert}] < 0) return false;
+  }
+  return std::ranges::all_of(in_use, [](const auto& uses) { return uses.second == 0; });
+}
+
+/// How many tensors and chunks are in memory that are not, bit for bit, what was packed.
+inline std::uint64_t wrong_parts(ExpertMemory& memory, const ChunkStoreReader& store) {
+  std::uint64_t wrong = 0;
+  const auto count = [&wrong](const Buffer& part, std::uint64_t packed) {
+    if (part && checksum(part.all()) != packed) ++wrong;
+  };
+  for (std::uint64_t ordinal = 0; ordinal < store.weights().tensors(); ++ordinal) {
+    const TensorPlace place = place_of(store.weights(), ordinal);
+    const TensorParts& parts = memory.parts(place);
+    if (parts.tensor && checksum(parts.tensor.as<const std::uint16_t>()) != store.tensor_checksum(place))
+      ++wrong;
+    count(parts.sign_mantissas, store.sign_mantissa_chunk(place).record.checksum);
+    for (std::uint32_t chunk = 0; chunk < parts.exponent_chunks.size(); ++chunk)
+      count(parts.exponent_chunks[chunk], store.exponent_chunk(place, chunk).record.checksum);
+  }
+  return wrong;
+}
 
 /// The experts of a scenario's model on storage.
 class RunStore {
@@ -94,6 +126,7 @@ struct HardwareRun {
 
   // What it leaves.
   std::uint64_t peak_bytes = 0, left_bytes = 0;
+  std::uint64_t left_wrong = 0;  // wrong_parts()
   std::array<std::uint64_t, kTiers> bytes_read{};
   std::vector<RecordingMirror::Event> events;
 
@@ -103,7 +136,6 @@ struct HardwareRun {
     const FeedForward& ff = model.moe();
     CpuDevice cpu({static_cast<std::size_t>(model.hidden), static_cast<std::size_t>(ff.width), ff.matrices},
                   1 << 16);
-    ExpertMemory* memory = nullptr;
     std::unique_ptr<RecordingMirror> mirror;
     RunOptions options;
     options.observer = [this](const SystemConfig&) { return observer; };
@@ -122,9 +154,8 @@ struct HardwareRun {
                                .shards = system.shards,
                                .memory_limit = memory_limit,
                                .verify = verify});
-      memory = &machine->memory();
-      mirror = std::make_unique<RecordingMirror>(memory);
-      return {make_hardware_engine(std::make_unique<Watched>(std::move(machine), *this), engine),
+      mirror = std::make_unique<RecordingMirror>(machine.get());
+      return {make_hardware_engine(std::make_unique<Watched>(std::move(machine), store, *this), engine),
               mirror.get()};
     };
     const RunResult result = run_system(small.scenario, small.system(), small.trace, options);
@@ -136,11 +167,12 @@ struct HardwareRun {
   /// Notes what is in memory when the machine goes.
   class Watched final : public Machine {
    public:
-    Watched(std::unique_ptr<ExpertMachine> machine, HardwareRun& run)
-        : machine_(std::move(machine)), run_(run) {}
+    Watched(std::unique_ptr<ExpertMachine> machine, const ChunkStoreReader& store, HardwareRun& run)
+        : machine_(std::move(machine)), store_(store), run_(run) {}
     ~Watched() override {
       run_.peak_bytes = machine_->memory().ledger().peak();
       run_.left_bytes = machine_->memory().ledger().held();
+      run_.left_wrong = wrong_parts(machine_->memory(), store_);
       for (const Tier tier : {Tier::ssd, Tier::page_cache, Tier::host})
         run_.bytes_read[static_cast<std::size_t>(tier)] = machine_->bytes_read(tier);
     }
@@ -152,6 +184,7 @@ struct HardwareRun {
 
    private:
     std::unique_ptr<ExpertMachine> machine_;
+    const ChunkStoreReader& store_;
     HardwareRun& run_;
   };
 };

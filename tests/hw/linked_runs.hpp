@@ -74,7 +74,7 @@ inline SystemConfig random_linked_system(Random& random) {
   s.fetch_whole_layer = from(random, 0, 4) == 0;
   s.routing.name = any_name(random, routing_policies());
   do s.cache.name = any_name(random, cache_policies());
-  while (find_cache_policy(s.cache.name)->uses_pools || find_cache_policy(s.cache.name)->preloads ||
+  while (find_cache_policy(s.cache.name)->uses_pools ||
          (find_cache_policy(s.cache.name)->needs_future && s.routing.name != "model"));
   s.execution.name = any_name(random, execution_policies());
   if (coin(random)) s.prefetch.name = any_name(random, prefetch_policies());
