@@ -81,26 +81,31 @@ class OwnMemoryDevice final : public ComputeDevice, public MemorySource {
 }  // namespace
 
 TEST_CASE("a device with memory of its own: tensors lie there, and hits and bytes are the same") {
-  for (const bool compressed : {true, false}) {
-    SmallRun small = decode_run();
-    SystemConfig& system = small.scenario.systems.front();
-    system.compressed = compressed;
-    if (!compressed) {
-      system.shards = 0;
-      system.codec.clear();
+  for (const bool compressed : {true, false})
+    for (const char* cache : {"lru", "fixed-layers"}) {  // the second holds experts from the start
+      INFO(cache << (compressed ? ", compressed" : ", whole"));
+      SmallRun small = decode_run();
+      SystemConfig& system = small.scenario.systems.front();
+      system.cache.name = cache;
+      system.compressed = compressed;
+      if (!compressed) {
+        system.shards = 0;
+        system.codec.clear();
+      }
+      const Architecture& model = small.scenario.model;
+      OwnMemoryDevice device({static_cast<std::size_t>(model.hidden),
+                              static_cast<std::size_t>(model.moe().width), model.moe().matrices});
+      const RunStore files(model, "fixed3", system.shards);
+      HardwareRun plain(files), own(files);
+      own.device = &device;
+      const RunResult expected = plain.run(small), found = own.run(small);
+      CHECK(found.metrics.hits == expected.metrics.hits);
+      CHECK(found.metrics.hits[index(State::F)] > 0);
+      CHECK(own.bytes_read == plain.bytes_read);
+      CHECK(own.left_wrong == 0);
+      CHECK(device.strangers == 0);
+      CHECK((compressed ? device.joins : device.loads) > 0);
+      CHECK((compressed ? device.loads : device.joins) == 0);
+      CHECK(device.slabs() == 0);  // all given back
     }
-    const Architecture& model = small.scenario.model;
-    OwnMemoryDevice device({static_cast<std::size_t>(model.hidden),
-                            static_cast<std::size_t>(model.moe().width), model.moe().matrices});
-    const RunStore files(model, "fixed3", system.shards);
-    HardwareRun plain(files), own(files);
-    own.device = &device;
-    const RunResult expected = plain.run(small), found = own.run(small);
-    CHECK(found.metrics.hits == expected.metrics.hits);
-    CHECK(own.bytes_read == plain.bytes_read);
-    CHECK(device.strangers == 0);
-    CHECK((compressed ? device.joins : device.loads) > 0);
-    CHECK((compressed ? device.loads : device.joins) == 0);
-    CHECK(device.slabs() == 0);  // all given back
-  }
 }

@@ -96,7 +96,11 @@ Scenario linked_scenario() {
   SystemConfig cpu_only = plain_system("cpu-only"), gpu_only = plain_system("gpu-only");
   cpu_only.cache.name = gpu_only.cache.name = "lru";
   cpu_only.execution.name = "cpu-only";
-  s.systems = {system, cpu_only, gpu_only};
+  SystemConfig held = plain_system("held"), popular = plain_system("popular");
+  held.cache.name = "fixed-layers";
+  popular.cache.name = "fixed-popular";
+  popular.execution.name = "fiddler";
+  s.systems = {system, cpu_only, gpu_only, held, popular};
   return s;
 }
 
