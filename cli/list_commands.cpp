@@ -14,6 +14,7 @@
 #include "policies/execution/execution.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "policies/residency/residency.hpp"
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "policies/storage/storage.hpp"
@@ -136,6 +137,7 @@ void list_policies(const std::string& format) {
   add_family("prefetch", prefetch_policies(), format, all);
   add_family("execution", execution_policies(), format, all);
   add_family("storage", storage_policies(), format, all);
+  add_family("residency", residency_policies(), format, all);
   if (format == "json") std::cout << all.dump(2) << "\n";
 }
 
