@@ -4,7 +4,7 @@
 //   T = compute_s of a layer
 //   if every layer can be loaded within T in the budget: of the splits that do, one of the least GPU memory,
 //     of those one of the least load time
-//   else, or where T is not known: the least load time in the budget, as bandwidth-proportional
+//   else, and where T is not known, 0: the least load time in the budget, as bandwidth-proportional
 //
 // The first case: for a load time t, backends take experts in the order of GPU bytes a byte, least first,
 // each up to t * B_k. That is exact for whole experts (split_solver.hpp). "Load time" is that of the slowest
@@ -23,6 +23,8 @@
 //   more over the link, which is what layers wait for. x = 0.
 // So x > 0 makes a layer, max(T, load), shorter exactly when P / (B_c + B_h) > T and
 // M > r P B_c / (B_c + B_h): neither bandwidth hides the layer, and memory is left over.
+#include <cmath>
+
 #include "policies/storage/split_solver.hpp"
 #include "policies/storage/storage_entries.hpp"
 
@@ -34,7 +36,7 @@ constexpr std::string_view kName = "tri-state";
 StorageSplit split_tri_state(const StorageShape& shape, const PolicyParameters&) {
   const SplitSolver solver(shape, kName);
   const double bytes = solver.least_gpu_bytes(shape.compute_s);
-  if (shape.compute_s == 0 || bytes > shape.gpu_budget_bytes) return solver.fastest();
+  if (!std::isfinite(bytes) || bytes > shape.gpu_budget_bytes) return solver.fastest();
   return solver.leanest(solver.least_load_seconds(bytes));
 }
 

@@ -244,6 +244,56 @@ TEST_CASE("a single step takes one layer after the other, and gives back in the 
   CHECK(of_layers(even) == Layers{1, 1, 1, 1});
 }
 
+TEST_CASE("the planner goes from layer to layer, also where it tried a step and did not take it") {
+  const StorageShape shape = gpu_and_host(kInfinity, 1, 4, 10);
+  StorageSplit split(shape);
+  const auto policy = make("budget-aware", {{"interval", 1}, {"staggered", 0}});
+  ResidencyState state{.compute_s = 12.5, .gpu_bytes = 100};
+  const auto of_layer = [&split](std::uint32_t layer) { return split.experts(layer, 1); };
+  for (std::uint32_t n = 0; n < 3; ++n, ++state.iteration) {
+    CHECK(policy->adjust(state, split));
+    for (std::uint32_t layer = 0; layer < 4; ++layer) CHECK(of_layer(layer) == (layer <= n ? 4 : 0));
+  }
+  for (; state.iteration < 6; ++state.iteration)  // 12 s hide; 16 would be far from it
+    CHECK(!policy->adjust(state, split));
+  state.compute_s = 100;
+  CHECK(policy->adjust(state, split));
+  CHECK(of_layer(3) == 4);
+}
+
+TEST_CASE("nothing moves at rho = 1 and at rho = theta") {
+  const StorageShape shape = gpu_and_host(kInfinity, 1, 2, 8);
+  for (const double compute : {8.0, 4.0}) {  // tau is 8: 2 layers of 4 by the host
+    StorageSplit split = uniform_split(shape, 4);
+    const auto policy = make("budget-aware", {{"theta", 0.5}});
+    CHECK(!policy->adjust({.compute_s = compute, .gpu_bytes = 100}, split));
+    CHECK(policy->adjust({.compute_s = compute == 8 ? 8.001 : 3.999, .gpu_bytes = 100}, split));
+  }
+}
+
+TEST_CASE("of several backends on a side, the one done last gives and the one done first takes") {
+  const StorageShape shape{
+      .layers = 1,
+      .experts = 12,
+      .expert_bytes = 1,
+      .backends = {{"resident", kInfinity, 1}, {"compressed", 4, 0.8}, {"host", 2, 0}, {"nvme", 1, 0}}};
+  StorageSplit split(shape);
+  split.move(0, 0, 1, 4);
+  split.move(0, 0, 2, 4);
+  using Row = std::vector<std::uint32_t>;
+  const auto row = [&split] {
+    return Row{split.experts(0, 0), split.experts(0, 1), split.experts(0, 2), split.experts(0, 3)};
+  };
+  ResidencyStep step(1, true);
+  // Compressed experts take 1/4 s each, resident ones none. A fifth on the host would be done after 2.5 s.
+  for (const Row& expected : {Row{4, 3, 4, 1}, Row{4, 2, 4, 2}, Row{4, 1, 5, 2}}) {
+    CHECK(step.take(split, ResidencyDirection::off_gpu) == 1);
+    CHECK(row() == expected);
+  }
+  CHECK(step.take(split, ResidencyDirection::to_gpu) == 1);  // host: 2.5 s, NVMe: 2 s
+  CHECK(row() == Row{5, 1, 4, 2});
+}
+
 // Every level that steps pass, by the equations: n experts a layer on the GPU (uncompressed, so that layers
 // wait for the host alone), tau = layers * (experts - n) / B_host, rho = compute / tau.
 TEST_CASE("alpha comes to the feasible level that a search over all levels finds") {

@@ -234,6 +234,7 @@ TEST_CASE("tri-state finds what an exhaustive search finds") {
     if (shape.compute_s == 0 || least_bytes == kInfinity) {
       ++late;
       REQUIRE(cost.longest == Approx(least).epsilon(1e-12));
+      REQUIRE(split("tri-state", shape) == split("bandwidth-proportional", shape));
       continue;
     }
     ++hidden;
@@ -246,6 +247,42 @@ TEST_CASE("tri-state finds what an exhaustive search finds") {
   }
   CHECK(hidden > 800);
   CHECK(late > 800);
+}
+
+TEST_CASE("tri-state keeps to a compute time that is one rounding short of a whole number of experts") {
+  Random random(7);
+  for (int i = 0; i < 3000; ++i) {
+    StorageShape shape{.layers = 1,
+                       .experts = 12,
+                       .expert_bytes = uniform(random, 0.1, 3),
+                       .backends = {{"resident", kInfinity, 1}, {"host", uniform(random, 0.1, 3), 0}}};
+    const std::uint32_t n = 1 + below(random, 12);
+    shape.compute_s = load_seconds(shape, 1, n);
+    REQUIRE(split("tri-state", shape).total(1) == n);
+    shape.compute_s = std::nextafter(shape.compute_s, 0);
+    REQUIRE(split("tri-state", shape).total(1) == n - 1);
+  }
+}
+
+TEST_CASE("equal load times go to the leaner backend, then to the faster, then to the first") {
+  StorageShape shape{.layers = 2,
+                     .experts = 2,
+                     .expert_bytes = 1,
+                     .backends = {{"nvme", 1, 0}, {"host", 2, 0}, {"second nvme", 1, 0}},
+                     .compute_s = 9};
+  for (const char* const policy : {"bandwidth-proportional", "tri-state"})  // 2 at 2/s as one at 1/s
+    CHECK(split(policy, shape).total(1) == 4);
+  shape.experts = 3;  // 2 at 2/s, and one at 1/s of two
+  for (const char* const policy : {"bandwidth-proportional", "tri-state"})
+    CHECK((split(policy, shape).total(0) == 2 && split(policy, shape).total(1) == 4));
+  shape.experts = 1;
+  shape.backends[1].gpu_bytes_per_byte = 0.8;
+  shape.backends[1].bytes_per_second = 1;
+  for (const char* const policy : {"bandwidth-proportional", "tri-state"})
+    CHECK(split(policy, shape).total(0) == 2);
+  shape.backends[0].gpu_bytes_per_byte = 1;
+  for (const char* const policy : {"bandwidth-proportional", "tri-state"})
+    CHECK(split(policy, shape).total(2) == 2);
 }
 
 TEST_CASE("large splits keep to budgets and capacities, or are refused") {
