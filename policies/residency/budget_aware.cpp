@@ -1,14 +1,15 @@
 // budget-aware: FluxMoE's budget-aware residency planner (Liu et al., section 4.3, Algorithm 2).
 //
-//   tau_load = sum over the layers of the longest load of any backend (Eq. 9, 10);  rho = compute_s /
-//   tau_load if rho > 1:           one step of experts off the GPU    (line 5) else if rho < theta:  one step
-//   of experts to the GPU     (line 7) while C_exp > C_gpu - C_kv: one step off the GPU         (line 9, Eq.
-//   12; at every iteration)
+//   tau_load = sum over the layers of the longest load of any backend (Eq. 9, 10)
+//   rho = compute_s / tau_load (Eq. 11)
+//   if rho > 1:                    one step of experts off the GPU  (line 5)
+//   else if rho < theta:           one step of experts to the GPU   (line 7)
+//   while C_exp > C_gpu - C_kv:    one step off the GPU             (line 9, Eq. 12)
 //
 // Steps: residency_step.hpp. A step moves layers * step experts; "48 compressed experts per rank, effectively
-// one expert per layer" (Exp#3), so step is 1. Lines 5 and 7 are looked at in every iteration, as section 4.3
-// says, but `interval` iterations pass after any step, one of line 9 too, as in Exp#3 ("repeating every 300
-// iterations").
+// one expert per layer" (Exp#3), so step is 1. All lines are for every iteration, as section 4.3 says, but
+// lines 5 and 7 wait until `interval` iterations have passed since the last step, of line 9 too: "repeating
+// every 300 iterations" (Exp#3).
 //
 // What the paper leaves open, and what is done here
 // - rho > 1 without KV pressure. Section 4.3 explains line 5 by KV swapping that inflates "actual compute
@@ -18,11 +19,10 @@
 //   line 5 wait until the KV cache fills that share of C_gpu - C_exp, as in Exp#3.
 // - Steps that cross the dead zone. A step off the GPU that would take rho from above 1 to below theta is
 //   refused. One to the GPU may cross: it ends a stall, and the way back is then refused.
-// - "Increasing alpha decreases tau_load" is so only while layers wait for the host. At an alpha above Eq.
-// 8's
-//   share they wait for the decoding of compressed experts, and more of those take longer. A step to the GPU
-//   that does not make tau_load less is not taken; then, beyond the paper, one off the GPU is if that does:
-//   it frees memory too.
+// - "Increasing alpha ... decreases tau_load": so it does while layers wait for the host. At an alpha above
+//   the share of Eq. 8 they wait for the decoding of compressed experts, and more of those take longer. A
+//   step to the GPU that does not make tau_load less is not taken; then, beyond the paper, one off the GPU is
+//   if that does: it frees memory too.
 // - alpha in (0, 1]: here 0 is allowed, where the KV cache needs it.
 // - A step to the GPU that Eq. 12 has no memory for is not taken, also not in part.
 //
@@ -30,10 +30,10 @@
 // the first call only, since no later step to the GPU breaks Eq. 12. While rho < theta, each step makes
 // tau_load less, so no split comes twice. Once rho >= theta no step leads below theta, so all are off the
 // GPU, until alpha is 0 at the latest.
-// Where: in [theta, 1] if some level it passes lies there. With S experts a step, all from layers that wait
-// for a host of bandwidth B, a step changes tau_load by S * expert_bytes / B; the zone holds a level for sure
-// when that is at most compute_s * (1 / theta - 1). Where the zone is narrower than a step, alpha stays at
-// the lowest level of rho > 1: loading hides.
+// Where: in [theta, 1] if a level that it comes by lies there (and the KV cache presses, where that is asked
+// for). With S experts a step, all of layers that wait for a host of bandwidth B, a step changes tau_load by
+// S * expert_bytes / B; no step jumps over the zone when that is at most compute_s * (1 / theta - 1). Where
+// the zone is narrower than a step, alpha stays at the lowest level of rho > 1, where loading hides.
 #include <cmath>
 #include <optional>
 

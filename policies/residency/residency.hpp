@@ -27,10 +27,10 @@ class ResidencyPolicy {
  public:
   virtual ~ResidencyPolicy() = default;
   /// Moves experts of `split` between backends; whether any moved. A policy serves splits of one shape. Costs
-  /// O(layers * backends) where nothing moves, and allocates nothing after its first call. Throws InputError
-  /// for a state that cannot be (a time or size that is negative or not a number, more KV cache than GPU
-  /// memory) and, where the policy keeps experts and KV cache within GPU memory, when the experts that would
-  /// have to leave find no place off the GPU.
+  /// O(layers * backends), where a step is tried O(experts of the step * backends) too, and allocates nothing
+  /// once it has moved experts. Throws InputError for a state that cannot be (a time or size that is negative
+  /// or not a number, more KV cache than GPU memory) and, where the policy keeps experts and KV cache within
+  /// GPU memory, when the experts that would have to leave find no place off the GPU.
   virtual bool adjust(const ResidencyState& state, StorageSplit& split) = 0;
 };
 

@@ -18,6 +18,8 @@
 // (split_solver.hpp): with two kinds of GPU memory, the proportional share of the faster, larger kind can
 // keep more experts off the GPU than it saves. A backend of infinite bandwidth, as resident experts have,
 // takes all there is room for: the limit of the equation.
+// What is least is the slowest layer's load. The sum over the layers is least too with up to two backends, or
+// where neither capacity nor budget binds; else whole experts can keep it above the least in rare cases.
 #include "policies/storage/split_solver.hpp"
 #include "policies/storage/storage_entries.hpp"
 

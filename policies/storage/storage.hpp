@@ -29,10 +29,9 @@ struct StorageBackend {
 
 struct StorageShape {
   std::uint32_t layers = 0;
-  std::uint32_t experts = 0;  // a layer
-  double expert_bytes = 0;    // plain; of one rank's part of an expert
-  std::vector<StorageBackend> backends =
-      {};  // by convention the fastest, or the GPU's, first and the host last
+  std::uint32_t experts = 0;                  // a layer
+  double expert_bytes = 0;                    // plain; of one rank's part of an expert
+  std::vector<StorageBackend> backends = {};  // the GPU's first, the host's or NVMe last
   double gpu_budget_bytes = std::numeric_limits<double>::infinity();  // for stored experts, not the window
   double compute_s = 0;  // of one layer with its weights resident; 0: not known
 };

@@ -12,9 +12,8 @@
 //
 // When is x > 0 worth it? P bytes a layer; B_c, B_h: bandwidths of the compressed backend and the link;
 // r < 1: compressed size; M: GPU budget a layer. Shares of any size.
-// - T >= P / (B_c + B_h): compressed and link together hide the layer. z = min(1, B_h T / P), y the rest: x
-// is
-//   0, since every resident byte would take the place of a compressed one, r < 1.
+// - T >= P / (B_c + B_h): compressed and link together hide the layer. z = min(1, B_h T / P), y the rest.
+//   x = 0, since every resident byte would take the place of a compressed one, and r < 1.
 // - T < P / (B_c + B_h): with x = 0 no split loads within T, whatever the memory: the best is
 //   y = B_c / (B_c + B_h), with r P y bytes. Memory beyond that is of no use to x = 0. Resident experts need
 //   no bandwidth, so x > 0 makes use of it: t falls until it is T, at x = 1 - (B_c + B_h) T / P.

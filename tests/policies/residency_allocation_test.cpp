@@ -1,4 +1,4 @@
-// budget-aware allocates nothing after its first call: every allocation of this program is counted.
+// budget-aware allocates nothing once it has moved experts: every allocation of this program is counted.
 #include <catch2/catch.hpp>
 
 #include "policies/residency/residency.hpp"
