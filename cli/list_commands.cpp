@@ -14,8 +14,10 @@
 #include "policies/execution/execution.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "policies/residency/residency.hpp"
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
+#include "policies/storage/storage.hpp"
 #include "sim/scenario.hpp"
 
 namespace moelab::cli {
@@ -105,7 +107,7 @@ void add_family(const char* family, const std::vector<Entry>& table, const std::
     const PolicyInfo& info = entry.info;
     Json parameters = Json::array();
     if (format == "table")
-      std::cout << "  " << padded(std::string(info.name), 18) << info.help << " [" << info.source << "]\n";
+      std::cout << "  " << padded(std::string(info.name), 24) << info.help << " [" << info.source << "]\n";
     for (const PolicyParameter& p : info.parameters) {
       if (format == "table")
         std::cout << "      " << padded(std::string(p.name), 14) << p.help << " (default "
@@ -134,6 +136,8 @@ void list_policies(const std::string& format) {
   add_family("planning", planning_policies(), format, all);
   add_family("prefetch", prefetch_policies(), format, all);
   add_family("execution", execution_policies(), format, all);
+  add_family("storage", storage_policies(), format, all);
+  add_family("residency", residency_policies(), format, all);
   if (format == "json") std::cout << all.dump(2) << "\n";
 }
 
