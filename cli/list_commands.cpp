@@ -10,6 +10,7 @@
 #include "models/config_store.hpp"
 #include "models/device.hpp"
 #include "models/hf_import.hpp"
+#include "policies/batching/batching.hpp"
 #include "policies/cache/cache.hpp"
 #include "policies/execution/execution.hpp"
 #include "policies/planning/planning.hpp"
@@ -134,6 +135,7 @@ void list_policies(const std::string& format) {
   add_family("planning", planning_policies(), format, all);
   add_family("prefetch", prefetch_policies(), format, all);
   add_family("execution", execution_policies(), format, all);
+  add_family("batching", batching_policies(), format, all);
   if (format == "json") std::cout << all.dump(2) << "\n";
 }
 
