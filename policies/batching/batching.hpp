@@ -10,7 +10,8 @@
 //
 // The cache of a request. A step that runs a token puts its keys and values there, so a request that is to
 // produce its token number g + 1 has all tokens before it in the cache once that step has run: the prompt and
-// g tokens. The last token is never run: prompt_tokens + output_tokens - 1 are there in the end (final_tokens).
+// g tokens. The last token is never run: prompt_tokens + output_tokens - 1 are there in the end (and one more
+// for requests that come prefilled).
 #pragma once
 
 #include <cstdint>

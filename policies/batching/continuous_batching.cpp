@@ -4,28 +4,29 @@
 //
 //   form:
 //     while more blocks are in use than there are:  preempt the latest          # the cache shrank
-//     if not chunked and nothing is swapped:  admit prompts, whole ones          # they run alone
+//     if not chunked:  admit prompts, whole ones                                 # they run alone
 //     if there are none:
 //       for each running request that decodes:    while its next token has no room: preempt the latest
 //       for each running request with prompt left:  run what the budget allows   # chunked only
-//       if none was preempted (or none runs):
-//         resume swapped requests, earliest first, while they fit
-//         if none is swapped any more:  admit  (chunked: any request, else those that come prefilled)
+//       resume swapped requests, earliest first, up to the first that does not fit
+//       admit  (chunked: any request, else those that come prefilled)
 //
-//   fits:     requests that run < max_requests, rows <= max_tokens (chunked: one at least), and
-//             free blocks - blocks of all tokens it has, the next one's too >= watermark * gpu_blocks
-//   admit:    dropped requests, then new ones, earliest first, up to the first that does not fit. Its blocks
-//             are taken for all tokens it has, also where the prompt runs in chunks (vLLM: allocate())
+//   admit:    if none is swapped: dropped requests, then new ones, earliest first, up to the first that does
+//             not fit. Its blocks are taken for all tokens it has, also where the prompt runs in chunks
+//             (vLLM: allocate())
+//   fits:     this step preempted none,  requests that run < max_requests,  rows of the step <= max_tokens
+//             (chunked: one row at least),  and
+//             free blocks - blocks of all tokens it has, with the next one's >= watermark * gpu_blocks
 //   preempt:  swap: its blocks go to the host, later back into as many, whether full or not yet written;
 //             recompute: its blocks are dropped, and prompt and tokens so far run again as a prompt
 //
-// So in a step each running request holds ceil(tokens known / block_tokens) blocks: those that its cache
-// fills once the prompt, or the one new token, has run.
+// So each request of a step holds ceil(tokens known / block_tokens) blocks: those that its cache fills once
+// the prompt, or the one new token, has run.
 //
 // Deviations, each so that every request which fits alone runs to its end:
 // - Swap space that has no room for a request: it is recomputed. vLLM ends the engine with an error.
-// - Where nothing runs the watermark is waived. vLLM ignores a prompt (AllocStatus.NEVER), and never swaps in
-//   a request, that would leave less than the watermark.
+// - Where nothing runs one request joins without the watermark, and in a step that preempted. vLLM ignores a
+//   prompt (AllocStatus.NEVER), and never swaps in a request, that would leave less than the watermark.
 // - Not chunked, prompt and output must fit into a step, since a request dropped late is run again in one.
 //   vLLM asks the same of its settings (max_num_batched_tokens >= max_model_len).
 // and further:
@@ -66,12 +67,12 @@ class ContinuousBatching final : public BatchingPolicy {
   bool form(BatchStep& step) override {
     clear(step);
     while (gpu_used_ > shape_.kv.gpu_blocks) preempt_latest(step);
-    if (!settings_.chunked && may_admit(step)) admit(step, true);
+    if (!settings_.chunked) admit(step, true);
     if (step.shares.empty()) {
       run_decodes(step);
       run_prompts(step);
-      if (may_resume(step)) resume(step);
-      if (may_admit(step)) admit(step, false);
+      resume(step);
+      admit(step, false);
     }
     return !step.shares.empty();
   }
@@ -110,13 +111,11 @@ class ContinuousBatching final : public BatchingPolicy {
   std::uint32_t budget(const BatchStep& step) const {
     return shape_.max_tokens - static_cast<std::uint32_t>(step.rows);
   }
-  bool may_resume(const BatchStep& step) const {
-    return (step.swapped_out.empty() && step.dropped.empty()) || running_.empty();
-  }
-  bool may_admit(const BatchStep& step) const { return may_resume(step) && swapped_.empty(); }
 
   /// Whether `request`, which holds no GPU block, can join.
   bool fits(const BatchedRequest& request, const BatchStep& step) const {
+    const bool preempted = !step.swapped_out.empty() || !step.dropped.empty();
+    if (preempted && !running_.empty()) return false;
     const std::uint64_t spare = running_.empty() ? 0 : watermark_;
     const std::uint32_t rows = settings_.chunked ? 1 : request.known - request.cached;
     return running_.size() < shape_.max_requests && rows <= budget(step) &&
@@ -182,6 +181,7 @@ class ContinuousBatching final : public BatchingPolicy {
 
   /// Without chunks: `prompts` says whether only requests with a prompt to run are admitted, or only others.
   void admit(BatchStep& step, bool prompts) {
+    if (!swapped_.empty()) return;
     const auto allowed = [&](const BatchedRequest& request) {
       return (settings_.chunked || request.prompt == prompts) && fits(request, step);
     };

@@ -2,15 +2,16 @@
 // batch is taken, runs to the end of its longest request, and only then is the next one taken.
 //
 //   form: if the batch is empty: take waiting requests, first come first, while
-//           requests <= max_requests,  rows of the first step <= max_tokens,
-//           blocks of all of them at their ends <= gpu_blocks
-//         run every request that is not done: its whole prompt in the first step, one token in each later one
+//           requests <= max_requests,  blocks of all of them at their ends <= gpu_blocks
+//         while a prompt of the batch has not run: run whole ones, first come first, while rows <= max_tokens
+//         then: one token of each request that is not done
 //
 // Blocks are promised up to each request's end, so none is ever preempted and swap space is not used. A
 // promise ends with its request, and the cache may shrink to what is still promised.
 //
 // Deviation: engines of this kind go on computing padding rows for requests that are done ("extra
 // computation for inactive requests"); here these run no rows, which favours this policy.
+#include <algorithm>
 #include <stdexcept>
 
 #include "policies/batching/batching_entries.hpp"
@@ -30,11 +31,16 @@ class StaticBatching final : public BatchingPolicy {
   bool form(BatchStep& step) override {
     clear(step);
     if (batch_.empty()) take_batch(step);
+    const bool prompts = std::any_of(batch_.begin(), batch_.end(),
+                                     [](const BatchedRequest& request) { return request.prompt; });
     for (BatchedRequest& request : batch_) {
+      if (request.prompt != prompts) continue;
+      const std::uint32_t rows = request.known - request.cached;
+      if (step.rows + rows > shape_.max_tokens) break;
       request.blocks = kv_blocks(request.known, shape_.kv.block_tokens);
-      add_share(request, request.known - request.cached, step);
+      add_share(request, rows, step);
     }
-    return !batch_.empty();
+    return !step.shares.empty();
   }
 
   void complete() override {
@@ -63,14 +69,15 @@ class StaticBatching final : public BatchingPolicy {
   }
 
   void take_batch(BatchStep& step) {
-    for (std::uint64_t rows = 0; !waiting_.empty() && batch_.size() < shape_.max_requests; waiting_.pop()) {
-      const BatchRequest& request = waiting_.front();
-      rows += request.prefilled ? 1 : request.prompt_tokens;
-      const std::uint64_t blocks = blocks_at_end(request);
-      if (rows > shape_.max_tokens || promised_ + blocks > shape_.kv.gpu_blocks) return;
+    for (; !waiting_.empty() && batch_.size() < shape_.max_requests; waiting_.pop()) {
+      BatchedRequest request(waiting_.front());
+      const std::uint64_t blocks = blocks_at_end(request.ask);
+      if (request.known - request.cached > shape_.max_tokens || promised_ + blocks > shape_.kv.gpu_blocks)
+        return;
       promised_ += blocks;
-      batch_.emplace_back(request);
-      step.admitted.push_back(request.id);
+      request.blocks = kv_blocks(request.cached, shape_.kv.block_tokens);
+      batch_.push_back(request);
+      step.admitted.push_back(request.ask.id);
     }
   }
 
