@@ -61,7 +61,7 @@ void add_share(BatchedRequest& request, std::uint32_t rows, BatchStep& step) {
                          .prompt = request.prompt,
                          .produces = produces});
   step.rows += rows;
-  if (request.reached > request.cached) step.recomputed += std::min(rows, request.reached - request.cached);
+  step.recomputed += std::min(rows, request.reached - request.cached);
   if (produces && request.left == 1) step.finished.push_back(request.ask.id);
   request.rows = rows;
 }

@@ -7,7 +7,7 @@
 //     if not chunked:  admit prompts, whole ones                                 # they run alone
 //     if there are none:
 //       for each running request that decodes:    while its next token has no room: preempt the latest
-//       for each running request with prompt left:  run what the budget allows   # chunked only
+//       for the running request with prompt left:  run what the budget allows    # chunked only
 //       resume swapped requests, earliest first, up to the first that does not fit
 //       admit  (chunked: any request, else those that come prefilled)
 //
@@ -35,7 +35,7 @@
 // - Chunked, nothing is admitted past swapped requests or in a step that preempted, as without chunks (and as
 //   in V1); V0's chunked steps admit prompts then, which overtakes requests that came before them.
 // - Chunked, decodes come before all prompt chunks, so that each runs in every step: V0's documentation says
-//   so, its code sorts by arrival. Running requests without rows in a step count for max_requests.
+//   so, its code sorts by arrival.
 // - Requests that come prefilled are unknown to V0's scheduler. Not chunked they join decode steps.
 #include <algorithm>
 
@@ -70,7 +70,7 @@ class ContinuousBatching final : public BatchingPolicy {
     if (!settings_.chunked) admit(step, true);
     if (step.shares.empty()) {
       run_decodes(step);
-      run_prompts(step);
+      run_prompt(step);
       resume(step);
       admit(step, false);
     }
@@ -161,11 +161,11 @@ class ContinuousBatching final : public BatchingPolicy {
     }
   }
 
-  void run_prompts(BatchStep& step) {
-    for (BatchedRequest& request : running_) {
-      if (budget(step) == 0) return;
+  /// At most one request that runs has prompt left: another is admitted only beside a prompt's last chunk. So
+  /// there is a token for it, since fewer than max_requests decode.
+  void run_prompt(BatchStep& step) {
+    for (BatchedRequest& request : running_)
       if (request.prompt) add_share(request, std::min(request.known - request.cached, budget(step)), step);
-    }
   }
 
   void resume(BatchStep& step) {
