@@ -31,7 +31,7 @@ class ArrivalQueue {
   const BatchRequest& front() const { return queue_[head_]; }
   void push(const BatchRequest& request) {
     assert(request.prompt_tokens >= 1 && request.output_tokens >= 1);
-    if (head_ >= size()) {  // moves fewer requests than have left since the last time
+    if (head_ >= size()) {  // moves no more requests than have left since the last time
       queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
       head_ = 0;
     }
