@@ -10,6 +10,7 @@
 #include "models/config_store.hpp"
 #include "models/device.hpp"
 #include "models/hf_import.hpp"
+#include "policies/batching/batching.hpp"
 #include "policies/cache/cache.hpp"
 #include "policies/execution/execution.hpp"
 #include "policies/planning/planning.hpp"
@@ -89,13 +90,16 @@ void list_systems(const std::string& format) {
     const SystemConfig s = read_system(document);
     problems.throw_if_any();
     if (format == "table") std::cout << padded(name, 26) << s.title << "\n";
-    all.push_back({{"name", name},
-                   {"title", s.title},
-                   {"source", s.source},
-                   {"schedule", s.schedule.name},
-                   {"cache", s.cache.name},
-                   {"planning", s.planning.name},
-                   {"prefetch", s.prefetch.name}});
+    all.push_back({{"name", name}, {"title", s.title}, {"source", s.source}});
+    if (s.paging)
+      all.back().update({{"storage", s.paging->storage.name},
+                         {"residency", s.paging->residency.name},
+                         {"batching", s.paging->batching.name}});
+    else
+      all.back().update({{"schedule", s.schedule.name},
+                         {"cache", s.cache.name},
+                         {"planning", s.planning.name},
+                         {"prefetch", s.prefetch.name}});
   }
   if (format == "json") std::cout << all.dump(2) << "\n";
 }
@@ -178,6 +182,7 @@ void add_models(CLI::App& program) {
     std::cout << yaml;
 });
 }  // namespace moelab::cli
+
 void add_devices(CLI::App& program) {
   add_list(program, "devices", "List the device profiles and where each of their numbers is from",
            list_devices);

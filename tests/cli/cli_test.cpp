@@ -319,7 +319,7 @@ TEST_CASE("lists are complete in both forms") {
   const std::string table = moelab({"policies"}).out;
   for (const Json& p : policies) CHECK(table.find(p["name"].get<std::string>()) != std::string::npos);
   for (const char* name : {"cache-affinity", "fifo", "longest-first", "exhaustive", "lru", "marking",
-                           "zipmoe", "belady", "moe-infinity", "layer-window"})
+                           "zipmoe", "belady", "moe-infinity", "layer-window", "continuous"})
     CHECK(table.find(name) != std::string::npos);
   const Json models = Json::parse(moelab({"models", "--format", "json"}).out);
   CHECK(models.size() >= 15);

@@ -1,0 +1,133 @@
+// Batching family: which requests form a step. A policy counts tokens and blocks of the paged KV cache; it
+// knows no engine, no clock and no bytes. Any block serves any request, so counts are enough: which block a
+// request got changes no time, and no ids are kept.
+//
+// The serving loop announces requests in order of arrival, asks for a step, runs it, and says that it has
+// run:
+//
+//   arrive(...); arrive(...);
+//   while (policy.form(step)) { ...blocks_out leave, blocks_in come, shares run...; policy.complete(); }
+//
+// The cache of a request. A step that runs a token puts its keys and values there, so a request that is to
+// produce its token number g + 1 has all tokens before it in the cache once that step has run: the prompt and
+// g tokens. The last token is never run: prompt_tokens + output_tokens - 1 are there in the end (and one more
+// for requests that come prefilled).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/policy_info.hpp"
+
+namespace moelab {
+
+/// A request as the batcher sees it. Prompt and output have one token at least.
+struct BatchRequest {
+  std::uint32_t id = 0;  // only handed back; two requests that are there at once have different ones
+  std::uint32_t prompt_tokens = 1;
+  std::uint32_t output_tokens = 1;  // tokens to be produced here
+  /// Disaggregated prefill: the prompt's keys and values come with it, and the first token, which is not one
+  /// of output_tokens. Its first step is a decode step that runs this token.
+  bool prefilled = false;
+  bool operator==(const BatchRequest&) const = default;
+};
+
+struct KvShape {
+  std::uint32_t block_tokens = 16;  // tokens a block holds, 1 at least
+  std::uint64_t gpu_blocks = 0;
+  std::uint64_t host_blocks = 0;  // swap space
+};
+
+struct BatchingShape {
+  KvShape kv;
+  std::uint32_t max_requests = 256;  // that run at once (vLLM: max_num_seqs)
+  std::uint32_t max_tokens = 2048;   // that a step runs (vLLM: max_num_batched_tokens); >= max_requests
+};
+
+/// What one request does in a step.
+struct StepShare {
+  std::uint32_t request = 0;  // its id
+  std::uint32_t tokens = 0;   // that run, one row each
+  std::uint32_t context = 0;  // tokens in its cache before the step
+  bool prompt = false;        // rows of a prompt, or of what is computed again; else one decode row
+  bool produces = false;      // gets a token: not so for chunks of a prompt before its last
+  bool operator==(const StepShare&) const = default;
+};
+
+/// A step. Vectors of ids are in the order in which things were decided.
+struct BatchStep {
+  std::vector<StepShare> shares;           // no request twice
+  std::uint64_t rows = 0;                  // tokens of all shares
+  std::uint64_t recomputed = 0;            // of these, tokens that have been in the cache before
+  std::uint64_t blocks_out = 0;            // GPU to host before the step runs, and before
+  std::uint64_t blocks_in = 0;             // host to GPU, likewise
+  std::vector<std::uint32_t> admitted;     // for the first time
+  std::vector<std::uint32_t> restarted;    // dropped before, admitted again
+  std::vector<std::uint32_t> resumed;      // swapped in
+  std::vector<std::uint32_t> swapped_out;  // preempted, their blocks go to the host
+  std::vector<std::uint32_t> dropped;      // preempted, their cache is lost
+  std::vector<std::uint32_t> finished;     // get their last token in this step
+  bool operator==(const BatchStep&) const = default;
+};
+
+/// Where blocks and requests are: after form(), while the step runs; after complete(), between steps.
+struct KvUse {
+  std::uint64_t gpu_blocks = 0;   // in use
+  std::uint64_t gpu_floor = 0;    // promised: resize() to fewer is refused
+  std::uint64_t host_blocks = 0;  // in use
+  std::uint64_t running = 0;      // requests, as the next two
+  std::uint64_t waiting = 0;      // not yet admitted, or dropped
+  std::uint64_t swapped = 0;
+  bool operator==(const KvUse&) const = default;
+};
+
+class BatchingPolicy {
+ public:
+  virtual ~BatchingPolicy() = default;
+  /// Why `request` could never run to its end in the present KV cache, even alone, as a sentence's end with
+  /// the numbers ("needs 12 blocks of 16 tokens, there are 10"); "" where it can. A request announced all the
+  /// same waits, and those behind it, until resize() makes room.
+  virtual std::string misfit(const BatchRequest& request) const = 0;
+  /// In order of arrival, at any time: a request that comes between form() and complete() is in no step
+  /// before the next.
+  virtual void arrive(const BatchRequest& request) = 0;
+  /// Fills `step` (what it held is dropped; its memory is reused). False: nothing can run before another
+  /// request arrives or, where use() has some that wait or are swapped, the cache grows; `step` then has no
+  /// shares, but may have preemptions after the cache shrank. Allocates nothing once warm.
+  virtual bool form(BatchStep& step) = 0;
+  /// The formed step has run: caches have grown, finished requests leave and their blocks are free.
+  virtual void complete() = 0;
+  /// The GPU has `gpu_blocks` blocks from now on; only between steps. Where more are in use, the next form()
+  /// preempts. Throws std::invalid_argument below use().gpu_floor.
+  virtual void resize(std::uint64_t gpu_blocks) = 0;
+  virtual KvUse use() const = 0;
+};
+
+struct BatchingPolicyEntry {
+  PolicyInfo info;
+  /// Throws InputError for a shape with a zero or with max_tokens < max_requests (one token of each request
+  /// that runs must fit into a step), and for parameters that the policy's row does not allow.
+  std::unique_ptr<BatchingPolicy> (*make)(const BatchingShape& shape, const PolicyParameters& parameters);
+};
+/// The family's one table.
+const std::vector<BatchingPolicyEntry>& batching_policies();
+/// nullptr when there is no such policy.
+const BatchingPolicyEntry* find_batching_policy(std::string_view name);
+
+/// Blocks that hold `tokens` tokens.
+constexpr std::uint64_t kv_blocks(std::uint64_t tokens, std::uint32_t block_tokens) {
+  return tokens / block_tokens + (tokens % block_tokens != 0 ? 1 : 0);
+}
+/// Tokens that `request` has before it produces its first one here.
+constexpr std::uint64_t given_tokens(const BatchRequest& request) {
+  return std::uint64_t{request.prompt_tokens} + (request.prefilled ? 1 : 0);
+}
+/// Tokens in its cache in the end, the most it ever has there.
+constexpr std::uint64_t final_tokens(const BatchRequest& request) {
+  return given_tokens(request) + request.output_tokens - 1;
+}
+
+}  // namespace moelab

@@ -1,0 +1,74 @@
+// The entries that batching_table.cpp collects: one function a policy file, which defines it at its end; and
+// what the policies share.
+#pragma once
+
+#include <cassert>
+
+#include "policies/batching/batching.hpp"
+
+namespace moelab {
+
+BatchingPolicyEntry continuous_batching_entry();  // continuous
+BatchingPolicyEntry static_batching_entry();      // static
+
+/// Throws InputError for a shape that no policy can work with.
+void check_shape(const BatchingShape& shape);
+
+/// misfit() of a policy that must be able to run `at_once` tokens of `request` in a single step; `why` says
+/// what for.
+std::string misfit_of(const BatchRequest& request, const BatchingShape& shape, std::uint64_t at_once,
+                      const char* why);
+
+/// Empties `step`, keeps its memory.
+void clear(BatchStep& step);
+
+/// Requests that have arrived and were never admitted, first come first. Its memory follows the longest queue
+/// there was, not the number of requests that passed; at that size it allocates nothing.
+class ArrivalQueue {
+ public:
+  bool empty() const { return head_ == queue_.size(); }
+  std::size_t size() const { return queue_.size() - head_; }
+  const BatchRequest& front() const { return queue_[head_]; }
+  void push(const BatchRequest& request) {
+    assert(request.prompt_tokens >= 1 && request.output_tokens >= 1);
+    if (head_ >= size()) {  // moves no more requests than have left since the last time
+      queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
+      head_ = 0;
+    }
+    queue_.push_back(request);
+  }
+  void pop() { ++head_; }
+
+ private:
+  std::vector<BatchRequest> queue_;
+  std::size_t head_ = 0;
+};
+
+/// A request that has been admitted.
+struct BatchedRequest {
+  BatchRequest ask;
+  std::uint64_t place = 0;    // in the order of first admission, which is that of arrival
+  std::uint32_t known = 0;    // tokens that must be in the cache for the next one to be produced
+  std::uint32_t cached = 0;   // tokens that are
+  std::uint32_t reached = 0;  // the most that ever were
+  std::uint32_t left = 0;     // tokens still to be produced
+  std::uint32_t rows = 0;     // in the step that was formed; 0: not in it
+  bool prompt = false;        // what is missing is of the prompt, or computed again
+  std::uint64_t blocks = 0;   // where the request is: on the GPU while it runs, on the host while swapped
+
+  explicit BatchedRequest(const BatchRequest& request = {}, std::uint64_t arrival = 0)
+      : ask(request),
+        place(arrival),
+        known(static_cast<std::uint32_t>(given_tokens(request))),
+        cached(request.prefilled ? request.prompt_tokens : 0),
+        reached(cached),
+        left(request.output_tokens),
+        prompt(!request.prefilled) {}
+};
+
+/// Adds the next `rows` tokens of `request` to the step.
+void add_share(BatchedRequest& request, std::uint32_t rows, BatchStep& step);
+/// The step has run. Says whether that was the request's last.
+bool complete_share(BatchedRequest& request);
+
+}  // namespace moelab

@@ -1,0 +1,102 @@
+// static: request-level batching, the floor that Orca (Yu et al., OSDI 2022, section 3.1) measures against. A
+// batch is taken, runs to the end of its longest request, and only then is the next one taken.
+//
+//   form: if the batch is empty: take waiting requests, first come first, while
+//           requests <= max_requests,  blocks of all of them at their ends <= gpu_blocks
+//         while a prompt of the batch has not run: run whole ones, first come first, while rows <= max_tokens
+//         then: one token of each request that is not done
+//
+// Blocks are promised up to each request's end, so none is ever preempted and swap space is not used. A
+// promise ends with its request, and the cache may shrink to what is still promised.
+//
+// Deviation: engines of this kind go on computing padding rows for requests that are done ("extra
+// computation for inactive requests"); here these run no rows, which favours this policy.
+#include <algorithm>
+#include <stdexcept>
+
+#include "policies/batching/batching_entries.hpp"
+
+namespace moelab {
+namespace {
+
+class StaticBatching final : public BatchingPolicy {
+ public:
+  explicit StaticBatching(const BatchingShape& shape) : shape_(shape) {}
+
+  std::string misfit(const BatchRequest& request) const override {
+    return misfit_of(request, shape_, request.prefilled ? 1 : request.prompt_tokens, "for its prompt");
+  }
+  void arrive(const BatchRequest& request) override { waiting_.push(request); }
+
+  bool form(BatchStep& step) override {
+    clear(step);
+    if (batch_.empty()) take_batch(step);
+    const bool prompts = std::any_of(batch_.begin(), batch_.end(),
+                                     [](const BatchedRequest& request) { return request.prompt; });
+    for (BatchedRequest& request : batch_) {
+      if (request.prompt != prompts) continue;
+      const std::uint32_t rows = request.known - request.cached;
+      if (step.rows + rows > shape_.max_tokens) break;
+      request.blocks = kv_blocks(request.known, shape_.kv.block_tokens);
+      add_share(request, rows, step);
+    }
+    return !step.shares.empty();
+  }
+
+  void complete() override {
+    for (BatchedRequest& request : batch_)
+      if (complete_share(request)) promised_ -= blocks_at_end(request.ask);
+    std::erase_if(batch_, [](const BatchedRequest& request) { return request.left == 0; });
+  }
+
+  void resize(std::uint64_t gpu_blocks) override {
+    if (gpu_blocks < promised_)
+      throw std::invalid_argument("static batching: " + std::to_string(promised_) +
+                                  " blocks are promised, the KV cache cannot shrink to " +
+                                  std::to_string(gpu_blocks));
+    shape_.kv.gpu_blocks = gpu_blocks;
+  }
+
+  KvUse use() const override {
+    KvUse use{.gpu_floor = promised_, .running = batch_.size(), .waiting = waiting_.size()};
+    for (const BatchedRequest& request : batch_) use.gpu_blocks += request.blocks;
+    return use;
+  }
+
+ private:
+  std::uint64_t blocks_at_end(const BatchRequest& request) const {
+    return kv_blocks(final_tokens(request), shape_.kv.block_tokens);
+  }
+
+  void take_batch(BatchStep& step) {
+    for (; !waiting_.empty() && batch_.size() < shape_.max_requests; waiting_.pop()) {
+      BatchedRequest request(waiting_.front());
+      const std::uint64_t blocks = blocks_at_end(request.ask);
+      if (request.known - request.cached > shape_.max_tokens || promised_ + blocks > shape_.kv.gpu_blocks)
+        return;
+      promised_ += blocks;
+      request.blocks = kv_blocks(request.cached, shape_.kv.block_tokens);
+      batch_.push_back(request);
+      step.admitted.push_back(request.ask.id);
+    }
+  }
+
+  BatchingShape shape_;
+  ArrivalQueue waiting_;
+  std::vector<BatchedRequest> batch_;  // those not done
+  std::uint64_t promised_ = 0;         // blocks of the batch at its requests' ends
+};
+
+}  // namespace
+
+BatchingPolicyEntry static_batching_entry() {
+  return {.info = {.name = "static",
+                   .help = "a batch runs until all its requests are done, then the next one is taken",
+                   .source = "request-level batching, as in Orca (Yu et al., OSDI 2022), section 3.1"},
+          .make = [](const BatchingShape& shape, const PolicyParameters&) -> std::unique_ptr<BatchingPolicy> {
+            check_shape(shape);
+            return std::make_unique<StaticBatching>(shape);
+          }};
+}
+
+}  // namespace moelab

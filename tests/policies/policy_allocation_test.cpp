@@ -1,0 +1,101 @@
+// Policies allocate nothing once they have seen the largest pass: every allocation of this program is
+// counted.
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "policies/batching/batching.hpp"
+#include "tests/counted_allocations.hpp"
+#include "tests/policies/gates_ahead.hpp"
+
+using namespace moelab;
+
+TEST_CASE("prefetch from gates ahead allocates nothing once warm") {
+  if (!kCounts) {
+    WARN("skipped: allocations are not counted under sanitizers");
+    return;
+  }
+  std::mt19937_64 random(23);
+  const PrefetchShape shape{.layers = 6,
+                            .experts = 24,
+                            .top_k = 4,
+                            .seed = 3,
+                            .load_s = 2,
+                            .gpu_s = 0.125,
+                            .cpu_s = {0, 1, 1.5, 2, 2.5, 3, 3.5}};
+  const std::vector<std::vector<OwnedGate>> passes{
+      random_gates(random, 6, 24, 4), random_gates(random, 6, 24, 4), random_gates(random, 1, 24, 4)};
+  std::vector<std::vector<GateAhead>> told;
+  for (const std::vector<OwnedGate>& pass : passes) told.push_back(views(pass));
+  std::vector<std::uint8_t> resident(24, 0);
+  for (const char* const name : {"gate-prediction", "hybrimoe"}) {
+    const auto policy = find_prefetch_policy(name)->make(shape, {{"accuracy", 0.7}});
+    std::vector<Fetch> fetches;
+    fetches.reserve(1000);
+    std::uint64_t wished = 0, before = 0;
+    for (int step = 0; step < 300; ++step) {
+      if (step == 100) before = allocations;
+      policy->begin_step();
+      for (std::uint32_t layer = 0; layer + 1 < shape.layers; ++layer) {
+        for (std::uint32_t e = 0; e < 24; ++e) resident[e] = step % 50 == 0 ? 0 : random() % 2 == 0;
+        for (std::uint32_t a = 1; a <= policy->gates_ahead() && layer + a < shape.layers; ++a)
+          policy->gate_ahead(layer + a, told[static_cast<std::size_t>(step) % 3], resident);
+        fetches.clear();
+        policy->after_gate(layer, {}, fetches);
+        wished += fetches.size();
+      }
+    }
+    CHECK(allocations == before);
+    CHECK(wished > 300);  // it did something
+  }
+}
+
+namespace {
+
+struct Served {
+  std::uint32_t requests = 0;
+  std::uint64_t preempted = 0;
+  bool operator==(const Served&) const = default;
+};
+
+/// 4,000 steps of up to 256 requests while 300 others wait, then all that are left.
+Served serve_stream(BatchingPolicy& policy, BatchStep& step) {
+  std::mt19937_64 random(29);
+  Served served;
+  for (int steps = 0;; ++steps) {
+    while (steps < 4000 && policy.use().waiting < 300)
+      policy.arrive({.id = served.requests++,
+                     .prompt_tokens = 1 + static_cast<std::uint32_t>(random() % 300),
+                     .output_tokens = 1 + static_cast<std::uint32_t>(random() % 300),
+                     .prefilled = random() % 4 == 0});
+    if (!policy.form(step)) return served;
+    policy.complete();
+    served.preempted += step.dropped.size() + step.swapped_out.size();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("batching allocates nothing once warm, and keeps nothing of requests that left") {
+  if (!kCounts) {
+    WARN("skipped: allocations are not counted under sanitizers");
+    return;
+  }
+  const BatchingShape shape{.kv = {16, 2500, 500}, .max_requests = 256, .max_tokens = 2048};
+  for (const char* const name : {"static", "continuous"})
+    for (const double swap : {0.0, 1.0})
+      for (const double chunked : {0.0, 1.0}) {
+        PolicyParameters parameters;
+        if (name == std::string_view("continuous")) parameters = {{"swap", swap}, {"chunked", chunked}};
+        const auto policy = find_batching_policy(name)->make(shape, parameters);
+        BatchStep step;
+        const Served first = serve_stream(*policy, step);
+        const std::uint64_t before = allocations;
+        const Served again = serve_stream(*policy, step);  // the same: no queue is longer than it was
+        const std::uint64_t after = allocations;
+        CHECK(after == before);
+        CHECK(again == first);
+        CHECK(policy->use() == KvUse{});
+        CHECK(first.requests > 1000);
+        CHECK((parameters.empty() ? first.preempted == 0 : first.preempted > 100));
+      }
+}
