@@ -132,6 +132,9 @@ Bytes non_expert_bytes(const Architecture& a);  // everything but the routed exp
 /// KV cache of one token over all layers: 2 bytes a value, keys and values (mla: the latent), decoder layers;
 /// an encoder-decoder adds the cross-attention's keys and values of the same width for each *encoder* token.
 Bytes kv_bytes_per_token(const Architecture& a);
+/// What a request keeps however long it is: the states of linear attention and the last inputs of their
+/// convolutions, 2 bytes a value.
+Bytes state_bytes_per_request(const Architecture& a);
 
 /// Work of one pass over a layer's non-routed part: attention (projections, scores against `context` tokens a
 /// query token), gate, norms, and separately the dense or shared FFN. `weight_bytes` are read once however

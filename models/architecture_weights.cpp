@@ -169,4 +169,17 @@ Bytes kv_bytes_per_token(const Architecture& a) {
   return Bytes(values * kBytesPerValue);
 }
 
+Bytes state_bytes_per_request(const Architecture& a) {
+  constexpr double kBytesPerValue = 2;
+  double values = 0;
+  for (const Layer& layer : a.layers) {
+    const Attention& t = layer.attention;
+    if (layer.stack != Stack::decoder || t.kind != Attention::Kind::linear) continue;
+    const double keys = 1.0 * t.linear_key_heads * t.head_dim;
+    const double outputs = 1.0 * t.linear_value_heads * t.value_dim;
+    values += outputs * t.head_dim + (2 * keys + outputs) * (t.conv_kernel - 1);
+  }
+  return Bytes(values * kBytesPerValue);
+}
+
 }  // namespace moelab

@@ -191,6 +191,52 @@ std::optional<GpuMemory> read_own_memory(const YamlMap& gpu, SourcedReader& read
   return own;
 }
 
+void read_gpu_codecs(const YamlMap& gpu, GpuProfile& g, SourcedReader& read) {
+  const auto codecs = gpu.optional_map("codecs");
+  if (!codecs) return;
+  for (const std::string& name : codecs->keys()) {
+    const YamlMap codec = codecs->map(name);
+    const std::string path = "gpu.codecs." + name;
+    g.codecs[name] = {read.number(codec, path + ".ratio", "ratio", {0, 1.1, true}),
+                      read.quantity(codec, path + ".rate", "rate", above(BytesPerSecond(0)))};
+    codec.done();
+  }
+  codecs->done();
+}
+
+NodeProfile read_node(const YamlMap& gpu, SourcedReader& read) {
+  constexpr int kMostGpus = 1024;
+  NodeProfile node;
+  const YamlMap map = gpu.map("node");
+  node.gpus = read.integer(map, "gpu.node.gpus", "gpus", 2, kMostGpus);
+  for (const YamlNode& item : map.list("all_reduce")) {
+    const YamlMap entry = item.map("an all-reduce");
+    AllReduceProfile& reduce = node.all_reduce.emplace_back();
+    reduce.gpus = static_cast<int>(entry.integer("gpus", 2, kMostGpus));
+    reduce.seconds =
+        read.curve(entry, "gpu.node.all_reduce, " + std::to_string(reduce.gpus) + " GPUs", "seconds");
+    entry.done();
+    const std::size_t count = node.all_reduce.size();
+    if (count > 1 && node.all_reduce[count - 2].gpus >= reduce.gpus)
+      item.fail("the all-reduce of " + std::to_string(reduce.gpus) + " GPUs follows that of " +
+                std::to_string(node.all_reduce[count - 2].gpus) +
+                "; expected them by rising gpus, each once");
+  }
+  map.done();
+  return node;
+}
+
+/// What streaming weights through the GPU's own memory takes, and what its siblings do.
+void read_streaming(const YamlMap& gpu, GpuProfile& g, SourcedReader& read) {
+  for (const std::string_view key : {"codecs", "remap", "node"})
+    if (gpu.has(key) && !g.own)
+      gpu.fail(key, "gpu." + std::string(key) +
+                        " is of a GPU with memory of its own; the profile has no gpu.memory");
+  read_gpu_codecs(gpu, g, read);
+  if (gpu.has("remap")) g.remap = read.curve(gpu, "gpu.remap", "remap");
+  if (gpu.has("node")) g.node = read_node(gpu, read);
+}
+
 GpuProfile read_gpu(const YamlMap& root, SourcedReader& read) {
   GpuProfile g;
   const YamlMap gpu = root.map("gpu");
@@ -203,6 +249,7 @@ GpuProfile read_gpu(const YamlMap& root, SourcedReader& read) {
   g.flops_efficiency = read.number(gpu, "gpu.flops_efficiency", "flops_efficiency", {0, 1, true});
   g.launch = read.quantity(gpu, "gpu.launch", "launch", at_least(Seconds(0)));
   g.own = read_own_memory(gpu, read);
+  read_streaming(gpu, g, read);
   gpu.done();
   return g;
 }

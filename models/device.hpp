@@ -125,6 +125,27 @@ struct GpuMemory {
   bool operator==(const GpuMemory&) const = default;
 };
 
+/// A lossless code for BF16 weights that the GPU decodes from its own memory into it.
+struct GpuCodecProfile {
+  Sourced<double> ratio;         // stored over plain size of whole weights
+  Sourced<BytesPerSecond> rate;  // plain bytes made ready, with the GPU to itself
+  bool operator==(const GpuCodecProfile&) const = default;
+};
+
+/// Sums up `bytes` on each of `gpus` GPUs: seconds over the bytes of one GPU.
+struct AllReduceProfile {
+  int gpus = 0;
+  Sourced<Curve> seconds;
+  bool operator==(const AllReduceProfile&) const = default;
+};
+
+/// GPUs of the same kind in one machine, each with a link of its own.
+struct NodeProfile {
+  Sourced<int> gpus;
+  std::vector<AllReduceProfile> all_reduce;  // by rising gpus
+  bool operator==(const NodeProfile&) const = default;
+};
+
 struct GpuProfile {
   // Not of a stand-in.
   Sourced<FlopsPerSecond> peak;      // dense BF16 matrix rate
@@ -134,6 +155,11 @@ struct GpuProfile {
   /// Nobody's GPU: a part of the host's memory set apart (`own`), copies by the CPU in place of a link, and
   /// the CPU computes, as `cpu` says. For validating what runs on discrete GPUs where there is none.
   bool stand_in = false;
+  // Of a GPU with memory of its own that is none's stand-in.
+  std::map<std::string, GpuCodecProfile> codecs{};
+  /// Seconds to back `bytes` of address space with other physical memory (cuMemMap and its like).
+  std::optional<Sourced<Curve>> remap{};
+  std::optional<NodeProfile> node{};  // absent: one GPU
   bool operator==(const GpuProfile&) const = default;
 };
 

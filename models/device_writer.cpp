@@ -146,6 +146,23 @@ void write_codecs(const std::map<std::string, CodecProfile>& codecs, Lines& out)
   }
 }
 
+void write_streaming(const GpuProfile& g, Lines& out) {
+  if (!g.codecs.empty()) out.section("codecs", 1);
+  for (const auto& [name, codec] : g.codecs) {
+    out.section(key(name), 2);
+    out.add("ratio", entry(codec.ratio), 3);
+    out.add("rate", entry(codec.rate), 3);
+  }
+  out.add_if("remap", g.remap);
+  if (!g.node) return;
+  out.section("node", 1);
+  out.add("gpus", entry(g.node->gpus), 2);
+  if (g.node->all_reduce.empty()) return out.add("all_reduce", "[]", 2);
+  out.section("all_reduce", 2);
+  for (const AllReduceProfile& reduce : g.node->all_reduce)
+    out.raw("      - {gpus: " + std::to_string(reduce.gpus) + ", seconds: " + entry(reduce.seconds) + "}\n");
+}
+
 void write_gpu(const GpuProfile& g, Lines& out) {
   out.section("gpu");
   if (g.stand_in) {
@@ -163,6 +180,7 @@ void write_gpu(const GpuProfile& g, Lines& out) {
   out.add("to_device", entry(g.own->link.to_device), 2);
   out.add("to_host", entry(g.own->link.to_host), 2);
   out.add_if("pageable", g.own->link.pageable, 2);
+  write_streaming(g, out);
 }
 
 /// Everything of a profile but what reading fills in.

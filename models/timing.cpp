@@ -59,6 +59,27 @@ Seconds TimingModel::expert(const Architecture& model, const FeedForward& ff, do
   return kernel(expert_work(model, ff, tokens));
 }
 
+Seconds TimingModel::grouped_experts(const Architecture& model, double distinct, double activations) const {
+  if (activations == 0) return Seconds(0);
+  Work work = expert_work(model, model.moe(), activations);
+  work.weight_bytes = work.weight_bytes * distinct;
+  return kernel(work);
+}
+
+Seconds TimingModel::all_reduce(int ranks, Bytes bytes) const {
+  if (ranks <= 1 || bytes == Bytes(0)) return Seconds(0);
+  const std::vector<AllReduceProfile>& measured = device_.gpu->node->all_reduce;
+  const auto found =
+      std::find_if(measured.begin(), measured.end(), [&](const auto& r) { return r.gpus >= ranks; });
+  assert(found != measured.end());
+  return Seconds(found->seconds.value(bytes.value()));
+}
+
+Seconds TimingModel::remap(Bytes bytes) const {
+  if (bytes == Bytes(0) || !device_.gpu || !device_.gpu->remap) return Seconds(0);
+  return Seconds(device_.gpu->remap->value(bytes.value()));
+}
+
 std::optional<Seconds> TimingModel::cpu_expert(const Architecture& model, const FeedForward& ff,
                                                double tokens) const {
   if (tokens == 0) return Seconds(0);

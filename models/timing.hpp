@@ -36,6 +36,16 @@ class TimingModel {
   Seconds store(Bytes bytes) const;  // the GPU's to pinned host memory
   /// Host memory that is not pinned to the GPU's; nullopt where the profile does not say.
   std::optional<Seconds> load_pageable(Bytes bytes) const;
+  /// The routed experts of a layer in one grouped kernel: `distinct` of them touched, each read once, by
+  /// `activations` pairs of token and expert.
+  Seconds grouped_experts(const Architecture& model, double distinct, double activations) const;
+  // Of a node of GPUs, and of weights that are streamed; only where the profile has them.
+  /// Sums up `bytes` on each of `ranks` GPUs: between two measured numbers of GPUs, the larger one's.
+  Seconds all_reduce(int ranks, Bytes bytes) const;
+  /// `plain` bytes of weights decoded from the GPU's memory into it, with the GPU to itself.
+  Seconds decode(const GpuCodecProfile& codec, Bytes plain) const { return plain / codec.rate.value; }
+  /// Address space of so many bytes backed by other physical memory; 0 where the profile does not say.
+  Seconds remap(Bytes bytes) const;
   /// Hand-off cost of one operation.
   Seconds dispatch() const { return device_.cpu.dispatch.value; }
 

@@ -30,7 +30,8 @@ void Batch::prompt_pass(Pass& pass) {
     const auto length = static_cast<double>(prompt_rows(i));
     context += length * (encoder_decoder_ ? length : (length + 1) / 2);
   }
-  pass.context = pass.tokens == 0 ? 0 : context / pass.tokens;
+  pass.prompt_tokens = pass.tokens;
+  pass.prompt_context = pass.tokens == 0 ? 0 : context / pass.tokens;
   pass.produces = encoder_decoder_ ? 0 : static_cast<std::uint32_t>(pass.rows.size());
 }
 

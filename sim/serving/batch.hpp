@@ -15,10 +15,13 @@ namespace moelab {
 /// One forward pass of a batch.
 struct Pass {
   Stack stack = Stack::decoder;
-  bool prompt = false;         // prefill or encoder pass
-  std::uint32_t tokens = 0;    // rows that run
-  std::uint32_t produces = 0;  // requests that get a token from it
-  double context = 0;          // tokens each row attends to, mean over rows
+  bool prompt = false;              // prefill or encoder pass: all rows are of prompts
+  std::uint32_t tokens = 0;         // rows that run
+  std::uint32_t prompt_tokens = 0;  // of these, rows of prompts
+  std::uint32_t produces = 0;       // requests that get a token from it
+  // Tokens each row attends to, mean over rows: of those that decode, and of prompts.
+  double context = 0;
+  double prompt_context = 0;
   std::uint32_t new_encoder_tokens =
       0;  // whose cross-attention keys and values this pass makes: a batch's first decode pass
   std::vector<std::pair<std::uint64_t, std::uint64_t>> rows;  // [begin, end) of the trace, a range a request

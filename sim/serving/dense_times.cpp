@@ -18,10 +18,11 @@ DenseTimes::DenseTimes(const Architecture& model, const TimingModel& timing)
 }
 
 void DenseTimes::begin(const Pass& pass) {
-  pass_.prompt = pass.prompt;
   pass_.tokens = pass.tokens;
+  pass_.prompt_tokens = pass.prompt_tokens;
   pass_.produces = pass.produces;
   pass_.context = pass.context;
+  pass_.prompt_context = pass.prompt_context;
   pass_.new_encoder_tokens = pass.new_encoder_tokens;
   std::fill(dense_.begin(), dense_.end(), kUnknown);
   std::fill(shared_.begin(), shared_.end(), kUnknown);
@@ -56,7 +57,16 @@ KernelTime DenseTimes::compute_dense(const Layer& layer) const {
     work.kv_bytes += more.kv_bytes;
     work.kernels += more.kernels;
   };
-  Work work = attention_work(model_, layer, pass_.tokens, pass_.context, pass_.prompt ? kPromptTile : 1);
+  const std::uint32_t decoding = pass_.tokens - pass_.prompt_tokens;
+  Work work = attention_work(model_, layer, decoding, pass_.context);
+  if (pass_.prompt_tokens > 0) {
+    Work prompts = attention_work(model_, layer, pass_.prompt_tokens, pass_.prompt_context, kPromptTile);
+    if (decoding > 0) {  // one pass: its weights are read once
+      prompts.weight_bytes = Bytes(0);
+      prompts.kernels = 1;
+    }
+    add(work, prompts);
+  }
   if (pass_.new_encoder_tokens > 0) add(work, cross_cache_work(model_, layer, pass_.new_encoder_tokens));
   if (layer.feed_forward.kind == FeedForward::Kind::dense) add(work, dense_work(model_, layer, pass_.tokens));
   return time(work);

@@ -549,7 +549,10 @@ TEST_CASE("serving: batches, uses and future uses agree with naive code") {
             if (row >= q.begin && row < q.end)
               context +=
                   static_cast<double>(encoder && naive.prompt ? q.decode_begin - q.begin : row - q.begin + 1);
-        CHECK(pass.context == Approx(context / static_cast<double>(rows.size())).epsilon(1e-12));
+        CHECK(pass.prompt_tokens == (naive.prompt ? rows.size() : 0));
+        CHECK((naive.prompt ? pass.prompt_context : pass.context) ==
+              Approx(context / static_cast<double>(rows.size())).epsilon(1e-12));
+        CHECK((naive.prompt ? pass.context : pass.prompt_context) == 0);
         for (std::uint32_t l = 0; l < layers; ++l) {
           const auto uses = layer_uses.collect(run.trace, pass, l);
           std::map<std::uint32_t, std::uint32_t> counted;

@@ -1,0 +1,102 @@
+#include "models/tensor_parallel.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "models/input_error.hpp"
+#include "tests/models/random_architecture.hpp"
+
+using namespace moelab;
+using testing::Dice;
+
+namespace {
+
+/// A model whose heads, widths and vocabulary are `ranks` times those of `part`, which each of so many GPUs
+/// then has.
+Architecture widened(const Architecture& part, int ranks) {
+  Architecture whole = part;
+  whole.vocab *= ranks;
+  for (Layer& layer : whole.layers) {
+    Attention& t = layer.attention;
+    t.heads *= ranks;
+    t.kv_heads *= ranks;
+    t.linear_key_heads *= ranks;
+    t.linear_value_heads *= ranks;
+    layer.feed_forward.width *= ranks;
+    layer.feed_forward.shared_width *= ranks;
+  }
+  return whole;
+}
+
+std::string message(const Architecture& model, int ranks) {
+  try {
+    tensor_parallel_part(model, ranks);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a part has a rank's share of heads, widths and vocabulary") {
+  Dice dice(1);
+  for (int i = 0; i < 3000; ++i) {
+    Architecture part = random_architecture(dice);
+    part.published_weights.reset();
+    part.published_active_weights.reset();
+    const int ranks = dice.from(1, 9);
+    REQUIRE(tensor_parallel_part(widened(part, ranks), ranks) == part);
+  }
+}
+
+TEST_CASE("routed experts, key-value heads and dense parts of all GPUs add up to the model's") {
+  Dice dice(2);
+  for (int i = 0; i < 3000; ++i) {
+    Architecture whole = widened(random_architecture(dice), 4);
+    for (Layer& layer : whole.layers) layer.feed_forward.bias = layer.feed_forward.shared_gate = false;
+    const Architecture part = tensor_parallel_part(whole, 4);
+    REQUIRE(4 * routed_weights(part) == routed_weights(whole));
+    for (std::size_t l = 0; l < whole.layers.size(); ++l) {
+      REQUIRE(4 * feed_forward_dense_weights(part, part.layers[l]) ==
+              feed_forward_dense_weights(whole, whole.layers[l]));
+      REQUIRE(gate_weights(part, part.layers[l]) == gate_weights(whole, whole.layers[l]));
+      // What is not split is on every GPU.
+      REQUIRE(4 * attention_weights(part, part.layers[l]) >= attention_weights(whole, whole.layers[l]));
+    }
+  }
+}
+
+TEST_CASE("the node of the FluxMoE paper, by hand") {
+  // Four GPUs: a key-value head each, copied; 12 of 48 layers have a cache of 256 keys and 256 values a
+  // token.
+  const Architecture qwen = tensor_parallel_part(load_architecture("qwen3-next-80b-a3b"), 4);
+  CHECK(kv_bytes_per_token(qwen) == Bytes(12 * 2 * 256 * 2));
+  CHECK(expert_bytes(qwen) == Bytes(3.0 * 2048 * 512 * 2 / 4));
+  // 36 layers: a state of 32 value heads of 128 x 128, and three steps of a convolution over 2 * 16 * 128 +
+  // 32 * 128 values; a quarter of it.
+  CHECK(state_bytes_per_request(qwen) ==
+        Bytes(36 * (32.0 * 128 * 128 + 3 * (2 * 16 * 128 + 32 * 128)) * 2 / 4));
+  const Architecture mixtral = tensor_parallel_part(load_architecture("mixtral-8x7b"), 2);
+  CHECK(expert_bytes(mixtral) == Bytes(3.0 * 4096 * 14336 * 2 / 2));
+  // Row F12: 32 layers, hidden 4,096, 8 heads: 4 KiB a token and layer, 64 GiB for 128 requests of 4,096.
+  const Architecture whole = load_architecture("mixtral-8x7b");
+  CHECK(kv_bytes_per_token(whole) == Bytes(32 * 4096));
+  CHECK(128.0 * 4096 * kv_bytes_per_token(whole) == Bytes(64.0 * (1 << 30)));
+  CHECK(2 * kv_bytes_per_token(mixtral) == kv_bytes_per_token(whole));
+  CHECK(state_bytes_per_request(whole) == Bytes(0));
+  CHECK(all_reduce_bytes(qwen, 256) == Bytes(256 * 2048 * 2));
+}
+
+TEST_CASE("GPUs that cannot share a model evenly are refused by what does not divide") {
+  const Architecture mixtral = load_architecture("mixtral-8x7b");
+  CHECK(message(mixtral, 3).find("32 attention heads, which 3 GPUs cannot share evenly") !=
+        std::string::npos);
+  CHECK(message(mixtral, 16) == "");  // 8 key-value heads: each on two GPUs
+  CHECK(message(mixtral, 32) == "");
+  Architecture odd = mixtral;
+  for (Layer& layer : odd.layers) layer.attention.kv_heads = 4, layer.attention.heads = 24;
+  CHECK(message(odd, 6).find("4 key-value heads") != std::string::npos);
+  for (Layer& layer : odd.layers)
+    layer.attention = mixtral.layers[0].attention, layer.feed_forward.width = 14337;
+  CHECK(message(odd, 2).find("14337 columns in each expert") != std::string::npos);
+}
