@@ -1,4 +1,5 @@
 // moelab check: say all that is wrong with a scenario, without running it.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -6,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "sim/run.hpp"
 #include "sim/serving/expert_costs.hpp"
+#include "sim/serving/request_stream.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -23,13 +25,33 @@ std::string memory_line(const SystemConfig& system, const MemoryPlan& m) {
          "; page cache outside the budget " + to_string(m.page_cache) + "\n";
 }
 
+/// As serving engines print it, so that a user can hold the number of blocks against a real run's.
+std::string paged_memory_line(const SystemConfig& system, const MemoryPlan& m) {
+  std::string line = "  " + system.name + ": experts " + to_string(m.expert_cache) + ", expert window " +
+                     to_string(m.staging) + ", other weights " + to_string(m.non_expert) + ", activations " +
+                     to_string(m.activations) + ", recurrent states " + to_string(m.states);
+  if (m.shortfall > Bytes(0))
+    return line + ": does not fit, " + to_string(m.shortfall) + " more are needed\n";
+  return line + ", KV cache " + to_string(m.kv_cache) + " = " + std::to_string(m.kv_blocks) + " blocks of " +
+         std::to_string(system.paging->block_tokens) + " tokens (" + to_string(m.kv_block) +
+         " each); outside the budget: " + std::to_string(m.swap_blocks) + " blocks of swap space, experts " +
+         to_string(m.host_experts) + "\n";
+}
+
 void print_valid(const Scenario& s, const RoutingTrace& trace) {
+  const bool paged = std::all_of(s.systems.begin(), s.systems.end(),
+                                 [](const SystemConfig& system) { return system.paging.has_value(); });
+  const std::size_t requests = paged ? served_requests(s, trace).size() : trace.requests().size();
   std::cout << s.name << ": valid. " << s.model.title << " on " << s.device.title << ", budget "
-            << to_string(s.budget) << ", " << trace.requests().size() << " request(s), " << trace.tokens()
+            << to_string(s.budget) << ", " << requests << " request(s), " << trace.tokens()
             << " rows of routing\n";
   const TimingModel timing(s.device);
+  if (s.tensor_parallel > 1) std::cout << "on each of " << s.tensor_parallel << " GPUs:\n";
   for (const SystemConfig& system : s.systems)
-    std::cout << memory_line(system, plan_memory(s, system, expert_costs(s.model, timing, system), trace));
+    if (system.paging)
+      std::cout << paged_memory_line(system, plan_paged(s, system, served_requests(s, trace)).memory);
+    else
+      std::cout << memory_line(system, plan_memory(s, system, expert_costs(s.model, timing, system), trace));
 }
 
 void check(const Options& options) {

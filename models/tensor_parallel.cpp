@@ -15,9 +15,9 @@ class Divider {
 
   void divide(int& amount, const char* what) const {
     if (amount % ranks_ != 0)
-      throw InputError("model '" + model_.name + "' has " + std::to_string(amount) + " " + what + ", which " +
-                       std::to_string(ranks_) +
-                       " GPUs cannot share evenly; expected tensor_parallel that divides them");
+      throw InputError("", "model '" + model_.name + "' has " + std::to_string(amount) + " " + what +
+                               ", which " + std::to_string(ranks_) +
+                               " GPUs cannot share evenly; expected tensor_parallel that divides them");
     amount /= ranks_;
   }
   void divide(Attention& t) const {

@@ -7,6 +7,7 @@
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
+#include "sim/run_paged.hpp"
 #include "sim/serving/pool_planning.hpp"
 #include "sim/serving/step_gates.hpp"
 
@@ -14,7 +15,7 @@ namespace moelab {
 namespace {
 
 bool is_planned(const SystemConfig& system) {
-  return find_cache_policy(system.cache.name)->uses_pools;
+  return !system.paging && find_cache_policy(system.cache.name)->uses_pools;
 }
 
 std::vector<double> profile_experts(const Scenario& s, const RoutingTrace& trace, RunResult& result) {
@@ -114,6 +115,7 @@ void check_scores(const Scenario& s, const SystemConfig& system, const RoutingTr
 
 void check_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
                   const std::optional<RankInclusion>& statistics) {
+  if (system.paging) return check_paged_system(s, system, trace);
   check_on_gpu(s, system);
   check_scores(s, system, trace);
   check_policies(system, trace);
@@ -203,6 +205,10 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
   r.system = system.name;
   r.seed = scenario.seed;
   add_provenance(scenario, system, trace, r);
+  if (system.paging) {
+    run_paged_system(scenario, system, trace, options, r);
+    return r;
+  }
 
   const TimingModel timing(scenario.device);
   const ExpertCosts costs = expert_costs(scenario.model, timing, system);

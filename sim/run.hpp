@@ -30,6 +30,7 @@ struct RunResult {
   MemoryPlan memory;
   Plan plan;  // pools; empty capacities for caches without pools
   bool planned = false;
+  bool paged = false;  // SystemConfig::paging; where memory.shortfall is not 0, nothing was run
   std::vector<ResourceUse> busy;
   ExpectedAccuracy quality;             // of a system that substitutes experts, where somebody measured it
   std::vector<std::string> provenance;  // where the numbers of device, trace and system are from

@@ -7,12 +7,16 @@
 #include <system_error>
 
 #include "models/config_store.hpp"
+#include "models/tensor_parallel.hpp"
+#include "policies/batching/batching.hpp"
 #include "policies/cache/cache.hpp"
 #include "policies/execution/execution.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "policies/residency/residency.hpp"
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
+#include "policies/storage/storage.hpp"
 #include "sim/scenario_overrides.hpp"
 #include "traces/generator.hpp"
 
@@ -88,7 +92,7 @@ void read_planning(const YamlMap& root, SystemConfig& system) {
 }
 
 void read_weights(const YamlMap& root, SystemConfig& system) {
-  static const std::vector<std::string> kForms = {"whole", "compressed"};
+  static const std::vector<std::string> kForms = {"whole", "compressed", "paged"};
   const std::size_t form = root.choice("weights", kForms);
   const bool understood =
       root.has("weights") && root.node("weights").is_scalar() && root.text("weights") == kForms[form];
@@ -115,11 +119,57 @@ void read_host(const YamlMap& root, SystemConfig& system) {
   host->done();
 }
 
+bool is_paged(const YamlMap& root) {
+  return root.has("weights") && root.node("weights").is_scalar() && root.text("weights") == "paged";
+}
+
+/// A policy of a section that may be left out.
+template <class Entry>
+void read_policy_section(const YamlMap& map, std::string_view key, const std::vector<Entry>& table,
+                         PolicyChoice& choice) {
+  const auto section = map.optional_map(key);
+  if (!section) return;
+  choice = read_policy(*section, table);
+  section->done();
+}
+
+PagingConfig read_paging(const YamlMap& root) {
+  PagingConfig p;
+  const YamlMap paging = root.map("paging");
+  for (const YamlNode& item : paging.list("backends")) {
+    const std::string name = item.text("a backend");
+    if (std::find(p.backends.begin(), p.backends.end(), name) != p.backends.end())
+      item.fail("backend '" + name + "' is listed twice");
+    p.backends.push_back(name);
+  }
+  if (p.backends.empty() && paging.has("backends") && paging.node("backends").is_list())
+    paging.fail("backends",
+                "no backend is listed; expected some of 'resident', a codec of the device's "
+                "gpu.codecs, and 'host'");
+  read_policy_section(paging, "storage", storage_policies(), p.storage);
+  read_policy_section(paging, "residency", residency_policies(), p.residency);
+  read_policy_section(paging, "batching", batching_policies(), p.batching);
+  p.block_tokens = static_cast<std::uint32_t>(paging.integer("block_tokens", 1, 1 << 16, p.block_tokens));
+  p.max_tokens = static_cast<std::uint32_t>(paging.integer("max_tokens", 1, kMillion, p.max_tokens));
+  p.swap_space = paging.quantity<Bytes>("swap_space", at_least(Bytes(0)), Bytes(0));
+  p.kv_first = paging.boolean("kv_first", false);
+  p.kv_grows = paging.boolean("kv_grows", false);
+  paging.done();
+  return p;
+}
+
 SystemConfig read_system_map(const YamlMap& root) {
   SystemConfig system;
   system.name = root.text("name");
   system.title = root.text("title", system.name);
   system.source = root.text("source", "");
+  if (is_paged(root)) {
+    root.text("weights");
+    system.paging = read_paging(root);
+    read_host(root, system);
+    root.done();
+    return system;
+  }
   read_weights(root, system);
   if (const auto schedule = root.optional_map("schedule")) {
     system.schedule = read_policy(*schedule, schedule_policies());
@@ -194,10 +244,37 @@ void read_law(const YamlMap& section, const std::filesystem::path& base, Problem
   }
 }
 
+/// A log of requests, or as many as are wanted of one length.
+void read_lengths(const YamlMap& section, const std::filesystem::path& base, Problems& problems,
+                  WorkloadConfig& w) {
+  if (!section.has("request_log")) {
+    w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMillion, w.batch));
+    w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMillion));
+    w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMillion));
+    w.arrivals_per_s = section.number("arrivals_per_s", {0, 1e9}, 0.0);
+    return;
+  }
+  for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens", "arrivals_per_s"})
+    if (section.has(key)) section.fail(key, "'" + std::string(key) + "' is the request log's to say");
+  w.request_log = section.text("request_log");
+  std::error_code ignored;
+  if (std::filesystem::path(w.request_log).is_relative() &&
+      std::filesystem::exists(base / w.request_log, ignored))
+    w.request_log = (base / w.request_log).string();
+  if (w.request_log.empty()) return;  // reported already
+  try {
+    w.log = read_request_log(w.request_log);
+    w.requests = static_cast<std::uint32_t>(w.log.size());
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) problems.add(problem);
+  }
+}
+
 WorkloadConfig read_workload(const YamlMap& root, const std::filesystem::path& base, Problems& problems) {
   WorkloadConfig w;
   const YamlMap section = root.map("workload");
   w.batch = static_cast<std::uint32_t>(section.integer("batch", 1, 4096, 1));
+  w.prefilled = section.boolean("prefilled", false);
   if (section.has("trace")) {
     w.trace_file = section.text("trace");
     for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens"})
@@ -206,9 +283,7 @@ WorkloadConfig read_workload(const YamlMap& root, const std::filesystem::path& b
                               std::string(key) +
                               "' out (on the command line: --set workload=\"{batch: 1, trace: FILE}\")");
   } else {
-    w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMillion, w.batch));
-    w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMillion));
-    w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMillion));
+    read_lengths(section, base, problems, w);
     if (section.has("law")) {
       read_law(section, base, problems, w);
       section.done();
@@ -224,7 +299,40 @@ WorkloadConfig read_workload(const YamlMap& root, const std::filesystem::path& b
   return w;
 }
 
+/// Where experts may lie on the device, and that there is a GPU to page them into.
+void check_paging(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  const std::string who = "system '" + system.name + "' ";
+  if (!scenario.device.is_discrete() || scenario.device.has_stand_in()) {
+    where.fail(who + "pages its experts into a GPU's own memory, which device '" + scenario.device.name +
+               "' has not");
+    return;
+  }
+  std::vector<std::string> known = {"resident", "host"};
+  for (const auto& [name, codec] : scenario.device.gpu->codecs) known.push_back(name);
+  for (const std::string& backend : system.paging->backends)
+    if (std::find(known.begin(), known.end(), backend) == known.end())
+      where.fail(who + "has backend '" + backend +
+                 "', which is none of 'resident', 'host' and the gpu.codecs of device '" +
+                 scenario.device.name + "'" + suggestion(backend, known));
+}
+
+/// What only systems with pages can do of a scenario.
+void check_without_paging(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  const WorkloadConfig& w = scenario.workload;
+  const auto refuse = [&](const std::string& what) {
+    where.fail("system '" + system.name + "' serves one batch after another" + what +
+               ", which only systems with 'weights: paged' do");
+  };
+  if (scenario.tensor_parallel > 1) refuse(" on one GPU; the scenario has tensor_parallel");
+  if (w.prefilled) refuse(", prompts included; the workload is prefilled");
+  if (!w.request_log.empty() || w.arrivals_per_s > 0) refuse("; the workload's requests come when they come");
+}
+
 void check_on_device(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  if (system.paging)
+    check_paging(system, scenario, where);
+  else
+    check_without_paging(system, scenario, where);
   if (!system.compressed) return;
   if (!scenario.device.codecs.contains(system.codec)) {
     std::vector<std::string> known;
@@ -240,6 +348,9 @@ void check_on_device(const SystemConfig& system, const Scenario& scenario, const
 
 /// A compressed tensor is a BF16 one, split into two planes of a byte an element.
 void check_on_model(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  if (system.paging && scenario.model.has_encoder())
+    where.fail("system '" + system.name + "' batches requests as they come and go; model '" +
+               scenario.model.name + "' has an encoder, which it cannot");
   if (system.compressed && scenario.model.bytes_per_weight != 2)
     where.fail("system '" + system.name + "' compresses BF16 weights, but those of model '" +
                scenario.model.name + "' take " + std::to_string(scenario.model.bytes_per_weight) +
@@ -251,6 +362,30 @@ struct Readable {
   bool model = false;
   bool device = false;
 };
+
+/// From here on the model is one GPU's part of it.
+void read_tensor_parallel(const YamlMap& root, Readable readable, Scenario& s) {
+  constexpr std::int64_t kMostGpus = 1024;
+  s.tensor_parallel = static_cast<std::uint32_t>(root.integer("tensor_parallel", 1, kMostGpus, 1));
+  if (s.tensor_parallel == 1 || !readable.device || !readable.model) return;
+  const std::string gpus = std::to_string(s.tensor_parallel) + " GPUs";
+  const std::optional<NodeProfile> node = s.device.gpu ? s.device.gpu->node : std::nullopt;
+  if (!node || node->gpus.value < static_cast<int>(s.tensor_parallel)) {
+    root.fail("tensor_parallel", "device '" + s.device.name + "' has " +
+                                     std::to_string(node ? node->gpus.value : 1) + " GPU(s), not " + gpus);
+    return;
+  }
+  if (node->all_reduce.empty() || node->all_reduce.back().gpus < static_cast<int>(s.tensor_parallel)) {
+    root.fail("tensor_parallel", "device '" + s.device.name + "' does not say what an all-reduce over " +
+                                     gpus + " takes (gpu.node.all_reduce)");
+    return;
+  }
+  try {
+    s.model = tensor_parallel_part(s.model, static_cast<int>(s.tensor_parallel));
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) root.fail("tensor_parallel", problem.what);
+  }
+}
 
 void read_systems(const YamlMap& root, const std::optional<YamlMap>& overrides,
                   const std::filesystem::path& base, Readable readable, Problems& problems,
@@ -287,7 +422,8 @@ void read_systems(const YamlMap& root, const std::optional<YamlMap>& overrides,
 
 std::vector<std::string> scenario_inputs(const Scenario& scenario) {
   std::vector<std::string> files;
-  for (const std::string& file : {scenario.workload.trace_file, scenario.workload.law_file})
+  for (const std::string& file :
+       {scenario.workload.trace_file, scenario.workload.law_file, scenario.workload.request_log})
     if (!file.empty()) files.push_back(file);
   return files;
 }
@@ -327,6 +463,7 @@ Scenario load_scenario(std::string_view name_or_path,
   Readable parts;
   parts.model = readable("models", "model", [&](const YamlDocument& d) { s.model = read_architecture(d); });
   parts.device = readable("devices", "device", [&](const YamlDocument& d) { s.device = read_device(d); });
+  read_tensor_parallel(root, parts, s);
   read_systems(root, overrides, base, parts, problems, s);
   if (overrides) {
     overrides->has("system");

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "policies/compression_state.hpp"
 #include "policies/policy_info.hpp"
 #include "traces/law/routing_law.hpp"
+#include "traces/requests.hpp"
 
 namespace moelab {
 
@@ -23,6 +25,23 @@ namespace moelab {
 struct PolicyChoice {
   std::string name;
   PolicyParameters parameters;
+};
+
+/// Experts in pages: a layer's are all made ready in a window of two layers before it runs (FluxMoE, Liu et
+/// al. 2026, sections 3 and 4), the KV cache is paged too, and requests come and go (continuous batching).
+struct PagingConfig {
+  /// Where experts may lie: "resident", a codec of the device's gpu.codecs, "host" (memory, over the link).
+  std::vector<std::string> backends;
+  PolicyChoice storage{"fixed", {}};
+  PolicyChoice residency{"fixed", {}};
+  PolicyChoice batching{"continuous", {}};
+  std::uint32_t block_tokens = 16;  // of the KV cache
+  std::uint32_t max_tokens = 8192;  // that a step may run
+  Bytes swap_space;                 // of the host's memory, for blocks of one GPU
+  /// Whether experts get only as much memory as the KV cache of the `batch` longest requests leaves.
+  bool kv_first = false;
+  /// Whether the KV cache takes the memory that experts leave; else it is as large as it was at the start.
+  bool kv_grows = false;
 };
 
 /// A serving system: a composition of policies, written in YAML (configs/systems/*.yaml).
@@ -54,6 +73,8 @@ struct SystemConfig {
   std::uint32_t prefetch_buffer = 0;         // experts that may be fetched ahead and held outside the cache
   std::uint32_t prefetch_buffer_layers = 0;  // the same, given in whole layers of experts
 
+  std::optional<PagingConfig> paging;  // weights: paged; the policies above are then not its
+
   Seconds
       host_per_layer;  // framework cost before each layer, and after each pass; with its source when not zero
   Seconds host_per_pass;
@@ -70,14 +91,23 @@ struct WorkloadConfig {
   bool has_law = false;  // in its place: drawn from `law`, at the model's sizes
   std::string law_file;  // where the law is from, as messages show it
   RoutingLaw law;
+
+  // Of systems with continuous batching.
+  bool prefilled = false;          // prompts are run elsewhere: their keys and values come with the requests
+  double arrivals_per_s = 0;       // of a Poisson process; 0: all requests are there from the start
+  std::string request_log;         // "": `requests` of the lengths above
+  std::vector<RequestRecord> log;  // what it holds
 };
 
 struct Scenario {
   std::string name;
   std::string question;  // what it is to answer
-  Architecture model;
+  Architecture model;    // with tensor_parallel: one GPU's part of it
   DeviceProfile device;
-  Bytes budget;  // memory the serving process may use: non-expert weights, KV cache, staging and expert cache
+  std::uint32_t tensor_parallel = 1;  // GPUs that share each layer
+  /// Memory the serving process may use: non-expert weights, KV cache, staging and expert cache. With several
+  /// GPUs, of each.
+  Bytes budget;
   WorkloadConfig workload;
   std::vector<SystemConfig> systems;
   std::uint64_t seed = 1;

@@ -19,6 +19,11 @@ constexpr std::uint64_t kHistorySeedOffset = 0x9e3779b97f4a7c15;
 constexpr std::uint32_t kHistoryRequests = 64;
 constexpr std::uint32_t kHistoryTokens = 64;
 
+/// Where requests come and go, their rows come from a pool of so many tokens, over and over: what is routed
+/// decides only how many experts a step touches.
+constexpr std::uint32_t kPoolRequests = 64;
+constexpr std::uint32_t kPoolTokens = 64;
+
 bool needs_all_scores(const SystemConfig& system) {
   return find_routing_policy(system.routing.name)->needs_all_scores ||
          find_cache_policy(system.cache.name)->needs_all_scores ||
@@ -120,6 +125,10 @@ void check_trace_fits(const Scenario& s, const RoutingTrace& trace) {
 RoutingTrace scenario_trace(const Scenario& scenario) {
   const WorkloadConfig& w = scenario.workload;
   if (w.trace_file.empty()) {
+    if (std::all_of(scenario.systems.begin(), scenario.systems.end(),
+                    [](const SystemConfig& system) { return system.paging.has_value(); }))
+      return draw_requests_of(
+          scenario, {.seed = scenario.seed, .requests = kPoolRequests, .output_tokens = kPoolTokens});
     const bool scores = std::any_of(scenario.systems.begin(), scenario.systems.end(), needs_all_scores);
     return draw_requests_of(scenario, {.seed = scenario.seed,
                                        .requests = w.requests,

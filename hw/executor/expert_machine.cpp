@@ -124,6 +124,15 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
     case OpKind::predict:
     case OpKind::wait:
       return;
+    case OpKind::grouped_experts:
+    case OpKind::all_reduce:
+    case OpKind::remap:
+    case OpKind::decode:
+    case OpKind::load:
+    case OpKind::swap_in:
+    case OpKind::swap_out:
+    case OpKind::promote:
+      throw std::logic_error("experts in pages do not run on hardware");  // refused when the run starts
   }
 }
 

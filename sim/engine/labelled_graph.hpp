@@ -24,7 +24,16 @@ enum class OpKind : std::uint8_t {
   send,         // activations to the host, for the experts that it computes
   receive,      // what they make of them
   predict,      // gates ahead of their layer
-  wait          // takes no time: a layer that ends with fetches that were on their way
+  wait,         // takes no time: a layer that ends with fetches that were on their way
+  // Where a GPU pages its experts, a layer at a time.
+  grouped_experts,  // all routed and shared experts of a layer
+  all_reduce,       // over the GPUs that share the model
+  remap,            // address space of a layer's experts, backed by the window's memory
+  decode,           // experts that lie compressed in the GPU's memory, into the window
+  load,             // experts that lie elsewhere, into the window
+  swap_in,          // blocks of the KV cache, from the host's memory
+  swap_out,
+  promote  // experts that are to lie in the GPU's memory from now on
 };
 std::string_view to_string(OpKind kind);
 

@@ -48,6 +48,51 @@ Json memory_json(const MemoryPlan& m) {
           {"page_cache", m.page_cache.value()}};
 }
 
+Json paged_memory_json(const MemoryPlan& m) {
+  return {{"budget", m.budget.value()},
+          {"non_expert", m.non_expert.value()},
+          {"stored_experts", m.expert_cache.value()},
+          {"expert_window", m.staging.value()},
+          {"activations", m.activations.value()},
+          {"recurrent_states", m.states.value()},
+          {"kv_cache", m.kv_cache.value()},
+          {"kv_block", m.kv_block.value()},
+          {"kv_blocks", m.kv_blocks},
+          {"swap_blocks", m.swap_blocks},
+          {"host_experts", m.host_experts.value()},
+          {"shortfall", m.shortfall.value()}};
+}
+
+Json serving_json(const ServingCounts& c) {
+  return {{"steps", c.steps},
+          {"rows", c.rows},
+          {"recomputed_rows", c.recomputed},
+          {"swapped_out_requests", c.swapped_out},
+          {"dropped_requests", c.dropped},
+          {"swap_in_bytes", c.swap_in_bytes},
+          {"swap_out_bytes", c.swap_out_bytes},
+          {"decoded_bytes", c.decoded_bytes},
+          {"loaded_bytes", c.loaded_bytes},
+          {"promoted_bytes", c.promoted_bytes},
+          {"moved_experts", c.moved_experts},
+          {"most_kv_blocks", c.most_blocks}};
+}
+
+Json series_json(const ServingSeries& series) {
+  Json list = Json::array();
+  for (const ServingSample& s : series.samples())
+    list.push_back({{"step", s.step},
+                    {"time_s", s.time_s},
+                    {"running", s.running},
+                    {"waiting", s.waiting},
+                    {"swapped", s.swapped},
+                    {"kv_blocks", s.blocks},
+                    {"all_kv_blocks", s.all_blocks},
+                    {"residency", s.residency},
+                    {"tokens_per_s", s.tokens_per_s}});
+  return list;
+}
+
 Json plan_json(const Plan& plan) {
   Json ratios, capacity;
   for (std::size_t s = 0; s < 4; ++s) {
@@ -73,6 +118,13 @@ Json quality_json(const ExpectedAccuracy& quality) {
   for (const DatasetAccuracy& d : quality.datasets)
     j["datasets"][d.dataset] = {{"unchanged", d.unchanged}, {"expected", d.expected}};
   return j;
+}
+
+/// What only systems with pages have, in the place of what only the others have.
+void add_paged(const RunResult& r, Json& j) {
+  j["memory_bytes_a_gpu"] = paged_memory_json(r.memory);
+  j["serving"] = serving_json(r.metrics.serving);
+  j["series"] = series_json(r.metrics.series);
 }
 
 Json result_json(const RunResult& r) {
@@ -102,7 +154,10 @@ Json result_json(const RunResult& r) {
                    {"cancelled", r.metrics.prefetch.cancelled},
                    {"wasted_bytes", r.metrics.prefetch.wasted_bytes},
                    {"used_top_score", r.metrics.prefetch.used_top_score}};
-  j["memory_bytes"] = memory_json(r.memory);
+  if (r.paged)
+    add_paged(r, j);
+  else
+    j["memory_bytes"] = memory_json(r.memory);
   if (r.planned) j["plan"] = plan_json(r.plan);
   j["operations"] = r.operations;
   j["provenance"] = r.provenance;

@@ -20,6 +20,10 @@ std::string speed_table(const std::vector<RunResult>& results) {
     const auto ms = [&](double seconds) {
       return r.metrics.token_gaps_s.empty() ? std::string("-") : fixed(1e3 * seconds, 1);
     };
+    if (r.memory.shortfall > Bytes(0)) {
+      rows.push_back({r.system, "-", "-", "-", "-", "-", "-", "-"});
+      continue;
+    }
     rows.push_back(
         {r.system, fixed(mean(r.metrics.ttft_s), 2), ms(gaps.mean), ms(gaps.p50), ms(gaps.p90), ms(gaps.p99),
          fixed(r.metrics.wall_s > 0 ? static_cast<double>(r.metrics.tokens) / r.metrics.wall_s : 0, 2),
@@ -69,6 +73,51 @@ std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& re
                     caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-"});
   }
   return align_columns(rows, 1);
+}
+
+/// How the memory of each GPU was spent; "" where no system has pages.
+std::string paged_memory_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {{"memory of a GPU, GB", "experts", "window", "other weights",
+                                                 "activations", "states", "KV cache", "KV blocks",
+                                                 "host experts"}};
+  for (const RunResult& r : results) {
+    if (!r.paged) continue;
+    const auto gb = [](Bytes bytes) { return fixed(bytes.value() / 1e9, 2); };
+    const MemoryPlan& m = r.memory;
+    rows.push_back({r.system, gb(m.expert_cache), gb(m.staging), gb(m.non_expert), gb(m.activations),
+                    gb(m.states), gb(m.kv_cache), std::to_string(m.kv_blocks), gb(m.host_experts)});
+  }
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+}
+
+/// What serving came to; "" where no system has pages.
+std::string serving_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {{"serving, bytes of a GPU", "steps", "requests a step",
+                                                 "KV peak %", "swapped out", "dropped", "swap GB",
+                                                 "decoded TB", "loaded TB", "residency %"}};
+  for (const RunResult& r : results) {
+    const ServingCounts& c = r.metrics.serving;
+    if (!r.paged || c.steps == 0) continue;
+    const auto& series = r.metrics.series.samples();
+    rows.push_back({r.system, std::to_string(c.steps),
+                    fixed(static_cast<double>(r.metrics.tokens) / static_cast<double>(c.steps), 1),
+                    percent(static_cast<double>(c.most_blocks), static_cast<double>(r.memory.kv_blocks)),
+                    std::to_string(c.swapped_out), std::to_string(c.dropped),
+                    fixed((c.swap_in_bytes + c.swap_out_bytes) / 1e9, 1), fixed(c.decoded_bytes / 1e12, 2),
+                    fixed(c.loaded_bytes / 1e12, 2),
+                    series.empty() ? "-" : fixed(100 * series.back().residency, 1)});
+  }
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+}
+
+/// What could not be run for want of memory.
+std::string shortfall_lines(const std::vector<RunResult>& results) {
+  std::string out;
+  for (const RunResult& r : results)
+    if (r.memory.shortfall > Bytes(0))
+      out += "system '" + r.system + "' does not fit: it needs " + to_string(r.memory.shortfall) +
+             " more on each GPU than its budget of " + to_string(r.memory.budget) + "\n";
+  return out.empty() ? "" : out + "\n";
 }
 
 /// What routing policies did while decoding; "" where no system has one.
@@ -128,8 +177,8 @@ std::string prefetch_table(const std::vector<RunResult>& results) {
 /// The causes that took any time at all.
 std::string stall_table(const std::vector<RunResult>& results) {
   static constexpr std::array<std::string_view, kCauses> kColumns = {
-      "SSD",      "page cache", "decompress", "recover",     "experts",     "dense",  "host",
-      "prefetch", "load",       "load low",   "CPU experts", "activations", "predict"};
+      "SSD",  "page cache", "decompress",  "recover",     "experts", "dense",  "host",   "prefetch",
+      "load", "load low",   "CPU experts", "activations", "predict", "reduce", "KV swap"};
   std::vector<std::vector<std::string>> rows = {{"critical path, % of the time"}};
   for (const RunResult& r : results) rows.push_back({r.system});
   for (std::size_t c = 0; c < kCauses; ++c) {
@@ -161,14 +210,19 @@ std::string pools_table(const std::vector<RunResult>& results) {
 
 std::string results_table(const Scenario& s, const std::vector<RunResult>& results) {
   if (results.empty()) return "";
-  const Metrics& m = results.front().metrics;
-  std::string out = s.name + ": " + s.model.title + " on " + s.device.title + "\n" + "budget " +
-                    to_string(s.budget) + ", batch " + std::to_string(s.workload.batch) + ", " +
-                    std::to_string(m.end_to_end_s.size()) + " request(s), " + std::to_string(m.tokens) +
-                    " tokens generated, seed " + std::to_string(s.seed) + ", executor " +
-                    results.front().executor + "\n\n";
-  out += speed_table(results) + "\n";
-  out += (s.device.is_discrete() ? gpu_table(s, results) : hits_table(s, results)) + "\n";
+  const auto ran = std::find_if(results.begin(), results.end(),
+                                [](const RunResult& r) { return r.memory.shortfall == Bytes(0); });
+  const Metrics& m = (ran == results.end() ? results.front() : *ran).metrics;
+  const bool paged = std::all_of(results.begin(), results.end(), [](const RunResult& r) { return r.paged; });
+  std::string out =
+      s.name + ": " + s.model.title + " on " + s.device.title + "\n" + "budget " + to_string(s.budget) +
+      (s.tensor_parallel > 1 ? " on each of " + std::to_string(s.tensor_parallel) + " GPUs" : "") +
+      ", batch " + std::to_string(s.workload.batch) + ", " + std::to_string(m.end_to_end_s.size()) +
+      " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " + std::to_string(s.seed) +
+      ", executor " + results.front().executor + "\n\n";
+  out += speed_table(results) + "\n" + shortfall_lines(results);
+  if (!paged) out += (s.device.is_discrete() ? gpu_table(s, results) : hits_table(s, results)) + "\n";
+  out += serving_table(results) + paged_memory_table(results);
   out += routing_table(results) + quality_table(results) +
          (s.device.is_discrete() ? prefetch_table(results) : "");
   out += stall_table(results) + "\n" + pools_table(results);

@@ -10,8 +10,20 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefetchCounts, fetched, used, late, unused, 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoutingCounts, active, top_score, low_score, substituted, mass_moved,
                                    score_sum, top_score_misses, low_score_misses)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExecutionCounts, loaded, on_cpu)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingSample, step, time_s, running, waiting, swapped, blocks, all_blocks,
+                                   residency, tokens_per_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingCounts, steps, rows, recomputed, swapped_out, dropped,
+                                   swap_in_bytes, swap_out_bytes, decoded_bytes, loaded_bytes, promoted_bytes,
+                                   moved_experts, most_blocks)
+static void to_json(nlohmann::json& j, const ServingSeries& series) {
+  j = series.samples();
+}
+static void from_json(const nlohmann::json& j, ServingSeries& series) {
+  series.set(j.get<std::vector<ServingSample>>());
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, tokens, wall_s, hits,
-                                   decode_hits, bytes, stall_s, decode_stall_s, prefetch, routing, execution)
+                                   decode_hits, bytes, stall_s, decode_stall_s, prefetch, routing, execution,
+                                   serving, series)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DatasetAccuracy, dataset, unchanged, expected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExpectedAccuracy, source, datasets)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, ratios, capacity, expected_makespan_s, selection_probability,
@@ -25,9 +37,10 @@ static void from_json(const nlohmann::json& j, Bytes& b) {
   b = Bytes(j.get<double>());
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryPlan, budget, non_expert, kv_cache, staging, prefetch, expert_cache,
-                                   host_experts, page_cache)
+                                   host_experts, page_cache, activations, states, kv_block, kv_blocks,
+                                   swap_blocks, shortfall)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, seed, metrics, memory, plan,
-                                   planned, busy, quality, provenance, warnings, operations)
+                                   planned, paged, busy, quality, provenance, warnings, operations)
 
 std::string pack_result(const RunResult& result) {
   return nlohmann::json(result).dump();

@@ -21,15 +21,27 @@ bool is_of_layer(OpKind kind) {
     case OpKind::send:
     case OpKind::receive:
     case OpKind::predict:
+    case OpKind::grouped_experts:
+    case OpKind::all_reduce:
+    case OpKind::swap_in:
+    case OpKind::swap_out:
+    case OpKind::promote:
       return true;
     default:
       return false;
   }
 }
 
+/// Whether an operation brings a layer's experts into the window, one tensor type of them.
+bool is_of_window(OpKind kind) {
+  return kind == OpKind::remap || kind == OpKind::decode || kind == OpKind::load;
+}
+
 std::string slice_name(const OpLabel& label, std::int32_t layer) {
   std::string name(to_string(label.kind));
   if (is_of_layer(label.kind)) return layer < 0 ? name + " head" : name + " L" + std::to_string(layer);
+  if (is_of_window(label.kind))
+    return name + " L" + std::to_string(layer) + " t" + std::to_string(label.tensor);
   name += " e" + std::to_string(label.expert);
   if (label.kind != OpKind::execute && label.kind != OpKind::cpu_execute)
     name += " t" + std::to_string(label.tensor);

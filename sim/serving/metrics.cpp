@@ -12,16 +12,27 @@ Cause cause_of(const OpLabel& label) {
       if (label.tier == Tier::host) return label.low_score ? Cause::low_score_load : Cause::expert_load;
       return label.tier == Tier::page_cache ? Cause::page_cache_read : Cause::ssd_read;
     case OpKind::decompress:
+    case OpKind::decode:
       return Cause::decompress;
     case OpKind::recover:
       return Cause::recover;
     case OpKind::execute:
     case OpKind::shared_expert:
+    case OpKind::grouped_experts:
       return Cause::expert_compute;
     case OpKind::dense:
       return Cause::dense_compute;
     case OpKind::host:
+    case OpKind::remap:
       return Cause::host;
+    case OpKind::all_reduce:
+      return Cause::all_reduce;
+    case OpKind::swap_in:
+    case OpKind::swap_out:
+      return Cause::kv_swap;
+    case OpKind::load:
+    case OpKind::promote:
+      return Cause::expert_load;
     case OpKind::cpu_execute:
       return Cause::cpu_experts;
     case OpKind::send:
@@ -33,6 +44,13 @@ Cause cause_of(const OpLabel& label) {
       return Cause::prefetch;
   }
   return Cause::host;
+}
+
+void ServingSeries::add(const ServingSample& sample) {
+  samples_.push_back(sample);
+  if (samples_.size() < kMost) return;
+  stride_ *= 2;
+  std::erase_if(samples_, [this](const ServingSample& s) { return s.step % stride_ != 0; });
 }
 
 namespace {

@@ -27,12 +27,15 @@ enum class Cause : std::uint8_t {
   low_score_load,  // over the link: experts that are low-score for all their tokens
   cpu_experts,
   activations,  // to the CPU's experts and back
-  prediction    // of gates ahead
+  prediction,   // of gates ahead
+  all_reduce,   // of hidden states over GPUs
+  kv_swap       // of the KV cache's blocks, to the host and back
 };
-inline constexpr std::size_t kCauses = 13;
+inline constexpr std::size_t kCauses = 15;
 inline constexpr std::array<std::string_view, kCauses> kCauseNames = {
-    "ssd_read", "page_cache_read", "decompress",     "recover",     "expert_compute", "dense_compute", "host",
-    "prefetch", "expert_load",     "low_score_load", "cpu_experts", "activations",    "prediction"};
+    "ssd_read",   "page_cache_read", "decompress",  "recover",        "expert_compute", "dense_compute",
+    "host",       "prefetch",        "expert_load", "low_score_load", "cpu_experts",    "activations",
+    "prediction", "all_reduce",      "kv_swap"};
 Cause cause_of(const OpLabel& label);
 
 /// fetched = used + late + unused.
@@ -64,6 +67,44 @@ struct ExecutionCounts {
   std::uint64_t on_cpu = 0;
 };
 
+/// A moment of a run that serves from a paged KV cache.
+struct ServingSample {
+  std::uint64_t step = 0;
+  double time_s = 0;
+  std::uint64_t running = 0, waiting = 0, swapped = 0;  // requests
+  std::uint64_t blocks = 0, all_blocks = 0;             // of the KV cache: in use, and there
+  double residency = 0;                                 // share of the experts that takes GPU memory
+  double tokens_per_s = 0;                              // since the sample before
+};
+
+/// Samples of a run at even distances, at most kMost: when there are more, every other one is dropped.
+class ServingSeries {
+ public:
+  static constexpr std::size_t kMost = 512;
+  bool wants(std::uint64_t step) const { return step % stride_ == 0; }
+  void add(const ServingSample& sample);
+  const std::vector<ServingSample>& samples() const { return samples_; }
+  void set(std::vector<ServingSample> samples) { samples_ = std::move(samples); }
+
+ private:
+  std::vector<ServingSample> samples_;
+  std::uint64_t stride_ = 1;
+};
+
+/// What serving from a paged KV cache with paged experts took. All 0 elsewhere. Bytes are of one GPU.
+struct ServingCounts {
+  std::uint64_t steps = 0;
+  std::uint64_t rows = 0;                      // tokens that ran
+  std::uint64_t recomputed = 0;                // of these, that had been in the cache before
+  std::uint64_t swapped_out = 0, dropped = 0;  // preemptions: to the host, and with the loss of the cache
+  double swap_in_bytes = 0, swap_out_bytes = 0;
+  double decoded_bytes = 0;         // plain, made ready from compressed GPU memory
+  double loaded_bytes = 0;          // brought into the window over the link
+  double promoted_bytes = 0;        // brought into GPU memory to stay
+  std::uint64_t moved_experts = 0;  // by the residency policy, off the GPU's memory and onto it
+  std::uint64_t most_blocks = 0;    // of the KV cache in use at once
+};
+
 struct Metrics {
   std::vector<double> ttft_s;        // a request each: from the arrival of its batch to its first token
   std::vector<double> end_to_end_s;  // a request each: to its last token
@@ -80,6 +121,8 @@ struct Metrics {
   PrefetchCounts prefetch;
   RoutingCounts routing;
   ExecutionCounts execution;
+  ServingCounts serving;
+  ServingSeries series;
 };
 
 /// An operation that waits for a fetch that was already on its way.

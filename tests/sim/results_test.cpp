@@ -120,7 +120,7 @@ TEST_CASE("results: the JSON interface") {
   const std::set<std::string> causes = {"ssd_read",       "page_cache_read", "decompress",  "recover",
                                         "expert_compute", "dense_compute",   "host",        "prefetch",
                                         "expert_load",    "low_score_load",  "cpu_experts", "activations",
-                                        "prediction"};
+                                        "prediction",     "all_reduce",      "kv_swap"};
   CHECK(keys_of(j["stall_s"]) == causes);
   CHECK(keys_of(j["decode_stall_s"]) == causes);
   CHECK(keys_of(j["execution"]) == std::set<std::string>{"loaded", "on_cpu"});

@@ -1,0 +1,105 @@
+#include "sim/serving/expert_window.hpp"
+
+#include <cmath>
+
+#include "sim/engine/invariant.hpp"
+
+namespace moelab {
+
+using engine::OpIndex;
+
+ExpertWindow::ExpertWindow(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
+                           const PagedPlan& plan, int matrices)
+    : engine_(engine),
+      resources_(resources),
+      timing_(timing),
+      plan_(plan),
+      type_share_{(matrices - 1.0) / matrices, 1.0 / matrices} {}
+
+bool ExpertWindow::streams(const StorageSplit& split, std::uint32_t layer) const {
+  return split.load_seconds(layer) > 0;
+}
+
+const ExpertWindow::Half* ExpertWindow::find(std::uint32_t layer) const {
+  for (const Half& half : halves_)
+    if (half.layer == layer) return &half;
+  return nullptr;
+}
+
+void ExpertWindow::load(const StorageSplit& split, std::uint32_t layer, ServingCounts& counts) {
+  engine::check_invariant(find(layer) == nullptr, "a layer's pages are mapped twice");
+  Half& half = halves_[0].layer == kFree ? halves_[0] : halves_[1];
+  engine::check_invariant(
+      half.layer == kFree && half.state != State::loading && half.state != State::resident,
+      "a load into blocks that are still read");
+  half.layer = layer;
+  half.state = State::loading;
+  half.graph.clear();
+  half.graph.layer = layer;
+  for (std::uint16_t type = 0; type < type_share_.size(); ++type)
+    add_type(split, half, type, type_share_[type], counts);
+  engine_.submit(half.graph.graph, engine::kPrefetch);
+}
+
+void ExpertWindow::add_type(const StorageSplit& split, Half& half, std::uint16_t type, double share,
+                            ServingCounts& counts) {
+  const StorageShape& shape = split.shape();
+  double streamed = 0;
+  for (std::size_t k = 0; k < shape.backends.size(); ++k)
+    if (std::isfinite(shape.backends[k].bytes_per_second)) streamed += split.experts(half.layer, k);
+  const Bytes window(streamed * shape.expert_bytes * share);
+  OpIndex mapped = engine::kNoOp;
+  if (const double seconds = timing_.remap(window).value(); seconds > 0) {
+    mapped = half.graph.graph.add(half.graph.graph.lane(resources_.pager), seconds);
+    half.graph.labels.push_back({OpKind::remap, Tier::none, type});
+  }
+  for (std::size_t k = 0; k < shape.backends.size(); ++k) {
+    const Bytes bytes(split.experts(half.layer, k) * shape.expert_bytes * share);
+    if (bytes == Bytes(0) || std::isinf(shape.backends[k].bytes_per_second)) continue;
+    (plan_.codecs[k] != nullptr ? counts.decoded_bytes : counts.loaded_bytes) += bytes.value();
+    add_backend(split, half, k, bytes, mapped, type);
+  }
+}
+
+void ExpertWindow::add_backend(const StorageSplit&, Half& half, std::size_t backend, Bytes bytes,
+                               OpIndex after, std::uint16_t type) {
+  engine::Graph& graph = half.graph.graph;
+  OpIndex op = engine::kNoOp;
+  if (const GpuCodecProfile* codec = plan_.codecs[backend]; codec != nullptr) {
+    const double seconds = timing_.decode(*codec, bytes).value();
+    op = graph.add(graph.lane(resources_.decode), seconds);
+    graph.share(op, resources_.memory, seconds, bytes.value() * (1 + codec->ratio.value));
+    half.graph.labels.push_back({OpKind::decode, Tier::none, type});
+  } else {
+    const double seconds = timing_.load(bytes).value();
+    op = graph.add(graph.lane(resources_.link_in), seconds);
+    if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, seconds, bytes.value());
+    half.graph.labels.push_back({OpKind::load, Tier::none, type});
+  }
+  if (after != engine::kNoOp) graph.depend(op, after);
+}
+
+LabelledGraph& ExpertWindow::loading(std::uint32_t layer) {
+  return const_cast<Half*>(find(layer))->graph;
+}
+
+void ExpertWindow::release(std::uint32_t layer, double started) {
+  Half& half = *const_cast<Half*>(find(layer));
+  engine::check_invariant(half.graph.graph.finished() && half.graph.graph.finished_at() <= started,
+                          "experts compute before they are loaded");
+  half.layer = kFree;
+  half.state = State::evicting;
+}
+
+LabelledGraph* ExpertWindow::any() {
+  for (Half& half : halves_)
+    if (half.layer != kFree) return &half.graph;
+  return nullptr;
+}
+
+void ExpertWindow::drop(const LabelledGraph& graph) {
+  for (Half& half : halves_)
+    if (&half.graph == &graph) half.layer = kFree;
+}
+
+}  // namespace moelab

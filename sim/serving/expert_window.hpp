@@ -1,0 +1,68 @@
+// The window of two layers that paged experts are streamed into: FluxMoE's expert paging (Liu et al. 2026,
+// section 4.1, Algorithm 1).
+//
+// A layer's streamed experts are loaded into one half of the window while the layer before computes from the
+// other: for each tensor type (gate with up; down) address space is remapped, then all backends bring their
+// share at once. Events of the protocol, and where they are here:
+//   WAR  a half is loaded only after the layer that had it is done: load() takes a half that release() gave
+//        back. Which half that is wraps around from the last layer to the first with the iterations (the
+//        cyclic look-back), and the first two loads find both free (the cold start).
+//   RAW  a layer's experts compute after its load: loading() is what their operation depends on.
+// Checked in test builds: a half holds one layer, a layer lies in one half, no load goes into a half that is
+// still read, no layer computes before its load is done.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "models/timing.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/engine/labelled_graph.hpp"
+#include "sim/serving/metrics.hpp"
+#include "sim/serving/paged_plan.hpp"
+#include "sim/serving/paged_resources.hpp"
+
+namespace moelab {
+
+class ExpertWindow {
+ public:
+  /// Everything by reference outlives the window. `matrices` of an expert: all but one are the first type.
+  ExpertWindow(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
+               const PagedPlan& plan, int matrices);
+
+  /// Whether any expert of an MoE layer passes through the window, as the experts lie in `split`.
+  bool streams(const StorageSplit& split, std::uint32_t layer) const;
+  /// Starts to load a layer that streams and is in no half.
+  void load(const StorageSplit& split, std::uint32_t layer, ServingCounts& counts);
+  bool holds(std::uint32_t layer) const { return find(layer) != nullptr; }
+  /// What a layer that streams has to wait for.
+  LabelledGraph& loading(std::uint32_t layer);
+  /// The layer's experts have computed, the first of them at `started`: its half is free.
+  void release(std::uint32_t layer, double started);
+  /// A half that holds a layer, for the end of a run; nullptr: none does.
+  LabelledGraph* any();
+  void drop(const LabelledGraph& graph);
+
+ private:
+  static constexpr std::uint32_t kFree = LabelledGraph::kNoLayer;
+  enum class State : std::uint8_t { unmapped, loading, resident, evicting };  // of a half's pages
+  struct Half {
+    LabelledGraph graph;
+    std::uint32_t layer = kFree;
+    State state = State::unmapped;
+  };
+  const Half* find(std::uint32_t layer) const;
+  void add_type(const StorageSplit& split, Half& half, std::uint16_t type, double share,
+                ServingCounts& counts);
+  void add_backend(const StorageSplit& split, Half& half, std::size_t backend, Bytes bytes,
+                   engine::OpIndex after, std::uint16_t type);
+
+  engine::Engine& engine_;
+  const PagedResources& resources_;
+  const TimingModel& timing_;
+  const PagedPlan& plan_;
+  std::array<double, 2> type_share_;  // of an expert's bytes
+  std::array<Half, 2> halves_;
+};
+
+}  // namespace moelab

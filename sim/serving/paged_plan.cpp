@@ -1,0 +1,176 @@
+#include "sim/serving/paged_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "models/tensor_parallel.hpp"
+#include "policies/batching/batching.hpp"
+#include "sim/serving/dense_times.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr double kBytesPerActivation = 2;  // BF16
+constexpr double kBytesPerLogit = 4;       // sampled in single precision
+constexpr double kWindowLayers = 2;
+
+/// Of large transfers, bytes a second.
+double link_rate(const TimingModel& timing) {
+  const Bytes large(1e9);
+  return (large / timing.load(large)).value();
+}
+
+std::vector<StorageBackend> storage_backends(const Scenario& s, const PagingConfig& paging) {
+  std::vector<StorageBackend> backends;
+  for (const std::string& name : paging.backends) {
+    StorageBackend& b = backends.emplace_back();
+    b.name = name;
+    if (name == "resident") {
+      b.bytes_per_second = std::numeric_limits<double>::infinity();
+      b.gpu_bytes_per_byte = 1;
+    } else if (name == "host") {
+      b.bytes_per_second = link_rate(TimingModel(s.device));
+      b.capacity_bytes =
+          (s.device.memory.total.value - s.device.memory.system_reserve.value).value() / s.tensor_parallel;
+    } else {
+      const GpuCodecProfile& codec = s.device.gpu->codecs.at(name);
+      b.bytes_per_second = codec.rate.value.value();
+      b.gpu_bytes_per_byte = codec.ratio.value;
+    }
+  }
+  return backends;
+}
+
+/// Rows of the largest step, through the layer of which most is kept at once.
+Bytes activation_bytes(const Scenario& s, const PagingConfig& paging) {
+  const FeedForward& ff = s.model.moe();
+  const double expert_values = ff.top_k * ((ff.matrices - 1.0) * ff.width + s.model.hidden);
+  const double dense_values = (ff.matrices - 1.0) * ff.shared_width;
+  const double row = 2.0 * s.model.hidden + expert_values + dense_values;
+  return Bytes(paging.max_tokens * row * kBytesPerActivation +
+               1.0 * s.workload.batch * s.model.vocab * s.tensor_parallel * kBytesPerLogit);
+}
+
+/// What is streamed of the layer of which most is, plain.
+Bytes window_bytes(const StorageSplit& split) {
+  const StorageShape& shape = split.shape();
+  double most = 0;
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+    double experts = 0;
+    for (std::size_t k = 0; k < shape.backends.size(); ++k)
+      if (std::isfinite(shape.backends[k].bytes_per_second)) experts += split.experts(layer, k);
+    most = std::max(most, experts * shape.expert_bytes);
+  }
+  return Bytes(kWindowLayers * most);
+}
+
+/// KV cache of the `batch` longest requests at their ends, in whole blocks.
+Bytes wanted_kv_bytes(const Scenario& s, const PagingConfig& paging, Bytes block,
+                      const std::vector<ServedRequest>& requests) {
+  std::vector<std::uint64_t> blocks;
+  for (const ServedRequest& q : requests)
+    blocks.push_back(kv_blocks(final_tokens({0, q.prompt_tokens, q.output_tokens, s.workload.prefilled}),
+                               paging.block_tokens));
+  const std::size_t most = std::min<std::size_t>(s.workload.batch, blocks.size());
+  std::partial_sort(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(most), blocks.end(),
+                    std::greater<>());
+  double sum = 0;
+  for (std::size_t i = 0; i < most; ++i) sum += static_cast<double>(blocks[i]);
+  return sum * block;
+}
+
+/// One MoE layer with its weights resident, for a step of `batch` rows halfway through their answers; experts
+/// drawn evenly.
+double layer_compute_seconds(const Scenario& s, const std::vector<ServedRequest>& requests) {
+  const TimingModel timing(s.device);
+  DenseTimes dense(s.model, timing);
+  Pass pass;
+  pass.tokens = pass.produces = s.workload.batch;
+  for (const ServedRequest& q : requests)
+    pass.context += (q.prompt_tokens + q.output_tokens / 2.0) / static_cast<double>(requests.size());
+  dense.begin(pass);
+  const auto layers = s.model.moe_layers();
+  double seconds = 0;
+  for (const int layer : layers) {
+    const auto l = static_cast<std::size_t>(layer);
+    seconds += dense.dense(l).seconds + dense.shared(l).seconds;
+  }
+  const FeedForward& ff = s.model.moe();
+  const double missed = std::pow(1 - 1.0 * ff.top_k / ff.experts, s.workload.batch);
+  seconds /= static_cast<double>(layers.size());
+  seconds +=
+      timing.grouped_experts(s.model, ff.experts * (1 - missed), 1.0 * s.workload.batch * ff.top_k).value();
+  const Bytes reduced = all_reduce_bytes(s.model, s.workload.batch);
+  return seconds + 2 * timing.all_reduce(static_cast<int>(s.tensor_parallel), reduced).value();
+}
+
+/// What lies in the host's memory.
+Bytes host_bytes(const StorageSplit& split) {
+  const StorageShape& shape = split.shape();
+  double experts = 0;
+  for (std::size_t k = 0; k < shape.backends.size(); ++k)
+    if (shape.backends[k].gpu_bytes_per_byte == 0) experts += static_cast<double>(split.total(k));
+  return Bytes(experts * shape.expert_bytes);
+}
+
+StorageShape storage_shape(const Scenario& s, const PagingConfig& paging) {
+  StorageShape shape;
+  shape.layers = static_cast<std::uint32_t>(s.model.moe_layers().size());
+  shape.experts = static_cast<std::uint32_t>(s.model.moe().experts);
+  shape.expert_bytes = expert_bytes(s.model).value();
+  shape.backends = storage_backends(s, paging);
+  return shape;
+}
+
+/// As the policy would have it within `budget` bytes, or, where that cannot be, with all it wants.
+StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double budget) {
+  const StoragePolicyEntry& policy = *find_storage_policy(paging.storage.name);
+  const StorageSplit unbounded = policy.split(shape, paging.storage.parameters);
+  shape.gpu_budget_bytes = std::max(budget, 0.0);
+  try {
+    return policy.split(shape, paging.storage.parameters);
+  } catch (const InputError&) {
+    return unbounded;
+  }
+}
+
+}  // namespace
+
+PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
+                     const std::vector<ServedRequest>& requests) {
+  const PagingConfig& paging = *system.paging;
+  StorageShape shape = storage_shape(s, paging);
+  shape.compute_s = layer_compute_seconds(s, requests);
+
+  MemoryPlan m;
+  m.budget = s.budget;
+  m.non_expert = non_expert_bytes(s.model);
+  m.activations = activation_bytes(s, paging);
+  m.states = s.workload.batch * state_bytes_per_request(s.model);
+  m.kv_block = paging.block_tokens * kv_bytes_per_token(s.model);
+  const Bytes all_streamed(kWindowLayers * shape.experts * shape.expert_bytes);
+  const Bytes fixed = m.non_expert + m.activations + m.states;
+  const Bytes wanted = paging.kv_first ? wanted_kv_bytes(s, paging, m.kv_block, requests) : m.kv_block;
+  const Bytes left = m.budget - fixed - all_streamed - wanted;
+
+  PagedPlan plan{split_within(paging, shape, left.value()), {}, m};
+  for (const std::string& name : paging.backends) {
+    const auto codec = s.device.gpu->codecs.find(name);
+    plan.codecs.push_back(codec == s.device.gpu->codecs.end() ? nullptr : &codec->second);
+  }
+  plan.memory.staging = window_bytes(plan.split);
+  plan.memory.expert_cache = Bytes(plan.split.gpu_bytes());
+  const Bytes taken = fixed + plan.memory.staging + plan.memory.expert_cache;
+  plan.memory.host_experts = host_bytes(plan.split);
+  plan.memory.swap_blocks = static_cast<std::uint64_t>(paging.swap_space / m.kv_block);
+  if (taken + m.kv_block > m.budget) {
+    plan.memory.shortfall = taken + m.kv_block - m.budget;
+    return plan;
+  }
+  plan.memory.kv_blocks = static_cast<std::uint64_t>((m.budget - taken) / m.kv_block);
+  plan.memory.kv_cache = static_cast<double>(plan.memory.kv_blocks) * m.kv_block;
+  return plan;
+}
+
+}  // namespace moelab

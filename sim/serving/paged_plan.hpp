@@ -1,0 +1,37 @@
+// How the memory of each GPU is spent where experts and KV cache are paged, and where the experts lie.
+#pragma once
+
+#include <vector>
+
+#include "policies/storage/storage.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/memory_plan.hpp"
+
+namespace moelab {
+
+/// A request as a scenario describes it.
+struct ServedRequest {
+  double arrival_s = 0;
+  std::uint32_t prompt_tokens = 0, output_tokens = 0;
+  std::uint64_t first_row = 0;  // of the trace, for its first token; what follows wraps around at the end
+};
+
+struct PagedPlan {
+  StorageSplit split;                          // where experts lie at the start
+  std::vector<const GpuCodecProfile*> codecs;  // by backend, the scenario's; nullptr: it decodes nothing
+  MemoryPlan memory;
+};
+
+/// As serving engines do it (vLLM's profile run): budget - non-expert weights - stored experts - window -
+/// activations - recurrent states = KV cache, in whole blocks.
+///   window:       two layers of what is streamed of the layer of which most is
+///   activations:  max_tokens rows through the largest layer (hidden states in and out, and for each of k
+///                 experts its two projections and its output), and the logits of `batch` rows in 4 bytes
+/// The storage policy may give experts all but a block of the KV cache; with PagingConfig::kv_first all but
+/// what the `batch` longest requests need at their ends.
+/// What does not fit is no error: MemoryPlan::shortfall says how much is missing for one block. Throws
+/// InputError for what no memory would mend.
+PagedPlan plan_paged(const Scenario& scenario, const SystemConfig& system,
+                     const std::vector<ServedRequest>& requests);
+
+}  // namespace moelab

@@ -1,0 +1,35 @@
+// What one GPU of a node has, where experts and KV cache are paged. All GPUs of a node do the same at the
+// same time, so that one stands for all.
+#pragma once
+
+#include "models/timing.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/serving/paged_plan.hpp"
+
+namespace moelab {
+
+struct PagedResources {
+  engine::ResourceId host;        // the framework's thread
+  engine::ResourceId pager;       // the thread that remaps
+  engine::ResourceId compute;     // the inference stream
+  engine::ResourceId decode;      // the loading stream of kernels that decode
+  engine::ResourceId link_in;     // from the host's memory
+  engine::ResourceId link_out;    // to it
+  engine::ResourceId collective;  // all-reduces
+  /// The GPU's memory, which computing and decoding share; kNoCapacity where nothing decodes. Each takes its
+  /// part of the bandwidth in proportion to what it would take alone.
+  engine::CapacityId memory = engine::kNoCapacity;
+  /// The link inwards, which weights, blocks of the KV cache and all-reduces share; kNoCapacity where nobody
+  /// would resolve that (`fast`: an all-reduce of a few GB/s hardly hinders a link of 26).
+  engine::CapacityId link = engine::kNoCapacity;
+};
+
+PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& timing, const PagedPlan& plan);
+
+/// Bytes that a GPU takes in over the link while `ranks` of them sum up `bytes` each: a ring moves
+/// 2 (n - 1) / n of them in each direction.
+constexpr double ring_bytes(int ranks, double bytes) {
+  return 2.0 * (ranks - 1) / ranks * bytes;
+}
+
+}  // namespace moelab

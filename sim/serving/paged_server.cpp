@@ -1,0 +1,319 @@
+#include "sim/serving/paged_server.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+
+#include "models/tensor_parallel.hpp"
+
+namespace moelab {
+
+using engine::OpIndex;
+
+PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const SystemConfig& system,
+                         const RoutingTrace& trace, const PagedPlan& plan,
+                         const std::vector<ServedRequest>& requests, ServerOptions options)
+    : engine_(engine),
+      scenario_(scenario),
+      system_(system),
+      trace_(trace),
+      plan_(plan),
+      options_(std::move(options)),
+      timing_(scenario.device),
+      dense_times_(scenario.model, timing_),
+      resources_(add_paged_resources(engine, timing_, plan)),
+      batching_(make_batching(scenario, *system.paging, plan.memory)),
+      residency_(
+          find_residency_policy(system.paging->residency.name)->make(system.paging->residency.parameters)),
+      split_(plan.split),
+      split_before_(plan.split),
+      window_(engine, resources_, timing_, plan, scenario.model.moe().matrices),
+      stream_(requests, scenario.workload.prefilled, trace.tokens(), *batching_),
+      experts_times_(scenario.model.layers.size()),
+      touched_((trace.experts() + 63) / 64) {
+  std::int32_t moe = 0;
+  for (const Layer& layer : scenario.model.layers)
+    moe_index_.push_back(layer.feed_forward.kind == FeedForward::Kind::moe ? moe++ : -1);
+}
+
+engine::Process PagedServer::serve() {
+  for (;;) {
+    adjust_residency();
+    if (!stream_.next(engine_.now(), pass_)) {
+      if (!stream_.next_arrival()) break;
+      co_await engine_.until(*stream_.next_arrival());
+      continue;
+    }
+    begin_step();
+    if (submit_swaps()) {
+      co_await engine_.finished(swaps_.graph);
+      account(swaps_, -1);
+    }
+    for (std::size_t layer = 0; layer < scenario_.model.layers.size(); ++layer) {
+      load_ahead(layer);
+      submit_layer(layer);
+      co_await engine_.finished(layer_.graph);
+      finish_layer(layer);
+    }
+    submit_head();
+    co_await engine_.finished(layer_.graph);
+    account(layer_, -1);
+    finish_step();
+  }
+  if (const KvUse use = batching_->use(); use.running + use.waiting + use.swapped > 0)
+    throw std::logic_error("requests wait for a KV cache that nobody will free");
+  metrics_.wall_s = engine_.now();
+
+  // What comes for a step that never is.
+  while (LabelledGraph* const load = window_.any()) {
+    engine_.cancel(load->graph);
+    co_await engine_.finished(load->graph);
+    window_.drop(*load);
+  }
+}
+
+// Before a step is formed: experts and KV cache share what the step may use.
+void PagedServer::adjust_residency() {
+  const bool moving = promotions_.graph.submitted() && !promotions_.graph.finished();
+  if (compute_s_ == 0 || moving) return;
+  const MemoryPlan& m = plan_.memory;
+  const KvUse use = batching_->use();
+  // What the requests hold that run or are to come back, and a block more for each.
+  const auto wanted = static_cast<double>(use.gpu_blocks + use.host_blocks + use.running + use.swapped);
+  const double shared = (m.kv_cache + m.expert_cache).value();
+  split_before_ = split_;
+  if (!residency_->adjust({.iteration = metrics_.serving.steps,
+                           .compute_s = compute_s_,
+                           .gpu_bytes = shared,
+                           .kv_bytes = std::min(wanted * m.kv_block.value(), shared)},
+                          split_))
+    return;
+  submit_promotions();
+  if (!system_.paging->kv_grows) return;
+  const auto blocks = static_cast<std::uint64_t>((shared - split_.gpu_bytes()) / m.kv_block.value());
+  batching_->resize(std::max(blocks, use.gpu_floor));
+}
+
+// Experts that are to lie in the GPU's memory come over the link, as they are stored. Those that leave it
+// have a copy in the host's memory already.
+void PagedServer::submit_promotions() {
+  const StorageShape& shape = split_.shape();
+  double bytes = 0;
+  std::uint64_t moved = 0;
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
+    for (std::size_t k = 0; k < shape.backends.size(); ++k) {
+      const std::int64_t gained = split_.gained(split_before_, layer, k);
+      if (gained <= 0) continue;
+      moved += static_cast<std::uint64_t>(gained);
+      bytes += static_cast<double>(gained) * shape.expert_bytes * shape.backends[k].gpu_bytes_per_byte;
+    }
+  metrics_.serving.moved_experts += moved;
+  metrics_.serving.promoted_bytes += bytes;
+  if (bytes == 0) return;
+  promotions_.clear();
+  engine::Graph& graph = promotions_.graph;
+  const OpIndex op = graph.add(graph.lane(resources_.link_in), timing_.load(Bytes(bytes)).value());
+  if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, graph.seconds(op), bytes);
+  promotions_.labels.push_back({OpKind::promote});
+  engine_.submit(graph, engine::kPrefetch);
+}
+
+// How long each layer computes with its weights there.
+void PagedServer::begin_step() {
+  dense_times_.begin(pass_);
+  const Bytes reduced = all_reduce_bytes(scenario_.model, pass_.tokens);
+  all_reduce_s_ = timing_.all_reduce(static_cast<int>(scenario_.tensor_parallel), reduced).value();
+  compute_s_ = dense_times_.head().seconds + system_.host_per_pass.value();
+  for (std::size_t layer = 0; layer < moe_index_.size(); ++layer) {
+    experts_times_[layer] = experts_time(layer);
+    compute_s_ += system_.host_per_layer.value() + dense_times_.dense(layer).seconds +
+                  experts_times_[layer].seconds + all_reduces(scenario_.model.layers[layer]) * all_reduce_s_;
+  }
+  ServingCounts& c = metrics_.serving;
+  const BatchStep& step = stream_.step();
+  ++c.steps;
+  c.rows += step.rows;
+  c.recomputed += step.recomputed;
+  c.swapped_out += step.swapped_out.size();
+  c.dropped += step.dropped.size();
+  c.most_blocks = std::max(c.most_blocks, batching_->use().gpu_blocks);
+}
+
+// The GPU's copies run before the step's kernels, as the stream has them in order.
+bool PagedServer::submit_swaps() {
+  const BatchStep& step = stream_.step();
+  const double state = state_bytes_per_request(scenario_.model).value();
+  const auto bytes = [&](std::uint64_t blocks, std::size_t requests) {
+    return static_cast<double>(blocks) * plan_.memory.kv_block.value() +
+           static_cast<double>(requests) * state;
+  };
+  const double out = bytes(step.blocks_out, step.swapped_out.size());
+  const double in = bytes(step.blocks_in, step.resumed.size());
+  if (out == 0 && in == 0) return false;
+  metrics_.serving.swap_out_bytes += out;
+  metrics_.serving.swap_in_bytes += in;
+  swaps_.clear();
+  engine::Graph& graph = swaps_.graph;
+  OpIndex leaves = engine::kNoOp;
+  if (out > 0) {
+    leaves = graph.add(graph.lane(resources_.link_out), timing_.store(Bytes(out)).value());
+    swaps_.labels.push_back({OpKind::swap_out});
+  }
+  if (in > 0) {
+    const OpIndex comes = graph.add(graph.lane(resources_.link_in), timing_.load(Bytes(in)).value());
+    if (resources_.link != engine::kNoCapacity) graph.share(comes, resources_.link, graph.seconds(comes), in);
+    swaps_.labels.push_back({OpKind::swap_in});
+    if (leaves != engine::kNoOp) graph.depend(comes, leaves);  // into the blocks that became free
+  }
+  engine_.submit(graph, engine::kDemand);
+  return true;
+}
+
+// While a layer runs, the experts of the next MoE layer come into the other half of the window.
+void PagedServer::load_ahead(std::size_t layer) {
+  const auto load = [this](std::uint32_t moe_layer) {
+    if (window_.streams(split_, moe_layer) && !window_.holds(moe_layer))
+      window_.load(split_, moe_layer, metrics_.serving);
+  };
+  if (moe_index_[layer] >= 0) load(static_cast<std::uint32_t>(moe_index_[layer]));
+  const std::size_t layers = moe_index_.size();
+  std::size_t next = (layer + 1) % layers;
+  while (moe_index_[next] < 0) next = (next + 1) % layers;
+  if (next != layer) load(static_cast<std::uint32_t>(moe_index_[next]));
+}
+
+OpIndex PagedServer::add_kernel(const KernelTime& time, OpKind kind, OpIndex after) {
+  engine::Graph& graph = layer_.graph;
+  const OpIndex op = graph.add(graph.lane(resources_.compute), time.seconds);
+  if (resources_.memory != engine::kNoCapacity) {
+    const double streaming = time.bytes / timing_.device().gpu->own->bandwidth.value.value();
+    graph.share(op, resources_.memory, std::min(streaming, time.seconds), time.bytes);
+  }
+  layer_.labels.push_back({kind});
+  layer_.kernel = {time.bytes, time.flops};
+  if (after != engine::kNoOp) graph.depend(op, after);
+  return op;
+}
+
+OpIndex PagedServer::add_all_reduce(OpIndex after) {
+  if (all_reduce_s_ == 0) return after;
+  engine::Graph& graph = layer_.graph;
+  const OpIndex op = graph.add(graph.lane(resources_.collective), all_reduce_s_);
+  const auto ranks = static_cast<int>(scenario_.tensor_parallel);
+  const double bytes = ring_bytes(ranks, all_reduce_bytes(scenario_.model, pass_.tokens).value());
+  if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, all_reduce_s_, bytes);
+  layer_.labels.push_back({OpKind::all_reduce});
+  graph.depend(op, after);
+  return op;
+}
+
+OpIndex PagedServer::add_host(double seconds) {
+  if (seconds == 0) return engine::kNoOp;
+  const OpIndex op = layer_.graph.add(layer_.graph.lane(resources_.host), seconds);
+  layer_.labels.push_back({OpKind::host});
+  return op;
+}
+
+void PagedServer::submit_layer(std::size_t layer) {
+  layer_.clear();
+  waits_.clear();
+  OpIndex last = add_host(system_.host_per_layer.value());
+  last = add_kernel(dense_times_.dense(layer), OpKind::dense, last);
+  for (int extra = all_reduces(scenario_.model.layers[layer]); extra > 1; --extra)
+    last = add_all_reduce(last);
+  experts_op_ = engine::kNoOp;
+  if (moe_index_[layer] >= 0) {
+    const auto moe_layer = static_cast<std::uint32_t>(moe_index_[layer]);
+    layer_.layer = moe_layer;
+    last = experts_op_ = add_kernel(experts_times_[layer], OpKind::grouped_experts, last);
+    if (window_.holds(moe_layer)) {
+      engine::Graph& load = window_.loading(moe_layer).graph;
+      engine_.set_priority(load, engine::kDemand);
+      layer_.graph.depend_on(experts_op_, load);
+      waits_.push_back({experts_op_, &load});
+    }
+  }
+  add_all_reduce(last);
+  engine_.submit(layer_.graph, engine::kDemand);
+}
+
+// Distinct routed experts that the step touches in a layer.
+std::uint32_t PagedServer::distinct_experts(std::uint32_t moe_layer) {
+  std::fill(touched_.begin(), touched_.end(), 0);
+  for (const auto& [begin, end] : pass_.rows)
+    for (std::uint64_t row = begin; row < end; ++row)
+      for (const std::uint16_t expert : trace_.experts_of(row, moe_layer))
+        if (expert != kNoExpert) touched_[expert >> 6] |= std::uint64_t{1} << (expert & 63);
+  std::uint32_t distinct = 0;
+  for (const std::uint64_t word : touched_) distinct += static_cast<std::uint32_t>(std::popcount(word));
+  return distinct;
+}
+
+KernelTime PagedServer::experts_time(std::size_t layer) {
+  if (moe_index_[layer] < 0) return {};
+  const FeedForward& ff = scenario_.model.moe();
+  const std::uint32_t distinct = distinct_experts(static_cast<std::uint32_t>(moe_index_[layer]));
+  const double activations = 1.0 * pass_.tokens * ff.top_k;
+  KernelTime time = dense_times_.shared(layer);
+  time.seconds +=
+      (timing_.grouped_experts(scenario_.model, distinct, activations) + timing_.dispatch()).value();
+  time.bytes += distinct * expert_bytes(scenario_.model).value();
+  time.flops += expert_work(scenario_.model, ff, activations).flops.value();
+  return time;
+}
+
+void PagedServer::finish_layer(std::size_t layer) {
+  const auto number = static_cast<std::int32_t>(layer);
+  account(layer_, number);
+  if (moe_index_[layer] < 0) return;
+  const auto moe_layer = static_cast<std::uint32_t>(moe_index_[layer]);
+  if (!window_.holds(moe_layer)) return;
+  if (options_.observer)
+    options_.observer->finished(window_.loading(moe_layer), metrics_.serving.steps - 1, number);
+  window_.release(moe_layer, layer_.graph.start(experts_op_));
+}
+
+void PagedServer::submit_head() {
+  layer_.clear();
+  waits_.clear();
+  OpIndex last = engine::kNoOp;
+  if (const KernelTime head = dense_times_.head(); head.seconds > 0)
+    last = add_kernel(head, OpKind::dense, last);
+  if (system_.host_per_pass.value() > 0) {
+    const OpIndex host = add_host(system_.host_per_pass.value());
+    if (last != engine::kNoOp) layer_.graph.depend(host, last);
+  }
+  engine_.submit(layer_.graph, engine::kDemand);
+}
+
+void PagedServer::account(const LabelledGraph& graph, std::int32_t layer) {
+  const bool waited = &graph == &layer_;
+  const auto causes =
+      critical_path(graph, waited ? std::span<const FetchWait>(waits_) : std::span<const FetchWait>());
+  for (std::size_t i = 0; i < kCauses; ++i) {
+    metrics_.stall_s[i] += causes[i];
+    if (!pass_.prompt) metrics_.decode_stall_s[i] += causes[i];
+  }
+  if (options_.observer) options_.observer->finished(graph, metrics_.serving.steps - 1, layer);
+}
+
+void PagedServer::finish_step() {
+  const double now = engine_.now();
+  const KvUse use = batching_->use();
+  stream_.complete(now, metrics_);
+  if (metrics_.series.wants(metrics_.serving.steps)) {
+    const MemoryPlan& m = plan_.memory;
+    const double kv_bytes = system_.paging->kv_grows
+                                ? (m.kv_cache + m.expert_cache).value() - split_.gpu_bytes()
+                                : m.kv_cache.value();
+    const auto tokens = static_cast<double>(metrics_.tokens - sampled_tokens_);
+    metrics_.series.add({metrics_.serving.steps, now, use.running, use.waiting, use.swapped, use.gpu_blocks,
+                         static_cast<std::uint64_t>(kv_bytes / m.kv_block.value()), split_.gpu_share(),
+                         now > sampled_at_ ? tokens / (now - sampled_at_) : 0});
+    sampled_at_ = now;
+    sampled_tokens_ = metrics_.tokens;
+  }
+  if (options_.progress) options_.progress(metrics_.tokens);
+}
+
+}  // namespace moelab

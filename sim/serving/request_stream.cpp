@@ -1,0 +1,139 @@
+#include "sim/serving/request_stream.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "traces/portable_math.hpp"
+#include "traces/random.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr std::uint64_t kArrivalSeedOffset = 0x6a09e667f3bcc909;
+
+std::vector<ServedRequest> logged(const WorkloadConfig& w) {
+  std::vector<ServedRequest> requests;
+  for (const RequestRecord& r : w.log) requests.push_back({r.arrival_s, r.prompt_tokens, r.output_tokens, 0});
+  return requests;
+}
+
+std::vector<ServedRequest> recorded(const RoutingTrace& trace) {
+  std::vector<ServedRequest> requests;
+  for (const TraceRequest& q : trace.requests()) {
+    const auto prompt = static_cast<std::uint32_t>(q.decode_begin - q.begin);
+    // The first token comes with the prompt; without one the first row gives it.
+    const auto output = static_cast<std::uint32_t>(q.end - q.decode_begin) + (prompt > 0 ? 1 : 0);
+    requests.push_back({0, std::max(prompt, 1U), std::max(output, 1U), q.begin});
+  }
+  return requests;
+}
+
+std::vector<ServedRequest> of_one_length(const Scenario& s) {
+  const WorkloadConfig& w = s.workload;
+  std::vector<ServedRequest> requests(w.requests, {0, w.prompt_tokens, w.output_tokens, 0});
+  if (w.arrivals_per_s == 0) return requests;
+  Random random(s.seed + kArrivalSeedOffset);
+  double now = 0;
+  for (ServedRequest& request : requests) {
+    now -= portable_log(1 - random.uniform()) / w.arrivals_per_s;
+    request.arrival_s = now;
+  }
+  return requests;
+}
+
+}  // namespace
+
+std::vector<ServedRequest> served_requests(const Scenario& s, const RoutingTrace& trace) {
+  if (!s.workload.trace_file.empty() && s.workload.log.empty()) return recorded(trace);
+  std::vector<ServedRequest> requests = s.workload.log.empty() ? of_one_length(s) : logged(s.workload);
+  std::uint64_t row = 0;
+  for (ServedRequest& request : requests) {
+    request.first_row = row % trace.tokens();
+    row += request.prompt_tokens + request.output_tokens;
+  }
+  return requests;
+}
+
+std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const PagingConfig& paging,
+                                              const MemoryPlan& memory) {
+  const BatchingShape shape{{paging.block_tokens, memory.kv_blocks, memory.swap_blocks},
+                            s.workload.batch,
+                            std::max(paging.max_tokens, s.workload.batch)};
+  return find_batching_policy(paging.batching.name)->make(shape, paging.batching.parameters);
+}
+
+std::string misfit(const BatchingPolicy& policy, const ServedRequest& request, bool prefilled) {
+  return policy.misfit({0, request.prompt_tokens, request.output_tokens, prefilled});
+}
+
+RequestStream::RequestStream(const std::vector<ServedRequest>& requests, bool prefilled,
+                             std::uint64_t trace_rows, BatchingPolicy& policy)
+    : requests_(requests),
+      prefilled_(prefilled),
+      trace_rows_(trace_rows),
+      policy_(policy),
+      progress_(requests.size()) {}
+
+void RequestStream::announce(double now) {
+  for (; arrived_ < requests_.size() && requests_[arrived_].arrival_s <= now; ++arrived_) {
+    const ServedRequest& q = requests_[arrived_];
+    policy_.arrive({static_cast<std::uint32_t>(arrived_), q.prompt_tokens, q.output_tokens, prefilled_});
+  }
+}
+
+std::optional<double> RequestStream::next_arrival() const {
+  if (arrived_ == requests_.size()) return std::nullopt;
+  return requests_[arrived_].arrival_s;
+}
+
+void RequestStream::add_rows(const StepShare& share, Pass& pass) const {
+  std::uint64_t row = (requests_[share.request].first_row + share.context) % trace_rows_;
+  for (std::uint64_t left = share.tokens; left > 0;) {
+    const std::uint64_t together = std::min(left, trace_rows_ - row);
+    pass.rows.emplace_back(row, row + together);
+    left -= together;
+    row = 0;
+  }
+}
+
+bool RequestStream::next(double now, Pass& pass) {
+  announce(now);
+  pass = {.rows = std::move(pass.rows)};
+  pass.rows.clear();
+  if (!policy_.form(step_)) return false;
+  double context = 0, prompt_context = 0;
+  for (const StepShare& share : step_.shares) {
+    add_rows(share, pass);
+    pass.tokens += share.tokens;
+    pass.produces += share.produces ? 1 : 0;
+    // A row attends to what is in the cache and to the rows of its own before it, itself included.
+    const double seen = share.tokens * (share.context + (share.tokens + 1) / 2.0);
+    (share.prompt ? prompt_context : context) += seen;
+    if (share.prompt) pass.prompt_tokens += share.tokens;
+  }
+  const std::uint32_t decoding = pass.tokens - pass.prompt_tokens;
+  pass.prompt = decoding == 0;
+  pass.context = decoding == 0 ? 0 : context / decoding;
+  pass.prompt_context = pass.prompt_tokens == 0 ? 0 : prompt_context / pass.prompt_tokens;
+  return true;
+}
+
+void RequestStream::complete(double now, Metrics& m) {
+  for (const StepShare& share : step_.shares) {
+    if (!share.produces) continue;
+    const ServedRequest& request = requests_[share.request];
+    Progress& p = progress_[share.request];
+    ++m.tokens;
+    if (p.tokens++ == 0) {
+      m.ttft_s.push_back(now - request.arrival_s);
+    } else {
+      m.token_gaps_s.push_back(now - p.last_token);
+    }
+    p.last_token = now;
+    if (p.tokens == request.output_tokens) m.end_to_end_s.push_back(now - request.arrival_s);
+  }
+  policy_.complete();
+}
+
+}  // namespace moelab
