@@ -1,0 +1,370 @@
+// Serving from paged experts, written down a second time from the papers' words: a list of tasks that are
+// gone through at every instant, no graphs, no engine. It shares with the simulator the plan (where experts
+// lie), the batching policy (which requests run) and the timing model (what a transfer or a kernel takes).
+// Residency stays as planned.
+#pragma once
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "tests/sim/paged_cases.hpp"
+
+namespace moelab::testing {
+
+enum NaiveServer { kComputes, kDecodes, kLinkIn, kLinkOut, kReduces, kRemaps, kHostRuns, kNaiveServers };
+
+struct NaiveTask {
+  NaiveServer server;
+  double alone, shared;  // seconds that nobody stretches, then seconds with the GPU's memory
+  int urgency, group;    // what starts first; then the order of addition
+  std::vector<std::size_t> needs;
+  double start = -1, end = -1;
+};
+
+/// Servers of one task at a time. Two users of the GPU's memory each take `stretch` times as long.
+class NaiveMachine {
+ public:
+  explicit NaiveMachine(double stretch) : stretch_(stretch) {}
+  double now = 0;
+  std::vector<NaiveTask> tasks;
+
+  std::size_t add(const NaiveTask& task) {
+    tasks.push_back(task);
+    return tasks.size() - 1;
+  }
+  bool done(std::size_t task) const { return tasks[task].end >= 0; }
+  /// Until all of `wanted` are done, or for want of any until `limit`.
+  void run(const std::vector<std::size_t>& wanted, double limit = std::numeric_limits<double>::infinity()) {
+    while (!wanted.empty() ? !all_done(wanted) : now < limit) {
+      start_what_can();
+      step(limit);
+    }
+  }
+
+ private:
+  bool all_done(const std::vector<std::size_t>& wanted) const {
+    return std::all_of(wanted.begin(), wanted.end(), [this](std::size_t t) { return done(t); });
+  }
+  void start_what_can() {
+    for (int server = 0; server < kNaiveServers; ++server) {
+      if (running_[server] != kNobody) continue;
+      for (std::size_t i = first_open(); i < tasks.size(); ++i) {
+        const NaiveTask& t = tasks[i];
+        if (t.server != server || t.start >= 0 || !all_done(t.needs)) continue;
+        std::size_t& best = running_[server];
+        if (best == kNobody ||
+            std::tuple(t.urgency, t.group, i) < std::tuple(tasks[best].urgency, tasks[best].group, best))
+          best = i;
+      }
+      if (running_[server] != kNobody) tasks[running_[server]].start = now;
+    }
+  }
+  std::size_t first_open() {
+    while (first_ < tasks.size() && done(first_)) ++first_;
+    return first_;
+  }
+  /// Time moves on to the next moment at which anything changes.
+  void step(double limit) {
+    const auto uses_memory = [this](std::size_t t) { return tasks[t].alone == 0 && tasks[t].shared > 0; };
+    int users = 0;
+    for (const std::size_t t : running_) users += t != kNobody && uses_memory(t) ? 1 : 0;
+    const auto pace = [&](std::size_t t) { return users == 2 && uses_memory(t) ? stretch_ : 1.0; };
+    const auto left = [&](std::size_t t) -> double& {
+      return tasks[t].alone > 0 ? tasks[t].alone : tasks[t].shared;
+    };
+    double seconds = limit - now;
+    for (const std::size_t t : running_)
+      if (t != kNobody) seconds = std::min(seconds, left(t) * pace(t));
+    if (!(seconds < 1e9)) FAIL("nothing runs, and something is waited for");
+    now += seconds;
+    for (std::size_t& t : running_) {
+      if (t == kNobody) continue;
+      double& of_task = left(t);
+      of_task -= seconds / pace(t);
+      if (of_task < 1e-15) of_task = 0;
+    }
+    for (std::size_t& t : running_)
+      if (t != kNobody && tasks[t].alone == 0 && tasks[t].shared == 0) {
+        tasks[t].end = now;
+        t = kNobody;
+      }
+  }
+
+  static constexpr std::size_t kNobody = ~std::size_t{0};
+  double stretch_;
+  std::size_t first_ = 0;
+  std::array<std::size_t, kNaiveServers> running_ = {kNobody, kNobody, kNobody, kNobody,
+                                                     kNobody, kNobody, kNobody};
+};
+
+/// What a step has in it, counted row by row.
+struct NaiveStep {
+  double rows = 0, decoding = 0, context = 0, prompt = 0, prompt_context = 0, produces = 0;
+  std::vector<std::uint64_t> trace_rows;
+};
+
+inline NaiveStep naive_step(const BatchStep& step, const std::vector<ServedRequest>& requests,
+                            std::uint64_t trace_rows) {
+  NaiveStep n;
+  for (const StepShare& share : step.shares) {
+    for (std::uint64_t t = 0; t < share.tokens; ++t) {
+      const double sees = static_cast<double>(share.context + t + 1);
+      (share.prompt ? n.prompt : n.decoding) += 1;
+      (share.prompt ? n.prompt_context : n.context) += sees;
+      n.trace_rows.push_back((requests[share.request].first_row + share.context + t) % trace_rows);
+    }
+    if (share.produces) n.produces += 1;
+  }
+  n.rows = n.prompt + n.decoding;
+  if (n.decoding > 0) n.context /= n.decoding;
+  if (n.prompt > 0) n.prompt_context /= n.prompt;
+  return n;
+}
+
+/// Seconds and bytes of a kernel.
+struct NaiveKernel {
+  double seconds = 0, bytes = 0;
+};
+
+class NaiveTimes {
+ public:
+  explicit NaiveTimes(const SmallRun& run)
+      : run_(run), model_(run.scenario.model), timing_(run.scenario.device) {}
+
+  NaiveKernel kernel(Work work) const {
+    return {(timing_.kernel(work) + timing_.dispatch()).value(), (work.weight_bytes + work.kv_bytes).value()};
+  }
+  NaiveKernel dense(const Layer& layer, const NaiveStep& n) const {
+    constexpr double kTile = 128;  // of a prompt's attention
+    Work all;
+    if (n.decoding > 0) all = attention_work(model_, layer, n.decoding, n.context);
+    if (n.prompt > 0) {
+      const Work prompt = attention_work(model_, layer, n.prompt, n.prompt_context, kTile);
+      all.flops += prompt.flops;
+      all.kv_bytes += prompt.kv_bytes;
+      all.weight_bytes = prompt.weight_bytes;  // read once
+      all.kernels = n.decoding > 0 ? all.kernels + 1 : prompt.kernels;
+    }
+    if (layer.feed_forward.kind == FeedForward::Kind::dense) {
+      const Work dense = dense_work(model_, layer, n.rows);
+      all.flops += dense.flops;
+      all.weight_bytes += dense.weight_bytes;
+      all.kernels += dense.kernels;
+    }
+    return kernel(all);
+  }
+  NaiveKernel experts(const Layer& layer, std::uint32_t moe_layer, const NaiveStep& n) const {
+    std::set<std::uint16_t> touched;
+    for (const std::uint64_t row : n.trace_rows)
+      for (const std::uint16_t expert : run_.trace.experts_of(row, moe_layer))
+        if (expert != kNoExpert) touched.insert(expert);
+    const auto distinct = static_cast<double>(touched.size());
+    const double bytes = distinct * expert_bytes(model_).value();
+    NaiveKernel all{
+        (timing_.grouped_experts(model_, distinct, n.rows * layer.feed_forward.top_k) + timing_.dispatch())
+            .value(),
+        bytes};
+    if (layer.feed_forward.shared_width > 0) {
+      const NaiveKernel shared = kernel(dense_work(model_, layer, n.rows));
+      all.seconds += shared.seconds;
+      all.bytes += shared.bytes;
+    }
+    return all;
+  }
+  NaiveKernel head(const NaiveStep& n) const {
+    return n.produces == 0 ? NaiveKernel{} : kernel(head_work(model_, n.produces));
+  }
+  double all_reduce(const NaiveStep& n) const {  // 2 bytes a hidden value of each row
+    return timing_
+        .all_reduce(static_cast<int>(run_.scenario.tensor_parallel), Bytes(2.0 * model_.hidden * n.rows))
+        .value();
+  }
+  const TimingModel& timing() const { return timing_; }
+
+ private:
+  const SmallRun& run_;
+  const Architecture& model_;
+  TimingModel timing_;
+};
+
+struct NaiveResult {
+  double wall_s = 0, gaps_s = 0, ttft_s = 0;
+  double swapped_out = 0, swapped_in = 0, decoded = 0, loaded = 0;
+  std::uint64_t steps = 0, rows = 0, tokens = 0;
+};
+
+class NaiveServing {
+ public:
+  explicit NaiveServing(const SmallRun& run)
+      : run_(run),
+        requests_(served_requests(run.scenario, run.trace)),
+        plan_(plan_of(run)),
+        times_(run),
+        machine_(stretch(run, plan_)) {}
+
+  NaiveResult serve() {
+    const Scenario& s = run_.scenario;
+    const auto batching = make_batching(s, *run_.system().paging, plan_.memory);
+    std::vector<double> last(requests_.size(), -1);
+    std::size_t arrived = 0;
+    BatchStep step;
+    for (;;) {
+      for (; arrived < requests_.size() && requests_[arrived].arrival_s <= machine_.now; ++arrived) {
+        const ServedRequest& q = requests_[arrived];
+        batching->arrive(
+            {static_cast<std::uint32_t>(arrived), q.prompt_tokens, q.output_tokens, s.workload.prefilled});
+      }
+      if (!batching->form(step)) {
+        if (arrived == requests_.size()) break;
+        machine_.run({}, requests_[arrived].arrival_s);
+        machine_.now = requests_[arrived].arrival_s;
+        continue;
+      }
+      run_step(step);
+      for (const StepShare& share : step.shares) {
+        if (!share.produces) continue;
+        double& before = last[share.request];
+        if (before < 0)
+          result_.ttft_s += machine_.now - requests_[share.request].arrival_s;
+        else
+          result_.gaps_s += machine_.now - before;
+        before = machine_.now;
+        ++result_.tokens;
+      }
+      batching->complete();
+    }
+    result_.wall_s = machine_.now;
+    return result_;
+  }
+
+ private:
+  static double stretch(const SmallRun& run, const PagedPlan& plan) {
+    double traffic = 0;  // compressed in, plain out
+    for (const GpuCodecProfile* codec : plan.codecs)
+      if (codec != nullptr) traffic = std::max(traffic, (1 + codec->ratio.value) * codec->rate.value.value());
+    return 1 + traffic / run.scenario.device.gpu->own->bandwidth.value.value();
+  }
+  bool decodes() const {
+    return std::any_of(plan_.codecs.begin(), plan_.codecs.end(), [](const auto* c) { return c != nullptr; });
+  }
+  std::size_t add(NaiveServer server, double seconds, std::vector<std::size_t> needs, int urgency = 0,
+                  double shared = 0) {
+    return machine_.add({server, seconds - shared, shared, urgency, group_, std::move(needs)});
+  }
+  std::size_t add_kernel(const NaiveKernel& k, std::vector<std::size_t> needs) {
+    const double streams = k.bytes / run_.scenario.device.gpu->own->bandwidth.value.value();
+    return add(kComputes, k.seconds, std::move(needs), 0, decodes() ? std::min(streams, k.seconds) : 0);
+  }
+
+  void swap(const BatchStep& step) {
+    const double state = state_bytes_per_request(run_.scenario.model).value();
+    const double block = plan_.memory.kv_block.value();
+    const double out =
+        static_cast<double>(step.blocks_out) * block + static_cast<double>(step.swapped_out.size()) * state;
+    const double in =
+        static_cast<double>(step.blocks_in) * block + static_cast<double>(step.resumed.size()) * state;
+    std::vector<std::size_t> tasks;
+    ++group_;
+    if (out > 0) tasks.push_back(add(kLinkOut, times_.timing().store(Bytes(out)).value(), {}));
+    if (in > 0) tasks.push_back(add(kLinkIn, times_.timing().load(Bytes(in)).value(), tasks));
+    if (!tasks.empty()) machine_.run(tasks);
+    result_.swapped_out += out;
+    result_.swapped_in += in;
+  }
+
+  /// Experts of an MoE layer that are not there as they are, each tensor type remapped, then brought.
+  void load(std::uint32_t layer) {
+    const StorageShape& shape = plan_.split.shape();
+    double streamed = 0;
+    for (std::size_t k = 0; k < shape.backends.size(); ++k)
+      if (shape.backends[k].name != "resident") streamed += plan_.split.experts(layer, k);
+    if (streamed == 0 || window_.count(layer) > 0) return;
+    REQUIRE(window_.size() < 2);
+    ++group_;
+    std::vector<std::size_t>& tasks = window_[layer];
+    const int matrices = run_.scenario.model.moe().matrices;
+    for (const int of_type : {matrices - 1, 1}) {
+      const double part = shape.expert_bytes * of_type / matrices;
+      std::vector<std::size_t> mapped;
+      if (run_.scenario.device.gpu->remap)
+        mapped.push_back(add(kRemaps, times_.timing().remap(Bytes(streamed * part)).value(), {}, 1));
+      tasks.insert(tasks.end(), mapped.begin(), mapped.end());
+      for (std::size_t k = 0; k < shape.backends.size(); ++k) {
+        const double bytes = part * plan_.split.experts(layer, k);
+        if (bytes == 0 || shape.backends[k].name == "resident") continue;
+        if (plan_.codecs[k] != nullptr) {
+          const double seconds = bytes / plan_.codecs[k]->rate.value.value();
+          tasks.push_back(add(kDecodes, seconds, mapped, 1, seconds));
+          result_.decoded += bytes;
+        } else {
+          tasks.push_back(add(kLinkIn, times_.timing().load(Bytes(bytes)).value(), mapped, 1));
+          result_.loaded += bytes;
+        }
+      }
+    }
+  }
+
+  void run_layer(std::size_t i, const NaiveStep& n, const std::vector<int>& moe_number) {
+    const Layer& layer = run_.scenario.model.layers[i];
+    if (moe_number[i] >= 0) load(static_cast<std::uint32_t>(moe_number[i]));
+    for (std::size_t ahead = 1; ahead < moe_number.size();
+         ++ahead) {  // the next with experts, also of the next step
+      const int next = moe_number[(i + ahead) % moe_number.size()];
+      if (next < 0) continue;
+      load(static_cast<std::uint32_t>(next));
+      break;
+    }
+    ++group_;
+    std::vector<std::size_t> before;
+    if (run_.system().host_per_layer > Seconds(0))
+      before = {add(kHostRuns, run_.system().host_per_layer.value(), {})};
+    before = {add_kernel(times_.dense(layer, n), before)};
+    const double reduce = times_.all_reduce(n);
+    if (reduce > 0) before = {add(kReduces, reduce, before)};
+    if (moe_number[i] >= 0) {
+      const auto number = static_cast<std::uint32_t>(moe_number[i]);
+      if (const auto loading = window_.find(number); loading != window_.end()) {
+        for (const std::size_t task : loading->second) machine_.tasks[task].urgency = 0;
+        before.insert(before.end(), loading->second.begin(), loading->second.end());
+      }
+      before = {add_kernel(times_.experts(layer, number, n), before)};
+      window_.erase(number);
+    }
+    if (reduce > 0) before = {add(kReduces, reduce, before)};
+    machine_.run(before);
+  }
+
+  void run_step(const BatchStep& step) {
+    const NaiveStep n = naive_step(step, requests_, run_.trace.tokens());
+    ++result_.steps;
+    result_.rows += static_cast<std::uint64_t>(n.rows);
+    swap(step);
+    std::vector<int> moe_number;
+    int next = 0;
+    for (const Layer& layer : run_.scenario.model.layers)
+      moe_number.push_back(layer.feed_forward.kind == FeedForward::Kind::moe ? next++ : -1);
+    for (std::size_t i = 0; i < moe_number.size(); ++i) run_layer(i, n, moe_number);
+    ++group_;
+    std::vector<std::size_t> before;
+    if (const NaiveKernel head = times_.head(n); head.seconds > 0) before = {add_kernel(head, {})};
+    if (run_.system().host_per_pass > Seconds(0))
+      before = {add(kHostRuns, run_.system().host_per_pass.value(), before)};
+    if (!before.empty()) machine_.run(before);
+  }
+
+  const SmallRun& run_;
+  std::vector<ServedRequest> requests_;
+  PagedPlan plan_;
+  NaiveTimes times_;
+  NaiveMachine machine_;
+  int group_ = 0;
+  std::map<std::uint32_t, std::vector<std::size_t>> window_;  // by MoE layer
+  NaiveResult result_;
+};
+
+}  // namespace moelab::testing

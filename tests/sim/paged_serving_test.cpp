@@ -1,0 +1,181 @@
+// Serving from paged experts and a paged KV cache: times against closed forms and against a second, naive
+// implementation; laws that every run keeps.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "tests/sim/paged_reference.hpp"
+#include "tests/sim/serving_checks.hpp"
+
+using namespace moelab;
+using namespace moelab::testing;
+
+namespace {
+
+ServingCounts check_against_reference(const SmallRun& run) {
+  const RunResult r = run.run();
+  const NaiveResult n = NaiveServing(run).serve();
+  const Metrics& m = r.metrics;
+  CHECK(m.wall_s == Approx(n.wall_s).epsilon(1e-9));
+  CHECK(sum(m.token_gaps_s) == Approx(n.gaps_s).epsilon(1e-9));
+  CHECK(sum(m.ttft_s) == Approx(n.ttft_s).epsilon(1e-9));
+  CHECK(m.tokens == n.tokens);
+  CHECK(m.serving.steps == n.steps);
+  CHECK(m.serving.rows == n.rows);
+  CHECK(m.serving.swap_in_bytes == Approx(n.swapped_in).epsilon(1e-12));
+  CHECK(m.serving.swap_out_bytes == Approx(n.swapped_out).epsilon(1e-12));
+  CHECK(m.serving.decoded_bytes == Approx(n.decoded).epsilon(1e-12));
+  CHECK(m.serving.loaded_bytes == Approx(n.loaded).epsilon(1e-12));
+  return m.serving;
+}
+
+/// One request of which the prompt is there.
+void serve_one(WorkloadConfig& w, std::uint32_t prompt, std::uint32_t output) {
+  w.batch = w.requests = 1;
+  w.prompt_tokens = prompt;
+  w.output_tokens = output;
+  w.prefilled = true;
+}
+
+}  // namespace
+
+TEST_CASE("paged: every run takes as long as a naive recurrence says") {
+  const bool codecs = GENERATE(false, true);
+  int ran = 0, swapped = 0, dropped = 0, mixed = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    const SmallRun run = random_paged_run(seed, codecs);
+    if (!can_run(run)) continue;
+    INFO("seed " << seed << (codecs ? " with codecs" : ""));
+    ++ran;
+    const ServingCounts c = check_against_reference(run);
+    swapped += c.swapped_out > 0 ? 1 : 0;
+    dropped += c.dropped > 0 ? 1 : 0;
+    mixed += run.system().paging->batching.parameters.size() > 1 && !run.scenario.workload.prefilled ? 1 : 0;
+  }
+  INFO(ran << " ran, " << swapped << " swapped, " << dropped << " dropped, " << mixed << " mixed");
+  CHECK(ran > 200);  // what is compared is not empty
+  CHECK(swapped > 20);
+  CHECK(dropped > 20);
+  CHECK(mixed > 20);
+}
+
+TEST_CASE("paged: with resident weights a step is the sum of its layers") {
+  const std::uint32_t ranks = GENERATE(1, 2, 4);
+  ModelShape shape;
+  shape.moe_layers = 3;
+  shape.dense_layers = 1;
+  shape.shared_width = 48;
+  SmallRun run = paged_run(small_model(shape), {"resident"}, ranks);
+  Scenario& s = run.scenario;
+  serve_one(s.workload, 9, 14);
+  SystemConfig& system = s.systems.front();
+  system.host_per_layer = Seconds(3e-6);
+  system.host_per_pass = Seconds(5e-6);
+  s.device.cpu.dispatch.value = Seconds(1e-6);
+  run.trace = steady_trace(s.model, {9, 15});  // always the same two experts
+
+  const TimingModel timing(s.device);
+  const Architecture& model = s.model;
+  const auto dispatched = [&](const Work& work) { return (timing.kernel(work) + Seconds(1e-6)).value(); };
+  const double bytes = 2.0 * model.hidden;  // of a row's hidden state
+  const double reduce = timing.all_reduce(static_cast<int>(ranks), Bytes(bytes)).value();
+  CHECK((reduce > 0) == (ranks > 1));
+  double wall = 0;
+  for (int step = 0; step < 14; ++step) {
+    const double context = 9 + step + 1;  // the prompt, the tokens that ran before, and itself
+    for (const Layer& layer : model.layers) {
+      const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
+      Work dense = attention_work(model, layer, 1, context);
+      if (!moe) {
+        const Work ff = dense_work(model, layer, 1);
+        dense.flops += ff.flops;
+        dense.weight_bytes += ff.weight_bytes;
+        dense.kernels += ff.kernels;
+      }
+      wall += 3e-6 + dispatched(dense) + 2 * reduce;
+      if (moe)
+        wall += timing.grouped_experts(model, 2, 2).value() + 1e-6 + dispatched(dense_work(model, layer, 1));
+    }
+    wall += dispatched(head_work(model, 1)) + 5e-6;
+  }
+  const Metrics m = run.run().metrics;
+  CHECK(m.tokens == 14);
+  CHECK(m.serving.steps == 14);
+  CHECK(m.wall_s == Approx(wall).epsilon(1e-12));
+  CHECK(static_cast<double>(m.tokens) / m.wall_s == Approx(14 / wall).epsilon(1e-12));
+  CHECK(m.serving.loaded_bytes + m.serving.decoded_bytes == 0);
+}
+
+TEST_CASE("paged: in the long run a layer takes the longer of its compute and the next one's load") {
+  // One backend, so that nothing is shared; every step the same: attention to windows of one token.
+  const bool loads_longer = GENERATE(false, true);
+  ModelShape shape;
+  shape.moe_layers = 4;
+  Architecture model = small_model(shape);
+  for (Layer& layer : model.layers) layer.attention.window = 1;
+  SmallRun run = paged_run(model, {"host"});
+  Scenario& s = run.scenario;
+  constexpr std::uint32_t kSteps = 100;
+  serve_one(s.workload, 1, kSteps);
+  s.device.gpu->own->bandwidth.value = BytesPerSecond(loads_longer ? 1e10 : 5e7);
+  s.device.gpu->launch.value = Seconds(2e-7);
+  run.trace = steady_trace(s.model, {0, 7});
+
+  const TimingModel timing(s.device);
+  const double bytes = 4 * expert_bytes(model).value();
+  const double mapped = timing.remap(Bytes(bytes * 2 / 3)).value();  // of gate and up, before they are loaded
+  const double load = (timing.load(Bytes(bytes * 2 / 3)) + timing.load(Bytes(bytes / 3))).value();
+  const double dense = timing.kernel(attention_work(model, model.layers.front(), 1, 1)).value();
+  const double experts = timing.grouped_experts(model, 2, 2).value();
+  const double head = timing.kernel(head_work(model, 1)).value();
+  // What hides is short enough to.
+  REQUIRE((loads_longer ? dense + experts + head + mapped < load : mapped + load < dense + experts));
+  // Loads one behind the other, and what follows the last; or the first load, and computing ever after.
+  const double wall =
+      loads_longer ? mapped + 4 * kSteps * load + experts + head
+                   : std::max(mapped + load - dense, 0.0) + 4 * kSteps * (dense + experts) + kSteps * head;
+  CHECK(run.run().metrics.wall_s == Approx(wall).epsilon(1e-9));
+}
+
+TEST_CASE("paged: metrics add up") {
+  int ran = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    const SmallRun run = random_paged_run(seed, seed % 2 == 0);
+    if (!can_run(run)) continue;
+    INFO("seed " << seed);
+    ++ran;
+    Recorder record;
+    const RunResult r = run.run(&record);
+    const Metrics& m = r.metrics;
+    const std::vector<ServedRequest> requests = served_requests(run.scenario, run.trace);
+    double outputs = 0, idle = 0;
+    for (const ServedRequest& q : requests) outputs += q.output_tokens;
+    // Time in which no request was there, by the record: between the end of a step and what comes next.
+    double now = 0;
+    for (const DoneGraph& graph : record.graphs) {
+      if (graph.holds(OpKind::load) || graph.holds(OpKind::decode)) continue;  // beside the layers
+      idle += std::max(0.0, graph.submitted - now);
+      now = std::max(now, end_of(graph));
+    }
+    CHECK(now == m.wall_s);
+    CHECK(sum(m.stall_s) + idle == Approx(m.wall_s).epsilon(1e-9));
+    for (const double s : m.stall_s) CHECK(s >= 0);
+    CHECK(static_cast<double>(m.tokens) == outputs);
+    CHECK(m.ttft_s.size() == requests.size());
+    CHECK(m.end_to_end_s.size() == requests.size());
+    CHECK(m.ttft_s.size() + m.token_gaps_s.size() == m.tokens);
+    const ServingCounts& c = m.serving;
+    CHECK(c.swap_in_bytes == Approx(c.swap_out_bytes).epsilon(1e-12));
+    double rows = 0;
+    for (const ServedRequest& q : requests)
+      rows += q.output_tokens + (run.scenario.workload.prefilled ? 0 : q.prompt_tokens - 1);
+    CHECK(static_cast<double>(c.rows - c.recomputed) == rows);
+    CHECK(c.most_blocks <= r.memory.kv_blocks);
+    REQUIRE(c.steps < ServingSeries::kMost);
+    CHECK(m.series.samples().size() == c.steps);
+    for (const ServingSample& sample : m.series.samples()) {
+      CHECK(sample.all_blocks == r.memory.kv_blocks);
+      CHECK(sample.blocks <= sample.all_blocks);
+    }
+  }
+  CHECK(ran > 200);
+}
