@@ -52,17 +52,17 @@ Bytes activation_bytes(const Scenario& s, const PagingConfig& paging) {
                1.0 * s.workload.batch * s.model.vocab * s.tensor_parallel * kBytesPerLogit);
 }
 
-/// What is streamed of the layer of which most is, plain.
-Bytes window_bytes(const StorageSplit& split) {
+/// Plain bytes of what is streamed of the layer of which most is; of a whole one where experts move later.
+Bytes window_bytes(const StorageSplit& split, bool moves) {
   const StorageShape& shape = split.shape();
-  double most = 0;
+  std::uint32_t most = moves ? shape.experts : 0;
   for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
-    double experts = 0;
+    std::uint32_t streamed = shape.experts;
     for (std::size_t k = 0; k < shape.backends.size(); ++k)
-      if (std::isfinite(shape.backends[k].bytes_per_second)) experts += split.experts(layer, k);
-    most = std::max(most, experts * shape.expert_bytes);
+      if (std::isinf(shape.backends[k].bytes_per_second)) streamed -= split.experts(layer, k);
+    most = std::max(most, streamed);
   }
-  return Bytes(kWindowLayers * most);
+  return Bytes(kWindowLayers * most * shape.expert_bytes);
 }
 
 /// KV cache of the `batch` longest requests at their ends, in whole blocks.
@@ -137,6 +137,13 @@ StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double
 
 }  // namespace
 
+std::uint64_t whole_blocks(Bytes space, Bytes block) {
+  constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 40;
+  constexpr double kRounding = 1e-9;  // of a block
+  if (block == Bytes(0)) return kUnlimited;
+  return static_cast<std::uint64_t>(std::clamp(space / block + kRounding, 0.0, 1.0 * kUnlimited));
+}
+
 PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
                      const std::vector<ServedRequest>& requests) {
   const PagingConfig& paging = *system.paging;
@@ -159,16 +166,16 @@ PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
     const auto codec = s.device.gpu->codecs.find(name);
     plan.codecs.push_back(codec == s.device.gpu->codecs.end() ? nullptr : &codec->second);
   }
-  plan.memory.staging = window_bytes(plan.split);
+  plan.memory.staging = window_bytes(plan.split, paging.residency.name != "fixed");
   plan.memory.expert_cache = Bytes(plan.split.gpu_bytes());
   const Bytes taken = fixed + plan.memory.staging + plan.memory.expert_cache;
   plan.memory.host_experts = host_bytes(plan.split);
-  plan.memory.swap_blocks = static_cast<std::uint64_t>(paging.swap_space / m.kv_block);
+  plan.memory.swap_blocks = whole_blocks(paging.swap_space, m.kv_block);
   if (taken + m.kv_block > m.budget) {
     plan.memory.shortfall = taken + m.kv_block - m.budget;
     return plan;
   }
-  plan.memory.kv_blocks = static_cast<std::uint64_t>((m.budget - taken) / m.kv_block);
+  plan.memory.kv_blocks = whole_blocks(m.budget - taken, m.kv_block);
   plan.memory.kv_cache = static_cast<double>(plan.memory.kv_blocks) * m.kv_block;
   return plan;
 }

@@ -1,6 +1,7 @@
 // How the memory of each GPU is spent where experts and KV cache are paged, and where the experts lie.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "policies/storage/storage.hpp"
@@ -22,9 +23,14 @@ struct PagedPlan {
   MemoryPlan memory;
 };
 
+/// Blocks that `space` has room for, to rounding; practically unlimited where a block takes nothing, as in
+/// models of linear attention alone.
+std::uint64_t whole_blocks(Bytes space, Bytes block);
+
 /// As serving engines do it (vLLM's profile run): budget - non-expert weights - stored experts - window -
 /// activations - recurrent states = KV cache, in whole blocks.
-///   window:       two layers of what is streamed of the layer of which most is
+///   window:       two layers of what is streamed of the layer of which most is; whole layers where a
+///                 residency policy moves experts
 ///   activations:  max_tokens rows through the largest layer (hidden states in and out, and for each of k
 ///                 experts its two projections and its output), and the logits of `batch` rows in 4 bytes
 /// The storage policy may give experts all but a block of the KV cache; with PagingConfig::kv_first all but

@@ -10,6 +10,18 @@ namespace moelab {
 
 using engine::OpIndex;
 
+namespace {
+
+std::uint64_t largest_request(const Scenario& s, const PagingConfig& paging,
+                              const std::vector<ServedRequest>& requests) {
+  std::uint64_t tokens = 0;
+  for (const ServedRequest& q : requests)
+    tokens = std::max(tokens, final_tokens({0, q.prompt_tokens, q.output_tokens, s.workload.prefilled}));
+  return kv_blocks(tokens, paging.block_tokens);
+}
+
+}  // namespace
+
 PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const SystemConfig& system,
                          const RoutingTrace& trace, const PagedPlan& plan,
                          const std::vector<ServedRequest>& requests, ServerOptions options)
@@ -23,10 +35,8 @@ PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const
       dense_times_(scenario.model, timing_),
       resources_(add_paged_resources(engine, timing_, plan)),
       batching_(make_batching(scenario, *system.paging, plan.memory)),
-      residency_(
-          find_residency_policy(system.paging->residency.name)->make(system.paging->residency.parameters)),
-      split_(plan.split),
-      split_before_(plan.split),
+      residency_(engine, resources_, timing_, plan, *system.paging,
+                 largest_request(scenario, *system.paging, requests), options_.observer),
       window_(engine, resources_, timing_, plan, scenario.model.moe().matrices),
       stream_(requests, scenario.workload.prefilled, trace.tokens(), *batching_),
       experts_times_(scenario.model.layers.size()),
@@ -38,7 +48,7 @@ PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const
 
 engine::Process PagedServer::serve() {
   for (;;) {
-    adjust_residency();
+    residency_.adjust(metrics_.serving.steps, compute_s_, *batching_, metrics_.serving);
     if (!stream_.next(engine_.now(), pass_)) {
       if (!stream_.next_arrival()) break;
       co_await engine_.until(*stream_.next_arrival());
@@ -70,52 +80,6 @@ engine::Process PagedServer::serve() {
     co_await engine_.finished(load->graph);
     window_.drop(*load);
   }
-}
-
-// Before a step is formed: experts and KV cache share what the step may use.
-void PagedServer::adjust_residency() {
-  const bool moving = promotions_.graph.submitted() && !promotions_.graph.finished();
-  if (compute_s_ == 0 || moving) return;
-  const MemoryPlan& m = plan_.memory;
-  const KvUse use = batching_->use();
-  // What the requests hold that run or are to come back, and a block more for each.
-  const auto wanted = static_cast<double>(use.gpu_blocks + use.host_blocks + use.running + use.swapped);
-  const double shared = (m.kv_cache + m.expert_cache).value();
-  split_before_ = split_;
-  if (!residency_->adjust({.iteration = metrics_.serving.steps,
-                           .compute_s = compute_s_,
-                           .gpu_bytes = shared,
-                           .kv_bytes = std::min(wanted * m.kv_block.value(), shared)},
-                          split_))
-    return;
-  submit_promotions();
-  if (!system_.paging->kv_grows) return;
-  const auto blocks = static_cast<std::uint64_t>((shared - split_.gpu_bytes()) / m.kv_block.value());
-  batching_->resize(std::max(blocks, use.gpu_floor));
-}
-
-// Experts that are to lie in the GPU's memory come over the link, as they are stored. Those that leave it
-// have a copy in the host's memory already.
-void PagedServer::submit_promotions() {
-  const StorageShape& shape = split_.shape();
-  double bytes = 0;
-  std::uint64_t moved = 0;
-  for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
-    for (std::size_t k = 0; k < shape.backends.size(); ++k) {
-      const std::int64_t gained = split_.gained(split_before_, layer, k);
-      if (gained <= 0) continue;
-      moved += static_cast<std::uint64_t>(gained);
-      bytes += static_cast<double>(gained) * shape.expert_bytes * shape.backends[k].gpu_bytes_per_byte;
-    }
-  metrics_.serving.moved_experts += moved;
-  metrics_.serving.promoted_bytes += bytes;
-  if (bytes == 0) return;
-  promotions_.clear();
-  engine::Graph& graph = promotions_.graph;
-  const OpIndex op = graph.add(graph.lane(resources_.link_in), timing_.load(Bytes(bytes)).value());
-  if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, graph.seconds(op), bytes);
-  promotions_.labels.push_back({OpKind::promote});
-  engine_.submit(graph, engine::kPrefetch);
 }
 
 // How long each layer computes with its weights there.
@@ -172,8 +136,8 @@ bool PagedServer::submit_swaps() {
 // While a layer runs, the experts of the next MoE layer come into the other half of the window.
 void PagedServer::load_ahead(std::size_t layer) {
   const auto load = [this](std::uint32_t moe_layer) {
-    if (window_.streams(split_, moe_layer) && !window_.holds(moe_layer))
-      window_.load(split_, moe_layer, metrics_.serving);
+    if (window_.streams(residency_.split(), moe_layer) && !window_.holds(moe_layer))
+      window_.load(residency_.split(), moe_layer, metrics_.serving);
   };
   if (moe_index_[layer] >= 0) load(static_cast<std::uint32_t>(moe_index_[layer]));
   const std::size_t layers = moe_index_.size();
@@ -302,13 +266,9 @@ void PagedServer::finish_step() {
   const KvUse use = batching_->use();
   stream_.complete(now, metrics_);
   if (metrics_.series.wants(metrics_.serving.steps)) {
-    const MemoryPlan& m = plan_.memory;
-    const double kv_bytes = system_.paging->kv_grows
-                                ? (m.kv_cache + m.expert_cache).value() - split_.gpu_bytes()
-                                : m.kv_cache.value();
     const auto tokens = static_cast<double>(metrics_.tokens - sampled_tokens_);
     metrics_.series.add({metrics_.serving.steps, now, use.running, use.waiting, use.swapped, use.gpu_blocks,
-                         static_cast<std::uint64_t>(kv_bytes / m.kv_block.value()), split_.gpu_share(),
+                         residency_.kv_blocks(), residency_.split().gpu_share(),
                          now > sampled_at_ ? tokens / (now - sampled_at_) : 0});
     sampled_at_ = now;
     sampled_tokens_ = metrics_.tokens;

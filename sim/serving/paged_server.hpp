@@ -12,9 +12,9 @@
 #include <memory>
 #include <vector>
 
-#include "policies/residency/residency.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "sim/serving/expert_window.hpp"
+#include "sim/serving/paged_residency.hpp"
 #include "sim/serving/request_stream.hpp"
 #include "sim/serving/server.hpp"
 
@@ -33,8 +33,6 @@ class PagedServer {
 
  private:
   void begin_step();
-  void adjust_residency();
-  void submit_promotions();
   bool submit_swaps();
   void load_ahead(std::size_t layer);
   void submit_layer(std::size_t layer);
@@ -58,15 +56,14 @@ class PagedServer {
   DenseTimes dense_times_;
   PagedResources resources_;
   std::unique_ptr<BatchingPolicy> batching_;
-  std::unique_ptr<ResidencyPolicy> residency_;
-  StorageSplit split_, split_before_;
+  PagedResidency residency_;
   ExpertWindow window_;
   RequestStream stream_;
   std::vector<std::int32_t> moe_index_;    // by model layer: its number among the MoE layers, -1: dense
   std::vector<KernelTime> experts_times_;  // by model layer, of the step that runs: shared ones included
 
   Pass pass_;
-  LabelledGraph swaps_, layer_, promotions_;
+  LabelledGraph swaps_, layer_;
   engine::OpIndex experts_op_ = engine::kNoOp;
   std::vector<FetchWait> waits_;
   std::vector<std::uint64_t> touched_;  // a bit an expert

@@ -1,0 +1,98 @@
+#include "sim/serving/paged_residency.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace moelab {
+namespace {
+
+/// GPU memory of the experts that have no place off the GPU, at most.
+double least_gpu_bytes(const StorageShape& shape) {
+  double staying = 1.0 * shape.layers * shape.experts;
+  double stored = 0;  // GPU bytes a byte
+  for (std::size_t k = 0; k < shape.backends.size(); ++k) {
+    stored = std::max(stored, shape.backends[k].gpu_bytes_per_byte);
+    if (shape.backends[k].gpu_bytes_per_byte == 0) staying -= static_cast<double>(expert_capacity(shape, k));
+  }
+  return std::max(staying, 0.0) * shape.expert_bytes * stored;
+}
+
+/// KV cache once all experts that can have left the GPU.
+std::uint64_t most_kv_blocks(const PagedPlan& plan, const PagingConfig& paging) {
+  const MemoryPlan& m = plan.memory;
+  if (!paging.kv_grows) return m.kv_blocks;
+  const Bytes freed = m.expert_cache - Bytes(least_gpu_bytes(plan.split.shape()));
+  return m.kv_blocks + whole_blocks(freed, m.kv_block);
+}
+
+}  // namespace
+
+PagedResidency::PagedResidency(engine::Engine& engine, const PagedResources& resources,
+                               const TimingModel& timing, const PagedPlan& plan, const PagingConfig& paging,
+                               std::uint64_t largest_request, GraphObserver* observer)
+    : engine_(engine),
+      resources_(resources),
+      timing_(timing),
+      plan_(plan),
+      policy_(find_residency_policy(paging.residency.name)->make(paging.residency.parameters)),
+      split_(plan.split),
+      split_before_(plan.split),
+      largest_request_(largest_request),
+      observer_(observer),
+      kv_blocks_(plan.memory.kv_blocks),
+      most_kv_blocks_(most_kv_blocks(plan, paging)) {}
+
+/// What requests hold that run or are to come back, a block more for each, and room for one that waits. Never
+/// less than one request needs, so that there is always one that can run.
+double PagedResidency::wanted_kv_bytes(const KvUse& use) const {
+  std::uint64_t blocks = use.gpu_blocks + use.host_blocks + use.running + use.swapped;
+  if (use.waiting > 0) blocks += largest_request_;
+  blocks = std::min(std::max({blocks, use.gpu_floor, largest_request_}), most_kv_blocks_);
+  return static_cast<double>(blocks) * plan_.memory.kv_block.value();
+}
+
+void PagedResidency::adjust(std::uint64_t step, double compute_s, BatchingPolicy& batching,
+                            ServingCounts& counts) {
+  if (promoting_ && !promotions_.graph.finished()) return;
+  if (promoting_ && observer_ != nullptr) observer_->finished(promotions_, step, -1);
+  promoting_ = false;
+  const KvUse use = batching.use();
+  if (compute_s == 0 || use.running + use.waiting + use.swapped == 0) return;
+  const MemoryPlan& m = plan_.memory;
+  split_before_ = split_;
+  if (!policy_->adjust({.iteration = step,
+                        .compute_s = compute_s,
+                        .gpu_bytes = (m.kv_cache + m.expert_cache).value(),
+                        .kv_bytes = wanted_kv_bytes(use)},
+                       split_))
+    return;
+  submit_promotions(counts);
+  const Bytes for_kv = m.kv_cache + m.expert_cache - Bytes(split_.gpu_bytes());
+  kv_blocks_ = std::min(whole_blocks(for_kv, m.kv_block), most_kv_blocks_);
+  batching.resize(kv_blocks_);
+}
+
+// Experts that are to lie in the GPU's memory come over the link as they are stored. Those
+// that leave it have a copy in the host's memory already.
+void PagedResidency::submit_promotions(ServingCounts& counts) {
+  const StorageShape& shape = split_.shape();
+  double bytes = 0;
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
+    for (std::size_t k = 0; k < shape.backends.size(); ++k) {
+      const std::int64_t gained = split_.gained(split_before_, layer, k);
+      if (gained <= 0) continue;
+      counts.moved_experts += static_cast<std::uint64_t>(gained);
+      bytes += static_cast<double>(gained) * shape.expert_bytes * shape.backends[k].gpu_bytes_per_byte;
+    }
+  counts.promoted_bytes += bytes;
+  if (bytes == 0) return;
+  promotions_.clear();
+  engine::Graph& graph = promotions_.graph;
+  const engine::OpIndex op = graph.add(graph.lane(resources_.link_in), timing_.load(Bytes(bytes)).value());
+  if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, graph.seconds(op), bytes);
+  promotions_.labels.push_back({OpKind::promote});
+  engine_.submit(graph, engine::kPrefetch);
+  promoting_ = true;
+}
+
+}  // namespace moelab
