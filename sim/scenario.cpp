@@ -314,6 +314,17 @@ void check_paging(const SystemConfig& system, const Scenario& scenario, const Ya
       where.fail(who + "has backend '" + backend +
                  "', which is none of 'resident', 'host' and the gpu.codecs of device '" +
                  scenario.device.name + "'" + suggestion(backend, known));
+  const PagingConfig& paging = *system.paging;
+  if (scenario.workload.batch > paging.max_tokens)
+    where.fail(who + "runs at most " + std::to_string(paging.max_tokens) +
+               " tokens a step (paging.max_tokens), fewer than one of each of the batch's " +
+               std::to_string(scenario.workload.batch) + " requests");
+  const MemoryProfile& host = scenario.device.memory;
+  const Bytes usable = host.total.value - host.system_reserve.value;
+  if (const Bytes swap = scenario.tensor_parallel * paging.swap_space; swap > usable)
+    where.fail(who + "swaps into " + to_string(swap) +
+               " of host memory (paging.swap_space of each GPU), of " + to_string(usable) + " that device '" +
+               scenario.device.name + "' has to give");
 }
 
 /// What only systems with pages can do of a scenario.

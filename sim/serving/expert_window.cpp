@@ -29,11 +29,9 @@ const ExpertWindow::Half* ExpertWindow::find(std::uint32_t layer) const {
 void ExpertWindow::load(const StorageSplit& split, std::uint32_t layer, ServingCounts& counts) {
   engine::check_invariant(find(layer) == nullptr, "a layer's pages are mapped twice");
   Half& half = halves_[0].layer == kFree ? halves_[0] : halves_[1];
-  engine::check_invariant(
-      half.layer == kFree && half.state != State::loading && half.state != State::resident,
-      "a load into blocks that are still read");
+  engine::check_invariant(half.layer == kFree && half.read_until <= engine_.now(),
+                          "a load into blocks that are still read");
   half.layer = layer;
-  half.state = State::loading;
   half.graph.clear();
   half.graph.layer = layer;
   for (std::uint16_t type = 0; type < type_share_.size(); ++type)
@@ -57,38 +55,44 @@ void ExpertWindow::add_type(const StorageSplit& split, Half& half, std::uint16_t
     const Bytes bytes(split.experts(half.layer, k) * shape.expert_bytes * share);
     if (bytes == Bytes(0) || std::isinf(shape.backends[k].bytes_per_second)) continue;
     (plan_.codecs[k] != nullptr ? counts.decoded_bytes : counts.loaded_bytes) += bytes.value();
-    add_backend(split, half, k, bytes, mapped, type);
+    add_backend(half.graph, k, bytes, mapped, type);
   }
 }
 
-void ExpertWindow::add_backend(const StorageSplit&, Half& half, std::size_t backend, Bytes bytes,
-                               OpIndex after, std::uint16_t type) {
-  engine::Graph& graph = half.graph.graph;
+void ExpertWindow::add_backend(LabelledGraph& out, std::size_t backend, Bytes bytes, OpIndex after,
+                               std::uint16_t type) {
+  engine::Graph& graph = out.graph;
   OpIndex op = engine::kNoOp;
   if (const GpuCodecProfile* codec = plan_.codecs[backend]; codec != nullptr) {
     const double seconds = timing_.decode(*codec, bytes).value();
     op = graph.add(graph.lane(resources_.decode), seconds);
     graph.share(op, resources_.memory, seconds, bytes.value() * (1 + codec->ratio.value));
-    half.graph.labels.push_back({OpKind::decode, Tier::none, type});
+    out.labels.push_back({OpKind::decode, Tier::none, type});
   } else {
     const double seconds = timing_.load(bytes).value();
     op = graph.add(graph.lane(resources_.link_in), seconds);
     if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, seconds, bytes.value());
-    half.graph.labels.push_back({OpKind::load, Tier::none, type});
+    out.labels.push_back({OpKind::load, Tier::none, type});
   }
   if (after != engine::kNoOp) graph.depend(op, after);
 }
 
-LabelledGraph& ExpertWindow::loading(std::uint32_t layer) {
-  return const_cast<Half*>(find(layer))->graph;
+ExpertWindow::Half& ExpertWindow::half_of(std::uint32_t layer) {
+  Half& half = halves_[0].layer == layer ? halves_[0] : halves_[1];
+  engine::check_invariant(half.layer == layer, "a layer computes whose pages are not mapped");
+  return half;
 }
 
-void ExpertWindow::release(std::uint32_t layer, double started) {
-  Half& half = *const_cast<Half*>(find(layer));
+LabelledGraph& ExpertWindow::loading(std::uint32_t layer) {
+  return half_of(layer).graph;
+}
+
+void ExpertWindow::release(std::uint32_t layer, double started, double ended) {
+  Half& half = half_of(layer);
   engine::check_invariant(half.graph.graph.finished() && half.graph.graph.finished_at() <= started,
                           "experts compute before they are loaded");
   half.layer = kFree;
-  half.state = State::evicting;
+  half.read_until = ended;
 }
 
 LabelledGraph* ExpertWindow::any() {

@@ -37,25 +37,25 @@ class ExpertWindow {
   bool holds(std::uint32_t layer) const { return find(layer) != nullptr; }
   /// What a layer that streams has to wait for.
   LabelledGraph& loading(std::uint32_t layer);
-  /// The layer's experts have computed, the first of them at `started`: its half is free.
-  void release(std::uint32_t layer, double started);
+  /// The layer's experts compute, or have computed, from `started` to `ended`: its half is free then.
+  void release(std::uint32_t layer, double started, double ended);
   /// A half that holds a layer, for the end of a run; nullptr: none does.
   LabelledGraph* any();
   void drop(const LabelledGraph& graph);
 
  private:
   static constexpr std::uint32_t kFree = LabelledGraph::kNoLayer;
-  enum class State : std::uint8_t { unmapped, loading, resident, evicting };  // of a half's pages
   struct Half {
     LabelledGraph graph;
     std::uint32_t layer = kFree;
-    State state = State::unmapped;
+    double read_until = 0;  // by the layer that had it before
   };
   const Half* find(std::uint32_t layer) const;
+  Half& half_of(std::uint32_t layer);
   void add_type(const StorageSplit& split, Half& half, std::uint16_t type, double share,
                 ServingCounts& counts);
-  void add_backend(const StorageSplit& split, Half& half, std::size_t backend, Bytes bytes,
-                   engine::OpIndex after, std::uint16_t type);
+  void add_backend(LabelledGraph& out, std::size_t backend, Bytes bytes, engine::OpIndex after,
+                   std::uint16_t type);
 
   engine::Engine& engine_;
   const PagedResources& resources_;

@@ -37,6 +37,16 @@ Bytes host_experts(const Scenario& scenario, Bytes expert) {
 
 }  // namespace
 
+void check_budget(const Scenario& scenario) {
+  const DeviceProfile& device = scenario.device;
+  const Bytes usable = usable_memory(device);
+  if (scenario.budget <= usable) return;
+  const Bytes total = device.is_discrete() ? device.gpu->own->total.value : device.memory.total.value;
+  throw InputError(scenario.name, "budget " + to_string(scenario.budget) + " is more than " +
+                                      (device.is_discrete() ? "the GPU of " : "") + "device '" + device.name +
+                                      "' has to give: " + to_string(usable) + " of " + to_string(total));
+}
+
 MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
                        const RoutingTrace& trace) {
   MemoryPlan m;
@@ -51,15 +61,8 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   m.staging = Bytes(in_use * full * (system.compressed ? 2 : 1));
   m.prefetch = Bytes(system.prefetch_buffer * full);
 
+  check_budget(scenario);
   const DeviceProfile& device = scenario.device;
-  const Bytes usable = usable_memory(device);
-  if (m.budget > usable) {
-    const Bytes total = device.is_discrete() ? device.gpu->own->total.value : device.memory.total.value;
-    throw InputError(scenario.name, "budget " + to_string(m.budget) + " is more than " +
-                                        (device.is_discrete() ? "the GPU of " : "") + "device '" +
-                                        device.name + "' has to give: " + to_string(usable) + " of " +
-                                        to_string(total));
-  }
   if (device.is_discrete()) m.host_experts = host_experts(scenario, Bytes(full));
   const Bytes needed = m.non_expert + m.kv_cache + m.staging + m.prefetch;
   if (needed > m.budget)
@@ -70,7 +73,7 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
                                         ", experts in use " + to_string(m.staging) + ", prefetch " +
                                         to_string(m.prefetch) + ")");
   m.expert_cache = m.budget - needed;
-  m.page_cache = system.page_cache && !device.is_discrete() ? usable - m.budget : Bytes(0);
+  m.page_cache = system.page_cache && !device.is_discrete() ? usable_memory(device) - m.budget : Bytes(0);
   return m;
 }
 

@@ -29,6 +29,9 @@ struct MemoryPlan {
                      // reads
 };
 
+/// Throws InputError where the budget is more than the device's memory.
+void check_budget(const Scenario& scenario);
+
 /// Throws InputError that names the shortfall when the budget does not hold everything but the expert cache,
 /// or exceeds the device's memory.
 MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,

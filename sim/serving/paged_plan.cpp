@@ -31,8 +31,8 @@ std::vector<StorageBackend> storage_backends(const Scenario& s, const PagingConf
       b.gpu_bytes_per_byte = 1;
     } else if (name == "host") {
       b.bytes_per_second = link_rate(TimingModel(s.device));
-      b.capacity_bytes =
-          (s.device.memory.total.value - s.device.memory.system_reserve.value).value() / s.tensor_parallel;
+      const Bytes usable = s.device.memory.total.value - s.device.memory.system_reserve.value;
+      b.capacity_bytes = (usable / s.tensor_parallel - paging.swap_space).value();
     } else {
       const GpuCodecProfile& codec = s.device.gpu->codecs.at(name);
       b.bytes_per_second = codec.rate.value.value();
@@ -44,10 +44,15 @@ std::vector<StorageBackend> storage_backends(const Scenario& s, const PagingConf
 
 /// Rows of the largest step, through the layer of which most is kept at once.
 Bytes activation_bytes(const Scenario& s, const PagingConfig& paging) {
-  const FeedForward& ff = s.model.moe();
-  const double expert_values = ff.top_k * ((ff.matrices - 1.0) * ff.width + s.model.hidden);
-  const double dense_values = (ff.matrices - 1.0) * ff.shared_width;
-  const double row = 2.0 * s.model.hidden + expert_values + dense_values;
+  double most = 0;  // values a row
+  for (const Layer& layer : s.model.layers) {
+    const FeedForward& ff = layer.feed_forward;
+    const double projected = ff.matrices - 1.0;  // up, and mostly gate
+    const bool moe = ff.kind == FeedForward::Kind::moe;
+    const double routed = moe ? ff.top_k * (projected * ff.width + s.model.hidden) : 0;
+    most = std::max(most, routed + projected * (moe ? ff.shared_width : ff.width));
+  }
+  const double row = 2.0 * s.model.hidden + most;
   return Bytes(paging.max_tokens * row * kBytesPerActivation +
                1.0 * s.workload.batch * s.model.vocab * s.tensor_parallel * kBytesPerLogit);
 }
@@ -82,7 +87,8 @@ Bytes wanted_kv_bytes(const Scenario& s, const PagingConfig& paging, Bytes block
 
 /// One MoE layer with its weights resident, for a step of `batch` rows halfway through their answers; experts
 /// drawn evenly.
-double layer_compute_seconds(const Scenario& s, const std::vector<ServedRequest>& requests) {
+double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
+                             const std::vector<ServedRequest>& requests) {
   const TimingModel timing(s.device);
   DenseTimes dense(s.model, timing);
   Pass pass;
@@ -99,6 +105,7 @@ double layer_compute_seconds(const Scenario& s, const std::vector<ServedRequest>
   const FeedForward& ff = s.model.moe();
   const double missed = std::pow(1 - 1.0 * ff.top_k / ff.experts, s.workload.batch);
   seconds /= static_cast<double>(layers.size());
+  seconds += (system.host_per_layer + timing.dispatch()).value();
   seconds +=
       timing.grouped_experts(s.model, ff.experts * (1 - missed), 1.0 * s.workload.batch * ff.top_k).value();
   const Bytes reduced = all_reduce_bytes(s.model, s.workload.batch);
@@ -123,16 +130,28 @@ StorageShape storage_shape(const Scenario& s, const PagingConfig& paging) {
   return shape;
 }
 
-/// As the policy would have it within `budget` bytes, or, where that cannot be, with all it wants.
+/// As the policy would have it within `budget` bytes, or, where that cannot be, within the least that it can
+/// do with.
 StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double budget) {
   const StoragePolicyEntry& policy = *find_storage_policy(paging.storage.name);
-  const StorageSplit unbounded = policy.split(shape, paging.storage.parameters);
-  shape.gpu_budget_bytes = std::max(budget, 0.0);
-  try {
-    return policy.split(shape, paging.storage.parameters);
-  } catch (const InputError&) {
-    return unbounded;
+  StorageSplit best = policy.split(shape, paging.storage.parameters);  // where it fits, or throws
+  const auto fits = [&](double bytes) {
+    shape.gpu_budget_bytes = bytes;
+    try {
+      best = policy.split(shape, paging.storage.parameters);
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
+  };
+  double too_little = std::max(budget, 0.0);
+  if (fits(too_little)) return best;
+  constexpr double kByte = 1;
+  while (best.gpu_bytes() - too_little > kByte) {
+    const double between = too_little + (best.gpu_bytes() - too_little) / 2;
+    if (!fits(between)) too_little = between;
   }
+  return best;
 }
 
 }  // namespace
@@ -146,9 +165,10 @@ std::uint64_t whole_blocks(Bytes space, Bytes block) {
 
 PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
                      const std::vector<ServedRequest>& requests) {
+  check_budget(s);
   const PagingConfig& paging = *system.paging;
   StorageShape shape = storage_shape(s, paging);
-  shape.compute_s = layer_compute_seconds(s, requests);
+  shape.compute_s = layer_compute_seconds(s, system, requests);
 
   MemoryPlan m;
   m.budget = s.budget;

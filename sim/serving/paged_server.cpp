@@ -154,7 +154,6 @@ OpIndex PagedServer::add_kernel(const KernelTime& time, OpKind kind, OpIndex aft
     graph.share(op, resources_.memory, std::min(streaming, time.seconds), time.bytes);
   }
   layer_.labels.push_back({kind});
-  layer_.kernel = {time.bytes, time.flops};
   if (after != engine::kNoOp) graph.depend(op, after);
   return op;
 }
@@ -222,7 +221,6 @@ KernelTime PagedServer::experts_time(std::size_t layer) {
   time.seconds +=
       (timing_.grouped_experts(scenario_.model, distinct, activations) + timing_.dispatch()).value();
   time.bytes += distinct * expert_bytes(scenario_.model).value();
-  time.flops += expert_work(scenario_.model, ff, activations).flops.value();
   return time;
 }
 
@@ -234,7 +232,7 @@ void PagedServer::finish_layer(std::size_t layer) {
   if (!window_.holds(moe_layer)) return;
   if (options_.observer)
     options_.observer->finished(window_.loading(moe_layer), metrics_.serving.steps - 1, number);
-  window_.release(moe_layer, layer_.graph.start(experts_op_));
+  window_.release(moe_layer, layer_.graph.start(experts_op_), layer_.graph.end(experts_op_));
 }
 
 void PagedServer::submit_head() {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "models/input_error.hpp"
 #include "traces/portable_math.hpp"
 #include "traces/random.hpp"
 
@@ -18,13 +19,24 @@ std::vector<ServedRequest> logged(const WorkloadConfig& w) {
   return requests;
 }
 
-std::vector<ServedRequest> recorded(const RoutingTrace& trace) {
+/// A request's rows run from its first to its last, each once; prefilled, those that decode.
+std::vector<ServedRequest> recorded(const Scenario& s, const RoutingTrace& trace) {
   std::vector<ServedRequest> requests;
   for (const TraceRequest& q : trace.requests()) {
     const auto prompt = static_cast<std::uint32_t>(q.decode_begin - q.begin);
-    // The first token comes with the prompt; without one the first row gives it.
-    const auto output = static_cast<std::uint32_t>(q.end - q.decode_begin) + (prompt > 0 ? 1 : 0);
-    requests.push_back({0, std::max(prompt, 1U), std::max(output, 1U), q.begin});
+    const auto decoded = static_cast<std::uint32_t>(q.end - q.decode_begin);
+    if (s.workload.prefilled) {
+      if (decoded == 0)
+        throw InputError(s.workload.trace_file, "request " + std::to_string(requests.size() + 1) +
+                                                    " has no rows but its prompt's, and the workload is "
+                                                    "prefilled: there is nothing to serve of it");
+      // Its first row to decode has behind it one of a prompt at least, if need be one that nobody recorded.
+      const std::uint32_t before = std::max(prompt, 1U);
+      requests.push_back({0, before, decoded, (q.decode_begin + trace.tokens() - before) % trace.tokens()});
+    } else {
+      // The first token comes with the prompt; without one the first row gives it.
+      requests.push_back({0, std::max(prompt, 1U), std::max(decoded + (prompt > 0 ? 1 : 0), 1U), q.begin});
+    }
   }
   return requests;
 }
@@ -45,7 +57,7 @@ std::vector<ServedRequest> of_one_length(const Scenario& s) {
 }  // namespace
 
 std::vector<ServedRequest> served_requests(const Scenario& s, const RoutingTrace& trace) {
-  if (!s.workload.trace_file.empty() && s.workload.log.empty()) return recorded(trace);
+  if (!s.workload.trace_file.empty()) return recorded(s, trace);
   std::vector<ServedRequest> requests = s.workload.log.empty() ? of_one_length(s) : logged(s.workload);
   std::uint64_t row = 0;
   for (ServedRequest& request : requests) {
@@ -57,9 +69,8 @@ std::vector<ServedRequest> served_requests(const Scenario& s, const RoutingTrace
 
 std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const PagingConfig& paging,
                                               const MemoryPlan& memory) {
-  const BatchingShape shape{{paging.block_tokens, memory.kv_blocks, memory.swap_blocks},
-                            s.workload.batch,
-                            std::max(paging.max_tokens, s.workload.batch)};
+  const BatchingShape shape{
+      {paging.block_tokens, memory.kv_blocks, memory.swap_blocks}, s.workload.batch, paging.max_tokens};
   return find_batching_policy(paging.batching.name)->make(shape, paging.batching.parameters);
 }
 
