@@ -1,0 +1,171 @@
+// Which rows of a trace serving runs, and what a run leaves behind.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "sim/results/result_json.hpp"
+#include "sim/results/result_transfer.hpp"
+#include "sim/results/timeline.hpp"
+#include "tests/sim/paged_cases.hpp"
+#include "tests/sim/paged_reference.hpp"
+
+using namespace moelab;
+using namespace moelab::testing;
+
+namespace {
+
+/// Rows in the order in which they run; every pass's contexts are held against a sum over its rows.
+std::vector<std::uint64_t> rows_run(const SmallRun& run) {
+  const std::vector<ServedRequest> requests = served_requests(run.scenario, run.trace);
+  const PagedPlan plan = plan_of(run);
+  const auto batching = make_batching(run.scenario, *run.system().paging, plan.memory);
+  RequestStream stream(requests, run.scenario.workload.prefilled, run.trace.tokens(), *batching);
+  std::vector<std::uint64_t> rows;
+  Pass pass;
+  Metrics metrics;
+  while (stream.next(1e9, pass)) {
+    const NaiveStep n = naive_step(stream.step(), requests, run.trace.tokens());
+    std::vector<std::uint64_t> of_pass;
+    for (const auto& [begin, end] : pass.rows)
+      for (std::uint64_t row = begin; row < end; ++row) of_pass.push_back(row);
+    CHECK(of_pass == n.trace_rows);
+    CHECK(pass.tokens == n.rows);
+    CHECK(pass.prompt_tokens == n.prompt);
+    CHECK(pass.produces == n.produces);
+    CHECK(pass.context == Approx(n.context).epsilon(1e-12));
+    CHECK(pass.prompt_context == Approx(n.prompt_context).epsilon(1e-12));
+    CHECK(pass.prompt == (n.decoding == 0));
+    rows.insert(rows.end(), of_pass.begin(), of_pass.end());
+    stream.complete(1e9, metrics);
+  }
+  return rows;
+}
+
+/// A run of a recorded trace whose KV cache holds everything.
+SmallRun recorded_run(const std::vector<Lengths>& lengths, bool prefilled, bool chunked) {
+  SmallRun run = paged_run(small_model({}), {"resident"});
+  Random random(3);
+  run.trace = random_trace(random, run.scenario.model, lengths, false);
+  run.scenario.workload.trace_file = "recorded.moetrace";
+  run.scenario.workload.prefilled = prefilled;
+  run.scenario.workload.batch = 3;
+  paging_of(run).batching.parameters = {{"chunked", chunked ? 1 : 0}};
+  return run;
+}
+
+const std::vector<Lengths> kLengths = {{5, 3}, {0, 4}, {1, 1}, {9, 2}, {0, 1}, {3, 7}};
+
+}  // namespace
+
+TEST_CASE("paged: of a recorded trace every row runs once, in each request's order") {
+  const bool chunked = GENERATE(false, true);
+  const SmallRun run = recorded_run(kLengths, false, chunked);
+  const std::vector<std::uint64_t> rows = rows_run(run);
+  CHECK(rows.size() == run.trace.tokens());
+  CHECK(std::set(rows.begin(), rows.end()).size() == rows.size());
+  for (const TraceRequest& q : run.trace.requests()) {
+    std::vector<std::uint64_t> own;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(own),
+                 [&](std::uint64_t row) { return row >= q.begin && row < q.end; });
+    CHECK(std::is_sorted(own.begin(), own.end()));
+  }
+  CHECK(run.run().metrics.serving.rows == run.trace.tokens());
+}
+
+TEST_CASE("paged: prefilled, of a recorded trace the rows that decode run once, and no others") {
+  const SmallRun run = recorded_run(kLengths, true, false);
+  std::vector<std::uint64_t> rows = rows_run(run), wanted;
+  for (const TraceRequest& q : run.trace.requests())
+    for (std::uint64_t row = q.decode_begin; row < q.end; ++row) wanted.push_back(row);
+  std::sort(rows.begin(), rows.end());
+  CHECK(rows == wanted);
+  CHECK(run.run().metrics.tokens == wanted.size());
+  const SmallRun nothing = recorded_run({{5, 3}, {4, 0}}, true, false);
+  CHECK_THROWS_WITH(served_requests(nothing.scenario, nothing.trace),
+                    Catch::Contains("recorded.moetrace: request 2 has no rows but its prompt's"));
+}
+
+TEST_CASE("paged: requests of a pool take its rows one behind the other, around its end") {
+  SmallRun run = paged_run(small_model({}), {"resident"});
+  run.scenario.workload.batch = 1;
+  const std::uint64_t pool = run.trace.tokens();
+  std::vector<std::uint64_t> wanted;
+  std::uint64_t first = 0;
+  for (int request = 0; request < 4; ++request) {
+    for (std::uint64_t i = 0; i < 5 + 6 - 1; ++i) wanted.push_back((first + i) % pool);
+    first += 5 + 6;
+  }
+  CHECK(first > pool);
+  CHECK(rows_run(run) == wanted);
+}
+
+TEST_CASE("paged: contexts of any pass are means over its rows") {
+  int ran = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const SmallRun run = random_paged_run(seed, false);
+    if (!can_run(run)) continue;
+    INFO("seed " << seed);
+    ++ran;
+    CHECK_FALSE(rows_run(run).empty());
+  }
+  CHECK(ran > 100);
+}
+
+TEST_CASE("paged: a result is the same twice, survives its transfer, and its timeline has every operation") {
+  SmallRun run;
+  for (std::uint64_t seed = 1;; ++seed) {  // the first with everything in it
+    run = random_paged_run(seed, true);
+    if (!can_run(run) || run.scenario.tensor_parallel == 1 || !run.scenario.device.gpu->remap) continue;
+    const ServingCounts c = run.run().metrics.serving;
+    if (c.swapped_out > 0 && c.decoded_bytes > 0 && c.loaded_bytes > 0) break;
+    REQUIRE(seed < 5000);
+  }
+  const RunResult r = run.run();
+  const std::string json = results_json({r});
+  CHECK(results_json({run.run()}) == json);
+  CHECK(results_json({unpack_result(pack_result(r))}) == json);
+  CHECK(results_table(run.scenario, {unpack_result(pack_result(r))}) == results_table(run.scenario, {r}));
+  const auto parsed = nlohmann::json::parse(json);
+  CHECK(parsed["serving"]["steps"] == r.metrics.serving.steps);
+  CHECK(parsed["series"].size() == r.metrics.series.samples().size());
+  CHECK(parsed["memory_bytes_a_gpu"]["kv_blocks"] == r.memory.kv_blocks);
+
+  Timeline timeline(0, 1'000'000);
+  Recorder record;
+  run.run(&timeline);
+  run.run(&record);
+  std::set<std::string> names, wanted;
+  std::size_t slices = 0, operations = 0;
+  const auto file = nlohmann::json::parse(timeline_json({timeline.events(r, 1)}));
+  for (const auto& event : file["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++slices;
+    const std::string name = event["name"];
+    names.insert(name.substr(0, name.find(' ')));
+  }
+  for (const DoneGraph& graph : record.graphs)
+    for (const DoneOp& op : graph.ops) {
+      ++operations;
+      wanted.emplace(to_string(op.label.kind));
+    }
+  CHECK(slices == operations);
+  CHECK(names == wanted);
+  for (const char* name : {"grouped_experts", "all_reduce", "remap", "decode", "load", "swap_in", "swap_out"})
+    CHECK(names.count(name) == 1);
+}
+
+TEST_CASE("paged: what does not fit is a result") {
+  SmallRun run = paged_run(small_model({}), {"resident"});
+  run.scenario.budget = Bytes(1000);
+  check_scenario(run.scenario, run.trace);
+  const RunResult r = run.run();
+  CHECK(r.metrics.tokens == 0);
+  const auto json = nlohmann::json::parse(results_json({r}));
+  CHECK(json["memory_bytes_a_gpu"]["shortfall"].get<double>() == plan_of(run).memory.shortfall.value());
+  CHECK(json["metrics"]["wall_s"] == 0);
+  const std::string table = results_table(run.scenario, {r});
+  CHECK(table.find("system 'pages' does not fit: it needs " + to_string(r.memory.shortfall)) !=
+        std::string::npos);
+  SmallRun fits = paged_run(small_model({}), {"resident"});
+  CHECK(results_table(run.scenario, {r, fits.run()}).find("does not fit") != std::string::npos);
+}

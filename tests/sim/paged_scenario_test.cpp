@@ -1,0 +1,170 @@
+// What is wrong with scenarios of paged systems is said with its file, its line and what was expected.
+#include <catch2/catch.hpp>
+
+#include "tests/sim/scenario_files.hpp"
+
+using namespace moelab;
+using namespace moelab::testing;
+
+namespace {
+
+const std::string kGpu = R"(gpu:
+  peak: {value: 10 GFLOP/s, source: test}
+  flops_efficiency: {value: 0.5, source: test}
+  launch: {value: 2 us, source: test}
+  memory: {value: 3 MB, source: test}
+  reserve: {value: 0 B, source: test}
+  bandwidth: {value: 1 GB/s, source: test}
+  link:
+    to_device: {latency: 3 us, rate: 400 MB/s, source: test}
+    to_host: {latency: 3 us, rate: 400 MB/s, source: test}
+  codecs:
+    huffman:
+      ratio: {value: 0.8, source: test}
+      rate: {value: 700 MB/s, source: test}
+  node:
+    gpus: {value: 8, source: test}
+    all_reduce:
+      - {gpus: 2, seconds: {latency: 2 us, rate: 900 MB/s, source: test}}
+      - {gpus: 4, seconds: {latency: 3 us, rate: 900 MB/s, source: test}}
+)";
+const std::string kPaged = R"(name: pages
+weights: paged
+paging:
+  backends: [huffman, host]
+  storage: {policy: bandwidth-proportional}
+  batching: {policy: continuous, swap: 1}
+  swap_space: 100 kB
+  max_tokens: 64
+)";
+const std::string kPagedScenario = R"(name: tiny-scenario
+model: tiny.yaml
+device: device.yaml
+budget: 300 kB
+seed: 3
+tensor_parallel: 2
+workload:
+  batch: 2
+  requests: 4
+  prompt_tokens: 3
+  output_tokens: 5
+systems:
+  - pages.yaml
+)";
+
+/// The four files, with a discrete GPU of a node and a system with pages.
+class PagedFiles : public Files {
+ public:
+  PagedFiles() {
+    std::string device = kDevice.substr(0, kDevice.find("gpu:")) + kGpu;
+    const std::size_t bandwidth = device.find("  bandwidth");
+    device.erase(bandwidth, device.find('\n', bandwidth) + 1 - bandwidth);
+    write("device.yaml", device);
+    write("pages.yaml", kPaged);
+    write("scenario.yaml", kPagedScenario);
+    write("log.csv", "arrival_s,prompt_tokens,output_tokens\n0,3,4\n0.5,2,2\n");
+  }
+};
+
+/// One change of a file, and what is said then in which file; on the changed line unless it is another's to
+/// say.
+struct Case {
+  std::string file, was, becomes, said_in, says;
+  bool on_line = true;
+};
+
+void check_case(const Case& c) {
+  PagedFiles files;
+  const int line = files.change(c.file, c.was, c.becomes);
+  INFO(c.was << " -> " << c.becomes << "\n" << all_of(files.problems()));
+  CHECK(says(files.problems(), c.said_in, c.on_line ? line : 0, c.says));
+}
+
+}  // namespace
+
+TEST_CASE("paged scenario: valid as it stands") {
+  const PagedFiles files;
+  INFO(all_of(files.problems()));
+  CHECK(files.problems().empty());
+  CHECK(files.load().tensor_parallel == 2);
+  CHECK(files.load().model.moe().width == 24);  // of 48 columns
+}
+
+TEST_CASE("paged scenario: wrong systems") {
+  const std::string both = "[huffman, host]", sys = "pages.yaml", top = "scenario.yaml";
+  check_case({sys, both, "[hufman, host]", top, "did you mean 'huffman'?", false});
+  check_case({sys, both, "[huffman, huffman]", sys, "backend 'huffman' is listed twice"});
+  check_case({sys, both, "[]", sys, "no backend is listed; expected some of 'resident'"});
+  check_case({sys, both, "huffman", sys, "expected a list"});
+  check_case({sys, "  backends: [huffman, host]\n", "", sys, "missing key 'backends' in paging", false});
+  check_case({sys, "bandwidth-proportional", "bandwidth-proportionl", sys,
+              "did you mean 'bandwidth-proportional'?"});
+  check_case({sys, "swap: 1", "swap: 2", sys, "swap"});
+  check_case({sys, "swap: 1", "swop: 1", sys, "did you mean 'swap'?"});
+  check_case({sys, "100 kB", "-100 kB", sys, "expected a value at least 0 B"});
+  check_case({sys, "100 kB", "3 MB", top, "of host memory (paging.swap_space of each GPU)", false});
+  check_case({sys, "max_tokens: 64", "max_tokens: 1", top, "fewer than one of each of the batch's 2", false});
+  check_case({sys, "max_tokens: 64", "block_tokens: 0", sys, "block_tokens"});
+  check_case({sys, "max_tokens: 64", "kv_first: maybe", sys, "kv_first"});
+  check_case(
+      {sys, "weights: paged", "weights: paged\ncache: {policy: lru}", sys, "unknown key 'cache'", false});
+  check_case({sys, "weights: paged", "weights: paged\nschedule: {policy: fifo}", sys,
+              "unknown key 'schedule'", false});
+  check_case({sys, "weights: paged", "weights: paged\nprefetch: {policy: none}", sys,
+              "unknown key 'prefetch'", false});
+  check_case({sys, "weights: paged", "weights: pagd", sys, "did you mean 'paged'?"});
+}
+
+TEST_CASE("paged scenario: wrong machines and models") {
+  const std::string top = "scenario.yaml";
+  check_case({top, "tensor_parallel: 2", "tensor_parallel: 3", top,
+              "4 attention heads, which 3 GPUs cannot share evenly"});
+  check_case({"tiny.yaml", "width: 48", "width: 47", top, "47 columns in each expert, which 2 GPUs", false});
+  check_case({top, "tensor_parallel: 2", "tensor_parallel: 16", top, "has 8 GPU(s), not 16 GPUs"});
+  check_case({top, "tensor_parallel: 2", "tensor_parallel: 8", top,
+              "does not say what an all-reduce over 8 GPUs takes"});
+  check_case({top, "tensor_parallel: 2", "tensor_parallel: 0", top, "tensor_parallel"});
+  check_case({top, "budget: 300 kB", "budget: -300 kB", top, "expected a value more than 0 B"});
+  check_case({top, "budget: 300 kB", "budget: 4 MB", "tiny-scenario",
+              "is more than the GPU of device 'tiny-device'", false});
+
+  PagedFiles files;
+  files.change(top, "tensor_parallel: 2\n", "");
+  files.write("device.yaml", kDevice);  // an integrated GPU
+  CHECK(says(files.problems(), top, 0,
+             "pages its experts into a GPU's own memory, which device 'tiny-device'"));
+}
+
+TEST_CASE("paged scenario: wrong workloads") {
+  const std::string top = "scenario.yaml", lengths = "  prompt_tokens: 3\n  output_tokens: 5\n";
+  const std::string all = "  requests: 4\n" + lengths;
+  check_case({top, "output_tokens: 5", "output_tokens: 500", "tiny-scenario",
+              "can never serve request 1 (3 prompt and 500 output tokens)", false});
+  check_case({top, all, "  request_log: nowhere.csv\n", "nowhere.csv", "", false});
+  check_case(
+      {top, all, "  request_log: log.csv\n  requests: 3\n", top, "is the request log's to say", false});
+  check_case({top, lengths, lengths + "  arrivals_per_s: -1\n", top, "arrivals_per_s", false});
+  {
+    PagedFiles files;
+    files.change(top, all, "  request_log: log.csv\n");
+    CHECK(files.problems().empty());
+    CHECK(files.load().workload.log.size() == 2);
+    const int line = 3;
+    files.change("log.csv", "0.5,2,2", "0.5,2,two");
+    CHECK(says(files.problems(), "log.csv", line, ""));
+  }
+  // Of a system that serves one batch after another.
+  const std::string whole = "  - {name: other, weights: whole, page_cache: false, cache: {policy: lru}}\n";
+  const auto beside = [&](const std::string& was, const std::string& becomes, const std::string& what) {
+    PagedFiles files;
+    files.change(top, "tensor_parallel: 2\n", "");
+    files.change(top, "  - pages.yaml\n", "  - pages.yaml\n" + whole);
+    files.change(top, was, becomes);
+    INFO(all_of(files.problems()));
+    CHECK(says(files.problems(), top, 0, what));
+  };
+  beside("seed: 3", "seed: 3\ntensor_parallel: 2", "the scenario has tensor_parallel");
+  beside(lengths, lengths + "  prefilled: true\n", "the workload is prefilled");
+  beside(lengths, lengths + "  arrivals_per_s: 3\n", "come when they come");
+  beside(all, "  request_log: log.csv\n", "come when they come");
+}
