@@ -214,7 +214,7 @@ std::uint32_t PagedServer::distinct_experts(std::uint32_t moe_layer) {
 
 KernelTime PagedServer::experts_time(std::size_t layer) {
   if (moe_index_[layer] < 0) return {};
-  const FeedForward& ff = scenario_.model.moe();
+  const FeedForward& ff = scenario_.model.layers[layer].feed_forward;
   const std::uint32_t distinct = distinct_experts(static_cast<std::uint32_t>(moe_index_[layer]));
   const double activations = 1.0 * pass_.tokens * ff.top_k;
   KernelTime time = dense_times_.shared(layer);
