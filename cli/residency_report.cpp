@@ -53,7 +53,7 @@ std::vector<std::string> row_of(const ResidencyReport& r, std::size_t place) {
           fixed(level.requests_a_step, 1),
           fixed(1e3 * level.step_s, 2),
           fixed(1e3 * level.resident_step_s, 2),
-          percent(level.wait_share),
+          percent(level.load_share),
           percent(level.swap_share),
           marks(r, place)};
 }
@@ -82,22 +82,23 @@ std::string exchange(const ResidencyReport& r, const ResidencyLevel& level) {
          " tokens/s than at residency " + name_of(from);
 }
 
-std::string longer(const ResidencyLevel& level) {
-  return "a step takes " + fixed(level.slowdown(), 2) + " times as long as with all experts in GPU memory";
+std::string longer(const ResidencyReport& r, const ResidencyLevel& level) {
+  return "a step takes " + fixed(level.slowdown(), 3) + " times as long as with all experts on '" + r.on_gpu +
+         "'";
 }
 
 std::string knee_line(const ResidencyReport& r) {
   if (!r.choice.knee) {
     const ResidencyLevel& highest = r.levels[*r.choice.highest];
     return "knee: none; even at residency " + name_of(highest) + ", the highest that fits, " +
-           longer(highest);
+           longer(r, highest);
   }
   const ResidencyLevel& knee = r.levels[*r.choice.knee];
   std::string text =
       "knee: residency " + name_of(knee) + " (" + experts_at(r, knee) + "): " + exchange(r, knee) + "; ";
   if (!r.choice.past_knee) return text + "loads stay hidden at every lower one that was run";
   const ResidencyLevel& past = r.levels[*r.choice.past_knee];
-  return text + "at " + name_of(past) + " " + longer(past);
+  return text + "at " + name_of(past) + " " + longer(r, past);
 }
 
 std::string verdict(const ResidencyReport& r) {
@@ -105,24 +106,29 @@ std::string verdict(const ResidencyReport& r) {
   const ResidencyLevel& best = r.levels[*r.choice.best];
   const ResidencyLevel& leanest = r.levels[*r.choice.leanest];
   std::string text = knee_line(r) + "\n";
-  text += "best: residency " + name_of(best) + " (" + experts_at(r, best) + "): " + exchange(r, best) + "\n";
-  text += "leanest: residency " + name_of(leanest) + ", the lowest within " + percents(r.tolerance) +
-          " of the best's tokens/s" +
-          (leanest.offloaded == best.offloaded ? "" : ": " + exchange(r, leanest)) + "\n";
+  text += "best: residency " + name_of(best);
+  if (r.choice.best != r.choice.knee) text += " (" + experts_at(r, best) + "): " + exchange(r, best);
+  text += "\nleanest: residency " + name_of(leanest) + ", the lowest within " + percents(r.tolerance) +
+          " of the best's tokens/s";
+  if (r.choice.leanest != r.choice.best && r.choice.leanest != r.choice.knee)
+    text += ": " + exchange(r, leanest);
+  text += "\n";
   const ResidencyLevel& highest = r.levels[*r.choice.highest];
-  if (highest.offloaded == 0 && highest.wait_share > r.tolerance)
-    text += "even with all experts on '" + r.on_gpu + "', " + percent(highest.wait_share) +
-            " % of the time waits for them to be made ready: the knee is where more begins\n";
+  if (highest.offloaded == 0 && highest.load_share > r.tolerance)
+    text += "note: with all experts on '" + r.on_gpu + "', making them ready is on the critical path for " +
+            percent(highest.load_share) + " % of the time already; the knee is where it takes longer\n";
   return text;
 }
 
 std::string legend(const ResidencyReport& r) {
-  return "residency: share of the experts on '" + r.on_gpu + "', in GPU memory; the others are on '" +
-         r.off_gpu + "'\n" +
-         "step: mean, with all requests there from the start; all on GPU: the same steps with all experts on "
-         "'" +
-         r.on_gpu + "',\n  were there memory for them\n" + "knee: the lowest residency with steps at most " +
-         percents(r.tolerance) + " longer than that, as at all higher ones that fit\n";
+  const std::string gpu = "'" + r.on_gpu + "'";
+  return "residency: share of the experts on " + gpu + ", in GPU memory; the others are on '" + r.off_gpu +
+         "'\nstep: mean, with all requests there from the start; all on GPU: the same steps with all experts "
+         "on " +
+         gpu + ",\n  were there memory for them\n" +
+         "loads, KV swap: of the time of all steps, with that on the critical path\n" +
+         "knee: the lowest residency with steps at most " + percents(r.tolerance) +
+         " longer than with all experts on " + gpu + ", as at all higher ones that fit\n";
 }
 
 Json json_of(const ResidencyLevel& level) {
@@ -142,10 +148,10 @@ Json json_of(const ResidencyLevel& level) {
   if (!level.fits()) return json;
   json["tokens_per_s"] = level.tokens_per_s;
   json["requests_a_step"] = level.requests_a_step;
-  json["wait_share"] = level.wait_share;
+  json["load_share"] = level.load_share;
   json["kv_swap_share"] = level.swap_share;
   json["step_s"] = level.step_s;
-  json["step_wait_s"] = level.step_wait_s;
+  json["step_load_s"] = level.step_load_s;
   json["resident_step_s"] = level.resident_step_s;
   json["slowdown"] = level.slowdown();
   return json;
@@ -199,8 +205,8 @@ plot::Panel step_panel(const ResidencyReport& r) {
                     .series = {over_levels(r, "step", step),
                                over_levels(r, "all experts on the GPU",
                                            [](const ResidencyLevel& level) { return level.resident_step_s; }),
-                               over_levels(r, "of it, waiting for experts",
-                                           [](const ResidencyLevel& level) { return level.step_wait_s; })}};
+                               over_levels(r, "of it, loads on the critical path",
+                                           [](const ResidencyLevel& level) { return level.step_load_s; })}};
   add_marks(r, step, panel);
   return panel;
 }
@@ -220,7 +226,7 @@ plot::Panel memory_panel(const ResidencyReport& r) {
 
 std::string residency_table(const ResidencyReport& r) {
   Rows rows{{"residency", "experts GB", "KV blocks", "tokens/s", "requests a step", "step ms",
-             "all on GPU ms", "waiting %", "KV swap %", ""}};
+             "all on GPU ms", "loads %", "KV swap %", ""}};
   for (std::size_t i = 0; i < r.levels.size(); ++i) rows.push_back(row_of(r, i));
   std::string text = one_line(r.scenario + ", " + r.system + ", " + r.model) + "\n" + legend(r) + "\n" +
                      align_columns(rows, 0) + "\n" + verdict(r);

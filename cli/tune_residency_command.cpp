@@ -17,31 +17,57 @@ struct Options {
   double tolerance = 0.02;
 };
 
+class LevelRunner {
+ public:
+  LevelRunner(const Scenario& scenario, const RoutingTrace& trace)
+      : tuning_(scenario, scenario.systems.front(), trace) {}
+
+  ResidencyLevel run(std::uint32_t offloaded, const std::string& place) {
+    return tuning_.level(offloaded, [&](std::string_view run, std::uint64_t tokens, std::uint64_t all) {
+      line_.show(place + ", " + std::string(run) + ": " + std::to_string(tokens) + " of " +
+                 std::to_string(all) + " tokens");
+    });
+  }
+  const ResidencyTuning& tuning() const { return tuning_; }
+
+ private:
+  ResidencyTuning tuning_;
+  TerminalLine line_;
+};
+
+void run_grid(const Options& options, LevelRunner& runner, ResidencyReport& report) {
+  const std::vector<std::uint32_t> grid = residency_grid(report.experts, options.steps, options.most);
+  for (const std::uint32_t offloaded : grid)
+    report.levels.push_back(runner.run(offloaded, "level " + std::to_string(report.levels.size() + 1) +
+                                                      " of " + std::to_string(grid.size())));
+  report.choice = choose_residency(report.levels, options.tolerance);
+}
+
+/// Between two levels of the grid, down to a single expert.
+void find_knee(const Options& options, LevelRunner& runner, ResidencyReport& report) {
+  while (const auto offloaded = nearer_to_knee(report.levels, report.choice)) {
+    ResidencyLevel level = runner.run(*offloaded, "towards the knee");
+    if (!level.fits()) return;
+    const auto place = report.levels.begin() + static_cast<std::ptrdiff_t>(*report.choice.past_knee);
+    report.levels.insert(place, std::move(level));
+    report.choice = choose_residency(report.levels, options.tolerance);
+  }
+}
+
 ResidencyReport run_levels(const Options& options, const Scenario& scenario) {
   const SystemConfig& system = scenario.systems.front();
   const RoutingTrace trace = scenario_trace(scenario);
-  ResidencyTuning tuning(scenario, system, trace);
+  LevelRunner runner(scenario, trace);
   ResidencyReport report{.scenario = scenario.name,
                          .system = system.name,
                          .model = scenario.model.name,
                          .on_gpu = system.paging->backends.front(),
                          .off_gpu = system.paging->backends.back(),
-                         .experts = tuning.experts(),
+                         .experts = runner.tuning().experts(),
                          .tolerance = options.tolerance};
-  TerminalLine line;
-  const std::vector<std::uint32_t> grid = residency_grid(tuning.experts(), options.steps, options.most);
-  for (const std::uint32_t offloaded : grid) {
-    const std::string level =
-        "level " + std::to_string(report.levels.size() + 1) + " of " + std::to_string(grid.size());
-    report.levels.push_back(
-        tuning.level(offloaded, [&](std::string_view run, std::uint64_t tokens, std::uint64_t all) {
-          line.show(level + ", " + std::string(run) + ": " + std::to_string(tokens) + " of " +
-                    std::to_string(all) + " tokens");
-        }));
-  }
-  line.clear();
-  report.choice = choose_residency(report.levels, options.tolerance);
-  report.warnings = tuning.warnings();
+  run_grid(options, runner, report);
+  find_knee(options, runner, report);
+  report.warnings = runner.tuning().warnings();
   return report;
 }
 
@@ -69,8 +95,10 @@ void add_tune_residency(CLI::App& tune_app) {
       "System of the scenario, with 'weights: paged': experts move from its first storage backend "
       "to its last, 'host'");
   command
-      ->add_option("--steps", options->steps,
-                   "Steps from no expert off the GPU to --most; at most as many as a layer has experts")
+      ->add_option(
+          "--steps", options->steps,
+          "Steps from no expert off the GPU to --most; at most as many as a layer has experts. The knee is "
+          "then searched for between two of them, down to a single expert")
       ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{1000}))
       ->capture_default_str();
   command->add_option("--most", options->most, "Largest share of the experts off the GPU, at most 1")

@@ -125,13 +125,13 @@ ResidencyLevel ResidencyTuning::level(std::uint32_t offloaded, const Progress& p
   const Metrics& m = served.metrics;
   level.tokens_per_s = static_cast<double>(m.tokens) / m.wall_s;
   level.requests_a_step = static_cast<double>(m.tokens) / static_cast<double>(m.serving.steps);
-  level.wait_share = stalled(m, Cause::prefetch) / time_of_steps(m);
+  level.load_share = stalled(m, Cause::prefetch) / time_of_steps(m);
   level.swap_share = stalled(m, Cause::kv_swap) / time_of_steps(m);
 
   const Metrics all_there =
       requests_come_later_ ? run(at_once_, offloaded, "with all requests at once", progress).metrics : m;
   level.step_s = time_of_a_step(all_there);
-  level.step_wait_s = stalled(all_there, Cause::prefetch) / static_cast<double>(all_there.serving.steps);
+  level.step_load_s = stalled(all_there, Cause::prefetch) / static_cast<double>(all_there.serving.steps);
   level.resident_step_s =
       offloaded == 0
           ? level.step_s
@@ -154,6 +154,14 @@ ResidencyChoice choose_residency(std::span<const ResidencyLevel> levels, double 
     if (levels[i].fits() && levels[i].tokens_per_s >= (1 - tolerance) * levels[*choice.best].tokens_per_s)
       choice.leanest = i;
   return choice;
+}
+
+std::optional<std::uint32_t> nearer_to_knee(std::span<const ResidencyLevel> levels,
+                                            const ResidencyChoice& choice) {
+  if (!choice.knee || !choice.past_knee) return std::nullopt;
+  const std::uint32_t knee = levels[*choice.knee].offloaded, past = levels[*choice.past_knee].offloaded;
+  if (past - knee < 2) return std::nullopt;
+  return knee + (past - knee) / 2;
 }
 
 }  // namespace moelab

@@ -41,10 +41,12 @@ struct ResidencyLevel {
   // 0 where it was not run.
   double tokens_per_s = 0;
   double requests_a_step = 0;  // tokens generated a step
-  double wait_share = 0;       // of the time that steps took, waiting for experts to be loaded or decoded
-  double swap_share = 0;       // the same, for blocks of the KV cache
+  // Of the time that steps took, when these were on the critical path: loading or decoding of experts that
+  // were waited for (Cause::prefetch), and swapping of blocks of the KV cache.
+  double load_share = 0;
+  double swap_share = 0;
   double step_s = 0;           // mean, with all requests there from the start
-  double step_wait_s = 0;      // of it, waiting for experts
+  double step_load_s = 0;      // of it, with experts' loading or decoding on the critical path
   double resident_step_s = 0;  // the same steps with all experts on the first backend
 
   bool fits() const { return refusal.empty() && memory.shortfall == Bytes(0); }
@@ -94,10 +96,15 @@ struct ResidencyChoice {
   std::optional<std::size_t> best;       // most tokens/s; of equal ones the highest residency
   std::optional<std::size_t> leanest;    // lowest residency of at least (1 - tolerance) * the best's tokens/s
   std::optional<std::size_t> knee;       // as above; none where even the highest that fits is not hidden
-  std::optional<std::size_t> past_knee;  // the next lower one that fits, which is not hidden
+  std::optional<std::size_t> past_knee;  // the highest residency that fits and is not hidden
 };
 
 /// `levels` by falling residency, `tolerance` in [0, 1).
 ResidencyChoice choose_residency(std::span<const ResidencyLevel> levels, double tolerance);
+
+/// Experts to offload halfway between the knee and the level past it, to find the knee more exactly; none
+/// where either is missing, or no whole expert lies between them.
+std::optional<std::uint32_t> nearer_to_knee(std::span<const ResidencyLevel> levels,
+                                            const ResidencyChoice& choice);
 
 }  // namespace moelab
