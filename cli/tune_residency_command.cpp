@@ -1,11 +1,11 @@
 // moelab tune residency: how much expert residency to give up for KV cache, as a curve with its knee.
+#include <cmath>
 #include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/residency_report.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/tune_subject.hpp"
-#include "sim/results/text_table.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -72,6 +72,9 @@ ResidencyReport run_levels(const Options& options, const Scenario& scenario) {
 }
 
 void tune(const Options& options) {
+  // CLI11 lets "nan" through its ranges.
+  if (std::isnan(options.most)) throw InputError("--most", "expected a share above 0 and at most 1");
+  if (std::isnan(options.tolerance)) throw InputError("--tolerance", "expected a share from 0 to 0.5");
   const ResidencyReport report = run_levels(options, load_tune_subject(options.common));
   finish_tuning(options.common, residency_figure(report),
                 options.common.format == "json" ? residency_json(report) : residency_table(report));
