@@ -1,5 +1,8 @@
 #include "cli/residency_report.hpp"
 
+#include <cmath>
+#include <cstdlib>
+
 #include "cli/layer_table.hpp"
 #include "models/units.hpp"
 #include "sim/results/text_table.hpp"
@@ -10,8 +13,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string percent(double share, int digits = 1) {
-  return fixed(100 * share, digits);
+std::string percent(double share) {
+  return fixed(100 * share, 1);
 }
 
 /// A tolerance as a person would write it: "2 %", "0.5 %".
@@ -96,7 +99,7 @@ std::string knee_line(const ResidencyReport& r) {
   const ResidencyLevel& knee = r.levels[*r.choice.knee];
   std::string text =
       "knee: residency " + name_of(knee) + " (" + experts_at(r, knee) + "): " + exchange(r, knee) + "; ";
-  if (!r.choice.past_knee) return text + "loads stay hidden at every lower one that was run";
+  if (!r.choice.past_knee) return text + "no level that was run is past it";
   const ResidencyLevel& past = r.levels[*r.choice.past_knee];
   return text + "at " + name_of(past) + " " + longer(r, past);
 }
