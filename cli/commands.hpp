@@ -32,6 +32,7 @@ void add_bench(CLI::App& program);
 void add_calibrate(CLI::App& program);
 void add_validate(CLI::App& program);
 void add_tune(CLI::App& program);
+void add_tune_residency(CLI::App& tune);
 
 /// Adds `--format table|json`.
 void add_format(CLI::App& command, std::string& format);

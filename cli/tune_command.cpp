@@ -1,11 +1,11 @@
 // moelab tune alpha: the smallest substitution threshold that meets a budget of time per output token.
 #include <algorithm>
-#include <iostream>
 #include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/tune_report.hpp"
+#include "cli/tune_subject.hpp"
 #include "models/units.hpp"
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
@@ -16,11 +16,10 @@ namespace moelab::cli {
 namespace {
 
 struct Options {
-  std::string scenario, system, tpot, plot;
-  std::vector<std::string> settings;
+  TuneOptions common;
+  std::string tpot;
   std::size_t points = 9, degree = 2;
   double max = 0.6;
-  std::string format = "table";
 };
 
 bool has_alpha(const PolicyInfo& info) {
@@ -34,16 +33,6 @@ double budget_of(const std::string& text) {
   if (!parse(text, budget, expected)) throw InputError("--tpot " + text, "expected " + expected);
   if (budget.value() <= 0) throw InputError("--tpot " + text, "expected a time above 0");
   return budget.value();
-}
-
-SystemConfig system_of(const Scenario& scenario, const std::string& name) {
-  std::vector<std::string> names;
-  for (const SystemConfig& system : scenario.systems) {
-    if (system.name == name) return system;
-    names.push_back(system.name);
-  }
-  throw InputError("--system " + name,
-                   "scenario '" + scenario.name + "' has no such system" + suggestion(name, names));
 }
 
 /// Throws where the system has no threshold to tune.
@@ -72,10 +61,9 @@ SystemConfig with_alpha(SystemConfig system, double alpha) {
 
 class Tuner {
  public:
-  Tuner(const Options& options, Scenario scenario)
-      : system_(system_of(scenario, options.system)), scenario_(std::move(scenario)) {
+  explicit Tuner(const Options& options)
+      : scenario_(load_tune_subject(options.common)), system_(scenario_.systems.front()) {
     check_routing(system_);
-    scenario_.systems = {system_};
     trace_ = std::make_unique<RoutingTrace>(scenario_trace(scenario_));
     check_scenario(scenario_, *trace_);
   }
@@ -99,15 +87,14 @@ class Tuner {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  SystemConfig system_;
   Scenario scenario_;
+  SystemConfig system_;
   std::unique_ptr<RoutingTrace> trace_;
   TerminalLine line_;
   std::vector<std::string> warnings_;
 };
 
 void tune(const Options& options) {
-  check_outputs({options.plot}, {options.scenario});
   const double budget = budget_of(options.tpot);
   if (!(options.max > 0 && options.max < 1))
     throw InputError("--max", "expected a number above 0 and below 1");
@@ -115,14 +102,10 @@ void tune(const Options& options) {
     throw InputError("--points " + std::to_string(options.points),
                      "a polynomial of degree " + std::to_string(options.degree) + " takes " +
                          std::to_string(options.degree + 1) + " points at least");
-  std::vector<std::pair<std::string, std::string>> settings;
-  for (const std::string& text : options.settings) settings.push_back(split_setting(text));
-  Scenario scenario = load_scenario(options.scenario, settings);
-  check_outputs({options.plot}, scenario_inputs(scenario));
-  Tuner tuner(options, std::move(scenario));
+  Tuner tuner(options);
 
   TuneResult result{.scenario = tuner.scenario().name,
-                    .system = options.system,
+                    .system = options.common.system,
                     .model = tuner.scenario().model.name,
                     .budget_s = budget,
                     .max_alpha = options.max};
@@ -138,9 +121,8 @@ void tune(const Options& options) {
   result.chosen = tuner.run(result.choice.alpha, "run at the alpha found");
   result.warnings = tuner.warnings();
 
-  if (!options.plot.empty()) write_outputs({{options.plot, plot::svg(tune_figure(result))}});
-  std::cout << (options.format == "json" ? tune_json(result) : tune_table(result));
-  if (options.format != "json" && !options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
+  finish_tuning(options.common, tune_figure(result),
+                options.common.format == "json" ? tune_json(result) : tune_table(result));
 }
 
 void add_tune_alpha(CLI::App& tune_app) {
@@ -149,13 +131,10 @@ void add_tune_alpha(CLI::App& tune_app) {
       "alpha",
       "Find the smallest substitution threshold within a budget of time per output token (SMoE, Eq. 5): runs "
       "a system at several alphas, fits a polynomial to the times, and runs it at the alpha found");
-  command->add_option("SCENARIO", options->scenario, "Scenario file, or the name of an embedded one")
-      ->required();
-  command
-      ->add_option("--system", options->system,
-                   "System of the scenario; its routing policy has an alpha (smoe). A prefetch policy that "
-                   "has one is given the same")
-      ->required();
+  add_tune_subject(
+      *command, options->common,
+      "System of the scenario; its routing policy has an alpha (smoe). A prefetch policy that has "
+      "one is given the same");
   command->add_option("--tpot", options->tpot, "Budget of mean time per output token, such as 40ms")
       ->required();
   command->add_option("--points", options->points, "Runs to fit, with alphas evenly from 0 to --max")
@@ -167,12 +146,7 @@ void add_tune_alpha(CLI::App& tune_app) {
   command->add_option("--degree", options->degree, "Degree of the polynomial")
       ->check(CLI::Range(std::size_t{1}, std::size_t{6}))
       ->capture_default_str();
-  command
-      ->add_option("--set", options->settings,
-                   "Change a value of the scenario: PATH=VALUE, such as budget=\"16 GB\" or workload.batch=3")
-      ->take_all();
-  command->add_option("--plot", options->plot, "SVG file to draw the curve into");
-  add_format(*command, options->format);
+  add_tune_outputs(*command, options->common);
   add_example(*command,
               "moelab tune alpha smoe-deepseek-3080ti --system smoe --tpot 40ms --plot out/alpha.svg");
   command->callback([options] { tune(*options); });
@@ -186,6 +160,7 @@ void add_tune(CLI::App& program) {
   add_example(*command, "moelab tune alpha smoe-deepseek-3080ti --system smoe --tpot 40ms");
   command->require_subcommand(1);
   add_tune_alpha(*command);
+  add_tune_residency(*command);
 }
 
 }  // namespace moelab::cli
