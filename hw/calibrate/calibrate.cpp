@@ -146,7 +146,7 @@ void require_room(const BenchOptions& bench) {
   if (const std::string why = workspace.why_no_memory(); !why.empty()) throw InputError("calibrate", why);
 }
 
-std::vector<std::string> cases_for(const CalibrationOptions& options) {
+std::vector<std::string> cases_for(const CalibrationOptions& options, const ProfileContext& context) {
   std::vector<std::string> cases = {"read",   "decompress", "interference", "join",
                                     "expert", "dense",      "handoff"};
   cases.emplace_back(options.stand_in_gpu ? "link-sharing" : "sharing");
@@ -154,6 +154,7 @@ std::vector<std::string> cases_for(const CalibrationOptions& options) {
     cases.emplace_back("copy");
   else if (options.gpu)
     cases.insert(cases.end(), {"cuda-copy", "cuda-expert", "cuda-link"});
+  if (context.gpu_memory) cases.insert(cases.end(), {"cuda-recover", "cuda-remap"});
   return cases;
 }
 
@@ -167,7 +168,7 @@ CalibrationResult calibrate(const CalibrationOptions& options, const BenchProgre
   const BenchOptions bench = bench_options(options);
   require_room(bench);
   const ProfileContext context = context_of(options, bench, result.machine);
-  result.measured = run_cases(cases_for(options), bench, progress);
+  result.measured = run_cases(cases_for(options, context), bench, progress);
   CalibratedProfile made = profile_from(result.measured, context);
   result.profile = std::move(made.profile);
   result.figures = std::move(made.figures);

@@ -37,6 +37,15 @@ BenchPoints points_for_curve(const Measurements& measured, const std::string& pa
   return points;
 }
 
+Sourced<double> enter_ratio(FigureLedger& ledger, const std::string& path, const std::string& what,
+                            const std::vector<double>& chunks) {
+  const SampleStatistics found = statistics_of(chunks);
+  Account account = account_of(what, 0, found);
+  account.noisy = false;
+  account.spread = Spread{found.p10 / found.mean, found.median / found.mean, found.p90 / found.mean};
+  return ledger.enter(path, found.mean, shown_factors({found.mean}), account, FigureLedger::Kind::same);
+}
+
 std::vector<double> factors_by_users(const std::vector<UserFactor>& known, double& correction) {
   std::vector<double> medians;
   for (const UserFactor& one : known) medians.push_back(std::max(one.factor, 1.0));

@@ -1,5 +1,6 @@
 // The GPU, where its cases were measured: roofline of experts, memory, and the link to memory of its own. The
-// link of a GPU that shares the host's memory is shown beside: nothing has to cross it.
+// link of a GPU that shares the host's memory is shown beside: nothing has to cross it. What paging takes
+// within memory of its own is in paging_figures.cpp.
 #include <optional>
 
 #include "hw/calibrate/profile_parts.hpp"
@@ -123,6 +124,7 @@ void add_gpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& 
   profile.gpu = roofline(measured, ledger);
   if (const std::optional<GpuMemoryFound>& found = measured.context.gpu_memory) {
     profile.gpu->own = own_memory(*found, measured, ledger);
+    add_paging(measured, ledger, *profile.gpu);
     return;
   }
   profile.memory.bandwidth = streaming("memory.bandwidth", measured, ledger);

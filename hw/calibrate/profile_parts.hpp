@@ -32,6 +32,14 @@ void add_cpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& 
 /// Only where the GPU's cases were measured; the profile then computes and recovers there.
 void add_gpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile);
 
+/// Codecs and remapping, each where it was measured: of a GPU with memory of its own.
+void add_paging(const Measurements& measured, FigureLedger& ledger, GpuProfile& gpu);
+
+/// The mean of what chunks stored over what they hold, spread over them. They differ, but measured again they
+/// are the same: nothing of that is noise.
+Sourced<double> enter_ratio(FigureLedger& ledger, const std::string& path, const std::string& what,
+                            const std::vector<double>& chunks);
+
 /// Median factors at numbers of users, for each number from 1 on: those between by a line, none below 1 or
 /// below the one before. Sets the account's correction.
 struct UserFactor {

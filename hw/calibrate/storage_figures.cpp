@@ -116,13 +116,9 @@ void add_storage(const Measurements& measured, FigureLedger& ledger, DeviceProfi
 void add_codecs(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile) {
   for (const CodecRatio& ratio : measured.context.ratios) {
     const std::string path = "codecs." + ratio.profile_name;
-    const SampleStatistics found = statistics_of(ratio.samples);
-    Account account = account_of("stored over plain bytes of " + measured.context.ratios_of, 0, found);
-    account.noisy = false;  // chunks differ; measured again they are the same
     CodecProfile& codec = profile.codecs[ratio.profile_name];
-    account.spread = Spread{found.p10 / found.mean, found.median / found.mean, found.p90 / found.mean};
-    codec.ratio = ledger.enter(path + ".ratio", found.mean, shown_factors({found.mean}), account,
-                               FigureLedger::Kind::same);
+    codec.ratio = enter_ratio(ledger, path + ".ratio",
+                              "stored over plain bytes of " + measured.context.ratios_of, ratio.samples);
     const BenchParameters which = {{"codec", ratio.codec}, {"threads", std::uint64_t{1}}};
     codec.decompress =
         enter_curve(ledger, path + ".decompress", "decompress " + to_string(which),

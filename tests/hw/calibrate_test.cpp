@@ -154,7 +154,7 @@ TEST_CASE("a profile that calibration made reads back as it is") {
   for (const Gpu gpu : {Gpu::none, Gpu::integrated, Gpu::discrete}) {
     for (const double noise : {0.0, 0.25}) {
       SyntheticMachine machine;
-      machine.gpu = gpu != Gpu::none;
+      machine.gpu = machine.gpu_paging = gpu != Gpu::none;
       machine.noise = noise;
       ProfileContext context = synthetic_context();
       if (gpu == Gpu::discrete) context.gpu_memory = GpuMemoryFound{8'000'000'000, 7'500'000'000};

@@ -26,6 +26,9 @@ struct SyntheticMachine {
   double gpu_peak = 700e12, gpu_bandwidth = 3.6e12, gpu_fixed = 12e-6;
   double copy_fixed = 4e-6, copy_rate = 4.2e12;  // bytes moved, read and written
   double link_fixed = 9e-6, link_rate = 50e9;
+  bool gpu_paging = false;
+  double recover_fixed = 6e-6, fixed3_rate = 1.5e12, huffman_rate = 0.8e12;  // BF16 bytes made
+  double map_fixed = 30e-6, map_rate = 400e9, unmap_fixed = 20e-6, unmap_rate = 900e9;
 
   double noise = 0;  // each sample is its equation's value times 1 - noise ... 1 + noise
   std::size_t samples = 7;
@@ -39,6 +42,7 @@ struct SyntheticMachine {
   void add_storage();
   void add_cpu();
   void add_gpu();
+  void add_gpu_paging();
 
   Random random_{1};
   std::vector<BenchResult> all_;
@@ -72,7 +76,7 @@ inline void SyntheticMachine::add_storage() {
     // Each of n takes n times what one alone takes: one ends every such time.
     for (const std::uint64_t depth : {1U, 4U}) read("io_uring", depth, read_latency + size / read_rate);
     for (const std::uint64_t threads : {1U, 2U})
-      for (const char* codec : {"fixed3", "lz4hc-9"})
+      for (const char* codec : {"fixed3", "lz4hc-9", "huffman-16"})
         add("decompress", {{"codec", codec}, {"bytes", bytes}, {"threads", threads}},
             static_cast<double>(threads) * (decode_fixed + size / decode_rate), size);
     for (const std::uint64_t threads : {1U, 2U})
@@ -138,12 +142,31 @@ inline void SyntheticMachine::add_gpu() {
   }
 }
 
+inline void SyntheticMachine::add_gpu_paging() {
+  for (const std::uint64_t bytes : {268435456U, 1048576U, 16777216U}) {  // in no order
+    const auto size = static_cast<double>(bytes);
+    const auto recover = [&](const char* codec, double rate) {
+      add("cuda-recover", {{"codec", codec}, {"bytes", bytes}}, recover_fixed + size / rate, size);
+    };
+    recover("none", 2 * fixed3_rate);
+    recover("fixed3", fixed3_rate);
+    recover("huffman-8", huffman_rate / 2);
+    recover("huffman-16", huffman_rate);
+  }
+  for (const std::uint64_t bytes : {2097152U, 16777216U, 67108864U}) {
+    const auto size = static_cast<double>(bytes);
+    add("cuda-remap", {{"step", "map"}, {"bytes", bytes}}, map_fixed + size / map_rate);
+    add("cuda-remap", {{"step", "unmap"}, {"bytes", bytes}}, unmap_fixed + size / unmap_rate);
+  }
+}
+
 inline std::vector<BenchResult> SyntheticMachine::results() {
   random_ = Random(seed);
   all_.clear();
   add_storage();
   add_cpu();
   if (gpu) add_gpu();
+  if (gpu_paging) add_gpu_paging();
   return all_;
 }
 
