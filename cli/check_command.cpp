@@ -29,13 +29,14 @@ std::string memory_line(const SystemConfig& system, const MemoryPlan& m) {
 std::string paged_memory_line(const SystemConfig& system, const MemoryPlan& m) {
   std::string line = "  " + system.name + ": experts " + to_string(m.expert_cache) + ", expert window " +
                      to_string(m.staging) + ", other weights " + to_string(m.non_expert) + ", activations " +
-                     to_string(m.activations) + ", recurrent states " + to_string(m.states);
+                     to_string(m.activations);
   if (m.shortfall > Bytes(0))
     return line + ": does not fit, " + to_string(m.shortfall) + " more are needed\n";
   return line + ", KV cache " + to_string(m.kv_cache) + " = " + std::to_string(m.kv_blocks) + " blocks of " +
-         std::to_string(system.paging->block_tokens) + " tokens (" + to_string(m.kv_block) +
-         " each); outside the budget: " + std::to_string(m.swap_blocks) + " blocks of swap space, experts " +
-         to_string(m.host_experts) + "\n";
+         std::to_string(system.paging->block_tokens) + " tokens (" + to_string(m.kv_block) + " each, " +
+         std::to_string(m.state_blocks) +
+         " a request for states of linear attention); outside the budget: " + std::to_string(m.swap_blocks) +
+         " blocks of swap space, experts " + to_string(m.host_experts) + "\n";
 }
 
 void print_valid(const Scenario& s, const RoutingTrace& trace) {

@@ -75,6 +75,10 @@ Seconds TimingModel::all_reduce(int ranks, Bytes bytes) const {
   return Seconds(found->seconds.value(bytes.value()));
 }
 
+Seconds TimingModel::decode(const GpuCodecProfile& codec, Bytes plain) const {
+  return std::max(plain / codec.rate.value, plain * (1 + codec.ratio.value) / gpu_bandwidth());
+}
+
 Seconds TimingModel::remap(Bytes bytes) const {
   if (bytes == Bytes(0) || !device_.gpu || !device_.gpu->remap) return Seconds(0);
   return Seconds(device_.gpu->remap->value(bytes.value()));

@@ -145,7 +145,7 @@ PagingConfig read_paging(const YamlMap& root) {
   if (p.backends.empty() && paging.has("backends") && paging.node("backends").is_list())
     paging.fail("backends",
                 "no backend is listed; expected some of 'resident', a codec of the device's "
-                "gpu.codecs, and 'host'");
+                "gpu.codecs, 'host' and 'ssd'");
   read_policy_section(paging, "storage", storage_policies(), p.storage);
   read_policy_section(paging, "residency", residency_policies(), p.residency);
   read_policy_section(paging, "batching", batching_policies(), p.batching);
@@ -307,12 +307,12 @@ void check_paging(const SystemConfig& system, const Scenario& scenario, const Ya
                "' has not");
     return;
   }
-  std::vector<std::string> known = {"resident", "host"};
+  std::vector<std::string> known = {"resident", "host", "ssd"};
   for (const auto& [name, codec] : scenario.device.gpu->codecs) known.push_back(name);
   for (const std::string& backend : system.paging->backends)
     if (std::find(known.begin(), known.end(), backend) == known.end())
       where.fail(who + "has backend '" + backend +
-                 "', which is none of 'resident', 'host' and the gpu.codecs of device '" +
+                 "', which is none of 'resident', 'host', 'ssd' and the gpu.codecs of device '" +
                  scenario.device.name + "'" + suggestion(backend, known));
   const PagingConfig& paging = *system.paging;
   if (scenario.workload.batch > paging.max_tokens)

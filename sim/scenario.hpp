@@ -30,7 +30,8 @@ struct PolicyChoice {
 /// Experts in pages: a layer's are all made ready in a window of two layers before it runs (FluxMoE, Liu et
 /// al. 2026, sections 3 and 4), the KV cache is paged too, and requests come and go (continuous batching).
 struct PagingConfig {
-  /// Where experts may lie: "resident", a codec of the device's gpu.codecs, "host" (memory, over the link).
+  /// Where experts may lie: "resident", a codec of the device's gpu.codecs, "host" (memory, over the link),
+  /// "ssd" (over the link too).
   std::vector<std::string> backends;
   PolicyChoice storage{"fixed", {}};
   PolicyChoice residency{"fixed", {}};

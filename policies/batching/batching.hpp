@@ -39,6 +39,9 @@ struct KvShape {
   std::uint32_t block_tokens = 16;  // tokens a block holds, 1 at least
   std::uint64_t gpu_blocks = 0;
   std::uint64_t host_blocks = 0;  // swap space
+  /// That each admitted request holds besides those of its tokens, from its admission to its end, wherever
+  /// they are: for what does not grow with it, such as the states of linear attention.
+  std::uint64_t state_blocks = 0;
 };
 
 struct BatchingShape {
@@ -120,6 +123,10 @@ const BatchingPolicyEntry* find_batching_policy(std::string_view name);
 /// Blocks that hold `tokens` tokens.
 constexpr std::uint64_t kv_blocks(std::uint64_t tokens, std::uint32_t block_tokens) {
   return tokens / block_tokens + (tokens % block_tokens != 0 ? 1 : 0);
+}
+/// Blocks of an admitted request with `tokens` tokens.
+constexpr std::uint64_t request_blocks(std::uint64_t tokens, const KvShape& shape) {
+  return kv_blocks(tokens, shape.block_tokens) + shape.state_blocks;
 }
 /// Tokens that `request` has before it produces its first one here.
 constexpr std::uint64_t given_tokens(const BatchRequest& request) {

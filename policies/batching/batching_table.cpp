@@ -34,10 +34,14 @@ std::string misfit_of(const BatchRequest& request, const BatchingShape& shape, s
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max() - 1;
   if (tokens > most)
     return "has " + std::to_string(tokens) + " tokens, at most " + std::to_string(most) + " can be counted";
-  const std::uint64_t blocks = kv_blocks(tokens, shape.kv.block_tokens);
+  const std::uint64_t blocks = request_blocks(tokens, shape.kv);
   if (blocks > shape.kv.gpu_blocks)
     return "needs " + std::to_string(blocks) + " blocks of " + std::to_string(shape.kv.block_tokens) +
-           " tokens, there are " + std::to_string(shape.kv.gpu_blocks);
+           " tokens" +
+           (shape.kv.state_blocks > 0
+                ? ", " + std::to_string(shape.kv.state_blocks) + " of them for its state"
+                : "") +
+           ", there are " + std::to_string(shape.kv.gpu_blocks);
   if (at_once > shape.max_tokens)
     return "needs a step of " + std::to_string(at_once) + " tokens " + why + ", a step has at most " +
            std::to_string(shape.max_tokens);

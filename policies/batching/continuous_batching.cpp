@@ -21,7 +21,8 @@
 //             recompute: its blocks are dropped, and prompt and tokens so far run again as a prompt
 //
 // So each request of a step holds ceil(tokens known / block_tokens) blocks: those that its cache fills once
-// the prompt, or the one new token, has run.
+// the prompt, or the one new token, has run; and those of its state (KvShape::state_blocks), which come and
+// go with them.
 //
 // Deviations, each so that every request which fits alone runs to its end:
 // - Swap space that has no room for a request: it is recomputed. vLLM ends the engine with an error.
@@ -106,7 +107,7 @@ class ContinuousBatching final : public BatchingPolicy {
   }
 
   std::uint64_t blocks_needed(const BatchedRequest& request) const {
-    return kv_blocks(request.known, shape_.kv.block_tokens);
+    return request_blocks(request.known, shape_.kv);
   }
   std::uint32_t budget(const BatchStep& step) const {
     return shape_.max_tokens - static_cast<std::uint32_t>(step.rows);

@@ -37,7 +37,7 @@ class StaticBatching final : public BatchingPolicy {
       if (request.prompt != prompts) continue;
       const std::uint32_t rows = request.known - request.cached;
       if (step.rows + rows > shape_.max_tokens) break;
-      request.blocks = kv_blocks(request.known, shape_.kv.block_tokens);
+      request.blocks = request_blocks(request.known, shape_.kv);
       add_share(request, rows, step);
     }
     return !step.shares.empty();
@@ -65,7 +65,7 @@ class StaticBatching final : public BatchingPolicy {
 
  private:
   std::uint64_t blocks_at_end(const BatchRequest& request) const {
-    return kv_blocks(final_tokens(request), shape_.kv.block_tokens);
+    return request_blocks(final_tokens(request), shape_.kv);
   }
 
   void take_batch(BatchStep& step) {
@@ -75,7 +75,7 @@ class StaticBatching final : public BatchingPolicy {
       if (request.known - request.cached > shape_.max_tokens || promised_ + blocks > shape_.kv.gpu_blocks)
         return;
       promised_ += blocks;
-      request.blocks = kv_blocks(request.cached, shape_.kv.block_tokens);
+      request.blocks = request_blocks(request.cached, shape_.kv);
       batch_.push_back(request);
       step.admitted.push_back(request.ask.id);
     }

@@ -54,10 +54,10 @@ Json paged_memory_json(const MemoryPlan& m) {
           {"stored_experts", m.expert_cache.value()},
           {"expert_window", m.staging.value()},
           {"activations", m.activations.value()},
-          {"recurrent_states", m.states.value()},
           {"kv_cache", m.kv_cache.value()},
           {"kv_block", m.kv_block.value()},
           {"kv_blocks", m.kv_blocks},
+          {"state_blocks_a_request", m.state_blocks},
           {"swap_blocks", m.swap_blocks},
           {"host_experts", m.host_experts.value()},
           {"shortfall", m.shortfall.value()}};
@@ -73,6 +73,7 @@ Json serving_json(const ServingCounts& c) {
           {"swap_out_bytes", c.swap_out_bytes},
           {"decoded_bytes", c.decoded_bytes},
           {"loaded_bytes", c.loaded_bytes},
+          {"ssd_bytes", c.ssd_bytes},
           {"promoted_bytes", c.promoted_bytes},
           {"moved_experts", c.moved_experts},
           {"most_kv_blocks", c.most_blocks}};

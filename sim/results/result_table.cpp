@@ -78,14 +78,13 @@ std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& re
 /// How the memory of each GPU was spent; "" where no system has pages.
 std::string paged_memory_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"memory of a GPU, GB", "experts", "window", "other weights",
-                                                 "activations", "states", "KV cache", "KV blocks",
-                                                 "host experts"}};
+                                                 "activations", "KV cache", "KV blocks", "host experts"}};
   for (const RunResult& r : results) {
     if (!r.paged) continue;
     const auto gb = [](Bytes bytes) { return fixed(bytes.value() / 1e9, 2); };
     const MemoryPlan& m = r.memory;
     rows.push_back({r.system, gb(m.expert_cache), gb(m.staging), gb(m.non_expert), gb(m.activations),
-                    gb(m.states), gb(m.kv_cache), std::to_string(m.kv_blocks), gb(m.host_experts)});
+                    gb(m.kv_cache), std::to_string(m.kv_blocks), gb(m.host_experts)});
   }
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }

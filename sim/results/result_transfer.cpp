@@ -13,8 +13,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExecutionCounts, loaded, on_cpu)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingSample, step, time_s, running, waiting, swapped, blocks, all_blocks,
                                    residency, tokens_per_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingCounts, steps, rows, recomputed, swapped_out, dropped,
-                                   swap_in_bytes, swap_out_bytes, decoded_bytes, loaded_bytes, promoted_bytes,
-                                   moved_experts, most_blocks)
+                                   swap_in_bytes, swap_out_bytes, decoded_bytes, loaded_bytes, ssd_bytes,
+                                   promoted_bytes, moved_experts, most_blocks)
 static void to_json(nlohmann::json& j, const ServingSeries& series) {
   j = series.samples();
 }
@@ -37,7 +37,7 @@ static void from_json(const nlohmann::json& j, Bytes& b) {
   b = Bytes(j.get<double>());
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryPlan, budget, non_expert, kv_cache, staging, prefetch, expert_cache,
-                                   host_experts, page_cache, activations, states, kv_block, kv_blocks,
+                                   host_experts, page_cache, activations, kv_block, kv_blocks, state_blocks,
                                    swap_blocks, shortfall)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, seed, metrics, memory, plan,
                                    planned, paged, busy, quality, provenance, warnings, operations)

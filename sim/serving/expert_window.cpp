@@ -9,11 +9,12 @@ namespace moelab {
 using engine::OpIndex;
 
 ExpertWindow::ExpertWindow(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
-                           const PagedPlan& plan, int matrices)
+                           const PagedPlan& plan, int matrices, int ranks)
     : engine_(engine),
       resources_(resources),
       timing_(timing),
       plan_(plan),
+      ranks_(ranks),
       type_share_{(matrices - 1.0) / matrices, 1.0 / matrices} {}
 
 bool ExpertWindow::streams(const StorageSplit& split, std::uint32_t layer) const {
@@ -55,6 +56,7 @@ void ExpertWindow::add_type(const StorageSplit& split, Half& half, std::uint16_t
     const Bytes bytes(split.experts(half.layer, k) * shape.expert_bytes * share);
     if (bytes == Bytes(0) || std::isinf(shape.backends[k].bytes_per_second)) continue;
     (plan_.codecs[k] != nullptr ? counts.decoded_bytes : counts.loaded_bytes) += bytes.value();
+    if (plan_.on_ssd[k]) counts.ssd_bytes += bytes.value();
     add_backend(half.graph, k, bytes, mapped, type);
   }
 }
@@ -69,12 +71,31 @@ void ExpertWindow::add_backend(LabelledGraph& out, std::size_t backend, Bytes by
     graph.share(op, resources_.memory, seconds, bytes.value() * (1 + codec->ratio.value));
     out.labels.push_back({OpKind::decode, Tier::none, type});
   } else {
-    const double seconds = timing_.load(bytes).value();
-    op = graph.add(graph.lane(resources_.link_in), seconds);
-    if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, seconds, bytes.value());
-    out.labels.push_back({OpKind::load, Tier::none, type});
+    return add_loads(out, plan_.on_ssd[backend], bytes, after, type);
   }
   if (after != engine::kNoOp) graph.depend(op, after);
+}
+
+// From the SSD in pieces, so that one crosses the link while the next is read; all GPUs read at once.
+void ExpertWindow::add_loads(LabelledGraph& out, bool from_ssd, Bytes bytes, OpIndex after,
+                             std::uint16_t type) {
+  constexpr std::uint16_t kPieces = 8;
+  engine::Graph& graph = out.graph;
+  const std::uint16_t pieces = from_ssd ? kPieces : 1;
+  const Bytes part = bytes / pieces;
+  for (std::uint16_t piece = 0; piece < pieces; ++piece) {
+    OpIndex before = after;
+    if (from_ssd) {
+      before = graph.add(graph.lane(resources_.ssd), timing_.ssd_read(part * ranks_).value());
+      out.labels.push_back({OpKind::load, Tier::ssd, type, piece});
+      if (after != engine::kNoOp) graph.depend(before, after);
+    }
+    const double seconds = timing_.load(part).value();
+    const OpIndex op = graph.add(graph.lane(resources_.link_in), seconds);
+    if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, seconds, part.value());
+    out.labels.push_back({OpKind::load, Tier::none, type, piece});
+    if (before != engine::kNoOp) graph.depend(op, before);
+  }
 }
 
 ExpertWindow::Half& ExpertWindow::half_of(std::uint32_t layer) {

@@ -26,9 +26,10 @@ namespace moelab {
 
 class ExpertWindow {
  public:
-  /// Everything by reference outlives the window. `matrices` of an expert: all but one are the first type.
+  /// Everything by reference outlives the window. `matrices` of an expert: all but one are the first
+  /// type. `ranks`: GPUs that share the SSD.
   ExpertWindow(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
-               const PagedPlan& plan, int matrices);
+               const PagedPlan& plan, int matrices, int ranks);
 
   /// Whether any expert of an MoE layer passes through the window, as the experts lie in `split`.
   bool streams(const StorageSplit& split, std::uint32_t layer) const;
@@ -54,6 +55,7 @@ class ExpertWindow {
   Half& half_of(std::uint32_t layer);
   void add_type(const StorageSplit& split, Half& half, std::uint16_t type, double share,
                 ServingCounts& counts);
+  void add_loads(LabelledGraph& out, bool from_ssd, Bytes bytes, engine::OpIndex after, std::uint16_t type);
   void add_backend(LabelledGraph& out, std::size_t backend, Bytes bytes, engine::OpIndex after,
                    std::uint16_t type);
 
@@ -61,6 +63,7 @@ class ExpertWindow {
   const PagedResources& resources_;
   const TimingModel& timing_;
   const PagedPlan& plan_;
+  int ranks_;
   std::array<double, 2> type_share_;  // of an expert's bytes
   std::array<Half, 2> halves_;
 };

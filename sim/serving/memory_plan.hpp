@@ -19,12 +19,12 @@ struct MemoryPlan {
   Bytes host_experts;  // outside the budget, with a discrete GPU: all experts, in the host's memory
   // Of systems with pages. `staging` is then the window, `expert_cache` what stored experts take, and
   // `kv_cache` what is left.
-  Bytes activations;              // of the largest step
-  Bytes states;                   // of linear attention, for all requests that may run at once
-  Bytes kv_block;                 // one block
-  std::uint64_t kv_blocks = 0;    // that kv_cache holds
-  std::uint64_t swap_blocks = 0;  // outside the budget: that the host has room for
-  Bytes shortfall;                // what is missing; nothing was run then
+  Bytes activations;               // of the largest step
+  Bytes kv_block;                  // one block
+  std::uint64_t kv_blocks = 0;     // that kv_cache holds
+  std::uint64_t state_blocks = 0;  // that each request takes for its states of linear attention
+  std::uint64_t swap_blocks = 0;   // outside the budget: that the host has room for
+  Bytes shortfall;                 // what is missing; nothing was run then
   Bytes page_cache;  // outside the budget: device memory - system reserve - budget, for systems with buffered
                      // reads
 };

@@ -21,16 +21,25 @@ double link_rate(const TimingModel& timing) {
   return (large / timing.load(large)).value();
 }
 
+/// Of large reads, bytes a second, for all GPUs together.
+double ssd_rate(const TimingModel& timing) {
+  const Bytes large(1e9);
+  return (large / timing.ssd_read(large)).value();
+}
+
 std::vector<StorageBackend> storage_backends(const Scenario& s, const PagingConfig& paging) {
   std::vector<StorageBackend> backends;
+  const TimingModel timing(s.device);
   for (const std::string& name : paging.backends) {
     StorageBackend& b = backends.emplace_back();
     b.name = name;
     if (name == "resident") {
       b.bytes_per_second = std::numeric_limits<double>::infinity();
       b.gpu_bytes_per_byte = 1;
+    } else if (name == "ssd") {
+      b.bytes_per_second = std::min(link_rate(timing), ssd_rate(timing) / s.tensor_parallel);
     } else if (name == "host") {
-      b.bytes_per_second = link_rate(TimingModel(s.device));
+      b.bytes_per_second = link_rate(timing);
       const Bytes usable = s.device.memory.total.value - s.device.memory.system_reserve.value;
       b.capacity_bytes = (usable / s.tensor_parallel - paging.swap_space).value();
     } else {
@@ -71,11 +80,12 @@ Bytes window_bytes(const StorageSplit& split, bool moves) {
 }
 
 /// KV cache of the `batch` longest requests at their ends, in whole blocks.
-Bytes wanted_kv_bytes(const Scenario& s, const PagingConfig& paging, Bytes block,
+Bytes wanted_kv_bytes(const Scenario& s, const PagingConfig& paging, Bytes block, std::uint64_t state_blocks,
                       const std::vector<ServedRequest>& requests) {
   std::vector<std::uint64_t> blocks;
   for (const ServedRequest& q : requests)
-    blocks.push_back(kv_blocks(final_tokens({0, q.prompt_tokens, q.output_tokens, s.workload.prefilled}),
+    blocks.push_back(state_blocks +
+                     kv_blocks(final_tokens({0, q.prompt_tokens, q.output_tokens, s.workload.prefilled}),
                                paging.block_tokens));
   const std::size_t most = std::min<std::size_t>(s.workload.batch, blocks.size());
   std::partial_sort(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(most), blocks.end(),
@@ -117,7 +127,7 @@ Bytes host_bytes(const StorageSplit& split) {
   const StorageShape& shape = split.shape();
   double experts = 0;
   for (std::size_t k = 0; k < shape.backends.size(); ++k)
-    if (shape.backends[k].gpu_bytes_per_byte == 0) experts += static_cast<double>(split.total(k));
+    if (shape.backends[k].name == "host") experts += static_cast<double>(split.total(k));
   return Bytes(experts * shape.expert_bytes);
 }
 
@@ -157,10 +167,9 @@ StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double
 }  // namespace
 
 std::uint64_t whole_blocks(Bytes space, Bytes block) {
-  constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 40;
+  constexpr double kMost = 0x1p40;
   constexpr double kRounding = 1e-9;  // of a block
-  if (block == Bytes(0)) return kUnlimited;
-  return static_cast<std::uint64_t>(std::clamp(space / block + kRounding, 0.0, 1.0 * kUnlimited));
+  return static_cast<std::uint64_t>(std::clamp(space / block + kRounding, 0.0, kMost));
 }
 
 PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
@@ -174,15 +183,19 @@ PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
   m.budget = s.budget;
   m.non_expert = non_expert_bytes(s.model);
   m.activations = activation_bytes(s, paging);
-  m.states = s.workload.batch * state_bytes_per_request(s.model);
   m.kv_block = paging.block_tokens * kv_bytes_per_token(s.model);
+  if (m.kv_block == Bytes(0))
+    throw InputError(s.name, "model '" + s.model.name + "' has no KV cache, so there is none to page");
+  m.state_blocks = static_cast<std::uint64_t>(std::ceil(state_bytes_per_request(s.model) / m.kv_block));
   const Bytes all_streamed(kWindowLayers * shape.experts * shape.expert_bytes);
-  const Bytes fixed = m.non_expert + m.activations + m.states;
-  const Bytes wanted = paging.kv_first ? wanted_kv_bytes(s, paging, m.kv_block, requests) : m.kv_block;
+  const Bytes fixed = m.non_expert + m.activations;
+  const Bytes wanted =
+      paging.kv_first ? wanted_kv_bytes(s, paging, m.kv_block, m.state_blocks, requests) : m.kv_block;
   const Bytes left = m.budget - fixed - all_streamed - wanted;
 
-  PagedPlan plan{split_within(paging, shape, left.value()), {}, m};
+  PagedPlan plan{split_within(paging, shape, left.value()), {}, {}, m};
   for (const std::string& name : paging.backends) {
+    plan.on_ssd.push_back(name == "ssd");
     const auto codec = s.device.gpu->codecs.find(name);
     plan.codecs.push_back(codec == s.device.gpu->codecs.end() ? nullptr : &codec->second);
   }

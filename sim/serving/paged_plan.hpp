@@ -20,15 +20,16 @@ struct ServedRequest {
 struct PagedPlan {
   StorageSplit split;                          // where experts lie at the start
   std::vector<const GpuCodecProfile*> codecs;  // by backend, the scenario's; nullptr: it decodes nothing
+  std::vector<bool> on_ssd;                    // by backend
   MemoryPlan memory;
 };
 
-/// Blocks that `space` has room for, to rounding; practically unlimited where a block takes nothing, as in
-/// models of linear attention alone.
+/// Blocks that `space` has room for, to rounding; at most 2^40.
 std::uint64_t whole_blocks(Bytes space, Bytes block);
 
 /// As serving engines do it (vLLM's profile run): budget - non-expert weights - stored experts - window -
-/// activations - recurrent states = KV cache, in whole blocks.
+/// activations = KV cache, in whole blocks, of which a request with linear attention takes some for its
+/// states.
 ///   window:       two layers of what is streamed of the layer of which most is; whole layers where a
 ///                 residency policy moves experts
 ///   activations:  max_tokens rows through the largest layer (hidden states in and out, the projections of

@@ -23,11 +23,12 @@ PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& ti
   r.decode = engine.add_resource("decode", 1);
   r.link_in = engine.add_resource("link", 1);
   r.link_out = engine.add_resource("link_out", 1);
+  r.ssd = engine.add_resource("ssd", 1);
   r.collective = engine.add_resource("collective", 1);
   const GpuMemory& own = *timing.device().gpu->own;
   if (const double traffic = decode_traffic(plan); traffic > 0) {
     const double bandwidth = own.bandwidth.value.value();
-    const double together = std::max(1.0, 1 + traffic / bandwidth);
+    const double together = 1 + std::min(traffic / bandwidth, 1.0);
     r.memory = engine.add_capacity("gpu_memory", {.slowdown = {1, together}, .bandwidth = bandwidth});
   }
   if (engine.resolves_chains()) {

@@ -15,6 +15,7 @@ struct PagedResources {
   engine::ResourceId decode;      // the loading stream of kernels that decode
   engine::ResourceId link_in;     // from the host's memory
   engine::ResourceId link_out;    // to it
+  engine::ResourceId ssd;         // the node's, of which each GPU has its share
   engine::ResourceId collective;  // all-reduces
   /// The GPU's memory, which computing and decoding share; kNoCapacity where nothing decodes. Each takes its
   /// part of the bandwidth in proportion to what it would take alone.

@@ -12,12 +12,13 @@ using engine::OpIndex;
 
 namespace {
 
-std::uint64_t largest_request(const Scenario& s, const PagingConfig& paging,
+/// Blocks that the longest request holds at its end.
+std::uint64_t largest_request(const Scenario& s, const PagingConfig& paging, const MemoryPlan& memory,
                               const std::vector<ServedRequest>& requests) {
   std::uint64_t tokens = 0;
   for (const ServedRequest& q : requests)
     tokens = std::max(tokens, final_tokens({0, q.prompt_tokens, q.output_tokens, s.workload.prefilled}));
-  return kv_blocks(tokens, paging.block_tokens);
+  return memory.state_blocks + kv_blocks(tokens, paging.block_tokens);
 }
 
 }  // namespace
@@ -36,8 +37,9 @@ PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const
       resources_(add_paged_resources(engine, timing_, plan)),
       batching_(make_batching(scenario, *system.paging, plan.memory)),
       residency_(engine, resources_, timing_, plan, *system.paging,
-                 largest_request(scenario, *system.paging, requests), options_.observer),
-      window_(engine, resources_, timing_, plan, scenario.model.moe().matrices),
+                 largest_request(scenario, *system.paging, plan.memory, requests), options_.observer),
+      window_(engine, resources_, timing_, plan, scenario.model.moe().matrices,
+              static_cast<int>(scenario.tensor_parallel)),
       stream_(requests, scenario.workload.prefilled, trace.tokens(), *batching_),
       experts_times_(scenario.model.layers.size()),
       touched_((trace.experts() + 63) / 64) {
@@ -106,13 +108,8 @@ void PagedServer::begin_step() {
 // The GPU's copies run before the step's kernels, as the stream has them in order.
 bool PagedServer::submit_swaps() {
   const BatchStep& step = stream_.step();
-  const double state = state_bytes_per_request(scenario_.model).value();
-  const auto bytes = [&](std::uint64_t blocks, std::size_t requests) {
-    return static_cast<double>(blocks) * plan_.memory.kv_block.value() +
-           static_cast<double>(requests) * state;
-  };
-  const double out = bytes(step.blocks_out, step.swapped_out.size());
-  const double in = bytes(step.blocks_in, step.resumed.size());
+  const double out = static_cast<double>(step.blocks_out) * plan_.memory.kv_block.value();
+  const double in = static_cast<double>(step.blocks_in) * plan_.memory.kv_block.value();
   if (out == 0 && in == 0) return false;
   metrics_.serving.swap_out_bytes += out;
   metrics_.serving.swap_in_bytes += in;

@@ -41,6 +41,14 @@ std::vector<ServedRequest> recorded(const Scenario& s, const RoutingTrace& trace
   return requests;
 }
 
+/// Where request `number` begins on a trace that requests share: multiples of the golden ratio, which lie
+/// apart from each other as evenly as can be for any number of requests. (Requests that began at the same row
+/// would use the same experts in each step.)
+std::uint64_t spread_row(std::uint64_t number, std::uint64_t rows) {
+  constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;  // its fraction, times 2^64
+  return ((number * kGoldenRatio) >> 32) * rows >> 32;
+}
+
 std::vector<ServedRequest> of_one_length(const Scenario& s) {
   const WorkloadConfig& w = s.workload;
   std::vector<ServedRequest> requests(w.requests, {0, w.prompt_tokens, w.output_tokens, 0});
@@ -59,18 +67,15 @@ std::vector<ServedRequest> of_one_length(const Scenario& s) {
 std::vector<ServedRequest> served_requests(const Scenario& s, const RoutingTrace& trace) {
   if (!s.workload.trace_file.empty()) return recorded(s, trace);
   std::vector<ServedRequest> requests = s.workload.log.empty() ? of_one_length(s) : logged(s.workload);
-  std::uint64_t row = 0;
-  for (ServedRequest& request : requests) {
-    request.first_row = row % trace.tokens();
-    row += request.prompt_tokens + request.output_tokens;
-  }
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].first_row = spread_row(i, trace.tokens());
   return requests;
 }
 
 std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const PagingConfig& paging,
                                               const MemoryPlan& memory) {
-  const BatchingShape shape{
-      {paging.block_tokens, memory.kv_blocks, memory.swap_blocks}, s.workload.batch, paging.max_tokens};
+  const BatchingShape shape{{paging.block_tokens, memory.kv_blocks, memory.swap_blocks, memory.state_blocks},
+                            s.workload.batch,
+                            paging.max_tokens};
   return find_batching_policy(paging.batching.name)->make(shape, paging.batching.parameters);
 }
 

@@ -15,8 +15,8 @@
 namespace moelab {
 
 /// The scenario's requests, in order of arrival: those of its log, or of one length with arrivals drawn from
-/// the seed, or, with a recorded trace, the trace's. Their rows lie on the trace one behind the other, and
-/// wrap around where the trace has fewer. Throws InputError for recorded requests without rows to decode
+/// the seed, or, with a recorded trace, the trace's. Those that are not the trace's begin on it spread
+/// evenly, and wrap around at its end. Throws InputError for recorded requests without rows to decode
 /// where the workload is prefilled.
 std::vector<ServedRequest> served_requests(const Scenario& scenario, const RoutingTrace& trace);
 

@@ -107,7 +107,7 @@ RunResult ResidencyTuning::run(const Scenario& scenario, std::uint32_t offloaded
 Scenario ResidencyTuning::with_memory_for_all(const MemoryPlan& level) const {
   const MemoryPlan m = plan_paged(at_once_, system_at(0), served_requests(at_once_, trace_)).memory;
   Scenario scenario = at_once_;
-  scenario.budget = m.non_expert + m.activations + m.states + m.staging + m.expert_cache +
+  scenario.budget = m.non_expert + m.activations + m.staging + m.expert_cache +
                     (static_cast<double>(level.kv_blocks) + 0.5) * m.kv_block;
   return scenario;
 }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/input_error.hpp"
+#include "models/timing.hpp"
 #include "tests/models/random_architecture.hpp"
 
 using namespace moelab;
@@ -99,4 +100,26 @@ TEST_CASE("GPUs that cannot share a model evenly are refused by what does not di
   for (Layer& layer : odd.layers)
     layer.attention = mixtral.layers[0].attention, layer.feed_forward.width = 14337;
   CHECK(message(odd, 2).find("14337 columns in each expert") != std::string::npos);
+}
+
+TEST_CASE("what a node of GPUs takes, from its profile") {
+  const TimingModel timing(load_device("l40-48gb-x4"));
+  const GpuCodecProfile& huffman = timing.device().gpu->codecs.at("huffman");
+  CHECK(timing.decode(huffman, Bytes(350e9)).value() == Approx(1));
+  GpuCodecProfile faster = huffman;  // than the memory: 0.8 out and 1 in at 725 GB/s
+  faster.rate.value = BytesPerSecond(1e15);
+  CHECK(timing.decode(faster, Bytes(725e9)).value() == Approx(1.8));
+  // 512 Ki values of 2 bytes over four GPUs, as measured; three GPUs go by what four take.
+  CHECK(timing.all_reduce(4, Bytes(1 << 20)).value() == Approx(268.3e-6).epsilon(1e-4));
+  CHECK(timing.all_reduce(3, Bytes(1 << 20)) == timing.all_reduce(4, Bytes(1 << 20)));
+  CHECK(timing.all_reduce(2, Bytes(1 << 20)).value() == Approx(74.76e-6).epsilon(1e-3));
+  CHECK(timing.all_reduce(1, Bytes(1 << 20)) == Seconds(0));
+  // All 8 experts of a layer, three matrices of 4,096 x 14,336 in BF16, read once at 725 GB/s, and three
+  // launches.
+  const Architecture mixtral = load_architecture("mixtral-8x7b");
+  CHECK(timing.grouped_experts(mixtral, 8, 16).value() ==
+        Approx(8 * 3 * 4096.0 * 14336 * 2 / 725e9 + 3 * 2.9e-6).epsilon(1e-9));
+  // Many tokens: 2 FLOPs a weight at 0.63 of 181 TFLOP/s.
+  CHECK(timing.grouped_experts(mixtral, 8, 1e6).value() ==
+        Approx(1e6 * 2 * 3 * 4096.0 * 14336 / (0.63 * 181e12) + 3 * 2.9e-6).epsilon(1e-9));
 }

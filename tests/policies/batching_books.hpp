@@ -32,6 +32,7 @@ inline Instance random_instance(Random& random, std::string_view name) {
   Instance instance;
   instance.shape.kv = {between(random, 1, 5), between(random, 1, 24),
                        random() % 3 == 0 ? 0 : between(random, 1, 30)};
+  if (random() % 2 == 0) instance.shape.kv.state_blocks = between(random, 0, 3);
   instance.shape.max_requests = between(random, 1, 8);
   instance.shape.max_tokens = instance.shape.max_requests + between(random, 0, 40);
   instance.swap = random() % 2 == 0;
@@ -126,7 +127,7 @@ class Bookkeeper {
 
   std::uint64_t blocks(std::uint64_t tokens) const {
     const std::uint32_t size = instance_.shape.kv.block_tokens;
-    return (tokens + size - 1) / size;
+    return (tokens + size - 1) / size + instance_.shape.kv.state_blocks;
   }
   /// Blocks are taken for a step; for a prompt in chunks before its first.
   std::uint64_t held(const Seen& seen, bool in_step) const {

@@ -143,8 +143,9 @@ TEST_CASE("static batching takes the longest run of waiting requests that fits")
           for (std::size_t n = 1; before == 0 && n <= waiting.size(); ++n) {
             std::uint64_t blocks = 0;
             for (std::size_t k = 0; k < n; ++k)
-              blocks += (final_tokens(waiting[k]) + instance.shape.kv.block_tokens - 1) /
-                        instance.shape.kv.block_tokens;
+              blocks += instance.shape.kv.state_blocks +
+                        (final_tokens(waiting[k]) + instance.shape.kv.block_tokens - 1) /
+                            instance.shape.kv.block_tokens;
             if (n <= instance.shape.max_requests && blocks <= gpu_blocks) most = n;
           }
           Ids expected;

@@ -117,6 +117,7 @@ class PagedReference {
   std::uint64_t blocks_of(std::uint64_t tokens) const {
     std::uint64_t blocks = 0;
     while (blocks * shape_.kv.block_tokens < tokens) ++blocks;
+    for (std::uint64_t state = 0; state < shape_.kv.state_blocks; ++state) ++blocks;
     return blocks;
   }
   bool room_for_next_token(const Sequence& s) const {

@@ -175,12 +175,9 @@ class NaiveServing {
   }
 
   void swap(const BatchStep& step) {
-    const double state = state_bytes_per_request(run_.scenario.model).value();
     const double block = plan_.memory.kv_block.value();
-    const double out =
-        static_cast<double>(step.blocks_out) * block + static_cast<double>(step.swapped_out.size()) * state;
-    const double in =
-        static_cast<double>(step.blocks_in) * block + static_cast<double>(step.resumed.size()) * state;
+    const double out = static_cast<double>(step.blocks_out) * block;
+    const double in = static_cast<double>(step.blocks_in) * block;
     std::vector<std::size_t> tasks;
     ++group_;
     if (out > 0) tasks.push_back(add(kLinkOut, times_.timing().store(Bytes(out)).value(), {}));

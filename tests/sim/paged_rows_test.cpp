@@ -1,5 +1,6 @@
 // Which rows of a trace serving runs, and what a run leaves behind.
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -85,18 +86,38 @@ TEST_CASE("paged: prefilled, of a recorded trace the rows that decode run once, 
                     Catch::Contains("recorded.moetrace: request 2 has no rows but its prompt's"));
 }
 
-TEST_CASE("paged: requests of a pool take its rows one behind the other, around its end") {
+TEST_CASE("paged: requests of a pool begin on it spread evenly, and go on around its end") {
   SmallRun run = paged_run(small_model({}), {"resident"});
   run.scenario.workload.batch = 1;
   const std::uint64_t pool = run.trace.tokens();
   std::vector<std::uint64_t> wanted;
-  std::uint64_t first = 0;
+  bool wraps = false;
   for (int request = 0; request < 4; ++request) {
+    const double turns = request * (std::sqrt(5.0) - 1) / 2;  // multiples of the golden ratio
+    const auto first = static_cast<std::uint64_t>((turns - std::floor(turns)) * static_cast<double>(pool));
     for (std::uint64_t i = 0; i < 5 + 6 - 1; ++i) wanted.push_back((first + i) % pool);
-    first += 5 + 6;
+    wraps = wraps || first + 5 + 6 - 1 > pool;
   }
-  CHECK(first > pool);
+  CHECK(wraps);
   CHECK(rows_run(run) == wanted);
+}
+
+TEST_CASE("paged: however long requests are, those of a large batch run different rows") {
+  const RoutingTrace trace = steady_trace(small_model({}), {1, 4095});
+  for (const std::uint32_t length : {1U, 64U, 1024U, 4096U}) {
+    Scenario s;
+    s.workload.requests = 256;
+    s.workload.prompt_tokens = length;
+    s.workload.output_tokens = length;
+    std::set<std::uint64_t> first;
+    for (const ServedRequest& q : served_requests(s, trace)) first.insert(q.first_row);
+    CHECK(first.size() == 256);
+    // Three-gap theorem: no two of n multiples of the golden ratio are nearer than 1 / (sqrt(5) n) or so.
+    std::uint64_t nearest = trace.tokens();
+    for (auto at = first.begin(), next = std::next(at); next != first.end(); ++at, ++next)
+      nearest = std::min(nearest, *next - *at);
+    CHECK(static_cast<double>(nearest + 1) >= 0.4 * static_cast<double>(trace.tokens()) / 256);
+  }
 }
 
 TEST_CASE("paged: contexts of any pass are means over its rows") {

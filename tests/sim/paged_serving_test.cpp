@@ -136,6 +136,41 @@ TEST_CASE("paged: in the long run a layer takes the longer of its compute and th
   CHECK(run.run().metrics.wall_s == Approx(wall).epsilon(1e-9));
 }
 
+TEST_CASE("paged: from an SSD pieces are read and cross the link one behind the other") {
+  const std::uint32_t ranks = GENERATE(1U, 2U, 4U);
+  const bool link_longer = GENERATE(false, true);
+  ModelShape shape;
+  shape.moe_layers = 4;
+  Architecture model = small_model(shape);
+  for (Layer& layer : model.layers) layer.attention.window = 1;
+  SmallRun run = paged_run(model, {"ssd"}, ranks);
+  Scenario& s = run.scenario;
+  constexpr std::uint32_t kSteps = 50;
+  serve_one(s.workload, 1, kSteps);
+  s.device.gpu->own->bandwidth.value = BytesPerSecond(1e10);  // computing is next to nothing
+  s.device.gpu->remap.reset();
+  for (AllReduceProfile& reduce : s.device.gpu->node->all_reduce) reduce.seconds.value = Curve({{0, 1e-9}});
+  s.device.ssd.read.value = Curve::affine(1e-6, link_longer ? 1e12 : 1e8);
+  run.trace = steady_trace(s.model, {0, 7});
+
+  const TimingModel timing(s.device);
+  const Bytes bytes = 4 * expert_bytes(s.model);
+  double read = 0, cross = 0;  // of a layer, its eight pieces of each tensor type
+  for (const double part : {2.0 / 3 / 8, 1.0 / 3 / 8}) {
+    read += 8 * timing.ssd_read(bytes * part * ranks).value();
+    cross += 8 * timing.load(bytes * part).value();
+  }
+  REQUIRE((read < cross) == link_longer);
+  // Whichever takes longer never waits; at the ends of the run a piece of the other, and a layer's compute.
+  const double busy = 4 * kSteps * std::max(read, cross);
+  const RunResult r = run.run();
+  CHECK(r.metrics.wall_s > busy);
+  CHECK(r.metrics.wall_s < busy + read + cross);
+  CHECK(r.metrics.serving.ssd_bytes == Approx((4 * kSteps + 2) * bytes.value()).margin(2.5 * bytes.value()));
+  CHECK(r.metrics.serving.ssd_bytes == r.metrics.serving.loaded_bytes);
+  CHECK(r.memory.host_experts == Bytes(0));
+}
+
 TEST_CASE("paged: metrics add up") {
   int ran = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {

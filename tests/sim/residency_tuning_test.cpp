@@ -227,7 +227,7 @@ TEST_CASE(
   const double size = expert_size(c.scenario);
   c.scenario.workload.output_tokens = 30;
   const MemoryPlan m = ResidencyTuning(c.scenario, c.system, c.trace).level(0).memory;
-  const double fixed = (m.non_expert + m.activations + m.states).value();
+  const double fixed = (m.non_expert + m.activations).value();
   const double block = m.kv_block.value();
   // A request has 8 + 1 + 30 tokens in the end: 3 blocks of 16, as many as there are with 3 experts off. An
   // expert more a layer frees 2 P, since the window takes 2 P of the 4.
