@@ -41,7 +41,7 @@ std::vector<StorageBackend> storage_backends(const Scenario& s, const PagingConf
     } else if (name == "host") {
       b.bytes_per_second = link_rate(timing);
       const Bytes usable = s.device.memory.total.value - s.device.memory.system_reserve.value;
-      b.capacity_bytes = (usable / s.tensor_parallel - paging.swap_space).value();
+      b.capacity_bytes = std::max((usable / s.tensor_parallel - paging.swap_space).value(), 0.0);
     } else {
       const GpuCodecProfile& codec = s.device.gpu->codecs.at(name);
       b.bytes_per_second = codec.rate.value.value();

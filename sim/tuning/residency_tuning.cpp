@@ -1,5 +1,6 @@
 #include "sim/tuning/residency_tuning.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <numeric>
@@ -103,12 +104,15 @@ RunResult ResidencyTuning::run(const Scenario& scenario, std::uint32_t offloaded
   return run_system(scenario, system_at(offloaded), trace_, options);
 }
 
-// A budget that leaves as many blocks to the KV cache; half a block more, against rounding.
+// A budget that leaves as many blocks to the KV cache, on a GPU as large as that takes; half a block more,
+// against rounding.
 Scenario ResidencyTuning::with_memory_for_all(const MemoryPlan& level) const {
   const MemoryPlan m = plan_paged(at_once_, system_at(0), served_requests(at_once_, trace_)).memory;
   Scenario scenario = at_once_;
   scenario.budget = m.non_expert + m.activations + m.staging + m.expert_cache +
                     (static_cast<double>(level.kv_blocks) + 0.5) * m.kv_block;
+  GpuMemory& gpu = *scenario.device.gpu->own;
+  gpu.total.value = std::max(gpu.total.value, scenario.budget + gpu.reserve.value);
   return scenario;
 }
 

@@ -261,9 +261,10 @@ TEST_CASE("residency tuning: no request fits, or the host is full: a level says 
   const ResidencyLevel roomy = ResidencyTuning(c.scenario, c.system, c.trace).level(0);
   const auto spare = static_cast<double>(roomy.memory.kv_blocks) - 16;  // 20 are needed
   c.scenario.budget = c.scenario.budget - spare * roomy.memory.kv_block;
-  // The host holds the experts of five a layer.
+  // The host holds the experts of five a layer, beside the space to swap.
+  const Bytes swap = c.system.paging->swap_space;
   c.scenario.device.memory.total.value =
-      c.scenario.device.memory.system_reserve.value + Bytes(5.5 * 4 * size);
+      c.scenario.device.memory.system_reserve.value + swap + Bytes(5.5 * 4 * size);
   const std::vector<ResidencyLevel> levels = all_levels(c);
   CHECK_FALSE(levels[0].fits());
   CHECK_THAT(levels[0].refusal, Catch::Contains("can never serve request 1") &&
