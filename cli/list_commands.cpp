@@ -140,6 +140,7 @@ void list_policies(const std::string& format) {
   add_family("planning", planning_policies(), format, all);
   add_family("prefetch", prefetch_policies(), format, all);
   add_family("execution", execution_policies(), format, all);
+  add_family("batching", batching_policies(), format, all);
   add_family("storage", storage_policies(), format, all);
   add_family("residency", residency_policies(), format, all);
   if (format == "json") std::cout << all.dump(2) << "\n";

@@ -42,8 +42,8 @@ class TimingModel {
   // Of a node of GPUs, and of weights that are streamed; only where the profile has them.
   /// Sums up `bytes` on each of `ranks` GPUs: between two measured numbers of GPUs, the larger one's.
   Seconds all_reduce(int ranks, Bytes bytes) const;
-  /// `plain` bytes of weights decoded from the GPU's memory into it, with the GPU to itself: no faster than the
-  /// memory takes compressed bytes out and plain ones in.
+  /// `plain` bytes of weights decoded from the GPU's memory into it, with the GPU to itself: no faster than
+  /// the memory takes compressed bytes out and plain ones in.
   Seconds decode(const GpuCodecProfile& codec, Bytes plain) const;
   /// Address space of so many bytes backed by other physical memory; 0 where the profile does not say.
   Seconds remap(Bytes bytes) const;

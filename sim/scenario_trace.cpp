@@ -21,8 +21,15 @@ constexpr std::uint32_t kHistoryTokens = 64;
 
 /// Where requests come and go, their rows come from a pool of so many tokens, over and over: what is routed
 /// decides only how many experts a step touches.
-constexpr std::uint32_t kPoolRequests = 64;
+constexpr std::uint64_t kPoolRequests = 64;
 constexpr std::uint32_t kPoolTokens = 64;
+
+/// Requests of the pool: no more rows than will run.
+std::uint32_t pool_requests(const WorkloadConfig& w) {
+  std::uint64_t rows = w.requests * (std::uint64_t{w.prompt_tokens} + w.output_tokens);
+  for (const RequestRecord& r : w.log) rows += std::uint64_t{r.prompt_tokens} + r.output_tokens;
+  return static_cast<std::uint32_t>(std::min(kPoolRequests, rows / kPoolTokens + 1));
+}
 
 bool needs_all_scores(const SystemConfig& system) {
   return find_routing_policy(system.routing.name)->needs_all_scores ||
@@ -128,7 +135,7 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
     if (std::all_of(scenario.systems.begin(), scenario.systems.end(),
                     [](const SystemConfig& system) { return system.paging.has_value(); }))
       return draw_requests_of(
-          scenario, {.seed = scenario.seed, .requests = kPoolRequests, .output_tokens = kPoolTokens});
+          scenario, {.seed = scenario.seed, .requests = pool_requests(w), .output_tokens = kPoolTokens});
     const bool scores = std::any_of(scenario.systems.begin(), scenario.systems.end(), needs_all_scores);
     return draw_requests_of(scenario, {.seed = scenario.seed,
                                        .requests = w.requests,
