@@ -18,7 +18,7 @@ struct WindowAlone {
   PagedPlan plan = plan_of(run);
   std::unique_ptr<engine::Engine> engine = engine::make_fast_engine();
   PagedResources resources = add_paged_resources(*engine, timing, plan);
-  ExpertWindow window{*engine, resources, timing, plan, 3};
+  ExpertWindow window{*engine, resources, timing, plan, 3, 1};
   ServingCounts counts;
 
   void load(std::uint32_t layer) { window.load(plan.split, layer, counts); }
