@@ -153,9 +153,7 @@ ExpectedAccuracy expected_quality(const Scenario& s, const SystemConfig& system)
 Platform make_platform(const SystemConfig& system, const ExpertCosts& costs, const MemoryPlan& memory,
                        const RunOptions& options) {
   if (options.platform) return options.platform(system, costs, memory);
-  return {
-      options.executor == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine(),
-      nullptr};
+  return {make_engine(options.executor), nullptr};
 }
 
 void add_provenance(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, RunResult& r) {
@@ -176,6 +174,17 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
 }
 
 }  // namespace
+
+std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind) {
+  return kind == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine();
+}
+
+void add_account(const engine::Engine& engine, RunResult& result) {
+  result.executor = engine.executor_name();
+  result.operations = engine.operations();
+  for (engine::ResourceId id = 0; id < engine.resources(); ++id)
+    result.busy.push_back({engine.resource_name(id), engine.busy_seconds(id)});
+}
 
 void check_scenario(const Scenario& scenario, const RoutingTrace& trace) {
   std::optional<RankInclusion> statistics;
@@ -241,11 +250,8 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
   engine->spawn(serving);
   engine->run();
 
-  r.executor = engine->executor_name();
   r.metrics = server.metrics();
-  r.operations = engine->operations();
-  for (engine::ResourceId id = 0; id < engine->resources(); ++id)
-    r.busy.push_back({engine->resource_name(id), engine->busy_seconds(id)});
+  add_account(*engine, r);
   return r;
 }
 

@@ -42,6 +42,11 @@ struct RunResult {
 /// What resolves time: see sim/engine/engine.hpp. With simgrid, one run in the life of a process.
 enum class ExecutorKind : std::uint8_t { fast, simgrid };
 
+std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind);
+
+/// What an engine has done, into the result of its run.
+void add_account(const engine::Engine& engine, RunResult& result);
+
 /// What a system runs on.
 struct Platform {
   std::unique_ptr<engine::Engine> engine;

@@ -41,17 +41,14 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
   if (options.progress)
     server_options.progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 
-  const std::unique_ptr<engine::Engine> engine =
-      options.executor == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine();
+  const std::unique_ptr<engine::Engine> engine = make_engine(options.executor);
   PagedServer server(*engine, s, system, trace, plan, requests, server_options);
   engine::Process serving = server.serve();
   engine->spawn(serving);
   engine->run();
 
   r.metrics = server.metrics();
-  r.operations = engine->operations();
-  for (engine::ResourceId id = 0; id < engine->resources(); ++id)
-    r.busy.push_back({engine->resource_name(id), engine->busy_seconds(id)});
+  add_account(*engine, r);
 }
 
 }  // namespace moelab

@@ -37,7 +37,7 @@ struct PagingConfig {
   PolicyChoice residency{"fixed", {}};
   PolicyChoice batching{"continuous", {}};
   std::uint32_t block_tokens = 16;  // of the KV cache
-  std::uint32_t max_tokens = 8192;  // that a step may run
+  std::uint32_t max_tokens = 8192;  // that a step may run; vLLM's usual max_num_batched_tokens
   Bytes swap_space;                 // of the host's memory, for blocks of one GPU
   /// Whether experts get only as much memory as the KV cache of the `batch` longest requests leaves.
   bool kv_first = false;

@@ -20,7 +20,7 @@ constexpr std::uint32_t kHistoryRequests = 64;
 constexpr std::uint32_t kHistoryTokens = 64;
 
 /// Where requests come and go, their rows come from a pool of so many tokens, over and over: what is routed
-/// decides only how many experts a step touches.
+/// decides only how many experts a step touches. 4,096 tokens: the largest batch may all run different ones.
 constexpr std::uint64_t kPoolRequests = 64;
 constexpr std::uint32_t kPoolTokens = 64;
 

@@ -79,7 +79,7 @@ void ExpertWindow::add_backend(LabelledGraph& out, std::size_t backend, Bytes by
 // From the SSD in pieces, so that one crosses the link while the next is read; all GPUs read at once.
 void ExpertWindow::add_loads(LabelledGraph& out, bool from_ssd, Bytes bytes, OpIndex after,
                              std::uint16_t type) {
-  constexpr std::uint16_t kPieces = 8;
+  constexpr std::uint16_t kPieces = 8;  // an eighth of what is shorter, reading or crossing, does not overlap
   engine::Graph& graph = out.graph;
   const std::uint16_t pieces = from_ssd ? kPieces : 1;
   const Bytes part = bytes / pieces;

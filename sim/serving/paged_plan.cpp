@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "models/tensor_parallel.hpp"
-#include "policies/batching/batching.hpp"
 #include "sim/serving/dense_times.hpp"
 
 namespace moelab {
@@ -80,19 +79,18 @@ Bytes window_bytes(const StorageSplit& split, bool moves) {
 }
 
 /// KV cache of the `batch` longest requests at their ends, in whole blocks.
-Bytes wanted_kv_bytes(const Scenario& s, const PagingConfig& paging, Bytes block, std::uint64_t state_blocks,
+Bytes wanted_kv_bytes(const Scenario& s, const PagingConfig& paging, const MemoryPlan& memory,
                       const std::vector<ServedRequest>& requests) {
+  const KvShape shape = kv_shape(paging, memory);
   std::vector<std::uint64_t> blocks;
   for (const ServedRequest& q : requests)
-    blocks.push_back(state_blocks +
-                     kv_blocks(final_tokens({0, q.prompt_tokens, q.output_tokens, s.workload.prefilled}),
-                               paging.block_tokens));
+    blocks.push_back(request_blocks(final_tokens(batch_request(q, s.workload.prefilled)), shape));
   const std::size_t most = std::min<std::size_t>(s.workload.batch, blocks.size());
   std::partial_sort(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(most), blocks.end(),
                     std::greater<>());
   double sum = 0;
   for (std::size_t i = 0; i < most; ++i) sum += static_cast<double>(blocks[i]);
-  return sum * block;
+  return sum * memory.kv_block;
 }
 
 /// One MoE layer with its weights resident, for a step of `batch` rows halfway through their answers; experts
@@ -166,6 +164,10 @@ StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double
 
 }  // namespace
 
+KvShape kv_shape(const PagingConfig& paging, const MemoryPlan& memory) {
+  return {paging.block_tokens, memory.kv_blocks, memory.swap_blocks, memory.state_blocks};
+}
+
 std::uint64_t whole_blocks(Bytes space, Bytes block) {
   constexpr double kMost = 0x1p40;
   constexpr double kRounding = 1e-9;  // of a block
@@ -189,8 +191,7 @@ PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
   m.state_blocks = static_cast<std::uint64_t>(std::ceil(state_bytes_per_request(s.model) / m.kv_block));
   const Bytes all_streamed(kWindowLayers * shape.experts * shape.expert_bytes);
   const Bytes fixed = m.non_expert + m.activations;
-  const Bytes wanted =
-      paging.kv_first ? wanted_kv_bytes(s, paging, m.kv_block, m.state_blocks, requests) : m.kv_block;
+  const Bytes wanted = paging.kv_first ? wanted_kv_bytes(s, paging, m, requests) : m.kv_block;
   const Bytes left = m.budget - fixed - all_streamed - wanted;
 
   PagedPlan plan{split_within(paging, shape, left.value()), {}, {}, m};

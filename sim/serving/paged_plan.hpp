@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "policies/batching/batching.hpp"
 #include "policies/storage/storage.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/memory_plan.hpp"
@@ -17,12 +18,20 @@ struct ServedRequest {
   std::uint64_t first_row = 0;  // of the trace, for its first token; what follows wraps around at the end
 };
 
+/// As the batching policy sees it.
+inline BatchRequest batch_request(const ServedRequest& request, bool prefilled, std::uint32_t id = 0) {
+  return {id, request.prompt_tokens, request.output_tokens, prefilled};
+}
+
 struct PagedPlan {
   StorageSplit split;                          // where experts lie at the start
   std::vector<const GpuCodecProfile*> codecs;  // by backend, the scenario's; nullptr: it decodes nothing
   std::vector<bool> on_ssd;                    // by backend
   MemoryPlan memory;
 };
+
+/// The KV cache that is planned.
+KvShape kv_shape(const PagingConfig& paging, const MemoryPlan& memory);
 
 /// Blocks that `space` has room for, to rounding; at most 2^40.
 std::uint64_t whole_blocks(Bytes space, Bytes block);

@@ -13,12 +13,12 @@ using engine::OpIndex;
 namespace {
 
 /// Blocks that the longest request holds at its end.
-std::uint64_t largest_request(const Scenario& s, const PagingConfig& paging, const MemoryPlan& memory,
+std::uint64_t largest_request(const Scenario& s, const KvShape& shape,
                               const std::vector<ServedRequest>& requests) {
   std::uint64_t tokens = 0;
   for (const ServedRequest& q : requests)
-    tokens = std::max(tokens, final_tokens({0, q.prompt_tokens, q.output_tokens, s.workload.prefilled}));
-  return memory.state_blocks + kv_blocks(tokens, paging.block_tokens);
+    tokens = std::max(tokens, final_tokens(batch_request(q, s.workload.prefilled)));
+  return request_blocks(tokens, shape);
 }
 
 }  // namespace
@@ -37,7 +37,8 @@ PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const
       resources_(add_paged_resources(engine, timing_, plan)),
       batching_(make_batching(scenario, *system.paging, plan.memory)),
       residency_(engine, resources_, timing_, plan, *system.paging,
-                 largest_request(scenario, *system.paging, plan.memory, requests), options_.observer),
+                 largest_request(scenario, kv_shape(*system.paging, plan.memory), requests),
+                 options_.observer),
       window_(engine, resources_, timing_, plan, scenario.model.moe().matrices,
               static_cast<int>(scenario.tensor_parallel)),
       stream_(requests, scenario.workload.prefilled, trace.tokens(), *batching_),

@@ -73,14 +73,12 @@ std::vector<ServedRequest> served_requests(const Scenario& s, const RoutingTrace
 
 std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const PagingConfig& paging,
                                               const MemoryPlan& memory) {
-  const BatchingShape shape{{paging.block_tokens, memory.kv_blocks, memory.swap_blocks, memory.state_blocks},
-                            s.workload.batch,
-                            paging.max_tokens};
+  const BatchingShape shape{kv_shape(paging, memory), s.workload.batch, paging.max_tokens};
   return find_batching_policy(paging.batching.name)->make(shape, paging.batching.parameters);
 }
 
 std::string misfit(const BatchingPolicy& policy, const ServedRequest& request, bool prefilled) {
-  return policy.misfit({0, request.prompt_tokens, request.output_tokens, prefilled});
+  return policy.misfit(batch_request(request, prefilled));
 }
 
 RequestStream::RequestStream(const std::vector<ServedRequest>& requests, bool prefilled,
@@ -92,10 +90,8 @@ RequestStream::RequestStream(const std::vector<ServedRequest>& requests, bool pr
       progress_(requests.size()) {}
 
 void RequestStream::announce(double now) {
-  for (; arrived_ < requests_.size() && requests_[arrived_].arrival_s <= now; ++arrived_) {
-    const ServedRequest& q = requests_[arrived_];
-    policy_.arrive({static_cast<std::uint32_t>(arrived_), q.prompt_tokens, q.output_tokens, prefilled_});
-  }
+  for (; arrived_ < requests_.size() && requests_[arrived_].arrival_s <= now; ++arrived_)
+    policy_.arrive(batch_request(requests_[arrived_], prefilled_, static_cast<std::uint32_t>(arrived_)));
 }
 
 std::optional<double> RequestStream::next_arrival() const {

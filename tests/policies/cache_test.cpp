@@ -6,22 +6,18 @@
 #include <functional>
 #include <list>
 #include <map>
-#include <random>
 #include <set>
 #include <string>
 
 #include "models/input_error.hpp"
+#include "tests/policies/random_numbers.hpp"
 
 namespace {
 
 using namespace moelab;
-using Random = std::mt19937_64;
+using namespace moelab::testing;
 using Step = std::vector<std::uint32_t>;  // experts used, ascending
 using Trace = std::vector<Step>;
-
-std::uint32_t below(Random& random, std::uint32_t n) {
-  return static_cast<std::uint32_t>(random() % n);
-}
 
 std::unique_ptr<CachePolicy> make(std::string_view name, const CacheShape& shape,
                                   const PolicyParameters& parameters = {}) {

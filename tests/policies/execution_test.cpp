@@ -3,23 +3,19 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
-#include <random>
 #include <set>
 
 #include "models/input_error.hpp"
+#include "tests/policies/random_numbers.hpp"
 
 using namespace moelab;
+using namespace moelab::testing;
 
 namespace {
 
-using Random = std::mt19937_64;
 using Missing = std::vector<MissingExpert>;
 using Positions = std::vector<std::uint32_t>;
 constexpr Assignment kLoad = Assignment::load, kCpu = Assignment::cpu;
-
-std::uint32_t below(Random& random, std::uint32_t n) {
-  return static_cast<std::uint32_t>(random() % n);
-}
 
 std::unique_ptr<ExecutionPolicy> make(std::string_view name, const PolicyParameters& parameters = {}) {
   const ExecutionPolicyEntry* const entry = find_execution_policy(name);

@@ -6,24 +6,17 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <vector>
 
 #include "models/input_error.hpp"
 #include "policies/planning/conditional_poisson.hpp"
 #include "policies/planning/expected_makespan.hpp"
+#include "tests/policies/random_numbers.hpp"
 
 namespace {
 
 using namespace moelab;
-using Random = std::mt19937_64;
-
-std::uint32_t below(Random& random, std::uint32_t n) {
-  return static_cast<std::uint32_t>(random() % n);
-}
-double uniform(Random& random) {
-  return static_cast<double>(random() >> 11) * 0x1p-53;
-}
+using namespace moelab::testing;
 
 /// Probability of every k-subset (a bit mask) of few experts under the distribution of greatest entropy:
 /// proportional to the product of its members' odds (App. D, Eq. 22).
@@ -64,9 +57,9 @@ double inclusion_by_others(const std::vector<double>& q, std::size_t i, std::uin
 
 /// Probabilities min(1, c w) with the c for which they sum to k, in random order of magnitude.
 std::vector<double> random_inclusion(Random& random, std::size_t n, std::uint32_t k) {
-  const double spread = 1 + 12 * uniform(random);
+  const double spread = 1 + 12 * uniform(random, 0, 1);
   std::vector<double> w(n);
-  for (double& x : w) x = std::exp(-spread * uniform(random));
+  for (double& x : w) x = std::exp(-spread * uniform(random, 0, 1));
   double low = 0, high = static_cast<double>(n) * std::exp(spread);
   for (int i = 0; i < 200; ++i) {
     const double c = (low + high) / 2;
@@ -87,12 +80,12 @@ PlanInput random_input(Random& random, std::uint32_t most_experts, std::uint32_t
   in.threads = 1 + below(random, 6);
   in.shards = 1 + below(random, 5);
   in.tensors = 1 + below(random, 3);
-  in.sm_read_s = below(random, 8) == 0 ? 0 : uniform(random);
-  in.e_read_s = below(random, 8) == 0 ? 0 : uniform(random) / in.shards;
-  in.decompress_s = below(random, 8) == 0 ? 0 : 4 * uniform(random) / in.shards;
+  in.sm_read_s = below(random, 8) == 0 ? 0 : uniform(random, 0, 1);
+  in.e_read_s = below(random, 8) == 0 ? 0 : uniform(random, 0, 1) / in.shards;
+  in.decompress_s = below(random, 8) == 0 ? 0 : 4 * uniform(random, 0, 1) / in.shards;
   in.tensor_elements = 1000;
-  in.ratio = 0.2 + 0.7 * uniform(random);
-  in.memory_bytes = uniform(random) * 2.2 * n * in.tensors * in.tensor_elements;
+  in.ratio = 0.2 + 0.7 * uniform(random, 0, 1);
+  in.memory_bytes = uniform(random, 0, 1) * 2.2 * n * in.tensors * in.tensor_elements;
   in.pools[index(State::M)] = false;
   do
     for (std::size_t p = 0; p < 4; ++p) in.pools[p] = below(random, 4) != 0;
@@ -187,7 +180,7 @@ TEST_CASE("hits in consecutive intervals of ranks are those of all k-subsets") {
     const std::size_t n = 1 + below(random, 12);
     const std::uint32_t k = 1 + below(random, static_cast<std::uint32_t>(std::min<std::size_t>(5, n)));
     std::vector<double> q(n);
-    for (double& x : q) x = uniform(random);
+    for (double& x : q) x = uniform(random, 0, 1);
     std::array<std::uint32_t, 6> ends{};  // F, C, S, E, missed
     for (std::size_t p = 1; p < 5; ++p) ends[p] = below(random, static_cast<std::uint32_t>(n) + 1);
     std::sort(ends.begin() + 1, ends.begin() + 5);
@@ -223,7 +216,7 @@ TEST_CASE("fitted draws are the true ones, up to a common factor on their odds")
     const std::size_t n = 2 + below(random, 9);
     const std::uint32_t k = 1 + below(random, static_cast<std::uint32_t>(n) - 1);
     std::vector<double> q(n);
-    for (double& x : q) x = 0.02 + 0.96 * uniform(random);
+    for (double& x : q) x = 0.02 + 0.96 * uniform(random, 0, 1);
     const ConditionalPoisson fit = fit_conditional_poisson(inclusion_of(q, k), k);
     const auto odds = [](double p) { return p / (1 - p); };
     const double factor = odds(fit.selection[0]) / odds(q[0]);

@@ -4,24 +4,17 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "models/input_error.hpp"
 #include "policies/residency/residency_step.hpp"
+#include "tests/policies/random_numbers.hpp"
 
 using namespace moelab;
+using namespace moelab::testing;
 
 namespace {
 
-using Random = std::mt19937_64;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-std::uint32_t below(Random& random, std::uint32_t n) {
-  return static_cast<std::uint32_t>(random() % n);
-}
-double uniform(Random& random, double low, double high) {
-  return low + (high - low) * static_cast<double>(random() >> 11) * 0x1p-53;
-}
 
 std::unique_ptr<ResidencyPolicy> make(std::string_view name, const PolicyParameters& parameters = {}) {
   const ResidencyPolicyEntry* const entry = find_residency_policy(name);

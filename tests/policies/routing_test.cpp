@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
-#include <random>
 #include <set>
 
 #include "models/input_error.hpp"
+#include "tests/policies/random_numbers.hpp"
 
 using namespace moelab;
+using namespace moelab::testing;
 
 namespace {
 
-using Random = std::mt19937_64;
 using Experts = std::vector<std::uint16_t>;
 constexpr ExpertRole kTop = ExpertRole::top, kLow = ExpertRole::low, kSub = ExpertRole::substitute;
-
-std::uint32_t below(Random& random, std::uint32_t n) {
-  return static_cast<std::uint32_t>(random() % n);
-}
 
 std::unique_ptr<RoutingPolicy> make(std::string_view name, const PolicyParameters& parameters = {}) {
   const RoutingPolicyEntry* const entry = find_routing_policy(name);

@@ -2,19 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <set>
 
 #include "policies/cache/cache.hpp"
+#include "tests/policies/random_numbers.hpp"
 
 namespace moelab::testing {
 
-using Random = std::mt19937_64;
 using Objects = std::set<std::uint32_t>;
-
-inline std::uint32_t below(Random& random, std::uint32_t n) {
-  return static_cast<std::uint32_t>(random() % n);
-}
 
 /// One layer of so many experts, with places for so many of them in full and a bit to spare.
 inline CacheShape shape_of(std::uint32_t objects, std::uint32_t places) {

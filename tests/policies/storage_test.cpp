@@ -5,23 +5,16 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <random>
 
 #include "models/input_error.hpp"
+#include "tests/policies/random_numbers.hpp"
 
 using namespace moelab;
+using namespace moelab::testing;
 
 namespace {
 
-using Random = std::mt19937_64;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-std::uint32_t below(Random& random, std::uint32_t n) {
-  return static_cast<std::uint32_t>(random() % n);
-}
-double uniform(Random& random, double low, double high) {
-  return low + (high - low) * static_cast<double>(random() >> 11) * 0x1p-53;
-}
 
 StorageSplit split(std::string_view policy, const StorageShape& shape,
                    const PolicyParameters& parameters = {}) {
