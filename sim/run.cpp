@@ -173,42 +173,8 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
   if (trace.synthetic()) r.warnings.push_back("the routing trace is synthetic");
 }
 
-}  // namespace
-
-std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind) {
-  return kind == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine();
-}
-
-void add_account(const engine::Engine& engine, RunResult& result) {
-  result.executor = engine.executor_name();
-  result.operations = engine.operations();
-  for (engine::ResourceId id = 0; id < engine.resources(); ++id)
-    result.busy.push_back({engine.resource_name(id), engine.busy_seconds(id)});
-}
-
-void check_scenario(const Scenario& scenario, const RoutingTrace& trace) {
-  std::optional<RankInclusion> statistics;
-  if (std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
-    statistics = planning_statistics(scenario, trace);
-  Problems problems;
-  for (const SystemConfig& system : scenario.systems) {
-    try {
-      check_system(scenario, system, trace, statistics);
-    } catch (const InputError& error) {
-      for (Problem problem : error.problems()) {
-        if (problem.file.empty()) {
-          problem.file = scenario.name;
-          problem.what = "system '" + system.name + "': " + problem.what;
-        }
-        if (!contains(problems, problem)) problems.add(problem);
-      }
-    }
-  }
-  problems.throw_if_any();
-}
-
-RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
-                     const RunOptions& options) {
+RunResult run_of(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
+                 const RunOptions& options) {
   RunResult r;
   r.scenario = scenario.name;
   r.system = system.name;
@@ -253,6 +219,51 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
   r.metrics = server.metrics();
   add_account(*engine, r);
   return r;
+}
+
+}  // namespace
+
+std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind) {
+  return kind == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine();
+}
+
+void add_account(const engine::Engine& engine, RunResult& result) {
+  result.executor = engine.executor_name();
+  result.operations = engine.operations();
+  for (engine::ResourceId id = 0; id < engine.resources(); ++id)
+    result.busy.push_back({engine.resource_name(id), engine.busy_seconds(id)});
+}
+
+void check_scenario(const Scenario& scenario, const RoutingTrace& trace) {
+  std::optional<RankInclusion> statistics;
+  if (std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
+    statistics = planning_statistics(scenario, trace);
+  Problems problems;
+  for (const SystemConfig& system : scenario.systems) {
+    try {
+      check_system(scenario, system, trace, statistics);
+    } catch (const InputError& error) {
+      for (Problem problem : error.problems()) {
+        if (problem.file.empty()) {
+          problem.file = scenario.name;
+          problem.what = "system '" + system.name + "': " + problem.what;
+        }
+        if (!contains(problems, problem)) problems.add(problem);
+      }
+    }
+  }
+  problems.throw_if_any();
+}
+
+RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
+                     const RunOptions& options) {
+  try {
+    return run_of(scenario, system, trace, options);
+  } catch (const engine::TooLong& error) {
+    throw InputError(scenario.name, "system '" + system.name + "': " + error.what() +
+                                        "; look for a rate of device '" + scenario.device.name +
+                                        "' or an overhead of the system that is far from any real one");
+  }
 }
 
 }  // namespace moelab

@@ -69,6 +69,8 @@ struct RunOptions {
 /// system. Throws InputError with everything that is wrong.
 void check_scenario(const Scenario& scenario, const RoutingTrace& trace);
 
+/// Throws InputError for what only comes out while running, such as an operation that takes longer than
+/// engine::kLongest.
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                      const RunOptions& options = {});
 

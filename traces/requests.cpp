@@ -2,7 +2,6 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <limits>
 
 #include "models/input_error.hpp"
@@ -24,8 +23,8 @@ std::uint32_t token_count(const CsvReader& csv, std::size_t column) {
 }  // namespace
 
 std::string request_problem(const RequestRecord& request, double before) {
-  if (!std::isfinite(request.arrival_s) || request.arrival_s < 0)
-    return "the arrival is not a finite number of seconds from 0";
+  if (!(request.arrival_s >= 0 && request.arrival_s <= kLatestArrival))
+    return "the arrival is not a number of seconds from 0 to 1e12";
   if (request.arrival_s < before) return "arrives before the request before it";
   if (request.prompt_tokens == 0) return "has no prompt tokens; expected at least 1";
   if (request.output_tokens == 0) return "has no output tokens; expected at least 1";

@@ -10,8 +10,11 @@
 
 namespace moelab {
 
+/// Seconds; beyond it a clock in double precision no longer tells one step from the next.
+inline constexpr double kLatestArrival = 1e12;
+
 struct RequestRecord {
-  double arrival_s = 0;             // seconds since the log begins; finite, not negative, never falling
+  double arrival_s = 0;             // seconds since the log begins; 0 to kLatestArrival, never falling
   std::uint32_t prompt_tokens = 0;  // at least 1
   std::uint32_t output_tokens = 0;  // at least 1
   bool operator==(const RequestRecord&) const = default;

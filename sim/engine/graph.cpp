@@ -2,8 +2,21 @@
 
 #include <algorithm>
 #include <cassert>
+#include <sstream>
+#include <string>
 
 namespace moelab::engine {
+namespace {
+
+std::string too_long(double seconds) {
+  std::ostringstream text;
+  text << "an operation takes " << seconds << " s, expected at most " << kLongest << " s";
+  return text.str();
+}
+
+}  // namespace
+
+TooLong::TooLong(double seconds) : std::range_error(too_long(seconds)) {}
 
 void Graph::clear() {
   assert(state_ != State::submitted);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,14 @@ using Lane = std::uint8_t;
 inline constexpr OpIndex kNoOp = std::numeric_limits<OpIndex>::max();
 inline constexpr CapacityId kNoCapacity = std::numeric_limits<CapacityId>::max();
 inline constexpr double kNotYet = -1;
+/// Seconds that an operation may take, some 30,000 years. What comes of rates that are next to nothing takes
+/// longer; sums of such times lose all that is shorter, and then overflow.
+inline constexpr double kLongest = 1e12;
+
+/// An operation that takes longer than kLongest, or no number of seconds.
+struct TooLong : std::range_error {
+  explicit TooLong(double seconds);
+};
 
 /// What a graph did that ran while nothing else was going on: the same whenever it runs so again. Of graphs
 /// of few lanes, so that keeping one allocates nothing.
@@ -53,8 +62,9 @@ class Graph {
 
   /// The lane for a resource; the same lane for the same resource. At most 255 resources a graph.
   Lane lane(ResourceId resource);
-  /// Adds an operation of `seconds` >= 0 on a lane's resource.
+  /// Adds an operation of `seconds` >= 0 on a lane's resource. Throws TooLong.
   OpIndex add(Lane lane, double seconds) {
+    if (!(seconds <= kLongest)) throw TooLong(seconds);
     ops_.push_back({seconds, kNoOp, kNoEdge, 0, 0, kNoCapacity, lane, false});
     return static_cast<OpIndex>(ops_.size() - 1);
   }

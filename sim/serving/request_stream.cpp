@@ -57,6 +57,10 @@ std::vector<ServedRequest> of_one_length(const Scenario& s) {
   double now = 0;
   for (ServedRequest& request : requests) {
     now -= portable_log(1 - random.uniform()) / w.arrivals_per_s;
+    if (!(now <= kLatestArrival))
+      throw InputError(s.name,
+                       "workload.arrivals_per_s is so low that requests come later than 1e12 s; "
+                       "expected more, or 0 for all at once");
     request.arrival_s = now;
   }
   return requests;

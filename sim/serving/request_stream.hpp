@@ -17,7 +17,7 @@ namespace moelab {
 /// The scenario's requests, in order of arrival: those of its log, or of one length with arrivals drawn from
 /// the seed, or, with a recorded trace, the trace's. Those that are not the trace's begin on it spread
 /// evenly, and wrap around at its end. Throws InputError for recorded requests without rows to decode
-/// where the workload is prefilled.
+/// where the workload is prefilled, and for arrivals later than kLatestArrival.
 std::vector<ServedRequest> served_requests(const Scenario& scenario, const RoutingTrace& trace);
 
 /// The scenario's batching policy over the KV cache that is planned.

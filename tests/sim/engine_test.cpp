@@ -2,6 +2,8 @@
 #include "sim/engine/engine.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
 #include <set>
 #include <stdexcept>
 
@@ -392,4 +394,16 @@ TEST_CASE("engine: interference lasts as long as its cause") {
   graph.share(read, ssd);
   run_alone(*engine, graph);
   CHECK(graph.end(read) == 5);
+}
+
+TEST_CASE("engine: what takes longer than anything is refused, the longest is not") {
+  Graph graph;
+  const Lane lane = graph.lane(0);
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  for (const double seconds : {1.0001e12, 1e300, kInfinite, std::nan("")})
+    CHECK_THROWS_AS(graph.add(lane, seconds), TooLong);
+  CHECK(graph.size() == 0);
+  const OpIndex longest = graph.add(lane, kLongest);
+  CHECK(graph.seconds(longest) == 1e12);
+  CHECK_THROWS_AS(graph.add_continuation(longest, 2e12), TooLong);
 }

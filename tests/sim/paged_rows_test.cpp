@@ -175,6 +175,28 @@ TEST_CASE("paged: a result is the same twice, survives its transfer, and its tim
     CHECK(names.count(name) == 1);
 }
 
+TEST_CASE("paged: what takes longer than anything is refused, with the system's name") {
+  const auto refused = [](const SmallRun& run) {
+    try {
+      run.run();
+    } catch (const InputError& error) {
+      return error.problems().front().what;
+    }
+    return std::string("not refused");
+  };
+  SmallRun slow = paged_run(small_model({}), {"resident"});
+  slow.scenario.systems.front().host_per_layer = Seconds(1e308);
+  CHECK(refused(slow) ==
+        "system 'pages': an operation takes 1e+308 s, expected at most 1e+12 s; look for a rate of device '" +
+            slow.scenario.device.name + "' or an overhead of the system that is far from any real one");
+  SmallRun crawls = paged_run(small_model({}), {"huff"});
+  crawls.scenario.device.gpu->codecs.at("huff").rate.value = BytesPerSecond(1e-300);
+  CHECK(refused(crawls).find("expected at most 1e+12 s") != std::string::npos);
+  SmallRun rare = paged_run(small_model({}), {"resident"});
+  rare.scenario.workload.arrivals_per_s = 1e-300;
+  CHECK(refused(rare).find("workload.arrivals_per_s is so low") != std::string::npos);
+}
+
 TEST_CASE("paged: what does not fit is a result") {
   SmallRun run = paged_run(small_model({}), {"resident"});
   run.scenario.budget = Bytes(1000);
