@@ -39,7 +39,8 @@ struct PagingConfig {
   std::uint32_t block_tokens = 16;  // of the KV cache
   std::uint32_t max_tokens = 8192;  // that a step may run; vLLM's usual max_num_batched_tokens
   Bytes swap_space;                 // of the host's memory, for blocks of one GPU
-  /// Whether experts get only as much memory as the KV cache of the `batch` longest requests leaves.
+  /// Whether experts get only as much memory as the KV cache of the `batch` longest requests leaves; else as
+  /// that of the longest one does.
   bool kv_first = false;
   /// Whether the KV cache takes the memory that experts leave; else it is as large as it was at the start.
   bool kv_grows = false;

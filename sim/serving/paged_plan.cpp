@@ -78,14 +78,15 @@ Bytes window_bytes(const StorageSplit& split, bool moves) {
   return Bytes(kWindowLayers * most * shape.expert_bytes);
 }
 
-/// KV cache of the `batch` longest requests at their ends, in whole blocks.
+/// KV cache of the longest requests at their ends, in whole blocks: of as many as run at once, or, where
+/// experts go first, of one.
 Bytes wanted_kv_bytes(const Scenario& s, const PagingConfig& paging, const MemoryPlan& memory,
                       const std::vector<ServedRequest>& requests) {
   const KvShape shape = kv_shape(paging, memory);
   std::vector<std::uint64_t> blocks;
   for (const ServedRequest& q : requests)
     blocks.push_back(request_blocks(final_tokens(batch_request(q, s.workload.prefilled)), shape));
-  const std::size_t most = std::min<std::size_t>(s.workload.batch, blocks.size());
+  const std::size_t most = std::min<std::size_t>(paging.kv_first ? s.workload.batch : 1, blocks.size());
   std::partial_sort(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(most), blocks.end(),
                     std::greater<>());
   double sum = 0;
@@ -191,8 +192,8 @@ PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
   m.state_blocks = static_cast<std::uint64_t>(std::ceil(state_bytes_per_request(s.model) / m.kv_block));
   const Bytes all_streamed(kWindowLayers * shape.experts * shape.expert_bytes);
   const Bytes fixed = m.non_expert + m.activations;
-  const Bytes wanted = paging.kv_first ? wanted_kv_bytes(s, paging, m, requests) : m.kv_block;
-  const Bytes left = m.budget - fixed - all_streamed - wanted;
+  const Bytes left =
+      m.budget - fixed - all_streamed - std::max(wanted_kv_bytes(s, paging, m, requests), m.kv_block);
 
   PagedPlan plan{split_within(paging, shape, left.value()), {}, {}, m};
   for (const std::string& name : paging.backends) {

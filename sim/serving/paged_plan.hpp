@@ -44,8 +44,8 @@ std::uint64_t whole_blocks(Bytes space, Bytes block);
 ///   activations:  max_tokens rows through the largest layer (hidden states in and out, the projections of
 ///                 its dense or shared part, and for each of k experts its projections and its output), and
 ///                 the logits of `batch` rows in 4 bytes
-/// The storage policy may give experts all but a block of the KV cache; with PagingConfig::kv_first all but
-/// what the `batch` longest requests need at their ends.
+/// The storage policy may give experts all but what the longest request needs at its end; with
+/// PagingConfig::kv_first all but what the `batch` longest ones need.
 /// What does not fit is no error: MemoryPlan::shortfall says how much is missing for one block. Throws
 /// InputError for what no memory would mend, and for a budget beyond the device's memory.
 PagedPlan plan_paged(const Scenario& scenario, const SystemConfig& system,
