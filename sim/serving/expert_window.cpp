@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "sim/engine/invariant.hpp"
+#include "sim/serving/expert_load.hpp"
 
 namespace moelab {
 
@@ -63,39 +64,18 @@ void ExpertWindow::add_type(const StorageSplit& split, Half& half, std::uint16_t
 
 void ExpertWindow::add_backend(LabelledGraph& out, std::size_t backend, Bytes bytes, OpIndex after,
                                std::uint16_t type) {
-  engine::Graph& graph = out.graph;
-  OpIndex op = engine::kNoOp;
-  if (const GpuCodecProfile* codec = plan_.codecs[backend]; codec != nullptr) {
-    const double seconds = timing_.decode(*codec, bytes).value();
-    op = graph.add(graph.lane(resources_.decode), seconds);
-    graph.share(op, resources_.memory, seconds, bytes.value() * (1 + codec->ratio.value));
-    out.labels.push_back({OpKind::decode, Tier::none, type});
-  } else {
-    return add_loads(out, plan_.on_ssd[backend], bytes, after, type);
+  const GpuCodecProfile* const codec = plan_.codecs[backend];
+  if (codec == nullptr) {
+    const ExpertLoad load{.bytes = bytes, .from_ssd = plan_.on_ssd[backend], .tensor = type};
+    add_expert_load(out, load, resources_, timing_, ranks_, after);
+    return;
   }
+  engine::Graph& graph = out.graph;
+  const double seconds = timing_.decode(*codec, bytes).value();
+  const OpIndex op = graph.add(graph.lane(resources_.decode), seconds);
+  graph.share(op, resources_.memory, seconds, bytes.value() * (1 + codec->ratio.value));
+  out.labels.push_back({OpKind::decode, Tier::none, type});
   if (after != engine::kNoOp) graph.depend(op, after);
-}
-
-// From the SSD in pieces, so that one crosses the link while the next is read; all GPUs read at once.
-void ExpertWindow::add_loads(LabelledGraph& out, bool from_ssd, Bytes bytes, OpIndex after,
-                             std::uint16_t type) {
-  constexpr std::uint16_t kPieces = 8;  // an eighth of what is shorter, reading or crossing, does not overlap
-  engine::Graph& graph = out.graph;
-  const std::uint16_t pieces = from_ssd ? kPieces : 1;
-  const Bytes part = bytes / pieces;
-  for (std::uint16_t piece = 0; piece < pieces; ++piece) {
-    OpIndex before = after;
-    if (from_ssd) {
-      before = graph.add(graph.lane(resources_.ssd), timing_.ssd_read(part * ranks_).value());
-      out.labels.push_back({OpKind::load, Tier::ssd, type, piece});
-      if (after != engine::kNoOp) graph.depend(before, after);
-    }
-    const double seconds = timing_.load(part).value();
-    const OpIndex op = graph.add(graph.lane(resources_.link_in), seconds);
-    if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, seconds, part.value());
-    out.labels.push_back({OpKind::load, Tier::none, type, piece});
-    if (before != engine::kNoOp) graph.depend(op, before);
-  }
 }
 
 ExpertWindow::Half& ExpertWindow::half_of(std::uint32_t layer) {

@@ -55,7 +55,6 @@ class ExpertWindow {
   Half& half_of(std::uint32_t layer);
   void add_type(const StorageSplit& split, Half& half, std::uint16_t type, double share,
                 ServingCounts& counts);
-  void add_loads(LabelledGraph& out, bool from_ssd, Bytes bytes, engine::OpIndex after, std::uint16_t type);
   void add_backend(LabelledGraph& out, std::size_t backend, Bytes bytes, engine::OpIndex after,
                    std::uint16_t type);
 

@@ -100,8 +100,8 @@ struct ServingCounts {
   double swap_in_bytes = 0, swap_out_bytes = 0;
   double decoded_bytes = 0;         // plain, made ready from compressed GPU memory
   double loaded_bytes = 0;          // brought into the window over the link
-  double ssd_bytes = 0;             // of these, read from the SSD before
-  double promoted_bytes = 0;        // brought into GPU memory to stay
+  double promoted_bytes = 0;        // brought into GPU memory to stay, over the link too
+  double ssd_bytes = 0;             // of both, read from the SSD before
   std::uint64_t moved_experts = 0;  // by the residency policy, off the GPU's memory and onto it
   std::uint64_t most_blocks = 0;    // of the KV cache in use at once
 };

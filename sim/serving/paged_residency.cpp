@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/serving/expert_load.hpp"
+
 namespace moelab {
 namespace {
 
@@ -29,7 +31,7 @@ std::uint64_t most_kv_blocks(const PagedPlan& plan, const PagingConfig& paging) 
 
 PagedResidency::PagedResidency(engine::Engine& engine, const PagedResources& resources,
                                const TimingModel& timing, const PagedPlan& plan, const PagingConfig& paging,
-                               std::uint64_t largest_request, GraphObserver* observer)
+                               int ranks, std::uint64_t largest_request, GraphObserver* observer)
     : engine_(engine),
       resources_(resources),
       timing_(timing),
@@ -37,6 +39,7 @@ PagedResidency::PagedResidency(engine::Engine& engine, const PagedResources& res
       policy_(find_residency_policy(paging.residency.name)->make(paging.residency.parameters)),
       split_(plan.split),
       split_before_(plan.split),
+      ranks_(ranks),
       largest_request_(largest_request),
       observer_(observer),
       kv_blocks_(plan.memory.kv_blocks),
@@ -72,27 +75,38 @@ void PagedResidency::adjust(std::uint64_t step, double compute_s, BatchingPolicy
   batching.resize(kv_blocks_);
 }
 
-// Experts that are to lie in the GPU's memory come over the link as they are stored. Those
-// that leave it have a copy in the host's memory already.
+// Experts that are to lie in the GPU's memory come over the link as they are stored, those that lay on the
+// SSD from there. Those that leave the GPU's memory have a copy outside it already.
 void PagedResidency::submit_promotions(ServingCounts& counts) {
   const StorageShape& shape = split_.shape();
-  double bytes = 0;
-  for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
+  double bytes = 0, ssd_bytes = 0;
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+    double gained = 0, of_layer = 0, left_ssd = 0;
     for (std::size_t k = 0; k < shape.backends.size(); ++k) {
-      const std::int64_t gained = split_.gained(split_before_, layer, k);
-      if (gained <= 0) continue;
-      counts.moved_experts += static_cast<std::uint64_t>(gained);
-      bytes += static_cast<double>(gained) * shape.expert_bytes * shape.backends[k].gpu_bytes_per_byte;
+      const auto more = static_cast<double>(split_.gained(split_before_, layer, k));
+      if (more > 0) counts.moved_experts += static_cast<std::uint64_t>(more);
+      if (more < 0 && plan_.on_ssd[k]) left_ssd -= more;
+      if (more <= 0 || shape.backends[k].gpu_bytes_per_byte == 0) continue;
+      gained += more;
+      of_layer += more * shape.expert_bytes * shape.backends[k].gpu_bytes_per_byte;
     }
+    bytes += of_layer;
+    if (gained > 0) ssd_bytes += of_layer * std::min(left_ssd / gained, 1.0);
+  }
   counts.promoted_bytes += bytes;
+  counts.ssd_bytes += ssd_bytes;
   if (bytes == 0) return;
   promotions_.clear();
-  engine::Graph& graph = promotions_.graph;
-  const engine::OpIndex op = graph.add(graph.lane(resources_.link_in), timing_.load(Bytes(bytes)).value());
-  if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, graph.seconds(op), bytes);
-  promotions_.labels.push_back({OpKind::promote});
-  engine_.submit(graph, engine::kPrefetch);
+  add_promotion(Bytes(bytes - ssd_bytes), false);
+  add_promotion(Bytes(ssd_bytes), true);
+  engine_.submit(promotions_.graph, engine::kPrefetch);
   promoting_ = true;
+}
+
+void PagedResidency::add_promotion(Bytes bytes, bool from_ssd) {
+  if (bytes == Bytes(0)) return;
+  const ExpertLoad load{.bytes = bytes, .from_ssd = from_ssd, .kind = OpKind::promote};
+  add_expert_load(promotions_, load, resources_, timing_, ranks_, engine::kNoOp);
 }
 
 }  // namespace moelab

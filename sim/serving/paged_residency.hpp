@@ -18,10 +18,10 @@ namespace moelab {
 
 class PagedResidency {
  public:
-  /// Everything by reference outlives it. `largest_request`: blocks of the KV cache that the largest request
-  /// has in the end. `observer` may be nullptr.
+  /// Everything by reference outlives it. `ranks`: GPUs that share the SSD. `largest_request`: blocks of the
+  /// KV cache that the largest request has in the end. `observer` may be nullptr.
   PagedResidency(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
-                 const PagedPlan& plan, const PagingConfig& paging, std::uint64_t largest_request,
+                 const PagedPlan& plan, const PagingConfig& paging, int ranks, std::uint64_t largest_request,
                  GraphObserver* observer);
 
   const StorageSplit& split() const { return split_; }
@@ -35,6 +35,7 @@ class PagedResidency {
  private:
   double wanted_kv_bytes(const KvUse& use) const;
   void submit_promotions(ServingCounts& counts);
+  void add_promotion(Bytes bytes, bool from_ssd);
 
   engine::Engine& engine_;
   const PagedResources& resources_;
@@ -42,6 +43,7 @@ class PagedResidency {
   const PagedPlan& plan_;
   std::unique_ptr<ResidencyPolicy> policy_;
   StorageSplit split_, split_before_;
+  int ranks_;
   std::uint64_t largest_request_;
   GraphObserver* observer_;
   std::uint64_t kv_blocks_;

@@ -36,9 +36,9 @@ PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const
       dense_times_(scenario.model, timing_),
       resources_(add_paged_resources(engine, timing_, plan)),
       batching_(make_batching(scenario, *system.paging, plan.memory)),
-      residency_(engine, resources_, timing_, plan, *system.paging,
-                 largest_request(scenario, kv_shape(*system.paging, plan.memory), requests),
-                 options_.observer),
+      residency_(
+          engine, resources_, timing_, plan, *system.paging, static_cast<int>(scenario.tensor_parallel),
+          largest_request(scenario, kv_shape(*system.paging, plan.memory), requests), options_.observer),
       window_(engine, resources_, timing_, plan, scenario.model.moe().matrices,
               static_cast<int>(scenario.tensor_parallel)),
       stream_(requests, scenario.workload.prefilled, trace.tokens(), *batching_),

@@ -87,6 +87,36 @@ TEST_CASE("paged: experts and KV cache together never take more than there is fo
 }
 
 TEST_CASE("paged: where experts move, the window holds whole layers") {
+TEST_CASE("paged: experts that come back from an SSD are read there before they cross the link") {
+  int came = 0;
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    SmallRun run = random_moving_run(seed);
+    paging_of(run).backends = {"huff", "ssd"};
+    if (!can_run(run)) continue;
+    INFO("seed " << seed);
+    Recorder record;
+    const ServingCounts c = run.run(&record).metrics.serving;
+    CHECK(c.ssd_bytes == Approx(c.loaded_bytes + c.promoted_bytes));
+    const TimingModel timing(run.scenario.device);
+    const Curve& link = run.scenario.device.gpu->own->link.to_device.value;
+    const double latency = link(0), rate = 1e6 / (link(1e6) - latency);
+    for (const DoneGraph& graph : record.graphs) {
+      std::vector<DoneOp> reads, crossings;
+      for (const DoneOp& op : graph.ops)
+        if (op.label.kind == OpKind::promote) (op.label.tier == Tier::ssd ? reads : crossings).push_back(op);
+      REQUIRE(reads.size() == crossings.size());
+      came += reads.empty() ? 0 : 1;
+      for (std::size_t i = 0; i < reads.size(); ++i) {
+        CHECK(crossings[i].start >= reads[i].end);
+        const Bytes bytes((crossings[i].end - crossings[i].start - latency) * rate);
+        CHECK(reads[i].end - reads[i].start ==
+              Approx(timing.ssd_read(bytes * run.scenario.tensor_parallel).value()).epsilon(1e-6));
+      }
+    }
+  }
+  CHECK(came > 50);
+}
+
   SmallRun run = paged_run(small_model({}), {"resident", "host"});
   PagingConfig& p = paging_of(run);
   p.storage = {"fixed", {{"offloaded", 0.5}}};

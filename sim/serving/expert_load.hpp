@@ -1,0 +1,22 @@
+// Experts on their way onto the GPU: from the host's memory over the link, or from the SSD before that.
+#pragma once
+
+#include "models/timing.hpp"
+#include "sim/engine/labelled_graph.hpp"
+#include "sim/serving/paged_resources.hpp"
+
+namespace moelab {
+
+struct ExpertLoad {
+  Bytes bytes;            // of one GPU, above 0
+  bool from_ssd = false;  // else from the host's memory
+  OpKind kind = OpKind::load;
+  std::uint16_t tensor = 0;
+};
+
+/// Adds the load, to begin after operation `after` (engine::kNoOp: at once). From the SSD it comes in pieces,
+/// so that one crosses the link while the next is read; all `ranks` GPUs read at once.
+void add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedResources& resources,
+                     const TimingModel& timing, int ranks, engine::OpIndex after);
+
+}  // namespace moelab
