@@ -76,7 +76,8 @@ Json serving_json(const ServingCounts& c) {
           {"ssd_bytes", c.ssd_bytes},
           {"promoted_bytes", c.promoted_bytes},
           {"moved_experts", c.moved_experts},
-          {"most_kv_blocks", c.most_blocks}};
+          {"most_kv_blocks", c.most_blocks},
+          {"most_kv_use", c.most_kv_use}};
 }
 
 Json series_json(const ServingSeries& series) {

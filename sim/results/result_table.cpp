@@ -100,8 +100,7 @@ std::string serving_table(const std::vector<RunResult>& results) {
     const auto& series = r.metrics.series.samples();
     rows.push_back({r.system, std::to_string(c.steps),
                     fixed(static_cast<double>(r.metrics.tokens) / static_cast<double>(c.steps), 1),
-                    percent(static_cast<double>(c.most_blocks), static_cast<double>(r.memory.kv_blocks)),
-                    std::to_string(c.swapped_out), std::to_string(c.dropped),
+                    percent(c.most_kv_use, 1), std::to_string(c.swapped_out), std::to_string(c.dropped),
                     fixed((c.swap_in_bytes + c.swap_out_bytes) / 1e9, 1), fixed(c.decoded_bytes / 1e12, 2),
                     fixed(c.loaded_bytes / 1e12, 2),
                     series.empty() ? "-" : fixed(100 * series.back().residency, 1)});

@@ -14,7 +14,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingSample, step, time_s, running, waiting
                                    residency, tokens_per_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingCounts, steps, rows, recomputed, swapped_out, dropped,
                                    swap_in_bytes, swap_out_bytes, decoded_bytes, loaded_bytes, ssd_bytes,
-                                   promoted_bytes, moved_experts, most_blocks)
+                                   promoted_bytes, moved_experts, most_blocks, most_kv_use)
 static void to_json(nlohmann::json& j, const ServingSeries& series) {
   j = series.samples();
 }

@@ -120,6 +120,7 @@ struct Metrics {
   std::array<double, kCauses> stall_s{};             // adds up to wall_s, less time without requests
   std::array<double, kCauses> decode_stall_s{};      // the part of decode passes
   PrefetchCounts prefetch;
+  double most_kv_use = 0;           // the largest share of the blocks that there were in a step
   RoutingCounts routing;
   ExecutionCounts execution;
   ServingCounts serving;

@@ -103,7 +103,10 @@ void PagedServer::begin_step() {
   c.recomputed += step.recomputed;
   c.swapped_out += step.swapped_out.size();
   c.dropped += step.dropped.size();
-  c.most_blocks = std::max(c.most_blocks, batching_->use().gpu_blocks);
+  const std::uint64_t blocks = batching_->use().gpu_blocks;
+  c.most_blocks = std::max(c.most_blocks, blocks);
+  c.most_kv_use =
+      std::max(c.most_kv_use, static_cast<double>(blocks) / static_cast<double>(residency_.kv_blocks()));
 }
 
 // The GPU's copies run before the step's kernels, as the stream has them in order.

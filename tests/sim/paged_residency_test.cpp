@@ -77,6 +77,7 @@ TEST_CASE("paged: experts and KV cache together never take more than there is fo
       CHECK(sample.blocks <= sample.all_blocks);
       if (sample.all_blocks > r.memory.kv_blocks) ++grew;
     }
+    CHECK(r.metrics.serving.most_kv_use <= 1);  // of what there was then, also where it grew
     check_moves(run, r, record, all_compressed);
     moved += r.metrics.serving.moved_experts > 0 ? 1 : 0;
   }
