@@ -84,6 +84,7 @@ Json series_json(const ServingSeries& series) {
   Json list = Json::array();
   for (const ServingSample& s : series.samples())
     list.push_back({{"step", s.step},
+                    {"begin_s", s.begin_s},
                     {"time_s", s.time_s},
                     {"running", s.running},
                     {"waiting", s.waiting},
@@ -91,7 +92,9 @@ Json series_json(const ServingSeries& series) {
                     {"kv_blocks", s.blocks},
                     {"all_kv_blocks", s.all_blocks},
                     {"residency", s.residency},
-                    {"tokens_per_s", s.tokens_per_s}});
+                    {"tokens_per_s", s.tokens_per_s()},
+                    {"swap_in_bytes", s.swap_in_bytes},
+                    {"swap_out_bytes", s.swap_out_bytes}});
   return list;
 }
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "sim/results/result_json.hpp"
+#include "sim/results/serving_picture.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_table.hpp"
 
@@ -223,7 +224,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
   out += serving_table(results) + paged_memory_table(results);
   out += routing_table(results) + quality_table(results) +
          (s.device.is_discrete() ? prefetch_table(results) : "");
-  out += stall_table(results) + "\n" + pools_table(results);
+  out += stall_table(results) + "\n" + pools_table(results) + serving_picture(results);
   std::vector<std::string> said;
   for (const RunResult& r : results)
     for (const std::string& w : r.warnings)

@@ -10,8 +10,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefetchCounts, fetched, used, late, unused, 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoutingCounts, active, top_score, low_score, substituted, mass_moved,
                                    score_sum, top_score_misses, low_score_misses)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExecutionCounts, loaded, on_cpu)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingSample, step, time_s, running, waiting, swapped, blocks, all_blocks,
-                                   residency, tokens_per_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingSample, step, begin_s, time_s, running, waiting, swapped, blocks,
+                                   all_blocks, residency, tokens, swap_in_bytes, swap_out_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingCounts, steps, rows, recomputed, swapped_out, dropped,
                                    swap_in_bytes, swap_out_bytes, decoded_bytes, loaded_bytes, ssd_bytes,
                                    promoted_bytes, moved_experts, most_blocks, most_kv_use)

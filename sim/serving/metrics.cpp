@@ -46,11 +46,25 @@ Cause cause_of(const OpLabel& label) {
   return Cause::host;
 }
 
-void ServingSeries::add(const ServingSample& sample) {
-  samples_.push_back(sample);
+void ServingSeries::add(ServingSample sample) {
+  finish(sample);
   if (samples_.size() < kMost) return;
   stride_ *= 2;
-  std::erase_if(samples_, [this](const ServingSample& s) { return s.step % stride_ != 0; });
+  for (std::size_t i = 0; i < kMost / 2; ++i) {
+    const ServingSample& first = samples_[2 * i];
+    ServingSample both = samples_[2 * i + 1];
+    both.begin_s = first.begin_s;
+    both.tokens += first.tokens;
+    both.swap_in_bytes += first.swap_in_bytes;
+    both.swap_out_bytes += first.swap_out_bytes;
+    samples_[i] = both;
+  }
+  samples_.resize(kMost / 2);
+}
+
+void ServingSeries::finish(ServingSample sample) {
+  sample.begin_s = samples_.empty() ? 0 : samples_.back().time_s;
+  samples_.push_back(sample);
 }
 
 namespace {

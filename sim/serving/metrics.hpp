@@ -67,22 +67,38 @@ struct ExecutionCounts {
   std::uint64_t on_cpu = 0;
 };
 
-/// A moment of a run that serves from a paged KV cache.
+/// A stretch of a run that serves from a paged KV cache: what was at its end, and what came since its begin,
+/// the end of the sample before. Bytes are of one GPU.
 struct ServingSample {
-  std::uint64_t step = 0;
-  double time_s = 0;
-  std::uint64_t running = 0, waiting = 0, swapped = 0;  // requests
+  std::uint64_t step = 0;  // the last one of the stretch
+  double begin_s = 0, time_s = 0;
+  std::uint64_t running = 0, waiting = 0, swapped = 0;  // requests, while that step ran
   std::uint64_t blocks = 0, all_blocks = 0;             // of the KV cache: in use, and there
   double residency = 0;                                 // share of the experts that takes GPU memory
-  double tokens_per_s = 0;                              // since the sample before
+  std::uint64_t tokens = 0;                             // generated
+  double swap_in_bytes = 0, swap_out_bytes = 0;
+  bool operator==(const ServingSample&) const = default;
+
+  double kv_use() const {  // share of the blocks
+    return all_blocks == 0 ? 0 : static_cast<double>(blocks) / static_cast<double>(all_blocks);
+  }
+  double tokens_per_s() const { return a_second(static_cast<double>(tokens)); }
+  double swapped_bytes_per_s() const { return a_second(swap_in_bytes + swap_out_bytes); }
+
+ private:
+  double a_second(double amount) const { return time_s > begin_s ? amount / (time_s - begin_s) : 0; }
 };
 
-/// Samples of a run at even distances, at most kMost: when there are more, every other one is dropped.
+/// Samples of a run one after another, each of as many steps as the others but for the last, at most kMost:
+/// when there are more, neighbours are joined.
 class ServingSeries {
  public:
   static constexpr std::size_t kMost = 512;
   bool wants(std::uint64_t step) const { return step % stride_ == 0; }
-  void add(const ServingSample& sample);
+  /// What came since the sample before; its `begin_s` is not read. Steps that are wanted, in order.
+  void add(ServingSample sample);
+  /// Of the steps after the last one that was wanted. Nothing is added then.
+  void finish(ServingSample sample);
   const std::vector<ServingSample>& samples() const { return samples_; }
   void set(std::vector<ServingSample> samples) { samples_ = std::move(samples); }
 
@@ -104,6 +120,7 @@ struct ServingCounts {
   double ssd_bytes = 0;             // of both, read from the SSD before
   std::uint64_t moved_experts = 0;  // by the residency policy, off the GPU's memory and onto it
   std::uint64_t most_blocks = 0;    // of the KV cache in use at once
+  double most_kv_use = 0;           // the largest share of the blocks that there were in a step
 };
 
 struct Metrics {
@@ -120,7 +137,6 @@ struct Metrics {
   std::array<double, kCauses> stall_s{};             // adds up to wall_s, less time without requests
   std::array<double, kCauses> decode_stall_s{};      // the part of decode passes
   PrefetchCounts prefetch;
-  double most_kv_use = 0;           // the largest share of the blocks that there were in a step
   RoutingCounts routing;
   ExecutionCounts execution;
   ServingCounts serving;

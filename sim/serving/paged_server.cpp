@@ -76,6 +76,7 @@ engine::Process PagedServer::serve() {
   if (const KvUse use = batching_->use(); use.running + use.waiting + use.swapped > 0)
     throw std::logic_error("requests wait for a KV cache that nobody will free");
   metrics_.wall_s = engine_.now();
+  finish_series();
 
   // What comes for a step that never is.
   while (LabelledGraph* const load = window_.any()) {
@@ -117,6 +118,8 @@ bool PagedServer::submit_swaps() {
   if (out == 0 && in == 0) return false;
   metrics_.serving.swap_out_bytes += out;
   metrics_.serving.swap_in_bytes += in;
+  sample_.swap_out_bytes += out;
+  sample_.swap_in_bytes += in;
   swaps_.clear();
   engine::Graph& graph = swaps_.graph;
   OpIndex leaves = engine::kNoOp;
@@ -261,18 +264,28 @@ void PagedServer::account(const LabelledGraph& graph, std::int32_t layer) {
 }
 
 void PagedServer::finish_step() {
-  const double now = engine_.now();
   const KvUse use = batching_->use();
-  stream_.complete(now, metrics_);
-  if (metrics_.series.wants(metrics_.serving.steps)) {
-    const auto tokens = static_cast<double>(metrics_.tokens - sampled_tokens_);
-    metrics_.series.add({metrics_.serving.steps, now, use.running, use.waiting, use.swapped, use.gpu_blocks,
-                         residency_.kv_blocks(), residency_.split().gpu_share(),
-                         now > sampled_at_ ? tokens / (now - sampled_at_) : 0});
-    sampled_at_ = now;
-    sampled_tokens_ = metrics_.tokens;
+  const std::uint64_t tokens = metrics_.tokens;
+  stream_.complete(engine_.now(), metrics_);
+  sample_.step = metrics_.serving.steps;
+  sample_.time_s = engine_.now();
+  sample_.running = use.running;
+  sample_.waiting = use.waiting;
+  sample_.swapped = use.swapped;
+  sample_.blocks = use.gpu_blocks;
+  sample_.all_blocks = residency_.kv_blocks();
+  sample_.residency = residency_.split().gpu_share();
+  sample_.tokens += metrics_.tokens - tokens;
+  if (metrics_.series.wants(sample_.step)) {
+    metrics_.series.add(sample_);
+    sample_ = {};
   }
   if (options_.progress) options_.progress(metrics_.tokens);
+}
+
+// The last steps, where no sample is wanted of just so many.
+void PagedServer::finish_series() {
+  if (sample_.step > 0) metrics_.series.finish(sample_);
 }
 
 }  // namespace moelab

@@ -45,6 +45,7 @@ class PagedServer {
   void submit_head();
   void account(const LabelledGraph& graph, std::int32_t layer);
   void finish_step();
+  void finish_series();
 
   engine::Engine& engine_;
   const Scenario& scenario_;
@@ -69,8 +70,7 @@ class PagedServer {
   std::vector<std::uint64_t> touched_;  // a bit an expert
   double all_reduce_s_ = 0;             // one, of the step that runs
   double compute_s_ = 0;                // of the last step that began, weights resident: tau_comp(theory)
-  double sampled_at_ = 0;
-  std::uint64_t sampled_tokens_ = 0;
+  ServingSample sample_;                // of what came since the last one in the series
   Metrics metrics_;
 };
 

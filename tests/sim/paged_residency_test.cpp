@@ -87,7 +87,6 @@ TEST_CASE("paged: experts and KV cache together never take more than there is fo
   CHECK(grew > 100);
 }
 
-TEST_CASE("paged: where experts move, the window holds whole layers") {
 TEST_CASE("paged: experts that come back from an SSD are read there before they cross the link") {
   int came = 0;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
@@ -118,6 +117,7 @@ TEST_CASE("paged: experts that come back from an SSD are read there before they 
   CHECK(came > 50);
 }
 
+TEST_CASE("paged: where experts move, the window holds whole layers") {
   SmallRun run = paged_run(small_model({}), {"resident", "host"});
   PagingConfig& p = paging_of(run);
   p.storage = {"fixed", {{"offloaded", 0.5}}};

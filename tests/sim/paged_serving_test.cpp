@@ -207,10 +207,21 @@ TEST_CASE("paged: metrics add up") {
     CHECK(c.most_blocks <= r.memory.kv_blocks);
     REQUIRE(c.steps < ServingSeries::kMost);
     CHECK(m.series.samples().size() == c.steps);
+    std::uint64_t tokens = 0;
+    double in = 0, out = 0, use = 0;
     for (const ServingSample& sample : m.series.samples()) {
       CHECK(sample.all_blocks == r.memory.kv_blocks);
       CHECK(sample.blocks <= sample.all_blocks);
+      tokens += sample.tokens;
+      in += sample.swap_in_bytes;
+      out += sample.swap_out_bytes;
+      use = std::max(use, sample.kv_use());
     }
+    CHECK(m.series.samples().back().time_s == m.wall_s);
+    CHECK(tokens == m.tokens);
+    CHECK(in == Approx(c.swap_in_bytes).epsilon(1e-12));
+    CHECK(out == Approx(c.swap_out_bytes).epsilon(1e-12));
+    CHECK(c.most_kv_use == use);
   }
   CHECK(ran > 200);
 }
