@@ -18,12 +18,15 @@ class CudaCase final : public BenchCase {
  public:
   using Make = std::function<std::unique_ptr<CudaTiming>()>;
   using Points = std::vector<std::pair<BenchPoint, Make>>;
-  /// `make_points` is called where there is a GPU.
-  explicit CudaCase(std::function<Points()> make_points) : make_points_(std::move(make_points)) {}
+  /// `make_points` is called where there is a GPU, on which nothing is `missing`: why it cannot, or empty.
+  explicit CudaCase(
+      std::function<Points()> make_points,
+      std::function<std::string()> missing = [] { return std::string(); })
+      : make_points_(std::move(make_points)), missing_(std::move(missing)) {}
 
   std::string filter() const override {
-    const std::string missing = cuda_missing();
-    return missing.empty() ? "" : "no GPU: " + missing;
+    const std::string no_gpu = cuda_missing();
+    return no_gpu.empty() ? missing_() : "no GPU: " + no_gpu;
   }
   void prepare() override {
     made_ = make_points_();
@@ -47,6 +50,7 @@ class CudaCase final : public BenchCase {
 
  private:
   std::function<Points()> make_points_;
+  std::function<std::string()> missing_;
   Points made_;
   std::vector<std::unique_ptr<CudaTiming>> timings_;
 };
@@ -199,7 +203,7 @@ std::unique_ptr<BenchCase> make_cuda_launch_case(BenchWorkspace&) {
 }
 
 std::unique_ptr<BenchCase> make_cuda_remap_case(BenchWorkspace&) {
-  return std::make_unique<CudaCase>(remap_points);
+  return std::make_unique<CudaCase>(remap_points, remap_missing);
 }
 
 std::unique_ptr<BenchCase> make_cuda_overlap_case(BenchWorkspace& workspace) {

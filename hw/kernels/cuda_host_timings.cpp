@@ -196,6 +196,20 @@ class RemapTiming final : public CudaTiming {
 
 }  // namespace
 
+std::string remap_missing() {
+  try {
+    const int device = memory_of_current_device().location.id;
+    int supported = 0;
+    driver_check(MOELAB_DRIVER(cuDeviceGetAttribute)(
+                     &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device),
+                 "ask whether the GPU manages virtual memory");
+    return supported != 0 ? "" : "the GPU does not support virtual memory management";
+  } catch (const CudaError& error) {
+    if (error.code() != cudaErrorNotSupported) throw;
+    return error.what();  // a driver without the question
+  }
+}
+
 std::unique_ptr<CudaTiming> remap_timing(std::size_t bytes, RemapStep step) {
   if (bytes == 0) throw std::invalid_argument("a mapping of 0 bytes");
   return std::make_unique<RemapTiming>(bytes, step);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "hw/compute/expert_ffn.hpp"
@@ -68,6 +69,9 @@ std::unique_ptr<CudaTiming> launch_timing(LaunchEnd end);
 /// map: cuMemMap and cuMemSetAccess of `bytes`, rounded up to the GPU's granularity, of other physical memory
 /// at the same address. unmap: cuMemUnmap of it.
 enum class RemapStep { map, unmap };
+/// Why remap_timing cannot be, where there is a GPU: not every GPU and driver manage virtual memory. Empty:
+/// it can.
+std::string remap_missing();
 std::unique_ptr<CudaTiming> remap_timing(std::size_t bytes, RemapStep step);
 
 /// A copy of `bytes` from pinned memory to the GPU while another stream computes experts without a pause, or

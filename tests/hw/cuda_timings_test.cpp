@@ -115,8 +115,10 @@ TEST_CASE("launches, remapping and copies beside computing are right and timed")
   if (!gpu_here()) return;
   check_times(launch_timing(LaunchEnd::queued), 0);
   check_times(launch_timing(LaunchEnd::completed), 0);
-  check_times(remap_timing(5 << 20, RemapStep::map), 0);
-  check_times(remap_timing(5 << 20, RemapStep::unmap), 0);
+  if (remap_missing().empty()) {
+    check_times(remap_timing(5 << 20, RemapStep::map), 0);
+    check_times(remap_timing(5 << 20, RemapStep::unmap), 0);
+  }
   const ExpertShape shape = {2048, 1408, 3};
   check_times(overlap_timing(OverlapPart::copy, 1 << 20, shape, 1), 1 << 20);
   check_times(overlap_timing(OverlapPart::expert, 1 << 20, shape, 1),
