@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/run_plot.hpp"
 #include "cli/terminal_line.hpp"
 #include "sim/child_process.hpp"
 #include "sim/results/result_json.hpp"
@@ -22,6 +23,7 @@ struct Options {
   std::string format = "table";
   std::string out;
   std::string timeline;
+  std::string plot;
   std::uint64_t timeline_passes = 8;
 };
 
@@ -66,13 +68,34 @@ Finished unpack(const std::string& text) {
   return {unpack_result(text.substr(0, end)), text.substr(end + 1)};
 }
 
+void write_and_print(const Options& options, const Scenario& scenario, const std::vector<RunResult>& results,
+                     const std::vector<std::string>& events) {
+  const std::string json = results_json(results);
+  std::vector<std::pair<std::string, std::string>> files;
+  if (!options.out.empty()) files.emplace_back(options.out, json);
+  if (!options.timeline.empty()) files.emplace_back(options.timeline, timeline_json(events));
+  if (!options.plot.empty()) files.emplace_back(options.plot, plot::svg(serving_figure(scenario, results)));
+  write_outputs(files);
+  if (options.format == "json") {
+    std::cout << json;
+    return;
+  }
+  std::cout << results_table(scenario, results);
+  if (!options.out.empty()) std::cout << "result: " << options.out << "\n";
+  if (!options.timeline.empty())
+    std::cout << "timeline (first " << options.timeline_passes << " passes): " << options.timeline
+              << ", opens in https://ui.perfetto.dev\n";
+  if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
+}
+
 void run(const Options& options) {
-  check_outputs({options.out, options.timeline}, {options.scenario});
+  check_outputs({options.out, options.timeline, options.plot}, {options.scenario});
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   Scenario scenario = load_scenario(options.scenario, settings);
-  check_outputs({options.out, options.timeline}, scenario_inputs(scenario));
+  check_outputs({options.out, options.timeline, options.plot}, scenario_inputs(scenario));
   keep_only(scenario, options.only);
+  if (!options.plot.empty()) check_serving_figure(scenario);
   const RoutingTrace trace = scenario_trace(scenario);
   check_scenario(scenario, trace);
 
@@ -91,19 +114,7 @@ void run(const Options& options) {
   }
   progress.clear();
 
-  const std::string json = results_json(results);
-  std::vector<std::pair<std::string, std::string>> files;
-  if (!options.out.empty()) files.emplace_back(options.out, json);
-  if (!options.timeline.empty()) files.emplace_back(options.timeline, timeline_json(events));
-  write_outputs(files);
-  if (options.format == "json")
-    std::cout << json;
-  else
-    std::cout << results_table(scenario, results);
-  if (options.format != "json" && !options.out.empty()) std::cout << "result: " << options.out << "\n";
-  if (options.format != "json" && !options.timeline.empty())
-    std::cout << "timeline (first " << options.timeline_passes << " passes): " << options.timeline
-              << ", opens in https://ui.perfetto.dev\n";
+  write_and_print(options, scenario, results, events);
 }
 
 }  // namespace
@@ -137,6 +148,9 @@ void add_run(CLI::App& program) {
       ->add_option("--timeline-passes", options->timeline_passes,
                    "Forward passes in the timeline, from the first on")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+  command->add_option("--plot", options->plot,
+                      "SVG file to draw serving over time into: tokens per second, KV cache, requests, swap "
+                      "traffic and residency level, of systems with 'weights: paged'");
   add_format(*command, options->format);
   add_example(*command,
               "moelab run zipmoe-orin --set budget=\"16 GB\" --set workload.batch=4 --out out/result.json");
