@@ -43,6 +43,11 @@ void add_example(CLI::App& command, const std::string& example);
 /// largest number without a word): what is wrong, or "".
 std::string names_a_file(const std::string& name);
 std::string is_a_seed(const std::string& text);
+/// For CLI11's check(), of a number that need not be whole: CLI11's own ranges let "nan" through. Both ends
+/// belong to it.
+CLI::Validator number_from(double low, double high);
+/// The same for one above 0 and finite.
+std::string is_above_zero(const std::string& text);
 
 /// "a.b=value" -> ("a.b", "value"). Throws InputError when there is no '='.
 std::pair<std::string, std::string> split_setting(const std::string& text);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <sstream>
 
 #include "cli/commands.hpp"
 #include "cli/layer_table.hpp"
@@ -68,6 +70,23 @@ std::string is_a_seed(const std::string& text) {
   const auto [rest, error] = std::from_chars(text.data(), end, seed);
   if (error == std::errc() && rest == end) return "";
   return "expected a whole number from 0 to 18446744073709551615, found " + text;
+}
+
+CLI::Validator number_from(double low, double high) {
+  std::ostringstream range;
+  range << low << " to " << high;
+  const auto problem = [low, high, range = range.str()](const std::string& text) -> std::string {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high) return "";
+    return "expected a number from " + range + ", found " + text;
+  };
+  return CLI::Validator(problem, "from " + range.str(), "");
+}
+
+std::string is_above_zero(const std::string& text) {
+  double value = 0;
+  if (CLI::detail::lexical_cast(text, value) && value > 0 && std::isfinite(value)) return "";
+  return "expected a number above 0, found " + text;
 }
 
 void add_format(CLI::App& command, std::string& format) {

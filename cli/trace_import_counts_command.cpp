@@ -55,7 +55,7 @@ void add_counts(CLI::App& import) {
   command
       ->add_option("--scale", options->columns.scale,
                    "Multiply numbers by this and then expect whole ones: 10000 for shares of four decimals")
-      ->check(CLI::PositiveNumber);
+      ->check(is_above_zero);
   command->add_option("--top-k", options->target.top_k, "Experts a token, where known");
   add_example(
       *command,

@@ -96,8 +96,6 @@ class Tuner {
 
 void tune(const Options& options) {
   const double budget = budget_of(options.tpot);
-  if (!(options.max > 0 && options.max < 1))
-    throw InputError("--max", "expected a number above 0 and below 1");
   if (options.points <= options.degree)
     throw InputError("--points " + std::to_string(options.points),
                      "a polynomial of degree " + std::to_string(options.degree) + " takes " +
@@ -141,7 +139,7 @@ void add_tune_alpha(CLI::App& tune_app) {
       ->check(CLI::Range(std::size_t{2}, std::size_t{1000}))
       ->capture_default_str();
   command->add_option("--max", options->max, "Largest alpha, above 0 and below 1")
-      ->check(CLI::Range(0.001, 0.999))
+      ->check(number_from(0.001, 0.999))
       ->capture_default_str();
   command->add_option("--degree", options->degree, "Degree of the polynomial")
       ->check(CLI::Range(std::size_t{1}, std::size_t{6}))

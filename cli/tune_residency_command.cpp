@@ -1,5 +1,4 @@
 // moelab tune residency: how much expert residency to give up for KV cache, as a curve with its knee.
-#include <cmath>
 #include <memory>
 
 #include "cli/commands.hpp"
@@ -72,9 +71,6 @@ ResidencyReport run_levels(const Options& options, const Scenario& scenario) {
 }
 
 void tune(const Options& options) {
-  // CLI11 lets "nan" through its ranges.
-  if (std::isnan(options.most)) throw InputError("--most", "expected a share above 0 and at most 1");
-  if (std::isnan(options.tolerance)) throw InputError("--tolerance", "expected a share from 0 to 0.5");
   const ResidencyReport report = run_levels(options, load_tune_subject(options.common));
   finish_tuning(options.common, residency_figure(report),
                 options.common.format == "json" ? residency_json(report) : residency_table(report));
@@ -105,14 +101,14 @@ void add_tune_residency(CLI::App& tune_app) {
       ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{1000}))
       ->capture_default_str();
   command->add_option("--most", options->most, "Largest share of the experts off the GPU, at most 1")
-      ->check(CLI::Range(0.001, 1.0))
+      ->check(number_from(0.001, 1))
       ->capture_default_str();
   command
       ->add_option(
           "--tolerance", options->tolerance,
           "Share that a step may take longer at the knee, and that tokens/s may be below the best's at "
           "the leanest level")
-      ->check(CLI::Range(0.0, 0.5))
+      ->check(number_from(0, 0.5))
       ->capture_default_str();
   add_tune_outputs(*command, options->common);
   add_example(

@@ -51,6 +51,7 @@ TEST_CASE("tune alpha: as many points as the polynomial takes, alphas below 1, a
                 "--points 2: a polynomial of degree 2 takes 3 points at least");
   check_refusal(tune({"--system", "zipmoe", "--tpot", "40ms", "--points", "1"}), "--points");
   check_refusal(tune({"--system", "zipmoe", "--tpot", "40ms", "--max", "1"}), "--max");
+  check_refusal(tune({"--system", "zipmoe", "--tpot", "40ms", "--max", "nan"}), "--max");
   check_refusal(tune({"--system", "zipmoe", "--tpot", "40ms", "--degree", "0"}), "--degree");
   check_refusal(tune({"--system", "zipmoe", "--tpot", "40ms", "--plot", "no/such/folder/a.svg"}),
                 "there is no folder");

@@ -156,7 +156,9 @@ TEST_CASE("tune residency: options within their ranges, a place for the picture"
   check_refusal(tune({"--system", "vllm-o", "--most", "0"}), "--most");
   check_refusal(tune({"--system", "vllm-o", "--most", "1.5"}), "--most");
   check_refusal(tune({"--system", "vllm-o", "--tolerance", "-0.1"}), "--tolerance");
-  check_refusal(tune({"--system", "vllm-o", "--tolerance", "nan"}), "--tolerance");
-  check_refusal(tune({"--system", "vllm-o", "--most", "nan"}), "--most");
+  for (const char* no_share : {"nan", "-nan", "inf", "-inf", "1e400", "half", ""}) {
+    check_refusal(tune({"--system", "vllm-o", "--tolerance", no_share}), "--tolerance");
+    check_refusal(tune({"--system", "vllm-o", "--most", no_share}), "--most");
+  }
   check_refusal(tune({"--system", "vllm-o", "--plot", "no/such/folder/a.svg"}), "there is no folder");
 }
