@@ -206,3 +206,14 @@ TEST_CASE("a failed import leaves the file that was there and nothing else") {
   CHECK(read_bytes(folder / "out") == "old");
   CHECK(folder.names().size() == 2);
 }
+
+TEST_CASE("trace import counts: a scale that is no number above 0 is refused") {
+  for (const char* scale : {"nan", "inf", "0", "-1", "ten"}) {
+    const ProgramResult result = run_program(
+        MOELAB_PROGRAM, {"trace", "import", "counts", "c.csv", "--layer", "layer", "--expert", "expert",
+                         "--count", "count", "--out", "c.safetensors", "--scale", scale});
+    CAPTURE(result.err);
+    CHECK(result.status == 2);
+    CHECK(result.err.find("--scale") != std::string::npos);
+  }
+}

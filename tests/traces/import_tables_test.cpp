@@ -281,6 +281,11 @@ TEST_CASE("a request log comes back as it was written") {
   requests.push_back({0, 1, 1});
   CHECK_THAT(error_of([&] { write_request_log(requests, folder / "r.csv"); }),
              Contains("request 2000 arrives before"));
+  write_bytes(folder / "late.csv", "arrival_s,prompt_tokens,output_tokens\n1e12,5,5\n");
+  CHECK(read_request_log(folder / "late.csv").front().arrival_s == kLatestArrival);
+  write_bytes(folder / "late.csv", "arrival_s,prompt_tokens,output_tokens\n0,5,5\n1e308,5,5\n");
+  CHECK_THAT(error_of([&] { read_request_log(folder / "late.csv"); }),
+             Contains("late.csv:3:1: the arrival is not a number of seconds from 0 to 1e12"));
 }
 
 TEST_CASE("counts from tables, JSON and NumPy") {
