@@ -77,19 +77,25 @@ class LayerBalance {
     return !placement_.on_gpu(gpu, layer_, expert);
   }
 
+  // Copies of one expert mostly come one after another: GPUs that cannot take it stay aside until another
+  // expert comes, or until the expert is on enough servers and may come to other GPUs of theirs.
   void pack(std::uint32_t expert) {
-    std::vector<LoadOf> passed;
+    if (expert != aside_for_ || placement_.copies(layer_, expert) == shape_.copies) bring_back();
+    aside_for_ = expert;
     while (!gpus_.empty() && !may_hold(gpus_.top().second, expert)) {
-      passed.push_back(gpus_.top());
+      aside_.push_back(gpus_.top());
       gpus_.pop();
     }
-    if (!gpus_.empty()) {
-      const auto [load, gpu] = gpus_.top();
-      gpus_.pop();
-      placement_.place(gpu, layer_, expert);
-      if (--slots_[gpu] > 0) gpus_.emplace(load + load_[expert], gpu);
-    }
-    for (const LoadOf& gpu : passed) gpus_.push(gpu);
+    if (gpus_.empty()) return;
+    const auto [load, gpu] = gpus_.top();
+    gpus_.pop();
+    placement_.place(gpu, layer_, expert);
+    if (--slots_[gpu] > 0) aside_.emplace_back(load + load_[expert], gpu);
+  }
+
+  void bring_back() {
+    for (const LoadOf& gpu : aside_) gpus_.push(gpu);
+    aside_.clear();
   }
 
   const PlacementShape& shape_;
@@ -98,6 +104,8 @@ class LayerBalance {
   Placement& placement_;
   std::vector<std::uint32_t> slots_;                                             // [gpus], left in the layer
   std::priority_queue<LoadOf, std::vector<LoadOf>, std::greater<LoadOf>> gpus_;  // least load first
+  std::vector<LoadOf> aside_;  // GPUs with slots that are not among them for now
+  std::uint32_t aside_for_ = 0;
 };
 
 Placement place_eplb(const PlacementShape& shape, const ActivationCounts& counts, const PolicyParameters&) {

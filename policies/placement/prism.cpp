@@ -33,12 +33,17 @@
 // says how many experts a layer uses, not how much is lost without them. One expert only in a layer, and
 // E even ones in the other: all C_n go to the second, C_n / E of its mass, where the best has 1 more. What
 // does hold: mass >= best mass * min over layers of N_{n,l} / N*_{n,l}, N* being the best counts, since the
-// mass of the most used k is concave in k.
+// mass of the most used k is concave in k. Deviation: `least_share` = 1 - 1/e makes the theorem true. Before
+// coverage is seen to, a server whose counts give less than that share of the best mass moves slots, one by
+// one, from the layer that loses least to the one that gains most, which ends at the best counts. 0, the
+// default, leaves the counts as the paper has them; 1 makes them the best.
+//
+// Lemma 1, the reason for entropy, holds up to a factor of 2: k >= 2^(H - delta log E - h(min(delta, 1/2))),
+// h the binary entropy, by Fano's inequality. As printed, without h, it does not: mass 1 - delta on one
+// expert, the rest even.
 #include "policies/placement/prism.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <stdexcept>
 
 #include "policies/checked_parameter.hpp"
@@ -47,86 +52,6 @@
 
 namespace moelab {
 namespace {
-
-/// Algorithm 1, step 2.
-class Rebalancing {
- public:
-  Rebalancing(const PlacementShape& shape, LayerCounts& counts)
-      : counts_(counts),
-        experts_(shape.experts),
-        needed_(std::uint64_t{shape.copies} * shape.experts),
-        room_(server_slots(shape)),
-        totals_(shape.layers, 0),
-        largest_first_(by_memory(shape)) {
-    for (std::size_t server = 0; server < counts.size(); ++server)
-      for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
-        totals_[layer] += counts[server][layer];
-        room_[server] -= counts[server][layer];
-      }
-  }
-
-  void run() {
-    for (std::uint32_t layer = 0; layer < totals_.size(); ++layer)
-      while (totals_[layer] < needed_)
-        if (!borrow(layer) && !use_room(layer))
-          throw std::logic_error("prism: no room for coverage, though the shape passed its check");
-  }
-
- private:
-  static std::vector<std::uint32_t> by_memory(const PlacementShape& shape) {
-    std::vector<double> memory;
-    for (const PlacementServer& server : shape.servers)
-      memory.push_back(std::accumulate(server.gpu_bytes.begin(), server.gpu_bytes.end(), 0.0));
-    return by_descending(memory);
-  }
-
-  void move(std::size_t server, std::uint32_t from, std::uint32_t to) {
-    --counts_[server][from], --totals_[from];
-    ++counts_[server][to], ++totals_[to];
-  }
-
-  /// One pass over the servers; false when none could lend.
-  bool borrow(std::uint32_t layer) {
-    bool any = false;
-    for (const std::uint32_t server : largest_first_) {
-      const auto most = std::max_element(totals_.begin(), totals_.end());
-      const auto lender = static_cast<std::uint32_t>(most - totals_.begin());
-      if (*most <= needed_ || totals_[layer] == needed_) break;
-      if (counts_[server][lender] == 0 || counts_[server][layer] == experts_) continue;
-      move(server, lender, layer);
-      any = true;
-    }
-    return any;
-  }
-
-  /// The layer with fewest that the server has not all of; room on it means that there is one.
-  std::uint32_t fewest(std::size_t server) const {
-    std::uint32_t best = static_cast<std::uint32_t>(totals_.size());
-    for (std::uint32_t layer = 0; layer < totals_.size(); ++layer)
-      if (counts_[server][layer] < experts_ && (best == totals_.size() || totals_[layer] < totals_[best]))
-        best = layer;
-    return best;
-  }
-
-  void take(std::size_t server, std::uint32_t layer) {
-    ++counts_[server][layer], ++totals_[layer], --room_[server];
-  }
-
-  bool use_room(std::uint32_t layer) {
-    for (const std::uint32_t server : largest_first_)
-      if (room_[server] > 0 && counts_[server][layer] < experts_) return take(server, layer), true;
-    for (const std::uint32_t server : largest_first_)
-      if (room_[server] > 0) return take(server, fewest(server)), true;
-    return false;
-  }
-
-  LayerCounts& counts_;
-  const std::uint32_t experts_;
-  const std::uint64_t needed_;                // of each layer
-  std::vector<std::uint64_t> room_;           // [servers]
-  std::vector<std::uint64_t> totals_;         // [layers]
-  std::vector<std::uint32_t> largest_first_;  // servers
-};
 
 /// Algorithm 2's second loop, of one layer.
 class LayerRepair {
@@ -193,7 +118,13 @@ PolicyInfo prism_info() {
   return {.name = "prism",
           .help = "experts of a layer in proportion to the entropy of its activations, the most used ones",
           .source = "Prism, arXiv 2508.12851, Algorithms 1 and 2",
-          .parameters = {{.name = "fill",
+          .parameters = {{.name = "least_share",
+                          .unit = "",
+                          .default_value = 0,
+                          .low = 0,
+                          .high = 1,
+                          .help = "of the best local mass of as many experts, before coverage; 0: the paper"},
+                         {.name = "fill",
                           .unit = "",
                           .default_value = 1,
                           .low = 0,
@@ -208,6 +139,7 @@ Placement place_prism(const PlacementShape& shape, const ActivationCounts& count
   check_activation_counts(shape, counts);
   const bool fill = checked_count(prism_info(), parameters, "fill") != 0;
   LayerCounts layer_counts = entropy_layer_counts(shape, counts);
+  raise_local_mass(counts, checked_parameter(prism_info(), parameters, "least_share"), layer_counts);
   rebalance_layer_counts(shape, layer_counts);
   ServerSets sets = most_used_experts(shape, counts, layer_counts);
   repair_coverage(shape, counts, sets);
@@ -216,36 +148,6 @@ Placement place_prism(const PlacementShape& shape, const ActivationCounts& count
 }
 
 }  // namespace
-
-double activation_entropy(std::span<const double> counts) {
-  const double sum = std::accumulate(counts.begin(), counts.end(), 0.0);
-  double entropy = 0;
-  for (const double count : counts)
-    if (count > 0) entropy -= count / sum * std::log2(count / sum);
-  return std::max(entropy, 0.0);
-}
-
-LayerCounts entropy_layer_counts(const PlacementShape& shape, const ActivationCounts& counts) {
-  const std::vector<std::uint64_t> slots = server_slots(shape);
-  LayerCounts result(shape.servers.size(), std::vector<std::uint32_t>(shape.layers, 0));
-  for (std::size_t server = 0; server < result.size(); ++server) {
-    std::vector<double> entropy;
-    for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
-      entropy.push_back(activation_entropy(counts.layer(server, layer)));
-    if (std::count(entropy.begin(), entropy.end(), 0.0) == shape.layers) entropy.assign(shape.layers, 1);
-    const double sum = std::accumulate(entropy.begin(), entropy.end(), 0.0);
-    for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
-      // The tolerance is for shares that are whole but for rounding; it is too small to add up to a slot.
-      const double share = static_cast<double>(slots[server]) * (entropy[layer] / sum) * (1 + 1e-12);
-      result[server][layer] = static_cast<std::uint32_t>(std::min(std::floor(share), 1.0 * shape.experts));
-    }
-  }
-  return result;
-}
-
-void rebalance_layer_counts(const PlacementShape& shape, LayerCounts& layer_counts) {
-  Rebalancing(shape, layer_counts).run();
-}
 
 ServerSets most_used_experts(const PlacementShape& shape, const ActivationCounts& counts,
                              const LayerCounts& layer_counts) {

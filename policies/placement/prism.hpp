@@ -17,6 +17,9 @@ using LayerCounts = std::vector<std::vector<std::uint32_t>>;
 
 /// Step 1: in proportion to entropy.
 LayerCounts entropy_layer_counts(const PlacementShape& shape, const ActivationCounts& counts);
+/// Between them, which the paper does not do: moves counts between a server's layers until its most used
+/// experts so counted have at least `share`, 0 to 1, of the mass of its most used as many of all layers.
+void raise_local_mass(const ActivationCounts& counts, double share, LayerCounts& layer_counts);
 /// Step 2: moves counts between a server's layers, and takes room that step 1 left, until every layer has
 /// copies * experts of them over all servers. No server's sum falls.
 void rebalance_layer_counts(const PlacementShape& shape, LayerCounts& layer_counts);

@@ -173,6 +173,39 @@ TEST_CASE("local mass before coverage repair is at least the best times the leas
   }
 }
 
+TEST_CASE("least_share makes Theorem 1 true on 10,000 random clusters, and changes none that satisfy it",
+          "[placement]") {
+  const double bound = 1 - std::exp(-1.0);
+  Random random(15);
+  int raised = 0;
+  for (int round = 0; round < 10000; ++round) {
+    const PlacementShape shape = random_cluster(random, 6, 4, 8);
+    const ActivationCounts counts = random_counts(random, shape);
+    const LayerCounts paper = entropy_layer_counts(shape, counts);
+    LayerCounts layer_counts = paper;
+    raise_local_mass(counts, bound, layer_counts);
+    const ServerSets before = most_used_experts(shape, counts, paper);
+    const ServerSets sets = most_used_experts(shape, counts, layer_counts);
+    for (std::size_t n = 0; n < shape.servers.size(); ++n) {
+      std::vector<std::uint32_t> by_layer;
+      const double best = best_mass(counts, n, before.size(n), by_layer);
+      REQUIRE(sets.size(n) == before.size(n));
+      REQUIRE(mass_of(counts, sets, n) >= bound * best * (1 - 1e-12));
+      const bool satisfied = mass_of(counts, before, n) >= bound * best * (1 + 1e-12);
+      if (satisfied) REQUIRE(layer_counts[n] == paper[n]);
+      raised += layer_counts[n] != paper[n] ? 1 : 0;
+    }
+    raise_local_mass(counts, 1, layer_counts);
+    const ServerSets most = most_used_experts(shape, counts, layer_counts);
+    for (std::size_t n = 0; n < shape.servers.size(); ++n) {
+      std::vector<std::uint32_t> by_layer;
+      REQUIRE(mass_of(counts, most, n) == Approx(best_mass(counts, n, before.size(n), by_layer)));
+    }
+    REQUIRE(wrong_with(shape, place("prism", shape, counts, {{"least_share", bound}})) == "");
+  }
+  CHECK(raised > 0);
+}
+
 // One expert only in layer 0: entropy 0. Layer 1 is even: all B slots go there, B / 16 of a mass of 1; the
 // best B experts have 1 + (B - 1) / 16. For B = 4 that is 0.25 against 1.1875, far below 1 - 1/e.
 TEST_CASE("Theorem 1 does not hold for counts in proportion to entropy", "[placement]") {
