@@ -287,6 +287,17 @@ TEST_CASE("eplb is the published algorithm on equal GPUs wherever that puts no e
   CHECK(compared > 1000);
 }
 
+// 4 GPUs with a slot each, one expert: 4 copies, the first 2 on different servers, then the GPUs left out.
+TEST_CASE("eplb puts further copies on servers that have one, once there are enough servers", "[placement]") {
+  const PlacementShape shape{.layers = 1,
+                             .experts = 1,
+                             .expert_bytes = 1e6,
+                             .servers = {{.gpu_bytes = {1e6, 1e6}}, {.gpu_bytes = {1e6, 1e6}}},
+                             .copies = 2};
+  const Placement placement = place("eplb", shape, ActivationCounts(2, 1, 1));
+  for (std::uint32_t gpu = 0; gpu < 4; ++gpu) CHECK(placement.held(gpu) == 1);
+}
+
 TEST_CASE("smartmoe is the published greedy on equal GPUs", "[placement]") {
   Random random(6);
   for (int round = 0; round < 3000; ++round) {
@@ -328,6 +339,16 @@ TEST_CASE("migration counts what comes, at the speed of the server it comes to",
   shape.servers[1].load_bytes_per_second = 0;
   CHECK_THAT(error_of([&] { migration_cost(shape, from, to); }),
              Contains("1 experts come to server 1") && Contains("state at which speed"));
+}
+
+// GPU 0 could keep 1 and 2, but then 0 finds no second GPU: the server stays as planned.
+TEST_CASE("experts on several GPUs of a server stay on as many when others keep their place", "[placement]") {
+  PlacementShape shape = one_gpu_servers(1, 3, {4});
+  shape.servers[0].gpu_bytes = {2e6, 2e6};
+  Placement from(shape), to(shape);
+  from.place(0, 0, 1), from.place(0, 0, 2), from.place(1, 0, 0);
+  to.place(0, 0, 0), to.place(0, 0, 1), to.place(1, 0, 0), to.place(1, 0, 2);
+  CHECK(keep_in_place(shape, from, to) == to);
 }
 
 // Server 0 uses experts 0 and 1, 300 times each in 60 s; it has 0, and gets 1 in the place of 2: 5 calls a
