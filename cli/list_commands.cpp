@@ -13,6 +13,7 @@
 #include "policies/batching/batching.hpp"
 #include "policies/cache/cache.hpp"
 #include "policies/execution/execution.hpp"
+#include "policies/placement/placement.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/residency/residency.hpp"
@@ -143,6 +144,7 @@ void list_policies(const std::string& format) {
   add_family("batching", batching_policies(), format, all);
   add_family("storage", storage_policies(), format, all);
   add_family("residency", residency_policies(), format, all);
+  add_family("placement", placement_policies(), format, all);
   if (format == "json") std::cout << all.dump(2) << "\n";
 }
 
