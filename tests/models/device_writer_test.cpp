@@ -54,7 +54,7 @@ TEST_CASE("device writer: random profiles read back equal, number for number") {
 
 TEST_CASE("device writer: the embedded profiles read back equal") {
   for (const char* name : {"jetson-agx-orin-64gb", "jetson-agx-orin-32gb", "rtx-3080-ti-12gb",
-                           "rtx-4060-ti-16gb", "rtx-a6000-48gb"}) {
+                           "rtx-4060-ti-16gb", "rtx-a6000-48gb", "a100-40gb"}) {
     const DeviceProfile device = load_device(name);
     DeviceProfile back = read_back(device_to_yaml(device));
     // The same account in another order: the file lists its codecs as a person would, the writer by name.
