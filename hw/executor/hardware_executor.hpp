@@ -7,12 +7,14 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "hw/executor/hand_off.hpp"
 #include "hw/executor/hardware_engine.hpp"
 #include "sim/engine/capacity.hpp"
+#include "sim/engine/network.hpp"
 
 namespace moelab {
 
@@ -29,6 +31,12 @@ class HardwareExecutor {
 
   void add_capacity(const engine::CapacityLaw&) {}
   void set_factor(engine::CapacityId, double, double) {}
+  void set_network(const engine::NetworkLaw&) {
+    throw std::logic_error("the hardware engine has no network");
+  }
+  void set_node(engine::NodeId, engine::NetworkLaw::Node, double) {}  // of no node
+  double flow_seconds(engine::NodeId, engine::NodeId, double) const { return 0; }
+  std::size_t nodes() const { return 0; }
   void prepare(std::size_t most, std::span<const std::uint32_t> slots);
   void start(engine::Graph& graph, engine::OpIndex op, double now);
 

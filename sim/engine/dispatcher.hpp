@@ -34,14 +34,33 @@ class Dispatcher final : public Engine {
     slots_.push_back(slots);
     names_.push_back(std::move(name));
     marked_.resize(resources_.size());
+    disturbs_.resize(resources_.size());
     return static_cast<ResourceId>(resources_.size() - 1);
   }
   CapacityId add_capacity(std::string, const CapacityLaw& law) override {
+    if (interferences_.size() == kNetwork) throw std::length_error("engine: too many capacities");
     executor_.add_capacity(law);
-    return capacities_++;
+    interferences_.emplace_back();
+    return static_cast<CapacityId>(interferences_.size() - 1);
   }
   bool resolves_chains() const override { return Executor::kResolvesChains; }
-  void add_interference(Interference interference) override { interferences_.push_back(interference); }
+  void add_interference(Interference interference) override {
+    interferences_[interference.capacity].push_back(interference);
+    disturbs_[interference.busy].push_back(interference.capacity);
+    interferes_ = true;
+  }
+  void set_network(const NetworkLaw& law) override {
+    if (executor_.nodes() > 0) throw std::logic_error("engine: the network is set once");
+    executor_.set_network(law);
+  }
+  void set_node(NodeId node, NetworkLaw::Node bandwidth) override {
+    check_nodes(node, node);
+    executor_.set_node(node, bandwidth, local_);
+  }
+  double flow_seconds(NodeId from, NodeId to, double bytes) const override {
+    check_nodes(from, to);
+    return executor_.flow_seconds(from, to, bytes);
+  }
   void spawn(Process& process) override {
     process.report_failure_to(failure_);
     woken_.push_back(process.handle());
@@ -49,7 +68,7 @@ class Dispatcher final : public Engine {
 
   void run() override;
   bool alone() const override {
-    return !Executor::kOwnClock && live_graphs_ == 0 && timers_.empty() && woken_.empty() &&
+    return !Executor::kOwnClock && live_graphs_ == 0 && timers_.empty() && next_woken_ == woken_.size() &&
            next_finished_ == finished_.size();
   }
   void skip(const Outcome& outcome) override;
@@ -97,6 +116,11 @@ class Dispatcher final : public Engine {
     for (const std::uint32_t slots : slots_) all += std::min<std::size_t>(slots, kManySlots);
     return all;
   }
+  void check_nodes(NodeId from, NodeId to) const {
+    if (std::max(from, to) >= executor_.nodes())
+      throw std::logic_error("engine: the network has " + std::to_string(executor_.nodes()) +
+                             " nodes, and none of number " + std::to_string(std::max(from, to)));
+  }
   double round(double now, std::span<InFlight> ended);
   void complete(Graph& graph, OpIndex op);
   void meet_dependency(Graph& graph, OpIndex op, OpIndex by);
@@ -104,7 +128,7 @@ class Dispatcher final : public Engine {
   void dispatch();
   void serve(Resource& resource);
   void start(Graph& graph, OpIndex op, Resource& resource);
-  void interfere();
+  void interfere(ResourceId busy_or_not);
   bool run_lone_graph();
   void finish(Graph& graph);
   void enqueue(Graph& graph);
@@ -126,9 +150,10 @@ class Dispatcher final : public Engine {
   Executor executor_;
   std::vector<Resource> resources_;
   std::vector<std::string> names_;
-  std::vector<std::uint32_t> slots_;  // by resource
-  CapacityId capacities_ = 0;
-  std::vector<Interference> interferences_;
+  std::vector<std::uint32_t> slots_;                      // by resource
+  std::vector<std::vector<Interference>> interferences_;  // by capacity
+  std::vector<std::vector<CapacityId>> disturbs_;         // by resource: capacities that it slows when busy
+  bool interferes_ = false;
   LoneGraph lone_;
   Graph* fresh_ = nullptr;          // submitted while no other was alive; nothing of it has started
   std::vector<ResourceId> marked_;  // the first marks_, in no order: where something may start
@@ -139,6 +164,7 @@ class Dispatcher final : public Engine {
   std::vector<Timer> timers_;
   double next_timer_ = std::numeric_limits<double>::infinity();
   std::vector<std::coroutine_handle<>> woken_;
+  std::size_t next_woken_ = 0;  // of those, while they are resumed
   std::exception_ptr failure_;
   std::uint64_t next_sequence_ = 0;
   std::uint64_t operations_ = 0;
@@ -184,6 +210,7 @@ double Dispatcher<Executor>::round(double now, std::span<InFlight> ended) {
 template <class Executor>
 void Dispatcher<Executor>::submit(Graph& graph, int priority) {
   assert(graph.state_ != Graph::State::submitted);
+  for (const Graph::Flow& flow : graph.flows_) check_nodes(flow.from, flow.to);
   if (!Executor::kOwnClock && live_graphs_ == 0) {
     epoch_ = now_;
     local_ = 0;
@@ -217,8 +244,10 @@ void Dispatcher<Executor>::enqueue(Graph& graph) {
       return q.graph->priority_ > graph.priority_ ||
              (q.graph->priority_ == graph.priority_ && q.graph->sequence_ > graph.sequence_);
     };
-    resource.queues.insert(std::find_if(resource.queues.begin(), resource.queues.end(), later),
-                           {&graph, &lane});
+    // From the end: most graphs are no more urgent than those that were submitted before them.
+    auto place = resource.queues.end();
+    while (place != resource.queues.begin() && later(*(place - 1))) --place;
+    resource.queues.insert(place, {&graph, &lane});
     mark(lane.resource);
   }
 }
@@ -318,10 +347,8 @@ void Dispatcher<Executor>::decide() {
       timers_.pop_back();
       next_timer_ = timers_.empty() ? std::numeric_limits<double>::infinity() : timers_.front().time;
       handle.resume();
-    } else if (!woken_.empty()) {
-      const auto handle = woken_.front();
-      woken_.erase(woken_.begin());
-      handle.resume();
+    } else if (next_woken_ < woken_.size()) {
+      woken_[next_woken_++].resume();
     } else {
       break;
     }
@@ -329,6 +356,8 @@ void Dispatcher<Executor>::decide() {
   }
   finished_.clear();
   next_finished_ = 0;
+  woken_.clear();
+  next_woken_ = 0;
 }
 
 template <class Executor>
@@ -342,7 +371,9 @@ void Dispatcher<Executor>::dispatch() {
     resource.marked = false;
     serve(resource);
   }
-  if (!interferences_.empty()) interfere();
+  // A resource that nothing has started or ended on is as busy as it was.
+  if (interferes_)
+    for (std::size_t i = 0; i < marks; ++i) interfere(marked_[i]);
 }
 
 // Starts what is ready on a resource, as long as it has free slots.
@@ -367,13 +398,13 @@ void Dispatcher<Executor>::start(Graph& graph, OpIndex op, Resource& resource) {
   executor_.start(graph, op, local_);
 }
 
-// Tells the executor what is busy now and slows the users of a capacity.
+// Tells the executor by how much what is busy now slows the users of capacities.
 template <class Executor>
-void Dispatcher<Executor>::interfere() {
-  for (CapacityId capacity = 0; capacity < capacities_; ++capacity) {
+void Dispatcher<Executor>::interfere(ResourceId busy_or_not) {
+  for (const CapacityId capacity : disturbs_[busy_or_not]) {
     double factor = 1;
-    for (const Interference& i : interferences_)
-      if (i.capacity == capacity && resources_[i.busy].free < resources_[i.busy].slots) factor *= i.factor;
+    for (const Interference& i : interferences_[capacity])
+      if (resources_[i.busy].free < resources_[i.busy].slots) factor *= i.factor;
     executor_.set_factor(capacity, factor, local_);
   }
 }

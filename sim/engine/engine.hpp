@@ -2,8 +2,10 @@
 //
 // One dispatcher owns all order rules; what differs between executors is only when an operation that was
 // started ends:
-//   fast      computed: its seconds, shared capacities resolved exactly (fast_executor.hpp);
-//   simgrid   SimGrid's, which also resolves capacities behind capacities (simgrid_executor.cpp).
+//   fast      computed: its seconds, shared capacities resolved exactly (fast_executor.hpp), flows over the
+//             network at rates that need no solver, exact on a mesh (fair_network.hpp);
+//   simgrid   SimGrid's, which also resolves capacities behind capacities, and gives flows max-min rates on
+//             any network (simgrid_executor.cpp).
 // A graph that nothing can meet while it runs is computed in one go, by the same rules (lone_graph.hpp).
 // Rules: a resource has slots; when a slot is free and operations are ready, the most urgent one starts
 // (work-conserving, non-preemptive). More urgent is: smaller graph priority, then earlier submitted graph,
@@ -20,6 +22,7 @@
 
 #include "sim/engine/capacity.hpp"
 #include "sim/engine/graph.hpp"
+#include "sim/engine/network.hpp"
 #include "sim/engine/process.hpp"
 
 namespace moelab::engine {
@@ -51,6 +54,9 @@ class Engine {
   /// it.
   virtual bool resolves_chains() const = 0;
   virtual void add_interference(Interference interference) = 0;
+  /// What Graph::flow sends over; once. Throws InputError for a law that is wrong or that the executor does
+  /// not know (fast: platform files), std::logic_error from an engine that has no network (the hardware's).
+  virtual void set_network(const NetworkLaw& law) = 0;
   /// The process takes its first step when run() begins (or at this instant, if the engine runs already).
   virtual void spawn(Process& process) = 0;
 
@@ -66,6 +72,14 @@ class Engine {
   virtual void cancel(Graph& graph) = 0;
   /// Changes the urgency of what has not started.
   virtual void set_priority(Graph& graph, int priority) = 0;
+
+  /// A node's bandwidths from now on, also for flows under way. Of a star or mesh; throws InputError for a
+  /// bandwidth that is not above 0; `simgrid` also where a limit comes or goes, std::logic_error of a
+  /// platform.
+  virtual void set_node(NodeId node, NetworkLaw::Node bandwidth) = 0;
+  /// Seconds that `bytes` take from node to node with the network to themselves as it is now, a platform's
+  /// latency included. After set_network().
+  virtual double flow_seconds(NodeId from, NodeId to, double bytes) const = 0;
 
   /// Whether nothing is going on but the process that asks: no graph is alive and nobody waits for a moment.
   /// Always false where time is not the engine's to move (another program's, or the real one).

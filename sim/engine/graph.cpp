@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
 namespace moelab::engine {
@@ -22,6 +23,7 @@ void Graph::clear() {
   assert(state_ != State::submitted);
   ops_.clear();
   shares_.clear();
+  flows_.clear();
   edges_.clear();
   lanes_.clear();
   foreign_.clear();
@@ -45,6 +47,16 @@ OpIndex Graph::add_continuation(OpIndex before, double seconds) {
   const OpIndex op = add(ops_[before].lane, seconds);
   ops_[op].needs = 1;
   return op;
+}
+
+void Graph::flow(OpIndex op, NodeId from, NodeId to, double bytes) {
+  if (from == to) throw std::invalid_argument("engine: node " + std::to_string(from) + " sends to itself");
+  if (!(bytes >= 0) || bytes == std::numeric_limits<double>::infinity())
+    throw std::invalid_argument("engine: an operation sends " + std::to_string(bytes) + " bytes");
+  assert(ops_[op].capacity == kNoCapacity);
+  ops_[op].capacity = kNetwork;
+  ops_[op].share = static_cast<std::uint32_t>(flows_.size());
+  flows_.push_back({from, to, bytes});
 }
 
 void Graph::depend_on(OpIndex after, Graph& other) {

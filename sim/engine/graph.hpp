@@ -26,11 +26,15 @@ namespace moelab::engine {
 using ResourceId = std::uint32_t;
 using CapacityId = std::uint16_t;
 using OpIndex = std::uint32_t;
+/// A server of the network (network.hpp), counted from 0.
+using NodeId = std::uint32_t;
 /// A graph's own short number for a resource it uses.
 using Lane = std::uint8_t;
 
 inline constexpr OpIndex kNoOp = std::numeric_limits<OpIndex>::max();
 inline constexpr CapacityId kNoCapacity = std::numeric_limits<CapacityId>::max();
+/// Of an operation that sends over the network: it shares the links there.
+inline constexpr CapacityId kNetwork = kNoCapacity - 1;
 inline constexpr double kNotYet = -1;
 /// Seconds that an operation may take, some 30,000 years. What comes of rates that are next to nothing takes
 /// longer; sums of such times lose all that is shorter, and then overflow.
@@ -100,6 +104,10 @@ class Graph {
     share(op, capacity, shared_seconds, shared_seconds);
   }
   void share(OpIndex op, CapacityId capacity) { share(op, capacity, ops_[op].seconds); }
+  /// After its own seconds (a latency, say) the operation sends `bytes` >= 0 from one node of the network to
+  /// another one, as fast as the network lets it; it ends when they are there. It shares no capacity besides.
+  /// Throws std::invalid_argument for bytes below 0 or a node that sends to itself.
+  void flow(OpIndex op, NodeId from, NodeId to, double bytes);
 
   /// The object that knows what the operations mean (labelled_graph.hpp); nullptr: nobody does.
   const LabelledGraph* labelled() const { return labelled_; }
@@ -110,7 +118,13 @@ class Graph {
   /// Of an operation that uses a capacity.
   double shared_seconds(OpIndex op) const { return shares_[ops_[op].share].seconds; }
   double shared_amount(OpIndex op) const { return shares_[ops_[op].share].amount; }
-  CapacityId capacity(OpIndex op) const { return ops_[op].capacity; }
+  CapacityId capacity(OpIndex op) const { return ops_[op].capacity; }  // kNoCapacity, kNetwork
+  struct Flow {
+    NodeId from, to;
+    double bytes;
+  };
+  const Flow& flow(OpIndex op) const { return flows_[ops_[op].share]; }  // of an operation on kNetwork
+  bool uses_network() const { return !flows_.empty(); }
   ResourceId resource(OpIndex op) const { return lanes_[ops_[op].lane].resource; }
 
   // After submission. Times are in seconds of engine time.
@@ -146,7 +160,7 @@ class Graph {
     OpIndex successor;    // most operations have one
     std::uint32_t more;   // further ones: a list in edges_
     std::uint32_t needs;  // dependencies; 1 for a continuation
-    std::uint32_t share;  // place in shares_, when it uses a capacity
+    std::uint32_t share;  // place in shares_, when it uses a capacity; in flows_, when it uses the network
     CapacityId capacity;
     Lane lane;
     bool continued;  // the next operation continues on this one's slot
@@ -193,6 +207,7 @@ class Graph {
 
   std::vector<Op> ops_;
   std::vector<Share> shares_;
+  std::vector<Flow> flows_;
   std::vector<Edge> edges_;
   std::vector<LaneState> lanes_;
   std::vector<std::uint64_t> ready_;  // of all lanes, summaries behind

@@ -12,7 +12,7 @@
 namespace moelab::engine {
 bool LoneGraph::prepare(std::span<const std::uint32_t> slots) {
   const std::size_t count = graph_->lanes_.size();
-  if (count > kMostLanes || !graph_->shares_.empty()) return false;
+  if (count > kMostLanes || !graph_->shares_.empty() || !graph_->flows_.empty()) return false;
   std::uint64_t all_slots = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Graph::LaneState& lane = graph_->lanes_[i];

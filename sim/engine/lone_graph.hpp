@@ -19,13 +19,14 @@ namespace moelab::engine {
 
 class LoneGraph {
  public:
-  /// More lanes, or more slots in all, than this: event by event. So is what shares a capacity.
+  /// More lanes, or more slots in all, than this: event by event. So is what shares a capacity
+  /// or the network.
   static constexpr std::size_t kMostLanes = 32;
   static constexpr std::size_t kMostSlots = 64;
 
   /// Runs a graph that was prepared at 0 seconds since the epoch; `slots` by resource. Returns false, and has
-  /// done nothing, when the graph uses a capacity or has too many lanes or slots. Operations that can never
-  /// start (a cycle of dependencies) are left as they are.
+  /// done nothing, when the graph uses a capacity or the network, or has too many lanes or slots. Operations
+  /// that can never start (a cycle of dependencies) are left as they are.
   bool run(Graph& graph, std::span<const std::uint32_t> slots);
 
   double seconds() const { return now_; }                   // since the epoch, at the end
