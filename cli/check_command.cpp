@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "sim/cluster/cluster_plan.hpp"
 #include "sim/run.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/request_stream.hpp"
@@ -39,7 +40,43 @@ std::string paged_memory_line(const SystemConfig& system, const MemoryPlan& m) {
          " blocks of swap space, experts " + to_string(m.host_experts) + "\n";
 }
 
+std::string server_line(const Scenario& s, const ClusterPlan& plan, std::uint32_t server) {
+  const ServerMemory& m = plan.memory[server];
+  const std::uint32_t first = plan.placement.first_gpu(server);
+  std::string line = "experts";
+  for (std::uint32_t gpu = 0; gpu < m.experts.size(); ++gpu)
+    line += (gpu > 0 ? " +" : "") + std::string(" ") + std::to_string(plan.placement.held(first + gpu));
+  Bytes room;
+  for (const Bytes experts : m.experts) room += experts;
+  return line + " of " +
+         std::to_string(s.model.moe().experts * static_cast<int>(s.model.moe_layers().size())) + " in " +
+         to_string(room) + "; on its first GPU other weights " + to_string(m.non_expert) + ", KV cache " +
+         to_string(m.kv_cache) + ", activations " + to_string(m.activations) + "; staging of each " +
+         to_string(m.staging) + "\n";
+}
+
+/// Of each server: as many experts as its GPUs have room for, and what the rest of the budget is for.
+void print_cluster(const Scenario& s, const RoutingTrace& trace) {
+  const auto requests = cluster_requests(s, trace);
+  std::size_t all = 0;
+  for (const auto& of_server : requests) all += of_server.size();
+  std::cout << s.name << ": valid. " << s.model.title << " on " << s.cluster->profile.title << ", " << all
+            << " request(s), " << s.cluster->tasks.size() << " task(s)\n";
+  constexpr std::size_t kMostServers = 16;
+  for (const SystemConfig& system : s.systems) {
+    if (!system.placed) continue;
+    const ClusterPlan plan = plan_cluster(s, system, requests, history_counts(s, trace));
+    std::cout << "  " << system.name << ":\n";
+    for (std::size_t i = 0; i < std::min(plan.memory.size(), kMostServers); ++i)
+      std::cout << "    " << s.cluster->profile.servers[i].name << ": "
+                << server_line(s, plan, static_cast<std::uint32_t>(i));
+    if (plan.memory.size() > kMostServers)
+      std::cout << "    and " << plan.memory.size() - kMostServers << " more\n";
+  }
+}
+
 void print_valid(const Scenario& s, const RoutingTrace& trace) {
+  if (s.cluster) return print_cluster(s, trace);
   const bool paged = std::all_of(s.systems.begin(), s.systems.end(),
                                  [](const SystemConfig& system) { return system.paging.has_value(); });
   const std::size_t requests = paged ? served_requests(s, trace).size() : trace.requests().size();

@@ -26,6 +26,8 @@ void add_models(CLI::App& program);
 void add_devices(CLI::App& program);
 void add_systems(CLI::App& program);
 void add_plan(CLI::App& program);
+void add_plan_placement(CLI::App& plan_command);
+void add_clusters(CLI::App& program);
 void add_schedule(CLI::App& program);
 void add_pack(CLI::App& program);
 void add_bench(CLI::App& program);

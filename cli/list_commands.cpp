@@ -1,4 +1,4 @@
-// moelab models, model import, devices, systems, policies: what there is.
+// moelab models, model import, devices, clusters, systems, policies: what there is.
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "models/cluster.hpp"
 #include "models/config_store.hpp"
 #include "models/device.hpp"
 #include "models/hf_import.hpp"
@@ -78,6 +79,25 @@ void list_devices(const std::string& format) {
     }
     all.push_back(
         {{"name", name}, {"title", d.title}, {"unmeasured", d.unmeasured}, {"provenance", d.provenance}});
+  }
+  if (format == "json") std::cout << all.dump(2) << "\n";
+}
+
+void list_clusters(const std::string& format) {
+  Json all = Json::array();
+  for (const std::string& name : config_names("clusters")) {
+    const ClusterProfile c = load_cluster(name);
+    int gpus = 0;
+    for (const ClusterServer& server : c.servers) gpus += server.gpus;
+    if (format == "table")
+      std::cout << padded(name, 24) << c.title << (c.unmeasured ? " (not measured by this project)" : "")
+                << "\n";
+    all.push_back({{"name", name},
+                   {"title", c.title},
+                   {"servers", c.servers.size()},
+                   {"gpus", gpus},
+                   {"unmeasured", c.unmeasured},
+                   {"provenance", c.provenance}});
   }
   if (format == "json") std::cout << all.dump(2) << "\n";
 }
@@ -189,6 +209,10 @@ void add_models(CLI::App& program) {
 void add_devices(CLI::App& program) {
   add_list(program, "devices", "List the device profiles and where each of their numbers is from",
            list_devices);
+}
+void add_clusters(CLI::App& program) {
+  add_list(program, "clusters", "List the cluster profiles: servers and the network between them",
+           list_clusters);
 }
 void add_systems(CLI::App& program) {
   add_list(program, "systems", "List the serving systems", list_systems);

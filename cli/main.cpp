@@ -152,6 +152,7 @@ int run_program(int argc, char** argv) {
   add_plan(program);
   add_models(program);
   add_devices(program);
+  add_clusters(program);
   add_systems(program);
   add_policies(program);
   add_trace(program);

@@ -1,4 +1,4 @@
-// moelab plan zipmoe: pool sizes and expected makespan from inclusion probabilities.
+// moelab plan: the subcommands, and zipmoe: pool sizes and expected makespan from inclusion probabilities.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -98,6 +98,7 @@ void add_plan(CLI::App& program) {
   add_format(*zipmoe, options->format);
   add_example(*zipmoe, "moelab plan zipmoe experiments/zipmoe/plan.json --format json");
   zipmoe->callback([options] { plan(*options); });
+  add_plan_placement(*command);
 }
 
 }  // namespace moelab::cli

@@ -19,7 +19,7 @@ struct Options {
   std::string scenario = kDefaultScenario;
   std::vector<std::string> settings;
   std::vector<std::string> only;
-  std::string executor = "fast";
+  std::string executor;  // "": simgrid where there is a network, else fast
   std::string format = "table";
   std::string out;
   std::string timeline;
@@ -88,13 +88,14 @@ void write_and_print(const Options& options, const Scenario& scenario, const std
   if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
 }
 
-void run(const Options& options) {
+void run(Options options) {
   check_outputs({options.out, options.timeline, options.plot}, {options.scenario});
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   Scenario scenario = load_scenario(options.scenario, settings);
   check_outputs({options.out, options.timeline, options.plot}, scenario_inputs(scenario));
   keep_only(scenario, options.only);
+  if (options.executor.empty()) options.executor = scenario.cluster ? "simgrid" : "fast";
   if (!options.plot.empty()) check_serving_figure(scenario);
   const RoutingTrace trace = scenario_trace(scenario);
   check_scenario(scenario, trace);
@@ -138,9 +139,8 @@ void add_run(CLI::App& program) {
   command
       ->add_option("--executor", options->executor,
                    "What resolves time: fast (durations known at the start), or simgrid (capacities shared "
-                   "by SimGrid)")
-      ->check(CLI::IsMember({"fast", "simgrid"}))
-      ->capture_default_str();
+                   "by SimGrid); default: fast, and simgrid for scenarios with a cluster")
+      ->check(CLI::IsMember({"fast", "simgrid"}));
   command->add_option("--out", options->out, "Write the result as JSON to this file");
   command->add_option("--timeline", options->timeline,
                       "Write a timeline for https://ui.perfetto.dev to this file");

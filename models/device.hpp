@@ -163,10 +163,19 @@ struct GpuProfile {
   bool operator==(const GpuProfile&) const = default;
 };
 
-struct DeviceProfile {
+/// The account that a profile keeps of where its numbers are from.
+struct SourcedNumbers {
+  std::map<std::string, Source> sources;
+  /// Every number's path, its source and spread, in the profile's order: "ssd.read: paper (...)".
+  std::vector<std::string> provenance;
+  /// True when any number that a simulation uses was not measured on the thing itself.
+  bool unmeasured = false;
+  bool operator==(const SourcedNumbers&) const = default;
+};
+
+struct DeviceProfile : SourcedNumbers {
   std::string name;  // "jetson-agx-orin-64gb"
   std::string title;
-  std::map<std::string, Source> sources;
   std::optional<MeasuredOn> measured_on;
 
   MemoryProfile memory;
@@ -179,11 +188,6 @@ struct DeviceProfile {
   /// Whether there is a GPU with memory of its own; `memory` is then the host's.
   bool is_discrete() const { return gpu && gpu->own; }
   bool has_stand_in() const { return gpu && gpu->stand_in; }
-
-  /// Every number's path, its source and spread, in the profile's order: "ssd.read: paper (...)".
-  std::vector<std::string> provenance;
-  /// True when any number that a simulation uses was not measured on the device itself.
-  bool unmeasured = false;
 
   bool operator==(const DeviceProfile&) const = default;
 };

@@ -31,7 +31,7 @@ void SourcedReader::sources(const YamlMap& root) {
   for (const std::string& key : list.keys()) {
     const YamlMap entry = list.map(key);
     const auto kind = static_cast<Source::Kind>(entry.choice("kind", kKindNames));
-    profile_.sources[key] = {key, kind, entry.text("text")};
+    account_.sources[key] = {key, kind, entry.text("text")};
     names_.push_back(key);
     entry.done();
   }
@@ -112,17 +112,17 @@ Curve SourcedReader::points_or_affine(const YamlMap& entry, Amount amount) const
 
 std::string SourcedReader::source(const YamlMap& entry) const {
   std::string key = entry.text("source");
-  if (!key.empty() && !profile_.sources.contains(key))
+  if (!key.empty() && !account_.sources.contains(key))
     entry.fail("source", "'" + key + "' is not among the profile's sources" + suggestion(key, names_));
   return key;
 }
 
 void SourcedReader::record(const std::string& path, const std::string& source, const std::string& spread) {
-  const auto found = profile_.sources.find(source);
-  if (found == profile_.sources.end()) return;
+  const auto found = account_.sources.find(source);
+  if (found == account_.sources.end()) return;
   const Source& s = found->second;
-  profile_.provenance.push_back(path + ": " + std::string(to_string(s.kind)) + " (" + s.text + ")" + spread);
-  if (s.kind != Source::Kind::measured) profile_.unmeasured = true;
+  account_.provenance.push_back(path + ": " + std::string(to_string(s.kind)) + " (" + s.text + ")" + spread);
+  if (s.kind != Source::Kind::measured) account_.unmeasured = true;
 }
 
 }  // namespace moelab

@@ -14,8 +14,8 @@ namespace moelab {
 
 class SourcedReader {
  public:
-  /// Sources, provenance and `unmeasured` of `profile` are filled as values are read.
-  explicit SourcedReader(DeviceProfile& profile) : profile_(profile) {}
+  /// `account`, a profile's, is filled as values are read.
+  explicit SourcedReader(SourcedNumbers& account) : account_(account) {}
   void sources(const YamlMap& root);
 
   // Each reads section[key]; `path` is its name in provenance and messages.
@@ -75,7 +75,7 @@ class SourcedReader {
   std::string source(const YamlMap& entry) const;
   void record(const std::string& path, const std::string& source, const std::string& spread);
 
-  DeviceProfile& profile_;
+  SourcedNumbers& account_;
   std::vector<std::string> names_;
 };
 

@@ -7,6 +7,7 @@
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
+#include "sim/cluster/run_cluster.hpp"
 #include "sim/run_paged.hpp"
 #include "sim/serving/pool_planning.hpp"
 #include "sim/serving/step_gates.hpp"
@@ -115,6 +116,7 @@ void check_scores(const Scenario& s, const SystemConfig& system, const RoutingTr
 
 void check_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
                   const std::optional<RankInclusion>& statistics) {
+  if (s.cluster) return check_cluster_system(s, system, trace);
   if (system.paging) return check_paged_system(s, system, trace);
   check_on_gpu(s, system);
   check_scores(s, system, trace);
@@ -163,10 +165,14 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
   r.provenance.push_back("model: " + s.model.source);
   if (!system.source.empty()) r.provenance.push_back("system: " + system.source);
   if (!system.host_source.empty()) r.provenance.push_back("host overhead: " + system.host_source);
-  for (const std::string& line : s.device.provenance) r.provenance.push_back("device " + line);
-  if (s.device.unmeasured)
-    r.warnings.push_back("the device profile '" + s.device.name +
-                         "' holds numbers that nobody measured on that device (see provenance)");
+  const SourcedNumbers& numbers =
+      s.cluster ? static_cast<const SourcedNumbers&>(s.cluster->profile) : s.device;
+  const std::string kind = s.cluster ? "cluster" : "device";
+  for (const std::string& line : numbers.provenance) r.provenance.push_back(kind + " " + line);
+  if (numbers.unmeasured)
+    r.warnings.push_back("the " + kind + " profile '" +
+                         (s.cluster ? s.cluster->profile.name : s.device.name) +
+                         "' holds numbers that nobody measured on that " + kind + " (see provenance)");
   if (!trace.model().empty() && !names(trace.model(), s.model))
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");
@@ -180,6 +186,10 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   r.system = system.name;
   r.seed = scenario.seed;
   add_provenance(scenario, system, trace, r);
+  if (scenario.cluster) {
+    run_cluster_system(scenario, system, trace, options, r);
+    return r;
+  }
   if (system.paging) {
     run_paged_system(scenario, system, trace, options, r);
     return r;

@@ -8,6 +8,7 @@
 
 #include "models/substitution_quality.hpp"
 #include "policies/planning/planning.hpp"
+#include "sim/cluster/cluster_metrics.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/memory_plan.hpp"
@@ -30,7 +31,8 @@ struct RunResult {
   MemoryPlan memory;
   Plan plan;  // pools; empty capacities for caches without pools
   bool planned = false;
-  bool paged = false;  // SystemConfig::paging; where memory.shortfall is not 0, nothing was run
+  bool paged = false;     // SystemConfig::paging; where memory.shortfall is not 0, nothing was run
+  ClusterResult cluster;  // of a scenario with a cluster: metrics are of all its servers together
   std::vector<ResourceUse> busy;
   ExpectedAccuracy quality;             // of a system that substitutes experts, where somebody measured it
   std::vector<std::string> provenance;  // where the numbers of device, trace and system are from

@@ -6,6 +6,7 @@
 #include "policies/cache/cache.hpp"
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
+#include "sim/cluster/cluster_requests.hpp"
 #include "traces/default_trace.hpp"
 #include "traces/generator.hpp"
 #include "traces/law/law_generator.hpp"
@@ -130,6 +131,7 @@ void check_trace_fits(const Scenario& s, const RoutingTrace& trace) {
 }  // namespace
 
 RoutingTrace scenario_trace(const Scenario& scenario) {
+  if (scenario.cluster) return task_rows(scenario);
   const WorkloadConfig& w = scenario.workload;
   if (w.trace_file.empty()) {
     if (std::all_of(scenario.systems.begin(), scenario.systems.end(),

@@ -132,6 +132,9 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
     case OpKind::swap_in:
     case OpKind::swap_out:
     case OpKind::promote:
+    case OpKind::message:
+    case OpKind::remote_experts:
+    case OpKind::migrate:
       throw std::logic_error("experts in pages do not run on hardware");  // refused when the run starts
   }
 }

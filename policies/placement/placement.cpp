@@ -12,6 +12,10 @@ ActivationCounts::ActivationCounts(std::size_t servers, std::uint32_t layers, st
       experts_(experts),
       counts_(servers * layers * std::size_t{experts}, 0) {}
 
+void ActivationCounts::add(const ActivationCounts& other) {
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+}
+
 void ActivationCounts::scale(double factor) {
   for (double& count : counts_) count *= factor;
 }

@@ -60,6 +60,8 @@ class ActivationCounts {
   void add(std::size_t server, std::uint32_t layer, std::uint32_t expert, double count) {
     counts_[(server * layers_ + layer) * experts_ + expert] += count;
   }
+  /// Counts of the same shape.
+  void add(const ActivationCounts& other);
   /// Multiplies all counts: by less than 1, statistics that forget.
   void scale(double factor);
 

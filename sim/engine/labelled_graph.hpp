@@ -33,7 +33,11 @@ enum class OpKind : std::uint8_t {
   load,             // experts that lie elsewhere, into the window
   swap_in,          // blocks of the KV cache, from the host's memory
   swap_out,
-  promote  // experts that are to lie in the GPU's memory from now on
+  promote,  // experts that are to lie in the GPU's memory from now on
+  // Where several servers call each other.
+  message,         // hidden states, from one server to another
+  remote_experts,  // experts that another GPU computes
+  migrate          // an expert, to where it is to be from now on
 };
 std::string_view to_string(OpKind kind);
 

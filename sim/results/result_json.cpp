@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/results/cluster_json.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/statistics.hpp"
 
@@ -159,7 +160,9 @@ Json result_json(const RunResult& r) {
                    {"cancelled", r.metrics.prefetch.cancelled},
                    {"wasted_bytes", r.metrics.prefetch.wasted_bytes},
                    {"used_top_score", r.metrics.prefetch.used_top_score}};
-  if (r.paged)
+  if (!r.cluster.servers.empty())
+    j["cluster"] = cluster_json(r.cluster);
+  else if (r.paged)
     add_paged(r, j);
   else
     j["memory_bytes"] = memory_json(r.memory);

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <numeric>
 
+#include "sim/results/cluster_table.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/serving_picture.hpp"
 #include "sim/results/statistics.hpp"
@@ -173,11 +175,18 @@ std::string prefetch_table(const std::vector<RunResult>& results) {
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
+/// Of several servers, the time that each of them served, together.
+double served_seconds(const RunResult& r) {
+  if (r.cluster.servers.empty()) return r.metrics.wall_s;
+  return std::accumulate(r.metrics.stall_s.begin(), r.metrics.stall_s.end(), 0.0);
+}
+
 /// The causes that took any time at all.
 std::string stall_table(const std::vector<RunResult>& results) {
   static constexpr std::array<std::string_view, kCauses> kColumns = {
-      "SSD",  "page cache", "decompress",  "recover",     "experts", "dense",  "host",   "prefetch",
-      "load", "load low",   "CPU experts", "activations", "predict", "reduce", "KV swap"};
+      "SSD",     "page cache", "decompress", "recover",  "experts",        "dense",
+      "host",    "prefetch",   "load",       "load low", "CPU experts",    "activations",
+      "predict", "reduce",     "KV swap",    "network",  "remote experts", "recovery"};
   std::vector<std::vector<std::string>> rows = {{"critical path, % of the time"}};
   for (const RunResult& r : results) rows.push_back({r.system});
   for (std::size_t c = 0; c < kCauses; ++c) {
@@ -186,7 +195,7 @@ std::string stall_table(const std::vector<RunResult>& results) {
       continue;
     rows[0].emplace_back(kColumns[c]);
     for (std::size_t i = 0; i < results.size(); ++i)
-      rows[i + 1].push_back(percent(results[i].metrics.stall_s[c], results[i].metrics.wall_s));
+      rows[i + 1].push_back(percent(results[i].metrics.stall_s[c], served_seconds(results[i])));
   }
   return align_columns(rows, 1);
 }
@@ -207,8 +216,35 @@ std::string pools_table(const std::vector<RunResult>& results) {
 
 }  // namespace
 
+namespace {
+
+std::string notes(const std::vector<RunResult>& results) {
+  std::vector<std::string> said;
+  for (const RunResult& r : results)
+    for (const std::string& w : r.warnings)
+      if (std::find(said.begin(), said.end(), w) == said.end()) said.push_back(w);
+  std::string out;
+  for (const std::string& w : said) out += "note: " + w + "\n";
+  return out;
+}
+
+std::string cluster_results(const Scenario& s, const std::vector<RunResult>& results) {
+  const std::string title = s.cluster->profile.title;
+  std::string out = s.name + ": " + s.model.title + " on " + title + "\nbudget " + to_string(s.budget) +
+                    " of each GPU, batch " + std::to_string(s.workload.batch) + " a server, " +
+                    std::to_string(results.front().metrics.end_to_end_s.size()) + " request(s), seed " +
+                    std::to_string(s.seed) + ", executor " + results.front().executor + "\n\n";
+  out += cluster_latency_table(results) + "\n" + cluster_calls_table(results) + "\n";
+  out += local_share_picture(results) + "\n" + stall_table(results) + "\n";
+  const std::string events = cluster_events(results);
+  return out + events + (events.empty() ? "" : "\n") + notes(results);
+}
+
+}  // namespace
+
 std::string results_table(const Scenario& s, const std::vector<RunResult>& results) {
   if (results.empty()) return "";
+  if (s.cluster) return cluster_results(s, results);
   const auto ran = std::find_if(results.begin(), results.end(),
                                 [](const RunResult& r) { return r.memory.shortfall == Bytes(0); });
   const Metrics& m = (ran == results.end() ? results.front() : *ran).metrics;
@@ -225,12 +261,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
   out += routing_table(results) + quality_table(results) +
          (s.device.is_discrete() ? prefetch_table(results) : "");
   out += stall_table(results) + "\n" + pools_table(results) + serving_picture(results);
-  std::vector<std::string> said;
-  for (const RunResult& r : results)
-    for (const std::string& w : r.warnings)
-      if (std::find(said.begin(), said.end(), w) == said.end()) said.push_back(w);
-  for (const std::string& w : said) out += "note: " + w + "\n";
-  return out;
+  return out + notes(results);
 }
 
 }  // namespace moelab

@@ -39,8 +39,22 @@ static void from_json(const nlohmann::json& j, Bytes& b) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryPlan, budget, non_expert, kv_cache, staging, prefetch, expert_cache,
                                    host_experts, page_cache, activations, kv_block, kv_blocks, state_blocks,
                                    swap_blocks, shortfall)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LocalShareSeries::Bucket, local, remote)
+static void to_json(nlohmann::json& j, const LocalShareSeries& series) {
+  j = {{"width_s", series.width_s()}, {"buckets", series.buckets()}};
+}
+static void from_json(const nlohmann::json& j, LocalShareSeries& series) {
+  series.set(j.at("width_s").get<double>(), j.at("buckets").get<std::vector<LocalShareSeries::Bucket>>());
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServerResult, name, gpus, expert_bytes, experts, requests, failed, delayed,
+                                   end_to_end_s, end_to_end_p90_s, ttft_s, local_activations,
+                                   remote_activations, remote_calls, network_bytes, busy_s, local_share)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MigrationRecord, at_s, adopted, recovery, remote_before, remote_after,
+                                   saved_s, cost_s, experts, done_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FaultRecord, at_s, server, event, uncovered, recovered_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, redirected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, seed, metrics, memory, plan,
-                                   planned, paged, busy, quality, provenance, warnings, operations)
+                                   planned, paged, cluster, busy, quality, provenance, warnings, operations)
 
 std::string pack_result(const RunResult& result) {
   return nlohmann::json(result).dump();

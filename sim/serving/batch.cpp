@@ -2,13 +2,23 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 namespace moelab {
 
 void Batch::start(std::size_t first, std::size_t size) {
-  first_ = first;
-  size_ = size;
+  numbers_.resize(size);
+  std::iota(numbers_.begin(), numbers_.end(), first);
+  restart();
+}
+
+void Batch::start(std::span<const std::size_t> numbers) {
+  numbers_.assign(numbers.begin(), numbers.end());
+  restart();
+}
+
+void Batch::restart() {
   step_ = 0;
   // A large trace streams through the memory: what earlier batches have used may leave it.
   const std::uint64_t begin = request(0).begin;
@@ -22,7 +32,7 @@ void Batch::prompt_pass(Pass& pass) {
   pass.prompt = true;
   pass.stack = encoder_decoder_ ? Stack::encoder : Stack::decoder;
   double context = 0;
-  for (std::size_t i = 0; i < size_; ++i) {
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
     if (prompt_rows(i) == 0) continue;
     pass.rows.emplace_back(request(i).begin, request(i).decode_begin);
     pass.tokens += static_cast<std::uint32_t>(prompt_rows(i));
@@ -39,7 +49,7 @@ void Batch::decode_pass(Pass& pass) {
   pass.stack = Stack::decoder;
   const std::uint64_t row = step_ - 2;
   double context = 0;
-  for (std::size_t i = 0; i < size_; ++i) {
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
     if (row >= decode_rows(i)) continue;
     const std::uint64_t at = request(i).decode_begin + row;
     if (row > 0 && row % kReleaseTogether == 0) trace_.release_rows(at - kReleaseTogether, at);

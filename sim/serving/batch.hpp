@@ -27,18 +27,20 @@ struct Pass {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> rows;  // [begin, end) of the trace, a range a request
 };
 
-/// The passes of requests [first, first + size) of a trace, one after the other: the prompts together, then
+/// The passes of some requests of a trace, one after the other: the prompts together, then
 /// one decode pass a token until the longest request is done. A request whose prompt is not in the trace gets
 /// its first token from its first decode row; a batch of such requests has no prompt pass.
 class Batch {
  public:
   Batch(const RoutingTrace& trace, bool encoder_decoder) : trace_(trace), encoder_decoder_(encoder_decoder) {}
+  /// Of the trace's requests with these numbers, one at least.
+  void start(std::span<const std::size_t> numbers);
+  /// Of requests [first, first + size).
   void start(std::size_t first, std::size_t size);
   /// Fills `pass` with the next pass; false when the batch is done.
   bool next(Pass& pass);
-  std::size_t first() const { return first_; }
-  std::size_t size() const { return size_; }
-  /// Whether request `first() + i` gets a token from the pass that next() returned last.
+  std::size_t size() const { return numbers_.size(); }
+  /// Whether the i-th of the requests gets a token from the pass that next() returned last.
   bool gets_token(std::size_t i) const;
   /// Whether that is its last one.
   bool finishes(std::size_t i) const;
@@ -46,15 +48,16 @@ class Batch {
  private:
   static constexpr std::uint64_t kReleaseTogether = 1 << 15;  // rows of a long answer
 
+  void restart();
   void prompt_pass(Pass& pass);
   void decode_pass(Pass& pass);
-  const TraceRequest& request(std::size_t i) const { return trace_.requests()[first_ + i]; }
+  const TraceRequest& request(std::size_t i) const { return trace_.requests()[numbers_[i]]; }
   std::uint64_t prompt_rows(std::size_t i) const { return request(i).decode_begin - request(i).begin; }
   std::uint64_t decode_rows(std::size_t i) const { return request(i).end - request(i).decode_begin; }
 
   const RoutingTrace& trace_;
   bool encoder_decoder_;
-  std::size_t first_ = 0, size_ = 0;
+  std::vector<std::size_t> numbers_;
   std::uint64_t released_ = 0;  // row: those before it have been released
   std::uint64_t step_ = 0;      // 1: the prompt pass was returned last; n + 1: the n-th decode pass
 };

@@ -37,14 +37,29 @@ Bytes host_experts(const Scenario& scenario, Bytes expert) {
 
 }  // namespace
 
-void check_budget(const Scenario& scenario) {
-  const DeviceProfile& device = scenario.device;
+Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uint64_t logits, int ranks) {
+  constexpr double kBytesPerActivation = 2;  // BF16
+  constexpr double kBytesPerLogit = 4;       // sampled in single precision
+  double most = 0;                           // values a row
+  for (const Layer& layer : model.layers) {
+    const FeedForward& ff = layer.feed_forward;
+    const double projected = ff.matrices - 1.0;  // up, and mostly gate
+    const bool moe = ff.kind == FeedForward::Kind::moe;
+    const double routed = moe ? ff.top_k * (projected * ff.width + model.hidden) : 0;
+    most = std::max(most, routed + projected * (moe ? ff.shared_width : ff.width));
+  }
+  const double row = 2.0 * model.hidden + most;
+  return Bytes(static_cast<double>(tokens) * row * kBytesPerActivation +
+               static_cast<double>(logits) * model.vocab * ranks * kBytesPerLogit);
+}
+
+void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile& device) {
   const Bytes usable = usable_memory(device);
-  if (scenario.budget <= usable) return;
+  if (budget <= usable) return;
   const Bytes total = device.is_discrete() ? device.gpu->own->total.value : device.memory.total.value;
-  throw InputError(scenario.name, "budget " + to_string(scenario.budget) + " is more than " +
-                                      (device.is_discrete() ? "the GPU of " : "") + "device '" + device.name +
-                                      "' has to give: " + to_string(usable) + " of " + to_string(total));
+  throw InputError(scenario, "budget " + to_string(budget) + " is more than " +
+                                 (device.is_discrete() ? "the GPU of " : "") + "device '" + device.name +
+                                 "' has to give: " + to_string(usable) + " of " + to_string(total));
 }
 
 MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
@@ -61,7 +76,7 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   m.staging = Bytes(in_use * full * (system.compressed ? 2 : 1));
   m.prefetch = Bytes(system.prefetch_buffer * full);
 
-  check_budget(scenario);
+  check_budget(scenario.name, scenario.budget, scenario.device);
   const DeviceProfile& device = scenario.device;
   if (device.is_discrete()) m.host_experts = host_experts(scenario, Bytes(full));
   const Bytes needed = m.non_expert + m.kv_cache + m.staging + m.prefetch;

@@ -29,8 +29,14 @@ struct MemoryPlan {
                      // reads
 };
 
-/// Throws InputError where the budget is more than the device's memory.
-void check_budget(const Scenario& scenario);
+/// Throws InputError, about `scenario`, where the budget is more than the device's memory.
+void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile& device);
+
+/// What a step of `tokens` rows needs besides weights and KV cache: the rows through the layer of which most
+/// is kept at once (hidden states in and out, the projections of its dense or shared part, and for each of k
+/// experts its projections and its output), and the logits of `logits` rows in 4 bytes. `ranks`: GPUs that
+/// share the vocabulary, of which `model` has a part.
+Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uint64_t logits, int ranks = 1);
 
 /// Throws InputError that names the shortfall when the budget does not hold everything but the expert cache,
 /// or exceeds the device's memory.

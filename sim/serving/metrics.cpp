@@ -42,6 +42,12 @@ Cause cause_of(const OpLabel& label) {
       return Cause::prediction;
     case OpKind::wait:
       return Cause::prefetch;
+    case OpKind::message:
+      return Cause::network;
+    case OpKind::remote_experts:
+      return Cause::remote_experts;
+    case OpKind::migrate:
+      return Cause::expert_load;
   }
   return Cause::host;
 }

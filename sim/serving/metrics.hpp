@@ -26,16 +26,19 @@ enum class Cause : std::uint8_t {
   expert_load,     // over the link: top-score experts, and those that nobody classed
   low_score_load,  // over the link: experts that are low-score for all their tokens
   cpu_experts,
-  activations,  // to the CPU's experts and back
-  prediction,   // of gates ahead
-  all_reduce,   // of hidden states over GPUs
-  kv_swap       // of the KV cache's blocks, to the host and back
+  activations,     // to the CPU's experts and back
+  prediction,      // of gates ahead
+  all_reduce,      // of hidden states over GPUs
+  kv_swap,         // of the KV cache's blocks, to the host and back
+  network,         // hidden states between servers
+  remote_experts,  // experts that another GPU computes
+  recovery         // until an expert that no server holds is there again, or a call that was lost is repeated
 };
-inline constexpr std::size_t kCauses = 15;
+inline constexpr std::size_t kCauses = 18;
 inline constexpr std::array<std::string_view, kCauses> kCauseNames = {
     "ssd_read",   "page_cache_read", "decompress",  "recover",        "expert_compute", "dense_compute",
     "host",       "prefetch",        "expert_load", "low_score_load", "cpu_experts",    "activations",
-    "prediction", "all_reduce",      "kv_swap"};
+    "prediction", "all_reduce",      "kv_swap",     "network",        "remote_experts", "recovery"};
 Cause cause_of(const OpLabel& label);
 
 /// fetched = used + late + unused.

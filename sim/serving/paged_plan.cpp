@@ -10,8 +10,6 @@
 namespace moelab {
 namespace {
 
-constexpr double kBytesPerActivation = 2;  // BF16
-constexpr double kBytesPerLogit = 4;       // sampled in single precision
 constexpr double kWindowLayers = 2;
 
 /// Of large transfers, bytes a second.
@@ -48,21 +46,6 @@ std::vector<StorageBackend> storage_backends(const Scenario& s, const PagingConf
     }
   }
   return backends;
-}
-
-/// Rows of the largest step, through the layer of which most is kept at once.
-Bytes activation_bytes(const Scenario& s, const PagingConfig& paging) {
-  double most = 0;  // values a row
-  for (const Layer& layer : s.model.layers) {
-    const FeedForward& ff = layer.feed_forward;
-    const double projected = ff.matrices - 1.0;  // up, and mostly gate
-    const bool moe = ff.kind == FeedForward::Kind::moe;
-    const double routed = moe ? ff.top_k * (projected * ff.width + s.model.hidden) : 0;
-    most = std::max(most, routed + projected * (moe ? ff.shared_width : ff.width));
-  }
-  const double row = 2.0 * s.model.hidden + most;
-  return Bytes(paging.max_tokens * row * kBytesPerActivation +
-               1.0 * s.workload.batch * s.model.vocab * s.tensor_parallel * kBytesPerLogit);
 }
 
 /// Plain bytes of what is streamed of the layer of which most is; of a whole one where experts move later.
@@ -177,7 +160,7 @@ std::uint64_t whole_blocks(Bytes space, Bytes block) {
 
 PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
                      const std::vector<ServedRequest>& requests) {
-  check_budget(s);
+  check_budget(s.name, s.budget, s.device);
   const PagingConfig& paging = *system.paging;
   StorageShape shape = storage_shape(s, paging);
   shape.compute_s = layer_compute_seconds(s, system, requests);
@@ -185,7 +168,8 @@ PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
   MemoryPlan m;
   m.budget = s.budget;
   m.non_expert = non_expert_bytes(s.model);
-  m.activations = activation_bytes(s, paging);
+  m.activations =
+      activation_bytes(s.model, paging.max_tokens, s.workload.batch, static_cast<int>(s.tensor_parallel));
   m.kv_block = paging.block_tokens * kv_bytes_per_token(s.model);
   if (m.kv_block == Bytes(0))
     throw InputError(s.name, "model '" + s.model.name + "' has no KV cache, so there is none to page");

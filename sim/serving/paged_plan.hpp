@@ -15,7 +15,9 @@ namespace moelab {
 struct ServedRequest {
   double arrival_s = 0;
   std::uint32_t prompt_tokens = 0, output_tokens = 0;
-  std::uint64_t first_row = 0;  // of the trace, for its first token; what follows wraps around at the end
+  std::uint64_t first_row = 0;  // for its first token, of the rows below; what follows wraps around there
+  /// Rows of the trace that it runs; 0: all of them.
+  std::uint64_t pool_begin = 0, pool_rows = 0;
 };
 
 /// As the batching policy sees it.
@@ -41,9 +43,7 @@ std::uint64_t whole_blocks(Bytes space, Bytes block);
 /// states.
 ///   window:       two layers of what is streamed of the layer of which most is; whole layers where a
 ///                 residency policy moves experts
-///   activations:  max_tokens rows through the largest layer (hidden states in and out, the projections of
-///                 its dense or shared part, and for each of k experts its projections and its output), and
-///                 the logits of `batch` rows in 4 bytes
+///   activations:  activation_bytes() of max_tokens rows, and the logits of `batch`
 /// The storage policy may give experts all but what the longest request needs at its end; with
 /// PagingConfig::kv_first all but what the `batch` longest ones need.
 /// What does not fit is no error: MemoryPlan::shortfall says how much is missing for one block. Throws

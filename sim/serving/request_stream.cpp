@@ -41,14 +41,6 @@ std::vector<ServedRequest> recorded(const Scenario& s, const RoutingTrace& trace
   return requests;
 }
 
-/// Where request `number` begins on a trace that requests share: multiples of the golden ratio, which lie
-/// apart from each other as evenly as can be for any number of requests. (Requests that began at the same row
-/// would use the same experts in each step.)
-std::uint64_t spread_row(std::uint64_t number, std::uint64_t rows) {
-  constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;  // its fraction, times 2^64
-  return ((number * kGoldenRatio) >> 32) * rows >> 32;
-}
-
 std::vector<ServedRequest> of_one_length(const Scenario& s) {
   const WorkloadConfig& w = s.workload;
   std::vector<ServedRequest> requests(w.requests, {0, w.prompt_tokens, w.output_tokens, 0});
@@ -67,6 +59,11 @@ std::vector<ServedRequest> of_one_length(const Scenario& s) {
 }
 
 }  // namespace
+
+std::uint64_t spread_row(std::uint64_t number, std::uint64_t rows) {
+  constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;  // its fraction, times 2^64
+  return ((number * kGoldenRatio) >> 32) * rows >> 32;
+}
 
 std::vector<ServedRequest> served_requests(const Scenario& s, const RoutingTrace& trace) {
   if (!s.workload.trace_file.empty()) return recorded(s, trace);
@@ -104,10 +101,12 @@ std::optional<double> RequestStream::next_arrival() const {
 }
 
 void RequestStream::add_rows(const StepShare& share, Pass& pass) const {
-  std::uint64_t row = (requests_[share.request].first_row + share.context) % trace_rows_;
+  const ServedRequest& request = requests_[share.request];
+  const std::uint64_t rows = request.pool_rows > 0 ? request.pool_rows : trace_rows_;
+  std::uint64_t row = (request.first_row + share.context) % rows;
   for (std::uint64_t left = share.tokens; left > 0;) {
-    const std::uint64_t together = std::min(left, trace_rows_ - row);
-    pass.rows.emplace_back(row, row + together);
+    const std::uint64_t together = std::min(left, rows - row);
+    pass.rows.emplace_back(request.pool_begin + row, request.pool_begin + row + together);
     left -= together;
     row = 0;
   }

@@ -20,6 +20,11 @@ namespace moelab {
 /// where the workload is prefilled, and for arrivals later than kLatestArrival.
 std::vector<ServedRequest> served_requests(const Scenario& scenario, const RoutingTrace& trace);
 
+/// Where request `number` begins on rows that requests share: multiples of the golden ratio, which lie apart
+/// from each other as evenly as can be for any number of requests. (Requests that began at the same row would
+/// use the same experts in each step.)
+std::uint64_t spread_row(std::uint64_t number, std::uint64_t rows);
+
 /// The scenario's batching policy over the KV cache that is planned.
 std::unique_ptr<BatchingPolicy> make_batching(const Scenario& scenario, const PagingConfig& paging,
                                               const MemoryPlan& memory);

@@ -6,11 +6,14 @@ namespace moelab {
 
 namespace {
 
-ServerResources add_resources(engine::Engine& engine, const SystemConfig& system, const TimingModel& timing,
-                              const ExpertCosts& costs) {
+ServerResources add_resources(engine::Engine& engine, std::string_view prefix, const SystemConfig& system,
+                              const TimingModel& timing, const ExpertCosts& costs) {
+  const auto add = [&](const char* name, std::uint32_t slots) {
+    return engine.add_resource(std::string(prefix) + name, slots);
+  };
   const DeviceProfile& device = timing.device();
   ServerResources r{};
-  r.host = engine.add_resource("host", 1);
+  r.host = add("host", 1);
   r.recovers_on_cpu = timing.recovers_on_cpu();
   r.computes_on_cpu = timing.computes_on_cpu();
   r.copies_on_cpu = timing.copies_on_cpu();
@@ -18,18 +21,18 @@ ServerResources add_resources(engine::Engine& engine, const SystemConfig& system
     r.memory = engine.add_capacity("memory", {.bandwidth = device.memory.controller->value.value()});
   if (device.cpu.sharing) r.cpu = engine.add_capacity("cpu", {.slowdown = device.cpu.sharing->value});
   if (device.is_discrete()) {
-    r.io = r.decompress = r.recover = engine.add_resource("link", 1);
-    r.link_out = engine.add_resource("link_out", 1);
-    r.cpu_experts = engine.add_resource("cpu_experts", 1);
-    r.experts = engine.add_resource("expert_compute", 1);
-    r.dense = engine.add_resource("dense_compute", 1);
+    r.io = r.decompress = r.recover = add("link", 1);
+    r.link_out = add("link_out", 1);
+    r.cpu_experts = add("cpu_experts", 1);
+    r.experts = add("expert_compute", 1);
+    r.dense = add("dense_compute", 1);
     return r;
   }
-  r.io = engine.add_resource("io", 1);
-  r.decompress = engine.add_resource("decompress", system.threads);
-  r.recover = engine.add_resource("recover", 1);
-  r.experts = engine.add_resource("expert_compute", 1);
-  r.dense = engine.add_resource("dense_compute", 1);
+  r.io = add("io", 1);
+  r.decompress = add("decompress", system.threads);
+  r.recover = add("recover", 1);
+  r.experts = add("expert_compute", 1);
+  r.dense = add("dense_compute", 1);
   r.ssd = engine.add_capacity(
       "ssd",
       {.slowdown = device.ssd.readers.value, .bandwidth = costs.ssd_bytes_per_second, .beyond = r.memory});
@@ -104,7 +107,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       timing_(scenario.device),
       dense_times_(scenario.model, timing_),
       experts_(trace.experts()),
-      resources_(add_resources(engine, system, timing_, costs)),
+      resources_(add_resources(engine, options_.prefix, system, timing_, costs)),
       entry_(find_cache_policy(system.cache.name)),
       caches_(make_caches(*entry_, system, trace, costs, memory, pools, options_.profile)),
       schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
@@ -143,15 +146,37 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
   }
 }
 
+// Takes requests into a batch; false: there are none for now.
+bool Server::start_batch(Batch& batch) {
+  const std::size_t most = scenario_.workload.batch;
+  if (options_.source == nullptr) {
+    arrivals_.clear();
+    for (; arrivals_.size() < most && next_request_ < trace_.requests().size(); ++next_request_)
+      arrivals_.push_back({next_request_, engine_.now()});
+  } else {
+    const auto taken = options_.source->take(engine_.now(), most);
+    arrivals_.assign(taken.begin(), taken.end());
+  }
+  if (arrivals_.empty()) return false;
+  std::vector<std::size_t> numbers;
+  for (const RequestSource::Arrival& arrival : arrivals_) numbers.push_back(arrival.request);
+  batch.start(numbers);
+  first_token_.assign(batch.size(), -1);
+  last_token_.assign(batch.size(), -1);
+  return true;
+}
+
 engine::Process Server::serve() {
   Batch batch(trace_, scenario_.model.has_encoder());
   Pass pass;
-  const std::size_t requests = trace_.requests().size();
-  for (std::size_t first = 0; first < requests; first += batch.size()) {
-    batch.start(first, std::min<std::size_t>(scenario_.workload.batch, requests - first));
-    const double arrival = engine_.now();
-    first_token_.assign(batch.size(), -1);
-    last_token_.assign(batch.size(), -1);
+  for (;;) {
+    if (!start_batch(batch)) {
+      const std::optional<double> next =
+          options_.source == nullptr ? std::nullopt : options_.source->next_time();
+      if (!next) break;
+      co_await engine_.until(*next);
+      continue;
+    }
     for (auto& cache : caches_) cache->begin_request();
     if (prefetch_) prefetch_->begin_request();
 
@@ -192,7 +217,7 @@ engine::Process Server::serve() {
       submit_head();
       co_await engine_.finished(dense_.graph);
       account(dense_, -1);
-      finish_pass(batch, arrival);
+      finish_pass(batch);
     }
   }
   metrics_.wall_s = engine_.now();
@@ -207,19 +232,21 @@ engine::Process Server::serve() {
     end_taken(taken_bytes_[object], object, false);
 }
 
-void Server::finish_pass(const Batch& batch, double arrival) {
+void Server::finish_pass(const Batch& batch) {
   const double now = engine_.now();
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (!batch.gets_token(i)) continue;
     ++metrics_.tokens;
     if (first_token_[i] < 0) {
       first_token_[i] = now;
-      metrics_.ttft_s.push_back(now - arrival);
+      metrics_.ttft_s.push_back(now - arrivals_[i].at_s);
     } else {
       metrics_.token_gaps_s.push_back(now - last_token_[i]);
     }
     last_token_[i] = now;
-    if (batch.finishes(i)) metrics_.end_to_end_s.push_back(now - arrival);
+    if (!batch.finishes(i)) continue;
+    metrics_.end_to_end_s.push_back(now - arrivals_[i].at_s);
+    if (options_.source != nullptr) options_.source->finished(arrivals_[i], now);
   }
   if (options_.progress) options_.progress(metrics_.tokens);
 }

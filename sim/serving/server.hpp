@@ -9,6 +9,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "models/timing.hpp"
@@ -41,7 +44,27 @@ class GraphObserver {
   virtual void finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) = 0;
 };
 
+/// Which requests a server serves next, and when they came: where they come when they come, or go where
+/// others send them.
+class RequestSource {
+ public:
+  virtual ~RequestSource() = default;
+  struct Arrival {
+    std::size_t request;  // its number in the trace
+    double at_s;
+  };
+  /// Takes up to `most` requests that are there at `now`; empty: there are none.
+  virtual std::span<const Arrival> take(double now, std::size_t most) = 0;
+  /// When there may be some, if there are none now; nullopt: never.
+  virtual std::optional<double> next_time() const = 0;
+  /// One of those taken is answered.
+  virtual void finished(const Arrival& arrival, double now) = 0;
+};
+
 struct ServerOptions {
+  /// nullptr: batches of the trace's requests in order, each of which comes when the one before is done.
+  RequestSource* source = nullptr;
+  std::string_view prefix{};  // of its resources' names
   GraphObserver* observer = nullptr;
   /// Told of every change of what is kept of an expert; by the constructor, of what is kept from the start.
   engine::ExpertMirror* mirror = nullptr;
@@ -90,7 +113,8 @@ class Server {
   void account(const LabelledGraph& graph, std::int32_t layer);
   void add_stall(Cause cause, double seconds);
   void add(const StepOutcome& outcome);
-  void finish_pass(const Batch& batch, double arrival);
+  bool start_batch(Batch& batch);
+  void finish_pass(const Batch& batch);
 
   // Experts.
   State state_of(std::uint32_t moe_layer, std::uint32_t expert) const;
@@ -180,6 +204,8 @@ class Server {
   bool predicts_ = false;          // prediction_ belongs to the layer that runs
   std::uint64_t pass_number_ = 0;
   std::vector<std::uint64_t> steps_;              // by MoE layer: how often it has run
+  std::size_t next_request_ = 0;                  // without a source
+  std::vector<RequestSource::Arrival> arrivals_;  // by request of the batch
   std::vector<double> first_token_, last_token_;  // by request of the batch; negative: none yet
   Metrics metrics_;
 };

@@ -295,7 +295,9 @@ int run_commands_of(const std::string& readme_name) {
       if (word.rfind("experiments/", 0) == 0) word = std::string(MOELAB_SOURCE_DIR) + "/" + word;
       if (word.rfind("out/", 0) == 0) word = folder.name(word.substr(4));
     }
-    if (words.front() == "run" && words[1] != "recorded-default")
+    if (words.front() == "run" && words[1].rfind("prism-", 0) == 0)
+      words = with(words, {"--set", "workload.servers=[{tasks: {abstract-narrative: 1}, requests: 2}]"});
+    else if (words.front() == "run" && words[1] != "recorded-default")
       words = with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",
                            "workload.output_tokens=3"});
     if (words.front() == "tune" && words[1] == "residency")

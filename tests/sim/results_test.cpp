@@ -117,10 +117,10 @@ TEST_CASE("results: the JSON interface") {
   CHECK(keys_of(j["bytes"]) == std::set<std::string>{"ssd", "page_cache", "host"});
   CHECK(keys_of(j["busy_s"]) ==
         std::set<std::string>{"host", "io", "decompress", "recover", "expert_compute", "dense_compute"});
-  const std::set<std::string> causes = {"ssd_read",       "page_cache_read", "decompress",  "recover",
-                                        "expert_compute", "dense_compute",   "host",        "prefetch",
-                                        "expert_load",    "low_score_load",  "cpu_experts", "activations",
-                                        "prediction",     "all_reduce",      "kv_swap"};
+  const std::set<std::string> causes = {
+      "ssd_read",   "page_cache_read", "decompress",  "recover",        "expert_compute", "dense_compute",
+      "host",       "prefetch",        "expert_load", "low_score_load", "cpu_experts",    "activations",
+      "prediction", "all_reduce",      "kv_swap",     "network",        "remote_experts", "recovery"};
   CHECK(keys_of(j["stall_s"]) == causes);
   CHECK(keys_of(j["decode_stall_s"]) == causes);
   CHECK(keys_of(j["execution"]) == std::set<std::string>{"loaded", "on_cpu"});

@@ -1,0 +1,148 @@
+#include "models/cluster.hpp"
+
+#include <algorithm>
+#include <system_error>
+
+#include "models/config_store.hpp"
+#include "models/sourced_reader.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr std::int64_t kMostServers = 16384;
+constexpr std::int64_t kMostGpus = 64;  // of a server
+
+const std::vector<std::string>& topology_names() {
+  static const std::vector<std::string> names = {"star", "mesh", "platform"};
+  return names;
+}
+
+struct Reader {
+  ClusterProfile& cluster;
+  const std::filesystem::path& base;
+  Problems& problems;
+  Sourced<BytesPerSecond> bandwidth{};  // of a server that does not say
+
+  /// Place of the device among the profiles; its problems are reported at `where`.
+  std::size_t device(const std::string& name, const YamlNode& where) {
+    for (std::size_t server = 0; server < cluster.device_of.size(); ++server)
+      if (cluster.servers[server].device == name) return cluster.device_of[server];
+    try {
+      cluster.devices.push_back(load_device(name, base));
+      const DeviceProfile& read = cluster.devices.back();
+      if (!read.is_discrete() || read.has_stand_in())
+        where.fail("device '" + name +
+                   "' has no GPU with memory of its own, which servers of a cluster need");
+    } catch (const InputError& error) {
+      cluster.devices.emplace_back();
+      for (const Problem& problem : error.problems())
+        if (problem.file.empty())
+          where.fail(problem.what);
+        else
+          problems.add(problem);
+    }
+    return cluster.devices.size() - 1;
+  }
+
+  void network(const YamlMap& root, SourcedReader& read) {
+    const YamlMap section = root.map("network");
+    ClusterNetwork& network = cluster.network;
+    network.topology = static_cast<ClusterNetwork::Topology>(section.choice("topology", topology_names(), 0));
+    if (network.topology == ClusterNetwork::Topology::platform) {
+      network.platform_file = section.text("file");
+      std::error_code ignored;
+      if (std::filesystem::path(network.platform_file).is_relative() &&
+          std::filesystem::exists(base / network.platform_file, ignored))
+        network.platform_file = (base / network.platform_file).string();
+    } else {
+      bandwidth = read.quantity(section, "network.bandwidth", "bandwidth", above(BytesPerSecond(0)));
+      network.latency = read.quantity(section, "network.latency", "latency", at_least(Seconds(0))).value;
+    }
+    section.done();
+  }
+
+  void server(const YamlNode& item) {
+    const YamlMap map = item.map("a server");
+    ClusterServer s;
+    s.name = map.text("name");
+    s.device = map.text("device");
+    s.gpus = static_cast<int>(map.integer("gpus", 1, kMostGpus, 1));
+    if (map.has("budget")) s.budget = map.quantity<Bytes>("budget", above(Bytes(0)));
+    const std::int64_t count = map.integer("count", 1, kMostServers, 1);
+    const bool platform = cluster.network.topology == ClusterNetwork::Topology::platform;
+    s.out = s.in = bandwidth.value;
+    for (auto [key, way] : {std::pair{"out", &s.out}, std::pair{"in", &s.in}})
+      if (map.has(key)) {
+        *way = map.quantity<BytesPerSecond>(key, above(BytesPerSecond(0)));
+        if (platform) map.fail(key, "'" + std::string(key) + "' is the platform's to say");
+      }
+    s.host = s.name;
+    if (map.has("host")) {
+      s.host = map.text("host");
+      if (!platform) map.fail("host", "'host' names a host of a platform file; there is none");
+      if (count > 1) map.fail("host", "'host' is one server's; there are " + std::to_string(count));
+    }
+    map.done();
+    add(s, count, item);
+  }
+
+  /// `count` servers that are alike: name-1, name-2, ...
+  void add(ClusterServer s, std::int64_t count, const YamlNode& item) {
+    if (s.name.empty() || s.device.empty()) return;  // reported already
+    if (cluster.servers.size() + static_cast<std::size_t>(count) > kMostServers) {
+      item.fail("more than " + std::to_string(kMostServers) + " servers");
+      return;
+    }
+    const std::size_t device_number = device(s.device, item);
+    const std::string name = s.name;
+    for (std::int64_t i = 1; i <= count; ++i) {
+      if (count > 1) s.name = s.host = name + "-" + std::to_string(i);
+      cluster.servers.push_back(s);
+      cluster.device_of.push_back(device_number);
+    }
+  }
+
+  void check_names(const YamlMap& root) {
+    std::vector<std::string> names;
+    for (const ClusterServer& s : cluster.servers) names.push_back(s.name);
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice != names.end())
+      root.fail("servers", "two servers are named '" + *twice + "': expected names of their own");
+  }
+};
+
+}  // namespace
+
+ClusterProfile read_cluster(const YamlDocument& document, const std::filesystem::path& base,
+                            Problems& problems) {
+  ClusterProfile cluster;
+  const YamlMap root = document.root();
+  SourcedReader read(cluster);
+  cluster.name = root.text("name");
+  cluster.title = root.text("title");
+  read.sources(root);
+  Reader reader{cluster, base, problems};
+  reader.network(root, read);
+  for (const YamlNode& item : root.list("servers")) reader.server(item);
+  if (cluster.servers.empty() && problems.empty())
+    root.fail("servers", "no server is listed; a cluster has one at least");
+  reader.check_names(root);
+  root.done();
+  for (const DeviceProfile& device : cluster.devices) {
+    for (const std::string& line : device.provenance) cluster.provenance.push_back(device.name + " " + line);
+    cluster.unmeasured = cluster.unmeasured || device.unmeasured;
+  }
+  return cluster;
+}
+
+ClusterProfile load_cluster(std::string_view name, const std::filesystem::path& base) {
+  const ConfigText config = find_config("clusters", name, base);
+  Problems problems;
+  const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
+  ClusterProfile cluster = read_cluster(document, std::filesystem::path(config.name).parent_path(), problems);
+  problems.throw_if_any();
+  return cluster;
+}
+
+}  // namespace moelab

@@ -1,0 +1,55 @@
+// A cluster profile: several servers, each with GPUs of one kind, and the network between them.
+// configs/clusters/README.md describes the file.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/device.hpp"
+#include "models/units.hpp"
+#include "models/yaml_reader.hpp"
+
+namespace moelab {
+
+struct ClusterServer {
+  std::string name;
+  std::string device;           // device profile, as the file names it
+  int gpus = 1;                 // each of the device's kind, with a link of its own
+  std::optional<Bytes> budget;  // of each of its GPUs, in place of the scenario's
+  BytesPerSecond out, in;       // of its network interface; not of a platform
+  std::string host;             // of the platform; the server's name where the file does not say
+};
+
+struct ClusterNetwork {
+  /// star: every server has one way to a switch that never blocks. mesh: every ordered pair of servers has a
+  /// link of its own. platform: as a SimGrid file says.
+  enum class Topology : std::uint8_t { star, mesh, platform };
+  Topology topology = Topology::star;
+  Seconds latency;  // of one message, one way; not of a platform
+  std::string platform_file;
+};
+
+struct ClusterProfile : SourcedNumbers {
+  std::string name;  // "edge-a100-3"
+  std::string title;
+  std::vector<ClusterServer> servers;  // one at least, names of their own
+  ClusterNetwork network;
+
+  /// Device profiles that servers name, each once, in the order of first use, and which one each server has.
+  std::vector<DeviceProfile> devices;
+  std::vector<std::size_t> device_of;  // by server
+
+  const DeviceProfile& device(std::size_t server) const { return devices[device_of[server]]; }
+};
+
+/// Reads a cluster file and the device profiles that it names (relative to `base`, the file's folder). What
+/// is wrong goes to `problems`, the document's; the result is to be used only when there are none.
+ClusterProfile read_cluster(const YamlDocument& document, const std::filesystem::path& base,
+                            Problems& problems);
+/// By name or path, through the configuration store. Throws InputError.
+ClusterProfile load_cluster(std::string_view name, const std::filesystem::path& base = {});
+
+}  // namespace moelab

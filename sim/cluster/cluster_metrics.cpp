@@ -1,0 +1,25 @@
+#include "sim/cluster/cluster_metrics.hpp"
+
+namespace moelab {
+
+void LocalShareSeries::add(double time_s, double local, double remote) {
+  while (time_s >= width_s_ * static_cast<double>(kMost)) {
+    width_s_ *= 2;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      const Bucket bucket = buckets_[i];
+      if (i % 2 == 0) {
+        buckets_[i / 2] = bucket;
+      } else {
+        buckets_[i / 2].local += bucket.local;
+        buckets_[i / 2].remote += bucket.remote;
+      }
+    }
+    buckets_.resize((buckets_.size() + 1) / 2);
+  }
+  const auto place = static_cast<std::size_t>(time_s / width_s_);
+  if (place >= buckets_.size()) buckets_.resize(place + 1);
+  buckets_[place].local += local;
+  buckets_[place].remote += remote;
+}
+
+}  // namespace moelab

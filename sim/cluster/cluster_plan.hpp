@@ -1,0 +1,36 @@
+// How the memory of a cluster's GPUs is spent, and where the experts lie at the start.
+#pragma once
+
+#include <vector>
+
+#include "policies/batching/batching.hpp"
+#include "policies/placement/placement.hpp"
+#include "sim/cluster/cluster_requests.hpp"
+
+namespace moelab {
+
+/// Of each GPU of a server; non-expert weights, KV cache and logits are the first one's alone.
+struct ServerMemory {
+  Bytes budget;
+  Bytes non_expert, kv_cache;
+  Bytes activations;           // of the first GPU; the others' have the rows that they are sent, no more
+  Bytes staging;               // room for an expert that is on its way, where experts migrate
+  std::vector<Bytes> experts;  // by GPU: what is left
+};
+
+struct ClusterPlan {
+  std::vector<ServerMemory> memory;  // by server
+  PlacementShape shape;
+  Placement placement;  // at the start
+  BatchingShape batching;
+};
+
+/// budget - non-expert weights - KV cache of the `batch` longest requests - activations - staging = experts.
+/// Throws InputError for a budget beyond a device's memory, for a server whose first GPU cannot hold the
+/// rest, and, with the shortfall, where the GPUs together cannot hold the experts as often as they are to be
+/// there.
+ClusterPlan plan_cluster(const Scenario& scenario, const SystemConfig& system,
+                         const std::vector<std::vector<ServedRequest>>& requests,
+                         const ActivationCounts& history);
+
+}  // namespace moelab

@@ -1,0 +1,57 @@
+// What the servers of one run share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/cluster/cluster_plan.hpp"
+#include "sim/cluster/cluster_resources.hpp"
+#include "sim/cluster/live_placement.hpp"
+#include "sim/cluster/use_statistics.hpp"
+#include "sim/serving/server.hpp"
+
+namespace moelab {
+
+/// What calling other servers has cost: how much longer a layer's experts took than those at home, for each
+/// activation (one expert for one token) that was computed elsewhere.
+struct RemoteCost {
+  double seconds = 0;
+  double activations = 0;
+
+  void add(double s, double n) {
+    seconds += s;
+    activations += n;
+  }
+  /// 0 where nobody was called.
+  double of_activation() const { return activations > 0 ? seconds / activations : 0; }
+};
+
+struct ClusterWorld {
+  /// Everything by reference outlives the world. `history`: what the plan's placement was made from.
+  ClusterWorld(engine::Engine& e, const Scenario& s, const SystemConfig& sys, const RoutingTrace& r,
+               const ClusterPlan& p, const ActivationCounts& h)
+      : engine(e), scenario(s), system(sys), rows(r), plan(p), history(h) {}
+
+  engine::Engine& engine;
+  const Scenario& scenario;
+  const SystemConfig& system;
+  const RoutingTrace& rows;
+  const ClusterPlan& plan;
+  const ActivationCounts& history;
+  GraphObserver* observer = nullptr;
+
+  ClusterResources resources{engine, scenario.cluster->profile};
+  LivePlacement live{plan.shape, plan.placement};
+  UseStatistics uses{plan.shape, system.placed->migration};
+  RemoteCost remote;
+  std::vector<std::uint8_t> up =
+      std::vector<std::uint8_t>(plan.memory.size(), 1);  // by server: whether it is
+  std::vector<std::uint8_t> may_return = std::vector<std::uint8_t>(plan.memory.size(), 0);  // likewise
+  /// Whether experts that no server holds can come back.
+  bool hopeful = true;
+  std::size_t serving = 0;  // servers that have requests left
+
+  const PlacedConfig& placed() const { return *system.placed; }
+};
+
+}  // namespace moelab

@@ -1,0 +1,232 @@
+#include "sim/cluster/expert_calls.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "models/tensor_parallel.hpp"
+
+namespace moelab {
+
+using engine::OpIndex;
+
+Bytes message_bytes(const Architecture& model, double tokens) {
+  return all_reduce_bytes(model, tokens);
+}
+
+ExpertCalls::ExpertCalls(ClusterWorld& world, std::uint32_t server)
+    : world_(world),
+      server_(server),
+      home_gpu_(world.resources.servers[server].first_gpu),
+      call_of_gpu_(world.resources.gpus.size(), kNobody),
+      call_of_expert_(world.plan.shape.experts, kNobody),
+      assigned_s_(world.resources.gpus.size(), 0) {}
+
+void ExpertCalls::begin(const Pass& pass, std::uint32_t moe_layer, std::span<const ExpertUse> uses,
+                        const KernelTime& shared) {
+  pass_ = &pass;
+  layer_ = moe_layer;
+  shared_ = shared;
+  left_.assign(uses.begin(), uses.end());
+}
+
+KernelTime ExpertCalls::kernel(std::uint32_t gpu, double distinct, double activations) const {
+  const TimingModel& timing = *world_.resources.servers[world_.resources.server_of[gpu]].timing;
+  return {(timing.grouped_experts(world_.scenario.model, distinct, activations) + timing.dispatch()).value()};
+}
+
+// Seconds until an expert's answer is back, with everything to itself.
+double ExpertCalls::estimate(std::uint32_t gpu, const ExpertUse& use) const {
+  const std::uint32_t to = world_.resources.server_of[gpu];
+  const Bytes bytes = message_bytes(world_.scenario.model, use.tokens);
+  const double network = world_.engine.flow_seconds(server_, to, bytes.value()) +
+                         world_.engine.flow_seconds(to, server_, bytes.value());
+  return network + kernel(gpu, 1, use.tokens).seconds + world_.system.host_per_call.value();
+}
+
+std::uint32_t ExpertCalls::choose_at_home(const ExpertUse& use) const {
+  const auto gpus = static_cast<std::uint32_t>(world_.plan.shape.servers[server_].gpu_bytes.size());
+  std::uint32_t best = kNobody;
+  for (std::uint32_t gpu = home_gpu_; gpu < home_gpu_ + gpus; ++gpu)
+    if (world_.live.placement().on_gpu(gpu, layer_, use.object) &&
+        (best == kNobody || assigned_s_[gpu] < assigned_s_[best]))
+      best = gpu;
+  return best;
+}
+
+std::uint32_t ExpertCalls::choose(const ExpertUse& use) {
+  const Placement& placement = world_.live.placement();
+  if (placement.on_server(server_, layer_, use.object)) return choose_at_home(use);
+  const auto holders = placement.holders(layer_, use.object);
+  if (holders.empty()) return kNobody;
+  const auto first =
+      static_cast<std::size_t>(std::lower_bound(holders.begin(), holders.end(), home_gpu_) - holders.begin());
+  std::uint32_t best = kNobody;
+  double best_s = 0;
+  for (std::size_t i = 0; i < std::min(kCandidates, holders.size()); ++i) {
+    const std::uint32_t gpu = holders[(first + i) % holders.size()];
+    const double seconds = assigned_s_[gpu] + estimate(gpu, use);
+    if (best != kNobody && seconds >= best_s) continue;
+    best = gpu;
+    best_s = seconds;
+  }
+  assigned_s_[best] = best_s;
+  return best;
+}
+
+ExpertCalls::Call& ExpertCalls::call_to(std::uint32_t gpu) {
+  if (call_of_gpu_[gpu] != kNobody) return calls_[call_of_gpu_[gpu]];
+  if (used_ == calls_.size()) calls_.emplace_back();
+  Call& call = calls_[used_];
+  call_of_gpu_[gpu] = static_cast<std::uint32_t>(used_++);
+  call.gpu = gpu;
+  call.experts.clear();
+  call.activations = 0;
+  call.tokens = 0;
+  call.graph.clear();
+  return call;
+}
+
+void ExpertCalls::send() {
+  used_ = 0;
+  last_ = nullptr;
+  if (shared_.seconds > 0) call_to(home_gpu_);
+  std::size_t nowhere = 0;
+  for (const ExpertUse& use : left_) {
+    const std::uint32_t gpu = choose(use);
+    if (gpu == kNobody) {
+      left_[nowhere++] = use;
+      continue;
+    }
+    Call& call = call_to(gpu);
+    call.experts.push_back(use);
+    call.activations += use.tokens;
+    call_of_expert_[use.object] = call_of_gpu_[gpu];
+    if (world_.resources.server_of[gpu] == server_) assigned_s_[gpu] += kernel(gpu, 1, use.tokens).seconds;
+  }
+  left_.resize(nowhere);
+  count_tokens();
+  for (std::size_t i = 0; i < used_; ++i) {
+    Call& call = calls_[i];
+    build(call);
+    call.sent = world_.up[world_.resources.server_of[call.gpu]] != 0;
+    // What goes to a server that is gone comes to nothing.
+    if (!call.sent) call.graph.clear();
+    world_.live.begin_call(call.gpu, call.graph);
+    world_.engine.submit(call.graph.graph, engine::kDemand);
+  }
+  for (std::size_t i = 0; i < used_; ++i) {
+    call_of_gpu_[calls_[i].gpu] = kNobody;
+    assigned_s_[calls_[i].gpu] = 0;
+    for (const ExpertUse& use : calls_[i].experts) call_of_expert_[use.object] = kNobody;
+  }
+  shared_ = {};
+}
+
+// How many distinct tokens each call is about.
+void ExpertCalls::count_tokens() {
+  if (world_.placed().call_per_expert) return;
+  constexpr std::size_t kMostTopK = 64;
+  std::array<std::uint32_t, kMostTopK> seen;
+  for (const auto& [begin, end] : pass_->rows)
+    for (std::uint64_t row = begin; row < end; ++row) {
+      std::size_t calls = 0;
+      for (const std::uint16_t expert : world_.rows.experts_of(row, layer_)) {
+        const std::uint32_t number = call_of_expert_[expert];
+        if (number == kNobody || calls == kMostTopK) continue;
+        if (std::find(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(calls), number) !=
+            seen.begin() + static_cast<std::ptrdiff_t>(calls))
+          continue;
+        seen[calls++] = number;
+        ++calls_[number].tokens;
+      }
+    }
+}
+
+OpIndex ExpertCalls::add(Call& call, engine::ResourceId resource, double seconds, OpKind kind,
+                         OpIndex after) {
+  engine::Graph& graph = call.graph.graph;
+  const OpIndex op = graph.add(graph.lane(resource), seconds);
+  call.graph.labels.push_back({kind});
+  if (after != engine::kNoOp) graph.depend(op, after);
+  return op;
+}
+
+OpIndex ExpertCalls::add_message(Call& call, std::uint32_t from, std::uint32_t to, double bytes,
+                                 OpIndex after) {
+  const double latency = world_.scenario.cluster->profile.network.latency.value();
+  const OpIndex op = add(call, world_.resources.servers[from].nic, latency, OpKind::message, after);
+  call.graph.graph.flow(op, from, to, bytes);
+  return op;
+}
+
+// There and back.
+void ExpertCalls::add_chain(Call& call, double tokens, const KernelTime& compute) {
+  const ClusterResources& r = world_.resources;
+  const GpuResources &home = r.gpus[home_gpu_], &away = r.gpus[call.gpu];
+  const std::uint32_t to = r.server_of[call.gpu];
+  const TimingModel &here = *r.servers[server_].timing, &there = *r.servers[to].timing;
+  const Bytes bytes = message_bytes(world_.scenario.model, tokens);
+  OpIndex last = engine::kNoOp;
+  if (const Seconds software = world_.system.host_per_call; software > Seconds(0))
+    last = add(call, r.servers[server_].host, software.value(), OpKind::host, last);
+  last = add(call, home.link_out, here.store(bytes).value(), OpKind::send, last);
+  if (to != server_) last = add_message(call, server_, to, bytes.value(), last);
+  last = add(call, away.link_in, there.load(bytes).value(), OpKind::send, last);
+  last = add(call, away.compute, compute.seconds, OpKind::remote_experts, last);
+  last = add(call, away.link_out, there.store(bytes).value(), OpKind::receive, last);
+  if (to != server_) last = add_message(call, to, server_, bytes.value(), last);
+  add(call, home.link_in, here.load(bytes).value(), OpKind::receive, last);
+}
+
+void ExpertCalls::build(Call& call) {
+  call.graph.layer = layer_;
+  const auto distinct = static_cast<double>(call.experts.size());
+  if (call.gpu == home_gpu_) {
+    const double routed = call.activations > 0 ? kernel(call.gpu, distinct, call.activations).seconds : 0;
+    add(call, world_.resources.gpus[home_gpu_].compute, shared_.seconds + routed, OpKind::grouped_experts,
+        engine::kNoOp);
+  } else if (world_.placed().call_per_expert) {
+    for (const ExpertUse& use : call.experts) add_chain(call, use.tokens, kernel(call.gpu, 1, use.tokens));
+  } else {
+    add_chain(call, call.tokens, kernel(call.gpu, distinct, call.activations));
+  }
+}
+
+void ExpertCalls::count(const Call& call) {
+  if (world_.resources.server_of[call.gpu] == server_) {
+    local_ += call.activations;
+    return;
+  }
+  remote_ += call.activations;
+  double tokens = call.tokens;
+  remote_calls_ += world_.placed().call_per_expert ? call.experts.size() : 1;
+  if (world_.placed().call_per_expert) tokens = call.activations;
+  network_bytes_ += 2 * message_bytes(world_.scenario.model, tokens).value();
+}
+
+void ExpertCalls::settle() {
+  double home_end = -1, away_end = -1, away_activations = 0;
+  for (std::size_t i = 0; i < used_; ++i) {
+    Call& call = calls_[i];
+    world_.live.end_call(call.gpu, call.graph);
+    const engine::Graph& graph = call.graph.graph;
+    if (!call.sent || graph.started() < graph.size()) {
+      left_.insert(left_.end(), call.experts.begin(), call.experts.end());
+      continue;
+    }
+    if (last_ == nullptr || graph.finished_at() > last_->graph.finished_at()) last_ = &call.graph;
+    count(call);
+    home_end = std::max(home_end, call.gpu == home_gpu_ ? graph.finished_at() : graph.submitted_at());
+    if (world_.resources.server_of[call.gpu] == server_) continue;
+    away_end = std::max(away_end, graph.finished_at());
+    away_activations += call.activations;
+  }
+  if (away_activations > 0) world_.remote.add(std::max(away_end - home_end, 0.0), away_activations);
+  used_ = 0;
+}
+
+void ExpertCalls::cancel() {
+  for (std::size_t i = 0; i < used_; ++i) world_.engine.cancel(calls_[i].graph.graph);
+}
+
+}  // namespace moelab

@@ -1,0 +1,97 @@
+// One server's calls: a layer's experts are split over the GPUs that hold them, the tokens are sent there,
+// and what the experts make of them comes back.
+//
+//   an own first GPU:    compute
+//   an own other GPU:    to the host -> to that GPU -> compute -> to the host -> back
+//   another server's:    to the host -> network -> to that GPU -> compute -> to the host -> network -> back
+//
+// An expert that is at home is computed at home. Of those elsewhere, each goes to the GPU that would be done
+// first with it, given what this layer has sent there already (greedy list scheduling with what a server can
+// know: its own calls, not the others'). At most kCandidates of the GPUs that hold it are looked at, those
+// that follow the own server's in the order of the cluster: so callers spread over many copies.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "sim/cluster/cluster_world.hpp"
+#include "sim/serving/batch.hpp"
+#include "sim/serving/dense_times.hpp"
+
+namespace moelab {
+
+/// Bytes of `tokens` hidden states, as they travel: BF16.
+Bytes message_bytes(const Architecture& model, double tokens);
+
+class ExpertCalls {
+ public:
+  static constexpr std::size_t kCandidates = 8;
+
+  ExpertCalls(ClusterWorld& world, std::uint32_t server);
+
+  /// What a pass asks of a layer: `uses` are its experts. `shared` runs at home, beside the first calls.
+  void begin(const Pass& pass, std::uint32_t moe_layer, std::span<const ExpertUse> uses,
+             const KernelTime& shared);
+  /// Sends what is left to compute and can be. An expert that no server holds stays left.
+  void send();
+  std::size_t size() const { return used_; }  // of the calls under way
+  LabelledGraph& call(std::size_t number) { return calls_[number].graph; }
+  /// All of them have ended. What was lost is left to compute again.
+  void settle();
+  /// Whether experts are left that nobody has computed.
+  bool left() const { return !left_.empty(); }
+  /// Takes back what has not begun, of calls that nobody waits for any more.
+  void cancel();
+
+  // Of the calls that were settled last.
+  /// The call that ended last; nullptr: there was none.
+  const LabelledGraph* last() const { return last_; }
+  // Of all of them since the start.
+  double local_activations() const { return local_; }
+  double remote_activations() const { return remote_; }
+  std::uint64_t remote_calls() const { return remote_calls_; }
+  double network_bytes() const { return network_bytes_; }
+
+ private:
+  struct Call {
+    std::uint32_t gpu = 0;
+    std::vector<ExpertUse> experts;
+    double activations = 0;
+    std::uint32_t tokens = 0;  // distinct
+    bool sent = false;         // to a server that answers
+    LabelledGraph graph;
+  };
+  static constexpr std::uint32_t kNobody = 0xffffffff;
+
+  std::uint32_t choose(const ExpertUse& use);
+  std::uint32_t choose_at_home(const ExpertUse& use) const;
+  double estimate(std::uint32_t gpu, const ExpertUse& use) const;
+  Call& call_to(std::uint32_t gpu);
+  void count_tokens();
+  void build(Call& call);
+  void add_chain(Call& call, double tokens, const KernelTime& compute);
+  engine::OpIndex add(Call& call, engine::ResourceId resource, double seconds, OpKind kind,
+                      engine::OpIndex after);
+  engine::OpIndex add_message(Call& call, std::uint32_t from, std::uint32_t to, double bytes,
+                              engine::OpIndex after);
+  KernelTime kernel(std::uint32_t gpu, double distinct, double activations) const;
+  void count(const Call& call);
+
+  ClusterWorld& world_;
+  std::uint32_t server_, home_gpu_;
+  const Pass* pass_ = nullptr;
+  std::uint32_t layer_ = 0;
+  KernelTime shared_;
+  std::vector<ExpertUse> left_;
+  std::deque<Call> calls_;  // the first used_ are under way; graphs stay where they are
+  std::size_t used_ = 0;
+  std::vector<std::uint32_t> call_of_gpu_;     // kNobody: none
+  std::vector<std::uint32_t> call_of_expert_;  // of the calls being made
+  std::vector<double> assigned_s_;             // by GPU: what this layer has sent there
+  const LabelledGraph* last_ = nullptr;
+  double local_ = 0, remote_ = 0, network_bytes_ = 0;
+  std::uint64_t remote_calls_ = 0;
+};
+
+}  // namespace moelab

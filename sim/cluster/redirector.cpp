@@ -1,0 +1,62 @@
+#include "sim/cluster/redirector.hpp"
+
+#include <algorithm>
+
+namespace moelab {
+
+class Redirector::Source final : public RequestSource {
+ public:
+  explicit Source(Redirector& redirector) : redirector_(redirector) {}
+
+  std::span<const Arrival> take(double now, std::size_t most) override {
+    redirector_.assign_until(now);
+    taken_.clear();
+    for (; taken_.size() < most && !waiting.empty(); waiting.pop_front()) taken_.push_back(waiting.front());
+    running_ += taken_.size();
+    return taken_;
+  }
+  // The next request may go to anybody.
+  std::optional<double> next_time() const override {
+    if (redirector_.next_ == redirector_.requests_.size()) return std::nullopt;
+    return redirector_.requests_[redirector_.next_].at_s;
+  }
+  void finished(const Arrival& arrival, double now) override {
+    redirector_.assign_until(now);  // what came before is judged by how it was then
+    --running_;
+    redirector_.latencies_[redirector_.user_of_[arrival.request]].push_back(now - arrival.at_s);
+  }
+
+  std::size_t load() const { return waiting.size() + running_; }
+  std::deque<Arrival> waiting;
+
+ private:
+  Redirector& redirector_;
+  std::vector<Arrival> taken_;
+  std::size_t running_ = 0;
+};
+
+Redirector::Redirector(std::vector<Request> requests, std::size_t servers, Redirection way)
+    : requests_(std::move(requests)), way_(way), user_of_(requests_.size()), latencies_(servers) {
+  for (const Request& request : requests_) user_of_[request.number] = request.server;
+  for (std::size_t i = 0; i < servers; ++i) sources_.push_back(std::make_unique<Source>(*this));
+}
+
+Redirector::~Redirector() = default;
+
+RequestSource& Redirector::source(std::size_t server) {
+  return *sources_[server];
+}
+
+void Redirector::assign_until(double now) {
+  for (; next_ < requests_.size() && requests_[next_].at_s <= now; ++next_) {
+    const Request& request = requests_[next_];
+    std::size_t to = request.server;
+    if (way_ == Redirection::least_loaded)
+      for (std::size_t server = 0; server < sources_.size(); ++server)
+        if (sources_[server]->load() < sources_[to]->load()) to = server;
+    if (to != request.server) ++redirected_;
+    sources_[to]->waiting.push_back({request.number, request.at_s});
+  }
+}
+
+}  // namespace moelab

@@ -1,0 +1,161 @@
+#include "sim/cluster/run_alone.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "policies/cache/cache.hpp"
+#include "sim/cluster/cluster_requests.hpp"
+#include "sim/cluster/redirector.hpp"
+#include "sim/cluster/run_cluster.hpp"
+#include "sim/results/statistics.hpp"
+
+namespace moelab {
+namespace {
+
+/// All requests, each with rows of its own.
+struct AllRequests {
+  RoutingTrace trace;
+  std::vector<Redirector::Request> arrivals;  // in order
+};
+
+void add_row(const RoutingTrace& rows, std::uint64_t row, Phase phase, std::vector<std::uint16_t>& ids,
+             RoutingTraceBuilder& builder) {
+  ids.clear();
+  for (std::uint32_t layer = 0; layer < rows.layers(); ++layer)
+    for (const std::uint16_t expert : rows.experts_of(row, layer)) ids.push_back(expert);
+  builder.add_token(phase, ids, {});
+}
+
+AllRequests all_requests(const Scenario& s, const RoutingTrace& rows) {
+  const auto requests = cluster_requests(s, rows);
+  std::vector<std::pair<const ServedRequest*, std::size_t>> ordered;
+  for (std::size_t server = 0; server < requests.size(); ++server)
+    for (const ServedRequest& q : requests[server]) ordered.emplace_back(&q, server);
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const auto& a, const auto& b) { return a.first->arrival_s < b.first->arrival_s; });
+  RoutingTraceBuilder builder(rows.model(), rows.provenance(), true, rows.layers(), rows.experts(),
+                              rows.top_k(), false);
+  std::uint64_t tokens = 0;
+  for (const auto& [q, server] : ordered) tokens += std::uint64_t{q->prompt_tokens} + q->output_tokens - 1;
+  builder.reserve(tokens);
+  std::vector<Redirector::Request> arrivals;
+  std::vector<std::uint16_t> ids;
+  for (const auto& [q, server] : ordered) {
+    arrivals.push_back({arrivals.size(), server, q->arrival_s});
+    builder.begin_request();
+    const std::uint64_t length = std::uint64_t{q->prompt_tokens} + q->output_tokens - 1;
+    for (std::uint64_t i = 0; i < length; ++i)
+      add_row(rows, q->pool_begin + (q->first_row + i) % q->pool_rows,
+              i < q->prompt_tokens ? Phase::prefill : Phase::decode, ids, builder);
+  }
+  return {builder.finish(), std::move(arrivals)};
+}
+
+void check_known(const Scenario& s, const SystemConfig& system) {
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(s.name, "system '" + system.name + "' " + what);
+  };
+  if (s.cluster->fault_rates || !s.cluster->faults.empty())
+    refuse("serves on each server alone and knows no faults: expected 'weights: placed', or no 'faults'");
+  const CachePolicyEntry& cache = *find_cache_policy(system.cache.name);
+  if (cache.needs_profile || cache.needs_future || cache.needs_scores || cache.needs_all_scores)
+    refuse("keeps experts by '" + system.cache.name +
+           "', which needs to know more of the routing than a cluster's tasks say: expected one that goes by "
+           "uses, such as lru or moe-infinity");
+}
+
+struct AloneServer {
+  Scenario scenario;
+  std::unique_ptr<ExpertCosts> costs;
+  MemoryPlan memory;
+  std::string prefix;
+  std::unique_ptr<Server> server;
+};
+
+ServerResult server_result(const Scenario& s, std::size_t number, const Redirector& redirector,
+                           const AloneServer& alone) {
+  const ClusterServer& of = s.cluster->profile.servers[number];
+  ServerResult r;
+  r.name = of.name;
+  r.gpus = static_cast<std::uint32_t>(of.gpus);
+  r.expert_bytes = alone.memory.expert_cache.value();
+  const std::vector<double>& latencies = redirector.latencies(number);
+  r.requests = latencies.size();
+  const Summary whole = summarize(latencies);
+  r.end_to_end_s = whole.mean;
+  r.end_to_end_p90_s = whole.p90;
+  r.ttft_s = mean(alone.server->metrics().ttft_s);
+  for (const std::uint64_t n : alone.server->metrics().hits) r.local_activations += static_cast<double>(n);
+  return r;
+}
+
+}  // namespace
+
+Scenario alone_scenario(const Scenario& s, std::size_t server) {
+  const ClusterServer& of = s.cluster->profile.servers[server];
+  Scenario alone = s;
+  alone.cluster.reset();
+  alone.name = s.name + ", " + of.name;
+  alone.device = s.cluster->profile.device(server);
+  GpuMemory& memory = *alone.device.gpu->own;
+  memory.total.value = memory.total.value * of.gpus;
+  memory.reserve.value = memory.reserve.value * of.gpus;
+  alone.budget = of.budget.value_or(s.budget) * of.gpus;
+  return alone;
+}
+
+void check_alone_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& rows) {
+  check_known(s, system);
+  const AllRequests all = all_requests(s, rows);
+  for (std::size_t number = 0; number < s.cluster->profile.servers.size(); ++number) {
+    Scenario alone = alone_scenario(s, number);
+    alone.systems = {system};
+    alone.systems.front().redirection = Redirection::none;
+    check_scenario(alone, all.trace);
+  }
+}
+
+void run_alone_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& rows,
+                      const RunOptions& options, RunResult& r) {
+  const AllRequests all = all_requests(s, rows);
+  const std::size_t count = s.cluster->profile.servers.size();
+  Redirector redirector(all.arrivals, count, system.redirection);
+  const std::unique_ptr<engine::Engine> engine = make_engine(options.executor);
+  std::vector<std::uint64_t> tokens(count, 0);
+  std::vector<std::unique_ptr<AloneServer>> servers;
+  for (std::size_t number = 0; number < count; ++number) {
+    auto one = std::make_unique<AloneServer>();
+    one->scenario = alone_scenario(s, number);
+    const TimingModel timing(one->scenario.device);
+    one->costs = std::make_unique<ExpertCosts>(expert_costs(s.model, timing, system));
+    one->memory = plan_memory(one->scenario, system, *one->costs, all.trace);
+    one->prefix = s.cluster->profile.servers[number].name + "/";
+    ServerOptions of;
+    of.source = &redirector.source(number);
+    of.prefix = one->prefix;
+    if (options.observer) of.observer = options.observer(system);
+    if (options.progress)
+      of.progress = [&, number](std::uint64_t generated) {
+        tokens[number] = generated;
+        options.progress(system, std::accumulate(tokens.begin(), tokens.end(), std::uint64_t{0}),
+                         all.trace.tokens());
+      };
+    one->server = std::make_unique<Server>(*engine, one->scenario, system, all.trace, *one->costs,
+                                           one->memory, std::array<std::uint32_t, kStates>{}, of);
+    servers.push_back(std::move(one));
+  }
+  std::vector<engine::Process> processes;
+  for (const auto& one : servers) processes.push_back(one->server->serve());
+  for (engine::Process& process : processes) engine->spawn(process);
+  engine->run();
+
+  for (std::size_t number = 0; number < count; ++number) {
+    r.cluster.servers.push_back(server_result(s, number, redirector, *servers[number]));
+    add_metrics(servers[number]->server->metrics(), r.metrics);
+  }
+  r.cluster.redirected = redirector.redirected();
+  add_account(*engine, r);
+}
+
+}  // namespace moelab

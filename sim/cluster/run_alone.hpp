@@ -1,0 +1,19 @@
+// Runs of systems whose servers do not call each other: each offloads its experts as a single machine does,
+// and requests may be redirected (the rivals of Prism's Table I).
+#pragma once
+
+#include "sim/run.hpp"
+
+namespace moelab {
+
+/// A server as a machine of its own: a scenario with its device and its budget. Several GPUs of a server are
+/// one with the memory of all: a single machine serves on one, and uses the others' memory.
+Scenario alone_scenario(const Scenario& scenario, std::size_t server);
+
+/// Throws InputError where a server alone could not run the system.
+void check_alone_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& rows);
+
+void run_alone_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& rows,
+                      const RunOptions& options, RunResult& result);
+
+}  // namespace moelab

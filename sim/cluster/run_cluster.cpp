@@ -1,0 +1,83 @@
+#include "sim/cluster/run_cluster.hpp"
+
+#include <algorithm>
+
+#include "policies/batching/batching.hpp"
+#include "sim/cluster/fault_player.hpp"
+#include "sim/cluster/run_alone.hpp"
+
+namespace moelab {
+void add_metrics(const Metrics& one, Metrics& all) {
+  const auto append = [](const std::vector<double>& from, std::vector<double>& to) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(one.ttft_s, all.ttft_s);
+  append(one.end_to_end_s, all.end_to_end_s);
+  append(one.token_gaps_s, all.token_gaps_s);
+  all.tokens += one.tokens;
+  all.wall_s = std::max(all.wall_s, one.wall_s);
+  for (std::size_t i = 0; i < kCauses; ++i) {
+    all.stall_s[i] += one.stall_s[i];
+    all.decode_stall_s[i] += one.decode_stall_s[i];
+  }
+}
+
+void check_cluster_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
+  if (!system.placed) return check_alone_system(s, system, trace);
+  const auto requests = cluster_requests(s, trace);
+  const ClusterPlan plan = plan_cluster(s, system, requests, history_counts(s, trace));
+  const PolicyChoice& batching = system.placed->batching;
+  find_batching_policy(batching.name)->make(plan.batching, batching.parameters);
+}
+
+void run_cluster_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
+                        const RunOptions& options, RunResult& r) {
+  if (options.platform)
+    throw InputError(
+        s.name, "system '" + system.name + "' serves on a cluster; only single machines run on hardware");
+  if (!system.placed) return run_alone_system(s, system, trace, options, r);
+  if (options.executor == ExecutorKind::fast &&
+      s.cluster->profile.network.topology == ClusterNetwork::Topology::platform)
+    throw InputError(s.name, "the network of cluster '" + s.cluster->profile.name +
+                                 "' is a SimGrid platform, which only the executor simgrid resolves");
+  const auto requests = cluster_requests(s, trace);
+  const ActivationCounts history = history_counts(s, trace);
+  const ClusterPlan plan = plan_cluster(s, system, requests, history);
+  const std::unique_ptr<engine::Engine> engine = make_engine(options.executor);
+  ClusterWorld world(*engine, s, system, trace, plan, history);
+  if (options.observer) world.observer = options.observer(system);
+
+  std::uint64_t all_tokens = 0;
+  for (const auto& of_server : requests)
+    for (const ServedRequest& q : of_server) all_tokens += q.output_tokens;
+  std::vector<std::unique_ptr<PlacedServer>> servers;
+  std::uint64_t tokens = 0;
+  std::vector<std::uint64_t> tokens_of(requests.size(), 0);
+  for (std::uint32_t number = 0; number < requests.size(); ++number)
+    servers.push_back(
+        std::make_unique<PlacedServer>(world, number, requests[number], [&, number](std::uint64_t generated) {
+          tokens += generated - tokens_of[number];
+          tokens_of[number] = generated;
+          if (options.progress) options.progress(system, tokens, all_tokens);
+        }));
+  GlobalScheduler scheduler(world);
+  FaultPlayer faults(world, servers, scheduler);
+
+  std::vector<engine::Process> processes;
+  processes.reserve(servers.size() + 2);
+  for (const auto& server : servers) processes.push_back(server->serve());
+  processes.push_back(scheduler.run());
+  processes.push_back(faults.run());
+  for (engine::Process& process : processes) engine->spawn(process);
+  engine->run();
+
+  for (const auto& server : servers) {
+    add_metrics(server->metrics(), r.metrics);
+    r.cluster.servers.push_back(server->result());
+  }
+  r.cluster.migrations = scheduler.records();
+  r.cluster.faults = faults.records();
+  add_account(*engine, r);
+}
+
+}  // namespace moelab

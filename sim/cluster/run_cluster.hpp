@@ -1,0 +1,18 @@
+// Runs of systems on the servers of a cluster.
+#pragma once
+
+#include "sim/run.hpp"
+
+namespace moelab {
+
+/// Throws InputError for policies that cannot be made, and for memory that does not hold what it must.
+void check_cluster_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace);
+
+/// Fills what of a result is of the run: metrics, servers, use of resources.
+void run_cluster_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
+                        const RunOptions& options, RunResult& result);
+
+/// Adds what one server's users met to what all have.
+void add_metrics(const Metrics& one, Metrics& all);
+
+}  // namespace moelab

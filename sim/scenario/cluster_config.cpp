@@ -1,0 +1,217 @@
+#include "sim/scenario/cluster_config.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "traces/generator.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr std::int64_t kMillion = 1'000'000;
+constexpr std::size_t kMostTasks = 4096;
+
+std::vector<std::string> task_names(const ClusterConfig& cluster) {
+  std::vector<std::string> names;
+  for (const TaskConfig& task : cluster.tasks) names.push_back(task.name);
+  return names;
+}
+
+std::vector<std::string> server_names(const ClusterConfig& cluster) {
+  std::vector<std::string> names;
+  for (const ClusterServer& server : cluster.profile.servers) names.push_back(server.name);
+  return names;
+}
+
+std::optional<std::size_t> place_of(const std::string& name, const std::vector<std::string>& known) {
+  const auto found = std::find(known.begin(), known.end(), name);
+  if (found == known.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - known.begin());
+}
+
+/// `prompt_tokens: 200`, or `prompt_tokens: [150, 250]`.
+TokenRange read_range(const YamlMap& task, std::string_view key) {
+  TokenRange range;
+  if (!task.has(key) || !task.node(key).is_list()) {
+    range.low = range.high = static_cast<std::uint32_t>(task.integer(key, 1, kMillion));
+    return range;
+  }
+  const std::vector<YamlNode> ends = task.list(key);
+  if (ends.size() != 2) {
+    task.fail(key, "'" + std::string(key) + "' has " + std::to_string(ends.size()) +
+                       " values; expected a number of tokens, or the least and the most: [150, 250]");
+    return range;
+  }
+  range.low = static_cast<std::uint32_t>(ends[0].integer(key, 1, kMillion));
+  range.high = static_cast<std::uint32_t>(ends[1].integer(key, 1, kMillion));
+  if (range.high < range.low) ends[1].fail("the most tokens are fewer than the least");
+  range.high = std::max(range.high, range.low);
+  return range;
+}
+
+void read_tasks(const YamlMap& section, ClusterConfig& cluster) {
+  for (const YamlNode& item : section.list("tasks")) {
+    const YamlMap map = item.map("a task");
+    TaskConfig task;
+    task.name = map.text("name");
+    task.prompt = read_range(map, "prompt_tokens");
+    task.output = read_range(map, "output_tokens");
+    task.domain = map.text("domain", task.name);
+    map.done();
+    if (place_of(task.name, task_names(cluster))) item.fail("task '" + task.name + "' is listed twice");
+    if (cluster.tasks.size() == kMostTasks) {
+      item.fail("more than " + std::to_string(kMostTasks) + " tasks");
+      return;
+    }
+    cluster.tasks.push_back(task);
+  }
+  if (cluster.tasks.empty() && section.has("tasks") && section.node("tasks").is_list())
+    section.fail("tasks", "no task is listed; users bring one at least");
+}
+
+/// `tasks: {arithmetic: 3, ascii: 1}`: scaled to sum 1. Empty after a problem.
+std::vector<double> read_shares(const YamlMap& map, std::string_view key, const ClusterConfig& cluster) {
+  const YamlMap shares = map.map(key);
+  const std::vector<std::string> known = task_names(cluster);
+  std::vector<double> weights(known.size(), 0);
+  for (const std::string& name : shares.keys()) {
+    const double weight = shares.number(name, {0, 1e9});
+    if (const auto task = place_of(name, known))
+      weights[*task] = weight;
+    else
+      shares.fail(name, "no task is named '" + name + "'" + suggestion(name, known));
+  }
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (!(sum > 0)) {
+    if (!shares.keys().empty()) map.fail(key, "no task has a share above 0");
+    return {};
+  }
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+LoadPhase read_phase(const YamlMap& map, const ClusterConfig& cluster) {
+  LoadPhase phase;
+  phase.requests = static_cast<std::uint32_t>(map.integer("requests", 1, kMillion));
+  phase.shares = read_shares(map, "tasks", cluster);
+  return phase;
+}
+
+void read_log(const YamlMap& map, const std::filesystem::path& base, Problems& problems, ServerLoad& load) {
+  load.request_log = named_file(map.text("request_log"), base);
+  if (load.request_log.empty()) return;  // reported already
+  for (const std::string_view key : {"requests", "arrivals_per_s", "phases"})
+    if (map.has(key)) map.fail(key, "'" + std::string(key) + "' is the request log's to say");
+  try {
+    load.log = read_request_log(load.request_log);
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) problems.add(problem);
+  }
+}
+
+ServerLoad read_load(const YamlMap& map, const std::filesystem::path& base, Problems& problems,
+                     const ClusterConfig& cluster) {
+  ServerLoad load;
+  if (map.has("request_log")) {
+    read_log(map, base, problems, load);
+    load.phases.push_back({static_cast<std::uint32_t>(load.log.size()), read_shares(map, "tasks", cluster)});
+  } else if (map.has("phases")) {
+    for (const YamlNode& item : map.list("phases")) {
+      const YamlMap phase = item.map("a phase");
+      load.phases.push_back(read_phase(phase, cluster));
+      phase.done();
+    }
+    if (load.phases.empty()) map.fail("phases", "no phase is listed");
+  } else if (map.has("tasks") || map.has("requests")) {
+    load.phases.push_back(read_phase(map, cluster));
+  }
+  if (load.log.empty()) load.arrivals_per_s = map.number("arrivals_per_s", {0, 1e9}, 0.0);
+  if (map.has("history"))
+    load.history = read_shares(map, "history", cluster);
+  else if (!load.phases.empty())
+    load.history = load.phases.front().shares;
+  map.done();
+  return load;
+}
+
+/// One entry a server; where there are fewer, they come again from the first on.
+void read_loads(const YamlMap& section, const std::filesystem::path& base, Problems& problems,
+                ClusterConfig& cluster) {
+  std::vector<ServerLoad> loads;
+  const std::vector<YamlNode> items = section.list("servers");
+  for (const YamlNode& item : items)
+    loads.push_back(read_load(item.map("a server's users"), base, problems, cluster));
+  const std::size_t servers = cluster.profile.servers.size();
+  if (loads.empty()) {
+    if (section.has("servers") && section.node("servers").is_list())
+      section.fail("servers", "no server's users are listed");
+    return;
+  }
+  if (loads.size() > servers && servers > 0)
+    items[servers].fail("users of " + std::to_string(loads.size()) + " servers are listed, cluster '" +
+                        cluster.profile.name + "' has " + std::to_string(servers));
+  for (std::size_t server = 0; server < servers; ++server)
+    cluster.loads.push_back(loads[server % loads.size()]);
+  if (std::all_of(loads.begin(), loads.end(), [](const ServerLoad& load) { return load.phases.empty(); }))
+    section.fail("servers", "no server has a user: expected 'requests' and 'tasks' of one at least");
+}
+
+void read_popularity(const YamlMap& section, const std::filesystem::path& base, WorkloadConfig& w,
+                     ClusterConfig& cluster) {
+  const GeneratorParameters defaults;
+  w.reuse = section.number("reuse", {0, 1}, defaults.reuse);
+  if (section.has("counts")) {
+    cluster.counts_file = named_file(section.text("counts"), base);
+    for (const std::string_view key : {"skew", "own_popularity", "gate_decay"})
+      if (section.has(key)) section.fail(key, "'" + std::string(key) + "' is the counts' to say");
+    return;
+  }
+  w.skew = section.number("skew", {0, 10}, defaults.skew);
+  w.gate_decay = section.number("gate_decay", {0, 10}, defaults.gate_decay);
+  cluster.own_popularity = section.number("own_popularity", {0, 1}, defaults.drift);
+}
+
+}  // namespace
+
+void read_cluster_workload(const YamlMap& root, const std::filesystem::path& base, Problems& problems,
+                           WorkloadConfig& workload, ClusterConfig& cluster) {
+  const YamlMap section = root.map("workload");
+  workload.batch = static_cast<std::uint32_t>(section.integer("batch", 1, 4096, 1));
+  read_tasks(section, cluster);
+  read_loads(section, base, problems, cluster);
+  read_popularity(section, base, workload, cluster);
+  section.done();
+}
+
+void read_faults(const YamlMap& root, ClusterConfig& cluster) {
+  const auto section = root.optional_map("faults");
+  if (!section) return;
+  static const std::vector<std::string> kKinds = {"leaves", "returns", "bandwidth"};
+  const std::vector<std::string> known = server_names(cluster);
+  for (const YamlNode& item : section->list_or_empty("events")) {
+    const YamlMap map = item.map("an event");
+    FaultEvent event;
+    event.at_s = map.quantity<Seconds>("at", at_least(Seconds(0))).value();
+    event.kind = static_cast<FaultEvent::Kind>(map.choice("event", kKinds));
+    const std::string server = map.text("server");
+    if (const auto place = place_of(server, known))
+      event.server = *place;
+    else if (!server.empty())
+      map.fail("server", "no server is named '" + server + "'" + suggestion(server, known));
+    if (event.kind == FaultEvent::Kind::bandwidth) {
+      event.bandwidth = map.quantity<BytesPerSecond>("bandwidth", above(BytesPerSecond(0)));
+      if (cluster.profile.network.topology == ClusterNetwork::Topology::platform)
+        map.fail("event", "bandwidths of a platform are its file's");
+    }
+    map.done();
+    cluster.faults.push_back(event);
+  }
+  std::stable_sort(cluster.faults.begin(), cluster.faults.end(),
+                   [](const FaultEvent& a, const FaultEvent& b) { return a.at_s < b.at_s; });
+  if (section->has("leaves_every") || section->has("returns_after"))
+    cluster.fault_rates = FaultRates{section->quantity<Seconds>("leaves_every", above(Seconds(0))),
+                                     section->quantity<Seconds>("returns_after", above(Seconds(0)))};
+  section->done();
+}
+
+}  // namespace moelab

@@ -1,0 +1,241 @@
+#include "sim/scenario/system_config.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "policies/batching/batching.hpp"
+#include "policies/cache/cache.hpp"
+#include "policies/execution/execution.hpp"
+#include "policies/placement/placement.hpp"
+#include "policies/planning/planning.hpp"
+#include "policies/prefetch/prefetch.hpp"
+#include "policies/residency/residency.hpp"
+#include "policies/routing/routing.hpp"
+#include "policies/schedule/schedule.hpp"
+#include "policies/storage/storage.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr std::int64_t kMillion = 1'000'000;
+
+const std::vector<std::string>& state_names() {
+  static const std::vector<std::string> names(kStateNames.begin(), kStateNames.begin() + 4);  // M is no pool
+  return names;
+}
+
+/// Name and parameters of a policy: `policy: lru`, or with parameters beside it in the same map.
+template <class Entry>
+PolicyChoice read_policy(const YamlMap& section, const std::vector<Entry>& table) {
+  std::vector<std::string> names;
+  for (const Entry& entry : table) names.emplace_back(entry.info.name);
+  const PolicyInfo& info = table[section.choice("policy", names)].info;
+  PolicyChoice choice{std::string(info.name), {}};
+  for (const PolicyParameter& p : info.parameters)
+    if (section.has(p.name)) choice.parameters[std::string(p.name)] = section.number(p.name, {p.low, p.high});
+  return choice;
+}
+
+void read_cache(const YamlMap& root, SystemConfig& system) {
+  const auto cache = root.optional_map("cache");
+  if (!cache) return;
+  system.cache = read_policy(*cache, cache_policies());
+  const bool pools =
+      find_cache_policy(system.cache.name) != nullptr && find_cache_policy(system.cache.name)->uses_pools;
+  if (pools) {
+    system.pools = {};
+    for (const YamlNode& item : cache->list("pools")) {
+      const std::string name = item.text("a pool");
+      const auto found = std::find(state_names().begin(), state_names().end(), name);
+      if (found == state_names().end())
+        item.fail("'" + name + "' is no pool; expected F, C, S or E");
+      else
+        system.pools[static_cast<std::size_t>(found - state_names().begin())] = true;
+    }
+  } else {
+    system.kept_as = static_cast<State>(cache->choice("keep_as", state_names(), 0));
+  }
+  cache->done();
+}
+
+void read_planning(const YamlMap& root, SystemConfig& system) {
+  const auto planning = root.optional_map("planning");
+  const CachePolicyEntry* cache = find_cache_policy(system.cache.name);
+  if (cache != nullptr && cache->uses_pools && !planning)
+    root.fail("planning", "a cache with pools needs 'planning' to size them");
+  if (!planning) return;
+  system.planning = read_policy(*planning, planning_policies());
+  system.plan_step = planning->number("step", {0.005, 1}, 0.05);
+  static const std::vector<std::string> kReads = {"cold", "page-cache"};
+  system.plan_for_page_cache = planning->choice("reads", kReads, 0) == 1;
+  if (system.planning.name == "fixed") {
+    const YamlMap ratios = planning->map("ratios");
+    double sum = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+      system.ratios[i] = ratios.number(kStateNames[i], {0, 1}, 0.0);
+      sum += system.ratios[i];
+      if (system.ratios[i] > 0 && !system.pools[i])
+        ratios.fail(kStateNames[i],
+                    "a share for pool " + std::string(kStateNames[i]) + ", which cache.pools does not list");
+    }
+    ratios.done();
+    if (std::abs(sum - 1) > 1e-9)
+      planning->fail("ratios", "the shares add up to " + std::to_string(sum) + "; expected 1");
+  }
+  planning->done();
+}
+
+void read_weights(const YamlMap& root, SystemConfig& system) {
+  static const std::vector<std::string> kForms = {"whole", "compressed", "paged", "placed"};
+  const std::size_t form = root.choice("weights", kForms);
+  const bool understood =
+      root.has("weights") && root.node("weights").is_scalar() && root.text("weights") == kForms[form];
+  // What was not understood is taken for what the other keys suit: one mistake is one problem.
+  system.compressed = understood ? form == 1 : root.has("codec");
+  if (system.compressed) {
+    system.codec = root.text("codec");
+    system.shards = static_cast<std::uint32_t>(root.integer("shards", 1, 1024));
+    system.threads = static_cast<std::uint32_t>(root.integer("threads", 1, 1024));
+    static const std::vector<std::string> kReaders = {"io-thread", "workers"};
+    system.worker_reads = root.choice("exponent_reads", kReaders, 0) == 1;
+  }
+  system.page_cache = root.boolean("page_cache", false);
+  static const std::vector<std::string> kFetch = {"used", "layer"};
+  system.fetch_whole_layer = root.choice("fetch", kFetch, 0) == 1;
+}
+
+void read_host(const YamlMap& root, SystemConfig& system) {
+  const auto host = root.optional_map("host_overhead");
+  if (!host) return;
+  system.host_per_layer = host->quantity<Seconds>("per_layer", at_least(Seconds(0)), Seconds(0));
+  system.host_per_pass = host->quantity<Seconds>("per_pass", at_least(Seconds(0)), Seconds(0));
+  if (system.placed)
+    system.host_per_call = host->quantity<Seconds>("per_call", at_least(Seconds(0)), Seconds(0));
+  system.host_source = host->text("source");
+  host->done();
+}
+
+bool has_weights(const YamlMap& root, std::string_view form) {
+  return root.has("weights") && root.node("weights").is_scalar() && root.text("weights") == form;
+}
+
+/// A policy of a section that may be left out.
+template <class Entry>
+void read_policy_section(const YamlMap& map, std::string_view key, const std::vector<Entry>& table,
+                         PolicyChoice& choice) {
+  const auto section = map.optional_map(key);
+  if (!section) return;
+  choice = read_policy(*section, table);
+  section->done();
+}
+
+PagingConfig read_paging(const YamlMap& root) {
+  PagingConfig p;
+  const YamlMap paging = root.map("paging");
+  for (const YamlNode& item : paging.list("backends")) {
+    const std::string name = item.text("a backend");
+    if (std::find(p.backends.begin(), p.backends.end(), name) != p.backends.end())
+      item.fail("backend '" + name + "' is listed twice");
+    p.backends.push_back(name);
+  }
+  if (p.backends.empty() && paging.has("backends") && paging.node("backends").is_list())
+    paging.fail("backends",
+                "no backend is listed; expected some of 'resident', a codec of the device's "
+                "gpu.codecs, 'host' and 'ssd'");
+  read_policy_section(paging, "storage", storage_policies(), p.storage);
+  read_policy_section(paging, "residency", residency_policies(), p.residency);
+  read_policy_section(paging, "batching", batching_policies(), p.batching);
+  p.block_tokens = static_cast<std::uint32_t>(paging.integer("block_tokens", 1, 1 << 16, p.block_tokens));
+  p.max_tokens = static_cast<std::uint32_t>(paging.integer("max_tokens", 1, kMillion, p.max_tokens));
+  p.swap_space = paging.quantity<Bytes>("swap_space", at_least(Bytes(0)), Bytes(0));
+  p.kv_first = paging.boolean("kv_first", false);
+  p.kv_grows = paging.boolean("kv_grows", false);
+  paging.done();
+  return p;
+}
+
+MigrationConfig read_migration(const YamlMap& migration) {
+  static const std::vector<std::string> kStatistics = {"since-change", "window", "decay"};
+  static const std::vector<std::string> kSources = {"host", "ssd", "network"};
+  MigrationConfig m;
+  m.every = migration.quantity<Seconds>("every", above(Seconds(0)));
+  m.horizon = migration.quantity<Seconds>("horizon", above(Seconds(0)), m.every);
+  m.statistics = static_cast<MigrationConfig::Statistics>(migration.choice("statistics", kStatistics, 0));
+  if (m.statistics != MigrationConfig::Statistics::since_change)
+    m.window = migration.quantity<Seconds>("window", above(Seconds(0)));
+  m.load_from = static_cast<MigrationConfig::From>(migration.choice("load_from", kSources, 0));
+  migration.done();
+  return m;
+}
+
+PlacedConfig read_placed(const YamlMap& root) {
+  static const std::vector<std::string> kCalls = {"expert", "gpu"};
+  constexpr Seconds kDetection(1);
+  PlacedConfig p;
+  const YamlMap placement = root.map("placement");
+  p.placement = read_policy(placement, placement_policies());
+  p.copies = static_cast<std::uint32_t>(placement.integer("copies", 1, 1024, 1));
+  placement.done();
+  read_policy_section(root, "batching", batching_policies(), p.batching);
+  p.call_per_expert = root.choice("calls_by", kCalls, 0) == 0;
+  if (const auto migration = root.optional_map("migration")) p.migration = read_migration(*migration);
+  p.detection = root.quantity<Seconds>("detection", above(Seconds(0)), kDetection);
+  return p;
+}
+
+void read_redirection(const YamlMap& root, SystemConfig& system) {
+  static const std::vector<std::string> kWays = {"none", "least-loaded"};
+  system.redirection = static_cast<Redirection>(root.choice("redirection", kWays, 0));
+}
+
+}  // namespace
+
+SystemConfig read_system(const YamlMap& root) {
+  SystemConfig system;
+  system.name = root.text("name");
+  system.title = root.text("title", system.name);
+  system.source = root.text("source", "");
+  if (has_weights(root, "paged")) system.paging = read_paging(root);
+  if (has_weights(root, "placed")) system.placed = read_placed(root);
+  if (system.paging || system.placed) {
+    read_host(root, system);
+    root.done();
+    return system;
+  }
+  read_weights(root, system);
+  if (const auto schedule = root.optional_map("schedule")) {
+    system.schedule = read_policy(*schedule, schedule_policies());
+    schedule->done();
+  }
+  read_cache(root, system);
+  read_planning(root, system);
+  if (const auto prefetch = root.optional_map("prefetch")) {
+    system.prefetch = read_policy(*prefetch, prefetch_policies());
+    if (system.prefetch.name != "none" && prefetch->has("buffer_layers"))
+      system.prefetch_buffer_layers = static_cast<std::uint32_t>(prefetch->integer("buffer_layers", 1, 1000));
+    else if (system.prefetch.name != "none")
+      system.prefetch_buffer = static_cast<std::uint32_t>(prefetch->integer("buffer", 1, kMillion));
+    prefetch->done();
+  }
+  if (const auto routing = root.optional_map("routing")) {
+    system.routing = read_policy(*routing, routing_policies());
+    routing->done();
+  }
+  if (const auto execution = root.optional_map("execution")) {
+    system.execution = read_policy(*execution, execution_policies());
+    execution->done();
+  }
+  read_host(root, system);
+  read_redirection(root, system);
+  if (!system.compressed &&
+      (system.kept_as != State::F || system.pools[1] || system.pools[2] || system.pools[3]))
+    root.fail("cache", "weights stored whole have no planes: only state F can be kept");
+  root.done();
+  return system;
+}
+
+SystemConfig read_system(const YamlDocument& document) {
+  return read_system(document.root());
+}
+
+}  // namespace moelab

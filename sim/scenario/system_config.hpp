@@ -1,0 +1,118 @@
+// A serving system as its file describes it: a composition of policies.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/units.hpp"
+#include "models/yaml_reader.hpp"
+#include "policies/compression_state.hpp"
+#include "policies/policy_info.hpp"
+
+namespace moelab {
+
+/// A policy by name, with the parameters that were given.
+struct PolicyChoice {
+  std::string name;
+  PolicyParameters parameters;
+};
+
+/// Experts in pages: a layer's are all made ready in a window of two layers before it runs (FluxMoE, Liu et
+/// al. 2026, sections 3 and 4), the KV cache is paged too, and requests come and go (continuous batching).
+struct PagingConfig {
+  /// Where experts may lie: "resident", a codec of the device's gpu.codecs, "host" (memory, over the link),
+  /// "ssd" (over the link too).
+  std::vector<std::string> backends;
+  PolicyChoice storage{"fixed", {}};
+  PolicyChoice residency{"fixed", {}};
+  PolicyChoice batching{"continuous", {}};
+  std::uint32_t block_tokens = 16;  // of the KV cache
+  std::uint32_t max_tokens = 8192;  // that a step may run; vLLM's usual max_num_batched_tokens
+  Bytes swap_space;                 // of the host's memory, for blocks of one GPU
+  /// Whether experts get only as much memory as the KV cache of the `batch` longest requests leaves; else as
+  /// that of the longest one does.
+  bool kv_first = false;
+  /// Whether the KV cache takes the memory that experts leave; else it is as large as it was at the start.
+  bool kv_grows = false;
+};
+
+/// When a global scheduler places experts anew, and how they get to where they are to be (Prism, Wu et al.,
+/// section III-C3).
+struct MigrationConfig {
+  Seconds every;    // between its decisions
+  Seconds horizon;  // over which a new placement has to save what moving the experts takes
+  /// What it looks at: uses of experts since the placement last changed (as the paper does), in the last
+  /// `window` seconds, or all of them, each counting half after every `window` seconds.
+  enum class Statistics : std::uint8_t { since_change, window, decay };
+  Statistics statistics = Statistics::since_change;
+  Seconds window;
+  /// Where a server gets experts from that it has not yet on a GPU.
+  enum class From : std::uint8_t { host, ssd, network };
+  From load_from = From::host;
+};
+
+/// Experts that stay where they are placed, on GPUs of several servers that call each other (Prism).
+struct PlacedConfig {
+  PolicyChoice placement;
+  std::uint32_t copies = 1;  // servers that hold each expert, at least
+  PolicyChoice batching{"continuous", {}};
+  /// One message an expert, with the tokens routed to it (as the paper has it); else one a GPU, in which no
+  /// token comes twice.
+  bool call_per_expert = true;
+  std::optional<MigrationConfig> migration;
+  Seconds
+      detection;  // until a server that does not answer is known to be gone, and before a call is repeated
+};
+
+/// Requests that go to another server than their user's, where each serves alone.
+enum class Redirection : std::uint8_t { none, least_loaded };
+
+/// A serving system: a composition of policies, written in YAML (configs/systems/*.yaml).
+struct SystemConfig {
+  std::string name;
+  std::string title;
+  std::string source;  // paper or code that describes the system
+
+  bool compressed = false;    // planes with compressed exponents on storage; false: whole BF16 tensors
+  std::string codec;          // of the device profile; only when compressed
+  std::uint32_t shards = 0;   // K, E-chunks a tensor; 0 when not compressed
+  std::uint32_t threads = 1;  // L, decompression threads
+  bool worker_reads =
+      false;  // each decompression thread reads its own E-chunk; the I/O thread reads SM-chunks only
+  bool page_cache = false;         // buffered reads: memory outside the budget caches the file
+  bool fetch_whole_layer = false;  // all experts of a layer are loaded, not just those used
+
+  PolicyChoice schedule{"fifo", {}};
+  PolicyChoice cache{"none", {}};
+  State kept_as = State::F;  // single-pool caches keep experts in this state
+  std::array<bool, kStates> pools = {true, false, false, false, false};  // for caches with several pools
+  PolicyChoice planning{"fixed", {}};
+  std::array<double, kStates> ratios{};  // of the fixed plan
+  double plan_step = 0.05;               // of plans that search a grid
+  bool plan_for_page_cache = false;      // plan with reads from the page cache instead of cold ones
+  PolicyChoice prefetch{"none", {}};
+  PolicyChoice routing{"model", {}};
+  PolicyChoice execution{"gpu-only", {}};    // of what is missing from a discrete GPU's memory
+  std::uint32_t prefetch_buffer = 0;         // experts that may be fetched ahead and held outside the cache
+  std::uint32_t prefetch_buffer_layers = 0;  // the same, given in whole layers of experts
+
+  std::optional<PagingConfig> paging;           // weights: paged; the policies above are then not its
+  std::optional<PlacedConfig> placed;           // weights: placed; likewise
+  Redirection redirection = Redirection::none;  // of a cluster whose servers do not call each other
+
+  Seconds
+      host_per_layer;  // framework cost before each layer, and after each pass; with its source when not zero
+  Seconds host_per_pass;
+  Seconds host_per_call;  // before each message to another GPU, one after the other; of placed systems
+  std::string host_source;
+};
+
+/// Reads one system file.
+SystemConfig read_system(const YamlDocument& document);
+SystemConfig read_system(const YamlMap& root);
+
+}  // namespace moelab

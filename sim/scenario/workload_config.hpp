@@ -1,0 +1,40 @@
+// What a scenario's servers are asked to do.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "models/yaml_reader.hpp"
+#include "traces/law/routing_law.hpp"
+#include "traces/requests.hpp"
+
+namespace moelab {
+
+struct WorkloadConfig {
+  std::uint32_t batch = 1;     // requests in a static batch
+  std::uint32_t requests = 1;  // each batch arrives when the one before is done
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t output_tokens = 0;                        // the first one included
+  std::string trace_file;                                 // "": generated
+  double skew = 0, reuse = 0, drift = 0, gate_decay = 0;  // of the generator
+  bool has_law = false;  // in its place: drawn from `law`, at the model's sizes
+  std::string law_file;  // where the law is from, as messages show it
+  RoutingLaw law;
+
+  // Of systems with continuous batching.
+  bool prefilled = false;          // prompts are run elsewhere: their keys and values come with the requests
+  double arrivals_per_s = 0;       // of a Poisson process; 0: all requests are there from the start
+  std::string request_log;         // "": `requests` of the lengths above
+  std::vector<RequestRecord> log;  // what it holds
+};
+
+/// Reads a scenario's section `workload`. Files that it names are relative to `base`, or to the working
+/// folder; what is wrong with them goes to `problems` too.
+WorkloadConfig read_workload(const YamlMap& root, const std::filesystem::path& base, Problems& problems);
+
+/// The path of a file that a scenario in folder `base` names: within that folder where it is there.
+std::string named_file(const std::string& name, const std::filesystem::path& base);
+
+}  // namespace moelab

@@ -1,0 +1,141 @@
+// Small clusters of servers with users.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "policies/placement/placement.hpp"
+#include "sim/cluster/cluster_plan.hpp"
+#include "sim/cluster/cluster_requests.hpp"
+#include "sim/results/result_json.hpp"
+#include "sim/run.hpp"
+#include "tests/sim/small_systems.hpp"
+
+namespace moelab::testing {
+
+inline constexpr double kBandwidth = 4e6, kLatency = 3e-5;  // of the small clusters' network
+
+/// So many GPUs on each server; users of one task at each of them; a system that places by `policy`. Every
+/// GPU has room for all experts until give_experts() says otherwise.
+inline Scenario cluster_scenario(const Architecture& model, const std::vector<int>& gpus,
+                                 const std::string& policy) {
+  Scenario s;
+  s.name = "cluster";
+  s.model = model;
+  s.budget = Bytes(9e8);
+  ClusterConfig& c = s.cluster.emplace();
+  c.profile.name = c.profile.title = "small-cluster";
+  c.profile.devices = {small_discrete_device()};
+  c.profile.network.latency = Seconds(kLatency);
+  s.device = c.profile.devices.front();
+  c.tasks = {{"task", {5, 9}, {2, 4}, "task"}};
+  c.own_popularity = 0.7;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    ClusterServer& server = c.profile.servers.emplace_back();
+    server.name = "server" + std::to_string(i + 1);
+    server.gpus = gpus[i];
+    server.out = server.in = BytesPerSecond(kBandwidth);
+    c.profile.device_of.push_back(0);
+    ServerLoad& load = c.loads.emplace_back();
+    load.phases = {{4, {1}}};
+    load.history = {1};
+  }
+  s.workload.skew = 1;
+  s.workload.reuse = 0.2;
+  s.workload.gate_decay = 0.24;
+  SystemConfig& system = s.systems.emplace_back();
+  system.name = system.title = "placed";
+  system.placed.emplace().placement.name = policy;
+  system.placed->detection = Seconds(0.01);
+  return s;
+}
+
+inline PlacedConfig& placed_of(Scenario& s) {
+  return *s.systems.front().placed;
+}
+
+/// A budget with which each GPU of a server has room for so many experts, and half a one.
+inline void give_experts(Scenario& s, std::size_t server, double experts, const RoutingTrace& rows) {
+  Scenario ample = s;
+  for (ClusterServer& any : ample.cluster->profile.servers) any.budget = Bytes(9e8);
+  const ServerMemory m =
+      plan_cluster(ample, ample.systems.front(), cluster_requests(ample, rows), history_counts(ample, rows))
+          .memory[server];
+  s.cluster->profile.servers[server].budget =
+      m.budget - m.experts.front() + (experts + 0.5) * expert_bytes(s.model);
+}
+
+inline void give_experts(Scenario& s, std::size_t server, double experts) {
+  give_experts(s, server, experts, task_rows(s));
+}
+
+inline RunResult run_cluster(const Scenario& s, ExecutorKind executor = ExecutorKind::fast) {
+  const RoutingTrace rows = task_rows(s);
+  check_scenario(s, rows);
+  RunOptions options;
+  options.executor = executor;
+  return run_system(s, s.systems.front(), rows, options);
+}
+
+/// Tokens that run through the layers for all requests: prompt and output but the last.
+inline double rows_of(const Scenario& s) {
+  double rows = 0;
+  for (const auto& of_server : cluster_requests(s, task_rows(s)))
+    for (const ServedRequest& q : of_server) rows += q.prompt_tokens + q.output_tokens - 1.0;
+  return rows;
+}
+
+/// Any cluster that can hold its model: 1 to 5 servers of 1 to 3 GPUs, skewed or even users, any policy that
+/// knows clusters of any size.
+inline Scenario random_cluster(std::uint64_t seed) {
+  Random random(seed);
+  ModelShape shape;
+  shape.moe_layers = static_cast<int>(from(random, 1, 3));
+  shape.dense_layers = static_cast<int>(from(random, 0, 1));
+  shape.experts = static_cast<int>(from(random, 2, 9));
+  shape.top_k = static_cast<int>(from(random, 1, 2));
+  shape.shared_width = coin(random) ? 48 : 0;
+  std::vector<int> gpus(from(random, 1, 5));
+  for (int& n : gpus) n = static_cast<int>(from(random, 1, 3));
+  static const std::vector<std::string> kPolicies = {"prism",    "uniform", "redundance",
+                                                     "smartmoe", "eplb",    "random"};
+  Scenario s = cluster_scenario(small_model(shape), gpus, kPolicies[random.below(kPolicies.size())]);
+  s.seed = seed;
+  s.workload.batch = from(random, 1, 3);
+  ClusterConfig& c = *s.cluster;
+  c.tasks.push_back({"other", {1, 12}, {1, 6}, "other"});
+  c.own_popularity = random.uniform();
+  s.workload.skew = 2 * random.uniform();
+  PlacedConfig& placed = placed_of(s);
+  placed.call_per_expert = coin(random);
+  placed.copies = gpus.size() > 1 && coin(random) ? 2 : 1;
+  if (coin(random)) {
+    placed.migration.emplace();
+    placed.migration->every = placed.migration->horizon = Seconds(0.002 + 0.02 * random.uniform());
+    placed.migration->statistics = static_cast<MigrationConfig::Statistics>(random.below(3));
+    placed.migration->window = Seconds(0.02);
+    placed.migration->load_from = static_cast<MigrationConfig::From>(random.below(3));
+  }
+  if (coin(random)) s.systems.front().host_per_layer = Seconds(1e-5 * random.uniform());
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const double share = random.uniform();
+    c.loads[i].phases = {{from(random, 1, 5), {share, 1 - share}}};
+    if (coin(random)) c.loads[i].phases.push_back({from(random, 1, 5), {1 - share, share}});
+    c.loads[i].history = {1 - share, share};
+    c.loads[i].arrivals_per_s = coin(random) ? 100 * random.uniform() : 0;
+    if (gpus.size() > 1 && random.below(6) == 0) c.loads[i] = {};
+  }
+  if (c.loads.front().phases.empty()) c.loads.front() = {{{2, {1, 0}}}, {1, 0}, 0, "", {}};
+  // Just enough for all copies, or more. Each server has room for some; all together for what there must be.
+  const double all = 1.0 * shape.moe_layers * shape.experts;
+  double gpus_in_all = 0;
+  for (const int n : gpus) gpus_in_all += n;
+  const double each = std::ceil(all * placed.copies / gpus_in_all) + static_cast<double>(random.below(4));
+  const RoutingTrace rows = task_rows(s);
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    give_experts(s, i, placed.copies > 1 ? all / gpus[i] + 1 : each, rows);
+  return s;
+}
+
+}  // namespace moelab::testing

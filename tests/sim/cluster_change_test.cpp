@@ -1,0 +1,191 @@
+// Clusters that change while they serve: experts migrate, servers leave and come back, networks get slower.
+#include <catch2/catch.hpp>
+
+#include "tests/sim/cluster_cases.hpp"
+
+using namespace moelab;
+using namespace moelab::testing;
+
+namespace {
+
+std::uint64_t asked(const Scenario& s) {
+  std::uint64_t requests = 0;
+  for (const ServerLoad& load : s.cluster->loads)
+    for (const LoadPhase& phase : load.phases) requests += phase.requests;
+  return requests;
+}
+
+std::uint64_t accounted(const RunResult& r) {
+  std::uint64_t requests = 0;
+  for (const ServerResult& server : r.cluster.servers) requests += server.requests + server.failed;
+  return requests;
+}
+
+/// Two servers whose users' tasks were the other's before: the first placement is the wrong way round.
+Scenario crossed() {
+  ModelShape shape;
+  shape.experts = 16;
+  Scenario s = cluster_scenario(small_model(shape), {1, 1}, "prism");
+  s.workload.skew = 2;
+  ClusterConfig& c = *s.cluster;
+  c.own_popularity = 1;
+  c.tasks = {{"a", {20, 30}, {2, 4}, "a"}, {"b", {20, 30}, {2, 4}, "b"}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    c.loads[i].phases = {{60, {i == 0 ? 1.0 : 0.0, i == 0 ? 0.0 : 1.0}}};
+    c.loads[i].history = {i == 0 ? 0.0 : 1.0, i == 0 ? 1.0 : 0.0};
+  }
+  MigrationConfig& m = placed_of(s).migration.emplace();
+  m.every = Seconds(0.05);
+  m.horizon = Seconds(10);
+  for (std::size_t i = 0; i < 2; ++i) give_experts(s, i, 20);  // of 32
+  return s;
+}
+
+double share_at_home(const RunResult& r) {
+  double local = 0, remote = 0;
+  for (const ServerResult& server : r.cluster.servers) {
+    local += server.local_activations;
+    remote += server.remote_activations;
+  }
+  return local / (local + remote);
+}
+
+}  // namespace
+
+TEST_CASE("cluster: experts move to where they are used, and calls become fewer") {
+  Scenario s = crossed();
+  const RunResult moved = run_cluster(s);
+  REQUIRE(!moved.cluster.migrations.empty());
+  const MigrationRecord& first = moved.cluster.migrations.front();
+  CHECK(first.adopted);
+  CHECK(first.remote_after < first.remote_before);
+  CHECK(first.saved_s > first.cost_s);
+  CHECK(first.done_s > first.at_s);
+  CHECK(accounted(moved) == asked(s));
+
+  placed_of(s).migration->every = Seconds(1e6);  // never
+  const RunResult stayed = run_cluster(s);
+  CHECK(stayed.cluster.migrations.empty());
+  CHECK(share_at_home(moved) > share_at_home(stayed) + 0.1);
+}
+
+// Eq. 4 as stated: what is saved grows with the horizon, what it costs does not.
+TEST_CASE("cluster: a horizon too short to pay for the move keeps experts where they are") {
+  Scenario s = crossed();
+  placed_of(s).migration->horizon = Seconds(1e-9);
+  const RunResult r = run_cluster(s);
+  REQUIRE(!r.cluster.migrations.empty());
+  for (const MigrationRecord& m : r.cluster.migrations) CHECK(!m.adopted);
+}
+
+TEST_CASE("cluster: experts come from the host, the disk or another server, and are slower in that order") {
+  std::vector<double> seconds;
+  for (const auto from : {MigrationConfig::From::host, MigrationConfig::From::ssd}) {
+    Scenario s = crossed();
+    placed_of(s).migration->load_from = from;
+    const RunResult r = run_cluster(s);
+    REQUIRE(!r.cluster.migrations.empty());
+    REQUIRE(r.cluster.migrations.front().done_s > 0);
+    seconds.push_back(r.cluster.migrations.front().done_s - r.cluster.migrations.front().at_s);
+  }
+  CHECK(seconds[1] > seconds[0]);
+}
+
+TEST_CASE("cluster: a server that leaves takes its requests with it, and its experts are loaded elsewhere") {
+  ModelShape shape;
+  shape.experts = 8;
+  Scenario s = cluster_scenario(small_model(shape), {1, 1, 1}, "random");
+  for (std::size_t i = 0; i < 3; ++i) {
+    s.cluster->loads[i].phases = {{40, {1}}};
+    give_experts(s, i, 8);  // of 16: two servers hold them all
+  }
+  const double half = run_cluster(s).metrics.wall_s / 2;
+  s.cluster->faults = {{half, FaultEvent::Kind::leaves, 1, {}}};
+  const RunResult r = run_cluster(s);
+  REQUIRE(r.cluster.faults.size() == 1);
+  const FaultRecord& fault = r.cluster.faults.front();
+  CHECK(fault.server == "server2");
+  CHECK(fault.uncovered > 0);  // each expert was there once
+  CHECK(fault.recovered_s > fault.at_s);
+  CHECK(r.cluster.servers[1].experts == 0);
+  CHECK(r.cluster.servers[1].failed > 0);  // it never comes back
+  CHECK(r.cluster.servers[0].failed == 0);
+  CHECK(r.cluster.servers[2].failed == 0);
+  CHECK(accounted(r) == asked(s));
+
+  // It comes back: who waits is served, and it holds experts again.
+  s.cluster->faults.push_back({half + 0.1, FaultEvent::Kind::returns, 1, {}});
+  const RunResult back = run_cluster(s);
+  CHECK(back.cluster.servers[1].failed <= s.workload.batch);
+  CHECK(back.cluster.servers[1].experts > 0);
+  CHECK(accounted(back) == asked(s));
+}
+
+TEST_CASE("cluster: with every expert on two servers none is lost when one leaves") {
+  ModelShape shape;
+  shape.experts = 8;
+  Scenario s = cluster_scenario(small_model(shape), {1, 1, 1}, "prism");
+  placed_of(s).copies = 2;
+  for (std::size_t i = 0; i < 3; ++i) {
+    s.cluster->loads[i].phases = {{40, {1}}};
+    give_experts(s, i, 12);
+  }
+  s.cluster->faults = {{0.02, FaultEvent::Kind::leaves, 0, {}}};
+  const RunResult r = run_cluster(s);
+  REQUIRE(r.cluster.faults.size() == 1);
+  CHECK(r.cluster.faults.front().uncovered == 0);
+  CHECK(r.metrics.stall_s[static_cast<std::size_t>(Cause::recovery)] < 0.1);
+  CHECK(accounted(r) == asked(s));
+}
+
+TEST_CASE("cluster: servers that are left cannot hold the model: requests fail, and the run ends") {
+  ModelShape shape;
+  shape.experts = 8;
+  Scenario s = cluster_scenario(small_model(shape), {1, 1}, "random");
+  for (std::size_t i = 0; i < 2; ++i) {
+    s.cluster->loads[i].phases = {{40, {1}}};
+    give_experts(s, i, 8);  // of 16: both are needed
+  }
+  s.cluster->faults = {{0.02, FaultEvent::Kind::leaves, 1, {}}};
+  const RunResult r = run_cluster(s);
+  CHECK(r.cluster.servers[0].failed > 0);
+  CHECK(r.cluster.faults.front().recovered_s < 0);
+  CHECK(accounted(r) == asked(s));
+}
+
+TEST_CASE("cluster: a slower network interface makes calls slower from then on") {
+  ModelShape shape;
+  shape.experts = 8;
+  Scenario s = cluster_scenario(small_model(shape), {1, 1}, "uniform");
+  for (ServerLoad& load : s.cluster->loads) load.phases = {{20, {1}}};
+  const double before = run_cluster(s).metrics.wall_s;
+  s.cluster->faults = {{before / 2, FaultEvent::Kind::bandwidth, 0, BytesPerSecond(kBandwidth / 20)}};
+  const RunResult r = run_cluster(s);
+  CHECK(r.metrics.wall_s > 1.2 * before);
+  CHECK(accounted(r) == asked(s));
+}
+
+TEST_CASE("cluster: whatever goes wrong when, every request is accounted for, twice the same way") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Scenario s = random_cluster(seed);
+    INFO("seed " << seed << ", policy " << s.systems.front().placed->placement.name);
+    Random random(seed + 1000);
+    if (coin(random)) {
+      s.cluster->fault_rates =
+          FaultRates{Seconds(0.02 + 0.1 * random.uniform()), Seconds(0.005 + 0.05 * random.uniform())};
+    } else {
+      double at = 0;
+      for (std::uint32_t i = from(random, 1, 8); i > 0; --i) {
+        at += 0.03 * random.uniform();
+        s.cluster->faults.push_back({at, static_cast<FaultEvent::Kind>(random.below(3)),
+                                     random.below(s.cluster->loads.size()),
+                                     BytesPerSecond(kBandwidth * (0.1 + random.uniform()))});
+      }
+    }
+    const RunResult r = run_cluster(s);
+    CHECK(accounted(r) == asked(s));
+    for (const FaultRecord& fault : r.cluster.faults)
+      if (fault.recovered_s >= 0) CHECK(fault.recovered_s >= fault.at_s);
+    if (seed % 8 == 0) CHECK(results_json({run_cluster(s)}) == results_json({r}));
+  }
+}

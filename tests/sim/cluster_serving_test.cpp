@@ -1,0 +1,200 @@
+// Servers that call each other's experts, against closed forms, a single machine, a queue's formula and
+// conservation.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <numeric>
+
+#include "sim/serving/dense_times.hpp"
+#include "tests/sim/cluster_cases.hpp"
+#include "tests/sim/paged_cases.hpp"
+
+using namespace moelab;
+using namespace moelab::testing;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// One request of one token at server 1, whose experts are all on server 2.
+Scenario one_call() {
+  ModelShape shape;
+  shape.moe_layers = 1;
+  shape.experts = 1;
+  shape.top_k = 1;
+  Scenario s = cluster_scenario(small_model(shape), {1, 1}, "uniform");
+  s.cluster->tasks = {{"task", {1, 1}, {1, 1}, "task"}};
+  s.cluster->loads[0].phases = {{1, {1}}};
+  s.cluster->loads[1] = {};
+  give_experts(s, 0, 0);
+  return s;
+}
+
+/// The call as the design has it: to the host, network, to the GPU, the expert, and back the same way.
+double one_call_seconds(const Scenario& s) {
+  const TimingModel timing(s.device);
+  DenseTimes dense(s.model, timing);
+  Pass pass;
+  pass.prompt = true;
+  pass.tokens = pass.prompt_tokens = pass.produces = 1;
+  pass.prompt_context = 1;
+  dense.begin(pass);
+  const Bytes hidden(2.0 * s.model.hidden);
+  const double way =
+      timing.store(hidden).value() + kLatency + hidden.value() / kBandwidth + timing.load(hidden).value();
+  return dense.dense(0).seconds + 2 * way + timing.grouped_experts(s.model, 1, 1).value() +
+         dense.head().seconds;
+}
+
+}  // namespace
+
+TEST_CASE("cluster: a call to another server takes its closed form") {
+  const Scenario s = one_call();
+  const RunResult r = run_cluster(s);
+  REQUIRE(r.metrics.end_to_end_s.size() == 1);
+  CHECK(r.metrics.end_to_end_s.front() == Approx(one_call_seconds(s)).epsilon(1e-12));
+  CHECK(r.cluster.servers[0].remote_calls == 1);
+  CHECK(r.cluster.servers[0].network_bytes == Approx(2 * 2.0 * s.model.hidden));
+  CHECK(r.metrics.stall_s[static_cast<std::size_t>(Cause::network)] ==
+        Approx(2 * (kLatency + 2.0 * s.model.hidden / kBandwidth)).epsilon(1e-12));
+}
+
+TEST_CASE("cluster: one server alone takes as long as one machine with all weights on its GPU") {
+  // All experts are used by every token, so that both touch the same ones whatever rows they run.
+  ModelShape shape;
+  shape.dense_layers = 1;
+  shape.shared_width = 48;
+  shape.experts = shape.top_k = 2;
+  for (const std::uint32_t batch : {1U, 3U}) {
+    Scenario s = cluster_scenario(small_model(shape), {1}, "uniform");
+    s.workload.batch = batch;
+    s.systems.front().host_per_layer = Seconds(4e-6);
+    s.cluster->loads[0].phases = {{12, {1}}};
+    s.cluster->loads[0].arrivals_per_s = 400;
+    const RunResult placed = run_cluster(s);
+
+    SmallRun alone = paged_run(small_model(shape), {"resident"});
+    alone.scenario.device = s.device;
+    alone.scenario.workload.batch = batch;
+    alone.scenario.workload.request_log = "as the cluster's";
+    const auto requests = cluster_requests(s, task_rows(s));
+    for (const ServedRequest& q : requests.front())
+      alone.scenario.workload.log.push_back({q.arrival_s, q.prompt_tokens, q.output_tokens});
+    alone.scenario.systems.front().host_per_layer = Seconds(4e-6);
+    Random random(1);
+    alone.trace = random_trace(random, alone.scenario.model, {{0, 40}}, false);
+    const Metrics one = alone.run().metrics;
+    REQUIRE(one.end_to_end_s.size() == placed.metrics.end_to_end_s.size());
+    for (std::size_t i = 0; i < one.end_to_end_s.size(); ++i)
+      CHECK(placed.metrics.end_to_end_s[i] == Approx(one.end_to_end_s[i]).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("cluster: with a network that takes no time, servers are one server with all their GPUs") {
+  ModelShape shape;
+  shape.experts = 7;
+  for (const bool per_expert : {false, true}) {
+    Scenario apart = cluster_scenario(small_model(shape), {1, 1, 1}, "uniform");
+    Scenario together = cluster_scenario(small_model(shape), {3}, "uniform");
+    for (Scenario* s : {&apart, &together}) {
+      s->cluster->profile.network.latency = Seconds(0);
+      placed_of(*s).call_per_expert = per_expert;
+      for (ClusterServer& server : s->cluster->profile.servers)
+        server.out = server.in = BytesPerSecond(kInfinity);
+    }
+    apart.cluster->loads[1] = apart.cluster->loads[2] = {};
+    apart.cluster->loads[0].phases = together.cluster->loads[0].phases = {{20, {1}}};
+    const RunResult a = run_cluster(apart), t = run_cluster(together);
+    REQUIRE(a.metrics.end_to_end_s.size() == t.metrics.end_to_end_s.size());
+    for (std::size_t i = 0; i < a.metrics.end_to_end_s.size(); ++i)
+      CHECK(a.metrics.end_to_end_s[i] == Approx(t.metrics.end_to_end_s[i]).epsilon(1e-9));
+    CHECK(a.cluster.servers[0].remote_activations > 0);
+    CHECK(t.cluster.servers[0].remote_activations == 0);
+  }
+}
+
+// M/G/1, first come first served (Pollaczek and Khinchine): mean wait = rate E[S^2] / (2 (1 - rate E[S])).
+TEST_CASE("cluster: a server whose users come at random waits as an M/G/1 queue does") {
+  ModelShape shape;
+  Scenario s = cluster_scenario(small_model(shape), {1}, "uniform");
+  s.cluster->tasks = {{"task", {1, 40}, {1, 10}, "task"}};
+  constexpr std::uint32_t kRequests = 40000;
+  s.cluster->loads[0].phases = {{kRequests, {1}}};
+  // So rare that nobody waits: what each request takes by itself. Lengths do not depend on arrivals.
+  s.cluster->loads[0].arrivals_per_s = 1e-3;
+  const std::vector<double> service = run_cluster(s).metrics.end_to_end_s;
+  double squares = 0;
+  for (const double x : service) squares += x * x / kRequests;
+  const double mean_service = mean_of(service);
+  for (const double load : {0.3, 0.6, 0.8}) {
+    const double rate = load / mean_service;
+    s.cluster->loads[0].arrivals_per_s = rate;
+    const std::vector<double> whole = run_cluster(s).metrics.end_to_end_s;
+    REQUIRE(whole.size() == kRequests);
+    // Means of 40 batches are nearly independent: their spread gives the confidence of the whole mean.
+    std::vector<double> batches(40, 0);
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      batches[i * batches.size() / whole.size()] +=
+          (whole[i] - service[i]) * static_cast<double>(batches.size()) / kRequests;
+    const double wait = mean_of(batches);
+    double variance = 0;
+    for (const double b : batches) variance += (b - wait) * (b - wait);
+    const double error =
+        std::sqrt(variance / static_cast<double>(batches.size() - 1) / static_cast<double>(batches.size()));
+    const double expected = rate * squares / (2 * (1 - load));
+    INFO("load " << load << ", wait " << wait << " +- " << error << ", expected " << expected);
+    CHECK(std::abs(wait - expected) < 4 * error);
+    CHECK(error < 0.2 * expected);
+  }
+}
+
+TEST_CASE("cluster: any cluster answers every request, and every activation is somewhere") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const Scenario s = random_cluster(seed);
+    INFO("seed " << seed << ", policy " << s.systems.front().placed->placement.name);
+    const RunResult r = run_cluster(s);
+    double asked = 0, local = 0, remote = 0;
+    for (std::size_t i = 0; i < s.cluster->loads.size(); ++i) {
+      double of_server = 0;
+      for (const LoadPhase& phase : s.cluster->loads[i].phases) of_server += phase.requests;
+      const ServerResult& server = r.cluster.servers[i];
+      CHECK(static_cast<double>(server.requests) == of_server);
+      CHECK(server.failed == 0);
+      asked += of_server;
+      local += server.local_activations;
+      remote += server.remote_activations;
+      // A message for each expert of each token, there and back, where each expert is called by itself; else
+      // no more than that.
+      const double most = 2 * 2.0 * s.model.hidden * server.remote_activations;
+      if (s.systems.front().placed->call_per_expert)
+        CHECK(server.network_bytes == Approx(most));
+      else
+        CHECK(server.network_bytes <= most);
+    }
+    CHECK(static_cast<double>(r.metrics.end_to_end_s.size()) == asked);
+    const double layers = static_cast<double>(s.model.moe_layers().size());
+    CHECK(local + remote == rows_of(s) * s.model.moe().top_k * layers);
+    double served = 0;
+    for (const double stall : r.metrics.stall_s) served += stall;
+    CHECK(served <= r.metrics.wall_s * static_cast<double>(s.cluster->loads.size()) * (1 + 1e-9));
+    if (seed % 8 == 0) CHECK(results_json({run_cluster(s)}) == results_json({r}));
+  }
+}
+
+TEST_CASE("cluster: what one server's users ask does not depend on the others") {
+  Scenario s = random_cluster(3), fewer = s;
+  s.cluster->loads.push_back(s.cluster->loads.front());
+  const auto all = cluster_requests(s, task_rows(s));
+  const auto some = cluster_requests(fewer, task_rows(fewer));
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    REQUIRE(some[i].size() == all[i].size());
+    for (std::size_t q = 0; q < some[i].size(); ++q) {
+      CHECK(some[i][q].arrival_s == all[i][q].arrival_s);
+      CHECK(some[i][q].prompt_tokens == all[i][q].prompt_tokens);
+      CHECK(some[i][q].output_tokens == all[i][q].output_tokens);
+    }
+  }
+}
