@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kMillion = 1'000'000;
 constexpr std::size_t kMostTasks = 4096;
+constexpr std::uint64_t kMostRequests = 20'000'000;  // of all servers: about a gigabyte
 
 std::vector<std::string> task_names(const ClusterConfig& cluster) {
   std::vector<std::string> names;
@@ -152,6 +153,12 @@ void read_loads(const YamlMap& section, const std::filesystem::path& base, Probl
                         cluster.profile.name + "' has " + std::to_string(servers));
   for (std::size_t server = 0; server < servers; ++server)
     cluster.loads.push_back(loads[server % loads.size()]);
+  std::uint64_t requests = 0;
+  for (const ServerLoad& load : cluster.loads)
+    for (const LoadPhase& phase : load.phases) requests += phase.requests;
+  if (requests > kMostRequests)
+    section.fail("servers", std::to_string(requests) + " requests of all servers' users, expected at most " +
+                                std::to_string(kMostRequests));
   if (std::all_of(loads.begin(), loads.end(), [](const ServerLoad& load) { return load.phases.empty(); }))
     section.fail("servers", "no server has a user: expected 'requests' and 'tasks' of one at least");
 }

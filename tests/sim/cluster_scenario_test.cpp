@@ -119,6 +119,16 @@ TEST_CASE("cluster scenario: mistakes are named with what was expected") {
   check_problem("scenario.yaml", "name: talk", "name: code", "task 'code' is listed twice");
   check_problem("scenario.yaml", "{code: 3, talk: 1}", "{code: 0}", "above 0");
   check_problem("scenario.yaml", "requests: 4", "requests: 0", "requests");
+  check_problem(
+      "scenario.yaml", "requests: 4",
+      "phases: [" +
+          [] {
+            std::string phases;
+            for (int i = 0; i < 21; ++i) phases += "{requests: 1000000, tasks: {code: 1}}, ";
+            return phases;
+          }() +
+          "]",
+      "at most 20000000");
   check_problem("scenario.yaml", "arrivals_per_s: 10", "arrivals_per_s: -1", "arrivals_per_s");
   check_problem("scenario.yaml", "cluster: cluster.yaml", "device: device.yaml", "several servers");
   check_problem("placed.yaml", "policy: prism", "policy: prisma", "did you mean 'prism'");
