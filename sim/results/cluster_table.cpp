@@ -11,10 +11,6 @@ namespace {
 constexpr std::size_t kMostColumns = 8;  // servers that have one of their own
 constexpr std::size_t kBars = 60;
 
-std::string percent(double part, double whole) {
-  return whole > 0 ? fixed(100 * part / whole, 1) : "-";
-}
-
 LocalShareSeries::Bucket sum_of(const RunResult& r, double from_s, double to_s) {
   LocalShareSeries::Bucket sum;
   for (const ServerResult& server : r.cluster.servers) {
@@ -99,7 +95,6 @@ std::string cluster_calls_table(const std::vector<RunResult>& results) {
 }
 
 std::string local_share_picture(const std::vector<RunResult>& results) {
-  static constexpr const char* kHeights[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   double end = 0;
   std::size_t name = 0;
   for (const RunResult& r : results) {
@@ -117,7 +112,7 @@ std::string local_share_picture(const std::vector<RunResult>& results) {
     for (double from = 0; from < end; from += width) {
       const LocalShareSeries::Bucket sum = sum_of(r, from, from + width);
       const double all = sum.local + sum.remote;
-      out += all > 0 ? kHeights[static_cast<std::size_t>(8 * sum.local / all + 0.5)] : "·";
+      out += all > 0 ? column(static_cast<std::size_t>(8 * sum.local / all + 0.5)) : "·";
     }
     out += "\n";
   }

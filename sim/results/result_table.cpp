@@ -11,10 +11,6 @@
 namespace moelab {
 namespace {
 
-std::string percent(double part, double whole) {
-  return whole > 0 ? fixed(100 * part / whole, 1) : "-";
-}
-
 std::string speed_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {
       {"system", "TTFT s", "TPOT ms", "p50", "p90", "p99", "tokens/s", "end-to-end s"}};

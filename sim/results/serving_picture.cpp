@@ -1,7 +1,6 @@
 #include "sim/results/serving_picture.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <sstream>
 
@@ -32,12 +31,11 @@ const std::vector<Row>& picture_rows() {
 
 /// Blank where there was nothing, else an eighth of the height at least.
 std::string columns_of(const std::vector<double>& values, double full) {
-  static constexpr std::array<const char*, 9> kHeights = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   std::string line;
   for (const double value : values) {
     const double eighths = full > 0 ? 8 * value / full : 0;
     const auto height = static_cast<std::size_t>(std::clamp(eighths + 0.5, 0.0, 8.0));
-    line += kHeights[value > 0 ? std::max<std::size_t>(height, 1) : 0];
+    line += column(value > 0 ? std::max<std::size_t>(height, 1) : 0);
   }
   return line;
 }

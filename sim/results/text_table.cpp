@@ -12,6 +12,15 @@ std::string fixed(double value, int digits) {
   return buffer.data();
 }
 
+std::string percent(double part, double whole) {
+  return whole > 0 ? fixed(100 * part / whole, 1) : "-";
+}
+
+const char* column(std::size_t eighths) {
+  static constexpr std::array<const char*, 9> kHeights = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  return kHeights[eighths];
+}
+
 std::string align_columns(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
   std::vector<std::size_t> width(rows.front().size(), 0);
   for (const auto& row : rows)

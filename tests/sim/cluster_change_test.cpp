@@ -78,7 +78,7 @@ TEST_CASE("cluster: a horizon too short to pay for the move keeps experts where 
   for (const MigrationRecord& m : r.cluster.migrations) CHECK(!m.adopted);
 }
 
-TEST_CASE("cluster: experts come from the host, the disk or another server, and are slower in that order") {
+TEST_CASE("cluster: experts that come from the disk are longer on their way than those from the host") {
   std::vector<double> seconds;
   for (const auto from : {MigrationConfig::From::host, MigrationConfig::From::ssd}) {
     Scenario s = crossed();

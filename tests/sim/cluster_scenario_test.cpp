@@ -9,17 +9,6 @@ using namespace moelab::testing;
 
 namespace {
 
-const std::string kGpu = R"(gpu:
-  peak: {value: 10 GFLOP/s, source: test}
-  flops_efficiency: {value: 0.5, source: test}
-  launch: {value: 2 us, source: test}
-  memory: {value: 3 MB, source: test}
-  reserve: {value: 0 B, source: test}
-  bandwidth: {value: 1 GB/s, source: test}
-  link:
-    to_device: {latency: 3 us, rate: 400 MB/s, source: test}
-    to_host: {latency: 3 us, rate: 400 MB/s, source: test}
-)";
 const std::string kCluster = R"(name: two
 title: Two servers
 sources:
@@ -60,10 +49,7 @@ systems:
 class ClusterFiles : public Files {
  public:
   ClusterFiles() {
-    std::string device = kDevice.substr(0, kDevice.find("gpu:")) + kGpu;
-    const std::string shared = "  bandwidth: {value: 1 GB/s, source: test}\ncpu:";
-    device.replace(device.find(shared), shared.size(), "cpu:");
-    write("device.yaml", device);
+    write("device.yaml", discrete_device_text(kDiscreteGpu));
     write("cluster.yaml", kCluster);
     write("placed.yaml", kPlaced);
     write("scenario.yaml", kClusterScenario);
@@ -159,5 +145,7 @@ TEST_CASE("cluster scenario: counts of another model are refused with both shape
   files.change("scenario.yaml", "  tasks:\n", "  counts: counts.st\n  tasks:\n");
   const std::vector<Problem> problems = files.problems();
   REQUIRE(!problems.empty());
-  CHECK(problems.front().what.find("3") != std::string::npos);
+  INFO(to_string(problems.front()));
+  CHECK(problems.front().what.find("3 layers") != std::string::npos);      // the counts'
+  CHECK(problems.front().what.find("2 MoE layers") != std::string::npos);  // the model's
 }

@@ -8,17 +8,7 @@ using namespace moelab::testing;
 
 namespace {
 
-const std::string kGpu = R"(gpu:
-  peak: {value: 10 GFLOP/s, source: test}
-  flops_efficiency: {value: 0.5, source: test}
-  launch: {value: 2 us, source: test}
-  memory: {value: 3 MB, source: test}
-  reserve: {value: 0 B, source: test}
-  bandwidth: {value: 1 GB/s, source: test}
-  link:
-    to_device: {latency: 3 us, rate: 400 MB/s, source: test}
-    to_host: {latency: 3 us, rate: 400 MB/s, source: test}
-  codecs:
+const std::string kGpu = kDiscreteGpu + R"(  codecs:
     huffman:
       ratio: {value: 0.8, source: test}
       rate: {value: 700 MB/s, source: test}
@@ -56,10 +46,7 @@ systems:
 class PagedFiles : public Files {
  public:
   PagedFiles() {
-    std::string device = kDevice.substr(0, kDevice.find("gpu:")) + kGpu;
-    const std::size_t bandwidth = device.find("  bandwidth");
-    device.erase(bandwidth, device.find('\n', bandwidth) + 1 - bandwidth);
-    write("device.yaml", device);
+    write("device.yaml", discrete_device_text(kGpu));
     write("pages.yaml", kPaged);
     write("scenario.yaml", kPagedScenario);
     write("log.csv", "arrival_s,prompt_tokens,output_tokens\n0,3,4\n0.5,2,2\n");

@@ -44,6 +44,23 @@ gpu:
   flops_efficiency: {value: 0.5, source: test}
   launch: {value: 2 us, source: test}
 )";
+inline const std::string kDiscreteGpu = R"(gpu:
+  peak: {value: 10 GFLOP/s, source: test}
+  flops_efficiency: {value: 0.5, source: test}
+  launch: {value: 2 us, source: test}
+  memory: {value: 3 MB, source: test}
+  reserve: {value: 0 B, source: test}
+  bandwidth: {value: 1 GB/s, source: test}
+  link:
+    to_device: {latency: 3 us, rate: 400 MB/s, source: test}
+    to_host: {latency: 3 us, rate: 400 MB/s, source: test}
+)";
+/// The device above with another GPU, one that has memory of its own: the host's bandwidth is then not its.
+inline std::string discrete_device_text(const std::string& gpu) {
+  std::string device = kDevice.substr(0, kDevice.find("gpu:")) + gpu;
+  const std::string shared = "  bandwidth: {value: 1 GB/s, source: test}\ncpu:";
+  return device.replace(device.find(shared), shared.size(), "cpu:");
+}
 inline const std::string kSystem = R"(name: pooled
 weights: compressed
 codec: lz
