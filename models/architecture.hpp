@@ -170,6 +170,7 @@ Work expert_work(const Architecture& a, const FeedForward& ff,
 /// Reads one model file (configs/models/*.yaml; architecture_yaml.cpp says what it holds). What is wrong goes
 /// to the document's Problems; the result is to be used only when there are none.
 Architecture read_architecture(const YamlDocument& document);
+Architecture read_architecture(const YamlMap& root);
 /// A model file that reads back to the same Architecture. Throws InputError where a file cannot say it (dense
 /// layers of several widths, a decoder that attends to its encoder in some layers only).
 std::string architecture_to_yaml(const Architecture& a);

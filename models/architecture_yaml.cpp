@@ -238,7 +238,10 @@ std::string read_name(const YamlMap& root) {
 }  // namespace
 
 Architecture read_architecture(const YamlDocument& document) {
-  const YamlMap root = document.root();
+  return read_architecture(document.root());
+}
+
+Architecture read_architecture(const YamlMap& root) {
   Architecture a;
   a.name = read_name(root);
   a.title = root.text("title", a.name);

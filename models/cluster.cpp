@@ -21,6 +21,7 @@ struct Reader {
   ClusterProfile& cluster;
   const std::filesystem::path& base;
   Problems& problems;
+  std::optional<YamlMap> devices;       // that stand in the file itself, by name
   Sourced<BytesPerSecond> bandwidth{};  // of a server that does not say
 
   /// Place of the device among the profiles; its problems are reported at `where`.
@@ -28,7 +29,8 @@ struct Reader {
     for (std::size_t server = 0; server < cluster.device_of.size(); ++server)
       if (cluster.servers[server].device == name) return cluster.device_of[server];
     try {
-      cluster.devices.push_back(load_device(name, base));
+      const bool stands_here = devices && devices->has(name);
+      cluster.devices.push_back(stands_here ? read_device(devices->map(name)) : load_device(name, base));
       const DeviceProfile& read = cluster.devices.back();
       if (!read.is_discrete() || read.has_stand_in())
         where.fail("device '" + name +
@@ -114,20 +116,19 @@ struct Reader {
 
 }  // namespace
 
-ClusterProfile read_cluster(const YamlDocument& document, const std::filesystem::path& base,
-                            Problems& problems) {
+ClusterProfile read_cluster(const YamlMap& root, const std::filesystem::path& base, Problems& problems) {
   ClusterProfile cluster;
-  const YamlMap root = document.root();
   SourcedReader read(cluster);
   cluster.name = root.text("name");
   cluster.title = root.text("title");
   read.sources(root);
-  Reader reader{cluster, base, problems};
+  Reader reader{cluster, base, problems, root.optional_map("devices")};
   reader.network(root, read);
   for (const YamlNode& item : root.list("servers")) reader.server(item);
   if (cluster.servers.empty() && problems.empty())
     root.fail("servers", "no server is listed; a cluster has one at least");
   reader.check_names(root);
+  if (reader.devices) reader.devices->done();
   root.done();
   for (const DeviceProfile& device : cluster.devices) {
     for (const std::string& line : device.provenance) cluster.provenance.push_back(device.name + " " + line);
@@ -140,7 +141,8 @@ ClusterProfile load_cluster(std::string_view name, const std::filesystem::path& 
   const ConfigText config = find_config("clusters", name, base);
   Problems problems;
   const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
-  ClusterProfile cluster = read_cluster(document, std::filesystem::path(config.name).parent_path(), problems);
+  ClusterProfile cluster =
+      read_cluster(document.root(), std::filesystem::path(config.name).parent_path(), problems);
   problems.throw_if_any();
   return cluster;
 }

@@ -45,10 +45,10 @@ struct ClusterProfile : SourcedNumbers {
   const DeviceProfile& device(std::size_t server) const { return devices[device_of[server]]; }
 };
 
-/// Reads a cluster file and the device profiles that it names (relative to `base`, the file's folder). What
+/// Reads a cluster file and the device profiles that it names: those under its `devices`, else by the
+/// configuration store, relative to `base`, the file's folder. What
 /// is wrong goes to `problems`, the document's; the result is to be used only when there are none.
-ClusterProfile read_cluster(const YamlDocument& document, const std::filesystem::path& base,
-                            Problems& problems);
+ClusterProfile read_cluster(const YamlMap& root, const std::filesystem::path& base, Problems& problems);
 /// By name or path, through the configuration store. Throws InputError.
 ClusterProfile load_cluster(std::string_view name, const std::filesystem::path& base = {});
 

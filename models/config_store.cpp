@@ -15,10 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view extension = ".yaml";  // of every embedded file
 
-bool is_path(std::string_view name) {
-  return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
-}
-
 std::string folder_of(std::string_view kind) {
   return "configs/" + std::string(kind) + "/";
 }
@@ -72,8 +68,12 @@ ConfigText find_path(std::string_view kind, std::string_view name, const fs::pat
 
 }  // namespace
 
+bool is_config_path(std::string_view name) {
+  return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+}
+
 ConfigText find_config(std::string_view kind, std::string_view name, const fs::path& base) {
-  if (is_path(name)) return find_path(kind, name, base);
+  if (is_config_path(name)) return find_path(kind, name, base);
   const EmbeddedConfig* const config =
       find_embedded(folder_of(kind) + std::string(name) + std::string(extension));
   if (config != nullptr) return copy_of(*config);

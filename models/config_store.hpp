@@ -21,6 +21,9 @@ struct ConfigText {
 /// ("deepseek-v2-lite"). Throws InputError with the closest known name.
 ConfigText find_config(std::string_view kind, std::string_view name, const std::filesystem::path& base = {});
 
+/// Whether a configuration's name is a path.
+bool is_config_path(std::string_view name);
+
 /// Stems of the embedded configurations of a kind, sorted.
 std::vector<std::string> config_names(std::string_view kind);
 

@@ -283,8 +283,11 @@ Seconds CodecProfile::decompress_seconds(Bytes plain) const {
 }
 
 DeviceProfile read_device(const YamlDocument& document) {
+  return read_device(document.root());
+}
+
+DeviceProfile read_device(const YamlMap& root) {
   DeviceProfile d;
-  const YamlMap root = document.root();
   SourcedReader read(d);
   d.name = root.text("name");
   d.title = root.text("title");

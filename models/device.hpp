@@ -193,6 +193,7 @@ struct DeviceProfile : SourcedNumbers {
 };
 
 DeviceProfile read_device(const YamlDocument& document);
+DeviceProfile read_device(const YamlMap& root);
 /// By name or path, through the configuration store. Throws InputError.
 DeviceProfile load_device(std::string_view name, const std::filesystem::path& base = {});
 

@@ -58,6 +58,10 @@ class YamlNode {
   std::vector<YamlNode> list(std::string_view what) const;
   YamlMap map(std::string_view what) const;
 
+  /// The node and all below it as JSON that reads back as the same: numbers, booleans and nulls as such, all
+  /// else as texts.
+  std::string json() const;
+
   /// Adds a problem at this node's place.
   void fail(std::string what) const;
 

@@ -186,6 +186,8 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   r.system = system.name;
   r.seed = scenario.seed;
   add_provenance(scenario, system, trace, r);
+  r.document = scenario_document(scenario, system);
+  r.data_files = data_files(scenario);
   if (scenario.cluster) {
     run_cluster_system(scenario, system, trace, options, r);
     return r;

@@ -10,6 +10,7 @@
 #include "policies/planning/planning.hpp"
 #include "sim/cluster/cluster_metrics.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario/scenario_document.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/metrics.hpp"
@@ -39,6 +40,8 @@ struct RunResult {
   std::vector<std::string>
       warnings;  // what a reader must know: unmeasured profile, synthetic trace, in-sample planning
   std::uint64_t operations = 0;
+  std::string document = "{}";       // scenario_document(): what was run, to be run again
+  std::vector<DataFile> data_files;  // that it read
 };
 
 /// What resolves time: see sim/engine/engine.hpp. With simgrid, one run in the life of a process.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "models/config_store.hpp"
@@ -12,28 +13,57 @@
 namespace moelab {
 namespace {
 
-/// Runs `use` on the document of a named configuration with the scenario's overrides for its kind applied.
-template <class Use>
-void with_config(std::string_view kind, std::string_view override_key, const std::string& name,
-                 const YamlNode& where, const std::optional<YamlMap>& overrides,
-                 const std::filesystem::path& base, Problems& problems, Use use) {
-  if (name.empty()) return;  // reported already
-  ConfigText config;
+using Json = nlohmann::ordered_json;
+
+/// What a scenario is read with.
+struct Reading {
+  std::string file;            // as messages show it
+  std::filesystem::path base;  // its folder
+  Problems& problems;
+  std::optional<YamlMap> overrides;
+};
+
+/// The text of a configuration that stands in the scenario, or that it names; "" after a problem.
+ConfigText config_at(const YamlNode& where, std::string_view kind, std::string_view what,
+                     const Reading& reading) {
+  if (where.is_map()) return {reading.file + ", " + std::string(what), where.json()};
+  const std::string name = where.text(what);
+  if (name.empty()) return {};  // reported already
   try {
-    config = find_config(kind, name, base);
+    return find_config(kind, name, reading.base);
   } catch (const InputError& error) {
     for (const Problem& p : error.problems()) where.fail(p.what);
-    return;
+    return {};
   }
-  YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
-  if (overrides && overrides->has(override_key)) {
-    const YamlNode changes = overrides->node(override_key);
-    if (kind == "systems")
+}
+
+/// Runs `use` on a configuration, with the scenario's overrides for its kind applied, and the folder that
+/// files in it are relative to. The configuration stands at `where` itself, or is named there. Returns it
+/// whole, as JSON; null after a problem.
+template <class Use>
+Json with_config(std::string_view kind, std::string_view override_key, const YamlNode& where,
+                 std::string_view what, const Reading& reading, Use use) {
+  const bool is_system = kind == "systems";  // one override for all of them is for those that are named
+  const bool overridden =
+      reading.overrides && reading.overrides->has(override_key) && !(is_system && where.is_map());
+  if (where.is_map() && !overridden) {  // in place, so that problems name its lines
+    use(where.map(what), reading.base);
+    return Json::parse(where.json());
+  }
+  const ConfigText config = config_at(where, kind, what, reading);
+  if (config.name.empty()) return nullptr;
+  const std::filesystem::path folder =
+      where.is_map() ? reading.base : std::filesystem::path(config.name).parent_path();
+  YamlDocument document = YamlDocument::from_text(config.name, config.text, reading.problems);
+  if (overridden) {
+    const YamlNode changes = reading.overrides->node(override_key);
+    if (is_system)
       override_system(changes, config, document);
     else
       override_config(changes, document);
   }
-  use(document);
+  use(document.root(), folder);
+  return Json::parse(document.node().json());
 }
 
 /// What of a scenario was read without a problem, so that systems can be held against it.
@@ -66,15 +96,16 @@ void read_tensor_parallel(const YamlMap& root, Readable readable, Scenario& s) {
   }
 }
 
-void read_systems(const YamlMap& root, const std::optional<YamlMap>& overrides,
-                  const std::filesystem::path& base, Readable readable, Problems& problems,
-                  Scenario& scenario) {
+/// Returns them whole.
+Json read_systems(const YamlMap& root, const Reading& reading, Readable readable, Scenario& scenario) {
+  Json documents = Json::array();
+  bool any_named = false;
   std::vector<std::string> seen;
   for (const YamlNode& item : root.list("systems")) {
-    const auto use = [&](const YamlMap& map) {
-      const std::size_t before = problems.all().size();
+    const auto use = [&](const YamlMap& map, const std::filesystem::path&) {
+      const std::size_t before = reading.problems.all().size();
       SystemConfig system = read_system(map);
-      const bool good = problems.all().size() == before;
+      const bool good = reading.problems.all().size() == before;
       if (!system.name.empty() && std::find(seen.begin(), seen.end(), system.name) != seen.end())
         item.fail("system '" + system.name + "' is listed twice; results are told apart by name");
       seen.push_back(system.name);
@@ -85,16 +116,119 @@ void read_systems(const YamlMap& root, const std::optional<YamlMap>& overrides,
             system.prefetch_buffer_layers * static_cast<std::uint32_t>(scenario.model.moe().experts);
       scenario.systems.push_back(std::move(system));
     };
-    if (item.is_map())
-      use(item.map("a system"));
-    else
-      with_config("systems", "system", item.text("a system"), item, overrides, base, problems,
-                  [&](const YamlDocument& d) { use(d.root()); });
+    any_named |= !item.is_map();
+    documents.push_back(with_config("systems", "system", item, "a system", reading, use));
   }
   if (root.has("systems") && root.node("systems").is_list() && root.list("systems").empty())
     root.fail("systems", "no system is listed; see 'moelab systems' for the known ones");
-  if (problems.empty() && overrides && overrides->has("system"))
-    check_overrides_reach(overrides->map("system"), scenario.systems);
+  const bool overridden = reading.overrides && reading.overrides->has("system");
+  if (overridden && !any_named && !scenario.systems.empty())
+    reading.overrides->fail("system",
+                            "has no effect: every system stands in the scenario itself; change it "
+                            "there, as in systems.0.threads");
+  if (reading.problems.empty() && overridden)
+    check_overrides_reach(reading.overrides->map("system"), scenario.systems);
+  return documents;
+}
+
+/// The profiles that a cluster's servers name, under `devices`, so that it names no other file.
+void hold_devices(Json& cluster, const ClusterProfile& profile, const std::filesystem::path& folder) {
+  for (const ClusterServer& server : profile.servers) {
+    if (cluster.contains("devices") && cluster["devices"].contains(server.device)) continue;
+    const ConfigText config = find_config("devices", server.device, folder);
+    Problems none;  // it was read before
+    const YamlDocument device = YamlDocument::from_text(config.name, config.text, none);
+    cluster["devices"][server.device] = Json::parse(device.node().json());
+  }
+}
+
+/// Where a file is found from any folder. What is no file is the name of an embedded one.
+std::string lasting_path(const std::string& name) {
+  std::error_code none;
+  if (!std::filesystem::exists(name, none)) return name;
+  return std::filesystem::absolute(name, none).lexically_normal().string();
+}
+
+/// Files of data, by paths that last.
+void hold_paths(Json& document, const Scenario& s) {
+  Json& workload = document["workload"];
+  const auto hold = [](Json& map, const char* key, const std::string& file) {
+    if (!file.empty()) map[key] = lasting_path(file);
+  };
+  hold(workload, "trace", s.workload.trace_file);
+  if (workload.contains("law") && is_config_path(workload["law"].get<std::string>()))
+    hold(workload, "law", s.workload.law_file);
+  hold(workload, "request_log", s.workload.request_log);
+  if (!s.cluster) return;
+  hold(workload, "counts", s.cluster->counts_file);
+  for (std::size_t i = 0; i < workload["servers"].size(); ++i)
+    hold(workload["servers"][i], "request_log", s.cluster->loads[i].request_log);
+  hold(document["cluster"]["network"], "file", s.cluster->profile.network.platform_file);
+}
+
+/// Reads model, device or cluster, workload and systems, and puts them into `document` in the place of their
+/// names.
+void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& document) {
+  Problems& problems = reading.problems;
+  const auto readable = [&](std::string_view kind, const char* key, auto use) {
+    const std::size_t before = problems.all().size();
+    document[key] = with_config(kind, key, root.node(key), key, reading, use);
+    return problems.all().size() == before;
+  };
+  Readable parts;
+  parts.model = readable("models", "model", [&](const YamlMap& map, const std::filesystem::path&) {
+    s.model = read_architecture(map);
+  });
+  if (root.has("cluster")) {
+    s.cluster.emplace();
+    std::filesystem::path folder;
+    parts.device =
+        readable("clusters", "cluster", [&](const YamlMap& map, const std::filesystem::path& of_cluster) {
+          folder = of_cluster;
+          s.cluster->profile = read_cluster(map, folder, problems);
+        });
+    if (!s.cluster->profile.devices.empty()) s.device = s.cluster->profile.devices.front();
+    if (parts.device) hold_devices(document["cluster"], s.cluster->profile, folder);
+    read_cluster_workload(root, reading.base, problems, s.workload, *s.cluster);
+    read_faults(root, *s.cluster);
+  } else {
+    s.workload = read_workload(root, reading.base, problems);
+    parts.device = readable("devices", "device", [&](const YamlMap& map, const std::filesystem::path&) {
+      s.device = read_device(map);
+    });
+    read_tensor_parallel(root, parts, s);
+  }
+  document["systems"] = read_systems(root, reading, parts, s);
+}
+
+/// Everything of a scenario from its text.
+Scenario read_scenario(const ConfigText& config,
+                       const std::vector<std::pair<std::string, std::string>>& settings) {
+  Problems problems;
+  YamlDocument yaml = YamlDocument::from_text(config.name, config.text, problems);
+  for (const auto& [path, value] : settings) yaml.set(path, value);
+  Scenario s;
+  s.settings = settings;
+  const YamlMap root = yaml.root();
+  s.name = root.text("name");
+  s.question = root.text("question", "");
+  s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
+  s.budget = root.quantity<Bytes>("budget", above(Bytes(0)));
+  const Reading reading{config.name, std::filesystem::path(config.name).parent_path(), problems,
+                        root.optional_map("overrides")};
+  Json document = Json::parse(yaml.node().json());
+  if (!document.is_object()) document = Json::object();  // a problem, reported already
+  read_parts(root, reading, s, document);
+  if (reading.overrides) {
+    reading.overrides->has("system");
+    reading.overrides->done();
+  }
+  root.done();
+  problems.throw_if_any();
+  document.erase("overrides");
+  hold_paths(document, s);
+  s.document = document.dump();
+  return s;
 }
 
 }  // namespace
@@ -115,51 +249,12 @@ std::vector<std::string> scenario_inputs(const Scenario& scenario) {
 
 Scenario load_scenario(std::string_view name_or_path,
                        const std::vector<std::pair<std::string, std::string>>& settings) {
-  const ConfigText config = find_config("scenarios", name_or_path);
-  const std::filesystem::path base = std::filesystem::path(config.name).parent_path();
-  Problems problems;
-  YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
-  for (const auto& [path, value] : settings) document.set(path, value);
+  return read_scenario(find_config("scenarios", name_or_path), settings);
+}
 
-  Scenario s;
-  s.settings = settings;
-  const YamlMap root = document.root();
-  s.name = root.text("name");
-  s.question = root.text("question", "");
-  s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
-  s.budget = root.quantity<Bytes>("budget", above(Bytes(0)));
-
-  const std::optional<YamlMap> overrides = root.optional_map("overrides");
-  const auto readable = [&](std::string_view kind, std::string_view key, auto use) {
-    const std::size_t before = problems.all().size();
-    const YamlNode name = root.node(key);
-    with_config(kind, key, name.text(key), name, overrides, base, problems, use);
-    return problems.all().size() == before;
-  };
-  Readable parts;
-  parts.model = readable("models", "model", [&](const YamlDocument& d) { s.model = read_architecture(d); });
-  if (root.has("cluster")) {
-    s.cluster.emplace();
-    parts.device = readable("clusters", "cluster", [&](const YamlDocument& d) {
-      const std::filesystem::path folder = std::filesystem::path(d.name()).parent_path();
-      s.cluster->profile = read_cluster(d, folder, problems);
-    });
-    if (!s.cluster->profile.devices.empty()) s.device = s.cluster->profile.devices.front();
-    read_cluster_workload(root, base, problems, s.workload, *s.cluster);
-    read_faults(root, *s.cluster);
-  } else {
-    s.workload = read_workload(root, base, problems);
-    parts.device = readable("devices", "device", [&](const YamlDocument& d) { s.device = read_device(d); });
-    read_tensor_parallel(root, parts, s);
-  }
-  read_systems(root, overrides, base, parts, problems, s);
-  if (overrides) {
-    overrides->has("system");
-    overrides->done();
-  }
-  root.done();
-  problems.throw_if_any();
-  return s;
+Scenario scenario_of_document(const std::string& name, const std::string& document,
+                              const std::vector<std::pair<std::string, std::string>>& settings) {
+  return read_scenario({name, document}, settings);
 }
 
 }  // namespace moelab

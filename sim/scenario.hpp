@@ -31,14 +31,24 @@ struct Scenario {
   std::vector<SystemConfig> systems;
   std::uint64_t seed = 1;
   std::vector<std::pair<std::string, std::string>> settings;  // --set, for the record
+  /// All of the above in one scenario document (JSON) that names no other configuration: model, device or
+  /// cluster, and systems stand in it, overrides and settings are applied, data files are named by absolute
+  /// paths. Of a scenario that was not read but made, it holds nothing.
+  std::string document = R"({"systems": []})";
 };
 
 /// Reads and validates a scenario by name or path; `settings` are (dotted path, value) overrides applied
 /// before validation. `overrides.model`, `.device` and `.system` in the scenario change values of the files
 /// it names; those of systems pass over what a system has no use for (scenario_overrides.hpp). Throws
-/// InputError with everything that is wrong.
+/// InputError with everything that is wrong. A model, device, cluster or system may stand in the scenario
+/// itself, in the place of its name.
 Scenario load_scenario(std::string_view name_or_path,
                        const std::vector<std::pair<std::string, std::string>>& settings = {});
+
+/// The same from a scenario's text, YAML or JSON, which messages call `name`. Files that it names are
+/// relative to the folder of `name`, or to the working folder.
+Scenario scenario_of_document(const std::string& name, const std::string& document,
+                              const std::vector<std::pair<std::string, std::string>>& settings = {});
 
 /// Files that a run of it reads besides the scenario's own, and that it must not write.
 std::vector<std::string> scenario_inputs(const Scenario& scenario);

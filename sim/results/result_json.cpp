@@ -126,6 +126,13 @@ Json quality_json(const ExpectedAccuracy& quality) {
   return j;
 }
 
+/// What was run: a scenario that names no other configuration, and the files of data that it read.
+Json inputs_json(const RunResult& r) {
+  Json data = Json::array();
+  for (const DataFile& file : r.data_files) data.push_back({{"file", file.path}, {"xxh3", file.digest}});
+  return {{"scenario", Json::parse(r.document)}, {"data", data}};
+}
+
 /// What only systems with pages have, in the place of what only the others have.
 void add_paged(const RunResult& r, Json& j) {
   j["memory_bytes_a_gpu"] = paged_memory_json(r.memory);
@@ -170,6 +177,7 @@ Json result_json(const RunResult& r) {
   j["operations"] = r.operations;
   j["provenance"] = r.provenance;
   j["warnings"] = r.warnings;
+  j["inputs"] = inputs_json(r);
   return j;
 }
 

@@ -29,6 +29,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExpectedAccuracy, source, datasets)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, ratios, capacity, expected_makespan_s, selection_probability,
                                    splits_examined)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResourceUse, name, busy_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DataFile, path, digest)
 
 static void to_json(nlohmann::json& j, const Bytes& b) {
   j = b.value();
@@ -54,7 +55,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MigrationRecord, at_s, adopted, recovery, rem
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FaultRecord, at_s, server, event, uncovered, recovered_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, redirected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, seed, metrics, memory, plan,
-                                   planned, paged, cluster, busy, quality, provenance, warnings, operations)
+                                   planned, paged, cluster, busy, quality, provenance, warnings, operations,
+                                   document, data_files)
 
 std::string pack_result(const RunResult& result) {
   return nlohmann::json(result).dump();

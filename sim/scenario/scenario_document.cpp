@@ -1,0 +1,97 @@
+#include "sim/scenario/scenario_document.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "models/input_error.hpp"
+
+#ifndef MOELAB_VERSION
+#define MOELAB_VERSION "unknown"
+#endif
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string hexadecimal(std::uint64_t word) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(word));
+  return text.data();
+}
+
+struct StateDeleter {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+};
+
+std::string digest_of_file(const std::string& path) {
+  const std::unique_ptr<XXH3_state_t, StateDeleter> state(XXH3_createState());
+  if (state == nullptr) throw std::bad_alloc();
+  XXH3_64bits_reset(state.get());
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> buffer(std::size_t{1} << 20);
+  while (file) {
+    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    XXH3_64bits_update(state.get(), buffer.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file.eof()) throw InputError(path, "cannot be read");
+  return hexadecimal(XXH3_64bits_digest(state.get()));
+}
+
+/// An embedded law has no file; a law is what it says, whatever its comments.
+std::string digest_of_law(const RoutingLaw& law) {
+  const std::string text = to_yaml(law);
+  return hexadecimal(XXH3_64bits(text.data(), text.size()));
+}
+
+void replace_paths(Json& node, const std::vector<DataFile>& data) {
+  if (node.is_structured())
+    for (Json& child : node) replace_paths(child, data);
+  if (!node.is_string()) return;
+  for (const DataFile& file : data)
+    if (node.get_ref<const std::string&>() == file.path) {
+      node = file.digest;
+      return;
+    }
+}
+
+}  // namespace
+
+std::vector<DataFile> data_files(const Scenario& scenario) {
+  std::vector<DataFile> files;
+  for (const std::string& path : scenario_inputs(scenario)) {
+    const bool known =
+        std::any_of(files.begin(), files.end(), [&](const DataFile& f) { return f.path == path; });
+    if (!known)
+      files.push_back({path, path == scenario.workload.law_file ? digest_of_law(scenario.workload.law)
+                                                                : digest_of_file(path)});
+  }
+  return files;
+}
+
+std::string scenario_document(const Scenario& scenario, const SystemConfig& system) {
+  Json document = Json::parse(scenario.document);
+  Json only = Json::array();
+  for (Json& item : document.at("systems"))
+    if (item.at("name") == system.name) only.push_back(std::move(item));
+  document["systems"] = std::move(only);
+  return document.dump();
+}
+
+std::string run_identity(const std::string& document, const std::vector<DataFile>& data,
+                         const std::string& executor) {
+  Json whole = Json::parse(document);
+  replace_paths(whole, data);
+  std::string text = whole.dump() + "\n" + executor + "\n" + MOELAB_VERSION;
+  for (const DataFile& file : data) text += "\n" + file.digest;
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return hexadecimal(hash.high64) + hexadecimal(hash.low64);
+}
+
+}  // namespace moelab

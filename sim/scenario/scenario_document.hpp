@@ -1,0 +1,29 @@
+// What a run was given, whole: one scenario document that names no other configuration, and the identity of
+// the data it reads. It is what a result carries, what can be run again, and what tells two runs apart.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/scenario.hpp"
+
+namespace moelab {
+
+/// A file of data (trace, law, request log, counts, network) that a scenario reads beside its configurations.
+struct DataFile {
+  std::string path;    // as the document names it
+  std::string digest;  // of its bytes: XXH3, 64 bits, 16 hexadecimal digits
+};
+
+/// Reads each file once from beginning to end. Throws InputError for one that cannot be read.
+std::vector<DataFile> data_files(const Scenario& scenario);
+
+/// The scenario as JSON with `system` as its only system; moelab::scenario_of_document() reads it back.
+std::string scenario_document(const Scenario& scenario, const SystemConfig& system);
+
+/// 32 hexadecimal digits that differ wherever a result could: XXH3, 128 bits, of the document with each data
+/// file's digest in the place of its path, the executor and this program's version.
+std::string run_identity(const std::string& document, const std::vector<DataFile>& data,
+                         const std::string& executor);
+
+}  // namespace moelab
