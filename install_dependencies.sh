@@ -3,7 +3,7 @@
 # usage: install_dependencies.sh [build|test]      test adds what the test suite needs on top
 set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev liblz4-dev
-          libzstd-dev libxxhash-dev zlib1g-dev libeigen3-dev)
+          libzstd-dev libxxhash-dev zlib1g-dev libeigen3-dev libsqlite3-dev)
 [ "${1:-build}" = test ] && packages+=(catch2 libbenchmark-dev clang clang-format libclang-rt-14-dev
                                          g++-aarch64-linux-gnu python3-venv qemu-user)
 missing=()

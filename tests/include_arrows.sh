@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The folders' arrows run downhill: a folder includes only what stands below it (models <- traces, policies <- sim <- hw <- cli),
-# of hw only hw/executor takes something of sim, its engine, and hw/calibrate and hw/validate, which stand above, all of it; SimGrid headers appear in one file, CUDA headers in hw only, YAML headers in the reader only, LZ4 and xxHash headers in hw/codec only.
+# of hw only hw/executor takes something of sim, its engine, and hw/calibrate and hw/validate, which stand above, all of it; SimGrid headers appear in one file, CUDA headers in hw only, YAML headers in the reader only, LZ4 and xxHash headers in hw/codec only, SQLite headers in sim/store only.
 # usage: include_arrows.sh SOURCE_DIR
 set -u
 cd "$1" || exit 2
@@ -34,6 +34,7 @@ only 'simgrid/' 'sim/engine/simgrid_executor\.cpp:'
 only 'cuda|cublas' 'hw/'
 only 'lz4' 'hw/codec/'
 only 'xxhash' '(hw/codec/|sim/scenario/scenario_document)'
+only 'sqlite3' 'sim/store/'
 only 'CLI/' 'cli/'
 only 'Eigen/' 'hw/calibrate/'
 [ "$bad" = 0 ] && echo "include arrows run downhill"
