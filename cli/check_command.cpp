@@ -3,12 +3,16 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/terminal_line.hpp"
+#include "models/config_store.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/run.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/request_stream.hpp"
+#include "sim/sweep/run_sweep.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -16,6 +20,7 @@ namespace {
 struct Options {
   std::string scenario;
   std::vector<std::string> settings;
+  bool yes = false;
   std::string format = "table";
 };
 
@@ -92,15 +97,52 @@ void print_valid(const Scenario& s, const RoutingTrace& trace) {
       std::cout << memory_line(system, plan_memory(s, system, expert_costs(s.model, timing, system), trace));
 }
 
+/// A sweep, by name or path; nothing where it is a scenario's, or nobody's.
+bool names_a_sweep(const std::string& name) {
+  if (!is_config_path(name)) {
+    const std::vector<std::string> sweeps = config_names("sweeps");
+    return std::find(sweeps.begin(), sweeps.end(), name) != sweeps.end();
+  }
+  try {
+    return is_sweep(find_config("sweeps", name));
+  } catch (const InputError&) {
+    return false;  // reading it as a scenario says what is wrong
+  }
+}
+
+void check_points(const Options& options, const Settings& settings) {
+  const SweepFile sweep = load_sweep(options.scenario, settings);
+  if (sweep.combinations() > kAsksFrom && !options.yes)
+    throw InputError("sweep " + sweep.name, "has " + std::to_string(sweep.combinations()) +
+                                                " combinations; if all are to be checked, say --yes");
+  TerminalLine line;
+  const CheckedSweep checked =
+      check_sweep(sweep, std::max(1u, std::thread::hardware_concurrency()), [&](std::uint64_t looked) {
+        line.show("checking: " + std::to_string(looked) + " of " + std::to_string(sweep.combinations()) +
+                  " points");
+      });
+  line.clear();
+  if (options.format != "table") return;
+  constexpr std::size_t kMostShown = 5;
+  std::cout << sweep.name << ": valid. " << checked.points.size() << " points of " << sweep.combinations()
+            << " combinations; the first:\n";
+  for (std::size_t i = 0; i < std::min(checked.points.size(), kMostShown); ++i)
+    std::cout << "  " << to_string(point_of(sweep, checked.combination[i])) << "\n";
+}
+
 void check(const Options& options) {
   nlohmann::ordered_json problems = nlohmann::ordered_json::array();
   try {
     std::vector<std::pair<std::string, std::string>> settings;
     for (const std::string& text : options.settings) settings.push_back(split_setting(text));
-    const Scenario scenario = load_scenario(options.scenario, settings);
-    const RoutingTrace trace = scenario_trace(scenario);
-    check_scenario(scenario, trace);
-    if (options.format == "table") print_valid(scenario, trace);
+    if (names_a_sweep(options.scenario)) {
+      check_points(options, settings);
+    } else {
+      const Scenario scenario = load_scenario(options.scenario, settings);
+      const RoutingTrace trace = scenario_trace(scenario);
+      check_scenario(scenario, trace);
+      if (options.format == "table") print_valid(scenario, trace);
+    }
   } catch (const InputError& error) {
     if (options.format == "table") throw;
     for (const Problem& p : error.problems())
@@ -116,9 +158,14 @@ void check(const Options& options) {
 void add_check(CLI::App& program) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand(
-      "check", "Validate a scenario and everything it names; prints all that is wrong, or the memory plan");
-  command->add_option("SCENARIO", options->scenario, "Scenario file, or the name of an embedded one")
+
+      "check",
+      "Validate a scenario or sweep and everything it names; prints all that is wrong, or the memory plan, "
+      "or "
+      "how many points there are and the first few");
+  command->add_option("SCENARIO", options->scenario, "Scenario or sweep file, or the name of an embedded one")
       ->required();
+  command->add_flag("--yes", options->yes, "More than 10,000 combinations of a sweep are meant");
   command->add_option("--set", options->settings, "Change a value first, as in 'moelab run'")->take_all();
   add_format(*command, options->format);
   add_example(*command, "moelab check configs/scenarios/zipmoe-orin.yaml");

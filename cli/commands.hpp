@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@ namespace moelab::cli {
 
 void add_run(CLI::App& program);
 void add_check(CLI::App& program);
+void add_sweep(CLI::App& program);
 void add_policies(CLI::App& program);
 void add_trace(CLI::App& program);
 void add_trace_import(CLI::App& trace);
@@ -35,6 +37,9 @@ void add_calibrate(CLI::App& program);
 void add_validate(CLI::App& program);
 void add_tune(CLI::App& program);
 void add_tune_residency(CLI::App& tune);
+
+/// A sweep of more combinations than this asks for --yes.
+inline constexpr std::uint64_t kAsksFrom = 10'000;
 
 /// Adds `--format table|json`.
 void add_format(CLI::App& command, std::string& format);

@@ -148,6 +148,7 @@ int run_program(int argc, char** argv) {
   add_example(program, "moelab run zipmoe-orin --out out/result.json --timeline out/timeline.json");
   add_run(program);
   add_check(program);
+  add_sweep(program);
   add_schedule(program);
   add_plan(program);
   add_models(program);

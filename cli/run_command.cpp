@@ -46,10 +46,12 @@ struct Finished {
 };
 
 Finished run_one(const Options& options, const Scenario& scenario, const SystemConfig& system,
-                 const RoutingTrace& trace, int number, TerminalLine& progress) {
+                 const RoutingTrace& trace, const RankInclusion* statistics, int number,
+                 TerminalLine& progress) {
   Timeline timeline(0, options.timeline_passes - 1);
   RunOptions run_options;
   run_options.executor = options.executor == "simgrid" ? ExecutorKind::simgrid : ExecutorKind::fast;
+  run_options.statistics = statistics;
   run_options.progress = [&](const SystemConfig& s, std::uint64_t tokens, std::uint64_t all) {
     progress.show(s.name + ": " + std::to_string(tokens) + " of " + std::to_string(all) + " tokens");
   };
@@ -98,8 +100,9 @@ void run(Options options) {
   if (options.executor.empty()) options.executor = scenario.cluster ? "simgrid" : "fast";
   if (!options.plot.empty()) check_serving_figure(scenario);
   const RoutingTrace trace = scenario_trace(scenario);
-  check_scenario(scenario, trace);
+  const std::optional<RankInclusion> statistics = check_scenario(scenario, trace);
 
+  const RankInclusion* const planning = statistics ? &*statistics : nullptr;
   TerminalLine progress;
   std::vector<RunResult> results;
   std::vector<std::string> events;  // of the timeline, by system
@@ -107,9 +110,9 @@ void run(Options options) {
     const int number = static_cast<int>(results.size()) + 1;
     Finished one = options.executor == "simgrid"
                        ? unpack(run_in_child([&] {
-                           return pack(run_one(options, scenario, system, trace, number, progress));
+                           return pack(run_one(options, scenario, system, trace, planning, number, progress));
                          }))
-                       : run_one(options, scenario, system, trace, number, progress);
+                       : run_one(options, scenario, system, trace, planning, number, progress);
     results.push_back(std::move(one.result));
     events.push_back(std::move(one.events));
   }

@@ -30,14 +30,15 @@ std::vector<double> profile_experts(const Scenario& s, const RoutingTrace& trace
 }
 
 Plan plan_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
-                 const ExpertCosts& costs, const MemoryPlan& memory, RunResult& result) {
+                 const ExpertCosts& costs, const MemoryPlan& memory, const RankInclusion* statistics,
+                 RunResult& result) {
   if (s.workload.trace_file.empty())
     result.provenance.push_back("planning statistics: a second synthetic trace with another seed");
   else
     result.warnings.push_back(
         "pools were planned on the statistics of the trace that is replayed (in-sample)");
-  return plan_pools(
-      system, plan_input(system, costs, memory.expert_cache / trace.layers(), planning_statistics(s, trace)));
+  return plan_pools(system, plan_input(system, costs, memory.expert_cache / trace.layers(),
+                                       statistics != nullptr ? *statistics : planning_statistics(s, trace)));
 }
 
 bool contains(const Problems& problems, const Problem& problem) {
@@ -201,7 +202,7 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   const ExpertCosts costs = expert_costs(scenario.model, timing, system);
   r.memory = plan_memory(scenario, system, costs, trace);
   if (is_planned(system)) {
-    r.plan = plan_system(scenario, system, trace, costs, r.memory, r);
+    r.plan = plan_system(scenario, system, trace, costs, r.memory, options.statistics, r);
     r.planned = true;
   }
 
@@ -246,10 +247,11 @@ void add_account(const engine::Engine& engine, RunResult& result) {
     result.busy.push_back({engine.resource_name(id), engine.busy_seconds(id)});
 }
 
-void check_scenario(const Scenario& scenario, const RoutingTrace& trace) {
+std::optional<RankInclusion> check_scenario(const Scenario& scenario, const RoutingTrace& trace,
+                                            const RankInclusion* given) {
   std::optional<RankInclusion> statistics;
   if (std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
-    statistics = planning_statistics(scenario, trace);
+    statistics = given != nullptr ? *given : planning_statistics(scenario, trace);
   Problems problems;
   for (const SystemConfig& system : scenario.systems) {
     try {
@@ -265,6 +267,7 @@ void check_scenario(const Scenario& scenario, const RoutingTrace& trace) {
     }
   }
   problems.throw_if_any();
+  return statistics;
 }
 
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,13 +67,16 @@ struct RunOptions {
   std::function<Platform(const SystemConfig&, const ExpertCosts&, const MemoryPlan&)> platform;
   /// Makes the observer of a system's run (nullptr: none). Resources are numbered as in RunResult::busy.
   std::function<GraphObserver*(const SystemConfig&)> observer;
+  const RankInclusion* statistics = nullptr;  // planning_statistics(), where they were made before
   LoadWitness witness;  // of loads over the link of a discrete GPU; empty: the policy hears what was
   std::function<void(const SystemConfig&, std::uint64_t tokens, std::uint64_t all_tokens)> progress;
 };
 
 /// Checks everything that can be checked without running: budget, policies and planning input of every
-/// system. Throws InputError with everything that is wrong.
-void check_scenario(const Scenario& scenario, const RoutingTrace& trace);
+/// system. Throws InputError with everything that is wrong. `statistics`: planning_statistics(), where
+/// somebody has them already; returned are those that were looked at, nothing where no system plans.
+std::optional<RankInclusion> check_scenario(const Scenario& scenario, const RoutingTrace& trace,
+                                            const RankInclusion* statistics = nullptr);
 
 /// Throws InputError for what only comes out while running, such as an operation that takes longer than
 /// engine::kLongest.

@@ -85,11 +85,13 @@ std::string scenario_document(const Scenario& scenario, const SystemConfig& syst
 }
 
 std::string run_identity(const std::string& document, const std::vector<DataFile>& data,
+                         const std::vector<std::pair<std::string, std::string>>& settings,
                          const std::string& executor) {
   Json whole = Json::parse(document);
   replace_paths(whole, data);
   std::string text = whole.dump() + "\n" + executor + "\n" + MOELAB_VERSION;
   for (const DataFile& file : data) text += "\n" + file.digest;
+  text += "\n" + Json(settings).dump();
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
   return hexadecimal(hash.high64) + hexadecimal(hash.low64);
 }

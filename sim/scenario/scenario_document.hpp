@@ -22,8 +22,10 @@ std::vector<DataFile> data_files(const Scenario& scenario);
 std::string scenario_document(const Scenario& scenario, const SystemConfig& system);
 
 /// 32 hexadecimal digits that differ wherever a result could: XXH3, 128 bits, of the document with each data
-/// file's digest in the place of its path, the executor and this program's version.
+/// file's digest in the place of its path, the settings (which a result records), the executor and this
+/// program's version.
 std::string run_identity(const std::string& document, const std::vector<DataFile>& data,
+                         const std::vector<std::pair<std::string, std::string>>& settings,
                          const std::string& executor);
 
 }  // namespace moelab

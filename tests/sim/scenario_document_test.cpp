@@ -16,7 +16,7 @@ using namespace moelab::testing;
 namespace {
 
 std::string identity(const Scenario& s, const SystemConfig& system) {
-  return run_identity(scenario_document(s, system), data_files(s), "fast");
+  return run_identity(scenario_document(s, system), data_files(s), {}, "fast");
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ TEST_CASE("scenario document: runs are told apart by what they compute, not by w
                                                         {"device", "jetson-agx-orin-32gb"}})
     seen.insert(identity(load_scenario("zipmoe-orin", {setting}), base.systems[0]));
   CHECK(seen.size() == base.systems.size() + 4);
-  CHECK(run_identity("{}", {}, "fast") != run_identity("{}", {}, "simgrid"));
+  CHECK(run_identity("{}", {}, {}, "fast") != run_identity("{}", {}, {}, "simgrid"));
 
   const test::ScratchFolder here;
   const auto log_at = [&](const std::string& name, const std::string& text) {

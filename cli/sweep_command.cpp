@@ -1,0 +1,168 @@
+// moelab sweep: run every point of a sweep into a store of results.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/commands.hpp"
+#include "cli/terminal_line.hpp"
+#include "sim/sweep/run_sweep.hpp"
+
+namespace moelab::cli {
+namespace {
+
+struct Options {
+  std::string sweep;
+  std::string db;
+  std::vector<std::string> settings;
+  std::size_t jobs = std::max(1u, std::thread::hardware_concurrency());
+  bool fail_fast = false, again = false, yes = false;
+  std::string format = "table";
+};
+
+std::atomic<bool> stopped{false};
+
+/// While it lives, Ctrl-C and SIGTERM ask the sweep to stop; a second one ends the program.
+class StopsHeld {
+ public:
+  StopsHeld() {
+    stopped.store(false);
+    struct sigaction action {};
+    action.sa_handler = [](int) { stopped.store(true); };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &old_interrupt_);
+    sigaction(SIGTERM, &action, &old_terminate_);
+  }
+  ~StopsHeld() {
+    sigaction(SIGINT, &old_interrupt_, nullptr);
+    sigaction(SIGTERM, &old_terminate_, nullptr);
+  }
+  StopsHeld(const StopsHeld&) = delete;
+  StopsHeld& operator=(const StopsHeld&) = delete;
+
+ private:
+  struct sigaction old_interrupt_ {
+  }, old_terminate_{};
+};
+
+std::string seconds(double s) {
+  std::array<char, 40> text{};
+  if (s < 100)
+    std::snprintf(text.data(), text.size(), "%.1f s", s);
+  else
+    std::snprintf(text.data(), text.size(), "%.0f min", s / 60);
+  return text.data();
+}
+
+std::string progress_text(const SweepProgress& p) {
+  std::array<char, 40> rate{};
+  std::snprintf(rate.data(), rate.size(), "%.1f",
+                p.elapsed_s > 0 ? static_cast<double>(p.ran) / p.elapsed_s : 0);
+  return std::to_string(p.done) + " of " + std::to_string(p.all) + " runs" +
+         (p.failed > 0 ? ", " + std::to_string(p.failed) + " failed" : "") + ", " + rate.data() +
+         " a second" + (p.left_s > 0 ? ", about " + seconds(p.left_s) + " left" : "");
+}
+
+double busy_percent(const SweepSummary& s, std::size_t jobs) {
+  const double could = s.elapsed_s * static_cast<double>(jobs);
+  return could > 0 ? 100 * s.cpu_s / could : 0;
+}
+
+void print_summary(const Options& options, const SweepFile& sweep, const SweepSummary& s) {
+  std::cout << "sweep " << sweep.name << ": " << s.points << " points, " << s.runs << " runs; " << s.there
+            << " were in " << options.db << ", " << s.done << " done now, " << s.failed << " failed\n";
+  std::array<char, 160> line{};
+  if (s.done + s.failed > 0) {
+    std::snprintf(line.data(), line.size(), "%s on %zu processes, %.1f %% of the time in points\n",
+                  seconds(s.elapsed_s).c_str(), options.jobs, busy_percent(s, options.jobs));
+    std::cout << line.data();
+  }
+  constexpr std::size_t kMostShown = 10;
+  for (std::size_t i = 0; i < std::min(s.failures.size(), kMostShown); ++i)
+    std::cout << "  " << to_string(s.failures[i].status) << ": " << s.failures[i].system << ": "
+              << s.failures[i].error << "\n";
+  if (s.stopped)
+    std::cout << "stopped: " << s.runs - s.there - s.done << " runs are missing; the same command goes on\n";
+  std::cout << "see: moelab results " << options.db << " --sweep " << sweep.name << "\n";
+}
+
+void print_json(const Options& options, const SweepFile& sweep, const SweepSummary& s) {
+  nlohmann::ordered_json failures = nlohmann::ordered_json::array();
+  for (const StoredRun& run : s.failures)
+    failures.push_back({{"run", run.identity},
+                        {"system", run.system},
+                        {"status", to_string(run.status)},
+                        {"error", run.error}});
+  std::cout << nlohmann::ordered_json{{"sweep", sweep.name},      {"db", options.db},
+                                      {"points", s.points},       {"runs", s.runs},
+                                      {"there", s.there},         {"done", s.done},
+                                      {"failed", s.failed},       {"stopped", s.stopped},
+                                      {"elapsed_s", s.elapsed_s}, {"cpu_s", s.cpu_s},
+                                      {"failures", failures}}
+                   .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+            << "\n";
+}
+
+void run(const Options& options) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const std::string& text : options.settings) settings.push_back(split_setting(text));
+  const SweepFile sweep = load_sweep(options.sweep, settings);
+  if (sweep.combinations() > kAsksFrom && !options.yes)
+    throw InputError("sweep " + sweep.name, "has " + std::to_string(sweep.combinations()) +
+                                                " combinations; if that is meant, say --yes");
+  const StopsHeld held;
+  TerminalLine line;
+  const CheckedSweep checked = check_sweep(sweep, options.jobs, [&](std::uint64_t looked) {
+    line.show("checking: " + std::to_string(looked) + " of " + std::to_string(sweep.combinations()) +
+              " points");
+    if (stopped.load()) throw Interrupted();
+  });
+  ResultStore store(options.db, ResultStore::Access::write);
+  ForkedWorkers workers(options.jobs, {sweep.limit_s, sweep.limit_bytes});
+  SweepOptions sweep_options;
+  sweep_options.fail_fast = options.fail_fast;
+  sweep_options.again = options.again;
+  sweep_options.stop = &stopped;
+  sweep_options.progress = [&](const SweepProgress& p) { line.show(progress_text(p)); };
+  const SweepSummary summary = run_sweep(sweep, checked, store, workers, sweep_options);
+  line.clear();
+  if (options.format == "json")
+    print_json(options, sweep, summary);
+  else
+    print_summary(options, sweep, summary);
+  if (summary.stopped && stopped.load()) throw CLI::RuntimeError(130);
+  if (summary.failed > 0) throw CLI::RuntimeError(1);
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& program) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand(
+      "sweep",
+      "Run every point of a sweep (models x devices x budgets x policies x traces x seeds) into a store of "
+      "results; what the store has already is not run again");
+  command->add_option("SWEEP", options->sweep, "Sweep file, or the name of an embedded one")->required();
+  command->add_option("--db", options->db, "The store: one SQLite file, made if there is none")
+      ->required()
+      ->check(names_a_file);
+  command->add_option("--jobs", options->jobs, "Points that run at a time; default: the processors here")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{4096}));
+  command->add_option("--set", options->settings, "Change a value of the sweep, such as repeats=3")
+      ->take_all();
+  command->add_flag("--fail-fast", options->fail_fast, "Stop at the first point that fails");
+  command->add_flag("--again", options->again, "Run what the store has already, too");
+  command->add_flag("--yes", options->yes, "More than 10,000 combinations are meant");
+  add_format(*command, options->format);
+  add_example(*command, "moelab sweep orin-budgets --db out/results.db --jobs 2");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace moelab::cli
