@@ -19,6 +19,7 @@ const std::vector<std::string>& topology_names() {
 
 struct Reader {
   ClusterProfile& cluster;
+  SourcedReader& numbers;
   const std::filesystem::path& base;
   Problems& problems;
   std::optional<YamlMap> devices;       // that stand in the file itself, by name
@@ -46,7 +47,7 @@ struct Reader {
     return cluster.devices.size() - 1;
   }
 
-  void network(const YamlMap& root, SourcedReader& read) {
+  void network(const YamlMap& root) {
     const YamlMap section = root.map("network");
     ClusterNetwork& network = cluster.network;
     network.topology = static_cast<ClusterNetwork::Topology>(section.choice("topology", topology_names(), 0));
@@ -57,8 +58,8 @@ struct Reader {
           std::filesystem::exists(base / network.platform_file, ignored))
         network.platform_file = (base / network.platform_file).string();
     } else {
-      bandwidth = read.quantity(section, "network.bandwidth", "bandwidth", above(BytesPerSecond(0)));
-      network.latency = read.quantity(section, "network.latency", "latency", at_least(Seconds(0))).value;
+      bandwidth = numbers.quantity(section, "network.bandwidth", "bandwidth", at_least(kLeastBandwidth));
+      network.latency = numbers.quantity(section, "network.latency", "latency", at_least(Seconds(0))).value;
     }
     section.done();
   }
@@ -69,13 +70,14 @@ struct Reader {
     s.name = map.text("name");
     s.device = map.text("device");
     s.gpus = static_cast<int>(map.integer("gpus", 1, kMostGpus, 1));
-    if (map.has("budget")) s.budget = map.quantity<Bytes>("budget", above(Bytes(0)));
+    if (map.has("budget"))
+      s.budget = numbers.quantity(map, s.name + ".budget", "budget", above(Bytes(0))).value;
     const std::int64_t count = map.integer("count", 1, kMostServers, 1);
     const bool platform = cluster.network.topology == ClusterNetwork::Topology::platform;
     s.out = s.in = bandwidth.value;
     for (auto [key, way] : {std::pair{"out", &s.out}, std::pair{"in", &s.in}})
       if (map.has(key)) {
-        *way = map.quantity<BytesPerSecond>(key, above(BytesPerSecond(0)));
+        *way = numbers.quantity(map, s.name + "." + key, key, at_least(kLeastBandwidth)).value;
         if (platform) map.fail(key, "'" + std::string(key) + "' is the platform's to say");
       }
     s.host = s.name;
@@ -122,8 +124,8 @@ ClusterProfile read_cluster(const YamlMap& root, const std::filesystem::path& ba
   cluster.name = root.text("name");
   cluster.title = root.text("title");
   read.sources(root);
-  Reader reader{cluster, base, problems, root.optional_map("devices")};
-  reader.network(root, read);
+  Reader reader{cluster, read, base, problems, root.optional_map("devices")};
+  reader.network(root);
   for (const YamlNode& item : root.list("servers")) reader.server(item);
   if (cluster.servers.empty() && problems.empty())
     root.fail("servers", "no server is listed; a cluster has one at least");

@@ -14,6 +14,9 @@
 
 namespace moelab {
 
+/// Of a network interface. With less, a message takes longer than any user waits.
+inline constexpr BytesPerSecond kLeastBandwidth{1};
+
 struct ClusterServer {
   std::string name;
   std::string device;           // device profile, as the file names it

@@ -34,7 +34,7 @@ struct ServerResult {
   std::string name;
   std::uint32_t gpus = 0;
   double expert_bytes = 0;     // room for experts, all its GPUs together
-  std::uint64_t experts = 0;   // on its GPUs at the end
+  std::uint64_t experts = 0;   // on its GPUs at the end; of a server alone, in its cache
   std::uint64_t requests = 0;  // answered
   std::uint64_t failed = 0;    // under way when it left the cluster
   std::uint64_t delayed = 0;   // came while it was away
@@ -44,7 +44,7 @@ struct ServerResult {
   double local_activations = 0, remote_activations = 0;
   std::uint64_t remote_calls = 0;
   double network_bytes = 0;  // of its calls, both ways
-  double busy_s = 0;         // its GPUs, summed
+  double busy_s = 0;         // its GPUs with kernels, summed
   LocalShareSeries local_share;
 };
 

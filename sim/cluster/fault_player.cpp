@@ -9,6 +9,7 @@ namespace moelab {
 namespace {
 
 constexpr std::uint64_t kFaults = 0x3c6ef372fe94f82b;  // a stream of random numbers
+constexpr std::uint64_t kMostEvents = 20'000;          // experts are placed anew after each: a run is to end
 constexpr std::array<const char*, 3> kEvents = {"leaves", "returns", "bandwidth"};
 
 }  // namespace
@@ -56,9 +57,14 @@ void FaultPlayer::expect_returns() {
 
 engine::Process FaultPlayer::run() {
   expect_returns();
+  std::uint64_t played = 0;
   while (const std::optional<FaultEvent> event = next()) {
     co_await world_.engine.until(event->at_s);
     if (world_.serving == 0) co_return;
+    if (++played > kMostEvents)
+      throw InputError(world_.scenario.name, std::to_string(kMostEvents) +
+                                                 " faults have happened, and servers serve still: expected "
+                                                 "longer times in 'faults' (leaves_every, returns_after)");
     expect_returns();
     play(*event);
     judge_hope();

@@ -9,6 +9,12 @@ namespace moelab {
 
 using engine::OpIndex;
 
+namespace {
+
+constexpr std::uint64_t kMostDecisions = 20'000;  // each looks at all experts: a run is to end
+
+}  // namespace
+
 GlobalScheduler::GlobalScheduler(ClusterWorld& world)
     : world_(world),
       shape_(world.plan.shape),
@@ -17,9 +23,16 @@ GlobalScheduler::GlobalScheduler(ClusterWorld& world)
 
 engine::Process GlobalScheduler::run() {
   if (!world_.placed().migration) co_return;
-  const double every = world_.placed().migration->every.value();
+  const Seconds every = world_.placed().migration->every;
   for (std::uint64_t turn = 1; world_.serving > 0; ++turn) {
-    co_await world_.engine.until(static_cast<double>(turn) * every);
+    if (turn > kMostDecisions)
+      throw InputError(
+          world_.scenario.name,
+          "system '" + world_.system.name + "' has decided " + std::to_string(kMostDecisions) +
+              " times whether to migrate, every " + to_string(every) +
+              ", and serves still: expected a longer migration.every, or look for requests that come "
+              "too seldom, and for a network or a device far slower than any real one");
+    co_await world_.engine.until(static_cast<double>(turn) * every.value());
     if (world_.serving > 0) decide();
   }
 }

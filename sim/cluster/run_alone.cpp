@@ -74,7 +74,7 @@ struct AloneServer {
 };
 
 ServerResult server_result(const Scenario& s, std::size_t number, const Redirector& redirector,
-                           const AloneServer& alone) {
+                           const AloneServer& alone, const engine::Engine& engine) {
   const ClusterServer& of = s.cluster->profile.servers[number];
   ServerResult r;
   r.name = of.name;
@@ -86,6 +86,9 @@ ServerResult server_result(const Scenario& s, std::size_t number, const Redirect
   r.end_to_end_s = whole.mean;
   r.end_to_end_p90_s = whole.p90;
   r.ttft_s = mean(alone.server->metrics().ttft_s);
+  r.experts = alone.server->experts_held();
+  const ServerResources& resources = alone.server->resources();
+  r.busy_s = engine.busy_seconds(resources.experts) + engine.busy_seconds(resources.dense);
   for (const std::uint64_t n : alone.server->metrics().hits) r.local_activations += static_cast<double>(n);
   return r;
 }
@@ -151,7 +154,7 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
   engine->run();
 
   for (std::size_t number = 0; number < count; ++number) {
-    r.cluster.servers.push_back(server_result(s, number, redirector, *servers[number]));
+    r.cluster.servers.push_back(server_result(s, number, redirector, *servers[number], *engine));
     add_metrics(servers[number]->server->metrics(), r.metrics);
   }
   r.cluster.redirected = redirector.redirected();

@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::int64_t kMillion = 1'000'000;
 constexpr std::size_t kMostTasks = 4096;
+constexpr double kLeastArrivals = 1e-9;  // a second: one in thirty years
+// Servers that wait for one look for it every so often: four months of it.
+constexpr Seconds kLeastFaultTime{0.001}, kLongestFaultTime{1e7};
 constexpr std::uint64_t kMostRequests = 20'000'000;  // of all servers: about a gigabyte
 
 std::vector<std::string> task_names(const ClusterConfig& cluster) {
@@ -84,7 +87,9 @@ std::vector<double> read_shares(const YamlMap& map, std::string_view key, const 
   }
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (!(sum > 0)) {
-    if (!shares.keys().empty()) map.fail(key, "no task has a share above 0");
+    if (map.has(key) && map.node(key).is_map())
+      map.fail(key, "no task has a share above 0: expected a task and its share, such as {" +
+                        (known.empty() ? "code" : known.front()) + ": 1}");
     return {};
   }
   for (double& weight : weights) weight /= sum;
@@ -127,6 +132,10 @@ ServerLoad read_load(const YamlMap& map, const std::filesystem::path& base, Prob
     load.phases.push_back(read_phase(map, cluster));
   }
   if (load.log.empty()) load.arrivals_per_s = map.number("arrivals_per_s", {0, 1e9}, 0.0);
+  if (load.arrivals_per_s > 0 && load.arrivals_per_s < kLeastArrivals)
+    map.fail("arrivals_per_s",
+             "requests this far apart never come: expected 0 (all are there from the start), or "
+             "1e-9 a second at least");
   if (map.has("history"))
     load.history = read_shares(map, "history", cluster);
   else if (!load.phases.empty())
@@ -198,7 +207,7 @@ void read_faults(const YamlMap& root, ClusterConfig& cluster) {
   for (const YamlNode& item : section->list_or_empty("events")) {
     const YamlMap map = item.map("an event");
     FaultEvent event;
-    event.at_s = map.quantity<Seconds>("at", at_least(Seconds(0))).value();
+    event.at_s = map.quantity<Seconds>("at", {Seconds(0), kLongestFaultTime}).value();
     event.kind = static_cast<FaultEvent::Kind>(map.choice("event", kKinds));
     const std::string server = map.text("server");
     if (const auto place = place_of(server, known))
@@ -206,7 +215,7 @@ void read_faults(const YamlMap& root, ClusterConfig& cluster) {
     else if (!server.empty())
       map.fail("server", "no server is named '" + server + "'" + suggestion(server, known));
     if (event.kind == FaultEvent::Kind::bandwidth) {
-      event.bandwidth = map.quantity<BytesPerSecond>("bandwidth", above(BytesPerSecond(0)));
+      event.bandwidth = map.quantity<BytesPerSecond>("bandwidth", at_least(kLeastBandwidth));
       if (cluster.profile.network.topology == ClusterNetwork::Topology::platform)
         map.fail("event", "bandwidths of a platform are its file's");
     }
@@ -216,8 +225,9 @@ void read_faults(const YamlMap& root, ClusterConfig& cluster) {
   std::stable_sort(cluster.faults.begin(), cluster.faults.end(),
                    [](const FaultEvent& a, const FaultEvent& b) { return a.at_s < b.at_s; });
   if (section->has("leaves_every") || section->has("returns_after"))
-    cluster.fault_rates = FaultRates{section->quantity<Seconds>("leaves_every", above(Seconds(0))),
-                                     section->quantity<Seconds>("returns_after", above(Seconds(0)))};
+    cluster.fault_rates =
+        FaultRates{section->quantity<Seconds>("leaves_every", {kLeastFaultTime, kLongestFaultTime}),
+                   section->quantity<Seconds>("returns_after", {kLeastFaultTime, kLongestFaultTime})};
   section->done();
 }
 

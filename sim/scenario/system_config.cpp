@@ -179,7 +179,7 @@ PlacedConfig read_placed(const YamlMap& root) {
   read_policy_section(root, "batching", batching_policies(), p.batching);
   p.call_per_expert = root.choice("calls_by", kCalls, 0) == 0;
   if (const auto migration = root.optional_map("migration")) p.migration = read_migration(*migration);
-  p.detection = root.quantity<Seconds>("detection", above(Seconds(0)), kDetection);
+  p.detection = root.quantity<Seconds>("detection", at_least(Seconds(0.001)), kDetection);
   return p;
 }
 

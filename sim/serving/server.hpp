@@ -89,6 +89,8 @@ class Server {
 
   const Metrics& metrics() const { return metrics_; }
   const ServerResources& resources() const { return resources_; }
+  /// Experts that its cache keeps whole now.
+  std::uint64_t experts_held() const;
 
  private:
   // One layer, in the loop's order.

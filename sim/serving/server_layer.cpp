@@ -114,6 +114,14 @@ State Server::state_of(std::uint32_t moe_layer, std::uint32_t expert) const {
   return caches_[entry_->per_model ? 0 : moe_layer]->state(object_in_domain(moe_layer, expert));
 }
 
+std::uint64_t Server::experts_held() const {
+  std::uint64_t held = 0;
+  for (std::uint32_t layer = 0; layer < trace_.layers(); ++layer)
+    for (std::uint32_t expert = 0; expert < experts_; ++expert)
+      held += state_of(layer, expert) == State::F ? 1 : 0;
+  return held;
+}
+
 // Where the missing parts of an expert come from; the reads enter the page cache.
 ExpertReads Server::plan_reads(std::uint32_t object, State state) {
   ExpertReads reads = costs_.cold;

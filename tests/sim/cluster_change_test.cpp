@@ -189,3 +189,14 @@ TEST_CASE("cluster: whatever goes wrong when, every request is accounted for, tw
     if (seed % 8 == 0) CHECK(results_json({run_cluster(s)}) == results_json({r}));
   }
 }
+
+// What would decide, or fail, for ever ends with what to change.
+TEST_CASE("cluster: decisions and faults without end are refused while running") {
+  Scenario decides = crossed();
+  placed_of(decides).migration->every = Seconds(1e-9);
+  CHECK_THROWS_WITH(run_cluster(decides), Catch::Matchers::Contains("migration.every"));
+
+  Scenario fails = crossed();
+  fails.cluster->fault_rates = FaultRates{Seconds(1e-9), Seconds(1e-9)};
+  CHECK_THROWS_WITH(run_cluster(fails), Catch::Matchers::Contains("leaves_every"));
+}

@@ -90,12 +90,31 @@ TEST_CASE("cluster scenario: one without a problem is read as it says") {
   CHECK(s.systems[0].placed->migration->horizon == Seconds(1));  // as long as between decisions
 }
 
+TEST_CASE("cluster scenario: a server's own numbers are read, and say where they are from") {
+  ClusterFiles files;
+  files.change("cluster.yaml", "gpus: 2",
+               "gpus: 2, out: {value: 2 MB/s, source: test}, budget: {value: 250 kB, source: test}");
+  REQUIRE(files.problems().empty());
+  const Scenario s = files.load();
+  const ClusterProfile& c = s.cluster->profile;
+  CHECK(c.servers[1].out == BytesPerSecond(2e6));
+  CHECK(c.servers[1].in == BytesPerSecond(1e6));  // the network's
+  CHECK(c.servers[1].budget == Bytes(250e3));
+  CHECK(!c.servers[0].budget);
+  for (const std::string name : {"right.out", "right.budget"})
+    CHECK(std::any_of(c.provenance.begin(), c.provenance.end(),
+                      [&](const std::string& line) { return line.find(name) != std::string::npos; }));
+}
+
 TEST_CASE("cluster scenario: mistakes are named with what was expected") {
   check_problem("cluster.yaml", "value: 1 MB/s", "value: 0 MB/s", "network.bandwidth");
   check_problem("cluster.yaml", "topology: star", "topology: ring", "star");
   check_problem("cluster.yaml", "name: right", "name: left", "two servers are named 'left'");
   check_problem("cluster.yaml", "gpus: 2", "gpus: 0", "gpus");
   check_problem("cluster.yaml", "gpus: 2", "gpus: 2, host: x", "platform");
+  check_problem("cluster.yaml", "gpus: 2", "gpus: 2, out: 2 MB/s", "servers.1.out");
+  check_problem("cluster.yaml", "gpus: 2", "gpus: 2, in: {value: 2 MB/s, source: tset}", "known: test");
+  check_problem("cluster.yaml", "gpus: 2", "gpus: 2, budget: {value: 0 B, source: test}", "servers.1.budget");
   check_problem("cluster.yaml", "device: device.yaml}", "device: nowhere.yaml}", "nowhere.yaml");
   check_problem("scenario.yaml", "code: 3", "cod: 3", "did you mean 'code'");
   check_problem("scenario.yaml", "server: right", "server: rigth", "no server is named 'rigth'");
@@ -105,6 +124,22 @@ TEST_CASE("cluster scenario: mistakes are named with what was expected") {
   check_problem("scenario.yaml", "name: talk", "name: code", "task 'code' is listed twice");
   check_problem("scenario.yaml", "{code: 3, talk: 1}", "{code: 0}", "above 0");
   check_problem("scenario.yaml", "requests: 4", "requests: 0", "requests");
+  check_problem("scenario.yaml", "{code: 3, talk: 1}", "{}", "such as {code: 1}");
+  check_problem("scenario.yaml", "{code: 3, talk: 1}", "{code: nan}", "code");
+  check_problem("scenario.yaml", "arrivals_per_s: 10", "arrivals_per_s: 1e-300", "1e-9 a second");
+  check_problem("scenario.yaml", "arrivals_per_s: 10", "arrivals_per_s: 1e308", "arrivals_per_s");
+  check_problem("scenario.yaml", "at: 1 ms", "at: -1 ms", "faults.events.0.at");
+  check_problem("scenario.yaml", "at: 1 ms", "at: nan s", "faults.events.0.at");
+  check_problem("scenario.yaml", "at: 2 ms", "at: 1e300 s", "faults.events.1.at");
+  check_problem("placed.yaml", "weights: placed", "weights: placed\ndetection: 1 ns", "detection");
+  check_problem("scenario.yaml", "event: leaves", "bandwidth: 1e-300 B/s, event: bandwidth",
+                "at least 1 B/s");
+  check_problem("scenario.yaml", "faults:\n", "faults:\n  leaves_every: 1 ns\n  returns_after: 1 s\n",
+                "leaves_every");
+  check_problem("scenario.yaml", "faults:\n", "faults:\n  leaves_every: 1 s\n", "returns_after");
+  check_problem("cluster.yaml", "value: 1 MB/s", "value: 1e-300 MB/s", "at least 1 B/s");
+  check_problem("cluster.yaml", "value: 10 us", "value: nan us", "network.latency");
+  check_problem("cluster.yaml", "gpus: 2", "gpus: 2, count: 1000000000", "16384");
   check_problem(
       "scenario.yaml", "requests: 4",
       "phases: [" +

@@ -198,3 +198,35 @@ TEST_CASE("cluster: what one server's users ask does not depend on the others") 
     }
   }
 }
+
+// With room for all experts, each server keeps the ones that its requests have used, and its GPU is busy at
+// least as long as kernels alone held it up: they were on the critical path of its own requests, one at a
+// time.
+TEST_CASE("cluster: a server alone says what it holds and how busy its GPU was") {
+  Scenario s = cluster_scenario(small_model(ModelShape()), {1, 2}, "uniform");
+  SystemConfig& system = s.systems.front();
+  system.placed.reset();
+  system.cache.name = "lru";
+  s.cluster->loads[1].phases = {{2, {1}}};
+  const RunResult r = run_cluster(s);
+  const RoutingTrace rows = task_rows(s);
+  const auto requests = cluster_requests(s, rows);
+  REQUIRE(r.cluster.servers.size() == 2);
+  double busy = 0;
+  for (std::size_t server = 0; server < 2; ++server) {
+    std::vector<std::uint8_t> used(std::size_t{rows.layers()} * rows.experts(), 0);
+    for (const ServedRequest& q : requests[server])
+      for (std::uint64_t i = 0; i + 1 < std::uint64_t{q.prompt_tokens} + q.output_tokens; ++i)
+        for (std::uint32_t layer = 0; layer < rows.layers(); ++layer)
+          for (const std::uint16_t e : rows.experts_of(q.pool_begin + (q.first_row + i) % q.pool_rows, layer))
+            used[std::size_t{layer} * rows.experts() + e] = 1;
+    CHECK(r.cluster.servers[server].experts ==
+          static_cast<std::uint64_t>(std::count(used.begin(), used.end(), 1)));
+    CHECK(r.cluster.servers[server].busy_s > 0);
+    CHECK(r.cluster.servers[server].busy_s < 2 * r.metrics.wall_s);  // two streams
+    busy += r.cluster.servers[server].busy_s;
+  }
+  CHECK(busy >= (r.metrics.stall_s[static_cast<std::size_t>(Cause::expert_compute)] +
+                 r.metrics.stall_s[static_cast<std::size_t>(Cause::dense_compute)]) *
+                    (1 - 1e-9));
+}

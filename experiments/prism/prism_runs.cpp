@@ -1,0 +1,179 @@
+#include "experiments/prism/prism_runs.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <future>
+#include <map>
+#include <mutex>
+
+#include "sim/child_process.hpp"
+#include "sim/results/result_transfer.hpp"
+#include "sim/results/statistics.hpp"
+
+namespace moelab::prism {
+namespace {
+
+/// Routing depends on a scenario's model, tasks and seed, which no change touches: drawn once.
+const RoutingTrace& trace_of(const std::string& name, const Scenario& scenario) {
+  static std::mutex mutex;
+  static std::map<std::string, RoutingTrace> traces;
+  const std::scoped_lock lock(mutex);
+  const auto found = traces.find(name);
+  return found != traces.end() ? found->second : traces.emplace(name, scenario_trace(scenario)).first->second;
+}
+
+std::uint32_t scaled(std::uint32_t tokens, double factor) {
+  return std::max(1U, static_cast<std::uint32_t>(std::lround(tokens * factor)));
+}
+
+std::uint32_t middle(const TokenRange& range) {
+  return (range.low + range.high + 1) / 2;
+}
+
+}  // namespace
+
+Change software(const SoftwareCosts& costs) {
+  return [costs](Scenario& s) {
+    SystemConfig& system = s.systems.front();
+    system.host_per_call = Seconds(costs.per_call_s);
+    system.host_per_layer = Seconds(costs.per_layer_s);
+    system.host_source = "fitted to Table II's rows of Uniform";
+  };
+}
+
+Change requests(std::uint32_t number) {
+  return [number](Scenario& s) {
+    for (ServerLoad& load : s.cluster->loads)
+      for (LoadPhase& phase : load.phases) phase.requests = number;
+  };
+}
+
+Change arrivals_every(double seconds) {
+  return [seconds](Scenario& s) {
+    for (ServerLoad& load : s.cluster->loads) load.arrivals_per_s = 1 / seconds;
+  };
+}
+
+Change arrivals_times(double factor) {
+  return [factor](Scenario& s) {
+    for (ServerLoad& load : s.cluster->loads) load.arrivals_per_s *= factor;
+  };
+}
+
+Change lengths(double factor) {
+  return [factor](Scenario& s) {
+    for (TaskConfig& task : s.cluster->tasks)
+      for (TokenRange* range : {&task.prompt, &task.output})
+        *range = {scaled(range->low, factor), scaled(range->high, factor)};
+  };
+}
+
+Change bandwidth(double megabits_per_s) {
+  return [megabits_per_s](Scenario& s) {
+    for (ClusterServer& server : s.cluster->profile.servers)
+      server.out = server.in = BytesPerSecond(megabits_per_s * 1e6 / 8);
+  };
+}
+
+Change testbeds(std::size_t number) {
+  return [number](Scenario& s) {
+    ClusterConfig& c = *s.cluster;
+    const std::size_t servers = c.profile.servers.size();
+    for (std::size_t copy = 1; copy < number; ++copy)
+      for (std::size_t i = 0; i < servers; ++i) {
+        ClusterServer server = c.profile.servers[i];
+        server.name = server.host = server.name + "-" + std::to_string(copy + 1);
+        c.profile.servers.push_back(server);
+        c.profile.device_of.push_back(c.profile.device_of[i]);
+        c.loads.push_back(ServerLoad(c.loads[i]));
+      }
+  };
+}
+
+Change copies(std::uint32_t servers) {
+  return [servers](Scenario& s) { s.systems.front().placed->copies = servers; };
+}
+
+Change migration(const MigrationConfig& config) {
+  return [config](Scenario& s) { s.systems.front().placed->migration = config; };
+}
+
+Change even_arrivals(double every_s) {
+  return [every_s](Scenario& s) {
+    for (ServerLoad& load : s.cluster->loads) {
+      load.arrivals_per_s = 0;
+      for (const LoadPhase& phase : load.phases) {
+        const auto task = std::max_element(phase.shares.begin(), phase.shares.end()) - phase.shares.begin();
+        const TaskConfig& t = s.cluster->tasks[static_cast<std::size_t>(task)];
+        for (std::uint32_t i = 0; i < phase.requests; ++i) {
+          RequestRecord& record = load.log.emplace_back();
+          record.arrival_s = every_s * static_cast<double>(load.log.size());
+          record.prompt_tokens = middle(t.prompt);
+          record.output_tokens = middle(t.output);
+        }
+      }
+    }
+  };
+}
+
+RunResult run(const Run& run, ExecutorKind executor) {
+  Scenario s = load_scenario(run.scenario, {{"systems", "[" + run.system + "]"}});
+  for (const Change& change : run.changes) change(s);
+  const RoutingTrace& trace = trace_of(run.scenario, s);
+  check_scenario(s, trace);
+  RunOptions options;
+  options.executor = executor;
+  return run_system(s, s.systems.front(), trace, options);
+}
+
+std::vector<RunResult> run_all(const std::vector<Run>& runs) {
+  constexpr std::size_t kAtOnce = 2;
+  std::vector<RunResult> results(runs.size());
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::future<void>> workers;
+  for (std::size_t i = 0; i < kAtOnce; ++i)
+    workers.push_back(std::async(std::launch::async, [&] {
+      for (std::size_t at = next++; at < runs.size(); at = next++) results[at] = run(runs[at]);
+    }));
+  for (std::future<void>& worker : workers) worker.get();
+  return results;
+}
+
+RunResult run_simgrid(const Run& one) {
+  return unpack_result(run_in_child([&] { return pack_result(run(one, ExecutorKind::simgrid)); }));
+}
+
+double mean_latency(const RunResult& result) {
+  return mean(result.metrics.end_to_end_s);
+}
+
+double share_at_home(const RunResult& result, double from_s, double to_s) {
+  double local = 0, all = 0;
+  for (const ServerResult& server : result.cluster.servers) {
+    const double width = server.local_share.width_s();
+    const auto& buckets = server.local_share.buckets();
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+      const double at = (static_cast<double>(i) + 0.5) * width;
+      if (at < from_s || at >= to_s) continue;
+      local += buckets[i].local;
+      all += buckets[i].local + buckets[i].remote;
+    }
+  }
+  return all > 0 ? local / all : 0;
+}
+
+std::string fixed(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+std::string percent(double share, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%+.*f %%", digits, 100 * share);
+  return text.data();
+}
+
+}  // namespace moelab::prism

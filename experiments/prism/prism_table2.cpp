@@ -1,0 +1,202 @@
+// Tables I and II and Figure 6.
+#include <algorithm>
+#include <cstdio>
+
+#include "experiments/prism/prism_paper.hpp"
+#include "experiments/prism/prism_tables.hpp"
+
+namespace moelab::prism {
+namespace {
+
+std::string seconds_by_server(const RunResult& r) {
+  std::string text;
+  for (std::size_t i = 0; i < kServers; ++i) text += fixed(r.cluster.servers[i].end_to_end_s) + " / ";
+  return text + fixed(mean_latency(r));
+}
+
+std::string seconds_by_server(const Latencies& latency, double mean) {
+  std::string text;
+  for (const double s : latency) text += fixed(s) + " / ";
+  return text + fixed(mean);
+}
+
+std::size_t place(const std::string& method) {
+  return static_cast<std::size_t>(std::find(kMethods.begin(), kMethods.end(), method) - kMethods.begin());
+}
+
+double gain_over_eplb(const std::vector<RunResult>& row) {
+  return mean_latency(row[place("prism")]) / mean_latency(row[place("eplb")]) - 1;
+}
+
+double paper_gain_over_eplb(std::size_t workload) {
+  return paper_mean(workload, "prism") / paper_mean(workload, "eplb") - 1;
+}
+
+/// Of the pairs of methods, how many have the order of the paper's means.
+int pairs_in_order(std::size_t workload, const std::vector<RunResult>& row) {
+  int in_order = 0;
+  for (std::size_t a = 0; a < kMethods.size(); ++a)
+    for (std::size_t b = a + 1; b < kMethods.size(); ++b)
+      in_order += (paper_mean(workload, kMethods[a]) < paper_mean(workload, kMethods[b])) ==
+                          (mean_latency(row[a]) < mean_latency(row[b]))
+                      ? 1
+                      : 0;
+  return in_order;
+}
+
+void add_orders(const Table2& table, const std::string& how, Orders& orders) {
+  Order fastest{"Prism has the lowest mean latency (" + how + ")"};
+  Order second{"EPLB is second (" + how + ")"};
+  Order pairs{"order of two methods' means, all pairs (" + how + ")"};
+  Order models{"Prism gains more over EPLB with DeepSeek-V2-Lite than with Mixtral (" + how + ")"};
+  Order tasks{"Prism gains more over EPLB on BigBench than on MultiData, DeepSeek-V2-Lite (" + how + ")"};
+  for (std::size_t w = 0; w < kWorkloads.size(); ++w) {
+    std::vector<double> means;
+    for (const RunResult& r : table[w]) means.push_back(mean_latency(r));
+    std::vector<double> sorted = means;
+    std::sort(sorted.begin(), sorted.end());
+    fastest.add(means[place("prism")] == sorted[0], kWorkloads[w].name);
+    second.add(means[place("eplb")] == sorted[1], kWorkloads[w].name);
+    const int n = pairs_in_order(w, table[w]);
+    pairs.holds += n;
+    pairs.of += 10;
+    pairs.figures +=
+        (w == 0 ? "" : "; ") + std::string(kWorkloads[w].name) + " " + std::to_string(n) + " of 10";
+  }
+  for (const std::size_t w : {0U, 1U}) {
+    const double deepseek = gain_over_eplb(table[w]), mixtral = gain_over_eplb(table[w + 2]);
+    models.add(deepseek < mixtral, std::string(w == 0 ? "BigBench " : "MultiData ") + percent(deepseek) +
+                                       " against " + percent(mixtral));
+  }
+  tasks.add(gain_over_eplb(table[0]) < gain_over_eplb(table[1]),
+            percent(gain_over_eplb(table[0])) + " against " + percent(gain_over_eplb(table[1])));
+  for (Order* order : {&fastest, &second, &pairs, &models, &tasks}) orders.push_back(std::move(*order));
+}
+
+void print_fit(const Fit& fit) {
+  std::printf(
+      "\n**The fit, Uniform: %.3f ms a remote call, %.2f ms a layer** (root mean square of the logarithms of "
+      "the "
+      "errors %.2f)\n\n| workload | server | seconds of a request, paper | fitted | without "
+      "waiting |\n|---|---|---|---|---|\n",
+      1e3 * fit.costs.per_call_s, 1e3 * fit.costs.per_layer_s, fit.rms);
+  for (const ServicePoint& p : fit.points)
+    std::printf("| %s | %zu | %.2f | %.2f | %.2f |\n", p.workload->name, p.server + 1, p.paper_s, p.fitted_s,
+                p.service_s);
+}
+
+}  // namespace
+
+void Order::add(bool holds_here, const std::string& figure) {
+  holds += holds_here ? 1 : 0;
+  ++of;
+  figures += (figures.empty() ? "" : "; ") + figure + (holds_here ? "" : " **no**");
+}
+
+Table2 run_table2(const SoftwareCosts& costs) {
+  std::vector<Run> runs;
+  for (const Workload& w : kWorkloads)
+    for (const std::string& method : kMethods) runs.push_back({w.scenario, method, {software(costs)}});
+  std::vector<RunResult> results = run_all(runs);
+  Table2 table(kWorkloads.size());
+  for (std::size_t i = 0; i < results.size(); ++i)
+    table[i / kMethods.size()].push_back(std::move(results[i]));
+  return table;
+}
+
+void print_alone(const Fit& fit, Orders& orders) {
+  std::printf(
+      "\n**Table I (P1): seconds of a request on servers 1 / 2 / 3 / mean, Mixtral-8x7B**\n\n| method | "
+      "paper | "
+      "nothing fitted | software fitted | relative error of the mean, nothing fitted "
+      "|\n|---|---|---|---|---|\n");
+  std::vector<Run> runs;
+  for (const PaperAlone& row : kPaperAlone) runs.push_back({"prism-mixtral-alone", row.system});
+  runs.push_back({"prism-mixtral-alone", "naive-collaboration", {software(fit.costs)}});
+  const std::vector<RunResult> results = run_all(runs);
+  for (std::size_t i = 0; i < kPaperAlone.size(); ++i) {
+    const PaperAlone& row = kPaperAlone[i];
+    std::printf("| %s | %s | %s | %s | %s |\n", row.system, seconds_by_server(row.latency, row.mean).c_str(),
+                seconds_by_server(results[i]).c_str(), i == 2 ? seconds_by_server(results[3]).c_str() : "-",
+                percent(mean_latency(results[i]) / row.mean - 1).c_str());
+  }
+  Order redirected{"redirection is faster than each server alone"};
+  redirected.add(mean_latency(results[1]) < mean_latency(results[0]),
+                 fixed(mean_latency(results[1])) + " against " + fixed(mean_latency(results[0])) + " s");
+  Order called{"calling experts placed at random is faster than redirection"};
+  called.add(mean_latency(results[2]) < mean_latency(results[1]),
+             "nothing fitted " + fixed(mean_latency(results[2])) + " against " +
+                 fixed(mean_latency(results[1])) + " s");
+  called.add(mean_latency(results[3]) < mean_latency(results[1]),
+             "software fitted " + fixed(mean_latency(results[3])) + " s");
+  orders.push_back(redirected);
+  orders.push_back(called);
+}
+
+void print_table2(const Table2& plain, const Table2& fitted, const Fit& fit, Orders& orders) {
+  std::printf(
+      "\n**Table II (P2): seconds of a request on servers 1 / 2 / 3 / mean**\n\n| workload | method | paper "
+      "| "
+      "nothing fitted | software fitted | relative error of the mean, nothing fitted | software fitted | "
+      "used for "
+      "the fit |\n|---|---|---|---|---|---|---|---|\n");
+  for (std::size_t w = 0; w < kWorkloads.size(); ++w)
+    for (std::size_t m = 0; m < kMethods.size(); ++m) {
+      const double paper = paper_mean(w, kMethods[m]);
+      std::printf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", kWorkloads[w].name, kMethods[m].c_str(),
+                  seconds_by_server(paper_latency(w, kMethods[m]), paper).c_str(),
+                  seconds_by_server(plain[w][m]).c_str(), seconds_by_server(fitted[w][m]).c_str(),
+                  percent(mean_latency(plain[w][m]) / paper - 1).c_str(),
+                  percent(mean_latency(fitted[w][m]) / paper - 1).c_str(),
+                  kMethods[m] == "uniform" ? "yes: both costs" : "no");
+    }
+  std::printf(
+      "\n**Prism against EPLB (P3, P4), mean latency**\n\n| row | workload | paper | nothing fitted | "
+      "software "
+      "fitted |\n|---|---|---|---|---|\n");
+  const char* rows[] = {"P3", "P3", "P2", "P4"};
+  for (std::size_t w = 0; w < kWorkloads.size(); ++w)
+    std::printf("| %s | %s | %s | %s | %s |\n", rows[w], kWorkloads[w].name,
+                percent(paper_gain_over_eplb(w)).c_str(), percent(gain_over_eplb(plain[w])).c_str(),
+                percent(gain_over_eplb(fitted[w])).c_str());
+  print_fit(fit);
+  add_orders(plain, "nothing fitted", orders);
+  add_orders(fitted, "software fitted", orders);
+}
+
+void print_local_share(const Table2& plain, Orders& orders) {
+  constexpr double kInterval_s = 300, kEnd_s = 1e18;
+  std::printf(
+      "\n**Figure 6: experts computed at home, %% of those wanted, by time**\n\n| workload | method | 0-5 "
+      "min | "
+      "5-10 min | 10-15 min | 15 min on | all | migrations |\n|---|---|---|---|---|---|---|---|\n");
+  Order most{"Prism computes the largest share of experts at home"};
+  for (std::size_t w = 0; w < kWorkloads.size(); ++w) {
+    double best = 0;
+    for (std::size_t m = 0; m < kMethods.size(); ++m) {
+      const RunResult& r = plain[w][m];
+      best = std::max(best, share_at_home(r));
+      const auto adopted = std::count_if(r.cluster.migrations.begin(), r.cluster.migrations.end(),
+                                         [](const MigrationRecord& record) { return record.adopted; });
+      std::printf("| %s | %s |", kWorkloads[w].name, kMethods[m].c_str());
+      for (const double from : {0.0, kInterval_s, 2 * kInterval_s})
+        std::printf(" %.1f |", 100 * share_at_home(r, from, from + kInterval_s));
+      std::printf(" %.1f | %.1f | %d |\n", 100 * share_at_home(r, 3 * kInterval_s, kEnd_s),
+                  100 * share_at_home(r), static_cast<int>(adopted));
+    }
+    most.add(share_at_home(plain[w][place("prism")]) == best, kWorkloads[w].name);
+  }
+  orders.push_back(most);
+}
+
+void print_orders(const Orders& orders) {
+  std::printf("\n**Orders**\n\n| the paper reports | comes out | figures |\n|---|---|---|\n");
+  for (const Order& order : orders)
+    std::printf("| %s | %s, %d of %d | %s |\n", order.claim.c_str(),
+                order.holds == order.of ? "yes"
+                : order.holds == 0      ? "no"
+                                        : "in part",
+                order.holds, order.of, order.figures.c_str());
+}
+
+}  // namespace moelab::prism
