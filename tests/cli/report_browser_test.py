@@ -20,6 +20,7 @@ HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window
 try:
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -100,6 +101,7 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
                          {"name": "prefers-reduced-motion", "value": "reduce"}]})
+        self.driver.get("about:blank")  # else the same page keeps where the last click was
         self.driver.get(page.as_uri())
 
     def screenshot(self, path):
@@ -203,15 +205,14 @@ def check_colours(browser, page):
     browser.check_log("colours")
 
 
-def check_keyboard(browser):
+def check_keyboard(browser, page):
     """Tab alone reaches all that can be worked with, in the order of the document, and shows where it is."""
+    browser.open(page)
     wanted = browser.js("[...document.querySelectorAll('a[href], button, select, input, summary, [tabindex=\"0\"]')]"
                         ".filter((e) => e.checkVisibility()).map((e, i) => { e.dataset.stop = i; return String(i); })")
-    browser.js("document.activeElement.blur()")
     reached = []
-    body = browser.one("body")
     for _ in range(len(wanted) + 2):
-        (browser.driver.switch_to.active_element if reached else body).send_keys(Keys.TAB)
+        ActionChains(browser.driver).send_keys(Keys.TAB).perform()
         stop, outline = browser.js("[document.activeElement.dataset.stop, getComputedStyle(document.activeElement).outlineStyle]")
         if stop is None or stop in reached:
             break
@@ -249,7 +250,7 @@ def test(browser, pages, screenshots):
     browser.open(pages["sweep"])
     check_filters(browser)
     check_sorting(browser)
-    check_keyboard(browser)
+    check_keyboard(browser, pages["sweep"])
     check_colours(browser, pages["sweep"])
     check_hostile(browser, pages["hostile"])
 
