@@ -6,7 +6,7 @@ const shapes = [['circle', '●'], ['square', '■'], ['triangle-up', '▲'], ['
                 ['triangle-down', '▼'], ['triangle-right', '▶'], ['triangle-left', '◀']];
 const dashes = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2]];
 const mostBars = 80;  // more cannot be told apart: filters choose which
-const wideRange = 40;  // greatest to least, from where a logarithm shows more
+const wideRange = 20;  // greatest to least, from where a logarithm shows more
 
 /// Colours of the theme that is on, as the browser resolves them.
 function themeColours() {
@@ -31,14 +31,14 @@ const lookOfSeries = (name, colours) => lookOf(seriesNames.indexOf(name), colour
 
 const states = [['F', 'in full', 0], ['C', 'compressed', 5], ['S', 'sign-mantissa only', 2], ['E', 'exponents only', 4], ['M', 'missing', 1]];
 
-// What the time of a run goes to (stall_s), what it is called, and its look: a colour of the palette, lighter for the
-// second of a kind.
+// What the time of a run goes to (stall_s), what it is called, and its look: a colour of the palette and how full it is. Two
+// that look the same are never in one run: those of compressed weights and those of a cluster.
 const causes = new Map(Object.entries({
   ssd_read: ['SSD', 1, 1], page_cache_read: ['page cache', 4, 1], decompress: ['decompress', 0, 1], recover: ['recover', 5, 1],
   expert_compute: ['experts', 2, 1], dense_compute: ['dense', 2, 0.5], cpu_experts: ['experts on the CPU', 6, 1], host: ['host', 7, 1],
-  prefetch: ['prefetch, late', 3, 1], expert_load: ['expert loads', 3, 1], low_score_load: ['low-score loads', 3, 0.5],
+  prefetch: ['prefetch, late', 5, 0.6], expert_load: ['expert loads', 3, 1], low_score_load: ['low-score loads', 3, 0.5],
   activations: ['activations', 4, 0.5], prediction: ['prediction', 6, 0.5], all_reduce: ['all-reduce', 0, 0.5],
-  kv_swap: ['KV swap', 1, 0.5], network: ['network', 0, 1], remote_experts: ['experts elsewhere', 5, 0.6], recovery: ['recovery', 7, 0.5],
+  kv_swap: ['KV swap', 1, 0.5], network: ['network', 0, 1], remote_experts: ['experts elsewhere', 5, 1], recovery: ['recovery', 7, 0.5],
 }));
 
 /// Ticks of a logarithmic axis over these values: powers of ten, with their twos and fives where there are few.
@@ -117,6 +117,7 @@ function stackSpec({ labels, parts, title, most, colours, width, description }) 
 /// Lines over numbers, a mark on each point or, where they are many, on the last one.
 function lineSpec({ lines, xTitle, title, log, marked, colours, width, height, description }) {
   const points = lines.flatMap((line) => line.points.map((point) => withText({ ...point, ...line.look, series: line.name })));
+  const places = unique(points.map((point) => point.x)).sort((a, b) => a - b);
   const lasts = lines.map((line) => withText({ ...line.points[line.points.length - 1], ...line.look }));
   const x = { scale: 'x', field: 'x' };
   const y = { scale: 'y', field: 'y' };
@@ -127,7 +128,8 @@ function lineSpec({ lines, xTitle, title, log, marked, colours, width, height, d
     scales: [
       { name: 'x', type: 'linear', domain: { data: 'points', field: 'x' }, zero: false, range: 'width', padding: 8 },
       { name: 'y', type: log ? 'log' : 'linear', zero: !log, nice: true, range: 'height', domain: { data: 'points', fields: ['low', 'high'] } }],
-    axes: [{ orient: 'bottom', scale: 'x', title: xTitle, tickCount: { signal: 'width / 80' }, labelOverlap: true, format: '~f' },
+    axes: [{ orient: 'bottom', scale: 'x', title: xTitle, tickCount: { signal: 'width / 80' }, labelOverlap: true, format: '~f',
+             ...(marked && places.length <= 12 ? { values: places } : {}) },
            numberAxis({ orient: 'left', scale: 'y', title, tickCount: 5, grid: true, ticks: false }, log, points.flatMap(({ low, high }) => [low, high]))],
     marks: [
       { type: 'group', from: { facet: { name: 'line', data: 'points', groupby: 'series' } },
@@ -258,7 +260,7 @@ const compareChart = {
   },
 };
 
-const costKeys = ['budget', 'experts', 'accuracy', 'network', 'ssd', 'host', 'page_cache', 'kv', 'ready'];
+const costKeys = ['budget', 'accuracy', 'experts', 'network', 'ssd', 'host', 'page_cache', 'kv', 'ready'];
 const varied = (key) => unique(rows.map((row) => row.values[key]).filter((value) => value !== null)).length > 1;
 
 /// Rows that no other row beats or equals in both, in the order of x; `xSign` and `ySign`: 1 where less is better.
@@ -271,7 +273,7 @@ function paretoFront(points, xSign, ySign) {
 
 const paretoChart = {
   id: 'pareto', title: 'Trade-off', log: true,
-  applies: () => costKeys.some((key) => metricOf(key) && varied(key)) && knownMetrics.some(({ better }) => better !== 0),
+  applies: () => costKeys.some((key) => metricOf(key) && varied(key)) && knownMetrics.some(({ key, better }) => better !== 0 && !costKeys.includes(key)),
   choices: () => {
     const costs = costKeys.filter((key) => metricOf(key) && varied(key)).map((key) => [key, titleOf(metricOf(key))]);
     const times = knownMetrics.filter(({ key, better }) => better !== 0 && !costKeys.includes(key)).map((metric) => [metric.key, titleOf(metric)]);
