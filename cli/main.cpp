@@ -147,6 +147,7 @@ int run_program(int argc, char** argv) {
   program.require_subcommand(1);
   add_example(program, "moelab run zipmoe-orin --out out/result.json --timeline out/timeline.json");
   add_run(program);
+  add_report(program);
   add_check(program);
   add_sweep(program);
   add_schedule(program);

@@ -186,6 +186,9 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   r.scenario = scenario.name;
   r.system = system.name;
   r.seed = scenario.seed;
+  r.question = scenario.question;
+  r.model = scenario.model.title;
+  r.device = scenario.cluster ? scenario.cluster->profile.title : scenario.device.title;
   add_provenance(scenario, system, trace, r);
   r.document = scenario_document(scenario, system);
   r.data_files = data_files(scenario);

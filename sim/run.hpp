@@ -28,6 +28,8 @@ struct ResourceUse {
 /// One system's run.
 struct RunResult {
   std::string scenario, system, executor;
+  std::string question;       // of the scenario
+  std::string model, device;  // titles; on a cluster, the cluster's in the device's place
   std::uint64_t seed = 0;
   Metrics metrics;
   MemoryPlan memory;

@@ -22,6 +22,7 @@ PlacedServer::PlacedServer(ClusterWorld& world, std::uint32_t number,
   std::int32_t moe = 0;
   for (const Layer& layer : world.scenario.model.layers)
     moe_index_.push_back(layer.feed_forward.kind == FeedForward::Kind::moe ? moe++ : -1);
+  metrics_.layers = LayerCounts(static_cast<std::size_t>(moe));
   start_stream(requests);
   serves_ = !requests.empty();
   if (serves_) ++world_.serving;
@@ -54,6 +55,7 @@ engine::Process PlacedServer::serve() {
     }
     begin_step();
     for (std::size_t layer = 0; layer < moe_index_.size() && !gone(); ++layer) {
+      const double began = engine.now();
       submit_dense(layer);
       co_await engine.finished(dense_.graph);
       account(dense_, static_cast<std::int32_t>(layer));
@@ -69,6 +71,8 @@ engine::Process PlacedServer::serve() {
         co_await engine.until(waited + retry);
         metrics_.stall_s[static_cast<std::size_t>(Cause::recovery)] += engine.now() - waited;
       } while (!gone());
+      if (!pass_.prompt)
+        metrics_.layers.stall_s[static_cast<std::size_t>(moe_index_[layer])] += engine.now() - began;
     }
     if (gone()) continue;
     submit_head();

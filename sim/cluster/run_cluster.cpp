@@ -20,6 +20,7 @@ void add_metrics(const Metrics& one, Metrics& all) {
     all.stall_s[i] += one.stall_s[i];
     all.decode_stall_s[i] += one.decode_stall_s[i];
   }
+  all.layers.add(one.layers);
 }
 
 void check_cluster_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {

@@ -38,6 +38,15 @@ Json hits_json(const std::array<std::uint64_t, kStates>& hits) {
   return j;
 }
 
+/// No states where none were looked up: experts that are paged, or called at their servers.
+Json layers_json(const LayerCounts& layers, bool by_state) {
+  Json j;
+  for (const State s : kAllStates)
+    if (by_state) j["decode_hits"][std::string(kStateNames[index(s)])] = layers.hits[index(s)];
+  j["decode_stall_s"] = layers.stall_s;
+  return j;
+}
+
 Json memory_json(const MemoryPlan& m) {
   return {{"budget", m.budget.value()},
           {"non_expert", m.non_expert.value()},
@@ -147,6 +156,9 @@ Json result_json(const RunResult& r) {
   j["executor"] = r.executor;
   j["seed"] = r.seed;
   j["version"] = MOELAB_VERSION;
+  j["question"] = r.question;
+  j["model"] = r.model;
+  j["device"] = r.device;
   j["metrics"] = metrics_json(r.metrics);
   j["hits"] = hits_json(r.metrics.hits);
   j["decode_hits"] = hits_json(r.metrics.decode_hits);
@@ -173,6 +185,7 @@ Json result_json(const RunResult& r) {
     add_paged(r, j);
   else
     j["memory_bytes"] = memory_json(r.memory);
+  j["layers"] = layers_json(r.metrics.layers, r.cluster.servers.empty() && !r.paged);
   if (r.planned) j["plan"] = plan_json(r.plan);
   j["operations"] = r.operations;
   j["provenance"] = r.provenance;

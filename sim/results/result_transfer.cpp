@@ -21,9 +21,10 @@ static void to_json(nlohmann::json& j, const ServingSeries& series) {
 static void from_json(const nlohmann::json& j, ServingSeries& series) {
   series.set(j.get<std::vector<ServingSample>>());
 }
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LayerCounts, hits, stall_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, tokens, wall_s, hits,
                                    decode_hits, bytes, stall_s, decode_stall_s, prefetch, routing, execution,
-                                   serving, series)
+                                   serving, series, layers)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DatasetAccuracy, dataset, unchanged, expected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExpectedAccuracy, source, datasets)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, ratios, capacity, expected_makespan_s, selection_probability,
@@ -54,9 +55,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MigrationRecord, at_s, adopted, recovery, rem
                                    saved_s, cost_s, experts, done_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FaultRecord, at_s, server, event, uncovered, recovered_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, redirected)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, seed, metrics, memory, plan,
-                                   planned, paged, cluster, busy, quality, provenance, warnings, operations,
-                                   document, data_files)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, question, model, device, seed,
+                                   metrics, memory, plan, planned, paged, cluster, busy, quality, provenance,
+                                   warnings, operations, document, data_files)
 
 std::string pack_result(const RunResult& result) {
   return nlohmann::json(result).dump();

@@ -68,6 +68,18 @@ void ServingSeries::add(ServingSample sample) {
   samples_.resize(kMost / 2);
 }
 
+LayerCounts::LayerCounts(std::size_t layers) : stall_s(layers, 0.0) {
+  for (auto& found : hits) found.assign(layers, 0);
+}
+
+void LayerCounts::add(const LayerCounts& other) {
+  if (stall_s.size() < other.stall_s.size()) *this = LayerCounts(other.stall_s.size());
+  for (std::size_t layer = 0; layer < other.stall_s.size(); ++layer) {
+    for (std::size_t s = 0; s < kStates; ++s) hits[s][layer] += other.hits[s][layer];
+    stall_s[layer] += other.stall_s[layer];
+  }
+}
+
 void ServingSeries::finish(ServingSample sample) {
   sample.begin_s = samples_.empty() ? 0 : samples_.back().time_s;
   samples_.push_back(sample);

@@ -126,6 +126,18 @@ struct ServingCounts {
   double most_kv_use = 0;           // the largest share of the blocks that there were in a step
 };
 
+/// What each MoE layer saw in decode passes, in the model's order. On a cluster, of all servers together.
+struct LayerCounts {
+  std::array<std::vector<std::uint64_t>, kStates> hits;  // experts used, by the state they were found in
+  /// From the begin of the layer's dense part until its experts are done. Not in it: layers without experts,
+  /// what is at the begin and end of a pass.
+  std::vector<double> stall_s;
+
+  LayerCounts() = default;
+  explicit LayerCounts(std::size_t layers);
+  void add(const LayerCounts& other);  // of the same model, or without layers
+};
+
 struct Metrics {
   std::vector<double> ttft_s;        // a request each: from the arrival of its batch to its first token
   std::vector<double> end_to_end_s;  // a request each: to its last token
@@ -144,6 +156,7 @@ struct Metrics {
   ExecutionCounts execution;
   ServingCounts serving;
   ServingSeries series;
+  LayerCounts layers;
 };
 
 /// An operation that waits for a fetch that was already on its way.

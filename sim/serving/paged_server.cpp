@@ -47,6 +47,7 @@ PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const
   std::int32_t moe = 0;
   for (const Layer& layer : scenario.model.layers)
     moe_index_.push_back(layer.feed_forward.kind == FeedForward::Kind::moe ? moe++ : -1);
+  metrics_.layers = LayerCounts(static_cast<std::size_t>(moe));
 }
 
 engine::Process PagedServer::serve() {
@@ -63,10 +64,13 @@ engine::Process PagedServer::serve() {
       account(swaps_, -1);
     }
     for (std::size_t layer = 0; layer < scenario_.model.layers.size(); ++layer) {
+      const double began = engine_.now();
       load_ahead(layer);
       submit_layer(layer);
       co_await engine_.finished(layer_.graph);
       finish_layer(layer);
+      if (moe_index_[layer] >= 0 && !pass_.prompt)
+        metrics_.layers.stall_s[static_cast<std::size_t>(moe_index_[layer])] += engine_.now() - began;
     }
     submit_head();
     co_await engine_.finished(layer_.graph);

@@ -137,6 +137,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
   metrics_.ttft_s.reserve(trace.requests().size());
   metrics_.end_to_end_s.reserve(trace.requests().size());
   metrics_.token_gaps_s.reserve(trace.tokens());
+  metrics_.layers = LayerCounts(trace.layers());
   for (const Layer& layer : scenario.model.layers) {
     const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
     moe_index_.push_back(moe ? static_cast<std::int32_t>(moe_stack_.size()) : -1);
@@ -188,6 +189,7 @@ engine::Process Server::serve() {
       for (std::size_t i = 0; i < scenario_.model.layers.size(); ++i) {
         if (scenario_.model.layers[i].stack != pass.stack) continue;
         const auto number = static_cast<std::int32_t>(i);
+        const double began = engine_.now();
         if (!skip_dense(dense_times_.dense(i).seconds)) {
           submit_dense(dense_times_.dense(i));
           co_await engine_.finished(dense_.graph);
@@ -213,6 +215,7 @@ engine::Process Server::serve() {
           if (options_.observer) options_.observer->finished(prediction_, pass_number_, number);
         }
         finish_layer(moe_layer);
+        if (!prompt_) metrics_.layers.stall_s[moe_layer] += engine_.now() - began;
       }
       submit_head();
       co_await engine_.finished(dense_.graph);

@@ -107,7 +107,7 @@ class Server {
   bool predicts(std::uint32_t moe_layer) const;
   void submit_prediction(std::uint32_t moe_layer);
   void gather_experts(std::uint32_t moe_layer, const Pass& pass);
-  void count_use(const ExpertUse& use, State found, bool prompt);
+  void count_use(std::uint32_t moe_layer, const ExpertUse& use, State found, bool prompt);
   void submit_experts(std::uint32_t moe_layer, const KernelTime& shared);
   engine::OpIndex add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time,
                              OpKind kind) const;

@@ -217,7 +217,7 @@ void Server::gather_experts(std::uint32_t moe_layer, const Pass& pass) {
   scores_.clear();
   awaited_.clear();
   for (const ExpertUse& use : uses_)
-    count_use(use, add_demand(moe_layer, use.object, use.tokens, use.score), pass.prompt);
+    count_use(moe_layer, use, add_demand(moe_layer, use.object, use.tokens, use.score), pass.prompt);
   if (system_.fetch_whole_layer) {
     auto used = uses_.begin();
     for (std::uint32_t e = 0; e < experts_; ++e) {
@@ -234,10 +234,11 @@ void Server::gather_experts(std::uint32_t moe_layer, const Pass& pass) {
   metrics_.execution.on_cpu += missing_->left_to_cpu();
 }
 
-void Server::count_use(const ExpertUse& use, State found, bool prompt) {
+void Server::count_use(std::uint32_t moe_layer, const ExpertUse& use, State found, bool prompt) {
   ++metrics_.hits[index(found)];
   if (prompt) return;
   ++metrics_.decode_hits[index(found)];
+  ++metrics_.layers.hits[index(found)][moe_layer];
   if (!routing_ || found == State::F) return;
   ++(layer_uses_.low_score(use.object) ? metrics_.routing.low_score_misses
                                        : metrics_.routing.top_score_misses);

@@ -60,7 +60,8 @@ constexpr const char* kInstance =
 TEST_CASE("every command's help ends with an example") {
   const std::vector<std::vector<std::string>> commands = {
       {},         {"run"},     {"check"},   {"schedule"}, {"plan"},  {"plan", "zipmoe"},
-      {"models"}, {"devices"}, {"systems"}, {"policies"}, {"model"}, {"model", "import"}};
+      {"models"}, {"devices"}, {"systems"}, {"policies"}, {"model"}, {"model", "import"},
+      {"report"}};
   for (const auto& command : commands) {
     const ProgramResult r = moelab(with(command, {"--help"}));
     CAPTURE(r.out);

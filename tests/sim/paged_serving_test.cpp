@@ -2,6 +2,7 @@
 // implementation; laws that every run keeps.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 
 #include "tests/sim/paged_reference.hpp"
 #include "tests/sim/serving_checks.hpp"
@@ -194,6 +195,19 @@ TEST_CASE("paged: metrics add up") {
     CHECK(now == m.wall_s);
     CHECK(sum(m.stall_s) + idle == Approx(m.wall_s).epsilon(1e-9));
     for (const double s : m.stall_s) CHECK(s >= 0);
+    // Where no prompt runs, nor runs again, a layer's time is that of its graphs.
+    if (run.scenario.workload.prefilled && m.serving.recomputed == 0) {
+      std::map<std::int32_t, double> seconds;
+      for (const DoneGraph& graph : record.graphs)
+        if (graph.layer >= 0 && !graph.holds(OpKind::load) && !graph.holds(OpKind::decode))
+          seconds[graph.layer] += end_of(graph) - graph.submitted;
+      std::size_t number = 0;
+      for (std::size_t layer = 0; layer < run.scenario.model.layers.size(); ++layer)
+        if (run.scenario.model.layers[layer].feed_forward.kind == FeedForward::Kind::moe)
+          CHECK(m.layers.stall_s.at(number++) ==
+                Approx(seconds[static_cast<std::int32_t>(layer)]).epsilon(1e-9));
+      CHECK(m.layers.stall_s.size() == number);
+    }
     CHECK(static_cast<double>(m.tokens) == outputs);
     CHECK(m.ttft_s.size() == requests.size());
     CHECK(m.end_to_end_s.size() == requests.size());

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "sim/results/result_json.hpp"
+#include "sim/results/result_transfer.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/timeline.hpp"
 #include "tests/sim/small_systems.hpp"
@@ -125,6 +126,13 @@ TEST_CASE("results: the JSON interface") {
   CHECK(keys_of(j["decode_stall_s"]) == causes);
   CHECK(keys_of(j["execution"]) == std::set<std::string>{"loaded", "on_cpu"});
   CHECK(holds_all(keys_of(j["routing"]), {"active", "substituted", "mass_moved"}));
+
+  CHECK(keys_of(j["layers"]) == std::set<std::string>{"decode_hits", "decode_stall_s"});
+  CHECK(j["layers"]["decode_hits"]["F"].get<std::vector<std::uint64_t>>() ==
+        r.metrics.layers.hits[index(State::F)]);
+  CHECK(j["layers"]["decode_stall_s"].get<std::vector<double>>() == r.metrics.layers.stall_s);
+  const RunResult back = unpack_result(pack_result(r));
+  CHECK(results_json({back}) == results_json({r}));
 
   // Doubles are written so that they read back as they were.
   const Summary gaps = summarize(r.metrics.token_gaps_s);

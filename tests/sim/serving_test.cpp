@@ -47,6 +47,39 @@ void check_graph_sequence(const SmallRun& run, const Recorder& record, const Run
   CHECK(static_cast<std::size_t>(demands) == layer_graphs);
 }
 
+/// What each MoE layer saw in decode passes, from the trace and from the record.
+void check_layers(const SmallRun& run, const Recorder& record, const RunResult& r) {
+  const auto passes = naive_passes(run.trace, run.scenario.workload.batch, run.scenario.model.has_encoder());
+  std::vector<double> uses(run.trace.layers(), 0), seconds(run.trace.layers(), 0);
+  std::map<std::pair<std::uint64_t, std::int32_t>, std::pair<double, double>> spans;  // begin, end
+  for (const DoneGraph& graph : record.graphs) {
+    if (graph.layer < 0) continue;
+    auto& span = spans.try_emplace({graph.pass, graph.layer}, graph.submitted, 0).first->second;
+    span.second = std::max(span.second, end_of(graph));
+  }
+  for (std::size_t p = 0; p < passes.size(); ++p) {
+    if (passes[p].prompt) continue;
+    for (const auto& [layer, moe_layer] : layers_of(run.scenario.model, false)) {
+      if (moe_layer < 0) continue;
+      const auto number = static_cast<std::size_t>(moe_layer);
+      uses[number] +=
+          static_cast<double>(naive_uses(run.trace, passes[p], static_cast<std::uint32_t>(moe_layer)).size());
+      const auto& [begin, end] = spans.at({p, layer});
+      seconds[number] += end - begin;
+    }
+  }
+  const LayerCounts& counts = r.metrics.layers;
+  REQUIRE(counts.stall_s.size() == uses.size());
+  for (std::size_t s = 0; s < kStates; ++s)
+    CHECK(sum(counts.hits[s]) == static_cast<double>(r.metrics.decode_hits[s]));
+  for (std::size_t layer = 0; layer < uses.size(); ++layer) {
+    double found = 0;
+    for (const auto& hits : counts.hits) found += static_cast<double>(hits[layer]);
+    CHECK(found == uses[layer]);
+    CHECK(counts.stall_s[layer] == Approx(seconds[layer]).epsilon(1e-9));
+  }
+}
+
 /// Times of tokens from the ends of passes.
 void check_token_times(const SmallRun& run, const Recorder& record, const RunResult& r) {
   const auto passes = naive_passes(run.trace, run.scenario.workload.batch, run.scenario.model.has_encoder());
@@ -94,6 +127,7 @@ TEST_CASE("serving: random systems keep the laws and agree with naive replays") 
     const RunResult r = run.run(&record);
     check_graph_sequence(run, record, r);
     check_token_times(run, record, r);
+    check_layers(run, record, r);
     check_conservation(run, record, r);
     check_prefetch_counts(r, record);
     // Nobody watches: layers that have been seen before are not run again, and every figure is the same.

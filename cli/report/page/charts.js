@@ -1,0 +1,500 @@
+
+// The charts: each says whether it has anything to draw, what can be chosen, and makes of rows a Vega specification, a
+// legend, a sentence for those who do not see it, and its numbers as a table.
+
+const shapes = [['circle', '●'], ['square', '■'], ['triangle-up', '▲'], ['diamond', '◆'], ['cross', '✚'],
+                ['triangle-down', '▼'], ['triangle-right', '▶'], ['triangle-left', '◀']];
+const dashes = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2]];
+const mostBars = 80;  // more cannot be told apart: filters choose which
+const wideRange = 20;  // greatest to least, from where a logarithm shows more
+
+/// Colours of the theme that is on, as the browser resolves them.
+function themeColours() {
+  const probe = document.body.appendChild(make('span', { hidden: true }));
+  const colour = (name) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const colours = { ink: colour('ink'), quiet: colour('quiet'), line: colour('line'), ground: colour('ground'), accent: colour('accent'),
+                    series: Array.from({ length: 8 }, (_, i) => colour(`series-${i}`)) };
+  probe.remove();
+  return colours;
+}
+
+/// How the i-th of several looks: colour and shape together tell 64 apart, colour and dash 32.
+function lookOf(i, colours) {
+  const round = Math.floor(i / 8);
+  const [shape, sign] = shapes[(i + round) % 8];
+  return { colour: colours.series[i % 8], shape, sign, dash: dashes[round % 4] };
+}
+const lookOfSeries = (name, colours) => lookOf(seriesNames.indexOf(name), colours);
+
+const states = [['F', 'in full', 0], ['C', 'compressed', 5], ['S', 'sign-mantissa only', 2], ['E', 'exponents only', 4], ['M', 'missing', 1]];
+
+// What the time of a run goes to (stall_s), what it is called, and its look: a colour of the palette and how full it is. Two
+// that look the same are never in one run: those of compressed weights and those of a cluster.
+const causes = new Map(Object.entries({
+  ssd_read: ['SSD', 1, 1], page_cache_read: ['page cache', 4, 1], decompress: ['decompress', 0, 1], recover: ['recover', 5, 1],
+  expert_compute: ['experts', 2, 1], dense_compute: ['dense', 2, 0.5], cpu_experts: ['experts on the CPU', 6, 1], host: ['host', 7, 1],
+  prefetch: ['prefetch, late', 5, 0.6], expert_load: ['expert loads', 3, 1], low_score_load: ['low-score loads', 3, 0.5],
+  activations: ['activations', 4, 0.5], prediction: ['prediction', 6, 0.5], all_reduce: ['all-reduce', 0, 0.5],
+  kv_swap: ['KV swap', 1, 0.5], network: ['network', 0, 1], remote_experts: ['experts elsewhere', 5, 1], recovery: ['recovery', 7, 0.5],
+}));
+
+/// Ticks of a logarithmic axis over these values: powers of ten, with their twos and fives where there are few.
+function logTicks(values) {
+  const [low, high] = [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))];
+  const factors = high - low > 2 ? [1] : [1, 2, 5];
+  return Array.from({ length: high - low + 1 }, (_, i) => factors.map((factor) => Number(`${factor}e${low + i}`))).flat();
+}
+/// An axis of numbers; `log`: of these values on a logarithmic scale.
+const numberAxis = (axis, log, values) => ({ labelOverlap: true, format: '~f', domain: false, ...axis, ...(log ? { values: logTicks(values) } : {}) });
+
+/// A chart's frame: as wide as its place, labels included.
+function frame(width, height, description) {
+  return { description, width, height, padding: { left: 0, right: 6, top: 4, bottom: 2 }, autosize: { type: 'fit-x', contains: 'padding' } };
+}
+const tipOf = { tooltip: { signal: 'datum.tip' }, description: { signal: 'datum.text' } };
+const sayTip = (tip) => tip.map(([name, value]) => `${name}: ${value}`).join('; ');
+const withText = (datum) => ({ ...datum, text: sayTip(datum.tip) });
+const labelRoom = (width) => Math.round(Math.min(230, width * 0.42));
+
+/// Names made different where they are the same, so that each has a place of its own.
+function distinctLabels(labels) {
+  const seen = new Map();
+  return labels.map((label) => {
+    const times = (seen.get(label) ?? 0) + 1;
+    seen.set(label, times);
+    return times === 1 ? label : `${label} (${times})`;
+  });
+}
+
+/// Bars beside their names, or dots on a logarithmic scale, which has no zero for a bar to begin at.
+function barSpec({ bars, title, log, colours, width, description }) {
+  const value = { scale: 'x', field: 'value' };
+  const y = { scale: 'y', field: 'label', band: 0.5 };
+  const mark = log
+    ? [{ type: 'rule', from: { data: 'bars' }, encode: { update: { x: { value: 0 }, x2: value, y, stroke: { value: colours.line } } } },
+       { type: 'symbol', from: { data: 'bars' }, encode: { update: { x: value, y, size: { value: 90 }, fill: { field: 'colour' }, ...tipOf } } }]
+    : [{ type: 'rect', from: { data: 'bars' }, encode: { update: { x: { scale: 'x', value: 0 }, x2: value, y: { scale: 'y', field: 'label' },
+         height: { scale: 'y', band: 1 }, fill: { field: 'colour' }, fillOpacity: { value: 0.9 }, ...tipOf }, hover: { fillOpacity: { value: 1 } } } }];
+  return {
+    ...frame(width, bars.length * 22 + 4, description),
+    data: [{ name: 'bars', values: bars.map(withText) }],
+    scales: [
+      { name: 'y', type: 'band', domain: bars.map((bar) => bar.label), range: [0, bars.length * 22], paddingInner: 0.28, paddingOuter: 0.14 },
+      { name: 'x', type: log ? 'log' : 'linear', zero: !log, nice: true, range: [0, { signal: 'max(40, width - 52)' }],
+        domain: { data: 'bars', fields: log ? ['low', 'high'] : ['value', 'high'] } }],
+    axes: [{ orient: 'left', scale: 'y', ticks: false, domain: false, labelLimit: labelRoom(width), labelPadding: 8 },
+           numberAxis({ orient: 'bottom', scale: 'x', title, tickCount: 4 }, log, bars.flatMap(({ low, high }) => [low, high]))],
+    marks: [
+      ...mark,
+      { type: 'rule', from: { data: 'bars' }, encode: { update: { x: { scale: 'x', field: 'low' }, x2: { scale: 'x', field: 'high' }, y,
+        stroke: { value: colours.ink }, strokeWidth: { signal: 'datum.high > datum.low ? 1.5 : 0' } } } },
+      { type: 'text', from: { data: 'bars' }, encode: { update: { x: { scale: 'x', field: 'high' }, y, dx: { value: 8 }, baseline: { value: 'middle' },
+        fill: { value: colours.ink }, fontSize: { value: 12 }, text: { field: 'number' } } } }],
+  };
+}
+
+/// Bars of parts, one behind the other.
+function stackSpec({ labels, parts, title, most, colours, width, description }) {
+  return {
+    ...frame(width, labels.length * 24 + 4, description),
+    data: [{ name: 'parts', values: parts.map(withText) }],
+    scales: [
+      { name: 'y', type: 'band', domain: labels, range: [0, labels.length * 24], paddingInner: 0.28, paddingOuter: 0.14 },
+      { name: 'x', type: 'linear', domain: [0, most], nice: most !== 100, range: 'width' }],
+    axes: [{ orient: 'left', scale: 'y', ticks: false, domain: false, labelLimit: labelRoom(width), labelPadding: 8 },
+           { orient: 'bottom', scale: 'x', title, tickCount: 5, labelOverlap: true, labelFlush: true, format: '~f', domain: false }],
+    marks: [{ type: 'rect', from: { data: 'parts' }, encode: {
+      update: { x: { scale: 'x', field: 'from' }, x2: { scale: 'x', field: 'to' }, y: { scale: 'y', field: 'label' },
+                height: { scale: 'y', band: 1 }, fill: { field: 'colour' }, fillOpacity: { field: 'opacity' },
+                stroke: { value: colours.ground }, strokeWidth: { value: 1 }, ...tipOf },
+      hover: { stroke: { value: colours.ink } } } }],
+  };
+}
+
+/// Lines over numbers, a mark on each point or, where they are many, on the last one.
+function lineSpec({ lines, xTitle, title, log, marked, colours, width, height, description }) {
+  const points = lines.flatMap((line) => line.points.map((point) => withText({ ...point, ...line.look, series: line.name })));
+  const places = unique(points.map((point) => point.x)).sort((a, b) => a - b);
+  const lasts = lines.map((line) => withText({ ...line.points[line.points.length - 1], ...line.look }));
+  const x = { scale: 'x', field: 'x' };
+  const y = { scale: 'y', field: 'y' };
+  const symbol = { x, y, shape: { field: 'shape' }, fill: { field: 'colour' }, stroke: { value: colours.ground }, size: { value: 80 }, ...tipOf };
+  return {
+    ...frame(width, height, description),
+    data: [{ name: 'points', values: points }, { name: 'lasts', values: lasts }],
+    scales: [
+      { name: 'x', type: 'linear', domain: { data: 'points', field: 'x' }, zero: false, range: 'width', padding: 8 },
+      { name: 'y', type: log ? 'log' : 'linear', zero: !log, nice: true, range: 'height', domain: { data: 'points', fields: ['low', 'high'] } }],
+    axes: [{ orient: 'bottom', scale: 'x', title: xTitle, tickCount: { signal: 'width / 80' }, labelOverlap: true, format: '~f',
+             ...(marked && places.length <= 12 ? { values: places } : {}) },
+           numberAxis({ orient: 'left', scale: 'y', title, tickCount: 5, grid: true, ticks: false }, log, points.flatMap(({ low, high }) => [low, high]))],
+    marks: [
+      { type: 'group', from: { facet: { name: 'line', data: 'points', groupby: 'series' } },
+        marks: [{ type: 'line', from: { data: 'line' }, encode: { update: { x, y, stroke: { field: 'colour' }, strokeWidth: { value: 2 },
+          strokeDash: { field: 'dash' }, defined: { signal: 'isValid(datum.y)' } } } }] },
+      { type: 'rule', from: { data: 'points' }, encode: { update: { x, y: { scale: 'y', field: 'low' }, y2: { scale: 'y', field: 'high' },
+        stroke: { field: 'colour' }, strokeWidth: { signal: 'datum.high > datum.low ? 1.5 : 0' } } } },
+      { type: 'symbol', from: { data: marked ? 'points' : 'lasts' }, encode: { update: symbol } },
+      ...(marked ? [] : [{ type: 'symbol', from: { data: 'points' }, encode: { update: { ...symbol, opacity: { value: 0 } }, hover: { opacity: { value: 1 } } } }])],
+  };
+}
+
+function scatterSpec({ points, front, xTitle, title, xLog, log, colours, width, height, description }) {
+  const x = { scale: 'x', field: 'x' };
+  const y = { scale: 'y', field: 'y' };
+  const scale = (name, range, isLog) => ({ name, type: isLog ? 'log' : 'linear', zero: false, nice: true, range, padding: 12,
+                                           domain: { data: 'points', field: name } });
+  return {
+    ...frame(width, height, description),
+    data: [{ name: 'points', values: points.map(withText) }, { name: 'front', values: front.map(withText) }],
+    scales: [scale('x', 'width', xLog), scale('y', 'height', log)],
+    axes: [numberAxis({ orient: 'bottom', scale: 'x', title: xTitle, tickCount: { signal: 'width / 90' }, grid: true }, xLog, points.map((point) => point.x)),
+           numberAxis({ orient: 'left', scale: 'y', title, tickCount: 5, grid: true }, log, points.map((point) => point.y))],
+    marks: [
+      { type: 'line', from: { data: 'front' }, encode: { update: { x, y, interpolate: { value: 'step-after' }, stroke: { value: colours.quiet },
+        strokeWidth: { value: 1.5 }, strokeDash: { value: [4, 3] } } } },
+      { type: 'symbol', from: { data: 'points' }, encode: {
+        update: { x, y, shape: { field: 'shape' }, fill: { field: 'colour' }, size: { signal: 'datum.best ? 150 : 80' },
+                  fillOpacity: { signal: 'datum.best ? 1 : 0.65' }, stroke: { value: colours.ground }, ...tipOf },
+        hover: { fillOpacity: { value: 1 }, stroke: { value: colours.ink } } } }],
+  };
+}
+
+function heatSpec({ cells, labels, layers, title, colours, width, description }) {
+  return {
+    ...frame(width, labels.length * 22, description),
+    data: [{ name: 'cells', values: cells.map(withText) }],
+    scales: [
+      { name: 'x', type: 'band', domain: layers, range: 'width' },
+      { name: 'y', type: 'band', domain: labels, range: 'height' },
+      { name: 'heat', type: 'linear', domain: { data: 'cells', field: 'value' }, range: { scheme: 'cividis' } }],
+    axes: [{ orient: 'left', scale: 'y', ticks: false, domain: false, labelLimit: labelRoom(width), labelPadding: 8 },
+           { orient: 'bottom', scale: 'x', title: 'MoE layer', ticks: false, domain: false, labelOverlap: true }],
+    legends: [{ fill: 'heat', orient: 'bottom', direction: 'horizontal', title, gradientLength: { signal: 'min(width, 280)' }, gradientThickness: 10,
+                format: '~f', tickCount: 4 }],
+    marks: [{ type: 'rect', from: { data: 'cells' }, encode: {
+      update: { x: { scale: 'x', field: 'layer' }, width: { scale: 'x', band: 1 }, y: { scale: 'y', field: 'label' }, height: { scale: 'y', band: 1 },
+                fill: { scale: 'heat', field: 'value' }, stroke: { value: colours.ground }, strokeWidth: { value: 0.5 }, ...tipOf },
+      hover: { stroke: { value: colours.ink }, strokeWidth: { value: 2 }, zindex: { value: 1 } } } }],
+  };
+}
+
+/// "Least: a, 3 ms; most: b, 5 ms."
+function extremes(data, metric) {
+  if (data.length < 2) return '';
+  const sorted = [...data].sort((a, b) => a.value - b.value);
+  const say = ({ label, value }) => `${label} (${withUnit(value, metric)})`;
+  return `Least: ${say(sorted[0])}. Most: ${say(sorted[sorted.length - 1])}.`;
+}
+
+const isWide = (values) => values.length > 1 && Math.min(...values) > 0 && Math.max(...values) / Math.min(...values) > wideRange;
+
+/// Bars of these data ({label, value, low, high, look, tip}); those beyond `mostBars` are left out.
+function barsDrawing(data, metric, choice, { colours, width }, legend) {
+  const log = choice.log === null ? isWide(data.map(({ value }) => value)) : choice.log && data.every(({ low }) => low > 0);
+  const labels = distinctLabels(data.map(({ label }) => label));
+  const bars = data.slice(0, mostBars).map((bar, i) => ({ ...bar, label: labels[i], colour: bar.look.colour, number: shortNumber(bar.value) }));
+  const sentence = extremes(data, metric);
+  return {
+    spec: barSpec({ bars, title: titleOf(metric), log, colours, width, description: `Bars: ${titleOf(metric)}. ${sentence}` }),
+    log, legend, sentence: sentence + (data.length > mostBars ? ` The first ${mostBars} of ${data.length}.` : ''),
+    head: ['', titleOf(metric)], body: data.map((bar, i) => [labels[i], bar.value]),
+  };
+}
+
+function seriesLegend(some, colours) {
+  return unique(some.map((row) => row.series)).map((name) => ({ name, ...lookOfSeries(name, colours) }));
+}
+
+// One metric, by system or over an axis.
+const compareChart = {
+  id: 'compare', title: 'Compare', wide: true, log: true,
+  applies: (some) => knownMetrics.length > 0 && some.length > 0,
+  choices: () => [
+    { key: 'metric', label: 'Metric', options: knownMetrics.map((metric) => [metric.key, titleOf(metric)]),
+      chosen: (knownMetrics.find(({ key }) => key === (rows.some((row) => localShare(row.result) !== null) ? 'latency' : 'tpot')) ?? knownMetrics[0]).key },
+    { key: 'axis', label: 'Over', options: [['', 'system'], ...axisNames.filter((axis) => axis !== 'seed').map((axis) => [axis, axis])],
+      chosen: axisNames.find((axis) => quantitiesOf(axis) !== null && axis !== 'seed') ?? '' }],
+  draw(some, choice, place) {
+    const metric = metricOf(choice.metric);
+    const means = meansOf(some, metric.key);
+    if (means.length === 0) return null;
+    const numbers = choice.axis === '' ? null : quantitiesOf(choice.axis);
+    return numbers === null ? this.bars(means, metric, choice, place) : this.lines(means, metric, numbers, choice, place);
+  },
+  tip({ row, mean, low, high, repeats }, label, metric) {
+    return [['', label], [metric.name, withUnit(mean, metric)],
+            ...(repeats > 1 ? [['seeds', String(repeats)], ['least', withUnit(low, metric)], ['most', withUnit(high, metric)]] : [])];
+  },
+  bars(means, metric, choice, place) {
+    const labels = labelsOf(means.map(({ row }) => row), ['seed']);
+    const order = choice.axis === '' ? seriesNames : valuesOf(choice.axis);
+    const of = (row) => (choice.axis === '' ? row.series : row.axes.get(choice.axis));
+    const sorted = [...means].sort((a, b) => order.indexOf(of(a.row)) - order.indexOf(of(b.row)));
+    const data = sorted.map((one) => ({ label: labels.get(one.row), value: one.mean, low: one.low, high: one.high,
+      look: lookOfSeries(one.row.series, place.colours), tip: this.tip(one, labels.get(one.row), metric) }));
+    return barsDrawing(data, metric, choice, place, []);
+  },
+  lines(means, metric, numbers, choice, { colours, width }) {
+    const labels = labelsOf(means.map(({ row }) => row), ['seed', choice.axis]);
+    const names = unique(means.map(({ row }) => labels.get(row)));
+    const lines = names.map((name) => {
+      const of = means.filter(({ row }) => labels.get(row) === name);
+      const points = of.map((one) => ({ x: numbers.of.get(one.row.axes.get(choice.axis)), y: one.mean, low: one.low, high: one.high,
+        tip: [...this.tip(one, name, metric), [choice.axis, one.row.axes.get(choice.axis)]] })).sort((a, b) => a.x - b.x);
+      const i = names.length === seriesNames.length ? seriesNames.indexOf(of[0].row.series) : names.indexOf(name);
+      return { name, look: lookOf(i, colours), points };
+    });
+    const log = choice.log === null ? isWide(means.map(({ mean }) => mean)) : choice.log && means.every(({ low }) => low > 0);
+    const xTitle = numbers.unit === '' ? choice.axis : `${choice.axis}, ${numbers.unit}`;
+    const sentence = extremes(means.map(({ row, mean }) => ({ label: `${labels.get(row)} at ${row.axes.get(choice.axis)}`, value: mean })), metric);
+    return {
+      spec: lineSpec({ lines, xTitle, title: titleOf(metric), log, marked: true, colours, width, height: 320,
+                       description: `Lines: ${titleOf(metric)} over ${choice.axis}. ${sentence}` }),
+      log, sentence, legend: lines.map(({ name, look }) => ({ name, ...look })),
+      head: ['', choice.axis, titleOf(metric)], body: means.map(({ row, mean }) => [labels.get(row), row.axes.get(choice.axis), mean]),
+    };
+  },
+};
+
+const costKeys = ['budget', 'accuracy', 'experts', 'network', 'ssd', 'host', 'page_cache', 'kv', 'ready'];
+const varied = (key) => unique(rows.map((row) => row.values[key]).filter((value) => value !== null)).length > 1;
+
+/// Rows that no other row beats or equals in both, in the order of x; `xSign` and `ySign`: 1 where less is better.
+function paretoFront(points, xSign, ySign) {
+  const sorted = [...points].sort((a, b) => xSign * (a.x - b.x) || ySign * (a.y - b.y));
+  const front = [];
+  for (const point of sorted) if (front.length === 0 || ySign * (point.y - front[front.length - 1].y) < 0) front.push(point);
+  return front;
+}
+
+const paretoChart = {
+  id: 'pareto', title: 'Trade-off', log: true,
+  applies: () => costKeys.some((key) => metricOf(key) && varied(key)) && knownMetrics.some(({ key, better }) => better !== 0 && !costKeys.includes(key)),
+  choices: () => {
+    const costs = costKeys.filter((key) => metricOf(key) && varied(key)).map((key) => [key, titleOf(metricOf(key))]);
+    const times = knownMetrics.filter(({ key, better }) => better !== 0 && !costKeys.includes(key)).map((metric) => [metric.key, titleOf(metric)]);
+    const usual = rows.some((row) => localShare(row.result) !== null) ? 'latency' : 'tpot';
+    return [{ key: 'y', label: 'Of', options: times, chosen: times.find(([key]) => key === usual)?.[0] ?? times[0][0] },
+            { key: 'x', label: 'Against', options: costs, chosen: costs[0][0] }];
+  },
+  draw(some, choice, { colours, width }) {
+    const [xMetric, yMetric] = [metricOf(choice.x), metricOf(choice.y)];
+    const groups = overSeeds(some.filter((row) => row.values[choice.x] !== null && row.values[choice.y] !== null));
+    const labels = labelsOf(groups.map(({ row }) => row), ['seed']);
+    const points = groups.map(({ row, repeats }) => {
+      const [x, y] = [choice.x, choice.y].map((key) => meanOf(repeats.map((one) => one.values[key])));
+      return { label: labels.get(row), x, y, ...lookOfSeries(row.series, colours),
+               tip: [['', labels.get(row)], [yMetric.name, withUnit(y, yMetric)], [xMetric.name, withUnit(x, xMetric)]] };
+    });
+    if (points.length === 0) return null;
+    const front = paretoFront(points, xMetric.better === 1 ? -1 : 1, yMetric.better === 1 ? -1 : 1);
+    for (const point of front) point.best = true;
+    const log = choice.log === null ? isWide(points.map(({ y }) => y)) : choice.log && points.every(({ y }) => y > 0);
+    const sentence = `Beaten by none in both: ${unique(front.map(({ label }) => label)).join(', ')}.`;
+    return {
+      spec: scatterSpec({ points, front, xTitle: titleOf(xMetric), title: titleOf(yMetric), xLog: isWide(points.map(({ x }) => x)), log, colours, width, height: 320,
+                          description: `Points: ${titleOf(yMetric)} against ${titleOf(xMetric)}. ${sentence}` }),
+      log, sentence, legend: seriesLegend(some, colours),
+      head: ['', titleOf(xMetric), titleOf(yMetric), 'beaten by none'], body: points.map((p) => [p.label, p.x, p.y, p.best ? 'yes' : '']),
+    };
+  },
+};
+
+/// Stacks of {name, value, colour, opacity} for each row, as means over seeds. Asked for shares, in percent.
+function stacksDrawing(some, partsOf, title, asShare, { colours, width }) {
+  const groups = overSeeds(some.filter((row) => partsOf(row).length > 0));
+  const shown = groups.slice(0, mostBars);
+  if (shown.length === 0) return null;
+  const names = labelsOf(shown.map(({ row }) => row), ['seed']);
+  const labels = distinctLabels(shown.map(({ row }) => names.get(row)));
+  const parts = [], legend = new Map(), body = [];
+  let longest = 0;
+  shown.forEach(({ repeats }, i) => {
+    let from = 0;
+    const means = meanParts(repeats.map(partsOf));
+    const all = sumOf(means.map(({ value }) => value));
+    for (const { name, value, colour, opacity } of means) {
+      const to = from + (asShare ? (100 * value) / all : value);
+      parts.push({ label: labels[i], from, to, colour, opacity,
+                   tip: [['', labels[i]], [name, shortNumber(to - from)], ['share', `${shortNumber((100 * value) / all)} %`]] });
+      legend.set(name, { name, colour, opacity, sign: '■' });
+      body.push([labels[i], name, to - from]);
+      from = to;
+    }
+    longest = Math.max(longest, from);
+  });
+  return {
+    spec: stackSpec({ labels, parts, title, most: asShare ? 100 : longest, colours, width, description: `Stacked bars of ${labels.length} results: ${title}.` }),
+    sentence: groups.length > mostBars ? `The first ${mostBars} of ${groups.length}.` : '', legend: [...legend.values()],
+    head: ['', 'part', title], body,
+  };
+}
+
+const timeChart = {
+  id: 'time', title: 'Where the time goes', wide: true,
+  note: 'Every instant belongs to one cause on the critical path.',
+  applies: (some) => some.some((row) => partsAt(row.result, 'stall_s').length > 0),
+  choices: () => [
+    { key: 'phase', label: 'Time of', options: [['decode_stall_s', 'decoding'], ['stall_s', 'the whole run']], chosen: 'decode_stall_s' },
+    { key: 'as', label: 'As', options: [['share', 'share, %'], ['token', 'ms a token'], ['seconds', 'seconds']], chosen: 'share' }],
+  draw(some, choice, place) {
+    const titles = { share: 'share of the time, %', token: 'ms a generated token', seconds: 'seconds' };
+    const factor = (row) => (choice.as === 'token' ? 1e3 / Math.max(1, numberAt(row.result, 'metrics', 'tokens') ?? 1) : 1);
+    const partsOf = (row) => partsAt(row.result, choice.phase).map(([key, value], i) => {
+      const [name, colour, opacity] = causes.get(key) ?? [key, i % 8, 1];
+      return { name, value: value * factor(row), colour: place.colours.series[colour], opacity };
+    });
+    return stacksDrawing(some, partsOf, titles[choice.as], choice.as === 'share', place);
+  },
+};
+
+const statesChart = {
+  id: 'states', title: 'How experts were found',
+  note: 'Experts used, by what the cache had of them.',
+  applies: (some) => some.some((row) => partsAt(row.result, 'hits').length > 0),
+  choices: () => [{ key: 'phase', label: 'While', options: [['decode_hits', 'decoding'], ['hits', 'in the whole run']], chosen: 'decode_hits' }],
+  draw(some, choice, place) {
+    const partsOf = (row) => states.map(([key, name, colour]) => ({ name: `${key}: ${name}`, value: numberAt(row.result, choice.phase, key) ?? 0,
+      colour: place.colours.series[colour], opacity: 1 })).filter(({ value }) => value > 0);
+    return stacksDrawing(some, partsOf, 'share of the experts used, %', true, place);
+  },
+};
+
+const serverMetrics = [
+  { key: 'end_to_end_s', name: 'Request latency', unit: 's', of: (s) => numberAt(s, 'end_to_end_s') },
+  { key: 'end_to_end_p90_s', name: 'Request latency p90', unit: 's', of: (s) => numberAt(s, 'end_to_end_p90_s') },
+  { key: 'ttft_s', name: 'TTFT', unit: 's', of: (s) => numberAt(s, 'ttft_s') },
+  { key: 'local', name: 'Called at home', unit: '%', of: (s) => shareOf(numberAt(s, 'local_activations'),
+      numberAt(s, 'local_activations') + numberAt(s, 'remote_activations')) },
+  { key: 'network_bytes', name: 'Network', unit: 'GB', of: (s) => scaled(numberAt(s, 'network_bytes'), 1e-9) },
+  { key: 'experts', name: 'Experts held', unit: 'experts', of: (s) => numberAt(s, 'experts') },
+  { key: 'gpu_busy_s', name: 'GPUs busy', unit: 's', of: (s) => numberAt(s, 'gpu_busy_s') },
+];
+const serverNames = unique(rows.flatMap((row) => listAt(row.result, 'cluster', 'servers').map((server) => textAt(server, 'name'))));
+
+const serversChart = {
+  id: 'servers', title: 'Server by server', log: true,
+  applies: () => serverNames.length > 0,
+  choices: () => [{ key: 'metric', label: 'Metric', options: serverMetrics.map((metric) => [metric.key, titleOf(metric)]), chosen: 'end_to_end_s' }],
+  draw(some, choice, place) {
+    const metric = serverMetrics.find(({ key }) => key === choice.metric);
+    const labels = labelsOf(some);
+    const data = some.flatMap((row) => listAt(row.result, 'cluster', 'servers').map((server) => {
+      const value = metric.of(server);
+      const label = `${labels.get(row)} · ${textAt(server, 'name')}`;
+      return { label, value, low: value, high: value, look: lookOf(serverNames.indexOf(textAt(server, 'name')), place.colours),
+               tip: [['', label], [metric.name, withUnit(value, metric)]] };
+    })).filter(({ value }) => value !== null);
+    if (data.length === 0) return null;
+    return barsDrawing(data, metric, choice, place, []);
+  },
+};
+
+/// Lines over time, a line for each row; points: [seconds, value].
+function overTime(some, pointsOf, metric, { colours, width }) {
+  const labels = labelsOf(some);
+  const lines = some.map((row) => ({ row, name: labels.get(row), points: pointsOf(row).filter(([x, y]) => x !== null && y !== null) }))
+    .filter(({ points }) => points.length > 0).slice(0, 32);
+  if (lines.length === 0) return null;
+  const bySeries = unique(lines.map(({ row }) => row.series)).length === lines.length;
+  const drawn = lines.map(({ row, name, points }, i) => ({
+    name, look: bySeries ? lookOfSeries(row.series, colours) : lookOf(i, colours),
+    points: points.map(([x, y]) => ({ x, y, low: y, high: y, tip: [['', name], ['at', `${shortNumber(x)} s`], [metric.name, withUnit(y, metric)]] })) }));
+  const means = drawn.map(({ name, points }) => ({ label: name, value: sumOf(points.map(({ y }) => y)) / points.length }));
+  const sentence = means.length > 1 ? `Means of the samples: ${extremes(means, metric)}` : '';
+  return {
+    spec: lineSpec({ lines: drawn, xTitle: 'time, s', title: titleOf(metric), log: false, marked: false, colours, width, height: 280,
+                     description: `Lines over time: ${titleOf(metric)}. ${sentence}` }),
+    sentence, legend: drawn.map(({ name, look }) => ({ name, ...look })),
+    head: ['', 'time, s', titleOf(metric)], body: drawn.flatMap(({ name, points }) => points.map(({ x, y }) => [name, x, y])),
+  };
+}
+
+const localChart = {
+  id: 'local', title: 'Experts called at home over time',
+  applies: () => serverNames.length > 0,
+  choices: () => [{ key: 'server', label: 'Of', options: [['', 'all servers'], ...serverNames.map((name, i) => [String(i), name])], chosen: '' }],
+  draw(some, choice, place) {
+    const pointsOf = (row) => {
+      const servers = listAt(row.result, 'cluster', 'servers')
+        .filter((server) => choice.server === '' || textAt(server, 'name') === serverNames[Number(choice.server)]);
+      const width = Math.max(0, ...servers.map((server) => numberAt(server, 'series', 'bucket_s') ?? 0));
+      const buckets = new Map();  // servers may have buckets of other widths: those of the widest
+      for (const server of servers) {
+        const of = numberAt(server, 'series', 'bucket_s');
+        const remote = listAt(server, 'series', 'remote_activations');
+        listAt(server, 'series', 'local_activations').forEach((local, i) => {
+          const [at, other] = [Math.floor((i * of) / width), numberAt(remote, i) ?? 0];
+          const [l, r] = buckets.get(at) ?? [0, 0];
+          buckets.set(at, [l + (typeof local === 'number' ? local : 0), r + other]);
+        });
+      }
+      return [...buckets].map(([at, [l, r]]) => [(at + 0.5) * width, shareOf(l, l + r)]).sort((a, b) => a[0] - b[0]);
+    };
+    return overTime(some, pointsOf, { name: 'Called at home', unit: '%' }, place);
+  },
+};
+
+const sampleMetrics = [
+  { key: 'tokens_per_s', name: 'Throughput', unit: 'tokens/s', of: (s) => numberAt(s, 'tokens_per_s') },
+  { key: 'kv', name: 'KV cache in use', unit: '%', of: (s) => shareOf(numberAt(s, 'kv_blocks'), numberAt(s, 'all_kv_blocks')) },
+  { key: 'running', name: 'Requests running', unit: 'requests', of: (s) => numberAt(s, 'running') },
+  { key: 'waiting', name: 'Requests waiting', unit: 'requests', of: (s) => numberAt(s, 'waiting') },
+  { key: 'swapped', name: 'Requests swapped', unit: 'requests', of: (s) => numberAt(s, 'swapped') },
+  { key: 'residency', name: 'Experts in GPU memory', unit: '%', of: (s) => scaled(numberAt(s, 'residency'), 100) },
+];
+
+const seriesChart = {
+  id: 'series', title: 'Serving over time', wide: true,
+  applies: (some) => some.some((row) => listAt(row.result, 'series').length > 0),
+  choices: () => [{ key: 'metric', label: 'Metric', options: sampleMetrics.map((metric) => [metric.key, titleOf(metric)]), chosen: 'tokens_per_s' }],
+  draw(some, choice, place) {
+    const metric = sampleMetrics.find(({ key }) => key === choice.metric);
+    return overTime(some, (row) => listAt(row.result, 'series').map((s) => [numberAt(s, 'time_s'), metric.of(s)]), metric, place);
+  },
+};
+
+const layerMetrics = [
+  ...states.map(([key, name]) => ({ key, name: `Found ${name}`.replace('Found missing', 'Missing'), unit: '%', of: (layers, i) => {
+    const found = states.map(([state]) => numberAt(layers, 'decode_hits', state, i) ?? 0);
+    return shareOf(found[states.findIndex(([state]) => state === key)], sumOf(found));
+  } })),
+  { key: 'time', name: 'Time decoding', unit: 'ms a token', of: (layers, i, tokens) => scaled(numberAt(layers, 'decode_stall_s', i), 1e3 / tokens) },
+];
+
+const layersChart = {
+  id: 'layers', title: 'Layer by layer', wide: true,
+  note: 'While decoding. A layer\'s time is that of its attention and its experts.',
+  applies: (some) => some.some((row) => listAt(row.result.layers, 'decode_stall_s').length > 0),
+  choices: () => {
+    const has = ({ of }) => rows.some((row) => listAt(row.result.layers, 'decode_stall_s').some((_, i) => of(row.result.layers, i, 1) > 0));
+    const options = layerMetrics.filter(has).map((metric) => [metric.key, titleOf(metric)]);
+    return [{ key: 'metric', label: 'Show', options, chosen: options[0]?.[0] ?? 'time' }];
+  },
+  draw(some, choice, { colours, width }) {
+    const metric = layerMetrics.find(({ key }) => key === choice.metric);
+    const groups = overSeeds(some.filter((row) => listAt(row.result.layers, 'decode_stall_s').length > 0)).slice(0, mostBars);
+    const names = labelsOf(groups.map(({ row }) => row), ['seed']);
+    const labels = distinctLabels(groups.map(({ row }) => names.get(row)));
+    const ofRow = ({ result }, layer) => metric.of(result.layers, layer, Math.max(1, numberAt(result, 'metrics', 'tokens') ?? 1));
+    const cells = groups.flatMap(({ row, repeats }, r) => listAt(row.result.layers, 'decode_stall_s').map((_, layer) => {
+      const values = repeats.map((one) => ofRow(one, layer)).filter((value) => value !== null);
+      const value = values.length === 0 ? null : meanOf(values);
+      return { label: labels[r], layer, value, tip: [['', labels[r]], ['layer', String(layer)], [metric.name, withUnit(value, metric)]] };
+    })).filter(({ value }) => value !== null);
+    if (cells.length === 0) return null;
+    const drawn = labels.filter((label) => cells.some((cell) => cell.label === label));
+    const layers = Array.from({ length: Math.max(...cells.map(({ layer }) => layer)) + 1 }, (_, i) => i);
+    const sentence = extremes(cells.map((cell) => ({ label: `${cell.label}, layer ${cell.layer}`, value: cell.value })), metric);
+    return {
+      spec: heatSpec({ cells, labels: drawn, layers, title: titleOf(metric), colours, width, description: `Heat map: ${titleOf(metric)} by layer. ${sentence}` }),
+      sentence, legend: [], head: ['', 'layer', titleOf(metric)], body: cells.map((cell) => [cell.label, cell.layer, cell.value]),
+    };
+  },
+};
+
+const charts = [compareChart, paretoChart, statesChart, timeChart, serversChart, localChart, seriesChart, layersChart];

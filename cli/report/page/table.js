@@ -1,0 +1,119 @@
+
+// Small helpers for the document, and the table of results.
+
+/// An element with attributes, and children that are elements or texts.
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, '');
+    else if (value !== false && value !== null) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+function makeSelect(id, label, options, chosen, change) {
+  const select = make('select', { id, onchange: () => change(select.value) });
+  for (const [value, text] of options) select.append(make('option', { value, selected: value === chosen }, text));
+  return make('label', { for: id }, label, select);
+}
+
+function makeCheck(id, label, checked, change) {
+  const box = make('input', { type: 'checkbox', id, checked, onchange: () => change(box.checked) });
+  return make('label', { for: id, class: 'check' }, box, label);
+}
+
+/// Digits behind the point that show three digits of a column's least number.
+function decimalsOf(values) {
+  const sizes = values.filter((value) => value !== null && value !== 0).map(Math.abs);
+  if (sizes.length === 0) return 0;
+  return Math.min(4, Math.max(0, 2 - Math.floor(Math.log10(Math.min(...sizes)))));
+}
+
+/// The table of all results. Sorting is kept over changes of what is shown.
+class ResultTable {
+  constructor(table) {
+    this.table = table;
+    this.columns = [
+      { key: 'series', name: 'System', of: (row) => row.series, order: (row) => row.series },
+      ...axisNames.map((axis) => this.axisColumn(axis)),
+      ...knownMetrics.map((metric) => ({ key: metric.key, metric, name: metric.name, of: (row) => row.values[metric.key],
+                                         order: (row) => row.values[metric.key] })),
+    ];
+    this.sorted = null;
+  }
+
+  axisColumn(axis) {
+    const numbers = quantitiesOf(axis);
+    const value = (row) => row.axes.get(axis);
+    return { key: `axis ${axis}`, name: axis, of: value, order: (row) => (numbers === null ? value(row) : numbers.of.get(value(row))) };
+  }
+
+  draw(some) {
+    this.some = some;
+    this.table.replaceChildren(make('caption', { class: 'hidden' }, 'Results, one a row'), this.head(), this.body());
+  }
+
+  /// First upwards, or downwards where more is better; then the other way round.
+  sortBy(column) {
+    const first = column.metric?.better === 1 ? 'descending' : 'ascending';
+    const turned = this.sorted?.direction === 'ascending' ? 'descending' : 'ascending';
+    this.sorted = { column, direction: this.sorted?.column === column ? turned : first };
+    this.draw(this.some);
+    this.table.querySelector(`th[aria-sort] button`).focus();
+  }
+
+  head() {
+    const cells = this.columns.map((column) => make('th', {
+      scope: 'col', class: column.metric ? null : column.key === 'series' ? 'name lead' : 'name',
+      'aria-sort': this.sorted?.column === column ? this.sorted.direction : null,
+    }, make('button', { type: 'button', 'data-key': column.key, onclick: () => this.sortBy(column) }, column.name),
+    ...(column.metric ? [make('br'), make('span', { class: 'unit' }, column.metric.unit)] : [])));
+    return make('thead', {}, make('tr', {}, ...cells));
+  }
+
+  body() {
+    const best = this.bestCells();
+    const decimals = new Map(knownMetrics.map((metric) => [metric.key, decimalsOf(this.some.map((row) => row.values[metric.key]))]));
+    return make('tbody', {}, ...this.inOrder().map((row) => make('tr', { 'data-row': row.index },
+      ...this.columns.map((column) => this.cell(row, column, decimals, best)))));
+  }
+
+  cell(row, column, decimals, best) {
+    const value = column.of(row);
+    if (column.key === 'series') return make('th', { scope: 'row', class: 'name lead', title: value }, value);
+    if (!column.metric) return make('td', { class: 'name', title: value }, value);
+    if (value === null) return make('td', {}, '–');
+    const text = value !== 0 && Math.abs(value) < 1e-4 ? shortNumber(value) : value.toFixed(decimals.get(column.key));
+    const is = best.has(`${row.index} ${column.key}`);
+    return make('td', { class: is ? 'best' : null }, text, ...(is ? [make('span', { class: 'hidden' }, ' (best)')] : []));
+  }
+
+  inOrder() {
+    if (this.sorted === null) return this.some;
+    const { column, direction } = this.sorted;
+    const sign = direction === 'ascending' ? 1 : -1;
+    const none = (value) => value === null || value === undefined;
+    return [...this.some].sort((one, other) => {
+      const [a, b] = [column.order(one), column.order(other)];
+      if (none(a) || none(b)) return none(a) - none(b);  // those without a number last, either way
+      return sign * (typeof a === 'number' ? a - b : String(a).localeCompare(String(b), 'en', { numeric: true }));
+    });
+  }
+
+  /// The best of each column, of each scenario; of a column in which all are the same, none is.
+  bestCells() {
+    const cells = new Set();
+    for (const scenario of unique(this.some.map((row) => textAt(row.result, 'scenario')))) {
+      const of = this.some.filter((row) => textAt(row.result, 'scenario') === scenario);
+      for (const metric of knownMetrics.filter(({ better }) => better !== 0)) {
+        const values = of.map((row) => row.values[metric.key]).filter((value) => value !== null);
+        const best = metric.better * Math.max(...values.map((value) => metric.better * value));
+        if (values.every((value) => value === best)) continue;
+        for (const row of of) if (row.values[metric.key] === best) cells.add(`${row.index} ${metric.key}`);
+      }
+    }
+    return cells;
+  }
+}

@@ -1,0 +1,27 @@
+// One page that shows results side by side: self-contained HTML that needs no network.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace moelab {
+
+/// One result, and where it stands among the others.
+struct ReportPoint {
+  std::vector<std::pair<std::string, std::string>> axes;  // name, value as written; the same names in all
+  std::string series;                                     // points of one series belong together: the system
+  nlohmann::ordered_json result;                          // as results_json writes it
+};
+
+struct Report {
+  std::string title, question;  // question: of all points, or ""
+  std::vector<ReportPoint> points;
+};
+
+/// The whole page. Results and names may hold anything: the page reads them as data and shows them as text,
+/// and what is no number in the place of one is shown as missing.
+std::string report_html(const Report& report);
+
+}  // namespace moelab

@@ -1,0 +1,201 @@
+#include "cli/report/result_files.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "models/input_error.hpp"
+#include "models/text_file.hpp"
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Column = std::vector<std::string>;  // a value for each point
+
+constexpr int kDeepest = 64;
+constexpr const char* kExpected = "expected a result as 'moelab run --out' writes it, or an array of them";
+
+struct FileResult {
+  std::string file;
+  Json result;
+};
+
+Json parse_json(const std::string& file) {
+  const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
+    return true;
+  };
+  try {
+    return Json::parse(read_text_file(file), limit_depth);
+  } catch (const Json::exception& error) {
+    throw InputError(file, std::string("is not JSON (") + error.what() + "); " + kExpected);
+  }
+}
+
+/// What keeps this from being a result, or "".
+std::string problem_of(const Json& result) {
+  if (!result.is_object()) return std::string("is ") + result.type_name() + ", not an object";
+  for (const char* key : {"scenario", "system", "executor"})
+    if (!result.contains(key) || !result[key].is_string()) return std::string("has no text '") + key + "'";
+  if (!result.contains("seed") || !result["seed"].is_number_integer()) return "has no whole number 'seed'";
+  if (!result.contains("metrics") || !result["metrics"].is_object()) return "has no object 'metrics'";
+  return "";
+}
+
+void add_results(const std::string& file, Problems& problems, std::vector<FileResult>& results) {
+  Json document = parse_json(file);
+  if (!document.is_array()) {
+    if (const std::string problem = problem_of(document); !problem.empty())
+      return problems.add({file, 0, 0, problem + "; " + kExpected});
+    results.push_back({file, std::move(document)});
+    return;
+  }
+  if (document.empty()) return problems.add({file, 0, 0, std::string("is an empty array; ") + kExpected});
+  for (std::size_t i = 0; i < document.size(); ++i) {
+    if (const std::string problem = problem_of(document[i]); !problem.empty())
+      return problems.add(
+          {file, 0, 0, "element " + std::to_string(i + 1) + " " + problem + "; " + kExpected});
+    results.push_back({file, std::move(document[i])});
+  }
+}
+
+/// A text or a whole number; "" where it has neither.
+std::string text_at(const Json& result, const char* key) {
+  const auto found = result.find(key);
+  if (found == result.end()) return "";
+  if (found->is_string()) return found->get<std::string>();
+  return found->is_number_integer() ? found->dump() : "";
+}
+
+/// What `--set` changed, as the provenance has it: "set for this run: PATH = VALUE".
+std::vector<std::pair<std::string, std::string>> settings_of(const Json& result) {
+  constexpr std::string_view kLead = "set for this run: ", kIs = " = ";
+  std::vector<std::pair<std::string, std::string>> settings;
+  const auto lines = result.find("provenance");
+  if (lines == result.end() || !lines->is_array()) return settings;
+  for (const Json& line : *lines) {
+    if (!line.is_string()) continue;
+    const auto& text = line.get_ref<const std::string&>();
+    const std::size_t is = text.find(kIs);
+    if (!text.starts_with(kLead) || is == std::string::npos || is < kLead.size()) continue;
+    settings.emplace_back(text.substr(kLead.size(), is - kLead.size()), text.substr(is + kIs.size()));
+  }
+  return settings;
+}
+
+/// Axes that tell points apart which the ones before do not.
+class AxisFinder {
+ public:
+  explicit AxisFinder(std::vector<ReportPoint>& points) : points_(points), keys_(points.size()) {}
+
+  void add(const std::string& name, const Column& values) {
+    std::vector<Column> keys = keys_;
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i].push_back(values[i]);
+    if (distinct(keys) == distinct(keys_)) return;
+    keys_ = std::move(keys);
+    for (std::size_t i = 0; i < points_.size(); ++i) points_[i].axes.emplace_back(name, values[i]);
+  }
+  /// Whether two points of one series have nothing that tells them apart.
+  bool ambiguous() const {
+    std::vector<Column> keys = keys_;
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i].push_back(points_[i].series);
+    return distinct(keys) < keys.size();
+  }
+
+ private:
+  static std::size_t distinct(const std::vector<Column>& keys) {
+    return std::set<Column>(keys.begin(), keys.end()).size();
+  }
+  std::vector<ReportPoint>& points_;
+  std::vector<Column> keys_;
+};
+
+void add_settings(const std::vector<FileResult>& results, AxisFinder& axes) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> settings;
+  std::vector<std::string> names;
+  for (const FileResult& one : results) {
+    settings.push_back(settings_of(one.result));
+    for (const auto& [name, value] : settings.back())
+      if (name != "seed" && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  for (const std::string& name : names) {
+    Column values;
+    for (const auto& of_point : settings) {
+      values.emplace_back("as in the scenario");
+      for (const auto& [set, value] : of_point)
+        if (set == name) values.back() = value;
+    }
+    axes.add(name, values);
+  }
+}
+
+/// Names of files, without their folders where that is enough.
+Column file_names(const std::vector<FileResult>& results) {
+  std::set<std::string> paths, short_names;
+  for (const FileResult& one : results) {
+    paths.insert(one.file);
+    short_names.insert(std::filesystem::path(one.file).filename().string());
+  }
+  Column names;
+  for (const FileResult& one : results)
+    names.push_back(short_names.size() < paths.size() ? one.file
+                                                      : std::filesystem::path(one.file).filename().string());
+  return names;
+}
+
+void add_axes(const std::vector<FileResult>& results, std::vector<ReportPoint>& points) {
+  AxisFinder axes(points);
+  const auto column = [&](const char* key) {
+    Column values;
+    for (const FileResult& one : results) values.push_back(text_at(one.result, key));
+    return values;
+  };
+  axes.add("scenario", column("scenario"));
+  add_settings(results, axes);
+  for (const char* key : {"model", "device", "executor", "seed", "version"}) axes.add(key, column(key));
+  if (axes.ambiguous()) axes.add("file", file_names(results));
+}
+
+/// What all have in common, or "".
+std::string common(const std::vector<FileResult>& results, const char* key) {
+  const std::string first = text_at(results.front().result, key);
+  for (const FileResult& one : results)
+    if (text_at(one.result, key) != first) return "";
+  return first;
+}
+
+std::string title_of(const std::vector<FileResult>& results) {
+  constexpr std::size_t kMost = 3;
+  Column names;
+  for (const FileResult& one : results)
+    if (const std::string name = text_at(one.result, "scenario");
+        std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  std::string title;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) title += (i > 0 ? ", " : "") + names[i];
+  return names.size() > kMost ? title + " and " + std::to_string(names.size() - kMost) + " more" : title;
+}
+
+}  // namespace
+
+Report read_result_files(const std::vector<std::string>& files) {
+  Problems problems;
+  std::vector<FileResult> results;
+  for (const std::string& file : files) {
+    try {
+      add_results(file, problems, results);
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems()) problems.add(problem);
+    }
+  }
+  problems.throw_if_any();
+  if (results.empty()) throw InputError("", "there is no result to report on");
+  Report report{title_of(results), common(results, "question"), {}};
+  for (const FileResult& one : results) report.points.push_back({{}, text_at(one.result, "system"), {}});
+  add_axes(results, report.points);
+  for (std::size_t i = 0; i < results.size(); ++i) report.points[i].result = std::move(results[i].result);
+  return report;
+}
+
+}  // namespace moelab

@@ -1,0 +1,16 @@
+// Result files, as `moelab run --out` writes them, as the points of a report.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/report/report.hpp"
+
+namespace moelab {
+
+/// Reads them all. The axes are what tells the results apart: scenario, what was set for the run, model,
+/// device, executor, seed, version; the file where nothing else does. The series is the system. Throws
+/// InputError with every file that is no result: what was expected, and where.
+Report read_result_files(const std::vector<std::string>& files);
+
+}  // namespace moelab

@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""The pages of `moelab report` in headless Chromium: every chart draws, whatever is chosen; filters, sorting, colours,
+keyboard and narrow screens work; nothing is logged, and no text of a result becomes HTML.
+
+usage: report_browser_test.py MOELAB SCREENSHOT_FOLDER
+Exit status 77: skipped, there is no browser to run it in.
+"""
+import base64
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+SHORT = ["--set", "workload.requests=1", "--set", "workload.prompt_tokens=6", "--set", "workload.output_tokens=5"]
+HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import Select, WebDriverWait
+except ImportError:
+    print("skipped: Python has no selenium (package python3-selenium)")
+    sys.exit(SKIPPED)
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def run(*words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"{words}: {done.stderr}")
+
+
+def make_results(moelab, folder):
+    """Short runs of all kinds of systems -> {name of the page: its result files}."""
+    sweep = []
+    for budget in (12, 20):
+        for seed in (1, 2):
+            sweep.append(folder / f"sweep-{budget}-{seed}.json")
+            systems = [word for name in ("zipmoe", "zipmoe-lru", "zipmoe-belady") for word in ("--system", name)]
+            run(moelab, "run", "zipmoe-orin", *SHORT, *systems, "--set", f"budget={budget} GB", "--set", f"seed={seed}",
+                "--out", sweep[-1])
+    pages = {"sweep": sweep}
+    for name, scenario, settings in (
+            ("zipmoe", "zipmoe-orin", SHORT), ("smoe", "smoe-deepseek-3080ti", SHORT),
+            ("fluxmoe", "fluxmoe-qwen3-next", ["--set", "workload.requests=8", "--set", "workload.output_tokens=12"]),
+            ("prism", "prism-deepseek-bigbench", ["--executor", "fast", "--set", "workload.servers=["
+             "{tasks: {abstract-narrative: 1}, requests: 4, arrivals_per_s: 1},"
+             "{tasks: {arithmetic: 1}, requests: 4, arrivals_per_s: 1}]"])):
+        pages[name] = [folder / f"{name}.json"]
+        run(moelab, "run", scenario, *settings, "--out", pages[name][0])
+    pages["all"] = [pages[name][0] for name in ("zipmoe", "smoe", "fluxmoe", "prism")]
+    pages["hostile"] = [folder / "hostile.json"]
+    pages["hostile"][0].write_text(json.dumps(hostile_results(json.loads(pages["zipmoe"][0].read_text()))))
+    return pages
+
+
+def hostile_results(results):
+    """Results whose texts are markup, and where numbers and lists should be, something else."""
+    for i, result in enumerate(results[:3]):
+        result.update(scenario=HOSTILE + str(i), system=HOSTILE, question=HOSTILE, model=HOSTILE, device=HOSTILE, version=HOSTILE)
+        result["warnings"] = [HOSTILE, 3, None]
+        result["provenance"] = [HOSTILE, "device x: assumed (" + HOSTILE + ")", {}]
+        result["stall_s"] = result["decode_stall_s"] = {HOSTILE: 1.0, "ssd_read": "2", "__proto__": 3}
+    results[0]["metrics"] = {"tpot_s": None, "ttft_s": HOSTILE}
+    results[1].update(layers={"decode_stall_s": [HOSTILE, None, 1], "decode_hits": {"F": 3}}, series=[None, 3, {"time_s": "x"}],
+                      cluster={"servers": [None, {"name": HOSTILE, "end_to_end_s": 2, "series": {"bucket_s": "x"}}]},
+                      memory_bytes=[1], expected_accuracy_percent={"datasets": None}, hits=7)
+    return results[:3]
+
+
+class Browser:
+    def __init__(self):
+        options = webdriver.ChromeOptions()
+        for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+            options.add_argument(word)
+        options.binary_location = shutil.which("chromium")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+
+    def js(self, script, *arguments):
+        return self.driver.execute_script("return " + script, *arguments)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def one(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def open(self, page, width=1280, dark=False):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                    {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+                         {"name": "prefers-reduced-motion", "value": "reduce"}]})
+        self.driver.get("about:blank")  # else the same page keeps where the last click was
+        self.driver.get(page.as_uri())
+
+    def screenshot(self, path):
+        size = self.js("[innerWidth, document.documentElement.scrollHeight]")
+        picture = self.driver.execute_cdp_cmd("Page.captureScreenshot", {
+            "captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}})
+        path.write_bytes(base64.b64decode(picture["data"]))
+
+    def check_log(self, where):
+        log = [entry for entry in self.driver.get_log("browser") if entry["level"] != "DEBUG"]
+        check(not log, f"{where}: the console says {log}")
+
+
+def marks(browser, figure):
+    """Drawn shapes that have a size, axes and legends aside."""
+    return browser.js("[...arguments[0].querySelectorAll('.mark-rect path, .mark-symbol path, .mark-line path')]"
+                      ".filter((p) => !p.closest('.role-legend, .role-axis') && (p.getAttribute('d') ?? '').length > 8).length", figure)
+
+
+def check_charts(browser, name, expected):
+    ids = [figure.get_attribute("id").removeprefix("chart-") for figure in browser.all("figure")]
+    check(ids == expected, f"{name}: charts {ids}, not {expected}")
+    for chart in ids:
+        figure = browser.one(f"#chart-{chart}")
+        check(marks(browser, figure) > 0, f"{name}: chart {chart} draws nothing")
+        check(browser.js("arguments[0].querySelector('.drawing svg [aria-label], .drawing svg[aria-label]') !== null", figure),
+              f"{name}: chart {chart} has no description")
+        for field in figure.find_elements(By.TAG_NAME, "select"):
+            first = Select(field).first_selected_option.get_attribute("value")
+            for value in [option.get_attribute("value") for option in Select(field).options]:
+                Select(field).select_by_value(value)
+                empty = figure.find_elements(By.CSS_SELECTOR, ".empty")
+                check(bool(empty) != (marks(browser, figure) > 0), f"{name}: chart {chart} with {value!r}")
+            Select(field).select_by_value(first)
+        figure.find_element(By.CSS_SELECTOR, "summary").click()
+        WebDriverWait(browser.driver, 5).until(lambda _: figure.find_elements(By.CSS_SELECTOR, "details tbody tr"),
+                                               f"{name}: chart {chart} has no numbers")
+        figure.find_element(By.CSS_SELECTOR, "summary").click()
+    browser.check_log(name)
+
+
+def shown_systems(browser):
+    return browser.js("[...document.querySelectorAll('#table tbody th')].map((cell) => cell.textContent)")
+
+
+def column(browser, key):
+    """A column's numbers, from the top, None where there is none."""
+    return browser.js("(() => { const at = [...document.querySelectorAll('#table thead button')]"
+                      ".findIndex((button) => button.dataset.key === arguments[0]);"
+                      "return [...document.querySelectorAll('#table tbody tr')].map((row) => {"
+                      "const value = parseFloat(row.children[at].textContent); return Number.isNaN(value) ? null : value; }); })()", key)
+
+
+def check_filters(browser):
+    """On the sweep: 3 systems, 2 budgets, 2 seeds."""
+    check(len(shown_systems(browser)) == 12, "the sweep has 12 results")
+    check(marks(browser, browser.one("#chart-compare")) == 3 + 6, "three lines of two points each")
+    browser.one("#filters input").click()
+    check(shown_systems(browser).count("zipmoe") == 0 and len(shown_systems(browser)) == 8, "zipmoe is filtered out")
+    check(browser.one("#shown").text == "8 of 12 results", "what is shown is said")
+    check(marks(browser, browser.one("#chart-compare")) == 2 + 4, "and its line has gone")
+    budget = Select(browser.one("#axis-0"))
+    check([option.text for option in budget.options] == ["all", "12 GB", "20 GB"], "budgets in the order of their numbers")
+    budget.select_by_visible_text("20 GB")
+    check(len(shown_systems(browser)) == 4, "and 20 GB only")
+    browser.one("#none").click()
+    check(len(shown_systems(browser)) == 0 and len(browser.all("figure .empty")) == len(browser.all("figure")), "none is shown")
+    browser.one("#all").click()
+    check(len(shown_systems(browser)) == 12 and len(browser.all("figure .empty")) == 0, "all are shown again")
+    browser.check_log("filters")
+
+
+def check_sorting(browser):
+    before = column(browser, "tpot")
+    for direction in ("ascending", "descending"):
+        browser.one("#table button[data-key=tpot]").send_keys(Keys.ENTER)  # as the keyboard does
+        check(browser.one("#table th[aria-sort]").get_attribute("aria-sort") == direction, f"sorted {direction}")
+        check(column(browser, "tpot") == sorted(before, reverse=direction == "descending"), f"times {direction}")
+    browser.one("#table button[data-key=throughput]").click()
+    check(browser.one("#table th[aria-sort]").get_attribute("aria-sort") == "descending", "more is better comes first")
+    best = browser.js("[...document.querySelectorAll('#table tbody td.best')].map((cell) => cell.textContent)")
+    check(all(text.endswith(" (best)") for text in best), f"the best are marked for those who listen: {best}")
+    check(min(before) in [float(text.split()[0]) for text in best], f"the best time is marked: {best}")
+
+
+def luminance(browser):
+    colour = browser.js("getComputedStyle(document.body).backgroundColor")
+    return sum(float(part) for part in colour[colour.index("(") + 1:-1].split(",")[:3]) / 3
+
+
+def check_colours(browser, page):
+    label = "getComputedStyle(document.querySelector('#chart-compare .role-axis-label text')).fill"
+    browser.open(page, dark=True)
+    check(luminance(browser) < 50, "dark where the system is")
+    dark = browser.js(label)
+    browser.one("#theme").click()
+    check(luminance(browser) > 200, "light on demand")
+    check(browser.js(label) != dark, "and so are the charts")
+    browser.open(page)
+    check(luminance(browser) > 200, "light where the system is")
+    browser.check_log("colours")
+
+
+def check_keyboard(browser, page):
+    """Tab alone reaches all that can be worked with, in the order of the document, and shows where it is."""
+    browser.open(page)
+    wanted = browser.js("[...document.querySelectorAll('a[href], button, select, input, summary, [tabindex=\"0\"]')]"
+                        ".filter((e) => e.checkVisibility()).map((e, i) => { e.dataset.stop = i; return String(i); })")
+    reached = []
+    for _ in range(len(wanted) + 2):
+        ActionChains(browser.driver).send_keys(Keys.TAB).perform()
+        stop, outline = browser.js("[document.activeElement.dataset.stop, getComputedStyle(document.activeElement).outlineStyle]")
+        if stop is None or stop in reached:
+            break
+        check(outline != "none", f"stop {stop} shows that it has the focus")
+        reached.append(stop)
+    check(reached == wanted, f"Tab reaches {reached}, not {wanted}")
+
+
+def check_hostile(browser, page):
+    browser.open(page)
+    check(browser.js("window.hacked === undefined"), "no text of a result runs")
+    check(browser.js("document.querySelectorAll('img').length") == 0, "nor becomes an element")
+    check(HOSTILE in browser.one("#title").text, "it is shown as it is")
+    check(browser.one("#warnings").text.startswith(HOSTILE), "so are warnings")
+    check(len(shown_systems(browser)) == 3, "with all results")
+    browser.check_log("hostile")
+
+
+def test(browser, pages, screenshots):
+    common = ["compare", "pareto", "states", "time", "layers"]
+    expected = {"sweep": common, "zipmoe": common, "smoe": common,
+                "fluxmoe": ["compare", "pareto", "time", "series", "layers"],
+                "prism": ["compare", "pareto", "time", "servers", "local", "layers"],
+                "all": ["compare", "pareto", "states", "time", "servers", "local", "series", "layers"]}
+    for name, charts in expected.items():
+        browser.open(pages[name])
+        check_charts(browser, name, charts)
+        browser.screenshot(screenshots / f"{name}.png")
+        browser.open(pages[name], dark=True)
+        browser.screenshot(screenshots / f"{name}-dark.png")
+        browser.open(pages[name], width=360)
+        check(browser.js("document.documentElement.scrollWidth") <= 360, f"{name}: wider than a phone")
+        browser.screenshot(screenshots / f"{name}-phone.png")
+        browser.check_log(name)
+    browser.open(pages["sweep"])
+    check_filters(browser)
+    check_sorting(browser)
+    check_keyboard(browser, pages["sweep"])
+    check_colours(browser, pages["sweep"])
+    check_hostile(browser, pages["hostile"])
+
+
+def main():
+    moelab, screenshots = sys.argv[1], pathlib.Path(sys.argv[2])
+    if not shutil.which("chromium") or not shutil.which("chromedriver"):
+        print("skipped: there is no Chromium (packages chromium and chromium-driver)")
+        return SKIPPED
+    screenshots.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        pages = {}
+        for page, results in make_results(moelab, folder).items():
+            pages[page] = folder / f"{page}.html"
+            run(moelab, "report", *results, "--out", pages[page])
+        browser = Browser()
+        try:
+            test(browser, pages, screenshots)
+        except AssertionError:
+            browser.screenshot(screenshots / "failed.png")
+            raise
+        finally:
+            browser.driver.quit()
+    print(f"all charts draw; screenshots: {screenshots}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+// moelab report: what tells results apart, what the page holds, and files that are no results.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/report/report.hpp"
+#include "cli/report/result_files.hpp"
+#include "models/input_error.hpp"
+#include "tests/cli/run_program.hpp"
+#include "tests/traces/trace_files.hpp"
+
+namespace {
+
+using namespace moelab;
+using Json = nlohmann::ordered_json;
+using Axes = std::vector<std::pair<std::string, std::string>>;
+using Strings = std::vector<std::string>;
+
+Json a_result(const std::string& system, int seed, const Strings& settings = {}) {
+  Json result = {{"scenario", "small"},     {"system", system}, {"executor", "fast"},          {"seed", seed},
+                 {"question", "How fast?"}, {"model", "tiny"},  {"metrics", {{"ttft_s", 1.5}}}};
+  for (const std::string& setting : settings) result["provenance"].push_back("set for this run: " + setting);
+  return result;
+}
+
+std::string file_of(const test::ScratchFolder& folder, const std::string& name, const std::string& text) {
+  const std::string path = folder / name;
+  test::write_bytes(path, text);
+  return path;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t times = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
+  return times;
+}
+
+/// What the page holds as data.
+std::string data_of(const std::string& page) {
+  const std::string begin = "<script type=\"application/json\" id=\"data\">";
+  const std::size_t at = page.find(begin) + begin.size();
+  return page.substr(at, page.find("</script>", at) - at);
+}
+
+}  // namespace
+
+TEST_CASE("report: axes are what tells results apart") {
+  const test::ScratchFolder folder;
+  const std::string one = file_of(
+      folder, "one.json",
+      Json({a_result("lru", 1, {"budget = 16 GB", "workload.batch = 2"}), a_result("lfu", 1)}).dump());
+  const std::string two =
+      file_of(folder, "two.json", a_result("lru", 2, {"workload.batch = 2", "seed = 2"}).dump());
+  const Report report = read_result_files({one, two});
+  CHECK(report.title == "small");
+  CHECK(report.question == "How fast?");
+  REQUIRE(report.points.size() == 3);
+  // budget splits the first from the others, batch the second from the third; so the seed tells nothing more.
+  CHECK(report.points[0].axes == Axes{{"budget", "16 GB"}, {"workload.batch", "2"}});
+  CHECK(report.points[1].axes ==
+        Axes{{"budget", "as in the scenario"}, {"workload.batch", "as in the scenario"}});
+  CHECK(report.points[2].axes == Axes{{"budget", "as in the scenario"}, {"workload.batch", "2"}});
+  CHECK(report.points[2].series == "lru");
+  CHECK(report.points[1].result == a_result("lfu", 1));
+
+  // Repeats differ in their seed; with the same seed too, only the file is left.
+  const std::string first = file_of(folder, "first.json", a_result("lru", 1).dump());
+  const std::string again = file_of(folder, "again.json", a_result("lru", 1).dump());
+  const std::string other = file_of(folder, "other.json", a_result("lru", 7).dump());
+  CHECK(read_result_files({first, other}).points[1].axes == Axes{{"seed", "7"}});
+  CHECK(read_result_files({first, again}).points[1].axes == Axes{{"file", "again.json"}});
+  CHECK(read_result_files({first}).points[0].axes.empty());
+}
+
+TEST_CASE("report: names that look like HTML stay data") {
+  const std::string hostile = "</script><script>alert(1)</script><!--";
+  Json result = a_result(hostile, 1);
+  result["warnings"] = {hostile, "{{data}}"};
+  const Report report{hostile, "\xff{{data}}", {{{{hostile, hostile}}, hostile, result}}};
+  const std::string page = report_html(report);
+  CHECK(!contains(page, "<script>alert"));
+  CHECK(count(page, "</script>") == 3);  // the data, Vega, the page's own
+  const Json data = Json::parse(data_of(page));
+  CHECK(data["title"] == hostile);
+  CHECK(data["question"] == "\xef\xbf\xbd{{data}}");  // a byte that is no UTF-8 becomes U+FFFD
+  CHECK(data["points"][0]["axes"][0] == Json({hostile, hostile}));
+  CHECK(data["points"][0]["result"] == result);
+  CHECK(report_html(report) == page);
+}
+
+TEST_CASE("report: the page loads nothing and allows its own scripts only") {
+  const std::string page = report_html({"t", "", {}});
+  CHECK(contains(page, "default-src 'none'; script-src 'sha256-"));
+  CHECK(!contains(page.substr(0, page.find("<style>")), "unsafe-eval"));
+  for (const char* outside : {" src=", "<link", "@import", "url(", "fetch(\"http"})
+    CHECK(!contains(page.substr(0, page.find("<script")), outside));
+  CHECK(!contains(page, "{{"));
+  CHECK(contains(page, "BSD-3-Clause"));
+  CHECK(contains(page, "UW Interactive Data Lab"));
+}
+
+TEST_CASE("report: files that are no results are named, with what was expected") {
+  const test::ScratchFolder folder;
+  const auto errors_of = [&](const std::string& text) {
+    const std::string file = file_of(folder, "bad.json", text);
+    try {
+      read_result_files({file});
+    } catch (const InputError& error) {
+      REQUIRE(error.problems().size() == 1);
+      CHECK(error.problems().front().file == file);
+      return error.problems().front().what;
+    }
+    return std::string("accepted");
+  };
+  Json without = a_result("lru", 1);
+  without.erase("metrics");
+  Json fraction = a_result("lru", 1);
+  fraction["seed"] = 1.5;
+  CHECK(contains(errors_of(""), "is not JSON"));
+  CHECK(contains(errors_of("{\"scenario\": 1e999}"), "is not JSON"));
+  CHECK(contains(errors_of("3"),
+                 "is number, not an object; expected a result as 'moelab run --out' writes it"));
+  CHECK(contains(errors_of("[]"), "is an empty array"));
+  CHECK(contains(errors_of("{}"), "has no text 'scenario'"));
+  CHECK(contains(errors_of(without.dump()), "has no object 'metrics'"));
+  CHECK(contains(errors_of(fraction.dump()), "has no whole number 'seed'"));
+  CHECK(contains(errors_of(Json({a_result("lru", 1), without}).dump()), "element 2 has no object 'metrics'"));
+  CHECK(contains(errors_of(std::string(100'000, '[')), "nests deeper than 64 levels"));
+  CHECK(contains(errors_of(a_result("lru", 1).dump() + "x"), "is not JSON"));
+}
+
+TEST_CASE("report: the command writes a page, or says what is wrong and writes nothing") {
+  const test::ScratchFolder folder;
+  const std::string good = file_of(folder, "good.json", a_result("lru", 1).dump());
+  const std::string bad = file_of(folder, "bad.json", "[1]");
+  const std::string out = folder / "report.html";
+  const auto report = [](Strings words) {
+    words.insert(words.begin(), "report");
+    return run_program(MOELAB_PROGRAM, words);
+  };
+  const ProgramResult failed = report({good, bad, folder / "none.json", "--out", out});
+  CHECK(failed.status == 2);
+  CHECK(contains(failed.err, bad + ": element 1 is number, not an object"));
+  CHECK(contains(failed.err, (folder / "none.json").string()));  // all that is wrong at once
+  CHECK(!std::filesystem::exists(out));
+  CHECK(report({good, "--out", good}).status == 2);
+  CHECK(test::read_bytes(good) == a_result("lru", 1).dump());
+  CHECK(report({good}).status == 2);
+  CHECK(report({"--out", out}).status == 2);
+
+  const ProgramResult written = report({good, "--out", out, "--title", "Of <b>mine</b>"});
+  CAPTURE(written.err);
+  REQUIRE(written.status == 0);
+  CHECK(Json::parse(data_of(test::read_bytes(out)))["title"] == "Of <b>mine</b>");
+}
