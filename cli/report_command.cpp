@@ -1,10 +1,12 @@
 // moelab report: results as one HTML page.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/report/report.hpp"
 #include "cli/report/result_files.hpp"
+#include "cli/report/store_report.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -13,15 +15,32 @@ struct Options {
   std::vector<std::string> results;
   std::string out;
   std::string title;
+  std::string sweep;
 };
+
+/// Result files, or one store.
+Report read(const Options& options, std::uint64_t& missing) {
+  const bool any_store = std::any_of(options.results.begin(), options.results.end(), is_database);
+  if (any_store && options.results.size() == 1)
+    return read_store(options.results.front(), options.sweep, missing);
+  if (any_store)
+    throw InputError(*std::find_if(options.results.begin(), options.results.end(), is_database),
+                     "is a store of results, which is reported alone; expected it to be the only file");
+  if (!options.sweep.empty())
+    throw InputError("--sweep " + options.sweep, "names a sweep of a store; expected one store, found files");
+  return read_result_files(options.results);
+}
 
 void run(const Options& options) {
   check_outputs({options.out}, options.results);
-  Report report = read_result_files(options.results);
+  std::uint64_t missing = 0;
+  Report report = read(options, missing);
   if (!options.title.empty()) report.title = options.title;
   write_outputs({{options.out, report_html(report)}});
   std::cout << "report: " << options.out << " (" << report.points.size()
-            << (report.points.size() == 1 ? " result" : " results") << "), opens in any browser\n";
+            << (report.points.size() == 1 ? " result" : " results")
+            << (missing > 0 ? "; " + std::to_string(missing) + " points have none" : "")
+            << "), opens in any browser\n";
 }
 
 }  // namespace
@@ -30,9 +49,13 @@ void add_report(CLI::App& program) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand(
       "report", "Show results side by side: one HTML page with tables and charts that needs no network");
-  command->add_option("RESULT", options->results, "Files that 'moelab run --out' wrote")->required();
+  command
+      ->add_option("RESULT", options->results,
+                   "Files that 'moelab run --out' wrote, or one that 'moelab sweep' did")
+      ->required();
   command->add_option("--out", options->out, "HTML file to write")->required()->check(names_a_file);
   command->add_option("--title", options->title, "Title of the page (default: the scenarios' names)");
+  command->add_option("--sweep", options->sweep, "Sweep of a store (default: the only one)");
   add_example(*command,
               "moelab report out/16GB.json out/24GB.json --out out/report.html --title \"Two budgets\"");
   command->callback([options] { run(*options); });

@@ -14,7 +14,9 @@ constexpr std::string_view kDataPlace = "{{data}}";
 Json point_json(const ReportPoint& point) {
   Json axes = Json::array();
   for (const auto& [name, value] : point.axes) axes.push_back({name, value});
-  return {{"axes", axes}, {"series", point.series}, {"result", point.result}};
+  Json result = point.result;
+  if (result.is_object()) result.erase("inputs");  // the whole scenario: the page shows what came of it
+  return {{"axes", axes}, {"series", point.series}, {"result", std::move(result)}};
 }
 
 /// JSON that no HTML parser finds a tag in. Bytes that are no UTF-8 are replaced.

@@ -1,0 +1,65 @@
+#include "cli/report/store_report.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+
+#include "models/input_error.hpp"
+#include "sim/store/result_store.hpp"
+
+namespace moelab {
+namespace {
+
+StoredSweep chosen(const ResultStore& store, const std::string& file, const std::string& name) {
+  const std::vector<StoredSweep> sweeps = store.sweeps();
+  std::vector<std::string> names;
+  for (const StoredSweep& sweep : sweeps) names.push_back(sweep.name);
+  if (name.empty() && sweeps.size() == 1) return sweeps.front();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return sweeps[static_cast<std::size_t>(found - names.begin())];
+  if (sweeps.empty()) throw InputError(file, "holds no sweep");
+  if (!name.empty()) throw InputError(file, "has no sweep '" + name + "'" + suggestion(name, names));
+  std::string all;
+  for (const std::string& one : names) all += (all.empty() ? "" : ", ") + one;
+  throw InputError(file, "holds several sweeps; choose one with --sweep: " + all);
+}
+
+ReportPoint report_point(const StoredPoint& point, const std::string& json) {
+  ReportPoint out{point.axes, point.series.empty() ? point.system : point.series,
+                  nlohmann::ordered_json::parse(json)};
+  if (point.series.empty()) std::erase_if(out.axes, [](const auto& axis) { return axis.first == "system"; });
+  return out;
+}
+
+}  // namespace
+
+bool is_database(const std::string& file) {
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  std::string begin(kMagic.size(), ' ');
+  std::ifstream(file, std::ios::binary).read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return begin == kMagic;
+}
+
+Report read_store(const std::string& file, const std::string& sweep, std::uint64_t& missing) {
+  const ResultStore store(file, ResultStore::Access::read);
+  const StoredSweep entry = chosen(store, file, sweep);
+  Report report{entry.name, entry.question, {}};
+  missing = 0;
+  for (const StoredPoint& point : store.points(entry.name)) {
+    const auto run = store.run(point.run, true);
+    if (!run || run->status != RunStatus::done) {
+      ++missing;
+      continue;
+    }
+    try {
+      report.points.push_back(report_point(point, run->result));
+    } catch (const nlohmann::json::exception& error) {
+      throw InputError(file, "point " + std::to_string(point.number) + " of sweep '" + entry.name +
+                                 "' holds no result: " + error.what());
+    }
+  }
+  if (report.points.empty()) throw InputError(file, "no point of sweep '" + entry.name + "' is done");
+  return report;
+}
+
+}  // namespace moelab
