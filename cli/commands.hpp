@@ -35,6 +35,7 @@ void add_calibrate(CLI::App& program);
 void add_validate(CLI::App& program);
 void add_tune(CLI::App& program);
 void add_tune_residency(CLI::App& tune);
+void add_results(CLI::App& program);
 
 /// Adds `--format table|json`.
 void add_format(CLI::App& command, std::string& format);

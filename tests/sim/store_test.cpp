@@ -63,14 +63,16 @@ std::string small_store(const std::filesystem::path& file) {
   return read_bytes(file);
 }
 
-/// By SQLite itself, on a connection of its own: what a statement answers first, as text.
-std::string answer(const std::filesystem::path& file, const std::string& sql) {
+/// By SQLite itself, on a connection of its own: the first row of what a statement answers, each value with
+/// a bar behind it; or its error.
+std::string row_of(const std::filesystem::path& file, const std::string& sql) {
   sqlite3* database = nullptr;
   REQUIRE(sqlite3_open(file.c_str(), &database) == SQLITE_OK);
   std::string text;
-  const auto take = [](void* out, int, char** values, char**) {
-    if (static_cast<std::string*>(out)->empty())
-      *static_cast<std::string*>(out) = values[0] ? values[0] : "NULL";
+  const auto take = [](void* out, int columns, char** values, char**) {
+    auto& row = *static_cast<std::string*>(out);
+    if (row.empty())
+      for (int c = 0; c < columns; ++c) row += std::string(values[c] != nullptr ? values[c] : "NULL") + "|";
     return 0;
   };
   char* error = nullptr;
@@ -79,6 +81,12 @@ std::string answer(const std::filesystem::path& file, const std::string& sql) {
   sqlite3_free(error);
   sqlite3_close(database);
   return text;
+}
+
+/// The one value that it answers.
+std::string answer(const std::filesystem::path& file, const std::string& sql) {
+  const std::string row = row_of(file, sql);
+  return row.substr(0, row.find('|'));
 }
 
 /// Everything that the interface reads; throws InputError where the file is damaged.
@@ -612,4 +620,28 @@ TEST_CASE("store: a damaged file is read or refused, and never more") {
   }
   CHECK(refused > kRounds / 10);
   CHECK(refused < kRounds);
+}
+
+TEST_CASE("store: the queries of its README answer") {
+  const ScratchFolder folder;
+  const auto file = folder / "results.db";
+  {
+    ResultStore store(file, Access::write);
+    store.put_sweep(stored_sweep("budgets"),
+                    {stored_point(0, "8 GB", "lru", "a"), stored_point(1, "8 GB", "fifo", "b")});
+    StoredRun run = stored_run("a", "0.5");
+    run.result.insert(1, "\"bytes\": {\"ssd\": 64000},");
+    store.put_run(run);
+    store.put_run(stored_run("b", "0.25"));
+  }
+  const std::string readme = read_bytes(std::string(MOELAB_SOURCE_DIR) + "/sim/store/README.md");
+  const std::string fence = "```sql\n";
+  std::vector<std::string> queries;
+  for (std::size_t at = readme.find(fence); at != std::string::npos; at = readme.find(fence, at + 1))
+    queries.push_back(
+        readme.substr(at + fence.size(), readme.find("```", at + fence.size()) - at - fence.size()));
+  REQUIRE(queries.size() == 2);
+  CHECK(row_of(file, queries[0]) == "8 GB|fifo|250.0|");  // the smaller of 0.5 s and 0.25 s, in ms
+  CHECK(row_of(file, "SELECT * FROM (" + queries[1].substr(0, queries[1].find(';')) +
+                         ") WHERE system = 'lru'") == "0|lru|64|");  // 64000 bytes over 1000 tokens
 }
