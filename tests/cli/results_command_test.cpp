@@ -171,6 +171,28 @@ TEST_CASE("results: JSON has every metric, null where there is none") {
   CHECK_FALSE(result["points"][5].contains("metrics"));
 }
 
+TEST_CASE("results: the columns are what a real run's result has") {
+  const ProgramResult ran = run_program(
+      MOELAB_PROGRAM, {"run", "zipmoe-orin", "--system", "zipmoe-lru", "--set", "workload.requests=2",
+                       "--set", "workload.output_tokens=3", "--format", "json"});
+  REQUIRE(ran.status == 0);
+  const json expected = json::parse(ran.out)["metrics"];
+  const Store store;
+  StoredRun run = stored_run("lru900 MB");  // of point 5
+  run.result = ran.out;
+  ResultStore(store.file(), ResultStore::Access::write).put_run(run);
+  CHECK(store.results({"--result", "5"}).out == ran.out);
+  const json result = store.as_json({});
+  const json& found = result["points"][5]["metrics"];
+  CHECK(found["tokens"] == 6);  // two requests of three
+  for (const char* same : {"ttft_s", "end_to_end_s", "throughput_tokens_per_s", "tokens", "requests"})
+    CHECK(found[same] == expected[same]);
+  CHECK(found["tpot_s"] == expected["tpot_s"]["mean"]);
+  for (const char* percentile : {"p50", "p90", "p99"})
+    CHECK(found["tpot_" + std::string(percentile) + "_s"] == expected["tpot_s"][percentile]);
+  CHECK(found["simulated_s"] == expected["wall_s"]);
+}
+
 TEST_CASE("results: points chosen by their axes and status, in the order asked for") {
   const Store store;
   CHECK(store.numbers({"--axis", "budget=8 GB"}) == Numbers{1, 4});
