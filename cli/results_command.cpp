@@ -201,7 +201,7 @@ void add_results(CLI::App& program) {
   add_choice(*command, *options);
   add_outputs(*command, *options);
   add_example(*command,
-              "moelab results results.db --sweep budgets --axis system=zipmoe --sort tpot_s\n"
+              "moelab results results.db --sweep budgets --axis budget=\"12 GB\" --sort tpot_s\n"
               "  moelab results results.db --sweep budgets --compare budgets-before\n"
               "  moelab results results.db --csv out/budgets.csv");
   command->callback([options] { results(*options); });
