@@ -38,6 +38,7 @@ void add_calibrate(CLI::App& program);
 void add_validate(CLI::App& program);
 void add_tune(CLI::App& program);
 void add_tune_residency(CLI::App& tune);
+void add_results(CLI::App& program);
 
 /// A sweep of more combinations than this asks for --yes.
 inline constexpr std::uint64_t kAsksFrom = 10'000;

@@ -163,6 +163,7 @@ int run_program(int argc, char** argv) {
   add_calibrate(program);
   add_validate(program);
   add_tune(program);
+  add_results(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

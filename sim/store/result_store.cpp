@@ -418,6 +418,18 @@ std::vector<StoredOutcome> ResultStore::outcomes(const std::string& sweep) const
   return outcomes;
 }
 
+SweepCounts ResultStore::counts(const std::string& sweep) const {
+  Statement row(impl_->database,
+                "SELECT count(CASE WHEN run.status = 'done' THEN 1 END), "
+                "count(CASE WHEN run.status <> 'done' THEN 1 END), "
+                "count(CASE WHEN run.status IS NULL THEN 1 END) "
+                "FROM point LEFT JOIN run ON run.identity = point.run "
+                "WHERE point.sweep = (SELECT id FROM sweep WHERE name = ?)");
+  row.bind(sweep).step();
+  const auto count = [&](int column) { return static_cast<std::uint64_t>(row.integer(column)); };
+  return {count(0), count(1), count(2)};
+}
+
 std::optional<StoredRun> ResultStore::run(const std::string& identity, bool with_result) const {
   const Database& database = impl_->database;
   Statement row(database, "SELECT " + std::string(kRunColumns) + (with_result ? ", run.result" : "") +

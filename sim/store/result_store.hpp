@@ -84,6 +84,11 @@ struct StoredOutcome {
   StoredMetrics metrics;
 };
 
+/// How far a sweep is, in points.
+struct SweepCounts {
+  std::uint64_t done = 0, failed = 0, missing = 0;  // failed: also those over a limit of time or memory
+};
+
 class ResultStore {
  public:
   enum class Access : std::uint8_t { read, write };
@@ -114,6 +119,7 @@ class ResultStore {
   std::vector<StoredSweep> sweeps() const;                              // by name
   std::vector<StoredPoint> points(const std::string& sweep) const;      // by number
   std::vector<StoredOutcome> outcomes(const std::string& sweep) const;  // by number
+  SweepCounts counts(const std::string& sweep) const;
   /// Without results' JSON unless `with_result`. Nothing where there is no such run.
   std::optional<StoredRun> run(const std::string& identity, bool with_result) const;
   /// Whether a run is there and done.

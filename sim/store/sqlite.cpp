@@ -70,9 +70,20 @@ Database::Database(const std::filesystem::path& file, Mode mode) : file_(file) {
   int code = sqlite3_prepare_v2(handle(), "PRAGMA schema_version", -1, &first, nullptr);
   if (code == SQLITE_OK) code = sqlite3_step(first);
   sqlite3_finalize(first);
-  if (code == SQLITE_ROW) return;
-  if (mode != Mode::read || !is_unwritable(code)) fail(code);
-  open_unchanging();
+  if (code != SQLITE_ROW) {
+    if (mode != Mode::read || !is_unwritable(code)) fail(code);
+    open_unchanging();
+  }
+  check_whole();
+}
+
+// SQLite takes what is missing of the last page for zeros.
+void Database::check_whole() const {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(file_, none);
+  const auto page = static_cast<std::uintmax_t>(number("PRAGMA page_size"));
+  if (!none && log_is_empty(file_) && size % page != 0)
+    fail_damaged("it has " + std::to_string(size) + " bytes, expected a multiple of " + std::to_string(page));
 }
 
 // Without a log nobody is writing, and SQLite needs no file beside this one if it is told so.

@@ -47,6 +47,7 @@ class Database {
   void open(const std::string& name, int flags);
   void configure(Mode mode) const;
   void open_unchanging();
+  void check_whole() const;
   static int count_work(void* database);
 
   std::filesystem::path file_;

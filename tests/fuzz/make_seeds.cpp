@@ -185,6 +185,14 @@ void text_seeds() {
     seed("scenario", name, form(1) + config(std::string("systems/") + name));
 }
 
+// Changes to a good store: none; a row's bytes; the numbers of pages in the first page.
+void store_seeds() {
+  seed("store", "good", form(2));
+  seed("store", "row", form(2) + part(4, std::string("\xf0\x0f", 2) + "\x7f\x7f\x7f\x7f"));
+  seed("store", "header", form(0) + part(0, std::string("\x1c\0\0\0\0\1", 6)));
+  seed("store", "empty_file", form(1));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -199,4 +207,5 @@ int main(int argc, char** argv) {
   array_seeds();
   sglang_seeds();
   text_seeds();
+  store_seeds();
 }

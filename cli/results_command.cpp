@@ -1,0 +1,210 @@
+// moelab results: what is in a store of results.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "cli/commands.hpp"
+#include "cli/layer_table.hpp"
+#include "cli/results_compare.hpp"
+#include "cli/results_report.hpp"
+#include "models/input_error.hpp"
+
+namespace moelab::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Outcomes = std::vector<StoredOutcome>;
+
+struct Options {
+  std::string store;
+  std::string sweep;
+  std::vector<std::string> axes;
+  bool failed = false;
+  std::string sort;
+  bool reverse = false;
+  std::string compare, compare_store;
+  std::string csv;
+  std::optional<std::uint64_t> result;
+  std::string out;
+  std::string format = "table";
+
+  bool compares() const { return !compare.empty() || !compare_store.empty(); }
+  /// Whether something is asked of one sweep.
+  bool needs_sweep() const {
+    return !sweep.empty() || !axes.empty() || failed || !sort.empty() || compares() || !csv.empty() || result;
+  }
+};
+
+std::vector<ListedSweep> listed(const ResultStore& store) {
+  std::vector<ListedSweep> list;
+  for (StoredSweep& sweep : store.sweeps()) {
+    const SweepCounts counts = store.counts(sweep.name);
+    list.push_back({std::move(sweep), counts});
+  }
+  return list;
+}
+
+/// The sweep of that name, or, where none is named, the only one.
+ListedSweep chosen_sweep(const std::vector<ListedSweep>& sweeps, const std::string& name,
+                         const std::string& option, const std::string& store) {
+  std::vector<std::string> names;
+  for (const ListedSweep& one : sweeps) names.push_back(one.sweep.name);
+  if (names.empty()) throw InputError(store, "holds no sweep yet");
+  if (name.empty() && names.size() == 1) return sweeps.front();
+  if (name.empty())
+    throw InputError(store, "holds " + std::to_string(names.size()) + " sweeps; choose one with " + option +
+                                suggestion("", names));
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    throw InputError(option + " " + name, store + " has no such sweep" + suggestion(name, names));
+  return sweeps[static_cast<std::size_t>(found - names.begin())];
+}
+
+/// The points that the options choose: the one place where rows are left out.
+void keep_chosen(Outcomes& points, const Options& options) {
+  std::vector<ResultFilter> filters = axis_filters(points, options.axes);
+  if (options.failed) filters.emplace_back(is_failed);
+  keep_wanted(points, filters);
+}
+
+void print(const Json& json) {
+  std::cout << json_text(json);
+}
+
+void write_result(const Options& options, const ResultStore& store, const Outcomes& points) {
+  const std::string option = "--result " + std::to_string(*options.result);
+  const auto found = std::find_if(points.begin(), points.end(),
+                                  [&](const StoredOutcome& o) { return o.point.number == *options.result; });
+  if (found == points.end())
+    throw InputError(
+        option, "the sweep has no such point; it has " + std::to_string(points.size()) +
+                    (points.empty() ? ""
+                                    : ", numbered " + std::to_string(points.front().point.number) + " to " +
+                                          std::to_string(points.back().point.number)));
+  if (!found->run) throw InputError(option, "the point did not run yet");
+  const std::optional<StoredRun> run = store.run(found->point.run, true);
+  if (is_failed(*found) || !run || run->result.empty())
+    throw InputError(option, "the point has no result: " + status_of(*found) + ": " + found->run->error);
+  if (options.out.empty())
+    std::cout << run->result;
+  else
+    write_outputs({{options.out, run->result}});
+}
+
+void write_csv(const Options& options, const Outcomes& points) {
+  write_outputs({{options.csv, points_csv(points)}});
+  if (options.format == "json")
+    print({{"csv", options.csv}, {"points", points.size()}});
+  else
+    std::cout << options.csv << ": " << points.size() << " points\n";
+}
+
+void compare_sweeps(const Options& options, const ResultStore& store, const StoredSweep& sweep,
+                    const Outcomes& here) {
+  std::optional<ResultStore> other;
+  if (!options.compare_store.empty()) other.emplace(options.compare_store, ResultStore::Access::read);
+  const ResultStore& to = other ? *other : store;
+  const std::string file = other ? options.compare_store : options.store;
+  const std::vector<ListedSweep> sweeps = listed(to);
+  // In another store, a sweep of the same name where none is named.
+  const bool same_there = std::any_of(sweeps.begin(), sweeps.end(),
+                                      [&](const ListedSweep& one) { return one.sweep.name == sweep.name; });
+  const std::string wanted = options.compare.empty() && same_there ? sweep.name : options.compare;
+  const std::string name = chosen_sweep(sweeps, wanted, "--compare", file).sweep.name;
+  Outcomes there = to.outcomes(name);
+  keep_chosen(there, options);
+  const ComparedNames names = other ? ComparedNames{options.store + ": " + sweep.name, file + ": " + name}
+                                    : ComparedNames{sweep.name, name};
+  const SweepComparison comparison = compare(here, there);
+  if (options.format == "json")
+    print(comparison_json(comparison, here, there, names));
+  else
+    std::cout << comparison_table(comparison, here, there, names);
+}
+
+void show_points(const Options& options, const ListedSweep& sweep, const Outcomes& points) {
+  if (options.format == "json")
+    return print({{"sweeps", sweeps_json({sweep})}, {"points", points_json(points)}});
+  std::cout << sweeps_table({sweep});
+  if (!sweep.sweep.question.empty()) std::cout << one_line(sweep.sweep.question) << "\n";
+  std::cout << "\n" << (options.failed ? failed_list(points) : points_table(points));
+}
+
+void show_sweeps(const Options& options, const std::vector<ListedSweep>& sweeps) {
+  if (options.format == "json")
+    print({{"sweeps", sweeps_json(sweeps)}});
+  else
+    std::cout << sweeps_table(sweeps);
+}
+
+void results(const Options& options) {
+  check_outputs({options.csv, options.out}, {options.store, options.compare_store});
+  const ResultStore store(options.store, ResultStore::Access::read);
+  const std::vector<ListedSweep> sweeps = listed(store);
+  if (!options.needs_sweep() && sweeps.size() != 1) return show_sweeps(options, sweeps);
+  const ListedSweep sweep = chosen_sweep(sweeps, options.sweep, "--sweep", options.store);
+  Outcomes points = store.outcomes(sweep.sweep.name);
+  if (options.result) return write_result(options, store, points);
+  keep_chosen(points, options);
+  if (options.compares()) return compare_sweeps(options, store, sweep.sweep, points);
+  if (!options.sort.empty()) sort_by(points, options.sort, options.reverse);
+  if (!options.csv.empty()) return write_csv(options, points);
+  show_points(options, sweep, points);
+}
+
+void add_choice(CLI::App& command, Options& options) {
+  command.add_option("STORE", options.store, "Results of sweeps (SQLite)")->required()->check(names_a_file);
+  command.add_option("--sweep", options.sweep, "Points of this sweep (default: the only one)");
+  command
+      .add_option(
+          "--axis", options.axes,
+          "Only points with this value on an axis: NAME=VALUE (may be given several times: any of the "
+          "values of one axis, all of the axes)")
+      ->take_all();
+  command.add_flag("--failed", options.failed, "Only points that failed, with their errors");
+  CLI::Option* const sort = command.add_option("--sort", options.sort,
+                                               "Order by a column, such as tpot_s, an axis, status or cpu_s");
+  command.add_flag("--reverse", options.reverse, "Largest first")->needs(sort);
+}
+
+void add_outputs(CLI::App& command, Options& options) {
+  CLI::Option* const compare = command.add_option(
+      "--compare", options.compare,
+      "Which points moved in this other sweep, by how much, and which only one has. Points are the same "
+      "where axes, series, system and seed are");
+  CLI::Option* const compare_store = command.add_option(
+      "--compare-db", options.compare_store,
+      "Compare with the sweep of the same name in another store (or the one that --compare names)");
+  CLI::Option* const csv =
+      command.add_option("--csv", options.csv, "Write the points to this file, all columns in SI units");
+  CLI::Option* const result = command.add_option(
+      "--result", options.result, "Result of the point of this number, as 'moelab run' wrote it (JSON)");
+  command.add_option("--out", options.out, "Write that to this file")->needs(result);
+  csv->excludes(compare, compare_store, result);
+  result->excludes(compare, compare_store, command.get_option("--axis"), command.get_option("--failed"),
+                   command.get_option("--sort"));
+  for (CLI::Option* const one : {compare, compare_store})
+    one->excludes(command.get_option("--sort"), command.get_option("--failed"));
+  add_format(command, options.format);
+}
+
+}  // namespace
+
+void add_results(CLI::App& program) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand(
+      "results",
+      "What a store of results holds: its sweeps, the points of one with their metrics, what failed, what "
+      "moved since another sweep. The file opens in any SQLite tool; sim/store/README.md has its tables. It "
+      "can be read while a sweep writes it");
+  add_choice(*command, *options);
+  add_outputs(*command, *options);
+  add_example(*command,
+              "moelab results results.db --sweep budgets --axis budget=\"12 GB\" --sort tpot_s\n"
+              "  moelab results results.db --sweep budgets --compare budgets-before\n"
+              "  moelab results results.db --csv out/budgets.csv");
+  command->callback([options] { results(*options); });
+}
+
+}  // namespace moelab::cli

@@ -1,0 +1,171 @@
+#include "cli/results_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "cli/layer_table.hpp"
+#include "sim/results/text_table.hpp"
+
+namespace moelab::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Rows = std::vector<std::vector<std::string>>;
+
+/// A metric of the table that people read.
+struct ShownMetric {
+  const char* heading;
+  const char* column;
+  double factor;
+  int digits;
+};
+constexpr std::array<ShownMetric, 4> kShown = {{{"TTFT s", "ttft_s", 1, 2},
+                                                {"TPOT ms", "tpot_s", 1e3, 1},
+                                                {"tokens/s", "throughput_tokens_per_s", 1, 2},
+                                                {"end-to-end s", "end_to_end_s", 1, 1}}};
+
+std::optional<double> metric_of(const StoredOutcome& o, std::string_view column) {
+  for (std::size_t m = 0; m < kMetricColumns.size(); ++m)
+    if (kMetricColumns[m].name == column) return o.metrics[m];
+  return std::nullopt;
+}
+
+std::vector<std::string> row_of(const StoredOutcome& o, const std::vector<std::string>& axes, bool series) {
+  std::vector<std::string> row = {std::to_string(o.point.number)};
+  for (const std::string& axis : axes) {
+    const std::string* const value = axis_value(o.point, axis);
+    row.push_back(value != nullptr ? one_line(*value) : "-");
+  }
+  if (series) row.push_back(o.point.series.empty() ? "-" : one_line(o.point.series));
+  row.push_back(one_line(o.point.system));
+  row.push_back(status_of(o));
+  for (const ShownMetric& shown : kShown) {
+    const std::optional<double> value = metric_of(o, shown.column);
+    row.push_back(value ? fixed(shown.factor * *value, shown.digits) : "-");
+  }
+  return row;
+}
+
+/// RFC 4180: in quotes where it must be, quotes doubled.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_cell(const ResultCell& cell) {
+  if (const auto* const number = std::get_if<double>(&cell)) return exact(*number);
+  const auto* const text = std::get_if<std::string>(&cell);
+  return text != nullptr ? csv_field(*text) : "";
+}
+
+Json point_json(const StoredOutcome& o) {
+  Json axes = Json::object(), settings = Json::array(), metrics = Json::object();
+  for (const auto& [name, value] : o.point.axes) axes[name] = value;
+  for (const auto& [path, value] : o.point.settings) settings.push_back(Json::array({path, value}));
+  for (std::size_t m = 0; m < kMetricColumns.size(); ++m)
+    metrics[kMetricColumns[m].name] = o.metrics[m] ? Json(*o.metrics[m]) : Json();
+  Json point = {{"point", o.point.number},  {"axes", axes},         {"series", o.point.series},
+                {"system", o.point.system}, {"settings", settings}, {"run", o.point.run},
+                {"status", status_of(o)}};
+  if (!o.run) return point;
+  point["metrics"] = metrics;
+  point["error"] = o.run->error;
+  point["scenario"] = o.run->scenario;
+  point["executor"] = o.run->executor;
+  point["seed"] = o.run->seed;
+  point["version"] = o.run->version;
+  point["started"] = o.run->started;
+  point["wall_s"] = o.run->wall_s;
+  point["cpu_s"] = o.run->cpu_s;
+  point["peak_bytes"] = o.run->peak_bytes;
+  point["host"] = o.run->host;
+  return point;
+}
+
+}  // namespace
+
+std::string sweeps_table(const std::vector<ListedSweep>& sweeps) {
+  Rows rows = {{"sweep", "points", "done", "failed", "missing", "created"}};
+  for (const auto& [sweep, counts] : sweeps)
+    rows.push_back({one_line(sweep.name), std::to_string(sweep.points), std::to_string(counts.done),
+                    std::to_string(counts.failed), std::to_string(counts.missing), one_line(sweep.created)});
+  return align_columns(rows, 1);
+}
+
+std::string points_table(const std::vector<StoredOutcome>& points) {
+  const std::vector<std::string> axes = axis_names(points);
+  const bool series = std::any_of(points.begin(), points.end(),
+                                  [](const StoredOutcome& o) { return !o.point.series.empty(); });
+  Rows rows = {{"point"}};
+  for (const std::string& axis : axes) rows[0].push_back(one_line(axis));
+  if (series) rows[0].emplace_back("series");
+  rows[0].insert(rows[0].end(), {"system", "status"});
+  const std::size_t left = rows[0].size();
+  for (const ShownMetric& shown : kShown) rows[0].emplace_back(shown.heading);
+  for (const StoredOutcome& o : points) rows.push_back(row_of(o, axes, series));
+  return align_columns(rows, left);
+}
+
+std::string description(const StoredPoint& point) {
+  std::string text;
+  for (const auto& [name, value] : point.axes) text += name + "=" + value + " ";
+  if (!point.series.empty()) text += point.series + " ";
+  return one_line(text + point.system);
+}
+
+std::string failed_list(const std::vector<StoredOutcome>& points) {
+  std::string text;
+  for (const StoredOutcome& o : points)
+    if (is_failed(o))
+      text += "point " + std::to_string(o.point.number) + " (" + description(o.point) + "): " + status_of(o) +
+              " after " + fixed(o.run->wall_s, 1) + " s: " + one_line(o.run->error) + "\n";
+  return text.empty() ? "no point failed\n" : text;
+}
+
+std::string points_csv(const std::vector<StoredOutcome>& points) {
+  const std::vector<ResultColumn> columns = result_columns(points);
+  std::string text;
+  for (const ResultColumn& column : columns) text += (text.empty() ? "" : ",") + csv_field(column.name);
+  text += "\r\n";
+  for (const StoredOutcome& o : points) {
+    for (std::size_t c = 0; c < columns.size(); ++c) text += (c > 0 ? "," : "") + csv_cell(columns[c].of(o));
+    text += "\r\n";
+  }
+  return text;
+}
+
+Json sweeps_json(const std::vector<ListedSweep>& sweeps) {
+  Json list = Json::array();
+  for (const auto& [sweep, counts] : sweeps)
+    list.push_back({{"name", sweep.name},
+                    {"question", sweep.question},
+                    {"created", sweep.created},
+                    {"version", sweep.version},
+                    {"points", sweep.points},
+                    {"done", counts.done},
+                    {"failed", counts.failed},
+                    {"missing", counts.missing}});
+  return list;
+}
+
+Json points_json(const std::vector<StoredOutcome>& points) {
+  Json list = Json::array();
+  for (const StoredOutcome& o : points) list.push_back(point_json(o));
+  return list;
+}
+
+std::string exact(double value) {
+  std::array<char, 64> text{};
+  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53: below, a whole number is written as one
+  const auto end =
+      std::trunc(value) == value && std::abs(value) < kExactIntegers
+          ? std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed)
+          : std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end.ptr};
+}
+
+}  // namespace moelab::cli

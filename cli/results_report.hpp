@@ -1,0 +1,33 @@
+// What `moelab results` shows of a store: its sweeps, the points of one, what failed.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/results_rows.hpp"
+
+namespace moelab::cli {
+
+struct ListedSweep {
+  StoredSweep sweep;
+  SweepCounts counts;
+};
+
+std::string sweeps_table(const std::vector<ListedSweep>& sweeps);
+/// Points with their axes and main metrics, one a line.
+std::string points_table(const std::vector<StoredOutcome>& points);
+/// Points that failed, each with its error.
+std::string failed_list(const std::vector<StoredOutcome>& points);
+/// All columns (RFC 4180), one point a line. Numbers read back exactly; what there is none of is empty.
+std::string points_csv(const std::vector<StoredOutcome>& points);
+
+nlohmann::ordered_json sweeps_json(const std::vector<ListedSweep>& sweeps);
+nlohmann::ordered_json points_json(const std::vector<StoredOutcome>& points);
+
+/// The number as the shortest decimal that reads back exactly.
+std::string exact(double value);
+/// "budget=12 GB batch=4", the series, the system.
+std::string description(const StoredPoint& point);
+
+}  // namespace moelab::cli

@@ -1,0 +1,224 @@
+#include "cli/results_rows.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "models/input_error.hpp"
+#include "models/units.hpp"
+#include "traces/import/csv_reader.hpp"
+
+namespace moelab::cli {
+namespace {
+
+/// A text as a number of base units; the kind keeps bytes from seconds.
+struct Size {
+  int kind = 0;
+  double value = 0;
+  auto operator<=>(const Size&) const = default;
+};
+
+template <class Quantity>
+bool read_size(const std::string& text, int kind, std::optional<Size>& size) {
+  Quantity quantity;
+  std::string expected;
+  if (!parse(text, quantity, expected)) return false;
+  size = Size{kind, quantity.value()};
+  return true;
+}
+
+std::optional<Size> size_of(const std::string& text) {
+  if (const auto number = parse_number(text)) return Size{0, *number};
+  std::optional<Size> size;
+  read_size<Seconds>(text, 1, size) || read_size<Bytes>(text, 2, size) ||
+      read_size<BytesPerSecond>(text, 3, size) || read_size<Flops>(text, 4, size) ||
+      read_size<FlopsPerSecond>(text, 5, size);
+  return size;
+}
+
+bool is_same_value(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const std::optional<Size> size = size_of(a);
+  return size && size == size_of(b);
+}
+
+/// What a cell is sorted by: sizes, then texts, then nothing.
+struct SortKey {
+  int group = 2;
+  Size size{};
+  std::string text{};
+  auto operator<=>(const SortKey&) const = default;
+};
+
+SortKey key_of(const ResultCell& cell) {
+  if (const double* const number = std::get_if<double>(&cell)) return {0, {0, *number}, ""};
+  const auto* const text = std::get_if<std::string>(&cell);
+  if (text == nullptr) return {};
+  if (const auto size = size_of(*text)) return {0, *size, ""};
+  return {1, {}, *text};
+}
+
+ResultColumn point_column(const char* name, std::string StoredPoint::*member) {
+  return {name, [member](const StoredOutcome& o) { return ResultCell(o.point.*member); }};
+}
+
+template <class Member>
+ResultColumn run_column(const char* name, Member StoredRun::*member) {
+  return {name, [member](const StoredOutcome& o) -> ResultCell {
+            if (!o.run) return {};
+            if constexpr (std::is_same_v<Member, std::string>)
+              return (*o.run).*member;
+            else
+              return static_cast<double>((*o.run).*member);
+          }};
+}
+
+ResultColumn metric_column(std::size_t metric) {
+  return {kMetricColumns[metric].name, [metric](const StoredOutcome& o) -> ResultCell {
+            const std::optional<double>& value = o.metrics[metric];
+            return value ? ResultCell(*value) : ResultCell();
+          }};
+}
+
+/// All but the point's number, which is the first, and the axes.
+std::vector<ResultColumn> columns_of_every_sweep() {
+  std::vector<ResultColumn> columns = {point_column("series", &StoredPoint::series),
+                                       point_column("system", &StoredPoint::system),
+                                       {"status", [](const StoredOutcome& o) { return status_of(o); }}};
+  for (std::size_t m = 0; m < kMetricColumns.size(); ++m) columns.push_back(metric_column(m));
+  columns.push_back(run_column("error", &StoredRun::error));
+  columns.push_back(run_column("scenario", &StoredRun::scenario));
+  columns.push_back(run_column("executor", &StoredRun::executor));
+  // As a text: a double does not hold all seeds.
+  columns.push_back({"seed", [](const StoredOutcome& o) {
+                       return o.run ? ResultCell(std::to_string(o.run->seed)) : ResultCell();
+                     }});
+  columns.push_back(run_column("version", &StoredRun::version));
+  columns.push_back(run_column("started", &StoredRun::started));
+  columns.push_back(run_column("wall_s", &StoredRun::wall_s));
+  columns.push_back(run_column("cpu_s", &StoredRun::cpu_s));
+  columns.push_back(run_column("peak_bytes", &StoredRun::peak_bytes));
+  columns.push_back(run_column("host", &StoredRun::host));
+  columns.push_back(point_column("run", &StoredPoint::run));
+  return columns;
+}
+
+std::vector<std::string> names_of(const std::vector<ResultColumn>& columns) {
+  std::vector<std::string> names;
+  for (const ResultColumn& column : columns) names.push_back(column.name);
+  return names;
+}
+
+std::vector<std::string> values_on(const std::vector<StoredOutcome>& points, const std::string& axis) {
+  std::vector<std::string> values;
+  for (const StoredOutcome& o : points)
+    if (const std::string* value = axis_value(o.point, axis);
+        value != nullptr && std::find(values.begin(), values.end(), *value) == values.end())
+      values.push_back(*value);
+  return values;
+}
+
+/// "budget=12 GB" -> ("budget", "12 GB"), both of which some point has.
+std::pair<std::string, std::string> read_axis(const std::vector<StoredOutcome>& points,
+                                              const std::string& text) {
+  const std::size_t at = text.find('=');
+  if (at == std::string::npos || at == 0)
+    throw InputError("--axis " + text, "expected NAME=VALUE, such as budget=\"12 GB\"");
+  std::pair<std::string, std::string> setting{text.substr(0, at), text.substr(at + 1)};
+  const std::vector<std::string> names = axis_names(points);
+  if (std::find(names.begin(), names.end(), setting.first) == names.end())
+    throw InputError("--axis " + text,
+                     "the sweep has no axis '" + setting.first + "'" + suggestion(setting.first, names));
+  const std::vector<std::string> values = values_on(points, setting.first);
+  if (std::none_of(values.begin(), values.end(),
+                   [&](const std::string& value) { return is_same_value(value, setting.second); }))
+    throw InputError("--axis " + text,
+                     "no point has '" + setting.second + "' there" + suggestion(setting.second, values));
+  return setting;
+}
+
+}  // namespace
+
+std::vector<std::string> axis_names(const std::vector<StoredOutcome>& points) {
+  std::vector<std::string> names;
+  for (const StoredOutcome& o : points)
+    for (const auto& axis : o.point.axes)
+      if (std::find(names.begin(), names.end(), axis.first) == names.end()) names.push_back(axis.first);
+  return names;
+}
+
+const std::string* axis_value(const StoredPoint& point, const std::string& axis) {
+  for (const auto& [name, value] : point.axes)
+    if (name == axis) return &value;
+  return nullptr;
+}
+
+std::vector<ResultColumn> result_columns(const std::vector<StoredOutcome>& points) {
+  std::vector<ResultColumn> columns = {
+      {"point", [](const StoredOutcome& o) { return ResultCell(static_cast<double>(o.point.number)); }}};
+  std::vector<ResultColumn> others = columns_of_every_sweep();
+  std::vector<std::string> taken = names_of(others);
+  taken.emplace_back("point");
+  for (const std::string& axis : axis_names(points)) {
+    const bool clash = std::find(taken.begin(), taken.end(), axis) != taken.end();
+    columns.push_back({(clash ? "axis " : "") + axis, [axis](const StoredOutcome& o) {
+                         const std::string* const value = axis_value(o.point, axis);
+                         return value != nullptr ? ResultCell(*value) : ResultCell();
+                       }});
+  }
+  std::move(others.begin(), others.end(), std::back_inserter(columns));
+  return columns;
+}
+
+std::string status_of(const StoredOutcome& point) {
+  return point.run ? to_string(point.run->status) : "missing";
+}
+
+bool is_failed(const StoredOutcome& point) {
+  return point.run && point.run->status != RunStatus::done;
+}
+
+std::vector<ResultFilter> axis_filters(const std::vector<StoredOutcome>& points,
+                                       const std::vector<std::string>& settings) {
+  std::map<std::string, std::vector<std::string>> wanted;
+  for (const std::string& text : settings) {
+    auto [axis, value] = read_axis(points, text);
+    wanted[axis].push_back(std::move(value));
+  }
+  std::vector<ResultFilter> filters;
+  for (const auto& [axis, values] : wanted)
+    filters.push_back([axis = axis, values = values](const StoredOutcome& o) {
+      const std::string* const value = axis_value(o.point, axis);
+      return value != nullptr && std::any_of(values.begin(), values.end(), [&](const std::string& one) {
+               return is_same_value(*value, one);
+             });
+    });
+  return filters;
+}
+
+void keep_wanted(std::vector<StoredOutcome>& points, const std::vector<ResultFilter>& filters) {
+  std::erase_if(points, [&](const StoredOutcome& o) {
+    return std::any_of(filters.begin(), filters.end(),
+                       [&](const ResultFilter& filter) { return !filter(o); });
+  });
+}
+
+void sort_by(std::vector<StoredOutcome>& points, const std::string& column, bool falling) {
+  const std::vector<ResultColumn> columns = result_columns(points);
+  const auto found =
+      std::find_if(columns.begin(), columns.end(), [&](const ResultColumn& c) { return c.name == column; });
+  if (found == columns.end())
+    throw InputError("--sort " + column, "there is no such column" + suggestion(column, names_of(columns)));
+  std::vector<std::pair<SortKey, std::size_t>> order;
+  for (std::size_t i = 0; i < points.size(); ++i) order.emplace_back(key_of(found->of(points[i])), i);
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    if (a.first.group == 2 || b.first.group == 2) return a.first.group < b.first.group;
+    return falling ? b.first < a.first : a.first < b.first;
+  });
+  std::vector<StoredOutcome> sorted;
+  for (const auto& [key, place] : order) sorted.push_back(std::move(points[place]));
+  points = std::move(sorted);
+}
+
+}  // namespace moelab::cli
