@@ -38,6 +38,7 @@ void add_bench(CLI::App& program);
 void add_calibrate(CLI::App& program);
 void add_validate(CLI::App& program);
 void add_tune(CLI::App& program);
+void add_explain(CLI::App& program);
 void add_tune_residency(CLI::App& tune);
 
 /// Adds `--format table|json`.

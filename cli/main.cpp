@@ -175,6 +175,7 @@ int run_program(int argc, char** argv) {
   add_calibrate(program);
   add_validate(program);
   add_tune(program);
+  add_explain(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
