@@ -8,4 +8,5 @@ cmake --preset release -DBUILD_TESTING=OFF -DMOELAB_BENCH=OFF >/dev/null
 cmake --build build/release --target moelab
 mkdir -p out
 echo
-build/release/cli/moelab run zipmoe-orin --out out/zipmoe-orin.json --timeline out/zipmoe-orin.timeline.json
+build/release/cli/moelab run zipmoe-orin --out out/zipmoe-orin.json --timeline out/zipmoe-orin.timeline.json \
+  --timeline-tokens 2:8

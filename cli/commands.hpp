@@ -11,6 +11,10 @@
 
 #include "models/yaml_reader.hpp"
 
+namespace moelab {
+struct TimelineWindow;
+}
+
 namespace moelab::cli {
 
 void add_run(CLI::App& program);
@@ -37,6 +41,7 @@ void add_bench(CLI::App& program);
 void add_calibrate(CLI::App& program);
 void add_validate(CLI::App& program);
 void add_tune(CLI::App& program);
+void add_explain(CLI::App& program);
 void add_tune_residency(CLI::App& tune);
 void add_results(CLI::App& program);
 
@@ -57,6 +62,10 @@ std::string is_a_seed(const std::string& text);
 CLI::Validator number_from(double low, double high);
 /// The same for one above 0 and finite.
 std::string is_above_zero(const std::string& text);
+
+/// "100:120", of what `option` gives. Throws InputError for anything but two numbers from 1 on in their
+/// order.
+TimelineWindow token_window(const std::string& option, const std::string& text);
 
 /// "a.b=value" -> ("a.b", "value"). Throws InputError when there is no '='.
 std::pair<std::string, std::string> split_setting(const std::string& text);

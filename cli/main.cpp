@@ -19,6 +19,7 @@
 #include "cli/layer_table.hpp"
 #include "cli/unknown_word.hpp"
 #include "models/input_error.hpp"
+#include "sim/results/timeline.hpp"
 #include "traces/atomic_file.hpp"
 
 namespace moelab::cli {
@@ -99,6 +100,19 @@ void add_example(CLI::App& command, const std::string& example) {
   command.footer("Example:\n  " + example);
 }
 
+TimelineWindow token_window(const std::string& option, const std::string& text) {
+  TimelineWindow window;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, window.first_token);
+  const bool two = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
+  const auto last = two ? std::from_chars(first.ptr + 1, end, window.last_token) : first;
+  if (!two || last.ec != std::errc() || last.ptr != end || window.first_token < 1 ||
+      window.last_token < window.first_token)
+    throw InputError(option + " " + text,
+                     "expected FIRST:LAST, such as 100:120, with numbers of tokens from 1 on");
+  return window;
+}
+
 std::pair<std::string, std::string> split_setting(const std::string& text) {
   const std::size_t at = text.find('=');
   if (at == std::string::npos || at == 0)
@@ -164,6 +178,7 @@ int run_program(int argc, char** argv) {
   add_validate(program);
   add_tune(program);
   add_results(program);
+  add_explain(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

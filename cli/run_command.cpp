@@ -25,6 +25,7 @@ struct Options {
   std::string timeline;
   std::string plot;
   std::uint64_t timeline_passes = 8;
+  std::string timeline_tokens;  // "": by passes
 };
 
 void keep_only(Scenario& scenario, const std::vector<std::string>& names) {
@@ -40,6 +41,19 @@ void keep_only(Scenario& scenario, const std::vector<std::string>& names) {
   });
 }
 
+/// What the timeline keeps, and in words.
+struct Kept {
+  TimelineWindow window;
+  std::string words;
+};
+
+Kept kept_in_timeline(const Options& options) {
+  if (options.timeline_tokens.empty())
+    return {{.last_pass = options.timeline_passes - 1},
+            "first " + std::to_string(options.timeline_passes) + " passes"};
+  return {token_window("--timeline-tokens", options.timeline_tokens), "tokens " + options.timeline_tokens};
+}
+
 struct Finished {
   RunResult result;
   std::string events;
@@ -48,7 +62,7 @@ struct Finished {
 Finished run_one(const Options& options, const Scenario& scenario, const SystemConfig& system,
                  const RoutingTrace& trace, const RankInclusion* statistics, int number,
                  TerminalLine& progress) {
-  Timeline timeline(0, options.timeline_passes - 1);
+  Timeline timeline(kept_in_timeline(options).window);
   RunOptions run_options;
   run_options.executor = options.executor == "simgrid" ? ExecutorKind::simgrid : ExecutorKind::fast;
   run_options.statistics = statistics;
@@ -57,7 +71,8 @@ Finished run_one(const Options& options, const Scenario& scenario, const SystemC
   };
   if (!options.timeline.empty()) run_options.observer = [&](const SystemConfig&) { return &timeline; };
   Finished one{run_system(scenario, system, trace, run_options), ""};
-  if (!options.timeline.empty()) one.events = timeline.events(one.result, number);
+  if (!options.timeline.empty())
+    one.events = timeline.events(one.result, {.process = number, .name = "", .shift_s = 0});
   return one;
 }
 
@@ -85,13 +100,17 @@ void write_and_print(const Options& options, const Scenario& scenario, const std
   std::cout << results_table(scenario, results);
   if (!options.out.empty()) std::cout << "result: " << options.out << "\n";
   if (!options.timeline.empty())
-    std::cout << "timeline (first " << options.timeline_passes << " passes): " << options.timeline
+    std::cout << "timeline (" << kept_in_timeline(options).words << "): " << options.timeline
               << ", opens in https://ui.perfetto.dev\n";
   if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
 }
 
 void run(Options options) {
   check_outputs({options.out, options.timeline, options.plot}, {options.scenario});
+  if (!options.timeline_tokens.empty() && options.timeline.empty())
+    throw InputError("--timeline-tokens " + options.timeline_tokens,
+                     "is of a timeline; expected --timeline with it");
+  kept_in_timeline(options);  // refused before anything is computed
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   Scenario scenario = load_scenario(options.scenario, settings);
@@ -146,11 +165,19 @@ void add_run(CLI::App& program) {
       ->check(CLI::IsMember({"fast", "simgrid"}));
   command->add_option("--out", options->out, "Write the result as JSON to this file");
   command->add_option("--timeline", options->timeline,
-                      "Write a timeline for https://ui.perfetto.dev to this file");
+                      "Write a timeline for https://ui.perfetto.dev to this file: operations by resource and "
+                      "what they wait for, requests, queues and memory. Of a cluster, servers that leave "
+                      "are not marked");
+  CLI::Option* const passes =
+      command
+          ->add_option("--timeline-passes", options->timeline_passes,
+                       "Forward passes in the timeline, from the first on; of a cluster, of each server")
+          ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
   command
-      ->add_option("--timeline-passes", options->timeline_passes,
-                   "Forward passes in the timeline, from the first on")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+      ->add_option("--timeline-tokens", options->timeline_tokens,
+                   "Passes in the timeline by the tokens that they make: 100:120 is from the 100th token "
+                   "of the run to its 120th")
+      ->excludes(passes);
   command->add_option("--plot", options->plot,
                       "SVG file to draw serving over time into: tokens per second, KV cache, requests, swap "
                       "traffic and residency level, of systems with 'weights: paged'");

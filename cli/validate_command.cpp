@@ -24,6 +24,7 @@ struct Options {
   std::vector<std::string> budgets, codecs = {"lz4hc", "fixed3"}, settings;
   std::vector<std::uint32_t> threads = {1, 2};
   std::uint32_t tokens = 0, repeats = 2;
+  std::string timeline, timeline_tokens = "1:8";
   bool no_dense = false, no_verify = false, as_calibrated = false;
 };
 
@@ -55,6 +56,7 @@ ValidationOptions validation_options(const Options& options, TerminalLine& line)
   how.pace.reset();
   if (options.reader == "paced") how.pace = pace_of(options);
   how.stores = options.store;
+  if (!options.timeline.empty()) how.timeline = token_window("--timeline-tokens", options.timeline_tokens);
   how.dense = !options.no_dense;
   how.verify = !options.no_verify;
   how.gpu = options.compute == "gpu";
@@ -109,7 +111,7 @@ std::string picture_of(const Validation& validation) {
 
 void run(const Options& options) {
   const auto [json, picture] = outputs_of(options.out);
-  check_outputs({json, picture}, {options.scenario, options.device});
+  check_outputs({json, picture, options.timeline}, {options.scenario, options.device});
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   if (options.tokens > 0) settings.emplace_back("workload.output_tokens", std::to_string(options.tokens));
@@ -122,9 +124,13 @@ void run(const Options& options) {
 
   std::vector<std::pair<std::string, std::string>> files;
   if (!json.empty()) files = {{json, validation_json(validation)}, {picture, picture_of(validation)}};
+  if (!options.timeline.empty()) files.emplace_back(options.timeline, timeline_json(validation.timeline));
   write_outputs(files);
   std::cout << (options.format == "json" ? validation_json(validation) : validation_table(validation));
   if (options.format != "json" && !json.empty()) std::cout << "result: " << json << ", " << picture << "\n";
+  if (options.format != "json" && !options.timeline.empty())
+    std::cout << "timeline (tokens " << options.timeline_tokens << "): " << options.timeline
+              << ", opens in https://ui.perfetto.dev\n";
   std::cout.flush();
   if (!validation.same_work())
     throw std::runtime_error("the runs on hardware did not do what the simulator says they do (see above)");
@@ -190,6 +196,17 @@ void add_validate(CLI::App& program) {
       ->add_option("--out", options->out,
                    "Folder, or file that ends in .json: the result, and a picture (.svg) beside it")
       ->check(names_a_file);
+  command
+      ->add_option(
+          "--timeline", options->timeline,
+          "Write a timeline for https://ui.perfetto.dev to this file: each system's first timed run, at "
+          "the first codec, budget and number of threads, on hardware and simulated, their first "
+          "tokens at the same time")
+      ->check(names_a_file);
+  command
+      ->add_option("--timeline-tokens", options->timeline_tokens,
+                   "Passes in the timeline by the tokens that they make: FIRST:LAST")
+      ->capture_default_str();
   add_format(*command, options->format);
   add_example(*command,
               "moelab validate validate-small --device here.yaml --codecs fixed3 --out validate.json");

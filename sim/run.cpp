@@ -191,7 +191,8 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   r.device = scenario.cluster ? scenario.cluster->profile.title : scenario.device.title;
   add_provenance(scenario, system, trace, r);
   r.document = scenario_document(scenario, system);
-  r.data_files = data_files(scenario);
+  // A scenario that was made, not read, names its trace only to say that there is one.
+  if (scenario.document != Scenario().document) r.data_files = data_files(scenario);
   if (scenario.cluster) {
     run_cluster_system(scenario, system, trace, options, r);
     return r;
@@ -228,6 +229,7 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   const std::unique_ptr<engine::Engine>& engine = platform.engine;
   server_options.mirror = platform.mirror;
   Server server(*engine, scenario, system, trace, costs, r.memory, r.plan.capacity, server_options);
+  free_resources(options, *engine);
   engine::Process serving = server.serve();
   engine->spawn(serving);
   engine->run();
@@ -247,7 +249,20 @@ void add_account(const engine::Engine& engine, RunResult& result) {
   result.executor = engine.executor_name();
   result.operations = engine.operations();
   for (engine::ResourceId id = 0; id < engine.resources(); ++id)
-    result.busy.push_back({engine.resource_name(id), engine.busy_seconds(id)});
+    result.busy.push_back({engine.resource_name(id), engine.busy_seconds(id), engine.slots(id)});
+}
+
+std::string resource_kind(const std::string& resource) {
+  const std::size_t stroke = resource.rfind('/');
+  if (stroke == std::string::npos) return resource;
+  return resource.substr(stroke + 1, resource.find_last_not_of("0123456789") - stroke);
+}
+
+void free_resources(const RunOptions& options, engine::Engine& engine) {
+  const auto& kinds = options.free_resources;
+  for (engine::ResourceId id = 0; id < engine.resources(); ++id)
+    if (std::find(kinds.begin(), kinds.end(), resource_kind(engine.resource_name(id))) != kinds.end())
+      engine.make_free(id);
 }
 
 std::optional<RankInclusion> check_scenario(const Scenario& scenario, const RoutingTrace& trace,

@@ -23,6 +23,7 @@ namespace moelab {
 struct ResourceUse {
   std::string name;
   double busy_s = 0;  // summed over slots
+  std::uint32_t slots = 1;
 };
 
 /// One system's run.
@@ -52,6 +53,10 @@ enum class ExecutorKind : std::uint8_t { fast, simgrid };
 
 std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind);
 
+/// Resources of the same kind on all servers of a cluster have the same kind: "server1/gpu0" is a "gpu". Of
+/// one device it is the name itself.
+std::string resource_kind(const std::string& resource);
+
 /// What an engine has done, into the result of its run.
 void add_account(const engine::Engine& engine, RunResult& result);
 
@@ -70,9 +75,15 @@ struct RunOptions {
   /// Makes the observer of a system's run (nullptr: none). Resources are numbered as in RunResult::busy.
   std::function<GraphObserver*(const SystemConfig&)> observer;
   const RankInclusion* statistics = nullptr;  // planning_statistics(), where they were made before
+  /// Kinds of resources that are infinitely fast: what runs there takes no time. Policies and plans go on
+  /// counting on the times of the device. Not with `platform`.
+  std::vector<std::string> free_resources;
   LoadWitness witness;  // of loads over the link of a discrete GPU; empty: the policy hears what was
   std::function<void(const SystemConfig&, std::uint64_t tokens, std::uint64_t all_tokens)> progress;
 };
+
+/// Before an engine runs, once it has all its resources: what options.free_resources asks.
+void free_resources(const RunOptions& options, engine::Engine& engine);
 
 /// Checks everything that can be checked without running: budget, policies and planning input of every
 /// system. Throws InputError with everything that is wrong. `statistics`: planning_statistics(), where

@@ -43,6 +43,7 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
 
   const std::unique_ptr<engine::Engine> engine = make_engine(options.executor);
   PagedServer server(*engine, s, system, trace, plan, requests, server_options);
+  free_resources(options, *engine);
   engine::Process serving = server.serve();
   engine->spawn(serving);
   engine->run();

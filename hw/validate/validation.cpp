@@ -292,10 +292,30 @@ class Validator {
         cpu_ && !verify ? cpu_->now(device, codec, profile_name(codec), options_.dense) : device;
     if (!found_.discrete)
       scenario.device.ssd = packed.storage.profile(scenario_.device.ssd, point.threads + 1);
-    const RunPair pair =
-        run_both(scenario, system, trace_, packed.store, packed.storage, *computes_,
-                 host_end_ ? &host_end_->end : nullptr, {.verify = verify, .dense = options_.dense});
+    RunHow how{.verify = verify, .dense = options_.dense};
+    std::optional<Timeline> measured, predicted;
+    // The first places of the grid are the systems' at its first point.
+    if (options_.timeline && !verify && found_.timeline.size() < 2 * scenario.systems.size()) {
+      how.measured = &measured.emplace(*options_.timeline);
+      how.predicted = &predicted.emplace(*options_.timeline);
+    }
+    const RunPair pair = run_both(scenario, system, trace_, packed.store, packed.storage, *computes_,
+                                  host_end_ ? &host_end_->end : nullptr, how);
     add(point, pair, packed.store, !verify);
+    if (measured) add_timeline(pair, *measured, *predicted);
+  }
+
+  /// Side by side, the first token of both at the same time.
+  void add_timeline(const RunPair& pair, const Timeline& measured, const Timeline& predicted) {
+    const double first = std::max(measured.first_token_s(), predicted.first_token_s());
+    const auto add_one = [&](const Timeline& timeline, const RunResult& result, const std::string& which) {
+      found_.timeline.push_back(
+          timeline.events(result, {.process = static_cast<int>(found_.timeline.size()) + 1,
+                                   .name = which + ": " + result.system,
+                                   .shift_s = first - timeline.first_token_s()}));
+    };
+    add_one(measured, pair.measured, "hardware");
+    add_one(predicted, pair.predicted, "simulated");
   }
 
   void add(ValidationPoint& point, const RunPair& pair, const ValidationStore& store, bool timed) {

@@ -18,6 +18,7 @@
 #include "hw/validate/run_record.hpp"
 #include "hw/validate/validation_storage.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/results/timeline.hpp"
 #include "sim/run.hpp"
 
 namespace moelab {
@@ -36,6 +37,8 @@ struct ValidationOptions {
   bool verify = true;         // before the timed runs, which do not, one that compares all checksums
   std::uint32_t repeats = 2;  // of every timed run, all in turns
   unsigned pack_threads = 1;
+  /// Of a timeline of the first timed runs of each system, at the first place of the grid; empty: none.
+  std::optional<TimelineWindow> timeline;
   /// What is being done, now and then.
   std::function<void(const std::string&)> progress;
 };
@@ -93,6 +96,7 @@ struct Validation {
   std::vector<HandOffTimes> hand_offs;  // by resource
   double dispatch_s = 0;                // what the profile says that both ways of a hand-over take
   std::vector<ReadTimes> disk;          // empty when paced
+  std::vector<std::string> timeline;    // events: of each system on hardware, and simulated
   std::map<std::string, std::vector<double>> cpu_ratios;  // seconds over the profile's, see ValidationCpu
 
   ErrorSummary layer_error() const;  // over all layers of all points

@@ -48,6 +48,27 @@ class CountingMachine final : public Machine {
   std::uint64_t& bytes_read_;
 };
 
+/// Writes the record and shows the run to somebody else, if there is anybody. Nobody is asked to look at what
+/// caches hold: that would take time of the run on hardware.
+class Shown final : public GraphObserver {
+ public:
+  Shown(RunRecord& record, GraphObserver* other) : record_(record), other_(other) {}
+  void finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) override {
+    record_.finished(graph, pass, layer);
+    if (other_ != nullptr) other_->finished(graph, pass, layer);
+  }
+  void answered(const ServedSpan& span) override {
+    if (other_ != nullptr) other_->answered(span);
+  }
+  void pass_ended(double now, std::uint64_t pass, std::uint64_t tokens) override {
+    if (other_ != nullptr) other_->pass_ended(now, pass, tokens);
+  }
+
+ private:
+  RunRecord& record_;
+  GraphObserver* other_;
+};
+
 }  // namespace
 
 RunPair run_both(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
@@ -57,10 +78,11 @@ RunPair run_both(const Scenario& scenario, const SystemConfig& system, const Rou
   pair.predicted_record = std::make_unique<RunRecord>();
   pair.measured_record = std::make_unique<RunRecord>();
 
+  Shown measured(*pair.measured_record, how.measured), predicted(*pair.predicted_record, how.predicted);
   RunOptions on_hardware;
   std::vector<double> loads;
   on_hardware.witness = [&](double seconds) { return loads.emplace_back(seconds); };
-  on_hardware.observer = [&](const SystemConfig&) { return pair.measured_record.get(); };
+  on_hardware.observer = [&](const SystemConfig&) { return &measured; };
   on_hardware.platform = [&](const SystemConfig& s, const ExpertCosts&, const MemoryPlan& plan) -> Platform {
     auto machine = std::make_unique<ExpertMachine>(
         store.chunks(), scenario.model, device,
@@ -84,7 +106,7 @@ RunPair run_both(const Scenario& scenario, const SystemConfig& system, const Rou
   simulated.witness = [&, next = std::size_t{0}](double seconds) mutable {
     return next < loads.size() ? loads[next++] : seconds;  // fewer: the runs differ, which is found
   };
-  simulated.observer = [&](const SystemConfig&) { return pair.predicted_record.get(); };
+  simulated.observer = [&](const SystemConfig&) { return &predicted; };
   pair.predicted = run_system(scenario, system, trace, simulated);
   return pair;
 }

@@ -15,6 +15,9 @@ PlacedServer::PlacedServer(ClusterWorld& world, std::uint32_t number,
       number_(number),
       node_(world.resources.servers[number]),
       gpu_(world.resources.gpus[node_.first_gpu].compute),
+      observer_(world.observer == nullptr
+                    ? nullptr
+                    : world.observer->of_server(world.scenario.cluster->profile.servers[number].name + "/")),
       dense_times_(world.scenario.model, *node_.timing),
       calls_(world, number),
       layer_uses_(world.plan.shape.experts, false),
@@ -152,7 +155,7 @@ void PlacedServer::account(const LabelledGraph& graph, std::int32_t layer) {
     metrics_.stall_s[i] += causes[i];
     if (!pass_.prompt) metrics_.decode_stall_s[i] += causes[i];
   }
-  if (world_.observer) world_.observer->finished(graph, step_ - 1, layer);
+  if (observer_ != nullptr) observer_->finished(graph, step_ - 1, layer);
 }
 
 void PlacedServer::finish_stage(std::int32_t layer) {
@@ -162,19 +165,20 @@ void PlacedServer::finish_stage(std::int32_t layer) {
     LabelledGraph& call = calls_.call(i);
     if (&call == calls_.last())
       account(call, layer);
-    else if (world_.observer)
-      world_.observer->finished(call, step_ - 1, layer);
+    else if (observer_ != nullptr)
+      observer_->finished(call, step_ - 1, layer);
   }
 }
 
 void PlacedServer::finish_step() {
   const double now = world_.engine.now();
   for (const std::uint32_t id : stream_->step().finished) admitted_[id] = kFinished;
-  stream_->complete(now, metrics_);
+  stream_->complete(now, metrics_, observer_);
   result_.local_share.add(now, calls_.local_activations() - counted_local_,
                           calls_.remote_activations() - counted_remote_);
   counted_local_ = calls_.local_activations();
   counted_remote_ = calls_.remote_activations();
+  if (observer_ != nullptr) observer_->pass_ended(now, step_ - 1, metrics_.tokens);
   if (progress_) progress_(metrics_.tokens);
 }
 

@@ -48,6 +48,7 @@ class PlacedServer {
   std::uint32_t number_;
   const ServerNode& node_;
   engine::ResourceId gpu_;
+  GraphObserver* observer_;  // nullptr: nobody sees
   DenseTimes dense_times_;
   std::vector<std::int32_t> moe_index_;  // by model layer: its number among the MoE layers, -1: dense
   std::vector<ServedRequest> requests_;  // of stream_

@@ -137,7 +137,8 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     ServerOptions of;
     of.source = &redirector.source(number);
     of.prefix = one->prefix;
-    if (options.observer) of.observer = options.observer(system);
+    if (GraphObserver* const observer = options.observer ? options.observer(system) : nullptr)
+      of.observer = observer->of_server(one->prefix);
     if (options.progress)
       of.progress = [&, number](std::uint64_t generated) {
         tokens[number] = generated;
@@ -150,6 +151,7 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
   }
   std::vector<engine::Process> processes;
   for (const auto& one : servers) processes.push_back(one->server->serve());
+  free_resources(options, *engine);
   for (engine::Process& process : processes) engine->spawn(process);
   engine->run();
 

@@ -69,6 +69,7 @@ void run_cluster_system(const Scenario& s, const SystemConfig& system, const Rou
   for (const auto& server : servers) processes.push_back(server->serve());
   processes.push_back(scheduler.run());
   processes.push_back(faults.run());
+  free_resources(options, *engine);
   for (engine::Process& process : processes) engine->spawn(process);
   engine->run();
 

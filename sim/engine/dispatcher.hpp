@@ -35,6 +35,7 @@ class Dispatcher final : public Engine {
     names_.push_back(std::move(name));
     marked_.resize(resources_.size());
     disturbs_.resize(resources_.size());
+    free_.push_back(0);
     return static_cast<ResourceId>(resources_.size() - 1);
   }
   CapacityId add_capacity(std::string, const CapacityLaw& law) override {
@@ -61,6 +62,11 @@ class Dispatcher final : public Engine {
     check_nodes(from, to);
     return executor_.flow_seconds(from, to, bytes);
   }
+  void make_free(ResourceId resource) override {
+    free_[resource] = 1;
+    frees_ = true;
+  }
+  bool is_free(ResourceId resource) const override { return free_[resource] != 0; }
   void spawn(Process& process) override {
     process.report_failure_to(failure_);
     woken_.push_back(process.handle());
@@ -78,6 +84,7 @@ class Dispatcher final : public Engine {
 
   std::size_t resources() const override { return resources_.size(); }
   const std::string& resource_name(ResourceId resource) const override { return names_[resource]; }
+  std::uint32_t slots(ResourceId resource) const override { return slots_[resource]; }
   double busy_seconds(ResourceId resource) const override { return resources_[resource].busy_seconds; }
   std::uint64_t operations() const override { return operations_; }
   const char* executor_name() const override { return Executor::kName; }
@@ -154,6 +161,8 @@ class Dispatcher final : public Engine {
   std::vector<std::vector<Interference>> interferences_;  // by capacity
   std::vector<std::vector<CapacityId>> disturbs_;         // by resource: capacities that it slows when busy
   bool interferes_ = false;
+  std::vector<std::uint8_t> free_;  // by resource: whether what runs there takes no time
+  bool frees_ = false;              // whether any is so
   LoneGraph lone_;
   Graph* fresh_ = nullptr;          // submitted while no other was alive; nothing of it has started
   std::vector<ResourceId> marked_;  // the first marks_, in no order: where something may start
@@ -216,6 +225,7 @@ void Dispatcher<Executor>::submit(Graph& graph, int priority) {
     local_ = 0;
     fresh_ = &graph;
   }
+  if (frees_) graph.take_no_time(free_);
   graph.priority_ = priority;
   graph.sequence_ = next_sequence_++;
   graph.prepare(epoch_, local_, now_);
@@ -302,6 +312,7 @@ void Dispatcher<Executor>::meet_dependency(Graph& graph, OpIndex op, OpIndex by)
   check_invariant(unmet > 0, "a dependency is met once");
   if (--unmet != 0) return;
   graph.last_dependencies_[op] = by;
+  if (by == kNoOp) graph.met_by_others_.emplace_back(op, local_);
   graph.set_ready(op);
   mark(graph.resource(op));
 }

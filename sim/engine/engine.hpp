@@ -57,6 +57,10 @@ class Engine {
   /// What Graph::flow sends over; once. Throws InputError for a law that is wrong or that the executor does
   /// not know (fast: platform files), std::logic_error from an engine that has no network (the hardware's).
   virtual void set_network(const NetworkLaw& law) = 0;
+  /// Operations on this resource take no time from now on, and use no capacity and no network: as if it were
+  /// infinitely fast. For simulated time.
+  virtual void make_free(ResourceId resource) = 0;
+  virtual bool is_free(ResourceId resource) const = 0;
   /// The process takes its first step when run() begins (or at this instant, if the engine runs already).
   virtual void spawn(Process& process) = 0;
 
@@ -109,6 +113,7 @@ class Engine {
   // What happened so far.
   virtual std::size_t resources() const = 0;
   virtual const std::string& resource_name(ResourceId resource) const = 0;
+  virtual std::uint32_t slots(ResourceId resource) const = 0;
   virtual double busy_seconds(ResourceId resource) const = 0;  // summed over slots
   virtual std::uint64_t operations() const = 0;                // completed
   virtual const char* executor_name() const = 0;

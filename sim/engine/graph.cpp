@@ -78,6 +78,7 @@ void Graph::prepare(double epoch, double now_since_epoch, double now) {
   starts_.assign(ops_.size(), kNotYet);
   ends_.assign(ops_.size(), kNotYet);
   last_dependencies_.assign(ops_.size(), kNoOp);
+  met_by_others_.clear();
   for (OpIndex i = 0; i < ops_.size(); ++i) unmet_[i] = ops_[i].needs;
   for (const auto& [op, other] : foreign_) {
     if (other->finished()) continue;
@@ -102,6 +103,21 @@ Outcome Graph::outcome() const {
   for (std::size_t i = 0; i < lanes_.size(); ++i)
     outcome.busy[i] = {lanes_[i].resource, lanes_[i].busy_seconds};
   return outcome;
+}
+
+double Graph::ready(OpIndex op) const {
+  if (last_dependencies_[op] != kNoOp) return end(last_dependencies_[op]);
+  for (const auto& [waited, at] : met_by_others_)
+    if (waited == op) return epoch_ + at;
+  return epoch_ + submitted_local_;
+}
+
+void Graph::take_no_time(std::span<const std::uint8_t> on_resources) {
+  for (Op& op : ops_) {
+    if (on_resources[lanes_[op.lane].resource] == 0) continue;
+    op.seconds = 0;
+    op.capacity = kNoCapacity;
+  }
 }
 
 void Graph::take_unstarted_out() {

@@ -133,6 +133,8 @@ class Graph {
   double submitted_at() const { return submitted_at_; }
   double finished_at() const { return finished_at_; }
   std::size_t started() const { return started_; }  // operations that have begun (or ended)
+  /// When its dependencies were met; of an operation that was started.
+  double ready(OpIndex op) const;
   bool was_started(OpIndex op) const { return starts_[op] != kNotYet; }
   double start(OpIndex op) const { return starts_[op] == kNotYet ? kNotYet : epoch_ + starts_[op]; }
   double end(OpIndex op) const { return ends_[op] == kNotYet ? kNotYet : epoch_ + ends_[op]; }
@@ -145,6 +147,12 @@ class Graph {
   Outcome outcome() const;
   /// The operation whose end finished the graph; kNoOp for an empty graph.
   OpIndex last() const { return last_; }
+  /// Calls use(other) for every operation of this graph that depends on `op`, as depend() says.
+  template <class Use>
+  void for_dependents(OpIndex op, Use use) const {
+    if (ops_[op].successor != kNoOp) use(ops_[op].successor);
+    for (std::uint32_t e = ops_[op].more; e != kNoEdge; e = edges_[e].next) use(edges_[e].to);
+  }
   /// The dependency that was met last, or kNoOp: at submission (or by another graph).
   OpIndex last_dependency(OpIndex op) const { return last_dependencies_[op]; }
 
@@ -204,6 +212,7 @@ class Graph {
   void set_ready(OpIndex op) const { lanes_[ops_[op].lane].ready.insert(op); }
   void prepare(double epoch, double now_since_epoch, double now);
   void take_unstarted_out();
+  void take_no_time(std::span<const std::uint8_t> on_resources);
 
   std::vector<Op> ops_;
   std::vector<Share> shares_;
@@ -215,6 +224,7 @@ class Graph {
   std::vector<std::uint32_t> unmet_;  // dependencies left
   std::vector<double> starts_, ends_;
   std::vector<OpIndex> last_dependencies_;
+  std::vector<std::pair<OpIndex, double>> met_by_others_;  // operations whose last dependency was a graph
   std::vector<std::pair<Graph*, OpIndex>> followers_;  // operations of other graphs that wait for this one
   std::vector<std::pair<OpIndex, Graph*>> foreign_;    // this graph's operations that wait for others
 

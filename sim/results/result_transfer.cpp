@@ -29,7 +29,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DatasetAccuracy, dataset, unchanged, expected
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExpectedAccuracy, source, datasets)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, ratios, capacity, expected_makespan_s, selection_probability,
                                    splits_examined)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResourceUse, name, busy_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResourceUse, name, busy_s, slots)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DataFile, path, digest)
 
 static void to_json(nlohmann::json& j, const Bytes& b) {

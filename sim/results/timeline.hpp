@@ -2,35 +2,118 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/run.hpp"
 
 namespace moelab {
 
-/// Collects the operations of graphs as they finish: one process a system, one track a slot of a resource
-/// (decompression threads have a track each), a slice an operation. Passes outside [first_pass, last_pass]
-/// are left out, so that a long run stays openable. Times are microseconds of engine
-/// time, exact to the nanosecond.
-class Timeline : public GraphObserver {
+/// What of a run a timeline keeps. A pass is kept where it is one of these passes of its server and makes, or
+/// goes on towards, one of these tokens of the run, which count from 1.
+struct TimelineWindow {
+  std::uint64_t first_pass = 0, last_pass = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t first_token = 1, last_token = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// How a run appears among others in a file.
+struct TimelineTitle {
+  int process = 1;     // number
+  std::string name;    // "": the system's
+  double shift_s = 0;  // added to all its times
+};
+
+/// Collects what a run shows: one process a system, one track a slot of a resource (decompression threads
+/// have a track each), a slice an operation, and arrows along dependencies to other tracks; beside them
+/// requests (waiting, prompt, decode), and counters of ready operations that wait for each resource, of bytes
+/// of experts and KV cache, and of kept experts by state. What is outside the window is not kept, so that
+/// long runs take no more memory and stay openable. Times are microseconds of engine time, exact to the
+/// nanosecond.
+class Timeline final : public GraphObserver {
  public:
-  Timeline(std::uint64_t first_pass, std::uint64_t last_pass)
-      : first_pass_(first_pass), last_pass_(last_pass) {}
+  explicit Timeline(const TimelineWindow& window) : window_(window), all_(*this, "") {}
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
   void finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) override;
-  /// The events of the run that `result` is of, as process number `process`: comma-separated JSON objects.
-  std::string events(const RunResult& result, int process) const;
+  bool wants_memory() const override { return all_.wants_memory(); }
+  void holds(double now, const MemoryContents& memory) override { all_.holds(now, memory); }
+  void answered(const ServedSpan& span) override { all_.answered(span); }
+  void pass_ended(double now, std::uint64_t pass, std::uint64_t tokens) override {
+    all_.pass_ended(now, pass, tokens);
+  }
+  GraphObserver* of_server(const std::string& prefix) override;
+
+  /// The events of the run that `result` is of: comma-separated JSON objects.
+  std::string events(const RunResult& result, const TimelineTitle& title) const;
+  /// When the first pass ended that made a token; 0: none has.
+  double first_token_s() const { return first_token_s_; }
 
  private:
   struct Slice {
-    double start, end;
+    double ready, start, end;
     OpLabel label;
     engine::ResourceId resource;
     std::uint64_t pass;
     std::int32_t layer;
   };
-  std::uint64_t first_pass_, last_pass_;
-  std::vector<Slice> slices_;
+  /// Slices by number, and which of them wait for which.
+  struct Slices {
+    std::vector<Slice> all;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> arrows;  // from, to
+
+    void add(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer);
+    void append(const Slices& more);
+  };
+  using MemorySample = std::pair<double, MemoryContents>;
+
+  /// What one server shows. The passes that are kept are consecutive ones.
+  class Server final : public GraphObserver {
+   public:
+    Server(Timeline& timeline, std::string prefix) : timeline_(timeline), prefix_(std::move(prefix)) {}
+    void finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) override;
+    /// Whatever the window says.
+    void keep(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) {
+      kept_.add(graph, pass, layer);
+    }
+    bool wants_memory() const override;
+    void holds(double now, const MemoryContents& memory) override { new_memory_.emplace_back(now, memory); }
+    void answered(const ServedSpan& span) override { new_spans_.push_back(span); }
+    void pass_ended(double now, std::uint64_t pass, std::uint64_t tokens) override;
+
+    const std::string& prefix() const { return prefix_; }
+    const Slices& slices() const { return kept_; }
+    const std::vector<MemorySample>& memory() const { return memory_; }
+    const std::vector<ServedSpan>& spans() const { return spans_; }
+
+   private:
+    Timeline& timeline_;
+    std::string prefix_;
+    std::uint64_t decided_ = 0;  // passes before this one have ended
+    std::uint64_t first_kept_ = 0, end_kept_ = 0;
+    double window_end_s_ = 0;        // of the last pass that was kept
+    std::uint64_t tokens_ = 0;       // of this server
+    std::uint64_t tokens_then_ = 0;  // of the run, when the pass that runs began
+    // Of the pass that runs.
+    Slices new_;
+    std::vector<MemorySample> new_memory_;
+    std::vector<ServedSpan> new_spans_;
+
+    Slices kept_;
+    std::vector<MemorySample> memory_;
+    std::vector<ServedSpan> spans_;
+  };
+
+  bool keeps(std::uint64_t pass, std::uint64_t tokens_before, std::uint64_t tokens_after) const;
+
+  TimelineWindow window_;
+  Server all_;                  // of one server; with several, what is of none of them
+  std::deque<Server> servers_;  // of several
+  std::uint64_t tokens_ = 0;    // that all have generated so far
+  double first_token_s_ = 0;
 };
 
 /// The whole file, from each run's events.

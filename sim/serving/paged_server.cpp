@@ -270,7 +270,7 @@ void PagedServer::account(const LabelledGraph& graph, std::int32_t layer) {
 void PagedServer::finish_step() {
   const KvUse use = batching_->use();
   const std::uint64_t tokens = metrics_.tokens;
-  stream_.complete(engine_.now(), metrics_);
+  stream_.complete(engine_.now(), metrics_, options_.observer);
   sample_.step = metrics_.serving.steps;
   sample_.time_s = engine_.now();
   sample_.running = use.running;
@@ -283,6 +283,11 @@ void PagedServer::finish_step() {
   if (metrics_.series.wants(sample_.step)) {
     metrics_.series.add(sample_);
     sample_ = {};
+  }
+  if (options_.observer != nullptr) {
+    const double kv_bytes = static_cast<double>(use.gpu_blocks) * plan_.memory.kv_block.value();
+    options_.observer->holds(engine_.now(), {{}, residency_.split().gpu_bytes(), kv_bytes});
+    options_.observer->pass_ended(engine_.now(), metrics_.serving.steps - 1, metrics_.tokens);
   }
   if (options_.progress) options_.progress(metrics_.tokens);
 }

@@ -117,6 +117,7 @@ bool RequestStream::next(double now, Pass& pass) {
   pass = {.rows = std::move(pass.rows)};
   pass.rows.clear();
   if (!policy_.form(step_)) return false;
+  for (const std::uint32_t request : step_.admitted) progress_[request].begin = now;
   double context = 0, prompt_context = 0;
   for (const StepShare& share : step_.shares) {
     add_rows(share, pass);
@@ -134,7 +135,7 @@ bool RequestStream::next(double now, Pass& pass) {
   return true;
 }
 
-void RequestStream::complete(double now, Metrics& m) {
+void RequestStream::complete(double now, Metrics& m, GraphObserver* observer) {
   for (const StepShare& share : step_.shares) {
     if (!share.produces) continue;
     const ServedRequest& request = requests_[share.request];
@@ -142,11 +143,15 @@ void RequestStream::complete(double now, Metrics& m) {
     ++m.tokens;
     if (p.tokens++ == 0) {
       m.ttft_s.push_back(now - request.arrival_s);
+      p.first_token = now;
     } else {
       m.token_gaps_s.push_back(now - p.last_token);
     }
     p.last_token = now;
-    if (p.tokens == request.output_tokens) m.end_to_end_s.push_back(now - request.arrival_s);
+    if (p.tokens < request.output_tokens) continue;
+    m.end_to_end_s.push_back(now - request.arrival_s);
+    if (observer != nullptr)
+      observer->answered({share.request, request.arrival_s, p.begin, p.first_token, now});
   }
   policy_.complete();
 }

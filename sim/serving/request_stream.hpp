@@ -9,6 +9,7 @@
 
 #include "policies/batching/batching.hpp"
 #include "sim/serving/batch.hpp"
+#include "sim/serving/graph_observer.hpp"
 #include "sim/serving/metrics.hpp"
 #include "sim/serving/paged_plan.hpp"
 
@@ -44,12 +45,13 @@ class RequestStream {
   std::optional<double> next_arrival() const;
   /// Of the step that next() formed.
   const BatchStep& step() const { return step_; }
-  /// The step has run: counts its tokens, first and last ones included.
-  void complete(double now, Metrics& metrics);
+  /// The step has run: counts its tokens, first and last ones included, and shows the requests that it
+  /// answered to an observer, if there is one.
+  void complete(double now, Metrics& metrics, GraphObserver* observer = nullptr);
 
  private:
   struct Progress {
-    double last_token = -1;
+    double begin = -1, first_token = -1, last_token = -1;
     std::uint32_t tokens = 0;  // generated
   };
   void announce(double now);

@@ -162,6 +162,8 @@ bool Server::start_batch(Batch& batch) {
   std::vector<std::size_t> numbers;
   for (const RequestSource::Arrival& arrival : arrivals_) numbers.push_back(arrival.request);
   batch.start(numbers);
+  batch_begin_ = engine_.now();
+  kv_tokens_ = 0;
   first_token_.assign(batch.size(), -1);
   last_token_.assign(batch.size(), -1);
   return true;
@@ -185,6 +187,8 @@ engine::Process Server::serve() {
       if (prefetch_) prefetch_->begin_step();
       prompt_ = pass.prompt;
       step_tokens_ = pass.tokens;
+      kv_tokens_ += pass.tokens;
+      show_memory();
       dense_times_.begin(pass);
       for (std::size_t i = 0; i < scenario_.model.layers.size(); ++i) {
         if (scenario_.model.layers[i].stack != pass.stack) continue;
@@ -216,6 +220,7 @@ engine::Process Server::serve() {
         }
         finish_layer(moe_layer);
         if (!prompt_) metrics_.layers.stall_s[moe_layer] += engine_.now() - began;
+        show_memory();
       }
       submit_head();
       co_await engine_.finished(dense_.graph);
@@ -235,6 +240,23 @@ engine::Process Server::serve() {
     end_taken(taken_bytes_[object], object, false);
 }
 
+void Server::show_memory() const {
+  if (options_.observer == nullptr || !options_.observer->wants_memory()) return;
+  MemoryContents memory;
+  for (const auto& cache : caches_) memory.expert_bytes += cache->bytes_held();
+  for (std::uint32_t layer = 0; layer < trace_.layers(); ++layer)
+    for (std::uint32_t expert = 0; expert < experts_; ++expert)
+      if (const State state = state_of(layer, expert); state != State::M) ++memory.experts[index(state)];
+  memory.kv_bytes = kv_tokens_ * kv_bytes_per_token(scenario_.model).value();
+  options_.observer->holds(engine_.now(), memory);
+}
+
+void Server::show_answer(std::size_t i) const {
+  if (options_.observer == nullptr) return;
+  options_.observer->answered(
+      {arrivals_[i].request, arrivals_[i].at_s, batch_begin_, first_token_[i], last_token_[i]});
+}
+
 void Server::finish_pass(const Batch& batch) {
   const double now = engine_.now();
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -250,7 +272,9 @@ void Server::finish_pass(const Batch& batch) {
     if (!batch.finishes(i)) continue;
     metrics_.end_to_end_s.push_back(now - arrivals_[i].at_s);
     if (options_.source != nullptr) options_.source->finished(arrivals_[i], now);
+    show_answer(i);
   }
+  if (options_.observer != nullptr) options_.observer->pass_ended(now, pass_number_, metrics_.tokens);
   if (options_.progress) options_.progress(metrics_.tokens);
 }
 

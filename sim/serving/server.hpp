@@ -28,6 +28,7 @@
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/fetch_buffer.hpp"
 #include "sim/serving/future_uses.hpp"
+#include "sim/serving/graph_observer.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/metrics.hpp"
 #include "sim/serving/missing_experts.hpp"
@@ -36,13 +37,6 @@
 #include "sim/serving/step_outcome.hpp"
 
 namespace moelab {
-
-/// Sees every finished graph, with the pass and model layer it belongs to. For timelines and records.
-class GraphObserver {
- public:
-  virtual ~GraphObserver() = default;
-  virtual void finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) = 0;
-};
 
 /// Which requests a server serves next, and when they came: where they come when they come, or go where
 /// others send them.
@@ -116,6 +110,8 @@ class Server {
   void add_stall(Cause cause, double seconds);
   void add(const StepOutcome& outcome);
   bool start_batch(Batch& batch);
+  void show_memory() const;
+  void show_answer(std::size_t i) const;
   void finish_pass(const Batch& batch);
 
   // Experts.
@@ -205,6 +201,8 @@ class Server {
   std::uint32_t step_tokens_ = 0;  // of the pass that runs
   bool predicts_ = false;          // prediction_ belongs to the layer that runs
   std::uint64_t pass_number_ = 0;
+  double batch_begin_ = 0;                        // when the batch that runs was formed
+  double kv_tokens_ = 0;                          // that its requests have in the KV cache
   std::vector<std::uint64_t> steps_;              // by MoE layer: how often it has run
   std::size_t next_request_ = 0;                  // without a source
   std::vector<RequestSource::Arrival> arrivals_;  // by request of the batch

@@ -52,6 +52,7 @@ bool Server::may_skip() const {
 // lemma), and alone it is not slowed down.
 bool Server::skip_dense(double seconds) {
   if (system_.host_per_layer.value() > 0 || !may_skip()) return false;
+  if (engine_.is_free(resources_.dense)) seconds = 0;
   dense_outcome_.time.seconds = seconds;
   dense_outcome_.time.busy.front().seconds = seconds;
   dense_outcome_.stall_s[static_cast<std::size_t>(Cause::dense_compute)] = seconds;

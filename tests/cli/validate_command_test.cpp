@@ -1,6 +1,8 @@
 // moelab validate as a user meets it: a tiny model's whole run, its outputs, and what it refuses.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_program.hpp"
@@ -77,8 +79,9 @@ class TinyValidation {
 
 TEST_CASE("validate runs a scenario here and in the simulator, and writes result and picture") {
   const TinyValidation tiny;
-  const ProgramResult result = tiny.run({"--codecs", "fixed3", "--threads", "1,2", "--rate", "400 MB/s",
-                                         "--latency", "20 us", "--out", tiny.path("result.json")});
+  const ProgramResult result = tiny.run(
+      {"--codecs", "fixed3", "--threads", "1,2", "--rate", "400 MB/s", "--latency", "20 us", "--out",
+       tiny.path("result.json"), "--timeline", tiny.path("timeline.json"), "--timeline-tokens", "1:3"});
   INFO(result.err << result.out);
   REQUIRE(result.status == 0);
   CHECK_THAT(result.out, Contains("WARNING: the profile is not of this machine") &&
@@ -88,6 +91,21 @@ TEST_CASE("validate runs a scenario here and in the simulator, and writes result
   CHECK(json["points"].size() == 3 * 2 * 2);
   CHECK(json["same_work"] == true);
   CHECK(json["points"][0]["measured_layer_s"].size() == 2 * 6);
+  // Both systems, here and in the simulator; the end of the first token's pass lies at the same moment.
+  std::map<int, std::string> names;
+  std::map<int, double> first_end;
+  const auto timeline = nlohmann::json::parse(read_bytes(tiny.folder / "timeline.json"));
+  for (const auto& e : timeline["traceEvents"]) {
+    if (e["ph"] == "M" && e["name"] == "process_name") names[e["pid"]] = e["args"]["name"];
+    if (e["ph"] != "X" || e["cat"] == "request" || e["args"]["pass"] != 0) continue;
+    double& end = first_end[e["pid"].get<int>()];
+    end = std::max(end, e["ts"].get<double>() + e["dur"].get<double>());
+  }
+  CHECK(names == std::map<int, std::string>{{1, "hardware: affinity"},
+                                            {2, "simulated: affinity"},
+                                            {3, "hardware: fifo"},
+                                            {4, "simulated: fifo"}});
+  for (const int run : {1, 3}) CHECK(first_end[run] == Approx(first_end[run + 1]).margin(1));  // microseconds
   const std::string picture = read_bytes(tiny.folder / "result.svg");
   CHECK_NOTHROW(parse_xml(picture));
   CHECK_THAT(picture, Contains("affinity") && Contains("predicted"));

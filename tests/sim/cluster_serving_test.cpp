@@ -2,8 +2,11 @@
 // conservation.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
+#include "sim/results/timeline.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "tests/sim/cluster_cases.hpp"
 #include "tests/sim/paged_cases.hpp"
@@ -229,4 +232,51 @@ TEST_CASE("cluster: a server alone says what it holds and how busy its GPU was")
   CHECK(busy >= (r.metrics.stall_s[static_cast<std::size_t>(Cause::expert_compute)] +
                  r.metrics.stall_s[static_cast<std::size_t>(Cause::dense_compute)]) *
                     (1 - 1e-9));
+}
+
+TEST_CASE("cluster: a timeline has every operation of every server, and requests as long as their latency") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    const Scenario s = random_cluster(seed);
+    const RoutingTrace rows = task_rows(s);
+    Timeline timeline({}), part({.first_token = 3, .last_token = 4});
+    Recorder record;
+    const auto run = [&](GraphObserver& observer) {
+      RunOptions options;
+      options.observer = [&](const SystemConfig&) { return &observer; };
+      return run_system(s, s.systems.front(), rows, options);
+    };
+    const RunResult r = run(timeline);
+    run(part);
+    run(record);
+    std::size_t operations = 0;
+    for (const DoneGraph& graph : record.graphs) operations += graph.ops.size();
+
+    using nlohmann::json;
+    const json file = json::parse(timeline_json({timeline.events(r, {})}));
+    std::multiset<std::string> all;
+    double requests = 0;
+    for (const json& e : file["traceEvents"]) {
+      if (e["ph"] != "X") continue;
+      if (e["cat"] == "request")
+        requests += 1e-6 * e["dur"].get<double>();
+      else
+        all.insert(e["name"].dump() + e["ts"].dump() + e["dur"].dump());
+    }
+    CHECK(all.size() == operations);
+    double latency = 0;
+    for (const double seconds : r.metrics.end_to_end_s) latency += seconds;
+    CHECK(requests == Approx(latency).margin(4e-9 * static_cast<double>(r.metrics.end_to_end_s.size())));
+
+    // A window keeps some of that, and less where there is more to serve than its passes.
+    const json kept = json::parse(timeline_json({part.events(r, {})}));
+    std::size_t in_window = 0;
+    for (const json& e : kept["traceEvents"]) {
+      if (e["ph"] != "X" || e["cat"] == "request") continue;
+      ++in_window;
+      CHECK(all.count(e["name"].dump() + e["ts"].dump() + e["dur"].dump()) > 0);
+    }
+    CHECK(in_window > 0);
+    if (r.metrics.tokens > 100) CHECK(in_window < operations);
+  }
 }

@@ -151,13 +151,13 @@ TEST_CASE("paged: a result is the same twice, survives its transfer, and its tim
   CHECK(parsed["series"].size() == r.metrics.series.samples().size());
   CHECK(parsed["memory_bytes_a_gpu"]["kv_blocks"] == r.memory.kv_blocks);
 
-  Timeline timeline(0, 1'000'000);
+  Timeline timeline({});
   Recorder record;
   run.run(&timeline);
   run.run(&record);
   std::set<std::string> names, wanted;
   std::size_t slices = 0, operations = 0;
-  const auto file = nlohmann::json::parse(timeline_json({timeline.events(r, 1)}));
+  const auto file = nlohmann::json::parse(timeline_json({timeline.events(r, {})}));
   for (const auto& event : file["traceEvents"]) {
     if (event["ph"] != "X") continue;
     ++slices;

@@ -1,0 +1,153 @@
+#include "sim/explain/explain.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "sim/child_process.hpp"
+#include "sim/results/result_json.hpp"
+#include "sim/results/result_transfer.hpp"
+
+#ifndef MOELAB_VERSION
+#define MOELAB_VERSION "unknown"
+#endif
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A scenario of one system with its trace, to be run in several ways.
+class Subject {
+ public:
+  /// `file` is what messages call the document's.
+  Subject(const std::string& file, const std::string& document, const std::string& executor)
+      : scenario_(scenario_of_document(file, document)),
+        trace_(scenario_trace(scenario_)),
+        executor_(executor == "simgrid" ? ExecutorKind::simgrid : ExecutorKind::fast) {
+    check_scenario(scenario_, trace_);
+  }
+  const SystemConfig& system() const { return scenario_.systems.front(); }
+  const Scenario& scenario() const { return scenario_; }
+
+  RunResult run(const std::vector<std::string>& free_resources = {}) const {
+    RunOptions options;
+    options.executor = executor_;
+    options.free_resources = free_resources;
+    if (executor_ == ExecutorKind::fast) return run_system(scenario_, system(), trace_, options);
+    return unpack_result(
+        run_in_child([&] { return pack_result(run_system(scenario_, system(), trace_, options)); }));
+  }
+
+ private:
+  Scenario scenario_;
+  RoutingTrace trace_;
+  ExecutorKind executor_;
+};
+
+/// As its file would be read.
+ResultFile as_file(const RunResult& run) {
+  return results_of_text("the run", results_json({run})).front();
+}
+
+std::vector<ChangedFigure> changed_figures(const ResultFile& was, const ResultFile& is) {
+  std::vector<ChangedFigure> changed;
+  for (const auto& [path, value] : is.figures) {
+    const auto before = std::find_if(was.figures.begin(), was.figures.end(),
+                                     [&path = path](const auto& figure) { return figure.first == path; });
+    const double old =
+        before == was.figures.end() ? std::numeric_limits<double>::quiet_NaN() : before->second;
+    if (old != value) changed.push_back({path, old, value});
+  }
+  return changed;
+}
+
+std::vector<std::string> changed_files(const std::vector<DataFile>& was, const std::vector<DataFile>& is) {
+  std::vector<std::string> changed;
+  for (const DataFile& file : is)
+    if (std::none_of(was.begin(), was.end(),
+                     [&](const DataFile& f) { return f.path == file.path && f.digest == file.digest; }))
+      changed.push_back(file.path);
+  return changed;
+}
+
+/// Kinds of resources that did anything, with how busy they were.
+std::vector<FreedResource> kinds_of(const std::vector<ResourceUse>& resources) {
+  std::vector<FreedResource> kinds;
+  for (const ResourceUse& use : resources) {
+    const std::string kind = resource_kind(use.name);
+    auto found =
+        std::find_if(kinds.begin(), kinds.end(), [&](const FreedResource& r) { return r.kind == kind; });
+    if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, 0, 0, {}});
+    found->slots +=
+        use.slots == engine::kUnlimitedSlots ? std::numeric_limits<double>::infinity() : use.slots;
+    found->busy_s += use.busy_s;
+  }
+  std::erase_if(kinds, [](const FreedResource& r) { return r.busy_s == 0; });
+  return kinds;
+}
+
+/// The document with another cache in its system; what sized the pools of the old one goes. A system that has
+/// the policy already stays as it is.
+std::string with_cache(const std::string& document, const std::string& policy) {
+  Json changed = Json::parse(document);
+  Json& system = changed["systems"][0];
+  if (system.contains("cache") && system["cache"].value("policy", Json()) == policy) return document;
+  Json cache = {{"policy", policy}};
+  if (system.contains("cache") && system["cache"].contains("keep_as"))
+    cache["keep_as"] = system["cache"]["keep_as"];
+  system["cache"] = cache;
+  system.erase("planning");
+  return changed.dump();
+}
+
+CacheReference reference(const ResultFile& given, const std::string& policy) {
+  CacheReference r{policy, "", std::nullopt};
+  try {
+    const Subject subject(given.file, with_cache(given.document, policy), given.executor);
+    r.result = as_file(subject.run());
+  } catch (const InputError& error) {
+    r.refused = error.problems().front().what;
+  }
+  return r;
+}
+
+}  // namespace
+
+double judged_seconds(const ResultFile& result) {
+  return result.tpot_s.value_or(result.wall_s);
+}
+
+Explanation explain(const ResultFile& given, const std::function<void(const std::string&)>& progress) {
+  const auto say = [&](const std::string& what) {
+    if (progress) progress(given.system + ": " + what);
+  };
+  Explanation e;
+  e.given = e.again = given;
+  e.version = MOELAB_VERSION;
+  e.ran = given.tokens > 0;
+  if (!e.ran) return e;
+  say("as it was");
+  const Subject subject(given.file, given.document, given.executor);
+  const RunResult again = subject.run();
+  e.again = as_file(again);
+  e.changed = changed_figures(given, e.again);
+  e.changed_data = changed_files(given.data, again.data_files);
+  e.freed = kinds_of(again.busy);
+  for (FreedResource& freed : e.freed) {
+    say("with " + freed.kind + " infinitely fast");
+    freed.result = as_file(subject.run({freed.kind}));
+  }
+  std::stable_sort(e.freed.begin(), e.freed.end(), [](const FreedResource& a, const FreedResource& b) {
+    return judged_seconds(a.result) < judged_seconds(b.result);
+  });
+  if (subject.system().paging || subject.system().placed) return e;
+  e.cache = subject.system().cache.name;
+  for (const char* policy : {"belady", "none"}) {
+    say(std::string("with cache ") + policy);
+    e.references.push_back(reference(given, policy));
+  }
+  return e;
+}
+
+}  // namespace moelab

@@ -1,0 +1,160 @@
+// moelab explain as a user meets it: what it says, in both forms, and what it refuses.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_program.hpp"
+#include "tests/traces/trace_files.hpp"
+
+using namespace moelab::test;
+using Catch::Matchers::Contains;
+using Json = nlohmann::json;
+
+namespace {
+
+ProgramResult program(const std::vector<std::string>& arguments) {
+  return run_program(MOELAB_PROGRAM, arguments);
+}
+
+/// A folder with results of short runs.
+class Results {
+ public:
+  std::string path(const std::string& name) const { return (folder / name).string(); }
+  std::string run(const std::string& name, const std::vector<std::string>& systems,
+                  const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"run",   "zipmoe-orin",
+                                      "--set", "workload.requests=1",
+                                      "--set", "workload.output_tokens=4",
+                                      "--set", "workload.prompt_tokens=4",
+                                      "--out", path(name)};
+    for (const std::string& system : systems) words.insert(words.end(), {"--system", system});
+    words.insert(words.end(), more.begin(), more.end());
+    REQUIRE(program(words).status == 0);
+    return path(name);
+  }
+  const ScratchFolder folder;
+};
+
+}  // namespace
+
+TEST_CASE("explain says what bounds a run, what would help, and the regret of its cache") {
+  const Results results;
+  const std::string file = results.run("r.json", {"zipmoe", "zipmoe-lru"});
+  const ProgramResult all = program({"explain", file});
+  INFO(all.err);
+  REQUIRE(all.status == 0);
+  CHECK_THAT(all.out, Contains("system zipmoe,") && Contains("system zipmoe-lru,") &&
+                          Contains("every figure is the same") && Contains("What bounds it: ") &&
+                          Contains("What would help: ") && Contains("Regret of 'lru' against belady"));
+  const ProgramResult one = program(
+      {"explain", file, "--system", "zipmoe-lru", "--format", "json", "--out", results.path("e.json")});
+  REQUIRE(one.status == 0);
+  const Json j = Json::parse(one.out);
+  CHECK(one.out == read_bytes(results.folder / "e.json"));
+  CHECK(j["system"] == "zipmoe-lru");
+  CHECK(j["again"]["same"] == true);
+  double shares = 0;
+  for (const auto& [cause, share] : j["critical_path"].items()) shares += share.get<double>();
+  CHECK(shares == Approx(1).epsilon(1e-9));
+  REQUIRE(j["infinitely_fast"].size() == 5);
+  for (const Json& freed : j["infinitely_fast"]) {
+    CHECK(freed["busy"] >= 0);
+    CHECK(freed["busy"] <= 1 + 1e-9);
+    // The ratio of the two times that stand beside it.
+    CHECK(freed["times_as_fast"].get<double>() ==
+          Approx(j["again"]["tpot_s"].get<double>() / freed["tpot_s"].get<double>()).epsilon(1e-12));
+  }
+  CHECK(j["cache"]["policy"] == "lru");
+  CHECK(j["cache"]["references"].size() == 2);
+}
+
+TEST_CASE("explain holds a result against another: where the time is, and what was asked") {
+  const Results results;
+  const std::string a = results.run("a.json", {"zipmoe-lru"});
+  const std::string b = results.run("b.json", {"zipmoe-lru", "zipmoe-nocache"}, {"--set", "budget=18 GB"});
+  const ProgramResult r = program({"explain", a, b, "--other-system", "zipmoe-nocache"});
+  INFO(r.err);
+  REQUIRE(r.status == 0);
+  CHECK_THAT(r.out, Contains("'zipmoe-nocache' of " + b + " is ") && Contains("times as slow") &&
+                        Contains("budget: \"20 GB\" -> \"18 GB\"") &&
+                        Contains("system.cache.policy: \"lru\" -> \"none\""));
+  const Json j = Json::parse(program({"explain", a, b, "--format", "json"}).out)["compared_with"];
+  CHECK(j["system"] == "zipmoe-lru");  // the same one, where there are several
+  REQUIRE(j["scenario"].size() == 1);
+  CHECK(j["scenario"][0]["path"] == "budget");
+  const ProgramResult same = program({"explain", a, a});
+  CHECK_THAT(same.out,
+             Contains("takes the same time for a token") && Contains("The scenarios are the same."));
+}
+
+TEST_CASE("explain refuses what is no result, with the file and what was expected") {
+  const Results results;
+  const std::string good = results.run("r.json", {"zipmoe-lru", "zipmoe-fifo"});
+  const auto refuses = [&](std::vector<std::string> words, const std::string& what) {
+    words.insert(words.begin(), "explain");
+    const ProgramResult r = program(words);
+    INFO(r.err);
+    CHECK(r.status == 2);
+    CHECK(r.out.empty());
+    CHECK_THAT(r.err, Contains(what));
+  };
+  const auto file = [&](const std::string& text) {
+    write_bytes(results.folder / "bad.json", text);
+    return results.path("bad.json");
+  };
+  refuses({}, "RESULT is required");
+  refuses({results.path("absent.json")}, "absent.json: is no file that can be read");
+  refuses({results.path(".")}, "is no file that can be read");
+  refuses({file("{")}, "bad.json: is not JSON");
+  refuses({file("[]")}, "bad.json: holds no result");
+  refuses({file("{\"name\": \"x\"}")}, "bad.json: has no 'scenario'");
+  refuses({file(std::string(1'000'000, '['))}, "nests deeper than 64 levels");
+  refuses({good, "--system", "zipmoe-lfu"}, "has no result of system 'zipmoe-lfu'");
+  refuses({good, "--other-system", "x"}, "there is none");
+  refuses({good, good, "--other-system", "x"}, "has no result of system 'x'");
+  refuses({good, "--out", good}, "is an input");
+  refuses({good, "--out", "/no/such/folder/x"}, "there is no folder");
+
+  Json old = Json::parse(read_bytes(good))[0];
+  old.erase("inputs");
+  refuses({file(old.dump())}, "an older version of moelab wrote it");
+  // What a scenario must not say is refused as in a scenario.
+  Json wrong = Json::parse(read_bytes(good))[0];
+  wrong["inputs"]["scenario"]["budget"] = "2 parsecs";
+  refuses({file(wrong.dump())}, "bad.json");
+  wrong["inputs"]["scenario"]["budget"] = "20 GB";
+  wrong["inputs"]["scenario"]["systems"][0]["cache"]["policy"] = "lrv";
+  refuses({file(wrong.dump())}, "did you mean 'lru'?");
+  wrong["inputs"]["scenario"]["systems"] = 3;
+  refuses({file(wrong.dump())}, "'inputs.scenario.systems' is not a list of one system");
+}
+
+TEST_CASE("run's timeline: a window of tokens, and what is no window") {
+  const Results results;
+  const auto slices = [&](const std::vector<std::string>& more) {
+    results.run("r.json", {"zipmoe-lru"}, more);
+    std::size_t n = 0;
+    const Json events = Json::parse(read_bytes(results.folder / "t.json"));
+    for (const Json& e : events["traceEvents"]) n += e["ph"] == "X" && e["cat"] != "request" ? 1 : 0;
+    return n;
+  };
+  const std::string file = results.path("t.json");
+  const std::size_t all = slices({"--timeline", file}),
+                    first = slices({"--timeline", file, "--timeline-tokens", "1:1"}),
+                    rest = slices({"--timeline", file, "--timeline-tokens", "2:99"});
+  CHECK(first + rest == all);  // four passes, a token each
+  CHECK(first > 0);
+  CHECK(rest > 0);
+  const auto refuses = [&](const std::vector<std::string>& more, const std::string& what) {
+    std::vector<std::string> words = {"run", "zipmoe-orin", "--timeline", file};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramResult r = program(words);
+    INFO(r.err);
+    CHECK(r.status == 2);
+    CHECK_THAT(r.err, Contains(what));
+  };
+  for (const char* bad : {"3", "0:4", "5:4", "a:b", "1:2:3", "1:", ":2", "-1:2", "1:99999999999999999999"})
+    refuses({"--timeline-tokens", bad}, "expected FIRST:LAST, such as 100:120");
+  refuses({"--timeline-tokens", "1:2", "--timeline-passes", "3"}, "excludes");
+  CHECK(program({"run", "zipmoe-orin", "--timeline-tokens", "1:2"}).status == 2);
+}
