@@ -20,6 +20,7 @@ struct Options {
   std::string store;
   std::string sweep;
   std::vector<std::string> axes;
+  std::string where;
   bool failed = false;
   std::string sort;
   bool reverse = false;
@@ -32,7 +33,7 @@ struct Options {
   bool compares() const { return !compare.empty() || !compare_store.empty(); }
   /// Whether something is asked of one sweep.
   bool needs_sweep() const {
-    return !sweep.empty() || !axes.empty() || failed || !sort.empty() || compares() || !csv.empty() || result;
+    return !sweep.empty() || !where.empty() || !axes.empty() || failed || !sort.empty() || compares() || !csv.empty() || result;
   }
 };
 
@@ -65,6 +66,7 @@ ListedSweep chosen_sweep(const std::vector<ListedSweep>& sweeps, const std::stri
 void keep_chosen(Outcomes& points, const Options& options) {
   std::vector<ResultFilter> filters = axis_filters(points, options.axes);
   if (options.failed) filters.emplace_back(is_failed);
+  if (!options.where.empty()) filters.push_back(condition_filter(points, options.where));
   keep_wanted(points, filters);
 }
 
@@ -162,6 +164,10 @@ void add_choice(CLI::App& command, Options& options) {
           "Only points with this value on an axis: NAME=VALUE (may be given several times: any of the "
           "values of one axis, all of the axes)")
       ->take_all();
+  command.add_option(
+      "--where", options.where,
+      "Only points for which this holds, of axes and columns, as in \"tpot_s < 60 ms and system == "
+      "'zipmoe'\"");
   command.add_flag("--failed", options.failed, "Only points that failed, with their errors");
   CLI::Option* const sort = command.add_option("--sort", options.sort,
                                                "Order by a column, such as tpot_s, an axis, status or cpu_s");

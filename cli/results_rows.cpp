@@ -7,6 +7,7 @@
 
 #include "models/input_error.hpp"
 #include "models/units.hpp"
+#include "sim/sweep/expression.hpp"
 #include "traces/import/csv_reader.hpp"
 
 namespace moelab::cli {
@@ -138,6 +139,18 @@ std::pair<std::string, std::string> read_axis(const std::vector<StoredOutcome>& 
   return setting;
 }
 
+/// A cell as a condition sees it; nothing where there is no value.
+std::optional<Value> value_of_cell(const std::string& column, const ResultCell& cell) {
+  if (const std::string* text = std::get_if<std::string>(&cell)) return value_of_text(*text);
+  const double* number = std::get_if<double>(&cell);
+  if (number == nullptr) return std::nullopt;
+  const Measure::Unit unit = column.ends_with("per_s")    ? Measure::Unit::none
+                             : column.ends_with("_s")     ? Measure::Unit::seconds
+                             : column.ends_with("_bytes") ? Measure::Unit::bytes
+                                                          : Measure::Unit::none;
+  return Measure{*number, unit};
+}
+
 }  // namespace
 
 std::vector<std::string> axis_names(const std::vector<StoredOutcome>& points) {
@@ -195,6 +208,34 @@ std::vector<ResultFilter> axis_filters(const std::vector<StoredOutcome>& points,
              });
     });
   return filters;
+}
+
+ResultFilter condition_filter(const std::vector<StoredOutcome>& points, const std::string& text) {
+  const std::vector<ResultColumn> columns = result_columns(points);
+  std::vector<std::string> names;
+  for (const ResultColumn& column : columns) names.push_back(column.name);
+  const auto fail = [text](const std::string& what) { return InputError("--where " + text, what); };
+  try {
+    const Condition condition(text);
+    for (const std::string& name : condition.names())
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        throw fail("there is no axis or column '" + name + "'" + suggestion(name, names));
+    return [=](const StoredOutcome& point) {
+      const auto value = [&](const std::string& name) -> std::optional<Value> {
+        const auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+        return value_of_cell(name, columns[at].of(point));
+      };
+      for (const std::string& name : condition.names())
+        if (!value(name)) return false;
+      try {
+        return condition.holds(value, names);
+      } catch (const ConditionError& error) {
+        throw fail(error.what());
+      }
+    };
+  } catch (const ConditionError& error) {
+    throw fail(error.what());
+  }
 }
 
 void keep_wanted(std::vector<StoredOutcome>& points, const std::vector<ResultFilter>& filters) {

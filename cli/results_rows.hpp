@@ -40,6 +40,9 @@ using ResultFilter = std::function<bool(const StoredOutcome&)>;
 /// no point with such a value.
 std::vector<ResultFilter> axis_filters(const std::vector<StoredOutcome>& points,
                                        const std::vector<std::string>& settings);
+/// Points for which a condition over columns holds (sim/sweep/expression.hpp), where those ending in _s are
+/// times and those in _bytes amounts; not those without a value that it asks for. Throws InputError.
+ResultFilter condition_filter(const std::vector<StoredOutcome>& points, const std::string& condition);
 void keep_wanted(std::vector<StoredOutcome>& points, const std::vector<ResultFilter>& filters);
 
 /// By a column, rising: numbers and quantities by size, before texts; points without a value last. Points
