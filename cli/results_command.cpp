@@ -33,7 +33,8 @@ struct Options {
   bool compares() const { return !compare.empty() || !compare_store.empty(); }
   /// Whether something is asked of one sweep.
   bool needs_sweep() const {
-    return !sweep.empty() || !where.empty() || !axes.empty() || failed || !sort.empty() || compares() || !csv.empty() || result;
+    return !sweep.empty() || !where.empty() || !axes.empty() || failed || !sort.empty() || compares() ||
+           !csv.empty() || result;
   }
 };
 

@@ -301,6 +301,10 @@ int run_commands_of(const std::string& readme_name) {
     else if (words.front() == "run" && words[1] != "recorded-default")
       words = with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",
                            "workload.output_tokens=3"});
+    if (words.front() == "sweep")
+      words =
+          with(words, {"--set", "repeats=1", "--set",
+                       "set={workload.requests: 1, workload.prompt_tokens: 4, workload.output_tokens: 3}"});
     if (words.front() == "tune" && words[1] == "residency")
       words = with(words, {"--set", "workload.output_tokens=3", "--steps", "2"});
     if (words.front() == "calibrate") words.emplace_back("--quick");
