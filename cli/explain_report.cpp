@@ -9,7 +9,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "models/input_error.hpp"
+#include "cli/layer_table.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab::cli {
@@ -107,7 +107,7 @@ std::string again_words(const Explanation& e) {
                      " figures are not those of the file; what follows is of the new ones.\n";
   if (e.version != e.given.version)
     text += "  It was written by moelab " + e.given.version + ", this is " + e.version + ".\n";
-  for (const std::string& file : e.changed_data) text += "  The data has changed: " + file + "\n";
+  for (const std::string& file : e.changed_data) text += "  The data has changed: " + one_line(file) + "\n";
   if (e.version == e.given.version && e.changed_data.empty())
     text += "  Version and data are the same: the file was changed, or another build wrote it.\n";
   constexpr std::size_t kMostFigures = 5;
@@ -125,6 +125,7 @@ std::string bounds_text(const Explanation& e) {
   auto causes = seconds_a_token(e.again);
   std::stable_sort(causes.begin(), causes.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
+  if (causes.empty()) return "It took no time.\n\n";  // on a device that takes none for anything
   double all = 0;
   for (const auto& [cause, seconds] : causes) all += seconds;
   Chart chart{{{"on the critical path", "ms a token", "%"}}, {}};
@@ -232,7 +233,7 @@ std::string cache_text(const Explanation& e) {
     if (r.result)
       add(r.policy, *r.result);
     else
-      refused += "No run with '" + r.policy + "': " + r.refused + ".\n";
+      refused += one_line("No run with '" + r.policy + "': " + r.refused + ".") + "\n";
   std::istringstream lines(rows.size() > 1 ? align_columns(rows, 1) : "");
   std::string out = regret_words(e) + refused + "\n";
   for (std::string line; std::getline(lines, line);) out += "  " + line + "\n";
@@ -256,10 +257,10 @@ std::string keys_text(const Comparison& c) {
   std::stable_partition(keys.begin(), keys.end(), [&](const KeyDifference& d) { return !is_text(d); });
   std::string out;
   for (std::size_t i = 0; i < std::min(kMostKeys, keys.size()); ++i)
-    out += "  " + keys[i].path + ": " + shortened(keys[i].a) + " -> " + shortened(keys[i].b) + "\n";
+    out += "  " + one_line(keys[i].path + ": " + shortened(keys[i].a) + " -> " + shortened(keys[i].b)) + "\n";
   if (keys.size() > kMostKeys)
     out += "  and " + std::to_string(keys.size() - kMostKeys) + " more (--format json lists all)\n";
-  for (const std::string& file : c.data) out += "  other data: " + file + "\n";
+  for (const std::string& file : c.data) out += "  other data: " + one_line(file) + "\n";
   return out;
 }
 
@@ -280,7 +281,7 @@ std::string gap_words(const Comparison& c) {
 std::string comparison_words(const ExplainedResult& x) {
   const ResultFile &a = x.explanation.given, &b = *x.other;
   const Comparison& c = *x.comparison;
-  const std::string name = "'" + b.system + "' of " + b.file;
+  const std::string name = one_line("'" + b.system + "' of " + b.file);
   if (c.a_s == c.b_s) return name + " takes the same time for a token.\n";
   const bool quicker = c.b_s < c.a_s;
   std::string text = name + " is " + times(quicker ? c.a_s / c.b_s : c.b_s / c.a_s) + " times as " +
@@ -295,8 +296,9 @@ std::string comparison_words(const ExplainedResult& x) {
 std::string comparison_text(const ExplainedResult& x) {
   if (!x.other) return "";
   if (!x.comparison)
-    return "There is nothing to compare: '" + x.other->system + "' of " + x.other->file +
-           " or this one was not run.\n";
+    return one_line("There is nothing to compare: '" + x.other->system + "' of " + x.other->file +
+                    " or this one was not run.") +
+           "\n";
   const Comparison& c = *x.comparison;
   const ResultFile &a = x.explanation.given, &b = *x.other;
   std::vector<std::vector<std::string>> rows = {
@@ -420,9 +422,9 @@ Json explanation_json(const ExplainedResult& x) {
 std::string explanation_text(const ExplainedResult& x) {
   const Explanation& e = x.explanation;
   std::string text =
-      e.given.scenario + ", system " + e.given.system + ", executor " + e.given.executor + "\n";
+      one_line(e.given.scenario + ", system " + e.given.system + ", executor " + e.given.executor) + "\n";
   if (!e.ran)
-    return text + "It did not fit and was not run: there is nothing to explain.\n" + comparison_text(x);
+    return text + "It does not fit and is not run: there is nothing to explain.\n" + comparison_text(x);
   text += speed_words(e.again) + ". " + again_words(e) + "\n";
   return text + bounds_text(e) + free_text(e) + cache_text(e) + comparison_text(x);
 }

@@ -41,6 +41,10 @@ class MemoryFile {
 
 }  // namespace
 
+std::string_view default_trace_bytes() {
+  return {moelab_default_trace_begin, moelab_default_trace_end};
+}
+
 bool is_default_trace(const std::string& name) {
   std::error_code ignored;
   if (std::filesystem::exists(name, ignored)) return false;

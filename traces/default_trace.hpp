@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "traces/routing_trace.hpp"
 
@@ -14,6 +15,8 @@ inline constexpr const char* kDefaultTrace = "debian-moe-8x32";
 /// Whether `name` is kDefaultTrace, and no file of that name exists. Throws InputError if it is nearly that
 /// and there is no such file.
 bool is_default_trace(const std::string& name);
+/// Its file, as it is in the program.
+std::string_view default_trace_bytes();
 /// The default trace, or read_routing_trace of a file.
 RoutingTrace open_routing_trace(const std::string& name);
 

@@ -131,6 +131,8 @@ Explanation explain(const ResultFile& given, const std::function<void(const std:
   const Subject subject(given.file, given.document, given.executor);
   const RunResult again = subject.run();
   e.again = as_file(again);
+  e.ran = e.again.tokens > 0;  // what the file says is not this program's
+  if (!e.ran) return e;
   e.changed = changed_figures(given, e.again);
   e.changed_data = changed_files(given.data, again.data_files);
   e.freed = kinds_of(again.busy);

@@ -70,11 +70,13 @@ void Timeline::Server::pass_ended(double now, std::uint64_t pass, std::uint64_t 
   new_spans_.clear();
 }
 
-// With several servers, experts that move between them: of no pass, kept while the run is at these tokens.
+// With several servers, experts that move between them: of no pass, kept while the run is at these tokens and
+// no server is past its passes.
 void Timeline::finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) {
   if (servers_.empty()) return all_.finished(graph, pass, layer);
-  if (tokens_ + 1 < window_.first_token || tokens_ >= window_.last_token) return;
-  all_.keep(graph, pass, layer);
+  const auto in_window = [](const Server& server) { return server.wants_memory(); };
+  if (tokens_ + 1 >= window_.first_token && std::all_of(servers_.begin(), servers_.end(), in_window))
+    all_.keep(graph, pass, layer);
 }
 
 GraphObserver* Timeline::of_server(const std::string& prefix) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/input_error.hpp"
+#include "traces/default_trace.hpp"
 
 #ifndef MOELAB_VERSION
 #define MOELAB_VERSION "unknown"
@@ -44,10 +45,15 @@ std::string digest_of_file(const std::string& path) {
   return hexadecimal(XXH3_64bits_digest(state.get()));
 }
 
-/// An embedded law has no file; a law is what it says, whatever its comments.
-std::string digest_of_law(const RoutingLaw& law) {
-  const std::string text = to_yaml(law);
+std::string digest_of_text(std::string_view text) {
   return hexadecimal(XXH3_64bits(text.data(), text.size()));
+}
+
+/// Of a file, or of what is in the program: of a law, what it says, whatever its comments.
+std::string digest_of(const std::string& path, const WorkloadConfig& workload) {
+  if (path == workload.law_file) return digest_of_text(to_yaml(workload.law));
+  if (path == workload.trace_file && is_default_trace(path)) return digest_of_text(default_trace_bytes());
+  return digest_of_file(path);
 }
 
 void replace_paths(Json& node, const std::vector<DataFile>& data) {
@@ -68,9 +74,7 @@ std::vector<DataFile> data_files(const Scenario& scenario) {
   for (const std::string& path : scenario_inputs(scenario)) {
     const bool known =
         std::any_of(files.begin(), files.end(), [&](const DataFile& f) { return f.path == path; });
-    if (!known)
-      files.push_back({path, path == scenario.workload.law_file ? digest_of_law(scenario.workload.law)
-                                                                : digest_of_file(path)});
+    if (!known) files.push_back({path, digest_of(path, scenario.workload)});
   }
   return files;
 }

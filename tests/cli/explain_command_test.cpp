@@ -125,6 +125,12 @@ TEST_CASE("explain refuses what is no result, with the file and what was expecte
   wrong["inputs"]["scenario"]["budget"] = "20 GB";
   wrong["inputs"]["scenario"]["systems"][0]["cache"]["policy"] = "lrv";
   refuses({file(wrong.dump())}, "did you mean 'lru'?");
+  Json loud = Json::parse(read_bytes(good))[0];
+  loud["scenario"] = "\x1b[2J\nWhat bounds it: nothing";
+  const ProgramResult said = program({"explain", file(loud.dump())});
+  CHECK(said.status == 0);
+  CHECK(said.out.find('\x1b') == std::string::npos);
+  CHECK(said.out.find("\nWhat bounds it: nothing") == std::string::npos);
   wrong["inputs"]["scenario"]["systems"] = 3;
   refuses({file(wrong.dump())}, "'inputs.scenario.systems' is not a list of one system");
 }

@@ -9,6 +9,7 @@
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
 #include "tests/sim/scenario_files.hpp"
+#include "traces/default_trace.hpp"
 
 using namespace moelab;
 using namespace moelab::testing;
@@ -56,6 +57,18 @@ TEST_CASE("scenario document: overrides and settings are in it, and a run of it 
                   [](const std::string& line) { return line.starts_with("set for this run"); });
     CHECK(results_json({first}) == results_json({second}));
   }
+}
+
+TEST_CASE("scenario document: the trace that comes with the program has the digest of its file") {
+  const auto inside = data_files(load_scenario("recorded-default"));
+  REQUIRE(inside.size() == 1);
+  const test::ScratchFolder here;
+  test::write_bytes(here / "copy.safetensors", std::string(default_trace_bytes()));
+  const auto copied = data_files(
+      load_scenario("recorded-default", {{"workload.trace", (here / "copy.safetensors").string()}}));
+  REQUIRE(copied.size() == 1);
+  CHECK(inside[0].digest == copied[0].digest);
+  CHECK(inside[0].path != copied[0].path);
 }
 
 TEST_CASE("scenario document: overrides reach a model that stands in a scenario itself, not a system") {
