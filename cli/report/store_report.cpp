@@ -25,10 +25,7 @@ StoredSweep chosen(const ResultStore& store, const std::string& file, const std:
 }
 
 ReportPoint report_point(const StoredPoint& point, const std::string& json) {
-  ReportPoint out{point.axes, point.series.empty() ? point.system : point.series,
-                  nlohmann::ordered_json::parse(json)};
-  if (point.series.empty()) std::erase_if(out.axes, [](const auto& axis) { return axis.first == "system"; });
-  return out;
+  return {point.axes, point.series.empty() ? point.system : point.series, nlohmann::ordered_json::parse(json)};
 }
 
 }  // namespace

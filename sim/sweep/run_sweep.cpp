@@ -258,7 +258,8 @@ CheckedSweep check_sweep(const SweepFile& sweep, std::size_t jobs,
         continue;
       }
       if (!one["kept"].get<bool>()) continue;
-      const SweepPoint point = point_of(sweep, first + i);
+      SweepPoint point = point_of(sweep, first + i);
+      std::erase_if(point.axes, [](const auto& axis) { return axis.first == "system"; });  // beside them
       checked.points.push_back(
           {checked.points.size(), point.axes, point.series, point.system, point.settings, one["run"]});
       checked.work.push_back(one["work"]);
