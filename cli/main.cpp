@@ -181,6 +181,8 @@ int run_program(int argc, char** argv) {
   add_explain(program);
   try {
     program.parse(argc, argv);
+  } catch (const CLI::RuntimeError& error) {  // a command that said what happened
+    return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
     const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
     if (code == CLI::ExitCodes::RequiredError || code == CLI::ExitCodes::ExtrasError)

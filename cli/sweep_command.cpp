@@ -72,7 +72,7 @@ std::string progress_text(const SweepProgress& p) {
 
 double busy_percent(const SweepSummary& s, std::size_t jobs) {
   const double could = s.elapsed_s * static_cast<double>(jobs);
-  return could > 0 ? 100 * s.cpu_s / could : 0;
+  return could > 0 ? 100 * s.points_s / could : 0;
 }
 
 void print_summary(const Options& options, const SweepFile& sweep, const SweepSummary& s) {
@@ -86,25 +86,28 @@ void print_summary(const Options& options, const SweepFile& sweep, const SweepSu
   }
   constexpr std::size_t kMostShown = 10;
   for (std::size_t i = 0; i < std::min(s.failures.size(), kMostShown); ++i)
-    std::cout << "  " << to_string(s.failures[i].status) << ": " << s.failures[i].system << ": "
-              << s.failures[i].error << "\n";
+    std::cout << "  " << to_string(s.failures[i].run.status) << ": " << s.failures[i].point << ": "
+              << s.failures[i].run.error << "\n";
+  if (s.dropped > 0)
+    std::cout << "an earlier sweep of this name had " << s.dropped
+              << " points that this one has not; their runs stay in the store, without a sweep\n";
   if (s.stopped)
-    std::cout << "stopped: " << s.runs - s.there - s.done << " runs are missing; the same command goes on\n";
+    std::cout << "stopped: " << s.runs - s.there - s.done - s.failed
+              << " runs are missing; the same command goes on\n";
   std::cout << "see: moelab results " << options.db << " --sweep " << sweep.name << "\n";
 }
 
 void print_json(const Options& options, const SweepFile& sweep, const SweepSummary& s) {
   nlohmann::ordered_json failures = nlohmann::ordered_json::array();
-  for (const StoredRun& run : s.failures)
-    failures.push_back({{"run", run.identity},
-                        {"system", run.system},
-                        {"status", to_string(run.status)},
-                        {"error", run.error}});
-  std::cout << nlohmann::ordered_json{{"sweep", sweep.name},      {"db", options.db},
-                                      {"points", s.points},       {"runs", s.runs},
-                                      {"there", s.there},         {"done", s.done},
-                                      {"failed", s.failed},       {"stopped", s.stopped},
-                                      {"elapsed_s", s.elapsed_s}, {"cpu_s", s.cpu_s},
+  for (const auto& [point, run] : s.failures)
+    failures.push_back(
+        {{"run", run.identity}, {"point", point}, {"status", to_string(run.status)}, {"error", run.error}});
+  std::cout << nlohmann::ordered_json{{"sweep", sweep.name},    {"db", options.db},
+                                      {"points", s.points},     {"runs", s.runs},
+                                      {"there", s.there},       {"done", s.done},
+                                      {"failed", s.failed},     {"stopped", s.stopped},
+                                      {"dropped", s.dropped},   {"elapsed_s", s.elapsed_s},
+                                      {"points_s", s.points_s}, {"cpu_s", s.cpu_s},
                                       {"failures", failures}}
                    .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
             << "\n";

@@ -183,6 +183,9 @@ ChildOutcome ChildProcess::wait() {
   outcome.peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   if (in_time) {
     fill_from_answer(message_, status, outcome);
+    if (outcome.kind == ChildOutcome::Kind::memory && limits_.memory_bytes > 0)
+      outcome.text = "wanted more than its limit of " + std::to_string(limits_.memory_bytes / 1'000'000) +
+                     " MB of address space";
   } else {
     outcome.kind = ChildOutcome::Kind::timeout;
     outcome.text = "still running after its time of " + std::to_string(limits_.wall_s) + " s";

@@ -7,6 +7,7 @@
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
 #include "sim/cluster/cluster_requests.hpp"
+#include "sim/trace_scores.hpp"
 #include "traces/default_trace.hpp"
 #include "traces/generator.hpp"
 #include "traces/law/law_generator.hpp"
@@ -138,16 +139,19 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
                     [](const SystemConfig& system) { return system.paging.has_value(); }))
       return draw_requests_of(
           scenario, {.seed = scenario.seed, .requests = pool_requests(w), .output_tokens = kPoolTokens});
-    const bool scores = std::any_of(scenario.systems.begin(), scenario.systems.end(), needs_all_scores);
     return draw_requests_of(scenario, {.seed = scenario.seed,
                                        .requests = w.requests,
                                        .prompt_tokens = w.prompt_tokens,
                                        .output_tokens = w.output_tokens,
-                                       .all_scores = scores});
+                                       .all_scores = draws_all_scores(scenario)});
   }
   RoutingTrace trace = open_routing_trace(w.trace_file);
   check_trace_fits(scenario, trace);
   return trace;
+}
+
+bool draws_all_scores(const Scenario& scenario) {
+  return std::any_of(scenario.systems.begin(), scenario.systems.end(), needs_all_scores);
 }
 
 RankInclusion planning_statistics(const Scenario& s, const RoutingTrace& trace) {

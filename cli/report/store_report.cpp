@@ -25,7 +25,8 @@ StoredSweep chosen(const ResultStore& store, const std::string& file, const std:
 }
 
 ReportPoint report_point(const StoredPoint& point, const std::string& json) {
-  return {point.axes, point.series.empty() ? point.system : point.series, nlohmann::ordered_json::parse(json)};
+  return {point.axes, point.series.empty() ? point.system : point.series,
+          nlohmann::ordered_json::parse(json)};
 }
 
 }  // namespace

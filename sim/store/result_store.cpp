@@ -256,10 +256,14 @@ StoredMetrics read_metrics(const Statement& row, int first) {
 }
 
 /// The columns that a result fills: whole numbers as such, nothing for null and for what is not there.
+/// Times of a system that served no request, because its experts do not fit, are none rather than 0.
 void bind_metrics(Statement& statement, const Json& result) {
+  const Json::json_pointer requests("/metrics/requests");
+  const bool served = !result.contains(requests) || result.at(requests) != 0;
   for (const MetricColumn& column : kMetricColumns) {
     const Json::json_pointer place(column.path);
-    const Json value = result.contains(place) ? result.at(place) : Json();
+    const bool is_time = std::string_view(column.name).ends_with("_s");
+    const Json value = result.contains(place) && (served || !is_time) ? result.at(place) : Json();
     if (value.is_number_integer())
       statement.bind(value.get<std::int64_t>());
     else if (value.is_number())

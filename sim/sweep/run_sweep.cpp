@@ -148,6 +148,18 @@ std::string scenario_name(const SweepFile& sweep) {
   return scenario_of_document(sweep.scenario.name, sweep.scenario.text, sweep.set).name;
 }
 
+/// Points of a sweep of this name in the store whose runs are none of the new one's.
+std::uint64_t dropped_points(const std::string& name, const CheckedSweep& checked, const ResultStore& store) {
+  const std::vector<StoredSweep> sweeps = store.sweeps();
+  if (std::none_of(sweeps.begin(), sweeps.end(), [&](const StoredSweep& s) { return s.name == name; }))
+    return 0;
+  std::set<std::string> runs;
+  for (const StoredPoint& point : checked.points) runs.insert(point.run);
+  std::uint64_t dropped = 0;
+  for (const StoredPoint& point : store.points(name)) dropped += runs.contains(point.run) ? 0 : 1;
+  return dropped;
+}
+
 /// The loop: fills the workers, enters what comes back.
 class Run {
  public:
@@ -161,8 +173,10 @@ class Run {
     for (const Wanted& one : wanted_) cost_all_ += one.cost;
     say();
     while (!stopping() && (next_ < wanted_.size() || !started_.empty())) {
-      while (next_ < wanted_.size() && workers_.room() > 0) start(wanted_[next_++]);
-      for (auto& [number, outcome] : workers_.wait(0.5)) enter(number, std::move(outcome));
+      fill();
+      auto ended = workers_.wait(0.5);
+      if (!stopping()) fill();  // nobody waits for the disk
+      for (auto& [number, outcome] : ended) enter(number, std::move(outcome));
       say();
     }
     summary_.stopped = next_ < wanted_.size() || !started_.empty();
@@ -175,6 +189,10 @@ class Run {
     return (options_.stop != nullptr && options_.stop->load()) || (options_.fail_fast && summary_.failed > 0);
   }
 
+  void fill() {
+    while (next_ < wanted_.size() && workers_.room() > 0) start(wanted_[next_++]);
+  }
+
   void start(const Wanted& one) {
     const std::uint64_t combination = checked_.combination[one.point];
     started_[one.point] = {utc_now(), one.cost};
@@ -183,6 +201,7 @@ class Run {
 
   void enter(std::uint64_t number, PointOutcome outcome) {
     summary_.cpu_s += outcome.child.cpu_s;
+    summary_.points_s += outcome.child.wall_s;
     StoredRun run = stored_run(sweep_, checked_.points[number], std::move(outcome), started_.at(number).when);
     cost_behind_ += started_.at(number).cost;
     started_.erase(number);
@@ -192,7 +211,7 @@ class Run {
       return;
     }
     ++summary_.failed;
-    summary_.failures.push_back(std::move(run));
+    summary_.failures.push_back({to_string(point_of(sweep_, checked_.combination[number])), std::move(run)});
   }
 
   void say() const {
@@ -276,8 +295,11 @@ CheckedSweep check_sweep(const SweepFile& sweep, std::size_t jobs,
 SweepSummary run_sweep(const SweepFile& sweep, const CheckedSweep& checked, ResultStore& store,
                        PointWorkers& workers, const SweepOptions& options) {
   StoredSweep entry{sweep.name, sweep.question, sweep.text, utc_now(), MOELAB_VERSION, checked.points.size()};
+  const std::uint64_t dropped = dropped_points(sweep.name, checked, store);
   store.put_sweep(entry, checked.points);
-  return Run(sweep, checked, store, workers, options).go();
+  SweepSummary summary = Run(sweep, checked, store, workers, options).go();
+  summary.dropped = dropped;
+  return summary;
 }
 
 }  // namespace moelab

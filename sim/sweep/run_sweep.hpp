@@ -44,8 +44,14 @@ struct SweepSummary {
   std::uint64_t there = 0;             // runs the store had
   std::uint64_t done = 0, failed = 0;  // in this call
   bool stopped = false;
-  double elapsed_s = 0, cpu_s = 0;  // of this call: wall clock, and processor seconds of its points
-  std::vector<StoredRun> failures;  // without results
+  double elapsed_s = 0;            // of this call
+  double points_s = 0, cpu_s = 0;  // of its points: from start to end, and on processors
+  std::uint64_t dropped = 0;       // points of an earlier sweep of this name that this one has not
+  struct Failure {
+    std::string point;  // its axes
+    StoredRun run;      // without a result
+  };
+  std::vector<Failure> failures;
 };
 
 /// Runs what is missing, longest first, and enters it. Same results for any workers. Throws InputError where

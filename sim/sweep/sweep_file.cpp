@@ -31,14 +31,25 @@ ConfigText read_base(const YamlMap& root, const ConfigText& sweep) {
   }
 }
 
-/// A key that several places change would be decided by their order.
+/// A key that several places change, or one within another's map, would be decided by their order.
 class Names {
  public:
   void take(const YamlNode& where, const std::string& path) {
-    if (std::find(taken_.begin(), taken_.end(), path) != taken_.end())
-      where.fail("'" + path + "' varies twice; expected each key on one axis");
-    taken_.push_back(path);
+    if (is_free(where, path)) taken_.push_back(path);
   }
+  /// Without taking it: the series of one axis may all change it.
+  bool is_free(const YamlNode& where, const std::string& path) const {
+    for (const std::string& other : taken_) {
+      if (path != other && !path.starts_with(other + ".") && !other.starts_with(path + ".")) continue;
+      where.fail("'" + path + "' varies twice" +
+                 (path == other ? "" : ", as part of or with '" + other + "'") +
+                 "; expected each key on one axis");
+      return false;
+    }
+    return true;
+  }
+
+  void hold(const std::string& path) { taken_.push_back(path); }
 
  private:
   std::vector<std::string> taken_;
@@ -77,7 +88,7 @@ SweepAxis read_zip(const YamlNode& item, Names& names) {
   return axis;
 }
 
-SweepAxis read_series(const YamlMap& map) {
+SweepAxis read_series(const YamlMap& map, Names& names) {
   SweepAxis axis{"series", {}};
   for (const std::string& name : map.keys()) {
     const YamlNode node = map.node(name);
@@ -93,8 +104,14 @@ SweepAxis read_series(const YamlMap& map) {
         choice.settings.erase(choice.settings.begin() + static_cast<std::ptrdiff_t>(i));
         break;
       }
+    for (const auto& [path, value] : choice.settings) names.is_free(node, path);
     axis.choices.push_back(std::move(choice));
   }
+  std::vector<std::string> changed;
+  for (const AxisChoice& choice : axis.choices)
+    for (const auto& [path, value] : choice.settings)
+      if (std::find(changed.begin(), changed.end(), path) == changed.end()) changed.push_back(path);
+  for (const std::string& path : changed) names.hold(path);
   return axis;
 }
 
@@ -145,7 +162,7 @@ void read_axes(const YamlMap& root, const Scenario& base, SweepFile& sweep) {
   for (const YamlNode& item : root.list_or_empty("zip")) sweep.axes.push_back(read_zip(item, names));
   bool series_choose = false;
   if (const auto series = root.optional_map("series")) {
-    sweep.axes.push_back(read_series(*series));
+    sweep.axes.push_back(read_series(*series, names));
     for (const AxisChoice& choice : sweep.axes.back().choices) series_choose |= !choice.system.empty();
     if (sweep.axes.back().choices.empty()) root.fail("series", "no series is named");
     for (const AxisChoice& choice : sweep.axes.back().choices)

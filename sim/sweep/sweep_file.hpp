@@ -9,7 +9,7 @@
 //     budget: {linspace: {from: 16 GB, to: 24 GB, points: 5}}
 //     workload.batch: [1, 2, 4]
 //   zip:                             # each a single axis, whose keys vary together
-//     - {model: [deepseek-v2-lite, qwen1.5-moe], device: [a.yaml, b.yaml]}
+//     - {model: [deepseek-v2-lite, qwen1.5-moe-a2.7b], device: [a.yaml, b.yaml]}
 //   series:                          # an axis of named groups of settings; the legend of charts
 //     four threads: {overrides.system.threads: 4}
 //   where: budget < model.size       # points for which it does not hold are left out

@@ -6,6 +6,7 @@
 
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
+#include "sim/trace_scores.hpp"
 
 namespace moelab {
 namespace {
@@ -75,7 +76,7 @@ std::string trace_key(const Scenario& s) {
   Json document = Json::parse(s.document);
   const SystemConfig& system = s.systems.front();
   for (const char* key : {"name", "question", "budget", "device", "systems"}) document.erase(key);
-  return document.dump() + "\n" + system.routing.name + " " + system.cache.name + " " + system.prefetch.name +
+  return document.dump() + (draws_all_scores(s) ? " all scores" : "") +
          (system.paging   ? " paged"
           : system.placed ? " placed"
                           : "");
@@ -166,7 +167,7 @@ PreparedPoint PointPreparer::prepare(const SweepPoint& point) {
   const std::string key = trace_key(s);
   auto found = std::find_if(traces_.begin(), traces_.end(), [&](const auto& t) { return t->key == key; });
   if (found == traces_.end()) {
-    constexpr std::size_t kMostTraces = 4;
+    constexpr std::size_t kMostTraces = 8;
     if (traces_.size() == kMostTraces) traces_.erase(traces_.begin());
     traces_.push_back(std::make_shared<Trace>(Trace{key, scenario_trace(s), std::nullopt}));
     found = traces_.end() - 1;

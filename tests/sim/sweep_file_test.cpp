@@ -232,6 +232,14 @@ TEST_CASE("sweep file: what is wrong is said with its line") {
   CHECK_THAT(files.problem("axes: {budget: {linspace: {from: x, to: 2, points: 2}}}\n"),
              Contains("expected a number"));
   CHECK_THAT(files.problem("axes: {seed: [1]}\nrepeats: 2\n"), Contains("'seed' varies twice"));
+  CHECK_THAT(files.problem("axes: {budget: [1 MB]}\nseries: {a: {budget: 2 MB}}\n"),
+             Contains("'budget' varies twice"));
+  CHECK_THAT(files.problem("axes: {workload.batch: [1], workload: [{batch: 2}]}\n"),
+             Contains("'workload' varies twice") && Contains("'workload.batch'"));
+  CHECK_THAT(files.problem(
+                 "axes: {overrides.system.threads: [1]}\nseries: {a: {overrides: {system: {threads: 2}}}}\n"),
+             Contains("'overrides' varies twice"));
+  CHECK(files.problem("series: {a: {budget: 300 kB}, b: {budget: 400 kB}}\n").empty());
   CHECK_THAT(files.problem("zip:\n  - {seed: [1, 2], budget: [1 MB]}\n"), Contains("as many"));
   CHECK_THAT(files.problem("axis: {seed: [1]}\n"), Contains("did you mean 'axes'"));
   CHECK_THAT(files.problem("where: import os\n"), Contains("where: at character 8"));
