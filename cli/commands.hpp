@@ -21,6 +21,7 @@ void add_run(CLI::App& program);
 void add_report(CLI::App& program);
 void add_check(CLI::App& program);
 void add_sweep(CLI::App& program);
+void add_point(CLI::App& program);
 void add_policies(CLI::App& program);
 void add_trace(CLI::App& program);
 void add_trace_import(CLI::App& trace);

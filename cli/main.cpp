@@ -164,6 +164,7 @@ int run_program(int argc, char** argv) {
   add_report(program);
   add_check(program);
   add_sweep(program);
+  add_point(program);
   add_schedule(program);
   add_plan(program);
   add_models(program);

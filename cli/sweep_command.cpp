@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
+#include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/run_sweep.hpp"
 
 namespace moelab::cli {
@@ -23,6 +25,7 @@ struct Options {
   std::string db;
   std::vector<std::string> settings;
   std::size_t jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::string cluster, worker_program;
   bool fail_fast = false, again = false, yes = false;
   std::string format = "table";
 };
@@ -75,13 +78,14 @@ double busy_percent(const SweepSummary& s, std::size_t jobs) {
   return could > 0 ? 100 * s.points_s / could : 0;
 }
 
-void print_summary(const Options& options, const SweepFile& sweep, const SweepSummary& s) {
+/// Points that run at a time: `jobs`, or what the cluster has.
+void print_summary(const Options& options, const SweepFile& sweep, const SweepSummary& s, std::size_t jobs) {
   std::cout << "sweep " << sweep.name << ": " << s.points << " points, " << s.runs << " runs; " << s.there
             << " were in " << options.db << ", " << s.done << " done now, " << s.failed << " failed\n";
   std::array<char, 160> line{};
   if (s.done + s.failed > 0) {
     std::snprintf(line.data(), line.size(), "%s on %zu processes, %.1f %% of the time in points\n",
-                  seconds(s.elapsed_s).c_str(), options.jobs, busy_percent(s, options.jobs));
+                  seconds(s.elapsed_s).c_str(), jobs, busy_percent(s, jobs));
     std::cout << line.data();
   }
   constexpr std::size_t kMostShown = 10;
@@ -113,6 +117,14 @@ void print_json(const Options& options, const SweepFile& sweep, const SweepSumma
             << "\n";
 }
 
+/// On the workers this program's own path comes first, for file systems that all share.
+std::unique_ptr<ClusterWorkers> make_cluster(const Options& options, ChildLimits limits) {
+  std::vector<std::string> programs{options.worker_program};
+  if (options.worker_program.empty())
+    programs = {std::filesystem::read_symlink("/proc/self/exe").string(), "moelab"};
+  return std::make_unique<ClusterWorkers>(ClusterPlace{options.cluster, programs}, limits);
+}
+
 void run(const Options& options) {
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
@@ -128,7 +140,11 @@ void run(const Options& options) {
     if (stopped.load()) throw Interrupted();
   });
   ResultStore store(options.db, ResultStore::Access::write);
-  ForkedWorkers workers(options.jobs, {sweep.limit_s, sweep.limit_bytes});
+  const ChildLimits limits{sweep.limit_s, sweep.limit_bytes};
+  const std::unique_ptr<ClusterWorkers> cluster =
+      options.cluster.empty() ? nullptr : make_cluster(options, limits);
+  ForkedWorkers own(options.jobs, limits);
+  PointWorkers& workers = cluster ? static_cast<PointWorkers&>(*cluster) : own;
   SweepOptions sweep_options;
   sweep_options.fail_fast = options.fail_fast;
   sweep_options.again = options.again;
@@ -139,7 +155,7 @@ void run(const Options& options) {
   if (options.format == "json")
     print_json(options, sweep, summary);
   else
-    print_summary(options, sweep, summary);
+    print_summary(options, sweep, summary, cluster ? cluster->slots() : options.jobs);
   if (summary.stopped && stopped.load()) throw CLI::RuntimeError(130);
   if (summary.failed > 0) throw CLI::RuntimeError(1);
 }
@@ -158,6 +174,14 @@ void add_sweep(CLI::App& program) {
       ->check(names_a_file);
   command->add_option("--jobs", options->jobs, "Points that run at a time; default: the processors here")
       ->check(CLI::Range(std::size_t{1}, std::size_t{4096}));
+  CLI::Option* const cluster = command->add_option(
+      "--cluster", options->cluster,
+      "Run the points on the workers of this Dask scheduler (tcp://host:8786, or its scheduler file, .json); "
+      "needs a Python with dask[distributed], python3 or $MOELAB_PYTHON; --jobs is then for checking");
+  command
+      ->add_option("--moelab", options->worker_program,
+                   "This program on the workers; default: at its path here, else in their PATH")
+      ->needs(cluster);
   command->add_option("--set", options->settings, "Change a value of the sweep, such as repeats=3")
       ->take_all();
   command->add_flag("--fail-fast", options->fail_fast, "Stop at the first point that fails");

@@ -8,14 +8,11 @@
 #include "sim/sweep/point_workers.hpp"
 
 namespace moelab {
-namespace {
 
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
-
-}  // namespace
 
 ForkedWorkers::ForkedWorkers(std::size_t jobs, ChildLimits limits)
     : jobs_(jobs), limits_(limits), host_(host_name()) {}

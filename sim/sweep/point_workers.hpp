@@ -18,6 +18,9 @@ struct PointOutcome {
   std::string host;
 };
 
+/// What this machine calls itself; "" where it does not say.
+std::string host_name();
+
 class PointWorkers {
  public:
   virtual ~PointWorkers() = default;

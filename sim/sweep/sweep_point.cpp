@@ -135,24 +135,6 @@ std::string run_point(const PointJob& job) {
   return results_json({run_system(s, s.systems.front(), trace, options)});
 }
 
-std::string pack_job(const PointJob& job) {
-  return Json{{"scenario", Json::parse(job.document)}, {"settings", job.settings}, {"executor", job.executor}}
-      .dump();
-}
-
-PointJob unpack_job(const std::string& text) {
-  try {
-    const Json j = Json::parse(text);
-    PointJob job{j.at("scenario").dump(), j.at("settings").get<Settings>(),
-                 j.at("executor").get<std::string>()};
-    if (job.executor != "fast" && job.executor != "simgrid")
-      throw InputError("the job", "executor '" + job.executor + "'; expected fast or simgrid");
-    return job;
-  } catch (const nlohmann::json::exception& error) {
-    throw InputError("the job", std::string("expected {scenario, settings, executor}: ") + error.what());
-  }
-}
-
 PreparedPoint PointPreparer::prepare(const SweepPoint& point) {
   const Scenario s = load_point(sweep_, point);
   PreparedPoint prepared;

@@ -37,9 +37,6 @@ PointJob job_of(const SweepFile& sweep, const SweepPoint& point);
 /// The result as `moelab run --format json` prints it, byte for byte. With SimGrid, once in the life of a
 /// process. Throws InputError.
 std::string run_point(const PointJob& job);
-/// Jobs as JSON texts, for processes elsewhere. Throws InputError for a text that is none.
-std::string pack_job(const PointJob& job);
-PointJob unpack_job(const std::string& text);
 
 /// What preparing a point says of it.
 struct PreparedPoint {

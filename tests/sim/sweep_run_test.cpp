@@ -207,16 +207,3 @@ TEST_CASE("sweep: a stop from outside leaves a store that goes on") {
   CHECK(s.done < s.runs);
   CHECK(folder.run(folder.sweep(), folder.db(), 2).there == s.done);
 }
-
-TEST_CASE("sweep: jobs travel as text") {
-  const SweepFolder folder;
-  const SweepFile sweep = folder.sweep();
-  const PointJob job = job_of(sweep, point_of(sweep, 7));
-  const PointJob back = unpack_job(pack_job(job));
-  CHECK(back.document == job.document);
-  CHECK(back.settings == job.settings);
-  CHECK(run_point(back) == run_point(job));
-  for (const std::string text :
-       {"", "{}", "[]", "{\"scenario\": 1}", "{\"scenario\": {}, \"settings\": [], \"executor\": \"x\"}"})
-    CHECK_THROWS_AS(unpack_job(text), InputError);
-}

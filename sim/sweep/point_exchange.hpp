@@ -1,0 +1,36 @@
+// A point on another machine: what goes there and what comes back, each as one JSON text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/scenario/scenario_document.hpp"
+#include "sim/sweep/point_workers.hpp"
+
+namespace moelab {
+
+/// A job for a moelab elsewhere, which must be of this version and find the same data files at their paths.
+struct RemoteJob {
+  PointJob job;
+  std::vector<DataFile> data;
+  ChildLimits limits;
+};
+
+/// {"version", "scenario", "settings", "executor", "data": [{"path", "digest"}], "limits": {"time_s",
+/// "memory_bytes"}}
+std::string pack_job(const RemoteJob& job);
+/// Throws InputError for a text that is no job, and for one of another version of moelab.
+RemoteJob unpack_job(const std::string& text);
+
+/// Throws InputError where a data file is missing here, or is another one than where the job was made.
+void check_data(const RemoteJob& job);
+/// Runs the job in a process of its own, within its limits.
+PointOutcome run_job(const RemoteJob& job);
+
+/// {"status": "done|failed|timeout|memory", "text": the result or what went wrong, "host", "wall_s", "cpu_s",
+/// "peak_bytes"}
+std::string pack_outcome(const PointOutcome& outcome);
+/// Throws InputError for a text that is no outcome.
+PointOutcome unpack_outcome(const std::string& text);
+
+}  // namespace moelab

@@ -1,0 +1,256 @@
+"""Sweeps on a Dask cluster: the same store as on one machine, whatever happens to the workers."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed")
+
+import hosts as namespaces
+
+# A lost worker is to be noticed in seconds, not in Dask's half minute (11 s is the least that it takes for TCP).
+QUICK = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "11s", "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s",
+         "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "6s", "DASK_LOGGING__DISTRIBUTED": "warning"}
+ENVIRONMENT = {**os.environ, **QUICK, "MOELAB_PYTHON": sys.executable}
+
+
+class Processes:
+    """Started here, ended here."""
+
+    def __init__(self, folder):
+        self.folder, self.all = folder, []
+
+    def start(self, command, **options):
+        log = open(self.folder / f"process-{len(self.all)}.log", "w")
+        options.setdefault("stdout", log)
+        options.setdefault("stderr", log)
+        process = subprocess.Popen(list(map(str, command)), env=ENVIRONMENT, start_new_session=True, **options)
+        self.all.append(process)
+        return process
+
+    def stop(self):
+        for process in reversed(self.all):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def logs(self):
+        return "\n".join(p.read_text() for p in sorted(self.folder.glob("process-*.log")))
+
+
+@pytest.fixture
+def processes(tmp_path):
+    started = Processes(tmp_path)
+    yield started
+    started.stop()
+
+
+def wait_for(what, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited {seconds} s in vain")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def scheduler(address, port):
+    return [sys.executable, "-m", "dask", "scheduler", "--host", address, "--port", port, "--no-dashboard"]
+
+
+def worker(to, folder, host="127.0.0.1", threads=1):
+    return [sys.executable, "-m", "dask", "worker", to, "--host", host, "--nthreads", threads,
+            "--no-dashboard", "--local-directory", folder, "--death-timeout", 120]
+
+
+def write_sweep(folder, tiny, requests, repeats):
+    """Of 4 * repeats points, each of which takes about requests / 170,000 seconds of a 2-core machine's."""
+    tiny["workload"]["requests"] = requests
+    path = folder / "sweep.json"
+    path.write_text(json.dumps({"name": "s", "scenario": tiny, "axes": {"budget": ["300 kB", "350 kB"]},
+                                "repeats": repeats}))
+    return path
+
+
+def sweep(program, path, db, *arguments):
+    return [program, "sweep", path, "--db", db, "--format", "json", *arguments]
+
+
+def run(command):
+    return subprocess.run(list(map(str, command)), env=ENVIRONMENT, capture_output=True, text=True, timeout=240)
+
+
+def rows(db, columns="identity, status, result"):
+    with contextlib.closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as store:
+        return store.execute(f"SELECT {columns} FROM run ORDER BY identity").fetchall()
+
+
+def safe_rows(db, columns):
+    try:
+        return rows(db, columns)
+    except sqlite3.OperationalError:  # not there yet
+        return []
+
+
+@pytest.fixture
+def cluster(processes, tmp_path):
+    """A scheduler and a worker of two threads, on this machine."""
+    address = f"tcp://127.0.0.1:{free_port()}"
+    processes.start(scheduler("127.0.0.1", address.rsplit(":", 1)[1]))
+    processes.start(worker(address, tmp_path / "worker", threads=2))
+    return address
+
+
+def test_a_cluster_gives_the_same_store(cluster, tiny, tmp_path, moelab_program):
+    path = write_sweep(tmp_path, tiny, 40, 4)
+    here = run(sweep(moelab_program, path, tmp_path / "here.db", "--jobs", 2))
+    there = run(sweep(moelab_program, path, tmp_path / "there.db", "--cluster", cluster))
+    assert there.returncode == 0, there.stderr
+    summary = json.loads(there.stdout)
+    assert summary["points"] == summary["done"] == 2 * 2 * 4 and summary["failed"] == 0
+    assert here.returncode == 0 and rows(tmp_path / "there.db") == rows(tmp_path / "here.db")
+    for host, wall, cpu, peak in rows(tmp_path / "there.db", "host, wall_s, cpu_s, peak_bytes"):
+        assert host == socket.gethostname() and 0 < cpu <= 2 * wall and peak > 1e6
+    again = run(sweep(moelab_program, path, tmp_path / "there.db", "--cluster", cluster))
+    assert json.loads(again.stdout)["there"] == 16
+
+
+def test_the_package_runs_sweeps_on_a_cluster(cluster, tiny, tmp_path, moelab_program):
+    moelab = pytest.importorskip("moelab")
+    pytest.importorskip("moelab._native", reason="the extension is not built")
+    sweep = {"name": "s", "scenario": tiny, "axes": {"workload.batch": [1, 2]}}
+    summary = moelab.sweep(sweep, tmp_path / "there.db", cluster=cluster, program=moelab_program)
+    assert summary["done"] == 4
+    moelab.sweep(sweep, tmp_path / "here.db")
+    assert rows(tmp_path / "there.db") == rows(tmp_path / "here.db")
+    with pytest.raises(moelab.InputError, match="no scheduler file"):
+        moelab.sweep(sweep, tmp_path / "there.db", cluster=str(tmp_path / "none.json"))
+
+
+def test_a_failing_point_and_limits_are_one_point_s(cluster, tiny, tmp_path, moelab_program):
+    path = write_sweep(tmp_path, tiny, 40, 1)
+    text = json.loads(path.read_text())
+    text["axes"] = {"workload.requests": [40, 1_000_000]}
+    text["limits"] = {"time": "1.5 s"}
+    path.write_text(json.dumps(text))
+    done = run(sweep(moelab_program, path, tmp_path / "r.db", "--cluster", cluster))
+    summary = json.loads(done.stdout)
+    assert done.returncode == 1 and (summary["done"], summary["failed"]) == (2, 2)
+    assert sorted(status for status, in rows(tmp_path / "r.db", "status")) == ["done"] * 2 + ["timeout"] * 2
+    assert all("still running after its time" in f["error"] for f in summary["failures"])
+
+
+def test_a_killed_sweep_goes_on(cluster, processes, tiny, tmp_path, moelab_program):
+    path = write_sweep(tmp_path, tiny, 40_000, 4)
+    db = tmp_path / "r.db"
+    first = processes.start(sweep(moelab_program, path, db, "--cluster", cluster))
+    wait_for(lambda: len(safe_rows(db, "identity")) >= 4)
+    first.kill()
+    first.wait()
+    before = len(rows(db))
+    assert before < 16
+    second = run(sweep(moelab_program, path, db, "--cluster", cluster))
+    summary = json.loads(second.stdout)
+    assert second.returncode == 0 and summary["there"] >= before and summary["there"] + summary["done"] == 16
+
+
+def test_what_is_missing_is_said(tiny, tmp_path, moelab_program, monkeypatch):
+    path = write_sweep(tmp_path, tiny, 5, 1)
+    nobody = f"tcp://127.0.0.1:{free_port()}"
+
+    def complaint(address, **environment):
+        for name, value in environment.items():
+            monkeypatch.setitem(ENVIRONMENT, name, value)
+        begin = time.monotonic()
+        done = run(sweep(moelab_program, path, tmp_path / "x.db", "--cluster", address))
+        assert done.returncode == 2 and done.stdout == "" and time.monotonic() - begin < 60
+        return done.stderr
+
+    assert "no Dask scheduler answers at" in complaint(nobody)
+    assert "no Dask scheduler answers at" in complaint("neither address nor file")
+    assert "there is no scheduler file" in complaint(str(tmp_path / "none.json"))
+    assert "MOELAB_PYTHON" in complaint(nobody, MOELAB_PYTHON="/no/python")
+    (tmp_path / "distributed.py").write_text("raise ImportError('none here')\n")
+    without = complaint(nobody, MOELAB_PYTHON=sys.executable, PYTHONPATH=str(tmp_path))
+    assert "has no Dask (none here)" in without and "pip install" in without
+
+
+def test_a_worker_that_must_not_run_a_point_says_so(cluster, tiny, tmp_path, moelab_program):
+    path = write_sweep(tmp_path, tiny, 5, 1)
+
+    def complaint(program):
+        done = run(sweep(moelab_program, path, tmp_path / "x.db", "--cluster", cluster, "--moelab", program))
+        assert done.returncode == 2, done.stderr
+        assert rows(tmp_path / "x.db") == []
+        return done.stderr
+
+    assert "there is no program /no/moelab on" in complaint("/no/moelab")
+    other = tmp_path / "other"  # as another version answers: its own number in the job makes it refuse
+    other.write_text("#!/bin/sh\nsed 's/\"version\":\"[^\"]*\"/\"version\":\"0.0.9\"/' | "
+                     f"'{moelab_program}' \"$@\"\n")
+    other.chmod(0o755)
+    assert "is of moelab 0.0.9, this is moelab" in complaint(other)
+    old = tmp_path / "old"
+    old.write_text("#!/bin/sh\ncat >/dev/null\necho 'unknown command point' >&2\nexit 2\n")
+    old.chmod(0o755)
+    assert "cannot run points: unknown command point" in complaint(old)
+
+
+def test_a_crash_is_one_point_s(cluster, tiny, tmp_path, moelab_program):
+    path = write_sweep(tmp_path, tiny, 5, 1)
+    crashes = tmp_path / "crashes"
+    crashes.write_text("#!/bin/sh\ncat >/dev/null\nkill -SEGV $$\n")
+    crashes.chmod(0o755)
+    done = run(sweep(moelab_program, path, tmp_path / "x.db", "--cluster", cluster, "--moelab", crashes))
+    assert done.returncode == 1
+    assert [status for status, in rows(tmp_path / "x.db", "status")] == ["failed"] * 4
+    assert "ended with status -11" in json.loads(done.stdout)["failures"][0]["error"]
+
+
+def test_three_hosts_one_of_which_is_cut_off(processes, tiny, tmp_path, moelab_program):
+    missing = namespaces.why_not()
+    if missing:
+        pytest.skip(missing)
+    path = write_sweep(tmp_path, tiny, 120_000, 7)  # 28 points
+    here, there = tmp_path / "here.db", tmp_path / "there.db"
+    with namespaces.Hosts(3) as hosts:
+        first, _, last = hosts
+        address = f"tcp://{first.address}:8786"
+        processes.start(first.command(*scheduler(first.address, 8786)))
+        for host in hosts:
+            processes.start(host.command(*worker(address, tmp_path / host.name, host.address)))
+        out = open(tmp_path / "summary.json", "w")
+        running = processes.start(first.command(*sweep(moelab_program, path, there, "--cluster", address)),
+                                  stdout=out)
+        wait_for(lambda: {h for h, in safe_rows(there, "host")} == {"host1", "host2", "host3"})
+        # A point that has just begun there cannot be over when the cable is out.
+        earlier = set(last.processes("point", "--outcome"))
+        begun = wait_for(lambda: set(last.processes("point", "--outcome")) - earlier)
+        last.cut_off()
+        assert begun & set(last.processes("point", "--outcome")), "the point was over before the cut"
+        at_cut = len(rows(there))
+        time.sleep(13)  # past all of QUICK: its points are others' now
+        last.join()  # and what it has finished meanwhile is nobody's
+        assert running.wait(timeout=240) == 0, processes.logs()
+        summary = json.loads((tmp_path / "summary.json").read_text())
+        assert at_cut < summary["points"]
+        processes.stop()
+    assert (summary["points"], summary["runs"], summary["done"], summary["failed"]) == (28, 28, 28, 0)
+    local = run(sweep(moelab_program, path, here))
+    assert local.returncode == 0
+    assert len(rows(there)) == 28 and rows(there) == rows(here)

@@ -1,0 +1,130 @@
+// Points for other machines: what goes there comes back the same, and what is not the same there is refused.
+#include "sim/sweep/point_exchange.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "models/input_error.hpp"
+#include "sim/sweep/sweep_point.hpp"
+#include "tests/sim/scenario_files.hpp"
+#include "traces/routing_trace.hpp"
+
+using namespace moelab;
+using namespace moelab::testing;
+
+namespace {
+
+const std::string kSweep = "name: s\nscenario: scenario.yaml\naxes: {workload.batch: [1, 2]}\n";
+
+RemoteJob second_point(const Files& folder) {
+  const SweepFile sweep = read_sweep({folder.path("sweep.yaml"), kSweep});
+  return {job_of(sweep, point_of(sweep, sweep.combinations() - 1)), {}, {12.5, 3'000'000'000}};
+}
+
+/// One request of two tokens, which both use these experts (two at each of two layers).
+void write_trace(const std::string& path, const std::vector<std::uint16_t>& ids) {
+  RoutingTraceBuilder builder("", "a test", false, 2, 4, 2, false);
+  builder.begin_request();
+  builder.add_token(Phase::prefill, ids, {});
+  builder.add_token(Phase::decode, ids, {});
+  write_routing_trace(builder.finish(), path);
+}
+
+std::string problem_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("point exchange: a job travels as text") {
+  const Files folder;
+  RemoteJob job = second_point(folder);
+  job.data = {{"/data/a.safetensors", "0123456789abcdef"}};
+  const RemoteJob back = unpack_job(pack_job(job));
+  CHECK(back.job.document == job.job.document);
+  CHECK(back.job.settings == job.job.settings);
+  CHECK(back.job.executor == job.job.executor);
+  REQUIRE(back.data.size() == 1);
+  CHECK(back.data[0].path == job.data[0].path);
+  CHECK(back.data[0].digest == job.data[0].digest);
+  CHECK(back.limits.wall_s == 12.5);
+  CHECK(back.limits.memory_bytes == 3'000'000'000);
+  CHECK(run_point(back.job) == run_point(job.job));
+}
+
+TEST_CASE("point exchange: what is no job of this version is refused") {
+  const Files folder;
+  const auto job = nlohmann::json::parse(pack_job(second_point(folder)));
+  const auto changed = [&](const char* path, const nlohmann::json& value) {
+    nlohmann::json other = job;
+    other[nlohmann::json::json_pointer(path)] = value;
+    return other.dump();
+  };
+  CHECK(problem_of([&] { unpack_job(changed("/version", "0.0.1")); }).find("is of moelab 0.0.1, this is") !=
+        std::string::npos);
+  for (const std::string& text :
+       {std::string(""), std::string("{}"), std::string("[]"), std::string("\xff"),
+        changed("/executor", "quick"), changed("/executor", 1), changed("/settings", "none"),
+        changed("/data", 3), changed("/limits", nullptr), changed("/version", 1)})
+    CHECK_THROWS_AS(unpack_job(text), InputError);
+  nlohmann::json without = job;
+  without.erase("scenario");
+  CHECK_THROWS_AS(unpack_job(without.dump()), InputError);
+}
+
+TEST_CASE("point exchange: another data file, or one that nobody named, is refused") {
+  const Files folder;
+  write_trace(folder.path("t.safetensors"), {0, 1, 2, 3});
+  const SweepFile sweep = read_sweep(
+      {folder.path("sweep.yaml"),
+       "name: s\nscenario: scenario.yaml\nset: {workload: {trace: " + folder.path("t.safetensors") + "}}\n"});
+  const PointJob point = job_of(sweep, point_of(sweep, 0));
+  const std::vector<DataFile> data = data_files(scenario_of_document("s", point.document));
+  REQUIRE(data.size() == 1);
+  RemoteJob job{point, data, {}};
+  CHECK_NOTHROW(check_data(job));
+  write_trace(folder.path("t.safetensors"), {0, 1, 3, 2});
+  CHECK(problem_of([&] { check_data(job); }).find("is another file here") != std::string::npos);
+  job.data.clear();
+  CHECK(problem_of([&] { check_data(job); }).find("does not say which file") != std::string::npos);
+  std::filesystem::remove(folder.path("t.safetensors"));
+  CHECK_THROWS_AS(check_data({point, data, {}}), InputError);
+}
+
+TEST_CASE("point exchange: outcomes travel as text") {
+  for (const auto kind : {ChildOutcome::Kind::done, ChildOutcome::Kind::failed, ChildOutcome::Kind::timeout,
+                          ChildOutcome::Kind::memory}) {
+    PointOutcome outcome;
+    outcome.child.kind = kind;
+    outcome.child.text = "a \"text\"\nof two lines";
+    outcome.child.wall_s = 0.1;
+    outcome.child.cpu_s = 0.05;
+    outcome.child.peak_bytes = 123'456'789'012;
+    outcome.host = "node-7";
+    const PointOutcome back = unpack_outcome(pack_outcome(outcome));
+    CHECK(back.child.kind == kind);
+    CHECK(back.child.text == outcome.child.text);
+    CHECK(back.child.wall_s == 0.1);
+    CHECK(back.child.cpu_s == 0.05);
+    CHECK(back.child.peak_bytes == outcome.child.peak_bytes);
+    CHECK(back.host == "node-7");
+  }
+  for (const char* text : {"", "[]", "{}", R"({"status": "well", "text": "", "host": "", "wall_s": 0,
+                                               "cpu_s": 0, "peak_bytes": 0})"})
+    CHECK_THROWS_AS(unpack_outcome(text), InputError);
+}
+
+TEST_CASE("point exchange: a job keeps to its limits") {
+  const Files folder;
+  RemoteJob job = second_point(folder);
+  CHECK(run_job(job).child.text == run_point(job.job));
+  job.limits.wall_s = 1e-4;  // less than a process takes to start
+  CHECK(run_job(job).child.kind == ChildOutcome::Kind::timeout);
+}
