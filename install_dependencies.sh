@@ -5,7 +5,8 @@ set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev liblz4-dev
           libzstd-dev libxxhash-dev zlib1g-dev libeigen3-dev libsqlite3-dev libjs-vega)
 [ "${1:-build}" = test ] && packages+=(catch2 libbenchmark-dev clang clang-format libclang-rt-14-dev
-                                         g++-aarch64-linux-gnu python3-venv qemu-user chromium chromium-driver python3-selenium)
+                                         g++-aarch64-linux-gnu iproute2 python3-dev python3-venv qemu-user chromium
+                                         chromium-driver python3-selenium)
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")

@@ -9,6 +9,7 @@
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/timeline.hpp"
+#include "sim/scenario/system_choice.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -27,19 +28,6 @@ struct Options {
   std::uint64_t timeline_passes = 8;
   std::string timeline_tokens;  // "": by passes
 };
-
-void keep_only(Scenario& scenario, const std::vector<std::string>& names) {
-  if (names.empty()) return;
-  std::vector<std::string> known;
-  for (const SystemConfig& s : scenario.systems) known.push_back(s.name);
-  for (const std::string& name : names)
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw InputError("--system " + name,
-                       "scenario '" + scenario.name + "' has no such system" + suggestion(name, known));
-  std::erase_if(scenario.systems, [&](const SystemConfig& s) {
-    return std::find(names.begin(), names.end(), s.name) == names.end();
-  });
-}
 
 /// What the timeline keeps, and in words.
 struct Kept {
@@ -115,7 +103,7 @@ void run(Options options) {
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   Scenario scenario = load_scenario(options.scenario, settings);
   check_outputs({options.out, options.timeline, options.plot}, scenario_inputs(scenario));
-  keep_only(scenario, options.only);
+  keep_systems(scenario, options.only, "--system");
   if (options.executor.empty()) options.executor = scenario.cluster ? "simgrid" : "fast";
   if (!options.plot.empty()) check_serving_figure(scenario);
   const RoutingTrace trace = scenario_trace(scenario);

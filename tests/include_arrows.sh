@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The folders' arrows run downhill: a folder includes only what stands below it (models <- traces, policies <- sim <- hw <- cli),
+# The folders' arrows run downhill: a folder includes only what stands below it (models <- traces, policies <- sim <- hw <- cli; python stands on sim),
 # of hw only hw/executor takes something of sim, its engine, and hw/calibrate and hw/validate, which stand above, all of it; SimGrid headers appear in one file, CUDA headers in hw only, YAML headers in the reader only, LZ4 and xxHash headers in hw/codec only, SQLite headers in sim/store only.
 # usage: include_arrows.sh SOURCE_DIR
 set -u
@@ -12,7 +12,7 @@ deny() {  # deny FOLDER 'INCLUDED|INCLUDED' : no file of FOLDER includes these
 }
 only() {  # only 'HEADER PATTERN' 'ALLOWED FILES PATTERN' : the header appears in these files alone
   local hits
-  hits=$(grep -rnE "#include <($1)" --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' models traces policies sim hw cli 2>/dev/null | grep -vE "^($2)")
+  hits=$(grep -rnE "#include <($1)" --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' models traces policies sim hw cli python 2>/dev/null | grep -vE "^($2)")
   [ -z "$hits" ] || { echo "header outside its room ($1):"; echo "$hits"; bad=1; }
 }
 deny models 'traces|policies|sim|hw|cli'
@@ -20,6 +20,8 @@ deny traces 'policies|sim|hw|cli'
 deny policies 'traces|sim|hw|cli'
 deny sim 'hw|cli'
 deny hw 'cli'
+for folder in models traces policies sim hw cli; do deny $folder python; done
+deny python 'hw|cli'
 for folder in codec io compute kernels store bench executor; do deny hw/$folder 'policies|hw/calibrate|hw/validate'; done
 for folder in codec io compute kernels store bench; do deny hw/$folder 'sim|hw/executor'; done
 for folder in codec io; do deny hw/$folder 'hw/(store|compute|kernels|bench)'; done
@@ -36,6 +38,7 @@ only 'lz4' 'hw/codec/'
 only 'xxhash' '(hw/codec/|sim/scenario/scenario_document)'
 only 'sqlite3' 'sim/store/'
 only 'CLI/' 'cli/'
+only 'nanobind/' 'python/'
 only 'Eigen/' 'hw/calibrate/'
 [ "$bad" = 0 ] && echo "include arrows run downhill"
 exit $bad

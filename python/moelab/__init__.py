@@ -1,0 +1,25 @@
+"""Simulates Mixture-of-Experts serving beyond device memory: scenarios, what-if sweeps, routing traces.
+
+    import moelab
+    moelab.run("zipmoe-orin", system="zipmoe", settings={"budget": "16 GB"})["metrics"]["ttft_s"]
+
+The compiled part is loaded when it is first asked for: `python3 -m moelab.cluster` does without.
+"""
+
+__all__ = ["InputError", "NO_EXPERT", "Problem", "Trace", "__version__", "result", "results", "run", "sweep"]
+
+
+def __getattr__(name):
+    if name in ("InputError", "Problem"):
+        from . import _errors
+
+        return getattr(_errors, name)
+    if name in __all__:
+        from . import _api
+
+        return getattr(_api, name)
+    raise AttributeError(f"module 'moelab' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted(__all__)

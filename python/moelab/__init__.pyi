@@ -1,0 +1,97 @@
+from os import PathLike
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+__version__: str
+NO_EXPERT: int
+"""The expert id that stands for "this layer does not run for this token"."""
+
+_Name = Union[str, "PathLike[str]"]
+_Configuration = Union[_Name, Mapping[str, Any]]
+
+class Problem(NamedTuple):
+    file: str
+    line: int
+    column: int
+    what: str
+    text: str
+
+class InputError(ValueError):
+    problems: List[Problem]
+
+class Trace:
+    """A routing trace: a safetensors file (traces/README.md), or the name of moelab's own, "debian-moe-8x32".
+
+    Arrays are read-only and lie in the mapped file, which stays mapped as long as one of them is there; the
+    file may be replaced or removed meanwhile, but not be changed in place. What the file has in BF16 or F16,
+    misaligned or compressed is converted once.
+    """
+
+    def __init__(self, path: _Name) -> None: ...
+    def __len__(self) -> int:
+        """How many requests."""
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def layers(self) -> int:
+        """MoE layers."""
+    @property
+    def experts(self) -> int:
+        """Routed experts of a layer."""
+    @property
+    def top_k(self) -> int: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def provenance(self) -> str: ...
+    @property
+    def synthetic(self) -> bool: ...
+    @property
+    def domains(self) -> List[str]:
+        """Kinds of prompts."""
+    @property
+    def expert_ids(self) -> npt.NDArray[np.uint16]:
+        """[tokens, layers, top_k], by falling score; NO_EXPERT where the layer does not run."""
+    @property
+    def gate_scores(self) -> Optional[npt.NDArray[np.float32]]:
+        """[tokens, layers, top_k], None where the trace has none."""
+    @property
+    def lookahead_ids(self) -> Optional[npt.NDArray[np.uint16]]:
+        """[tokens, layers, top_k]: what the router picks when given the previous layer's input."""
+    @property
+    def candidate_ids(self) -> Optional[npt.NDArray[np.uint16]]:
+        """[tokens, layers, candidates]: the experts whose router scores are known."""
+    @property
+    def request_offsets(self) -> npt.NDArray[np.uint64]:
+        """[requests + 1]: request i has the tokens from request_offsets[i] to request_offsets[i + 1] (a copy)."""
+    @property
+    def decode_offsets(self) -> npt.NDArray[np.uint64]:
+        """[requests]: the first token of each request that was decoded (a copy)."""
+    @property
+    def request_domains(self) -> Optional[npt.NDArray[np.uint16]]:
+        """[requests]: places in `domains` (a copy)."""
+    @property
+    def phases(self) -> npt.NDArray[np.uint8]:
+        """[tokens]: 0 encoder, 1 prefill, 2 decode (a copy)."""
+
+def run(
+    scenario: _Configuration,
+    system: Union[None, str, Sequence[str]] = None,
+    settings: Optional[Mapping[str, Any]] = None,
+    executor: Optional[str] = None,
+) -> Any: ...
+def sweep(
+    sweep: _Configuration,
+    db: _Name,
+    jobs: Optional[int] = None,
+    settings: Optional[Mapping[str, Any]] = None,
+    fail_fast: bool = False,
+    again: bool = False,
+    cluster: Optional[str] = None,
+    program: _Name = "moelab",
+) -> Dict[str, Any]: ...
+def result(db: _Name, run: str) -> Dict[str, Any]: ...
+def results(db: _Name, sweep: Optional[str] = None) -> pd.DataFrame: ...

@@ -1,0 +1,233 @@
+// The extension of the Python package: everything crosses as text (JSON) but traces. Names and defaults that
+// users see are in moelab/_api.py. Nothing here holds Python's lock while it simulates.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "python/trace_arrays.hpp"
+#include "sim/results/result_json.hpp"
+#include "sim/run.hpp"
+#include "sim/scenario/system_choice.hpp"
+#include "sim/sweep/cluster_workers.hpp"
+#include "sim/sweep/run_sweep.hpp"
+
+namespace nb = nanobind;
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Lets Python's other threads run, but for signals(), where Ctrl-C becomes KeyboardInterrupt.
+class OthersRun {
+ public:
+  void signals() {
+    lock_.reset();
+    const bool raised = PyErr_CheckSignals() != 0;
+    if (raised) throw nb::python_error();
+    lock_.emplace();
+  }
+
+ private:
+  std::optional<nb::gil_scoped_release> lock_ = std::optional<nb::gil_scoped_release>(std::in_place);
+};
+
+/// A configuration by name or path, or its own text.
+Scenario scenario_of(const std::string& name, const std::optional<std::string>& text,
+                     const Settings& settings) {
+  return text ? scenario_of_document(name, *text, settings) : load_scenario(name, settings);
+}
+
+std::string run_all(const Scenario& scenario, ExecutorKind executor,
+                    const std::function<void()>& from_time_to_time) {
+  const RoutingTrace trace = scenario_trace(scenario);
+  const std::optional<RankInclusion> statistics = check_scenario(scenario, trace);
+  RunOptions options;
+  options.executor = executor;
+  if (statistics) options.statistics = &*statistics;
+  options.progress = [&](const SystemConfig&, std::uint64_t, std::uint64_t) { from_time_to_time(); };
+  std::vector<RunResult> results;
+  for (const SystemConfig& system : scenario.systems)
+    results.push_back(run_system(scenario, system, trace, options));
+  return results_json(results);
+}
+
+/// In a child: SimGrid runs once in the life of a process.
+std::string run_one_in_child(const Scenario& scenario, OthersRun& others) {
+  ForkedWorkers child(1, {});
+  child.start_work(0, [&] { return run_all(scenario, ExecutorKind::simgrid, [] {}); });
+  for (;;) {
+    for (auto& [number, outcome] : child.wait(0.2)) {
+      if (outcome.child.error) std::rethrow_exception(outcome.child.error);
+      if (outcome.child.kind != ChildOutcome::Kind::done) throw std::bad_alloc();
+      return std::move(outcome.child.text);
+    }
+    others.signals();
+  }
+}
+
+std::string run_with_simgrid(const Scenario& scenario, OthersRun& others) {
+  Json results = Json::array();
+  for (const SystemConfig& system : scenario.systems) {
+    Scenario one = scenario;
+    keep_systems(one, {system.name}, "system");
+    results.push_back(Json::parse(run_one_in_child(one, others)));
+  }
+  return results.size() == 1 ? results[0].dump() : results.dump();
+}
+
+std::string run(const std::string& name, const std::optional<std::string>& text, const Settings& settings,
+                const std::vector<std::string>& systems, std::string executor) {
+  OthersRun others;
+  Scenario scenario = scenario_of(name, text, settings);
+  keep_systems(scenario, systems, "system");
+  if (executor.empty()) executor = scenario.cluster ? "simgrid" : "fast";  // as `moelab run`
+  if (executor == "simgrid") return run_with_simgrid(scenario, others);
+  if (executor != "fast") throw InputError("executor " + executor, "expected fast or simgrid");
+  return run_all(scenario, ExecutorKind::fast, [&] { others.signals(); });
+}
+
+struct SweepCall {
+  std::string name, db;
+  std::optional<std::string> text;
+  Settings settings;
+  std::size_t jobs = 1;
+  bool fail_fast = false, again = false;
+  std::string cluster;  // "": on this machine
+  std::vector<std::string> programs;
+  std::string python;
+};
+
+std::string summary_json(const SweepFile& sweep, const SweepSummary& s) {
+  Json failures = Json::array();
+  for (const auto& [point, run] : s.failures)
+    failures.push_back(
+        {{"run", run.identity}, {"point", point}, {"status", to_string(run.status)}, {"error", run.error}});
+  return Json{{"sweep", sweep.name},  {"points", s.points},       {"runs", s.runs},
+              {"there", s.there},     {"done", s.done},           {"failed", s.failed},
+              {"stopped", s.stopped}, {"elapsed_s", s.elapsed_s}, {"cpu_s", s.cpu_s},
+              {"failures", failures}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string sweep(const SweepCall& call) {
+  OthersRun others;
+  const SweepFile file =
+      call.text ? read_sweep({call.name, *call.text}, call.settings) : load_sweep(call.name, call.settings);
+  const CheckedSweep checked = check_sweep(file, call.jobs, [&](std::uint64_t) { others.signals(); });
+  ResultStore store(call.db, ResultStore::Access::write);
+  const ChildLimits limits{file.limit_s, file.limit_bytes};
+  std::unique_ptr<PointWorkers> workers;
+  if (call.cluster.empty())
+    workers = std::make_unique<ForkedWorkers>(call.jobs, limits);
+  else
+    workers =
+        std::make_unique<ClusterWorkers>(ClusterPlace{call.cluster, call.programs, call.python}, limits);
+  SweepOptions options;
+  options.fail_fast = call.fail_fast;
+  options.again = call.again;
+  options.progress = [&](const SweepProgress&) { others.signals(); };
+  return summary_json(file, run_sweep(file, checked, store, *workers, options));
+}
+
+Json value_json(const std::string& text) {
+  const Value value = value_of_text(text);
+  static constexpr const char* kUnits[] = {"", "s", "bytes", "bytes/s", "FLOP", "FLOP/s"};
+  if (const auto* measure = std::get_if<Measure>(&value))
+    return {{"text", text}, {"value", measure->value}, {"unit", kUnits[static_cast<int>(measure->unit)]}};
+  return {{"text", text}};
+}
+
+Json outcome_json(const StoredOutcome& outcome) {
+  Json axes = Json::object();
+  for (const auto& [name, value] : outcome.point.axes) axes[name] = value_json(value);
+  Json j{{"point", outcome.point.number},
+         {"series", outcome.point.series},
+         {"system", outcome.point.system},
+         {"run", outcome.point.run},
+         {"axes", axes}};
+  j["metrics"] = Json::object();
+  for (std::size_t i = 0; i < kMetricColumns.size(); ++i)
+    j["metrics"][kMetricColumns[i].name] = outcome.metrics[i] ? Json(*outcome.metrics[i]) : Json(nullptr);
+  j["status"] = outcome.run ? Json(to_string(outcome.run->status)) : Json(nullptr);
+  if (!outcome.run) return j;
+  const StoredRun& run = *outcome.run;
+  j.update({{"error", run.error},
+            {"scenario", run.scenario},
+            {"executor", run.executor},
+            {"seed", run.seed},
+            {"version", run.version},
+            {"started", run.started},
+            {"wall_s", run.wall_s},
+            {"cpu_s", run.cpu_s},
+            {"peak_bytes", run.peak_bytes},
+            {"host", run.host}});
+  return j;
+}
+
+/// Of one sweep, or of all.
+std::string outcomes(const std::string& db, const std::optional<std::string>& only) {
+  const nb::gil_scoped_release others_run;
+  const ResultStore store(db, ResultStore::Access::read);
+  Json all = Json::object();
+  std::vector<std::string> names;
+  for (const StoredSweep& sweep : store.sweeps()) names.push_back(sweep.name);
+  if (only && std::find(names.begin(), names.end(), *only) == names.end())
+    throw InputError(db, "there is no sweep '" + *only + "'" + suggestion(*only, names));
+  for (const std::string& name : names) {
+    if (only && name != *only) continue;
+    Json& points = all[name] = Json::array();
+    for (const StoredOutcome& outcome : store.outcomes(name)) points.push_back(outcome_json(outcome));
+  }
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string result(const std::string& db, const std::string& identity) {
+  const nb::gil_scoped_release others_run;
+  const auto found = ResultStore(db, ResultStore::Access::read).run(identity, true);
+  if (!found) throw InputError(db, "there is no run '" + identity + "'");
+  if (found->status != RunStatus::done)
+    throw InputError(
+        db, "run '" + identity + "' has no result (" + to_string(found->status) + "): " + found->error);
+  return found->result;
+}
+
+/// moelab.InputError, made of the problems.
+void translate(const std::exception_ptr& exception, void*) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const InputError& error) {
+    const nb::object kind = nb::module_::import_("moelab._errors").attr("InputError");
+    nb::list problems;
+    for (const Problem& p : error.problems())
+      problems.append(nb::make_tuple(p.file, p.line, p.column, p.what, to_string(p)));
+    PyErr_SetObject(kind.ptr(), problems.ptr());
+  }
+}
+
+}  // namespace
+}  // namespace moelab
+
+NB_MODULE(_native, module) {
+  using namespace moelab;
+  nb::register_exception_translator(&translate);
+  module.attr("__version__") = MOELAB_VERSION;
+  module.def("run", &run);
+  module.def("sweep", [](const std::string& name, const std::optional<std::string>& text,
+                         const Settings& settings, const std::string& db, std::size_t jobs, bool fail_fast,
+                         bool again, const std::string& cluster, const std::vector<std::string>& programs,
+                         const std::string& python) {
+    return sweep({name, db, text, settings, jobs, fail_fast, again, cluster, programs, python});
+  });
+  module.def("outcomes", &outcomes);
+  module.def("result", &result);
+  add_trace(module);
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# The Python environment of the package's tests: build/python_venv.
+# usage: environment.sh packages      makes it from the Python registry, or says why it cannot (exit status 1)
+#        environment.sh package       builds the wheel and installs it there
+#        environment.sh run ARGS...   runs its python; exit status 77 where there is none
+# $MOELAB_WHEEL_FLAGS: the wheel's compiler flags, in the place of CMake's for a release.
+set -euo pipefail
+source=$(cd "$(dirname "$0")/../.." && pwd)
+venv=$source/build/python_venv
+python=$venv/bin/python
+packages=(scikit-build-core nanobind numpy pandas pytest 'dask[distributed]')
+stamp=$venv/made-from  # written last
+
+packages() {
+  cmp -s "$0" "$stamp" && return 0
+  rm -rf "$venv"
+  mkdir -p "$source/build"
+  python3 -m venv "$venv"
+  "$python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --no-compile --retries 1 --timeout 30 \
+    "${packages[@]}"
+  cp "$0" "$stamp"
+}
+
+package() {
+  local wheels=$source/build/wheel
+  rm -rf "$wheels"
+  local flags=()
+  [ -z "${MOELAB_WHEEL_FLAGS:-}" ] || flags=(-C "cmake.define.CMAKE_CXX_FLAGS_RELEASE=$MOELAB_WHEEL_FLAGS")
+  "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$wheels" \
+    -C "build-dir=$source/build/wheel_objects" "${flags[@]}" "$source"
+  "$python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheels"/*.whl
+}
+
+case ${1:-} in
+  packages) packages ;;
+  package) package ;;
+  run)
+    shift
+    [ -e "$stamp" ] || { echo "skipped: $venv is not made ($0 packages)"; exit 77; }
+    exec "$python" "$@"
+    ;;
+  *) sed -n '2,6s/^# //p' "$0" >&2; exit 2 ;;
+esac
