@@ -20,7 +20,8 @@ constexpr std::size_t kMostKeys = 30;     // differences of scenarios that are l
 constexpr std::size_t kWidestValue = 40;  // of these
 constexpr double kLeastShare = 0.0005;    // of a cause that is shown: it rounds to 0.1 %
 constexpr double kWorse = 0.995;          // times as fast: it is shown as less than 1
-constexpr double kLeastWords = 0.02;      // of a gap that is worth a word
+constexpr double kLeastPromptGain = 1.02;
+constexpr double kLeastWords = 0.02;  // of a gap that is worth a word
 
 /// A bar as long as the share of a whole one, to an eighth of a column.
 std::string bar(double share) {
@@ -146,6 +147,21 @@ std::string slots_words(double slots) {
   return std::isfinite(slots) ? " (" + fixed(slots, 0) + ")" : " (any number)";
 }
 
+/// What "fast" is said of.
+std::string judged_words(const ResultFile& r) {
+  return r.tpot_s ? " for a token after the first" : "";
+}
+
+/// Whose speed the first token waits for, where that is another kind than `best`.
+std::string prompt_words(const Explanation& e, const FreedResource& best) {
+  const auto first = std::min_element(
+      e.freed.begin(), e.freed.end(),
+      [](const FreedResource& a, const FreedResource& b) { return a.result.ttft_s < b.result.ttft_s; });
+  const double gain = e.again.ttft_s / first->result.ttft_s;
+  if (!e.again.tpot_s || first->kind == best.kind || !(gain > kLeastPromptGain)) return "";
+  return " The first token waits most for\n'" + first->kind + "': " + times(gain) + " times as fast at best.";
+}
+
 std::string free_text(const Explanation& e) {
   if (e.freed.empty()) return "";
   Chart chart{{{"one kind infinitely fast", "busy %", "TPOT ms", "TTFT s", "tokens/s", "end-to-end s",
@@ -180,7 +196,9 @@ std::string free_text(const Explanation& e) {
     text += "no kind of resources alone, however fast.";
   else
     text += "a faster '" + best.kind + "' brings most, " +
-            (std::isfinite(gain) ? times(gain) + " times the speed at best." : "all of the time at best.");
+            (std::isfinite(gain) ? times(gain) + " times as fast at best" + judged_words(e.again) + "."
+                                 : "all of the time at best.") +
+            prompt_words(e, best);
   text +=
       "\nSimulated with the work of one kind of resources taking no time, policies and plans as they were;\n"
       "in brackets how many there are of a kind.\n\n";
@@ -246,8 +264,12 @@ std::string shortened(const std::string& value) {
 }
 
 /// What was asked differently. Names and where numbers are from come last.
-std::string keys_text(const Comparison& c) {
-  if (c.keys.empty() && c.data.empty()) return "  The scenarios are the same.\n";
+std::string keys_text(const ExplainedResult& x) {
+  const Comparison& c = *x.comparison;
+  const std::string &executor = x.explanation.given.executor, &other = x.other->executor;
+  std::string out;
+  if (executor != other) out = one_line("  executor: " + executor + " -> " + other) + "\n";
+  if (c.keys.empty() && c.data.empty()) return out + "  The scenarios are the same.\n";
   const auto is_text = [](const KeyDifference& d) {
     for (const char* key : {"source", "title", "name", "question", "provenance"})
       if (d.path == key || d.path.ends_with("." + std::string(key))) return true;
@@ -255,7 +277,6 @@ std::string keys_text(const Comparison& c) {
   };
   std::vector<KeyDifference> keys = c.keys;
   std::stable_partition(keys.begin(), keys.end(), [&](const KeyDifference& d) { return !is_text(d); });
-  std::string out;
   for (std::size_t i = 0; i < std::min(kMostKeys, keys.size()); ++i)
     out += "  " + one_line(keys[i].path + ": " + shortened(keys[i].a) + " -> " + shortened(keys[i].b)) + "\n";
   if (keys.size() > kMostKeys)
@@ -322,7 +343,7 @@ std::string comparison_text(const ExplainedResult& x) {
   std::istringstream lines(align_columns(rows, 1));
   std::string out = "Against the other result: " + comparison_words(x) + "\n";
   for (std::string line; std::getline(lines, line);) out += (line.empty() ? "" : "  " + line) + "\n";
-  return out + "\nWhat was asked differently:\n" + keys_text(c) + "\n";
+  return out + "\nWhat was asked differently:\n" + keys_text(x) + "\n";
 }
 
 using Json = nlohmann::ordered_json;
@@ -375,6 +396,7 @@ Json comparison_json(const ExplainedResult& x) {
   }
   return {{"file", x.other->file},
           {"system", x.other->system},
+          {"executor", x.other->executor},
           {"seconds_a_token", {{"this", c.a_s}, {"other", c.b_s}}},
           {"causes", causes},
           {"scenario", keys},

@@ -18,7 +18,7 @@ nlohmann::json parse_json(const std::string& file, std::string_view text) {
   try {
     return nlohmann::json::parse(text, limit_depth);
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(file, std::string("is not JSON: ") + error.what());
+    throw InputError(file, "is not JSON: " + std::string(said_by_library(error.what())));
   }
 }
 

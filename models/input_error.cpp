@@ -64,6 +64,11 @@ void Problems::throw_if_any() const {
   throw InputError(std::move(sorted));
 }
 
+std::string_view said_by_library(std::string_view what) {
+  const std::size_t end = what.starts_with('[') ? what.find("] ") : what.npos;
+  return end == what.npos ? what : what.substr(end + 2);
+}
+
 std::string closest_name(std::string_view name, std::span<const std::string> known) {
   const std::string* closest = nullptr;
   std::size_t smallest = 0;

@@ -45,6 +45,11 @@ class Problems {
     else
       ++more_;
   }
+  /// Forgets all but the first so many of those that are kept.
+  void forget_after(std::size_t count) {
+    if (count < problems_.size())
+      problems_.erase(problems_.begin() + static_cast<std::ptrdiff_t>(count), problems_.end());
+  }
   bool empty() const { return problems_.empty(); }
   const std::vector<Problem>& all() const { return problems_; }
   /// Throws InputError with everything collected, sorted by file and line, if there is anything.
@@ -54,6 +59,10 @@ class Problems {
   std::vector<Problem> problems_;
   std::size_t more_ = 0;
 };
+
+/// What a library's exception says, without the library's name for it: of "[json.exception.parse_error.101]
+/// parse error at line 1" the part behind the bracket.
+std::string_view said_by_library(std::string_view what);
 
 /// The name among `known` with the smallest edit distance to `name`, or "" where none is near
 /// (distance above a third of the longer length).

@@ -59,7 +59,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override;
   bool end_array() override;
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    fail("the header is not valid JSON: " + printable(error.what(), 300));
+    fail("the header is not valid JSON: " + printable(said_by_library(error.what()), 300));
   }
 
  private:

@@ -29,7 +29,7 @@ Json parse_json(const std::string& file) {
   try {
     return Json::parse(read_text_file(file), limit_depth);
   } catch (const Json::exception& error) {
-    throw InputError(file, std::string("is not JSON (") + error.what() + "); " + kExpected);
+    throw InputError(file, "is not JSON (" + std::string(said_by_library(error.what())) + "); " + kExpected);
   }
 }
 

@@ -53,7 +53,7 @@ Report read_store(const std::string& file, const std::string& sweep, std::uint64
       report.points.push_back(report_point(point, run->result));
     } catch (const nlohmann::json::exception& error) {
       throw InputError(file, "point " + std::to_string(point.number) + " of sweep '" + entry.name +
-                                 "' holds no result: " + error.what());
+                                 "' holds no result: " + std::string(said_by_library(error.what())));
     }
   }
   if (report.points.empty()) throw InputError(file, "no point of sweep '" + entry.name + "' is done");

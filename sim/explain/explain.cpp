@@ -25,7 +25,7 @@ class Subject {
       : scenario_(scenario_of_document(file, document)),
         trace_(scenario_trace(scenario_)),
         executor_(executor == "simgrid" ? ExecutorKind::simgrid : ExecutorKind::fast) {
-    check_scenario(scenario_, trace_);
+    statistics_ = check_scenario(scenario_, trace_);
   }
   const SystemConfig& system() const { return scenario_.systems.front(); }
   const Scenario& scenario() const { return scenario_; }
@@ -34,6 +34,7 @@ class Subject {
     RunOptions options;
     options.executor = executor_;
     options.free_resources = free_resources;
+    if (statistics_) options.statistics = &*statistics_;
     if (executor_ == ExecutorKind::fast) return run_system(scenario_, system(), trace_, options);
     return unpack_result(
         run_in_child([&] { return pack_result(run_system(scenario_, system(), trace_, options)); }));
@@ -43,6 +44,7 @@ class Subject {
   Scenario scenario_;
   RoutingTrace trace_;
   ExecutorKind executor_;
+  std::optional<RankInclusion> statistics_;  // of planning, for all runs
 };
 
 /// As its file would be read.

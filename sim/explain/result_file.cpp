@@ -37,7 +37,7 @@ Json parse(const std::string& file, const std::string& text) {
   try {
     return Json::parse(text, limit_depth);
   } catch (const Json::exception& error) {
-    throw InputError(file, std::string("is not JSON: ") + error.what());
+    throw InputError(file, "is not JSON: " + std::string(said_by_library(error.what())));
   }
 }
 

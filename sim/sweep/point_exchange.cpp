@@ -56,8 +56,8 @@ RemoteJob unpack_job(const std::string& text) {
     job.limits.memory_bytes = j.at("limits").at("memory_bytes").get<std::uint64_t>();
     return job;
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(
-        kJob, std::string("expected {version, scenario, settings, executor, data, limits}: ") + error.what());
+    throw InputError(kJob, "expected {version, scenario, settings, executor, data, limits}: " +
+                               std::string(said_by_library(error.what())));
   }
 }
 
@@ -107,8 +107,8 @@ PointOutcome unpack_outcome(const std::string& text) {
     outcome.child.peak_bytes = j.at("peak_bytes").get<std::uint64_t>();
     return outcome;
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(
-        kOutcome, std::string("expected {status, text, host, wall_s, cpu_s, peak_bytes}: ") + error.what());
+    throw InputError(kOutcome, "expected {status, text, host, wall_s, cpu_s, peak_bytes}: " +
+                                   std::string(said_by_library(error.what())));
   }
 }
 

@@ -5,7 +5,13 @@
 const shapes = [['circle', '●'], ['square', '■'], ['triangle-up', '▲'], ['diamond', '◆'], ['cross', '✚'],
                 ['triangle-down', '▼'], ['triangle-right', '▶'], ['triangle-left', '◀']];
 const dashes = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2]];
-const mostBars = 80;  // more cannot be told apart: filters choose which
+const mostBars = 80, mostLines = 32;  // more cannot be told apart: filters choose which
+
+/// What a chart says that leaves some out.
+function firstOf(most, count) {
+  return count > most ? ` The first ${most} of ${count}.` : '';
+}
+
 const wideRange = 20;  // greatest to least, from where a logarithm shows more
 
 /// Colours of the theme that is on, as the browser resolves them.
@@ -200,7 +206,7 @@ function barsDrawing(data, metric, choice, { colours, width }, legend) {
   const sentence = extremes(data, metric);
   return {
     spec: barSpec({ bars, title: titleOf(metric), log, colours, width, description: `Bars: ${titleOf(metric)}. ${sentence}` }),
-    log, legend, sentence: sentence + (data.length > mostBars ? ` The first ${mostBars} of ${data.length}.` : ''),
+    log, legend, sentence: sentence + firstOf(mostBars, data.length),
     head: ['', titleOf(metric)], body: data.map((bar, i) => [labels[i], bar.value]),
   };
 }
@@ -329,7 +335,7 @@ function stacksDrawing(some, partsOf, title, asShare, { colours, width }) {
   });
   return {
     spec: stackSpec({ labels, parts, title, most: asShare ? 100 : longest, colours, width, description: `Stacked bars of ${labels.length} results: ${title}.` }),
-    sentence: groups.length > mostBars ? `The first ${mostBars} of ${groups.length}.` : '', legend: [...legend.values()],
+    sentence: firstOf(mostBars, groups.length).trim(), legend: [...legend.values()],
     head: ['', 'part', title], body,
   };
 }
@@ -397,15 +403,16 @@ const serversChart = {
 /// Lines over time, a line for each row; points: [seconds, value].
 function overTime(some, pointsOf, metric, { colours, width }) {
   const labels = labelsOf(some);
-  const lines = some.map((row) => ({ row, name: labels.get(row), points: pointsOf(row).filter(([x, y]) => x !== null && y !== null) }))
-    .filter(({ points }) => points.length > 0).slice(0, 32);
+  const all = some.map((row) => ({ row, name: labels.get(row), points: pointsOf(row).filter(([x, y]) => x !== null && y !== null) }))
+    .filter(({ points }) => points.length > 0);
+  const lines = all.slice(0, mostLines);
   if (lines.length === 0) return null;
   const bySeries = unique(lines.map(({ row }) => row.series)).length === lines.length;
   const drawn = lines.map(({ row, name, points }, i) => ({
     name, look: bySeries ? lookOfSeries(row.series, colours) : lookOf(i, colours),
     points: points.map(([x, y]) => ({ x, y, low: y, high: y, tip: [['', name], ['at', `${shortNumber(x)} s`], [metric.name, withUnit(y, metric)]] })) }));
   const means = drawn.map(({ name, points }) => ({ label: name, value: sumOf(points.map(({ y }) => y)) / points.length }));
-  const sentence = means.length > 1 ? `Means of the samples: ${extremes(means, metric)}` : '';
+  const sentence = (means.length > 1 ? `Means of the samples: ${extremes(means, metric)}` : '') + firstOf(mostLines, all.length);
   return {
     spec: lineSpec({ lines: drawn, xTitle: 'time, s', title: titleOf(metric), log: false, marked: false, colours, width, height: 280,
                      description: `Lines over time: ${titleOf(metric)}. ${sentence}` }),
@@ -477,7 +484,8 @@ const layersChart = {
   },
   draw(some, choice, { colours, width }) {
     const metric = layerMetrics.find(({ key }) => key === choice.metric);
-    const groups = overSeeds(some.filter((row) => listAt(row.result.layers, 'decode_stall_s').length > 0)).slice(0, mostBars);
+    const all = overSeeds(some.filter((row) => listAt(row.result.layers, 'decode_stall_s').length > 0));
+    const groups = all.slice(0, mostBars);
     const names = labelsOf(groups.map(({ row }) => row), ['seed']);
     const labels = distinctLabels(groups.map(({ row }) => names.get(row)));
     const ofRow = ({ result }, layer) => metric.of(result.layers, layer, Math.max(1, numberAt(result, 'metrics', 'tokens') ?? 1));
@@ -489,7 +497,8 @@ const layersChart = {
     if (cells.length === 0) return null;
     const drawn = labels.filter((label) => cells.some((cell) => cell.label === label));
     const layers = Array.from({ length: Math.max(...cells.map(({ layer }) => layer)) + 1 }, (_, i) => i);
-    const sentence = extremes(cells.map((cell) => ({ label: `${cell.label}, layer ${cell.layer}`, value: cell.value })), metric);
+    const sentence = extremes(cells.map((cell) => ({ label: `${cell.label}, layer ${cell.layer}`, value: cell.value })), metric)
+      + firstOf(mostBars, all.length);
     return {
       spec: heatSpec({ cells, labels: drawn, layers, title: titleOf(metric), colours, width, description: `Heat map: ${titleOf(metric)} by layer. ${sentence}` }),
       sentence, legend: [], head: ['', 'layer', titleOf(metric)], body: cells.map((cell) => [cell.label, cell.layer, cell.value]),
