@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // of a read or shard
 
-struct Options {
+struct BenchArguments {
   std::vector<std::string> cases, sizes, experts;
   BenchOptions bench;
   std::string folder = ".", format = "table", out;
@@ -100,7 +100,7 @@ void require_none_failed(const std::vector<BenchResult>& results) {
   if (!problems.empty()) throw InputError(std::move(problems));
 }
 
-void run_bench(Options options) {
+void run_bench(BenchArguments options) {
   check_outputs({options.out});
   for (const std::string& size : options.sizes) options.bench.sizes.push_back(size_of(size));
   for (const std::string& expert : options.experts) options.bench.experts.push_back(shape_of(expert));
@@ -125,7 +125,7 @@ void run_bench(Options options) {
 }
 
 void add_bench_run(CLI::App& bench) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<BenchArguments>();
   CLI::App* command = bench.add_subcommand(
       "run", "Measure; answers are checked first, samples taken in turns over all that is measured");
   command->add_option("CASES", options->cases, "Cases to run, see 'moelab bench list'; all");

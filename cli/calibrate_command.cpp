@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct CalibrateArguments {
   std::string out, folder = ".", format = "table";
   std::vector<std::string> models = {"deepseek-v2-lite", "validate-8x16"};
   bool no_gpu = false;
@@ -36,7 +36,7 @@ void require_name(const std::string& name) {
 }
 
 /// The options that change what is measured; folders and files are nobody else's business.
-std::string command_text(const Options& options) {
+std::string command_text(const CalibrateArguments& options) {
   const CalibrationOptions& c = options.calibration;
   std::string text = "moelab calibrate";
   if (c.quick) text += " --quick";
@@ -70,7 +70,7 @@ std::string remarks_on(const CalibrationFigure& figure) {
   return text;
 }
 
-void print_table(const Options& options, const CalibrationResult& result) {
+void print_table(const CalibrateArguments& options, const CalibrationResult& result) {
   const MachineContext& machine = result.machine;
   std::printf("%s, %u cores, %s\n", machine.cpu.c_str(), machine.cores, machine.kernel.c_str());
   std::printf("files on %s\n", machine.filesystem.c_str());
@@ -102,7 +102,7 @@ Json json_of(const CalibrationFigure& figure) {
   return json;
 }
 
-void print_json(const Options& options, const CalibrationResult& result) {
+void print_json(const CalibrateArguments& options, const CalibrationResult& result) {
   Json figures = Json::array();
   for (const CalibrationFigure& figure : result.figures) figures.push_back(json_of(figure));
   const MachineContext& machine = result.machine;
@@ -115,7 +115,7 @@ void print_json(const Options& options, const CalibrationResult& result) {
   std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
-void run_calibrate(Options options) {
+void run_calibrate(CalibrateArguments options) {
   check_outputs({options.out});
   CalibrationOptions& c = options.calibration;
   if (c.name.empty()) c.name = std::filesystem::path(options.out).stem().string();
@@ -141,7 +141,7 @@ void run_calibrate(Options options) {
 }  // namespace
 
 void add_calibrate(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CalibrateArguments>();
   options->calibration.name.clear();
   CLI::App* command = program.add_subcommand(
       "calibrate", "Measure this machine: storage, codecs, cores, GPU; write its device profile");

@@ -17,7 +17,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct CheckArguments {
   std::string scenario;
   std::vector<std::string> settings;
   bool yes = false;
@@ -97,20 +97,7 @@ void print_valid(const Scenario& s, const RoutingTrace& trace) {
       std::cout << memory_line(system, plan_memory(s, system, expert_costs(s.model, timing, system), trace));
 }
 
-/// A sweep, by name or path; nothing where it is a scenario's, or nobody's.
-bool names_a_sweep(const std::string& name) {
-  if (!is_config_path(name)) {
-    const std::vector<std::string> sweeps = config_names("sweeps");
-    return std::find(sweeps.begin(), sweeps.end(), name) != sweeps.end();
-  }
-  try {
-    return is_sweep(find_config("sweeps", name));
-  } catch (const InputError&) {
-    return false;  // reading it as a scenario says what is wrong
-  }
-}
-
-void check_points(const Options& options, const Settings& settings) {
+void check_points(const CheckArguments& options, const Settings& settings) {
   const SweepFile sweep = load_sweep(options.scenario, settings);
   if (sweep.combinations() > kAsksFrom && !options.yes)
     throw InputError("sweep " + sweep.name, "has " + std::to_string(sweep.combinations()) +
@@ -130,7 +117,7 @@ void check_points(const Options& options, const Settings& settings) {
     std::cout << "  " << to_string(point_of(sweep, checked.combination[i])) << "\n";
 }
 
-void check(const Options& options) {
+void check(const CheckArguments& options) {
   nlohmann::ordered_json problems = nlohmann::ordered_json::array();
   try {
     std::vector<std::pair<std::string, std::string>> settings;
@@ -156,7 +143,7 @@ void check(const Options& options) {
 }  // namespace
 
 void add_check(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CheckArguments>();
   CLI::App* command = program.add_subcommand(
 
       "check",

@@ -71,6 +71,12 @@ TimelineWindow token_window(const std::string& option, const std::string& text);
 /// "a.b=value" -> ("a.b", "value"). Throws InputError when there is no '='.
 std::pair<std::string, std::string> split_setting(const std::string& text);
 
+/// Whether a configuration's name or path is a sweep's; not where it is a scenario's, or nobody's.
+bool names_a_sweep(const std::string& name);
+
+/// As a shell takes it for one word: in quotes where it needs them.
+std::string shell_word(const std::string& text);
+
 /// Throws InputError when an output cannot be written: no such folder, no permission, not a regular file (a
 /// device, a folder), or two outputs in one file, or an output in the file of an input. Called before
 /// anything is computed. Empty paths are outputs that nobody wants, or inputs that nobody gives.

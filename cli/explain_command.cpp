@@ -9,7 +9,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct ExplainArguments {
   std::string result, other;
   std::string system, other_system;
   std::string format = "table";
@@ -19,13 +19,13 @@ struct Options {
 /// The other file's result that this one is held against: the one that was named, the one of the same system,
 /// or the only one.
 const ResultFile& counterpart(const ResultFile& result, const std::vector<ResultFile>& others,
-                              const Options& options) {
+                              const ExplainArguments& options) {
   if (!options.other_system.empty() || others.size() == 1)
     return result_of_system(others, options.other_system);
   return result_of_system(others, result.system);
 }
 
-void run(const Options& options) {
+void run(const ExplainArguments& options) {
   check_outputs({options.out}, {options.result, options.other});
   std::vector<ResultFile> results = read_results(options.result);
   if (!options.system.empty()) results = {ResultFile(result_of_system(results, options.system))};
@@ -56,7 +56,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_explain(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExplainArguments>();
   CLI::App* command = program.add_subcommand(
       "explain",
       "Say what bounds a run, what each faster part would bring, and why two runs differ: simulates the "

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kComparedTensors = 8;
 
-struct Options {
+struct PackArguments {
   std::string source, synthetic, model, out, format = "table";
   int layers = 0, experts = 0, hidden = 0, width = 0;  // 0: the model's
   std::uint64_t seed = 1;
@@ -37,7 +37,7 @@ struct Outcome {
 };
 
 /// The model's experts, with the sizes that were asked for.
-ExpertWeights synthetic_weights(const Options& options) {
+ExpertWeights synthetic_weights(const PackArguments& options) {
   Architecture model = load_architecture(options.synthetic);
   if (options.hidden > 0) model.hidden = options.hidden;
   for (Layer& layer : model.layers) {
@@ -53,7 +53,7 @@ ExpertWeights synthetic_weights(const Options& options) {
   return weights;
 }
 
-std::unique_ptr<WeightSource> open_source(const Options& options) {
+std::unique_ptr<WeightSource> open_source(const PackArguments& options) {
   if (!options.synthetic.empty())
     return std::make_unique<SyntheticSource>(synthetic_weights(options), options.seed);
   if (options.model.empty()) return std::make_unique<CheckpointSource>(options.source, "");
@@ -71,7 +71,7 @@ PackProgress progress(TerminalLine& line, const std::string& doing) {
 
 /// With --verify a store that is there already is verified, not packed again: the same command ends what an
 /// interrupted one began, wherever it was.
-ChunkStoreReader packed_store(const Options& options, const WeightSource& source, Outcome& outcome) {
+ChunkStoreReader packed_store(const PackArguments& options, const WeightSource& source, Outcome& outcome) {
   TerminalLine line;
   PackOptions how = options.pack;
   how.progress = progress(line, "pack");
@@ -97,7 +97,7 @@ Json json_of(const CodecSize& size) {
           {"plain_chunks", size.plain_chunks}};
 }
 
-void print_json(const Options& options, const ChunkStoreReader& store, const Outcome& outcome) {
+void print_json(const PackArguments& options, const ChunkStoreReader& store, const Outcome& outcome) {
   const ExpertWeights& weights = store.weights();
   const StoreReport& report = outcome.report;
   Json compared = Json::array();
@@ -134,7 +134,7 @@ const char* paper_size(const std::string& codec) {
   return codec.starts_with("lz4hc") ? "74 % (Z3)" : codec == "zstd-1" ? "68 % (Z3)" : "";
 }
 
-void print_table(const Options& options, const ChunkStoreReader& store, const Outcome& outcome) {
+void print_table(const PackArguments& options, const ChunkStoreReader& store, const Outcome& outcome) {
   const ExpertWeights& weights = store.weights();
   const StoreReport& report = outcome.report;
   std::printf("%s: %s, %zu MoE layers of %u experts of %zu tensors, %.3f GB of BF16 (%s)\n",
@@ -168,7 +168,7 @@ void print_table(const Options& options, const ChunkStoreReader& store, const Ou
   for (const CodecSize& size : outcome.compared) print_size(size, paper_size(size.codec));
 }
 
-void run_pack(const Options& options) {
+void run_pack(const PackArguments& options) {
   if (options.source.empty() == options.synthetic.empty())
     throw InputError("moelab pack", "needs either a checkpoint or --synthetic MODEL");
   const bool sized = options.layers + options.experts + options.hidden + options.width > 0;
@@ -184,7 +184,7 @@ void run_pack(const Options& options) {
   options.format == "json" ? print_json(options, store, outcome) : print_table(options, store, outcome);
 }
 
-void add_synthetic(CLI::App& command, Options& options) {
+void add_synthetic(CLI::App& command, PackArguments& options) {
   command.add_option("--synthetic", options.synthetic,
                      "Instead of a checkpoint: weights that compress like trained ones, for this model");
   command.add_option("--layers", options.layers, "With --synthetic: MoE layers; the model's")
@@ -213,7 +213,7 @@ std::string codec_names() {
 }  // namespace
 
 void add_pack(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PackArguments>();
   options->pack.threads = std::max(1U, std::thread::hardware_concurrency());
   CLI::App* command = program.add_subcommand(
       "pack", "Pack a model's experts into a chunk store: exponents compressed in shards, the rest as it is");

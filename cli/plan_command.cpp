@@ -12,7 +12,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct PlanArguments {
   std::string input;
   std::string format = "table";
 };
@@ -70,7 +70,7 @@ void print_table(const PlanInput& in, const Plan& plan) {
               static_cast<unsigned long long>(plan.splits_examined));
 }
 
-void plan(const Options& options) {
+void plan(const PlanArguments& options) {
   Problems problems;
   const YamlDocument document = YamlDocument::from_file(options.input, problems);
   const PlanInput input = read_plan_input(document);
@@ -84,7 +84,7 @@ void plan(const Options& options) {
 }  // namespace
 
 void add_plan(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PlanArguments>();
   CLI::App* command = program.add_subcommand("plan", "Plan ahead of a run");
   command->require_subcommand(1);
   add_example(*command, "moelab plan zipmoe experiments/zipmoe/plan.json");

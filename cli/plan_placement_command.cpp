@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct PlanPlacementArguments {
   std::string scenario = "prism-deepseek-bigbench";
   std::vector<std::string> settings;
   std::vector<std::string> policies;
@@ -38,7 +38,7 @@ SystemConfig base_system(const Scenario& s) {
 }
 
 /// All there are, but `optimal` only where somebody asks for it: it has a limit of size.
-std::vector<std::string> wanted_policies(const Options& options) {
+std::vector<std::string> wanted_policies(const PlanPlacementArguments& options) {
   std::vector<std::string> known;
   for (const PlacementPolicyEntry& entry : placement_policies()) known.emplace_back(entry.info.name);
   for (const std::string& name : options.policies)
@@ -109,7 +109,7 @@ void print_json(const Scenario& s, const ActivationCounts& counts, const std::ve
   std::cout << all.dump(2) << "\n";
 }
 
-void plan(const Options& options) {
+void plan(const PlanPlacementArguments& options) {
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   const Scenario s = load_scenario(options.scenario, settings);
@@ -130,7 +130,7 @@ void plan(const Options& options) {
 }  // namespace
 
 void add_plan_placement(CLI::App& plan_command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PlanPlacementArguments>();
   CLI::App* command = plan_command.add_subcommand(
       "placement", "Which server of a cluster would hold which experts, and how many calls stay at home");
   command

@@ -11,7 +11,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct ReportArguments {
   std::vector<std::string> results;
   std::string out;
   std::string title;
@@ -19,7 +19,7 @@ struct Options {
 };
 
 /// Result files, or one store.
-Report read(const Options& options, std::uint64_t& missing) {
+Report read(const ReportArguments& options, std::uint64_t& missing) {
   const bool any_store = std::any_of(options.results.begin(), options.results.end(), is_database);
   if (any_store && options.results.size() == 1)
     return read_store(options.results.front(), options.sweep, missing);
@@ -31,7 +31,7 @@ Report read(const Options& options, std::uint64_t& missing) {
   return read_result_files(options.results);
 }
 
-void run(const Options& options) {
+void run(const ReportArguments& options) {
   check_outputs({options.out}, options.results);
   std::uint64_t missing = 0;
   Report report = read(options, missing);
@@ -46,7 +46,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_report(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportArguments>();
   CLI::App* command = program.add_subcommand(
       "report", "Show results side by side: one HTML page with tables and charts that needs no network");
   command

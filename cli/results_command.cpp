@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Outcomes = std::vector<StoredOutcome>;
 
-struct Options {
+struct ResultsArguments {
   std::string store;
   std::string sweep;
   std::vector<std::string> axes;
@@ -64,7 +64,7 @@ ListedSweep chosen_sweep(const std::vector<ListedSweep>& sweeps, const std::stri
 }
 
 /// The points that the options choose: the one place where rows are left out.
-void keep_chosen(Outcomes& points, const Options& options) {
+void keep_chosen(Outcomes& points, const ResultsArguments& options) {
   std::vector<ResultFilter> filters = axis_filters(points, options.axes);
   if (options.failed) filters.emplace_back(is_failed);
   if (!options.where.empty()) filters.push_back(condition_filter(points, options.where));
@@ -75,7 +75,7 @@ void print(const Json& json) {
   std::cout << json_text(json);
 }
 
-void write_result(const Options& options, const ResultStore& store, const Outcomes& points) {
+void write_result(const ResultsArguments& options, const ResultStore& store, const Outcomes& points) {
   const std::string option = "--result " + std::to_string(*options.result);
   const auto found = std::find_if(points.begin(), points.end(),
                                   [&](const StoredOutcome& o) { return o.point.number == *options.result; });
@@ -95,7 +95,7 @@ void write_result(const Options& options, const ResultStore& store, const Outcom
     write_outputs({{options.out, run->result}});
 }
 
-void write_csv(const Options& options, const Outcomes& points) {
+void write_csv(const ResultsArguments& options, const Outcomes& points) {
   write_outputs({{options.csv, points_csv(points)}});
   if (options.format == "json")
     print({{"csv", options.csv}, {"points", points.size()}});
@@ -103,7 +103,7 @@ void write_csv(const Options& options, const Outcomes& points) {
     std::cout << options.csv << ": " << points.size() << " points\n";
 }
 
-void compare_sweeps(const Options& options, const ResultStore& store, const StoredSweep& sweep,
+void compare_sweeps(const ResultsArguments& options, const ResultStore& store, const StoredSweep& sweep,
                     const Outcomes& here) {
   std::optional<ResultStore> other;
   if (!options.compare_store.empty()) other.emplace(options.compare_store, ResultStore::Access::read);
@@ -126,7 +126,7 @@ void compare_sweeps(const Options& options, const ResultStore& store, const Stor
     std::cout << comparison_table(comparison, here, there, names);
 }
 
-void show_points(const Options& options, const ListedSweep& sweep, const Outcomes& points) {
+void show_points(const ResultsArguments& options, const ListedSweep& sweep, const Outcomes& points) {
   if (options.format == "json")
     return print({{"sweeps", sweeps_json({sweep})}, {"points", points_json(points)}});
   std::cout << sweeps_table({sweep});
@@ -134,14 +134,14 @@ void show_points(const Options& options, const ListedSweep& sweep, const Outcome
   std::cout << "\n" << (options.failed ? failed_list(points) : points_table(points));
 }
 
-void show_sweeps(const Options& options, const std::vector<ListedSweep>& sweeps) {
+void show_sweeps(const ResultsArguments& options, const std::vector<ListedSweep>& sweeps) {
   if (options.format == "json")
     print({{"sweeps", sweeps_json(sweeps)}});
   else
     std::cout << sweeps_table(sweeps);
 }
 
-void results(const Options& options) {
+void results(const ResultsArguments& options) {
   check_outputs({options.csv, options.out}, {options.store, options.compare_store});
   const ResultStore store(options.store, ResultStore::Access::read);
   const std::vector<ListedSweep> sweeps = listed(store);
@@ -156,7 +156,7 @@ void results(const Options& options) {
   show_points(options, sweep, points);
 }
 
-void add_choice(CLI::App& command, Options& options) {
+void add_choice(CLI::App& command, ResultsArguments& options) {
   command.add_option("STORE", options.store, "Results of sweeps (SQLite)")->required()->check(names_a_file);
   command.add_option("--sweep", options.sweep, "Points of this sweep (default: the only one)");
   command
@@ -175,7 +175,7 @@ void add_choice(CLI::App& command, Options& options) {
   command.add_flag("--reverse", options.reverse, "Largest first")->needs(sort);
 }
 
-void add_outputs(CLI::App& command, Options& options) {
+void add_outputs(CLI::App& command, ResultsArguments& options) {
   CLI::Option* const compare = command.add_option(
       "--compare", options.compare,
       "Which points moved in this other sweep, by how much, and which only one has. Points are the same "
@@ -199,7 +199,7 @@ void add_outputs(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_results(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ResultsArguments>();
   CLI::App* command = program.add_subcommand(
       "results",
       "What a store of results holds: its sweeps, the points of one with their metrics, what failed, what "

@@ -21,10 +21,10 @@ struct ShownMetric {
   double factor;
   int digits;
 };
-constexpr std::array<ShownMetric, 4> kShown = {{{"TTFT s", "ttft_s", 1, 2},
-                                                {"TPOT ms", "tpot_s", 1e3, 1},
-                                                {"tokens/s", "throughput_tokens_per_s", 1, 2},
-                                                {"end-to-end s", "end_to_end_s", 1, 1}}};
+constexpr std::array<ShownMetric, 4> kShownMetrics = {{{"TTFT s", "ttft_s", 1, 2},
+                                                       {"TPOT ms", "tpot_s", 1e3, 1},
+                                                       {"tokens/s", "throughput_tokens_per_s", 1, 2},
+                                                       {"end-to-end s", "end_to_end_s", 1, 1}}};
 
 std::optional<double> metric_of(const StoredOutcome& o, std::string_view column) {
   for (std::size_t m = 0; m < kMetricColumns.size(); ++m)
@@ -41,7 +41,7 @@ std::vector<std::string> row_of(const StoredOutcome& o, const std::vector<std::s
   if (series) row.push_back(o.point.series.empty() ? "-" : one_line(o.point.series));
   row.push_back(one_line(o.point.system));
   row.push_back(status_of(o));
-  for (const ShownMetric& shown : kShown) {
+  for (const ShownMetric& shown : kShownMetrics) {
     const std::optional<double> value = metric_of(o, shown.column);
     row.push_back(value ? fixed(shown.factor * *value, shown.digits) : "-");
   }
@@ -105,7 +105,7 @@ std::string points_table(const std::vector<StoredOutcome>& points) {
   if (series) rows[0].emplace_back("series");
   rows[0].insert(rows[0].end(), {"system", "status"});
   const std::size_t left = rows[0].size();
-  for (const ShownMetric& shown : kShown) rows[0].emplace_back(shown.heading);
+  for (const ShownMetric& shown : kShownMetrics) rows[0].emplace_back(shown.heading);
   for (const StoredOutcome& o : points) rows.push_back(row_of(o, axes, series));
   return align_columns(rows, left);
 }

@@ -9,14 +9,13 @@
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/timeline.hpp"
-#include "sim/scenario/system_choice.hpp"
 
 namespace moelab::cli {
 namespace {
 
 constexpr const char* kDefaultScenario = "zipmoe-orin";
 
-struct Options {
+struct RunArguments {
   std::string scenario = kDefaultScenario;
   std::vector<std::string> settings;
   std::vector<std::string> only;
@@ -35,7 +34,7 @@ struct Kept {
   std::string words;
 };
 
-Kept kept_in_timeline(const Options& options) {
+Kept kept_in_timeline(const RunArguments& options) {
   if (options.timeline_tokens.empty())
     return {{.last_pass = options.timeline_passes - 1},
             "first " + std::to_string(options.timeline_passes) + " passes"};
@@ -47,7 +46,7 @@ struct Finished {
   std::string events;
 };
 
-Finished run_one(const Options& options, const Scenario& scenario, const SystemConfig& system,
+Finished run_one(const RunArguments& options, const Scenario& scenario, const SystemConfig& system,
                  const RoutingTrace& trace, const RankInclusion* statistics, int number,
                  TerminalLine& progress) {
   Timeline timeline(kept_in_timeline(options).window);
@@ -73,8 +72,8 @@ Finished unpack(const std::string& text) {
   return {unpack_result(text.substr(0, end)), text.substr(end + 1)};
 }
 
-void write_and_print(const Options& options, const Scenario& scenario, const std::vector<RunResult>& results,
-                     const std::vector<std::string>& events) {
+void write_and_print(const RunArguments& options, const Scenario& scenario,
+                     const std::vector<RunResult>& results, const std::vector<std::string>& events) {
   const std::string json = results_json(results);
   std::vector<std::pair<std::string, std::string>> files;
   if (!options.out.empty()) files.emplace_back(options.out, json);
@@ -93,7 +92,7 @@ void write_and_print(const Options& options, const Scenario& scenario, const std
   if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
 }
 
-void run(Options options) {
+void run(RunArguments options) {
   check_outputs({options.out, options.timeline, options.plot}, {options.scenario});
   if (!options.timeline_tokens.empty() && options.timeline.empty())
     throw InputError("--timeline-tokens " + options.timeline_tokens,
@@ -101,9 +100,11 @@ void run(Options options) {
   kept_in_timeline(options);  // refused before anything is computed
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
-  Scenario scenario = load_scenario(options.scenario, settings);
+  if (names_a_sweep(options.scenario))
+    throw InputError(options.scenario, "is a sweep, of many scenarios; 'moelab sweep' runs it");
+  const Scenario scenario = load_scenario(options.scenario, settings, options.only);
+  check_listed(scenario, options.only, "--system");
   check_outputs({options.out, options.timeline, options.plot}, scenario_inputs(scenario));
-  keep_systems(scenario, options.only, "--system");
   if (options.executor.empty()) options.executor = scenario.cluster ? "simgrid" : "fast";
   if (!options.plot.empty()) check_serving_figure(scenario);
   const RoutingTrace trace = scenario_trace(scenario);
@@ -131,7 +132,7 @@ void run(Options options) {
 }  // namespace
 
 void add_run(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunArguments>();
   CLI::App* command = program.add_subcommand(
       "run", "Simulate a scenario: its systems side by side on one device and workload");
   command->add_option(

@@ -8,13 +8,13 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct ScheduleArguments {
   std::string instance;
   std::string policy = "cache-affinity";
   std::string format = "table";
 };
 
-void schedule(const Options& options) {
+void schedule(const ScheduleArguments& options) {
   std::vector<std::string> names;
   for (const SchedulePolicyEntry& entry : schedule_policies()) names.emplace_back(entry.info.name);
   if (std::find(names.begin(), names.end(), options.policy) == names.end())
@@ -31,7 +31,7 @@ void schedule(const Options& options) {
 }  // namespace
 
 void add_schedule(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ScheduleArguments>();
   CLI::App* command = program.add_subcommand(
       "schedule",
       "Order one sparse layer's operations: Gantt chart, makespan, lower bound (ZipMoE Lemma B.3)");

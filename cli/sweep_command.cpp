@@ -20,7 +20,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct SweepArguments {
   std::string sweep;
   std::string db;
   std::vector<std::string> settings;
@@ -79,7 +79,8 @@ double busy_percent(const SweepSummary& s, std::size_t jobs) {
 }
 
 /// Points that run at a time: `jobs`, or what the cluster has.
-void print_summary(const Options& options, const SweepFile& sweep, const SweepSummary& s, std::size_t jobs) {
+void print_summary(const SweepArguments& options, const SweepFile& sweep, const SweepSummary& s,
+                   std::size_t jobs) {
   std::cout << "sweep " << sweep.name << ": " << s.points << " points, " << s.runs << " runs; " << s.there
             << " were in " << options.db << ", " << s.done << " done now, " << s.failed << " failed\n";
   std::array<char, 160> line{};
@@ -98,10 +99,11 @@ void print_summary(const Options& options, const SweepFile& sweep, const SweepSu
   if (s.stopped)
     std::cout << "stopped: " << s.runs - s.there - s.done - s.failed
               << " runs are missing; the same command goes on\n";
-  std::cout << "see: moelab results " << options.db << " --sweep " << sweep.name << "\n";
+  std::cout << "see: moelab results " << shell_word(options.db) << " --sweep " << shell_word(sweep.name)
+            << "\n";
 }
 
-void print_json(const Options& options, const SweepFile& sweep, const SweepSummary& s) {
+void print_json(const SweepArguments& options, const SweepFile& sweep, const SweepSummary& s) {
   nlohmann::ordered_json failures = nlohmann::ordered_json::array();
   for (const auto& [point, run] : s.failures)
     failures.push_back(
@@ -118,14 +120,14 @@ void print_json(const Options& options, const SweepFile& sweep, const SweepSumma
 }
 
 /// On the workers this program's own path comes first, for file systems that all share.
-std::unique_ptr<ClusterWorkers> make_cluster(const Options& options, ChildLimits limits) {
+std::unique_ptr<ClusterWorkers> make_cluster(const SweepArguments& options, ChildLimits limits) {
   std::vector<std::string> programs{options.worker_program};
   if (options.worker_program.empty())
     programs = {std::filesystem::read_symlink("/proc/self/exe").string(), "moelab"};
   return std::make_unique<ClusterWorkers>(ClusterPlace{options.cluster, programs}, limits);
 }
 
-void run(const Options& options) {
+void run(const SweepArguments& options) {
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   const SweepFile sweep = load_sweep(options.sweep, settings);
@@ -163,7 +165,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_sweep(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SweepArguments>();
   CLI::App* command = program.add_subcommand(
       "sweep",
       "Run every point of a sweep (models x devices x budgets x policies x traces x seeds) into a store of "

@@ -13,7 +13,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct TraceExportArguments {
   std::string trace, out;
   CacheTraceKind kind = CacheTraceKind::oracle_general;
   std::optional<std::uint32_t> layer;
@@ -25,7 +25,7 @@ const std::map<std::string, CacheTraceKind> kKinds{{"oracleGeneral", CacheTraceK
 }  // namespace
 
 void add_trace_export(CLI::App& trace) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TraceExportArguments>();
   CLI::App* command = trace.add_subcommand(
       "export", "Write a trace as cache accesses: tokens in order, a layer's experts by ascending number");
   command->add_option("FILE", options->trace, "Routing trace")->required();

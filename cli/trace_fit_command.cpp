@@ -17,7 +17,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct TraceFitArguments {
   std::string trace, gates, out, format = "table";
   bool holdout = false;
   std::uint64_t seed = 1;
@@ -71,7 +71,7 @@ void print_json(const std::string& out, const RoutingLaw& law) {
                           {"top_k", law.top_k}});
 }
 
-std::string described(const Options& options, const RoutingTrace& trace) {
+std::string described(const TraceFitArguments& options, const RoutingTrace& trace) {
   const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
   std::string text = name(options.trace) + " (" + std::to_string(trace.requests().size()) + " requests, " +
                      std::to_string(trace.tokens()) + " tokens of " + model_title(trace) + ")";
@@ -80,7 +80,7 @@ std::string described(const Options& options, const RoutingTrace& trace) {
   return text;
 }
 
-void fit(const Options& options) {
+void fit(const TraceFitArguments& options) {
   if (options.holdout == !options.out.empty())
     throw InputError("moelab trace fit", "takes either --out FILE or --holdout");
   check_outputs({options.out}, {options.trace, options.gates});
@@ -110,7 +110,7 @@ void fit(const Options& options) {
 }  // namespace
 
 void add_trace_fit(CLI::App& trace) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TraceFitArguments>();
   CLI::App* command =
       trace.add_subcommand("fit", "Fit a law of routing to a recording, for 'moelab trace generate'");
   command->add_option("FILE", options->trace, "Routing trace")->required();

@@ -15,7 +15,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct TraceGenerateArguments {
   std::string law, model, out;
   std::uint64_t tokens = 0, seed = 1;
   std::int64_t prompt_tokens = -1, decode_tokens = -1;
@@ -23,7 +23,7 @@ struct Options {
 };
 
 /// The law's mean lengths, or those asked for.
-std::array<std::uint64_t, 3> rows_of(const RoutingLaw& law, const Options& options) {
+std::array<std::uint64_t, 3> rows_of(const RoutingLaw& law, const TraceGenerateArguments& options) {
   const auto rows = [](std::int64_t asked, double mean) {
     return static_cast<std::uint64_t>(asked >= 0 ? asked : std::llround(mean));
   };
@@ -37,7 +37,7 @@ std::array<std::uint64_t, 3> rows_of(const RoutingLaw& law, const Options& optio
                            : std::array<std::uint64_t, 3>{0, prompt, decode};
 }
 
-void generate(const Options& options) {
+void generate(const TraceGenerateArguments& options) {
   check_outputs({options.out}, {options.law});
   RoutingLaw law = read_routing_law(options.law);
   if (!options.model.empty()) {
@@ -78,7 +78,7 @@ void generate(const Options& options) {
 }  // namespace
 
 void add_trace_generate(CLI::App& trace) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TraceGenerateArguments>();
   CLI::App* command = trace.add_subcommand("generate", "Draw a synthetic trace from a law that was fitted");
   command->add_option("LAW", options->law, "Law, as 'moelab trace fit' writes it")->required();
   command->add_option("--model", options->model,

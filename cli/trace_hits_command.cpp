@@ -15,7 +15,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct TraceHitsArguments {
   std::string trace;
   std::string policy;
   std::int64_t capacity = 0;
@@ -71,7 +71,8 @@ std::string line_of(const std::string& name, const Found& found) {
   return line.data();
 }
 
-std::string table_of(const Options& options, const RoutingTrace& trace, const std::vector<Found>& layers) {
+std::string table_of(const TraceHitsArguments& options, const RoutingTrace& trace,
+                     const std::vector<Found>& layers) {
   std::string text =
       options.policy + ", " + std::to_string(options.capacity) + " of " + std::to_string(trace.experts()) +
       " experts a layer, cold start; " + (trace.synthetic() ? "synthetic" : "recorded") + " trace of " +
@@ -85,7 +86,7 @@ std::string table_of(const Options& options, const RoutingTrace& trace, const st
   return text + line_of("total", total);
 }
 
-void hits(const Options& options) {
+void hits(const TraceHitsArguments& options) {
   const CachePolicy policy = cache_policy(options.policy, "--policy");
   const RoutingTrace trace = open_routing_trace(options.trace);
   if (options.capacity < 1 || options.capacity > trace.experts())
@@ -103,7 +104,7 @@ void hits(const Options& options) {
 }  // namespace
 
 void add_trace_hits(CLI::App& trace) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TraceHitsArguments>();
   CLI::App* command = trace.add_subcommand(
       "hits",
       "Count what a cache of N experts a layer finds: cold start, a token's experts in ascending id order, "

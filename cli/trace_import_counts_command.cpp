@@ -32,11 +32,11 @@ std::vector<std::pair<std::string, std::string>> pairs(const char* option,
 }
 
 void add_counts(CLI::App& import) {
-  struct Options : ImportOptions {
+  struct TraceImportCountsArguments : ImportOptions {
     CountColumns columns;
     std::vector<std::string> where, except;
   };
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TraceImportCountsArguments>();
   CLI::App* command = import.add_subcommand("counts", "A table of how often each expert was used");
   add_import_identity(*command, *options);
   command->add_option("--prompt", options->columns.prompt, "Columns that together say which prompt, A,B,...")
@@ -74,10 +74,10 @@ void add_counts(CLI::App& import) {
 }
 
 void add_counts_raw(CLI::App& import) {
-  struct Options : ImportOptions {
+  struct TraceImportCountsArguments : ImportOptions {
     RawCounts how;
   };
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TraceImportCountsArguments>();
   CLI::App* command =
       import.add_subcommand("counts-raw", "Counts as numbers without a header, [prompts, layers, experts]");
   add_import_identity(*command, *options);
@@ -173,11 +173,11 @@ void add_trace_import_counts(CLI::App& import) {
 }
 
 void add_trace_import_requests(CLI::App& trace) {
-  struct Options {
+  struct TraceImportCountsArguments {
     std::string input, out;
     RequestImport how;
   };
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TraceImportCountsArguments>();
   CLI::App* command =
       trace.add_subcommand("import-requests", "Make a request log of what other programs recorded");
   add_choice(*command, "KIND", options->how.kind, kLogKinds,

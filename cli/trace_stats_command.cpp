@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct TraceStatsArguments {
   std::string trace, plot, format = "table";
 };
 
@@ -113,20 +113,22 @@ struct Shown {
   plot::Figure figure;
 };
 
-Shown routing(const Options& options, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+Shown routing(const TraceStatsArguments& options,
+              const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   const RoutingStatistics s = routing_statistics(open_routing_trace(options.trace),
                                                  {.curves = true, .threads = 0, .progress = progress});
   return {options.format == "json" ? routing_json(s) : routing_table(s),
           options.plot.empty() ? plot::Figure{} : statistics_figure(s)};
 }
 
-Shown counts(const Options& options, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+Shown counts(const TraceStatsArguments& options,
+             const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   const CountsStatistics s = counts_statistics(read_counts_trace(options.trace), progress);
   return {options.format == "json" ? counts_json(s) : counts_table(s),
           options.plot.empty() ? plot::Figure{} : counts_figure(s)};
 }
 
-void stats(const Options& options) {
+void stats(const TraceStatsArguments& options) {
   check_outputs({options.plot}, {options.trace});
   const bool only_counts =
       !is_default_trace(options.trace) && kind_of_trace(options.trace) == TraceKind::counts;
@@ -145,7 +147,7 @@ void stats(const Options& options) {
 }  // namespace
 
 void add_trace_stats(CLI::App& trace) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TraceStatsArguments>();
   CLI::App* command = trace.add_subcommand("stats",
                                            "Skew, reuse, hit rates of caches, transitions, gates and drift "
                                            "of a trace, by layer; of counts, skew and drift");

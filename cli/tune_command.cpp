@@ -15,7 +15,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct TuneArguments {
   TuneOptions common;
   std::string tpot;
   std::size_t points = 9, degree = 2;
@@ -61,7 +61,7 @@ SystemConfig with_alpha(SystemConfig system, double alpha) {
 
 class Tuner {
  public:
-  explicit Tuner(const Options& options)
+  explicit Tuner(const TuneArguments& options)
       : scenario_(load_tune_subject(options.common)), system_(scenario_.systems.front()) {
     check_routing(system_);
     trace_ = std::make_unique<RoutingTrace>(scenario_trace(scenario_));
@@ -94,7 +94,7 @@ class Tuner {
   std::vector<std::string> warnings_;
 };
 
-void tune(const Options& options) {
+void tune(const TuneArguments& options) {
   const double budget = budget_of(options.tpot);
   if (options.points <= options.degree)
     throw InputError("--points " + std::to_string(options.points),
@@ -124,7 +124,7 @@ void tune(const Options& options) {
 }
 
 void add_tune_alpha(CLI::App& tune_app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TuneArguments>();
   CLI::App* command = tune_app.add_subcommand(
       "alpha",
       "Find the smallest substitution threshold within a budget of time per output token (SMoE, Eq. 5): runs "

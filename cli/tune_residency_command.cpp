@@ -9,7 +9,7 @@
 namespace moelab::cli {
 namespace {
 
-struct Options {
+struct TuneResidencyArguments {
   TuneOptions common;
   std::uint32_t steps = 16;
   double most = 1;
@@ -34,7 +34,7 @@ class LevelRunner {
   TerminalLine line_;
 };
 
-void run_grid(const Options& options, LevelRunner& runner, ResidencyReport& report) {
+void run_grid(const TuneResidencyArguments& options, LevelRunner& runner, ResidencyReport& report) {
   const std::vector<std::uint32_t> grid = residency_grid(report.experts, options.steps, options.most);
   for (const std::uint32_t offloaded : grid)
     report.levels.push_back(runner.run(offloaded, "level " + std::to_string(report.levels.size() + 1) +
@@ -43,7 +43,7 @@ void run_grid(const Options& options, LevelRunner& runner, ResidencyReport& repo
 }
 
 /// Between two levels of the grid, down to a single expert.
-void find_knee(const Options& options, LevelRunner& runner, ResidencyReport& report) {
+void find_knee(const TuneResidencyArguments& options, LevelRunner& runner, ResidencyReport& report) {
   while (const auto offloaded = nearer_to_knee(report.levels, report.choice)) {
     ResidencyLevel level = runner.run(*offloaded, "towards the knee");
     if (!level.fits()) return;
@@ -53,7 +53,7 @@ void find_knee(const Options& options, LevelRunner& runner, ResidencyReport& rep
   }
 }
 
-ResidencyReport run_levels(const Options& options, const Scenario& scenario) {
+ResidencyReport run_levels(const TuneResidencyArguments& options, const Scenario& scenario) {
   const SystemConfig& system = scenario.systems.front();
   const RoutingTrace trace = scenario_trace(scenario);
   LevelRunner runner(scenario, trace);
@@ -70,7 +70,7 @@ ResidencyReport run_levels(const Options& options, const Scenario& scenario) {
   return report;
 }
 
-void tune(const Options& options) {
+void tune(const TuneResidencyArguments& options) {
   const ResidencyReport report = run_levels(options, load_tune_subject(options.common));
   finish_tuning(options.common, residency_figure(report),
                 options.common.format == "json" ? residency_json(report) : residency_table(report));
@@ -79,7 +79,7 @@ void tune(const Options& options) {
 }  // namespace
 
 void add_tune_residency(CLI::App& tune_app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TuneResidencyArguments>();
   CLI::App* command = tune_app.add_subcommand(
       "residency",
       "Find how much expert residency to give up for KV cache (FluxMoE, section 4.3): runs a system that "

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kDefaultScenario = "validate-small";
 
-struct Options {
+struct ValidateArguments {
   std::string scenario = kDefaultScenario, device, compute = "cpu", reader = "paced", store = "moelab-stores",
               out;
   std::string rate = "800 MB/s", latency = "100 us", format = "table";
@@ -37,7 +37,7 @@ Q quantity_of(const std::string& option, const std::string& text) {
   return value;
 }
 
-Pace pace_of(const Options& options) {
+Pace pace_of(const ValidateArguments& options) {
   const Pace pace{quantity_of<BytesPerSecond>("--rate", options.rate),
                   quantity_of<Seconds>("--latency", options.latency)};
   if (!(pace.rate.value() > 0)) throw InputError("--rate " + options.rate, "expected a rate above 0");
@@ -46,7 +46,7 @@ Pace pace_of(const Options& options) {
   return pace;
 }
 
-ValidationOptions validation_options(const Options& options, TerminalLine& line) {
+ValidationOptions validation_options(const ValidateArguments& options, TerminalLine& line) {
   ValidationOptions how;
   for (const std::string& text : options.budgets)
     how.budgets.push_back(quantity_of<Bytes>("--budgets", text));
@@ -109,7 +109,7 @@ std::string picture_of(const Validation& validation) {
   return plot::svg(figure);
 }
 
-void run(const Options& options) {
+void run(const ValidateArguments& options) {
   const auto [json, picture] = outputs_of(options.out);
   check_outputs({json, picture, options.timeline}, {options.scenario, options.device});
   std::vector<std::pair<std::string, std::string>> settings;
@@ -136,7 +136,7 @@ void run(const Options& options) {
     throw std::runtime_error("the runs on hardware did not do what the simulator says they do (see above)");
 }
 
-void add_grid(CLI::App& command, Options& options) {
+void add_grid(CLI::App& command, ValidateArguments& options) {
   command
       .add_option("--budgets", options.budgets,
                   "Memory budgets; room for a quarter, a half and three quarters of the experts")
@@ -156,7 +156,7 @@ void add_grid(CLI::App& command, Options& options) {
   command.add_option("--set", options.settings, "Change a value of the scenario: PATH=VALUE")->take_all();
 }
 
-void add_storage(CLI::App& command, Options& options) {
+void add_storage(CLI::App& command, ValidateArguments& options) {
   command
       .add_option("--reader", options.reader,
                   "paced: from memory, at --rate and --latency exactly; disk: as it is")
@@ -181,7 +181,7 @@ void add_storage(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_validate(CLI::App& program) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ValidateArguments>();
   CLI::App* command = program.add_subcommand(
       "validate", "Run a scenario on this machine and in the simulator: how far apart are they?");
   command->add_option(

@@ -15,7 +15,6 @@
 #include "python/trace_arrays.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
-#include "sim/scenario/system_choice.hpp"
 #include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/run_sweep.hpp"
 
@@ -42,8 +41,8 @@ class OthersRun {
 
 /// A configuration by name or path, or its own text.
 Scenario scenario_of(const std::string& name, const std::optional<std::string>& text,
-                     const Settings& settings) {
-  return text ? scenario_of_document(name, *text, settings) : load_scenario(name, settings);
+                     const Settings& settings, const std::vector<std::string>& only) {
+  return text ? scenario_of_document(name, *text, settings, only) : load_scenario(name, settings, only);
 }
 
 std::string run_all(const Scenario& scenario, ExecutorKind executor,
@@ -78,7 +77,7 @@ std::string run_with_simgrid(const Scenario& scenario, OthersRun& others) {
   Json results = Json::array();
   for (const SystemConfig& system : scenario.systems) {
     Scenario one = scenario;
-    keep_systems(one, {system.name}, "system");
+    one.systems = {system};
     results.push_back(Json::parse(run_one_in_child(one, others)));
   }
   return results.size() == 1 ? results[0].dump() : results.dump();
@@ -87,8 +86,8 @@ std::string run_with_simgrid(const Scenario& scenario, OthersRun& others) {
 std::string run(const std::string& name, const std::optional<std::string>& text, const Settings& settings,
                 const std::vector<std::string>& systems, std::string executor) {
   OthersRun others;
-  Scenario scenario = scenario_of(name, text, settings);
-  keep_systems(scenario, systems, "system");
+  const Scenario scenario = scenario_of(name, text, settings, systems);
+  check_listed(scenario, systems, "system");
   if (executor.empty()) executor = scenario.cluster ? "simgrid" : "fast";  // as `moelab run`
   if (executor == "simgrid") return run_with_simgrid(scenario, others);
   if (executor != "fast") throw InputError("executor " + executor, "expected fast or simgrid");
@@ -111,10 +110,10 @@ std::string summary_json(const SweepFile& sweep, const SweepSummary& s) {
   for (const auto& [point, run] : s.failures)
     failures.push_back(
         {{"run", run.identity}, {"point", point}, {"status", to_string(run.status)}, {"error", run.error}});
-  return Json{{"sweep", sweep.name},  {"points", s.points},       {"runs", s.runs},
-              {"there", s.there},     {"done", s.done},           {"failed", s.failed},
-              {"stopped", s.stopped}, {"elapsed_s", s.elapsed_s}, {"cpu_s", s.cpu_s},
-              {"failures", failures}}
+  return Json{{"sweep", sweep.name},  {"points", s.points},   {"runs", s.runs},
+              {"there", s.there},     {"done", s.done},       {"failed", s.failed},
+              {"stopped", s.stopped}, {"dropped", s.dropped}, {"elapsed_s", s.elapsed_s},
+              {"cpu_s", s.cpu_s},     {"failures", failures}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

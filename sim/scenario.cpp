@@ -21,6 +21,7 @@ struct Reading {
   std::filesystem::path base;  // its folder
   Problems& problems;
   std::optional<YamlMap> overrides;
+  const std::vector<std::string>& only;  // of its systems; empty: all
 };
 
 /// The text of a configuration that stands in the scenario, or that it names; "" after a problem.
@@ -96,38 +97,56 @@ void read_tensor_parallel(const YamlMap& root, Readable readable, Scenario& s) {
   }
 }
 
+/// One of the scenario's systems, held against device and model; its document, whole.
+Json read_one_system(const YamlNode& item, const Reading& reading, Readable readable,
+                     const Scenario& scenario, SystemConfig& system) {
+  const auto use = [&](const YamlMap& map, const std::filesystem::path&) {
+    const std::size_t before = reading.problems.all().size();
+    system = read_system(map);
+    const bool good = reading.problems.all().size() == before;
+    if (good && readable.device) check_on_device(system, scenario, item);
+    if (good && readable.model) check_on_model(system, scenario, item);
+    if (good && readable.model && system.prefetch_buffer_layers > 0)
+      system.prefetch_buffer =
+          system.prefetch_buffer_layers * static_cast<std::uint32_t>(scenario.model.moe().experts);
+  };
+  return with_config("systems", "system", item, "a system", reading, use);
+}
+
 /// Returns them whole.
 Json read_systems(const YamlMap& root, const Reading& reading, Readable readable, Scenario& scenario) {
+  const auto wanted = [&](const std::string& name) {
+    return reading.only.empty() ||
+           std::find(reading.only.begin(), reading.only.end(), name) != reading.only.end();
+  };
   Json documents = Json::array();
   bool any_named = false;
-  std::vector<std::string> seen;
+  std::vector<SystemConfig> all;
   for (const YamlNode& item : root.list("systems")) {
-    const auto use = [&](const YamlMap& map, const std::filesystem::path&) {
-      const std::size_t before = reading.problems.all().size();
-      SystemConfig system = read_system(map);
-      const bool good = reading.problems.all().size() == before;
-      if (!system.name.empty() && std::find(seen.begin(), seen.end(), system.name) != seen.end())
-        item.fail("system '" + system.name + "' is listed twice; results are told apart by name");
-      seen.push_back(system.name);
-      if (good && readable.device) check_on_device(system, scenario, item);
-      if (good && readable.model) check_on_model(system, scenario, item);
-      if (good && readable.model && system.prefetch_buffer_layers > 0)
-        system.prefetch_buffer =
-            system.prefetch_buffer_layers * static_cast<std::uint32_t>(scenario.model.moe().experts);
-      scenario.systems.push_back(std::move(system));
-    };
+    const std::size_t before = reading.problems.all().size();
+    SystemConfig system;
+    Json document = read_one_system(item, reading, readable, scenario, system);
+    if (!system.name.empty() &&
+        std::any_of(all.begin(), all.end(), [&](const SystemConfig& s) { return s.name == system.name; }))
+      item.fail("system '" + system.name + "' is listed twice; results are told apart by name");
     any_named |= !item.is_map();
-    documents.push_back(with_config("systems", "system", item, "a system", reading, use));
+    all.push_back(system);
+    if (system.name.empty() || wanted(system.name)) {  // one without a name is a problem, reported already
+      scenario.systems.push_back(std::move(system));
+      documents.push_back(std::move(document));
+    } else {
+      scenario.left_out.push_back(system.name);
+      reading.problems.forget_after(before);
+    }
   }
   if (root.has("systems") && root.node("systems").is_list() && root.list("systems").empty())
     root.fail("systems", "no system is listed; see 'moelab systems' for the known ones");
   const bool overridden = reading.overrides && reading.overrides->has("system");
-  if (overridden && !any_named && !scenario.systems.empty())
+  if (overridden && !any_named && !all.empty())
     reading.overrides->fail("system",
                             "has no effect: every system stands in the scenario itself; change it "
                             "there, as in systems.0.threads");
-  if (reading.problems.empty() && overridden)
-    check_overrides_reach(reading.overrides->map("system"), scenario.systems);
+  if (reading.problems.empty() && overridden) check_overrides_reach(reading.overrides->map("system"), all);
   return documents;
 }
 
@@ -203,7 +222,8 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
 
 /// Everything of a scenario from its text.
 Scenario read_scenario(const ConfigText& config,
-                       const std::vector<std::pair<std::string, std::string>>& settings) {
+                       const std::vector<std::pair<std::string, std::string>>& settings,
+                       const std::vector<std::string>& only) {
   Problems problems;
   YamlDocument yaml = YamlDocument::from_text(config.name, config.text, problems);
   for (const auto& [path, value] : settings) yaml.set(path, value);
@@ -215,7 +235,7 @@ Scenario read_scenario(const ConfigText& config,
   s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
   s.budget = root.quantity<Bytes>("budget", above(Bytes(0)));
   const Reading reading{config.name, std::filesystem::path(config.name).parent_path(), problems,
-                        root.optional_map("overrides")};
+                        root.optional_map("overrides"), only};
   Json document = Json::parse(yaml.node().json());
   if (!document.is_object()) document = Json::object();  // a problem, reported already
   read_parts(root, reading, s, document);
@@ -233,6 +253,15 @@ Scenario read_scenario(const ConfigText& config,
 
 }  // namespace
 
+void check_listed(const Scenario& scenario, const std::vector<std::string>& names, const std::string& what) {
+  std::vector<std::string> known = scenario.left_out;
+  for (const SystemConfig& s : scenario.systems) known.push_back(s.name);
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw InputError(what + " " + name,
+                       "scenario '" + scenario.name + "' has no such system" + suggestion(name, known));
+}
+
 std::vector<std::string> scenario_inputs(const Scenario& scenario) {
   std::vector<std::string> files;
   for (const std::string& file :
@@ -248,13 +277,15 @@ std::vector<std::string> scenario_inputs(const Scenario& scenario) {
 }
 
 Scenario load_scenario(std::string_view name_or_path,
-                       const std::vector<std::pair<std::string, std::string>>& settings) {
-  return read_scenario(find_config("scenarios", name_or_path), settings);
+                       const std::vector<std::pair<std::string, std::string>>& settings,
+                       const std::vector<std::string>& only) {
+  return read_scenario(find_config("scenarios", name_or_path), settings, only);
 }
 
 Scenario scenario_of_document(const std::string& name, const std::string& document,
-                              const std::vector<std::pair<std::string, std::string>>& settings) {
-  return read_scenario({name, document}, settings);
+                              const std::vector<std::pair<std::string, std::string>>& settings,
+                              const std::vector<std::string>& only) {
+  return read_scenario({name, document}, settings, only);
 }
 
 }  // namespace moelab

@@ -29,6 +29,7 @@ struct Scenario {
   WorkloadConfig workload;
   std::optional<ClusterConfig> cluster;  // several servers, each with users of its own
   std::vector<SystemConfig> systems;
+  std::vector<std::string> left_out;  // names of systems that it lists and that were not asked for
   std::uint64_t seed = 1;
   std::vector<std::pair<std::string, std::string>> settings;  // --set, for the record
   /// All of the above in one scenario document (JSON) that names no other configuration: model, device or
@@ -41,14 +42,20 @@ struct Scenario {
 /// before validation. `overrides.model`, `.device` and `.system` in the scenario change values of the files
 /// it names; those of systems pass over what a system has no use for (scenario_overrides.hpp). Throws
 /// InputError with everything that is wrong. A model, device, cluster or system may stand in the scenario
-/// itself, in the place of its name.
+/// itself, in the place of its name. Of its systems those of the names `only` are read, where any is given:
+/// what keeps others from running does not matter then.
 Scenario load_scenario(std::string_view name_or_path,
-                       const std::vector<std::pair<std::string, std::string>>& settings = {});
+                       const std::vector<std::pair<std::string, std::string>>& settings = {},
+                       const std::vector<std::string>& only = {});
 
 /// The same from a scenario's text, YAML or JSON, which messages call `name`. Files that it names are
 /// relative to the folder of `name`, or to the working folder.
 Scenario scenario_of_document(const std::string& name, const std::string& document,
-                              const std::vector<std::pair<std::string, std::string>>& settings = {});
+                              const std::vector<std::pair<std::string, std::string>>& settings = {},
+                              const std::vector<std::string>& only = {});
+
+/// Throws InputError about `what` ("--system") for a name that the scenario lists no system of.
+void check_listed(const Scenario& scenario, const std::vector<std::string>& names, const std::string& what);
 
 /// Files that a run of it reads besides the scenario's own, and that it must not write.
 std::vector<std::string> scenario_inputs(const Scenario& scenario);

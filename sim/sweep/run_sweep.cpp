@@ -144,10 +144,6 @@ StoredRun stored_run(const SweepFile& sweep, const StoredPoint& point, PointOutc
   return run;
 }
 
-std::string scenario_name(const SweepFile& sweep) {
-  return scenario_of_document(sweep.scenario.name, sweep.scenario.text, sweep.set).name;
-}
-
 /// Points of a sweep of this name in the store whose runs are none of the new one's.
 std::uint64_t dropped_points(const std::string& name, const CheckedSweep& checked, const ResultStore& store) {
   const std::vector<StoredSweep> sweeps = store.sweeps();
@@ -169,7 +165,7 @@ class Run {
 
   SweepSummary go() {
     summary_.points = checked_.points.size();
-    wanted_ = wanted_runs(checked_, store_, options_.again, scenario_name(sweep_), summary_);
+    wanted_ = wanted_runs(checked_, store_, options_.again, sweep_.scenario_name, summary_);
     for (const Wanted& one : wanted_) cost_all_ += one.cost;
     say();
     while (!stopping() && (next_ < wanted_.size() || !started_.empty())) {

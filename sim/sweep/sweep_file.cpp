@@ -115,6 +115,22 @@ SweepAxis read_series(const YamlMap& map, Names& names) {
   return axis;
 }
 
+/// Systems that the sweep names; none: it runs the scenario's. What is wrong with them is said elsewhere.
+std::vector<std::string> asked_systems(const YamlMap& root) {
+  std::vector<std::string> names;
+  if (root.has("systems") && root.node("systems").is_list())
+    for (const YamlNode& item : root.list("systems"))
+      if (item.is_scalar()) names.push_back(item.text("a system"));
+  if (!root.has("series") || !root.node("series").is_map()) return names;
+  const YamlMap series = root.map("series");
+  for (const std::string& name : series.keys()) {
+    const YamlNode settings = series.node(name);
+    if (settings.is_map() && settings.map("").has("system") && settings.map("").node("system").is_scalar())
+      names.push_back(settings.map("").text("system"));
+  }
+  return names;
+}
+
 /// One choice a system: those listed, else the scenario's.
 SweepAxis read_systems(const YamlMap& root, const Scenario& base) {
   SweepAxis axis{"system", {}};
@@ -216,7 +232,9 @@ SweepFile read_sweep(const ConfigText& config, const Settings& settings) {
   sweep.scenario = read_base(root, config);
   if (const auto set = root.optional_map("set")) sweep.set = read_settings(*set);
   problems.throw_if_any();
-  const Scenario base = scenario_of_document(sweep.scenario.name, sweep.scenario.text, sweep.set);
+  const Scenario base =
+      scenario_of_document(sweep.scenario.name, sweep.scenario.text, sweep.set, asked_systems(root));
+  sweep.scenario_name = base.name;
   read_axes(root, base, sweep);
   static constexpr std::array<std::string_view, 2> kExecutors = {"fast", "simgrid"};
   static const std::vector<std::string> names(kExecutors.begin(), kExecutors.end());
@@ -231,7 +249,7 @@ SweepFile read_sweep(const ConfigText& config, const Settings& settings) {
   }
   root.done();
   if (problems.empty() && sweep.combinations() > kMostPoints)
-    root.fail("axes", "the axes have more than 10,000,000 combinations");
+    root.fail("axes", "the axes have more than 10,000,000 combinations; several sweeps may share a store");
   problems.throw_if_any();
   return sweep;
 }

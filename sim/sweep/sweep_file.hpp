@@ -55,7 +55,8 @@ struct SweepFile {
   std::string name, question;
   std::string text;     // of the file, for the record
   ConfigText scenario;  // the base
-  Settings set;         // of every point
+  std::string scenario_name;
+  Settings set;  // of every point
   std::vector<SweepAxis> axes;
   std::optional<Condition> where;
   std::string executor;  // "fast" or "simgrid"

@@ -13,20 +13,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void keep_only(Scenario& scenario, const std::string& system) {
-  std::erase_if(scenario.systems, [&](const SystemConfig& s) { return s.name != system; });
-}
-
 /// The point's scenario with its system alone. A system that the scenario does not list is named to it.
 Scenario load_point(const SweepFile& sweep, const SweepPoint& point) {
   const ConfigText& base = sweep.scenario;
-  Scenario s = scenario_of_document(base.name, base.text, point.settings);
-  keep_only(s, point.system);
+  Scenario s = scenario_of_document(base.name, base.text, point.settings, {point.system});
   if (!s.systems.empty()) return s;
   Settings settings = point.settings;
   settings.emplace_back("systems", "[" + point.system + "]");
-  s = scenario_of_document(base.name, base.text, settings);
-  keep_only(s, point.system);
+  s = scenario_of_document(base.name, base.text, settings, {point.system});
   if (s.systems.empty())
     throw InputError(base.name, "the system of file '" + point.system + "' has another name; name it so");
   return s;

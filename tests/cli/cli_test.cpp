@@ -61,7 +61,7 @@ TEST_CASE("every command's help ends with an example") {
   const std::vector<std::vector<std::string>> commands = {
       {},         {"run"},     {"check"},   {"schedule"}, {"plan"},  {"plan", "zipmoe"},
       {"models"}, {"devices"}, {"systems"}, {"policies"}, {"model"}, {"model", "import"},
-      {"report"}};
+      {"report"}, {"explain"}, {"sweep"},   {"results"},  {"point"}};
   for (const auto& command : commands) {
     const ProgramResult r = moelab(with(command, {"--help"}));
     CAPTURE(r.out);
@@ -179,6 +179,7 @@ TEST_CASE("bad input to the other commands: exit status 2") {
   CHECK(moelab({"runn"}).status == 2);
   CHECK(moelab({"run", "--format", "xml"}).status == 2);
   CHECK(moelab({"run", "--set", "novalue"}).status == 2);
+  CHECK(moelab({"run", "orin-budgets"}).err.find("'moelab sweep' runs it") != std::string::npos);
   CHECK(moelab({"run", "--system", "zipmo"}).err.find("zipmoe") != std::string::npos);
   CHECK(moelab({"schedule", folder.file("i.json", "{}")}).status == 2);
   CHECK(moelab({"schedule", folder.file("k.json", kInstance), "--policy", "cache-afinity"})

@@ -212,6 +212,26 @@ TEST_CASE("scenario: no systems") {
   CHECK(files.problems().size() == 1);
 }
 
+TEST_CASE("scenario: of systems that are asked for, others keep nothing from being read") {
+  Files files;
+  files.write("pooled.yaml", kSystem + "no_such_key: 1\n");
+  const std::string path = files.path("scenario.yaml");
+  CHECK_THROWS_WITH(load_scenario(path), Catch::Contains("no_such_key"));
+  const Scenario s = load_scenario(path, {}, {"inline"});
+  REQUIRE(s.systems.size() == 1);
+  CHECK(s.systems[0].name == "inline");
+  CHECK(s.left_out == std::vector<std::string>{"pooled"});
+  CHECK_NOTHROW(check_listed(s, {"inline", "pooled"}, "--system"));
+  CHECK_THROWS_WITH(check_listed(s, {"poled"}, "--system"), Catch::Contains("did you mean 'pooled'"));
+  CHECK_THROWS_WITH(load_scenario(path, {}, {"pooled"}), Catch::Contains("no_such_key"));
+  // What is wrong elsewhere is said all the same, and an override of another system's parameter still reaches
+  // it.
+  CHECK_THROWS_WITH(load_scenario(path, {{"budgte", "1 GB"}}, {"inline"}),
+                    Catch::Contains("budgte") && !Catch::Contains("no_such_key"));
+  files.write("pooled.yaml", kSystem);
+  CHECK_NOTHROW(load_scenario(path, {{"overrides.system.threads", "1"}}, {"inline"}));
+}
+
 TEST_CASE("scenario: a scenario that does not exist is named with the closest one") {
   CHECK_THROWS_WITH(load_scenario("zipmoe-orinn"), Catch::Contains("did you mean 'zipmoe-orin'?"));
   CHECK_THROWS_AS(load_scenario("nowhere/none.yaml"), InputError);
