@@ -5,35 +5,48 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 ./install_dependencies.sh test
-tests/traces/capture_environment.sh install ||
-  echo "the capture test will be skipped: its Python packages could not be installed" >&2
-if tests/python/environment.sh packages; then
-  echo "== Python package"
-  MOELAB_WHEEL_FLAGS="-O1 -DNDEBUG" tests/python/environment.sh package  # a build of its own: sooner done at -O1
-else
-  echo "the Python package's tests will be skipped: what they need could not be installed" >&2
-fi
+# Python's packages come from a registry, while this compiles.
+mkdir -p build
+tests/traces/capture_environment.sh install >build/capture_packages.log 2>&1 &
+capture_packages=$!
+tests/python/environment.sh packages >build/python_packages.log 2>&1 &
+python_packages=$!
+installed() {  # installed PROCESS LOG WHAT: waits; where they could not be had, WHAT is skipped, and that is said
+  wait "$1" || { cat "$2" >&2; echo "$3 will be skipped: its Python packages could not be installed" >&2; return 1; }
+}
 
-echo "== format"
+stage() { echo "== $1 (after $((SECONDS / 60)) min)"; }
+
+stage format
 git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werror
 
-check() {  # check PRESET: all its targets, all its tests
-  echo "== $1: build"
+build() {  # build PRESET: all its targets
+  stage "$1: build"
   cmake --preset "$1" >/dev/null
   cmake --build --preset "$1" -- -k 0 --quiet
-  echo "== $1: test"
+}
+check() {  # check PRESET: all its tests
+  stage "$1: test"
   ctest --preset "$1" --parallel "$(nproc)"
 }
+build release
+installed "$capture_packages" build/capture_packages.log "the capture test" || true
+if installed "$python_packages" build/python_packages.log "the Python package's test"; then
+  tests/python/environment.sh package build/release
+fi
 check release
+build asan
 check asan
+build tsan
 check tsan
 if tests/arm64/sysroot.sh build/arm64-sysroot; then
+  build arm64
   check arm64
 else
   echo "arm64 is skipped: Debian's arm64 packages could not be fetched" >&2
 fi
 
-echo "== fuzz"
+stage fuzz
 if command -v clang++ >/dev/null; then
   cmake --preset fuzz >/dev/null
   cmake --build --preset fuzz -- -k 0 --quiet
@@ -41,3 +54,4 @@ if command -v clang++ >/dev/null; then
 else
   echo "fuzzing is skipped: there is no clang++" >&2
 fi
+stage done

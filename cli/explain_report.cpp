@@ -159,7 +159,7 @@ std::string prompt_words(const Explanation& e, const FreedResource& best) {
       [](const FreedResource& a, const FreedResource& b) { return a.result.ttft_s < b.result.ttft_s; });
   const double gain = e.again.ttft_s / first->result.ttft_s;
   if (!e.again.tpot_s || first->kind == best.kind || !(gain > kLeastPromptGain)) return "";
-  return " The first token waits most for\n'" + first->kind + "': " + times(gain) + " times as fast at best.";
+  return "\nThe first token waits most for '" + first->kind + "': " + times(gain) + " times as fast at best.";
 }
 
 std::string free_text(const Explanation& e) {

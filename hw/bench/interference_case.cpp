@@ -11,7 +11,7 @@ namespace moelab {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{1} << 20;  // of reads and shards
-constexpr double kSampleSeconds = 10e-3;
+constexpr double kStreamSampleSeconds = 10e-3;
 
 class InterferenceCase final : public BenchCase {
  public:
@@ -81,7 +81,7 @@ class InterferenceCase final : public BenchCase {
                        static_cast<double>(kBytes) * (read_is_timed ? 1 : threads),
                        0,
                        mode ? reads_.back().why() : std::string(),
-                       kSampleSeconds});
+                       kStreamSampleSeconds});
     ones_.push_back(std::move(one));
   }
 

@@ -12,7 +12,7 @@ namespace moelab {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{512} << 10;    // of a shard, and elements of a join
-constexpr double kSampleSeconds = 20e-3;                  // several of the system's time slices
+constexpr double kSharedSampleSeconds = 20e-3;            // several of the system's time slices
 constexpr std::size_t kCopyBytes = std::size_t{2} << 20;  // a tensor
 enum class Work { decompress, join, expert, copy };
 struct NamedWork {
@@ -41,8 +41,11 @@ class SharingCase final : public BenchCase {
         BenchOperations operations;
         for (unsigned i = 0; i < threads; ++i)
           operations.push_back(make(works_[(work + i) % works_.size()].work, i, threads));
-        points_.push_back(
-            {{{"work", works_[work].name}, {"busy", std::uint64_t{threads}}}, 0, 0, {}, kSampleSeconds});
+        points_.push_back({{{"work", works_[work].name}, {"busy", std::uint64_t{threads}}},
+                           0,
+                           0,
+                           {},
+                           kSharedSampleSeconds});
         operations_.push_back(std::move(operations));
       }
     }

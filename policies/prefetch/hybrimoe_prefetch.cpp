@@ -37,7 +37,7 @@
 namespace moelab {
 namespace {
 
-struct Limits {
+struct HybrimoeLimits {
   std::uint32_t layers;   // ahead
   double accuracy;        // of the nearest
   double falloff;         // from layer to layer
@@ -46,7 +46,7 @@ struct Limits {
 
 class HybrimoePrefetch final : public PrefetchPolicy {
  public:
-  HybrimoePrefetch(const PrefetchShape& shape, const Limits& limits)
+  HybrimoePrefetch(const PrefetchShape& shape, const HybrimoeLimits& limits)
       : shape_(shape),
         limits_(limits),
         predictor_(shape.seed, 0),
@@ -158,7 +158,7 @@ class HybrimoePrefetch final : public PrefetchPolicy {
   }
 
   const PrefetchShape shape_;
-  const Limits limits_;
+  const HybrimoeLimits limits_;
   GatePredictor predictor_;
   const std::unique_ptr<ExecutionPolicy> split_;
   std::vector<LayerAhead> layers_;  // nearest first
@@ -208,10 +208,10 @@ std::unique_ptr<PrefetchPolicy> make_hybrimoe_prefetch(const PrefetchShape& shap
                                                        const PolicyParameters& parameters) {
   const PolicyInfo info = hybrimoe_prefetch_info();
   return std::make_unique<HybrimoePrefetch>(
-      shape, Limits{.layers = checked_count(info, parameters, "layers"),
-                    .accuracy = checked_parameter(info, parameters, "accuracy"),
-                    .falloff = checked_parameter(info, parameters, "falloff"),
-                    .fetches = checked_count(info, parameters, "fetches")});
+      shape, HybrimoeLimits{.layers = checked_count(info, parameters, "layers"),
+                            .accuracy = checked_parameter(info, parameters, "accuracy"),
+                            .falloff = checked_parameter(info, parameters, "falloff"),
+                            .fetches = checked_count(info, parameters, "fetches")});
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ bool less_urgent(const Head& a, const Head& b) {
   return a.priority != b.priority ? a.priority < b.priority : a.layer > b.layer;
 }
 
-struct Limits {
+struct MoeInfinityLimits {
   std::uint32_t collection;    // past EAMs
   std::uint32_t layers_ahead;  // 0: all that are left in the step
   std::uint32_t fetches;       // a call; 0: all
@@ -52,7 +52,7 @@ struct Limits {
 
 class MoeInfinityPrefetch final : public PrefetchPolicy {
  public:
-  MoeInfinityPrefetch(const PrefetchShape& shape, const Limits& limits)
+  MoeInfinityPrefetch(const PrefetchShape& shape, const MoeInfinityLimits& limits)
       : shape_(shape), limits_(limits), history_(shape.layers, shape.experts, limits.collection) {
     heads_.reserve(shape.layers);
   }
@@ -96,7 +96,7 @@ class MoeInfinityPrefetch final : public PrefetchPolicy {
   }
 
   const PrefetchShape shape_;
-  const Limits limits_;
+  const MoeInfinityLimits limits_;
   ActivationHistory history_;
   std::vector<Head> heads_;
 };
@@ -137,10 +137,10 @@ std::unique_ptr<PrefetchPolicy> make_moe_infinity_prefetch(const PrefetchShape& 
   assert(shape.layers > 0 && shape.experts > 0);
   const PolicyInfo info = moe_infinity_prefetch_info();
   return std::make_unique<MoeInfinityPrefetch>(
-      shape, Limits{.collection = checked_count(info, parameters, "collection"),
-                    .layers_ahead = checked_count(info, parameters, "layers_ahead"),
-                    .fetches = checked_count(info, parameters, "fetches"),
-                    .epsilon = checked_parameter(info, parameters, "epsilon")});
+      shape, MoeInfinityLimits{.collection = checked_count(info, parameters, "collection"),
+                               .layers_ahead = checked_count(info, parameters, "layers_ahead"),
+                               .fetches = checked_count(info, parameters, "fetches"),
+                               .epsilon = checked_parameter(info, parameters, "epsilon")});
 }
 
 }  // namespace

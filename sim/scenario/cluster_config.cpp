@@ -8,7 +8,6 @@
 namespace moelab {
 namespace {
 
-constexpr std::int64_t kMillion = 1'000'000;
 constexpr std::size_t kMostTasks = 4096;
 constexpr double kLeastArrivals = 1e-9;  // a second: one in thirty years
 // Servers that wait for one look for it every so often: four months of it.
@@ -37,7 +36,7 @@ std::optional<std::size_t> place_of(const std::string& name, const std::vector<s
 TokenRange read_range(const YamlMap& task, std::string_view key) {
   TokenRange range;
   if (!task.has(key) || !task.node(key).is_list()) {
-    range.low = range.high = static_cast<std::uint32_t>(task.integer(key, 1, kMillion));
+    range.low = range.high = static_cast<std::uint32_t>(task.integer(key, 1, kMostCounted));
     return range;
   }
   const std::vector<YamlNode> ends = task.list(key);
@@ -46,8 +45,8 @@ TokenRange read_range(const YamlMap& task, std::string_view key) {
                        " values; expected a number of tokens, or the least and the most: [150, 250]");
     return range;
   }
-  range.low = static_cast<std::uint32_t>(ends[0].integer(key, 1, kMillion));
-  range.high = static_cast<std::uint32_t>(ends[1].integer(key, 1, kMillion));
+  range.low = static_cast<std::uint32_t>(ends[0].integer(key, 1, kMostCounted));
+  range.high = static_cast<std::uint32_t>(ends[1].integer(key, 1, kMostCounted));
   if (range.high < range.low) ends[1].fail("the most tokens are fewer than the least");
   range.high = std::max(range.high, range.low);
   return range;
@@ -98,7 +97,7 @@ std::vector<double> read_shares(const YamlMap& map, std::string_view key, const 
 
 LoadPhase read_phase(const YamlMap& map, const ClusterConfig& cluster) {
   LoadPhase phase;
-  phase.requests = static_cast<std::uint32_t>(map.integer("requests", 1, kMillion));
+  phase.requests = static_cast<std::uint32_t>(map.integer("requests", 1, kMostCounted));
   phase.shares = read_shares(map, "tasks", cluster);
   return phase;
 }

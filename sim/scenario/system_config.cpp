@@ -13,11 +13,10 @@
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "policies/storage/storage.hpp"
+#include "sim/scenario/workload_config.hpp"
 
 namespace moelab {
 namespace {
-
-constexpr std::int64_t kMillion = 1'000'000;
 
 const std::vector<std::string>& state_names() {
   static const std::vector<std::string> names(kStateNames.begin(), kStateNames.begin() + 4);  // M is no pool
@@ -146,7 +145,7 @@ PagingConfig read_paging(const YamlMap& root) {
   read_policy_section(paging, "residency", residency_policies(), p.residency);
   read_policy_section(paging, "batching", batching_policies(), p.batching);
   p.block_tokens = static_cast<std::uint32_t>(paging.integer("block_tokens", 1, 1 << 16, p.block_tokens));
-  p.max_tokens = static_cast<std::uint32_t>(paging.integer("max_tokens", 1, kMillion, p.max_tokens));
+  p.max_tokens = static_cast<std::uint32_t>(paging.integer("max_tokens", 1, kMostCounted, p.max_tokens));
   p.swap_space = paging.quantity<Bytes>("swap_space", at_least(Bytes(0)), Bytes(0));
   p.kv_first = paging.boolean("kv_first", false);
   p.kv_grows = paging.boolean("kv_grows", false);
@@ -214,7 +213,7 @@ SystemConfig read_system(const YamlMap& root) {
     if (system.prefetch.name != "none" && prefetch->has("buffer_layers"))
       system.prefetch_buffer_layers = static_cast<std::uint32_t>(prefetch->integer("buffer_layers", 1, 1000));
     else if (system.prefetch.name != "none")
-      system.prefetch_buffer = static_cast<std::uint32_t>(prefetch->integer("buffer", 1, kMillion));
+      system.prefetch_buffer = static_cast<std::uint32_t>(prefetch->integer("buffer", 1, kMostCounted));
     prefetch->done();
   }
   if (const auto routing = root.optional_map("routing")) {

@@ -8,8 +8,6 @@
 namespace moelab {
 namespace {
 
-constexpr std::int64_t kMillion = 1'000'000;
-
 void read_law(const YamlMap& section, const std::filesystem::path& base, Problems& problems,
               WorkloadConfig& w) {
   for (const std::string_view key : {"skew", "reuse", "drift", "gate_decay"})
@@ -33,9 +31,9 @@ void read_law(const YamlMap& section, const std::filesystem::path& base, Problem
 void read_lengths(const YamlMap& section, const std::filesystem::path& base, Problems& problems,
                   WorkloadConfig& w) {
   if (!section.has("request_log")) {
-    w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMillion, w.batch));
-    w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMillion));
-    w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMillion));
+    w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMostCounted, w.batch));
+    w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMostCounted));
+    w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMostCounted));
     w.arrivals_per_s = section.number("arrivals_per_s", {0, 1e9}, 0.0);
     return;
   }

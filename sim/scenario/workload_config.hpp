@@ -12,6 +12,9 @@
 
 namespace moelab {
 
+/// The most requests, tokens or the like that a scenario may ask for.
+inline constexpr std::int64_t kMostCounted = 1'000'000;
+
 struct WorkloadConfig {
   std::uint32_t batch = 1;     // requests in a static batch
   std::uint32_t requests = 1;  // each batch arrives when the one before is done

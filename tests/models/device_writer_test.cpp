@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/models/random_device.hpp"
+#include "tests/random_runs.hpp"
 
 using namespace moelab;
 
@@ -28,7 +29,7 @@ void take_account(const DeviceProfile& from, DeviceProfile& to) {
 
 TEST_CASE("device writer: random profiles read back equal, number for number") {
   int on_cpu = 0, discrete = 0, stand_ins = 0, pageable = 0, with_spread = 0, with_curve = 0;
-  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::testing::random_runs(1500u); ++seed) {
     INFO("seed " << seed);
     DeviceProfile device = testing::RandomDevice(seed).draw();
     const std::string text = device_to_yaml(device);

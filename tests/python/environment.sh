@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The Python environment of the package's tests: build/python_venv.
 # usage: environment.sh packages      makes it from the Python registry, or says why it cannot (exit status 1)
-#        environment.sh package       builds the wheel and installs it there
+#        environment.sh package BUILD  builds the wheel from what the build folder BUILD (a release) has compiled already,
+#                                     and installs it there
 #        environment.sh run ARGS...   runs its python; exit status 77 where there is none
-# $MOELAB_WHEEL_FLAGS: the wheel's compiler flags, in the place of CMake's for a release.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
 venv=$source/build/python_venv
@@ -21,19 +21,18 @@ packages() {
   cp "$0" "$stamp"
 }
 
-package() {
+package() {  # the build folder keeps its tests and benchmarks
   local wheels=$source/build/wheel
   rm -rf "$wheels"
-  local flags=()
-  [ -z "${MOELAB_WHEEL_FLAGS:-}" ] || flags=(-C "cmake.define.CMAKE_CXX_FLAGS_RELEASE=$MOELAB_WHEEL_FLAGS")
   "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$wheels" \
-    -C "build-dir=$source/build/wheel_objects" "${flags[@]}" "$source"
+    -C "build-dir=$1" -C cmake.define.BUILD_TESTING=ON -C cmake.define.MOELAB_BENCH=ON -C cmake.define.MOELAB_WITH_CUDA=ON \
+    "$source"
   "$python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheels"/*.whl
 }
 
 case ${1:-} in
   packages) packages ;;
-  package) package ;;
+  package) package "$(realpath "${2:?the build folder}")" ;;
   run)
     shift
     [ -e "$stamp" ] || { echo "skipped: $venv is not made ($0 packages)"; exit 77; }

@@ -1,6 +1,7 @@
 // Clusters that change while they serve: experts migrate, servers leave and come back, networks get slower.
 #include <catch2/catch.hpp>
 
+#include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
 
 using namespace moelab;
@@ -166,7 +167,7 @@ TEST_CASE("cluster: a slower network interface makes calls slower from then on")
 }
 
 TEST_CASE("cluster: whatever goes wrong when, every request is accounted for, twice the same way") {
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::testing::random_runs(200u); ++seed) {
     Scenario s = random_cluster(seed);
     INFO("seed " << seed << ", policy " << s.systems.front().placed->placement.name);
     Random random(seed + 1000);

@@ -8,6 +8,7 @@
 
 #include "sim/results/timeline.hpp"
 #include "sim/serving/dense_times.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
 #include "tests/sim/paged_cases.hpp"
 
@@ -155,7 +156,7 @@ TEST_CASE("cluster: a server whose users come at random waits as an M/G/1 queue 
 }
 
 TEST_CASE("cluster: any cluster answers every request, and every activation is somewhere") {
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::testing::random_runs(200u); ++seed) {
     const Scenario s = random_cluster(seed);
     INFO("seed " << seed << ", policy " << s.systems.front().placed->placement.name);
     const RunResult r = run_cluster(s);

@@ -9,6 +9,7 @@
 #include "policies/routing/routing.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/serving_checks.hpp"
 #include "tests/sim/serving_reference.hpp"
 #include "tests/sim/small_systems.hpp"
@@ -18,7 +19,7 @@ using namespace moelab::testing;
 
 namespace {
 
-constexpr std::uint64_t kRandomRuns = 500;
+constexpr std::uint64_t kRandomRuns = moelab::testing::random_runs(500u);
 
 SmallRun random_discrete_run(std::uint64_t seed) {
   Random random(seed);

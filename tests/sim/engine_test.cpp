@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "tests/random_runs.hpp"
 #include "tests/sim/engine_plans.hpp"
 #include "tests/sim/engine_record_check.hpp"
 
@@ -35,7 +36,7 @@ Process say_at(Engine& engine, double time, std::string what, Said& said) {
 }  // namespace
 
 TEST_CASE("engine: random plans run as the naive simulation says") {
-  for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::testing::random_runs(10'000u); ++seed) {
     const Plan plan = without_sharing(RandomPlan(seed).draw());
     const Records expected = NaiveEngine(plan).run();
     const Records records = PlayedPlan(plan).run();

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "tests/random_runs.hpp"
 #include "tests/sim/small_systems.hpp"
 
 using namespace moelab;
@@ -14,7 +15,7 @@ using engine::Kept;
 
 namespace {
 
-constexpr std::uint64_t kRandomRuns = 600;
+constexpr std::uint64_t kRandomRuns = moelab::testing::random_runs(600u);
 
 /// Follows the states by what it is told, and notes what breaks the rules.
 class Follower final : public engine::ExpertMirror {

@@ -11,6 +11,7 @@
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/timeline.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/small_systems.hpp"
 
 using namespace moelab;
@@ -256,7 +257,7 @@ TEST_CASE("results: the table shows every system with the figures of the JSON") 
 }
 
 TEST_CASE("results: a timeline is what the observer saw, without overlaps on a track") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::testing::random_runs(60u); ++seed) {
     const SmallRun run = random_run(seed);
     INFO("seed " << seed);
     Recorder record;

@@ -11,6 +11,7 @@
 #include "sim/serving/future_uses.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/pool_planning.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/serving_checks.hpp"
 #include "tests/sim/serving_reference.hpp"
 #include "tests/sim/small_systems.hpp"
@@ -20,7 +21,7 @@ using namespace moelab::testing;
 
 namespace {
 
-constexpr std::uint64_t kRandomRuns = 600;
+constexpr std::uint64_t kRandomRuns = moelab::testing::random_runs(600u);
 
 /// Demand graphs in the order of the loop: for each pass its layers (dense part, then experts) and its end.
 void check_graph_sequence(const SmallRun& run, const Recorder& record, const RunResult& r) {

@@ -106,7 +106,7 @@ TEST_CASE("sweep: where leaves points out, and says so where none is left") {
 }
 
 TEST_CASE("sweep: systems that it does not run keep it from nothing") {
-  const SweepFolder folder;
+  SweepFolder folder;
   folder.write("pooled.yaml", kSystem + "no_such_key: 1\n");
   CHECK_THROWS_WITH(folder.sweep(), Catch::Contains("no_such_key"));
   CHECK(check_sweep(folder.sweep(kSweep + "systems: [inline]\n"), 2).points.size() == 12);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/trace_files.hpp"
 #include "traces/routing_trace.hpp"
 #include "traces/routing_trace_writer.hpp"
@@ -322,7 +323,7 @@ TEST_CASE("trace writer: damaged files are refused or hold to the rules") {
   const ScratchFolder scratch;
   std::mt19937_64 random(5);
   int refused = 0;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < moelab::testing::random_runs(3000); ++i) {
     RandomTrace(random).write(scratch / "t");
     std::string bytes = read_bytes(scratch / "t");
     if (random() % 4 == 0) bytes.resize(random() % bytes.size());

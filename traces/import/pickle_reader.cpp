@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostValues = std::size_t{1} << 28;
 // Each tensor keeps its sizes and the key of its storage, also where the pickle says them once for many:
 // without limits, memory would grow with the square of the file.
-constexpr std::size_t kMostDimensions = 64, kLongestKey = 64;
+constexpr std::size_t kMostSizes = 64, kLongestKey = 64;
 constexpr std::string_view kRebuild = "torch._utils _rebuild_tensor_v2", kOrdered = "collections OrderedDict";
 constexpr std::array<std::pair<std::string_view, NpyType>, 10> kStorages{
     {{"torch ByteStorage", NpyType::u1},
@@ -282,9 +282,9 @@ class PickleMachine {
     const std::vector<Node>& sizes = pickle_.items(items[2]);
     const std::vector<Node>& strides = pickle_.items(items[3]);
     if (sizes.size() != strides.size()) fail("a tensor with as many sizes as strides was expected");
-    if (sizes.size() > kMostDimensions)
+    if (sizes.size() > kMostSizes)
       fail("a tensor of " + std::to_string(sizes.size()) + " dimensions; at most " +
-           std::to_string(kMostDimensions) + " are read");
+           std::to_string(kMostSizes) + " are read");
     for (const Node size : sizes) tensor.shape.push_back(size_of(size));
     const bool empty = std::find(tensor.shape.begin(), tensor.shape.end(), 0U) != tensor.shape.end();
     std::uint64_t due = 1;

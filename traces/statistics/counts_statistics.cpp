@@ -1,7 +1,6 @@
 #include "traces/statistics/counts_statistics.hpp"
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 
@@ -9,8 +8,6 @@
 
 namespace moelab {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 void add(std::vector<std::uint64_t>& to, std::span<const std::uint64_t> counts) {
   to.resize(counts.size());
@@ -29,11 +26,11 @@ CountsLayerStatistics layer_statistics(const CountsTrace& trace, std::uint32_t l
   }
   for (const auto& [domain, uses] : uses_of_domain) domains.add_group(uses);
   s.top_quarter = top_quarter_share(s.uses);
-  s.entropy = std::isnan(s.top_quarter) ? kNone : entropy_bits(s.uses);
+  s.entropy = std::isnan(s.top_quarter) ? kNoStatistic : entropy_bits(s.uses);
   s.prompt_divergence = prompts.bits();
   s.prompt_chance = prompts.chance_bits();
-  s.domain_divergence = uses_of_domain.empty() ? kNone : domains.bits();
-  s.domain_chance = uses_of_domain.empty() ? kNone : domains.chance_bits();
+  s.domain_divergence = uses_of_domain.empty() ? kNoStatistic : domains.bits();
+  s.domain_chance = uses_of_domain.empty() ? kNoStatistic : domains.chance_bits();
   return s;
 }
 

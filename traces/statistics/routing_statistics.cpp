@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <thread>
 
 #include "models/input_error.hpp"
 #include "traces/model_title.hpp"
 #include "traces/statistics/cache_curves.hpp"
 #include "traces/statistics/transition_statistics.hpp"
+#include "traces/statistics/use_statistics.hpp"
 
 namespace moelab {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint64_t kBlock = 4096;  // tokens whose rows stay in a core's cache while its layers read them
 
 /// Everything that one layer gathers on its way through the trace.
@@ -72,8 +71,8 @@ class LayerPass {
     s.prompt_chance = prompts_.chance_bits();
     GroupDivergence domains(experts_);
     for (const auto& uses : domain_uses_) domains.add_group(uses);
-    s.domain_divergence = domain_uses_.empty() ? kNone : domains.bits();
-    s.domain_chance = domain_uses_.empty() ? kNone : domains.chance_bits();
+    s.domain_divergence = domain_uses_.empty() ? kNoStatistic : domains.bits();
+    s.domain_chance = domain_uses_.empty() ? kNoStatistic : domains.chance_bits();
     return s;
   }
 
@@ -115,7 +114,7 @@ void walk(const RoutingTrace& trace, std::span<LayerPass> passes,
 std::vector<double> rates(std::span<const std::uint64_t> hits, std::uint64_t lookups) {
   std::vector<double> rates;
   for (const std::uint64_t n : hits)
-    rates.push_back(lookups == 0 ? kNone : static_cast<double>(n) / static_cast<double>(lookups));
+    rates.push_back(lookups == 0 ? kNoStatistic : static_cast<double>(n) / static_cast<double>(lookups));
   return rates;
 }
 

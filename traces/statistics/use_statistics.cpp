@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
 
 namespace moelab {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLn2 = 0.69314718055994531;
 
 double quotient(double a, std::uint64_t b) {
-  return b == 0 ? kNone : a / static_cast<double>(b);
+  return b == 0 ? kNoStatistic : a / static_cast<double>(b);
 }
 
 std::uint64_t sum(std::span<const std::uint64_t> counts) {
@@ -79,7 +77,7 @@ double UseStatistics::top_quarter() const {
 }
 
 double UseStatistics::entropy() const {
-  return tokens_ == 0 ? kNone : entropy_bits(uses_);
+  return tokens_ == 0 ? kNoStatistic : entropy_bits(uses_);
 }
 
 double UseStatistics::reuse() const {
@@ -90,7 +88,7 @@ double UseStatistics::independent_reuse() const {
   double squares = 0;
   for (const std::uint64_t n : uses_) squares += static_cast<double>(n) * static_cast<double>(n);
   const auto tokens = static_cast<double>(tokens_);
-  return tokens_ == 0 ? kNone : squares / (tokens * tokens * top_k_);
+  return tokens_ == 0 ? kNoStatistic : squares / (tokens * tokens * top_k_);
 }
 
 double UseStatistics::distinct(std::size_t i) const {
@@ -105,7 +103,7 @@ void GroupDivergence::add_group(std::span<const std::uint64_t> uses) {
 
 double GroupDivergence::bits() const {
   const std::uint64_t uses = sum(all_);
-  return uses == 0 ? kNone : std::max(0.0, entropy_bits(all_) - within_ / static_cast<double>(uses));
+  return uses == 0 ? kNoStatistic : std::max(0.0, entropy_bits(all_) - within_ / static_cast<double>(uses));
 }
 
 double GroupDivergence::chance_bits() const {

@@ -3,10 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 namespace moelab {
+
+/// The value of a statistic of nothing.
+inline constexpr double kNoStatistic = std::numeric_limits<double>::quiet_NaN();
 
 /// One layer's uses, token by token. Memory: a few words an expert.
 class UseStatistics {
