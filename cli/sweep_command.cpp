@@ -84,7 +84,7 @@ void print_summary(const SweepArguments& options, const SweepFile& sweep, const 
   std::cout << "sweep " << sweep.name << ": " << s.points << " points, " << s.runs << " runs; " << s.there
             << " were in " << options.db << ", " << s.done << " done now, " << s.failed << " failed\n";
   std::array<char, 160> line{};
-  if (s.done + s.failed > 0) {
+  if (s.done + s.failed > 0 && jobs > 0) {
     std::snprintf(line.data(), line.size(), "%s on %zu processes, %.1f %% of the time in points\n",
                   seconds(s.elapsed_s).c_str(), jobs, busy_percent(s, jobs));
     std::cout << line.data();
@@ -180,6 +180,9 @@ void add_sweep(CLI::App& program) {
       "--cluster", options->cluster,
       "Run the points on the workers of this Dask scheduler (tcp://host:8786, or its scheduler file, .json); "
       "needs a Python with dask[distributed], python3 or $MOELAB_PYTHON; --jobs is then for checking");
+  cluster->check([](const std::string& address) {
+    return std::string(address.empty() ? "expected the address of a Dask scheduler" : "");
+  });
   command
       ->add_option("--moelab", options->worker_program,
                    "This program on the workers; default: at its path here, else in their PATH")

@@ -85,7 +85,9 @@ nb::object request_domains(const Trace& self) {
 void add_trace(nb::module_& module) {
   constexpr auto owned = nb::rv_policy::reference;  // arrays say themselves what they hold on to
   module.attr("NO_EXPERT") = kNoExpert;
-  nb::class_<Trace>(module, "Trace")
+  nb::class_<Trace>(
+      module, "Trace",
+      "A routing trace, a file or one of moelab's own: which experts each token used at each layer.")
       .def(
           "__init__",
           [](Trace* self, const std::filesystem::path& name) {

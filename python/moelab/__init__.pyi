@@ -90,7 +90,7 @@ def sweep(
     settings: Optional[Mapping[str, Any]] = None,
     fail_fast: bool = False,
     again: bool = False,
-    cluster: Optional[str] = None,
+    cluster: Optional[_Name] = None,
     program: _Name = "moelab",
 ) -> Dict[str, Any]: ...
 def result(db: _Name, run: str) -> Dict[str, Any]: ...

@@ -1,6 +1,8 @@
 """The package's functions: Python's values to text and back."""
 
+import collections.abc
 import json
+import operator
 import os
 import sys
 
@@ -11,9 +13,31 @@ Trace = _native.Trace
 __version__ = _native.__version__
 
 
+def _plain(value):
+    """What JSON has no word for: mappings of any kind, NumPy's numbers."""
+    if isinstance(value, collections.abc.Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"expected numbers, texts, lists and mappings, got {type(value).__name__}: {value!r}")
+
+
+def _json(value):
+    return json.dumps(value, allow_nan=False, default=_plain)
+
+
+def _text(value, what):
+    """A text or a path, as a text."""
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str):
+        raise TypeError(f"{what}: expected a text or a path, got {type(value).__name__}: {value!r}")
+    text.encode()  # raises for what is not UTF-8
+    return text
+
+
 def _yaml(value):
     """A setting as `--set` takes it: texts are read as YAML ("16 GB", "[1, 2]"), all else is written so."""
-    return value if isinstance(value, str) else json.dumps(value, allow_nan=False)
+    return value if isinstance(value, str) else _json(value)
 
 
 def _settings(settings):
@@ -22,13 +46,14 @@ def _settings(settings):
 
 def _configuration(given, what):
     """(name, text) of a dict, or (name or path, None)."""
-    if isinstance(given, dict):
-        return what, json.dumps(given, allow_nan=False)
-    return os.fspath(given), None
+    if isinstance(given, collections.abc.Mapping):
+        return what, _json(given)
+    return _text(given, what), None
 
 
 def _names(given):
-    return [] if given is None else [given] if isinstance(given, str) else list(given)
+    names = [] if given is None else [given] if isinstance(given, (str, bytes)) else list(given)
+    return [_text(name, "system") for name in names]
 
 
 def run(scenario, system=None, settings=None, executor=None):
@@ -42,7 +67,8 @@ def run(scenario, system=None, settings=None, executor=None):
     InputError with everything that is wrong.
     """
     name, text = _configuration(scenario, "the scenario")
-    return json.loads(_native.run(name, text, _settings(settings), _names(system), executor or ""))
+    return json.loads(_native.run(name, text, _settings(settings), _names(system),
+                                  _text(executor or "", "executor")))
 
 
 def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, cluster=None, program="moelab"):
@@ -58,16 +84,19 @@ def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, clu
     call goes on where it stopped.
     """
     name, text = _configuration(sweep, "the sweep")
-    jobs = len(os.sched_getaffinity(0)) if jobs is None else int(jobs)
-    if jobs < 1:
-        raise ValueError(f"jobs: expected 1 at least, got {jobs}")
-    return json.loads(_native.sweep(name, text, _settings(settings), os.fspath(db), jobs, bool(fail_fast),
-                                    bool(again), cluster or "", [os.fspath(program)], sys.executable))
+    jobs = len(os.sched_getaffinity(0)) if jobs is None else operator.index(jobs)
+    if not 1 <= jobs <= 4096:
+        raise ValueError(f"jobs: expected 1 to 4096, got {jobs}")
+    cluster = None if cluster is None else _text(cluster, "cluster")
+    if cluster == "":
+        raise ValueError("cluster: expected the address of a Dask scheduler, got an empty text")
+    return json.loads(_native.sweep(name, text, _settings(settings), _text(db, "db"), jobs, bool(fail_fast),
+                                    bool(again), cluster or "", [_text(program, "program")], sys.executable))
 
 
 def result(db, run):
     """The whole result of a run in a store (the column `run` of results()), as moelab.run() returned it."""
-    return json.loads(_native.result(os.fspath(db), run))
+    return json.loads(_native.result(_text(db, "db"), _text(run, "run")))
 
 
 def results(db, sweep=None):
@@ -83,7 +112,7 @@ def results(db, sweep=None):
 
     rows, axes, metrics = [], {}, {}
     for name, points in json.loads(
-            _native.outcomes(os.fspath(db), None if sweep is None else str(sweep))).items():
+            _native.outcomes(_text(db, "db"), None if sweep is None else _text(sweep, "sweep"))).items():
         for point in points:
             of_axes, of_metrics = point.pop("axes"), point.pop("metrics")
             for axis, value in of_axes.items():

@@ -35,17 +35,39 @@ def run_point(programs, job):
     program = next((found for found in map(shutil.which, programs) if found), None)
     if program is None:
         return {"refused": f"there is no program {' or '.join(programs)} on {socket.gethostname()}; install "
-                           "moelab there, or say where it is with --moelab"}
-    ended = subprocess.run([program, "point", "--outcome"], input=job.encode(), capture_output=True)
+                           "moelab there, or say where it is with --moelab (in Python: program=)"}
+
+    def wanted():  # not when the sweep was stopped: Dask then forgets the task, but cannot end its thread
+        try:
+            from distributed.worker import get_worker, thread_state
+
+            task = get_worker().state.tasks.get(thread_state.key)
+            return task is not None and task.state != "cancelled"
+        except Exception:  # not promised by Dask: then the point runs to its end
+            return True
+
+    ended = subprocess.Popen([program, "point", "--outcome"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+    given = job.encode()
+    while True:
+        try:
+            out, complaint = ended.communicate(given, timeout=1)
+            break
+        except subprocess.TimeoutExpired:
+            given = None  # it is under way
+            if not wanted():
+                ended.kill()
+                ended.communicate()
+                raise RuntimeError("nobody waits for this point any more")
     try:
-        answer = json.loads(ended.stdout)
+        answer = json.loads(out)
         if isinstance(answer, dict) and ("status" in answer or "refused" in answer):
             return answer
     except ValueError:
         pass
-    why = ended.stderr.decode(errors="replace").strip()[-2000:]
-    if ended.returncode == 2:  # a moelab that knows no `point`
-        return {"refused": f"{program} on {socket.gethostname()} cannot run points: {why}"}
+    why = " ".join(complaint.decode(errors="replace").split())[-2000:]
+    if ended.returncode >= 0:  # no moelab, or one that knows no `point`: others end with an answer or by a signal
+        return {"refused": f"{program} on {socket.gethostname()} cannot run points" + (f": {why}" if why else "")}
     return {"status": "failed", "host": socket.gethostname(), "wall_s": 0, "cpu_s": 0, "peak_bytes": 0,
             "text": f"{program} ended with status {ended.returncode}" + (f": {why}" if why else "")}
 

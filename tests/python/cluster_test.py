@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import signal
 import socket
 import sqlite3
@@ -169,6 +170,31 @@ def test_a_killed_sweep_goes_on(cluster, processes, tiny, tmp_path, moelab_progr
     assert second.returncode == 0 and summary["there"] >= before and summary["there"] + summary["done"] == 16
 
 
+def test_a_stopped_sweep_leaves_nothing_running(cluster, processes, tiny, tmp_path, moelab_program):
+    tiny["workload"]["output_tokens"] = 100
+    path = write_sweep(tmp_path, tiny, 250_000, 1)  # half a minute a point
+    program = tmp_path / "moelab-to-stop"
+    program.symlink_to(moelab_program)
+
+    def points():
+        begins = f"{program}\0point\0".encode()
+        found = []
+        for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):  # it has just ended
+                if process.read_bytes().startswith(begins):
+                    found.append(process)
+        return found
+
+    for how in (signal.SIGINT, signal.SIGKILL):
+        sweeping = processes.start(sweep(moelab_program, path, tmp_path / "r.db", "--cluster", cluster, "--moelab",
+                                         program))
+        wait_for(points)
+        sweeping.send_signal(how)
+        sweeping.wait()
+        wait_for(lambda: not points(), seconds=15)
+        assert rows(tmp_path / "r.db") == []  # stopped, then, not done
+
+
 def test_what_is_missing_is_said(tiny, tmp_path, moelab_program, monkeypatch):
     path = write_sweep(tmp_path, tiny, 5, 1)
     nobody = f"tcp://127.0.0.1:{free_port()}"
@@ -209,6 +235,7 @@ def test_a_worker_that_must_not_run_a_point_says_so(cluster, tiny, tmp_path, moe
     old.write_text("#!/bin/sh\ncat >/dev/null\necho 'unknown command point' >&2\nexit 2\n")
     old.chmod(0o755)
     assert "cannot run points: unknown command point" in complaint(old)
+    assert "/bin/true" in complaint("/bin/true")
 
 
 def test_a_crash_is_one_point_s(cluster, tiny, tmp_path, moelab_program):

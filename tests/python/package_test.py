@@ -90,6 +90,36 @@ def test_errors_travel_between_processes():
     assert str(back) == "f.yaml:3:1: is wrong" and back.problems == error.problems
 
 
+def test_what_stands_for_texts_and_numbers_is_taken(tiny):
+    import types
+
+    expected = moelab.run(tiny, system="lru", settings={"workload.batch": 1})
+    assert moelab.run(types.MappingProxyType(tiny), system="lru", settings={"workload.batch": np.int64(1)}) == expected
+
+
+@pytest.mark.parametrize("call, named", [
+    (lambda: moelab.run(b"zipmoe-orin"), "scenario"),
+    (lambda: moelab.run("zipmoe-orin", system=b"zipmoe"), "system"),
+    (lambda: moelab.run("zipmoe-orin", system=[None]), "system"),
+    (lambda: moelab.run("zipmoe-orin", executor=3), "executor"),
+    (lambda: moelab.run("zipmoe-orin", settings={"budget": object()}), "object"),
+    (lambda: moelab.result(b"x.db", "1"), "db"),
+    (lambda: moelab.sweep("orin-budgets", "x.db", cluster=b"tcp://x"), "cluster"),
+    (lambda: moelab.sweep("orin-budgets", "x.db", jobs=2.7), "float"),
+])
+def test_what_stands_for_nothing_is_refused_by_name(call, named):
+    with pytest.raises(TypeError, match=named):
+        call()
+
+
+def test_numbers_out_of_range_are_refused():
+    for jobs in (0, 10**12):
+        with pytest.raises(ValueError, match="1 to 4096"):
+            moelab.sweep("orin-budgets", "x.db", jobs=jobs)
+    with pytest.raises(ValueError, match="cluster"):
+        moelab.sweep("orin-budgets", "x.db", cluster="")
+
+
 def test_what_json_cannot_say_is_refused(tiny):
     tiny["budget"] = float("nan")
     with pytest.raises(ValueError):
