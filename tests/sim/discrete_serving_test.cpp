@@ -155,9 +155,9 @@ TEST_CASE("discrete GPU: random systems keep the laws and agree with naive repla
   for (const auto& entry : routing_policies()) CHECK(seen["routing " + std::string(entry.info.name)] > 0);
   for (const auto& entry : execution_policies()) CHECK(seen["execution " + std::string(entry.info.name)] > 0);
   for (const auto& entry : prefetch_policies()) CHECK(seen["prefetch " + std::string(entry.info.name)] > 0);
-  CHECK(substituted > moelab::testing::random_runs(100));
-  CHECK(cpu_experts > moelab::testing::random_runs(1000));
-  CHECK(late > moelab::testing::random_runs(100));
+  CHECK(substituted > moelab::testing::random_runs(100u));
+  CHECK(cpu_experts > moelab::testing::random_runs(1000u));
+  CHECK(late > moelab::testing::random_runs(100u));
 }
 
 TEST_CASE("discrete GPU: alpha 0 changes nothing") {

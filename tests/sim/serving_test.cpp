@@ -491,7 +491,7 @@ TEST_CASE("serving: nothing comes from the page cache that did not come from the
           held &= first_ssd.contains(key(graph, op)) && first_ssd[key(graph, op)] <= op.start;
     CHECK(held);
   }
-  CHECK(cancelled > moelab::testing::random_runs(100));
+  CHECK(cancelled > moelab::testing::random_runs(100u));
 }
 
 TEST_CASE("serving: Belady's cache is the ceiling of the single pools") {
