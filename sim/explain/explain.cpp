@@ -7,10 +7,7 @@
 #include "sim/child_process.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
-
-#ifndef MOELAB_VERSION
-#define MOELAB_VERSION "unknown"
-#endif
+#include "sim/version.hpp"
 
 namespace moelab {
 namespace {

@@ -4,10 +4,7 @@
 #include "sim/results/cluster_json.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/statistics.hpp"
-
-#ifndef MOELAB_VERSION
-#define MOELAB_VERSION "unknown"
-#endif
+#include "sim/version.hpp"
 
 namespace moelab {
 namespace {

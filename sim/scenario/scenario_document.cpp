@@ -10,11 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "models/input_error.hpp"
+#include "sim/version.hpp"
 #include "traces/default_trace.hpp"
-
-#ifndef MOELAB_VERSION
-#define MOELAB_VERSION "unknown"
-#endif
 
 namespace moelab {
 namespace {

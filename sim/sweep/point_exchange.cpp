@@ -5,10 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/input_error.hpp"
-
-#ifndef MOELAB_VERSION
-#define MOELAB_VERSION "unknown"
-#endif
+#include "sim/version.hpp"
 
 namespace moelab {
 namespace {

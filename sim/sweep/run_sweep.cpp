@@ -7,9 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#ifndef MOELAB_VERSION
-#define MOELAB_VERSION "unknown"
-#endif
+#include "sim/version.hpp"
 
 namespace moelab {
 namespace {
