@@ -74,9 +74,9 @@ BenchParameters expert_parameters(const ExpertShape& shape, std::size_t tokens) 
 
 CudaCase::Points link_points(const BenchOptions& options) {
   CudaCase::Points points;
-  for (const auto& [memory, memory_name] : {std::pair{HostMemory::pinned, "pinned"},
-                                            {HostMemory::pageable, "pageable"},
-                                            {HostMemory::mapped, "mapped"}}) {
+  for (const auto& [memory, memory_name] : {std::pair{HostMemoryKind::pinned, "pinned"},
+                                            {HostMemoryKind::pageable, "pageable"},
+                                            {HostMemoryKind::mapped, "mapped"}}) {
     for (const auto& [direction, direction_name] :
          {std::pair{CopyDirection::to_device, "to_device"}, {CopyDirection::to_host, "to_host"}}) {
       for (const std::size_t bytes : link_sizes(options)) {

@@ -13,12 +13,12 @@ namespace {
 /// Between one buffer of the host and one of the GPU.
 class LinkCopy final : public CudaTiming {
  public:
-  LinkCopy(std::size_t bytes, HostMemory memory, CopyDirection direction)
+  LinkCopy(std::size_t bytes, HostMemoryKind memory, CopyDirection direction)
       : memory_(memory), to_device_(direction == CopyDirection::to_device), device_(bytes), expected_(bytes) {
     if (bytes == 0) throw std::invalid_argument("a copy of 0 bytes");
-    if (memory == HostMemory::mapped && bytes % 16 != 0)
+    if (memory == HostMemoryKind::mapped && bytes % 16 != 0)
       throw std::invalid_argument("kernels copy multiples of 16 bytes, not " + std::to_string(bytes));
-    if (memory == HostMemory::pageable) {
+    if (memory == HostMemoryKind::pageable) {
       pageable_.resize(bytes);
     } else {
       pinned_ = PinnedMemory(bytes);
@@ -42,7 +42,7 @@ class LinkCopy final : public CudaTiming {
   }
 
   double run(std::size_t operations) override {
-    if (memory_ != HostMemory::pageable)
+    if (memory_ != HostMemoryKind::pageable)
       return timer_.seconds(stream_, operations, [&](std::size_t) { copy(); });
     const HostTimer timer;
     for (std::size_t i = 0; i < operations; ++i) {
@@ -54,11 +54,11 @@ class LinkCopy final : public CudaTiming {
 
  private:
   std::span<std::byte> host() {
-    return memory_ == HostMemory::pageable ? std::span(pageable_) : pinned_.bytes();
+    return memory_ == HostMemoryKind::pageable ? std::span(pageable_) : pinned_.bytes();
   }
   void copy() {
     void *device = device_.data(), *host_end = host().data();
-    if (memory_ == HostMemory::mapped) {
+    if (memory_ == HostMemoryKind::mapped) {
       host_end = pinned_.device_address();
       cuda_copy_by_kernel(to_device_ ? device : host_end, to_device_ ? host_end : device, device_.size(),
                           stream_.get());
@@ -67,7 +67,7 @@ class LinkCopy final : public CudaTiming {
     }
   }
 
-  HostMemory memory_;
+  HostMemoryKind memory_;
   bool to_device_;
   CudaStream stream_;
   DeviceMemory device_;
@@ -110,7 +110,8 @@ class DeviceCopy final : public CudaTiming {
 
 }  // namespace
 
-std::unique_ptr<CudaTiming> link_copy_timing(std::size_t bytes, HostMemory memory, CopyDirection direction) {
+std::unique_ptr<CudaTiming> link_copy_timing(std::size_t bytes, HostMemoryKind memory,
+                                             CopyDirection direction) {
   return std::make_unique<LinkCopy>(bytes, memory, direction);
 }
 

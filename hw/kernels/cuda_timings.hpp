@@ -43,10 +43,11 @@ std::vector<double> take_samples(CudaTiming& timing, const CudaSampling& samplin
 
 /// Where the host's end of a copy is: pinned, moved by a copy engine; pageable, staged by the driver; pinned
 /// and mapped, moved by a kernel's loads and stores.
-enum class HostMemory { pinned, pageable, mapped };
+enum class HostMemoryKind { pinned, pageable, mapped };
 enum class CopyDirection { to_device, to_host };
 /// One copy of `bytes`, 1 or more; of mapped memory a multiple of 16 (std::invalid_argument).
-std::unique_ptr<CudaTiming> link_copy_timing(std::size_t bytes, HostMemory memory, CopyDirection direction);
+std::unique_ptr<CudaTiming> link_copy_timing(std::size_t bytes, HostMemoryKind memory,
+                                             CopyDirection direction);
 
 /// One copy of `bytes` within the GPU's memory, by the driver: reads and writes `bytes` each. What recovery
 /// is compared with.

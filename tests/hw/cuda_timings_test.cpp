@@ -10,7 +10,7 @@
 #include "hw/kernels/cuda_samples.hpp"
 #include "tests/hw/gpu_here.hpp"
 
-namespace moelab {
+namespace moelab::cuda_timings_test {
 namespace {
 
 constexpr double kNoMemory = 50e12;  // bytes a second
@@ -82,14 +82,16 @@ TEST_CASE("weights of a timing are normal") {
 
 TEST_CASE("copies over the link are right and timed") {
   if (!gpu_here()) return;
-  for (const HostMemory memory : {HostMemory::pinned, HostMemory::pageable, HostMemory::mapped}) {
+  for (const HostMemoryKind memory :
+       {HostMemoryKind::pinned, HostMemoryKind::pageable, HostMemoryKind::mapped}) {
     for (const CopyDirection direction : {CopyDirection::to_device, CopyDirection::to_host}) {
       for (const std::size_t bytes : {std::size_t{4096}, std::size_t{3} << 20})
         check_times(link_copy_timing(bytes, memory, direction), static_cast<double>(bytes));
     }
   }
-  CHECK_THROWS_AS(link_copy_timing(17, HostMemory::mapped, CopyDirection::to_host), std::invalid_argument);
-  CHECK_THROWS_AS(link_copy_timing(0, HostMemory::pinned, CopyDirection::to_host), std::invalid_argument);
+  CHECK_THROWS_AS(link_copy_timing(17, HostMemoryKind::mapped, CopyDirection::to_host),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(link_copy_timing(0, HostMemoryKind::pinned, CopyDirection::to_host), std::invalid_argument);
 }
 
 TEST_CASE("copying within the GPU, recovery and decoding are right and timed") {
@@ -128,4 +130,4 @@ TEST_CASE("launches, remapping and copies beside computing are right and timed")
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::cuda_timings_test
