@@ -71,9 +71,6 @@ TimelineWindow token_window(const std::string& option, const std::string& text);
 /// "a.b=value" -> ("a.b", "value"). Throws InputError when there is no '='.
 std::pair<std::string, std::string> split_setting(const std::string& text);
 
-/// Whether a configuration's name or path is a sweep's; not where it is a scenario's, or nobody's.
-bool names_a_sweep(const std::string& name);
-
 /// As a shell takes it for one word: in quotes where it needs them.
 std::string shell_word(const std::string& text);
 

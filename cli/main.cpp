@@ -18,10 +18,8 @@
 #include "cli/commands.hpp"
 #include "cli/layer_table.hpp"
 #include "cli/unknown_word.hpp"
-#include "models/config_store.hpp"
 #include "models/input_error.hpp"
 #include "sim/results/timeline.hpp"
-#include "sim/sweep/sweep_file.hpp"
 #include "traces/atomic_file.hpp"
 
 namespace moelab::cli {
@@ -113,18 +111,6 @@ TimelineWindow token_window(const std::string& option, const std::string& text) 
     throw InputError(option + " " + text,
                      "expected FIRST:LAST, such as 100:120, with numbers of tokens from 1 on");
   return window;
-}
-
-bool names_a_sweep(const std::string& name) {
-  if (!is_config_path(name)) {
-    const std::vector<std::string> sweeps = config_names("sweeps");
-    return std::find(sweeps.begin(), sweeps.end(), name) != sweeps.end();
-  }
-  try {
-    return is_sweep(find_config("sweeps", name));
-  } catch (const InputError&) {
-    return false;  // reading it as a scenario says what is wrong
-  }
 }
 
 std::string shell_word(const std::string& text) {

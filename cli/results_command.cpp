@@ -38,29 +38,9 @@ struct ResultsArguments {
   }
 };
 
-std::vector<ListedSweep> listed(const ResultStore& store) {
-  std::vector<ListedSweep> list;
-  for (StoredSweep& sweep : store.sweeps()) {
-    const SweepCounts counts = store.counts(sweep.name);
-    list.push_back({std::move(sweep), counts});
-  }
-  return list;
-}
-
-/// The sweep of that name, or, where none is named, the only one.
-ListedSweep chosen_sweep(const std::vector<ListedSweep>& sweeps, const std::string& name,
-                         const std::string& option, const std::string& store) {
-  std::vector<std::string> names;
-  for (const ListedSweep& one : sweeps) names.push_back(one.sweep.name);
-  if (names.empty()) throw InputError(store, "holds no sweep yet");
-  if (name.empty() && names.size() == 1) return sweeps.front();
-  if (name.empty())
-    throw InputError(store, "holds " + std::to_string(names.size()) + " sweeps; choose one with " + option +
-                                suggestion("", names));
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end())
-    throw InputError(option + " " + name, store + " has no such sweep" + suggestion(name, names));
-  return sweeps[static_cast<std::size_t>(found - names.begin())];
+ListedSweep with_counts(const ResultStore& store, StoredSweep sweep) {
+  const SweepCounts counts = store.counts(sweep.name);
+  return {std::move(sweep), counts};
 }
 
 /// The points that the options choose: the one place where rows are left out.
@@ -109,12 +89,12 @@ void compare_sweeps(const ResultsArguments& options, const ResultStore& store, c
   if (!options.compare_store.empty()) other.emplace(options.compare_store, ResultStore::Access::read);
   const ResultStore& to = other ? *other : store;
   const std::string file = other ? options.compare_store : options.store;
-  const std::vector<ListedSweep> sweeps = listed(to);
+  const std::vector<StoredSweep> sweeps = to.sweeps();
   // In another store, a sweep of the same name where none is named.
   const bool same_there = std::any_of(sweeps.begin(), sweeps.end(),
-                                      [&](const ListedSweep& one) { return one.sweep.name == sweep.name; });
+                                      [&](const StoredSweep& one) { return one.name == sweep.name; });
   const std::string wanted = options.compare.empty() && same_there ? sweep.name : options.compare;
-  const std::string name = chosen_sweep(sweeps, wanted, "--compare", file).sweep.name;
+  const std::string name = to.sweep(wanted, "--compare").name;
   Outcomes there = to.outcomes(name);
   keep_chosen(there, options);
   const ComparedNames names = other ? ComparedNames{options.store + ": " + sweep.name, file + ": " + name}
@@ -134,7 +114,10 @@ void show_points(const ResultsArguments& options, const ListedSweep& sweep, cons
   std::cout << "\n" << (options.failed ? failed_list(points) : points_table(points));
 }
 
-void show_sweeps(const ResultsArguments& options, const std::vector<ListedSweep>& sweeps) {
+void show_sweeps(const ResultsArguments& options, const ResultStore& store,
+                 const std::vector<StoredSweep>& all) {
+  std::vector<ListedSweep> sweeps;
+  for (const StoredSweep& sweep : all) sweeps.push_back(with_counts(store, sweep));
   if (options.format == "json")
     print({{"sweeps", sweeps_json(sweeps)}});
   else
@@ -144,9 +127,9 @@ void show_sweeps(const ResultsArguments& options, const std::vector<ListedSweep>
 void results(const ResultsArguments& options) {
   check_outputs({options.csv, options.out}, {options.store, options.compare_store});
   const ResultStore store(options.store, ResultStore::Access::read);
-  const std::vector<ListedSweep> sweeps = listed(store);
-  if (!options.needs_sweep() && sweeps.size() != 1) return show_sweeps(options, sweeps);
-  const ListedSweep sweep = chosen_sweep(sweeps, options.sweep, "--sweep", options.store);
+  const std::vector<StoredSweep> sweeps = store.sweeps();
+  if (!options.needs_sweep() && sweeps.size() != 1) return show_sweeps(options, store, sweeps);
+  const ListedSweep sweep = with_counts(store, store.sweep(options.sweep, "--sweep"));
   Outcomes points = store.outcomes(sweep.sweep.name);
   if (options.result) return write_result(options, store, points);
   keep_chosen(points, options);

@@ -9,6 +9,7 @@
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/timeline.hpp"
+#include "sim/sweep/sweep_file.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -100,8 +101,7 @@ void run(RunArguments options) {
   kept_in_timeline(options);  // refused before anything is computed
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
-  if (names_a_sweep(options.scenario))
-    throw InputError(options.scenario, "is a sweep, of many scenarios; 'moelab sweep' runs it");
+  check_no_sweep(options.scenario, "'moelab sweep'");
   const Scenario scenario = load_scenario(options.scenario, settings, options.only);
   check_listed(scenario, options.only, "--system");
   check_outputs({options.out, options.timeline, options.plot}, scenario_inputs(scenario));

@@ -86,6 +86,7 @@ std::string run_with_simgrid(const Scenario& scenario, OthersRun& others) {
 std::string run(const std::string& name, const std::optional<std::string>& text, const Settings& settings,
                 const std::vector<std::string>& systems, std::string executor) {
   OthersRun others;
+  if (!text) check_no_sweep(name, "moelab.sweep");
   const Scenario scenario = scenario_of(name, text, settings, systems);
   check_listed(scenario, systems, "system");
   if (executor.empty()) executor = scenario.cluster ? "simgrid" : "fast";  // as `moelab run`

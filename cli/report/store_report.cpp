@@ -1,6 +1,5 @@
 #include "cli/report/store_report.hpp"
 
-#include <algorithm>
 #include <fstream>
 #include <string_view>
 
@@ -9,20 +8,6 @@
 
 namespace moelab {
 namespace {
-
-StoredSweep chosen(const ResultStore& store, const std::string& file, const std::string& name) {
-  const std::vector<StoredSweep> sweeps = store.sweeps();
-  std::vector<std::string> names;
-  for (const StoredSweep& sweep : sweeps) names.push_back(sweep.name);
-  if (name.empty() && sweeps.size() == 1) return sweeps.front();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return sweeps[static_cast<std::size_t>(found - names.begin())];
-  if (sweeps.empty()) throw InputError(file, "holds no sweep");
-  if (!name.empty()) throw InputError(file, "has no sweep '" + name + "'" + suggestion(name, names));
-  std::string all;
-  for (const std::string& one : names) all += (all.empty() ? "" : ", ") + one;
-  throw InputError(file, "holds several sweeps; choose one with --sweep: " + all);
-}
 
 ReportPoint report_point(const StoredPoint& point, const std::string& json) {
   return {point.axes, point.series.empty() ? point.system : point.series,
@@ -40,7 +25,7 @@ bool is_database(const std::string& file) {
 
 Report read_store(const std::string& file, const std::string& sweep, std::uint64_t& missing) {
   const ResultStore store(file, ResultStore::Access::read);
-  const StoredSweep entry = chosen(store, file, sweep);
+  const StoredSweep entry = store.sweep(sweep, "--sweep");
   Report report{entry.name, entry.question, {}};
   missing = 0;
   for (const StoredPoint& point : store.points(entry.name)) {

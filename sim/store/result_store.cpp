@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -384,6 +385,22 @@ std::vector<StoredSweep> ResultStore::sweeps() const {
     sweeps.push_back(std::move(sweep));
   }
   return sweeps;
+}
+
+StoredSweep ResultStore::sweep(const std::string& name, const std::string& option) const {
+  const std::vector<StoredSweep> all = sweeps();
+  std::vector<std::string> names;
+  for (const StoredSweep& one : all) names.push_back(one.name);
+  const std::string place = impl_->place.string();
+  if (all.empty()) throw InputError(place, "holds no sweep yet");
+  if (name.empty() && all.size() == 1) return all.front();
+  if (name.empty())
+    throw InputError(place, "holds " + std::to_string(all.size()) + " sweeps; choose one with " + option +
+                                suggestion("", names));
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    throw InputError(option + " " + name, place + " has no such sweep" + suggestion(name, names));
+  return all[static_cast<std::size_t>(found - names.begin())];
 }
 
 std::vector<StoredPoint> ResultStore::points(const std::string& sweep) const {

@@ -116,7 +116,10 @@ class ResultStore {
   // Reading. Each sees one state of the store, whatever is written meanwhile. Throws InputError where the
   // file is damaged.
 
-  std::vector<StoredSweep> sweeps() const;                              // by name
+  std::vector<StoredSweep> sweeps() const;  // by name
+  /// The sweep of that name; where `name` is empty, the only one. Throws InputError where there is none, or
+  /// several to choose from; `option` is what the reader chooses with ("--sweep").
+  StoredSweep sweep(const std::string& name, const std::string& option) const;
   std::vector<StoredPoint> points(const std::string& sweep) const;      // by number
   std::vector<StoredOutcome> outcomes(const std::string& sweep) const;  // by number
   SweepCounts counts(const std::string& sweep) const;

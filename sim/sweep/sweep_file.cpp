@@ -215,6 +215,23 @@ bool is_sweep(const ConfigText& config) {
   return root.has("scenario") && !root.has("model");
 }
 
+bool names_a_sweep(const std::string& name_or_path) {
+  if (!is_config_path(name_or_path)) {
+    const std::vector<std::string> sweeps = config_names("sweeps");
+    return std::find(sweeps.begin(), sweeps.end(), name_or_path) != sweeps.end();
+  }
+  try {
+    return is_sweep(find_config("sweeps", name_or_path));
+  } catch (const InputError&) {
+    return false;  // reading it as a scenario says what is wrong
+  }
+}
+
+void check_no_sweep(const std::string& name_or_path, const std::string& instead) {
+  if (names_a_sweep(name_or_path))
+    throw InputError(name_or_path, "is a sweep, of many scenarios; " + instead + " runs it");
+}
+
 SweepFile load_sweep(std::string_view name_or_path, const Settings& settings) {
   return read_sweep(find_config("sweeps", name_or_path), settings);
 }

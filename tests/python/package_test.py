@@ -66,6 +66,7 @@ def test_all_that_is_wrong_is_said(tiny):
 @pytest.mark.parametrize("call, fragment", [
     (lambda: moelab.run("zipmoe-orn"), "zipmoe-orin"),
     (lambda: moelab.run("no/such/file.yaml"), "no/such/file.yaml"),
+    (lambda: moelab.run("orin-budgets"), "is a sweep, of many scenarios; moelab.sweep runs it"),
     (lambda: moelab.run("zipmoe-orin", system="zipmo"), "zipmoe"),
     (lambda: moelab.run("zipmoe-orin", executor="quick"), "fast or simgrid"),
     (lambda: moelab.run("zipmoe-orin", settings={"budgett": "1 GB"}), "budget"),
