@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 ./install_dependencies.sh build
-cmake --preset release -DBUILD_TESTING=OFF -DMOELAB_BENCH=OFF >/dev/null
+cmake --preset release -DBUILD_TESTING=OFF -DMOELAB_BENCH=OFF -DMOELAB_EXPERIMENTS=OFF >/dev/null
 cmake --build build/release --target moelab
 mkdir -p out
 echo

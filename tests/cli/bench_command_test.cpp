@@ -8,7 +8,8 @@
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 
-using namespace moelab;
+namespace moelab::bench_command_test {
+
 using namespace moelab::test;
 using Catch::Matchers::Contains;
 using Json = nlohmann::json;
@@ -116,3 +117,5 @@ TEST_CASE("bench run refuses what it does not know before it measures, with the 
   CHECK(bench({}).status == 2);
   CHECK_THAT(bench({"lst"}).err, Contains("did you mean 'list'"));
 }
+
+}  // namespace moelab::bench_command_test

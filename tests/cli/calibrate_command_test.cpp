@@ -10,7 +10,8 @@
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 
-using namespace moelab;
+namespace moelab::calibrate_command_test {
+
 using namespace moelab::test;
 using Catch::Matchers::Contains;
 
@@ -91,3 +92,5 @@ TEST_CASE("an interrupted calibration leaves nothing") {
   CHECK(result.status == 128 + SIGINT);
   CHECK(folder.names().empty());
 }
+
+}  // namespace moelab::calibrate_command_test

@@ -11,7 +11,8 @@
 
 #include "traces/random.hpp"
 
-using namespace moelab;
+namespace moelab::chart_scale_test {
+
 using namespace moelab::plot;
 
 namespace {
@@ -185,3 +186,5 @@ TEST_CASE("numbers along an axis read as people write them") {
   CHECK(texts({1e-5, 1}, {.unit = "s", .scale = ScaleKind::log}) == "10µ 100µ 1m 10m 100m 1 ");
   CHECK(texts({0, 3}, {.integers = true}) == "0 1 2 3 ");
 }
+
+}  // namespace moelab::chart_scale_test

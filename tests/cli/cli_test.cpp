@@ -11,6 +11,7 @@
 
 #include "tests/cli/run_program.hpp"
 
+namespace moelab::cli_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -337,3 +338,5 @@ TEST_CASE("lists are complete in both forms") {
   CHECK(Json::parse(moelab({"devices", "--format", "json"}).out).size() >= 2);
   CHECK(Json::parse(moelab({"systems", "--format", "json"}).out).size() >= 10);
 }
+
+}  // namespace moelab::cli_test

@@ -6,6 +6,8 @@
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 
+namespace moelab::explain_command_test {
+
 using namespace moelab::test;
 using Catch::Matchers::Contains;
 using Json = nlohmann::json;
@@ -164,3 +166,5 @@ TEST_CASE("run's timeline: a window of tokens, and what is no window") {
   refuses({"--timeline-tokens", "1:2", "--timeline-passes", "3"}, "excludes");
   CHECK(program({"run", "zipmoe-orin", "--timeline-tokens", "1:2"}).status == 2);
 }
+
+}  // namespace moelab::explain_command_test

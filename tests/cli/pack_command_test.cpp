@@ -11,7 +11,8 @@
 #include "traces/random.hpp"
 #include "traces/safetensors.hpp"
 
-using namespace moelab;
+namespace moelab::pack_command_test {
+
 using namespace moelab::test;
 using Catch::Matchers::Contains;
 
@@ -160,3 +161,5 @@ TEST_CASE("pack says what is wrong with its options") {
   CHECK(folder.names().empty());
   CHECK_THAT(pack({"--help"}).out, Contains("Example:") && Contains("moelab pack --synthetic"));
 }
+
+}  // namespace moelab::pack_command_test

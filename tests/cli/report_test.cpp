@@ -8,9 +8,9 @@
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 
+namespace moelab::report_test {
 namespace {
 
-using namespace moelab;
 using Json = nlohmann::ordered_json;
 using Axes = std::vector<std::pair<std::string, std::string>>;
 using Strings = std::vector<std::string>;
@@ -156,3 +156,5 @@ TEST_CASE("report: the command writes a page, or says what is wrong and writes n
   REQUIRE(written.status == 0);
   CHECK(Json::parse(data_of(test::read_bytes(out)))["title"] == "Of <b>mine</b>");
 }
+
+}  // namespace moelab::report_test

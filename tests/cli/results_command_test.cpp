@@ -8,9 +8,9 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/import/csv_reader.hpp"
 
+namespace moelab::results_command_test {
 namespace {
 
-using namespace moelab;
 using namespace moelab::test;
 using nlohmann::json;
 
@@ -379,3 +379,5 @@ TEST_CASE("results: what is no store is refused, and left as it is") {
        {std::vector<std::string>{"results"}, {"results", ""}, {"results", store.other("").string()}})
     CHECK(run_program(MOELAB_PROGRAM, words).status == 2);
 }
+
+}  // namespace moelab::results_command_test

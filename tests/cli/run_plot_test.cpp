@@ -6,6 +6,7 @@
 #include "tests/cli/xml_document.hpp"
 #include "tests/traces/trace_files.hpp"
 
+namespace moelab::run_plot_test {
 namespace {
 
 /// A small part of the scenario: vllm does not fit, three systems do.
@@ -89,3 +90,5 @@ TEST_CASE("run: where nothing fits there is a picture all the same, and a result
   CHECK_FALSE(contains(result.out, "over time"));
   CHECK(contains(moelab::test::read_bytes(picture), "vllm does not fit"));
 }
+
+}  // namespace moelab::run_plot_test

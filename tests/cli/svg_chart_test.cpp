@@ -13,7 +13,8 @@
 #include "tests/cli/xml_document.hpp"
 #include "traces/random.hpp"
 
-using namespace moelab;
+namespace moelab::svg_chart_test {
+
 using namespace moelab::plot;
 using moelab::test::Element;
 using moelab::test::parse_xml;
@@ -243,3 +244,5 @@ TEST_CASE("bands, whiskers and tooltips") {
   REQUIRE(circles.size() == 3);
   CHECK(circles[1]->children.at(0).text == "p1: l, load 1 B, time 2 s (1 to 3)");
 }
+
+}  // namespace moelab::svg_chart_test

@@ -17,7 +17,8 @@
 #include "tests/cli/xml_document.hpp"
 #include "traces/random.hpp"
 
-using namespace moelab;
+namespace moelab::svg_robustness_test {
+
 using namespace moelab::plot;
 using moelab::test::Element;
 using moelab::test::parse_xml;
@@ -183,3 +184,5 @@ TEST_CASE("a chart is written whole or the error names the file") {
   CHECK_THROWS_AS(write_svg(figure, folder / "missing" / "a.svg"), InputError);
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace moelab::svg_robustness_test

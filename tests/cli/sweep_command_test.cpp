@@ -9,6 +9,7 @@
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 
+namespace moelab::sweep_command_test {
 namespace {
 
 using namespace moelab::test;
@@ -137,3 +138,5 @@ TEST_CASE("sweep: an interrupt leaves a store that the same command completes") 
   CHECK(done >= 1);
   CHECK(done < 60);
 }
+
+}  // namespace moelab::sweep_command_test

@@ -12,9 +12,9 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/counts_trace.hpp"
 
+namespace moelab::trace_fit_test {
 namespace {
 
-using namespace moelab;
 using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
 
@@ -271,3 +271,5 @@ TEST_CASE("an interrupted trace generate leaves nothing") {
   CHECK(result.status == 128 + SIGINT);
   CHECK(folder.names().size() == 2);
 }
+
+}  // namespace moelab::trace_fit_test

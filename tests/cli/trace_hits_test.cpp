@@ -6,9 +6,9 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/routing_trace.hpp"
 
+namespace moelab::trace_hits_test {
 namespace {
 
-using namespace moelab;
 using Json = nlohmann::json;
 
 /// Two layers of four experts, k = 2; the second layer does not run for the second token. In ascending order
@@ -91,3 +91,5 @@ TEST_CASE("trace hits names the range of capacities and the nearest policy") {
   CHECK(hits({path, "--capacity", "2"}).status == 2);
   CHECK(hits({path + ".absent", "--policy", "lru", "--capacity", "2"}).status == 2);
 }
+
+}  // namespace moelab::trace_hits_test

@@ -11,7 +11,8 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/routing_trace.hpp"
 
-using namespace moelab;
+namespace moelab::trace_import_test {
+
 using namespace moelab::test;
 using Catch::Matchers::Contains;
 
@@ -217,3 +218,5 @@ TEST_CASE("trace import counts: a scale that is no number above 0 is refused") {
     CHECK(result.err.find("--scale") != std::string::npos);
   }
 }
+
+}  // namespace moelab::trace_import_test

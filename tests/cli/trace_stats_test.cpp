@@ -10,9 +10,9 @@
 #include "traces/counts_trace.hpp"
 #include "traces/routing_trace.hpp"
 
+namespace moelab::trace_stats_test {
 namespace {
 
-using namespace moelab;
 using Json = nlohmann::json;
 using Strings = std::vector<std::string>;
 
@@ -310,3 +310,5 @@ TEST_CASE("the help of stats, fit and generate ends with an example of that comm
     CHECK(contains(result.out, std::string("Example:\n  moelab trace ") + command + " "));
   }
 }
+
+}  // namespace moelab::trace_stats_test

@@ -3,6 +3,7 @@
 
 #include "tests/cli/run_program.hpp"
 
+namespace moelab::tune_command_test {
 namespace {
 
 ProgramResult tune(std::vector<std::string> options) {
@@ -56,3 +57,5 @@ TEST_CASE("tune alpha: as many points as the polynomial takes, alphas below 1, a
   check_refusal(tune({"--system", "zipmoe", "--tpot", "40ms", "--plot", "no/such/folder/a.svg"}),
                 "there is no folder");
 }
+
+}  // namespace moelab::tune_command_test

@@ -5,6 +5,7 @@
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 
+namespace moelab::tune_residency_test {
 namespace {
 
 using nlohmann::json;
@@ -162,3 +163,5 @@ TEST_CASE("tune residency: options within their ranges, a place for the picture"
   }
   check_refusal(tune({"--system", "vllm-o", "--plot", "no/such/folder/a.svg"}), "there is no folder");
 }
+
+}  // namespace moelab::tune_residency_test

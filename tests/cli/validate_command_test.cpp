@@ -9,7 +9,8 @@
 #include "tests/cli/xml_document.hpp"
 #include "tests/traces/trace_files.hpp"
 
-using namespace moelab;
+namespace moelab::validate_command_test {
+
 using namespace moelab::test;
 using Catch::Matchers::Contains;
 
@@ -169,3 +170,5 @@ TEST_CASE("validate ends at a chunk that changed, and writes nothing") {
   CHECK_FALSE(std::filesystem::exists(tiny.folder / "r.json"));
   CHECK_FALSE(std::filesystem::exists(tiny.folder / "r.svg"));
 }
+
+}  // namespace moelab::validate_command_test

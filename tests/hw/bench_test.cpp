@@ -15,7 +15,7 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/random.hpp"
 
-namespace moelab {
+namespace moelab::bench_test {
 namespace {
 
 using namespace moelab::test;
@@ -330,4 +330,4 @@ TEST_CASE("every case of the table checks its answers and is measured, or says w
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::bench_test

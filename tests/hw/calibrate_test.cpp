@@ -9,7 +9,7 @@
 #include "models/timing.hpp"
 #include "tests/hw/synthetic_machine.hpp"
 
-namespace moelab {
+namespace moelab::calibrate_test {
 namespace {
 
 using namespace moelab::test;
@@ -354,4 +354,4 @@ TEST_CASE("what cannot give a profile is refused before anything is measured") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::calibrate_test

@@ -8,7 +8,7 @@
 #include "hw/store/expert_tensor_name.hpp"
 #include "tests/hw/small_stores.hpp"
 
-namespace moelab {
+namespace moelab::checkpoint_source_test {
 namespace {
 
 using namespace moelab::test;
@@ -260,4 +260,4 @@ TEST_CASE("a checkpoint that cannot be packed is refused by the tensor's name") 
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::checkpoint_source_test

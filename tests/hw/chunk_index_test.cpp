@@ -7,7 +7,7 @@
 #include "hw/store/index_columns.hpp"
 #include "tests/hw/small_stores.hpp"
 
-namespace moelab {
+namespace moelab::chunk_index_test {
 namespace {
 
 using namespace moelab::test;
@@ -140,4 +140,4 @@ TEST_CASE("a tensor whose chunks are sound but which is not what was packed is n
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::chunk_index_test

@@ -8,7 +8,7 @@
 #include "models/architecture.hpp"
 #include "tests/hw/small_stores.hpp"
 
-namespace moelab {
+namespace moelab::chunk_store_test {
 namespace {
 
 using namespace moelab::test;
@@ -309,4 +309,4 @@ TEST_CASE("sizes are those of the chunks, and the compared codecs' those of thei
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::chunk_store_test

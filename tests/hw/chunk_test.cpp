@@ -10,7 +10,7 @@
 #include "models/input_error.hpp"
 #include "tests/hw/exponent_planes.hpp"
 
-namespace moelab {
+namespace moelab::chunk_test {
 namespace {
 
 TEST_CASE("checksums are those of xxHash") {
@@ -130,4 +130,4 @@ TEST_CASE("chunks that are sound but not this tensor's are refused") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::chunk_test

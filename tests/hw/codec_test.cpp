@@ -10,7 +10,7 @@
 #include "models/input_error.hpp"
 #include "tests/hw/exponent_planes.hpp"
 
-namespace moelab {
+namespace moelab::codec_test {
 namespace {
 
 std::vector<std::string> tested_names() {
@@ -138,4 +138,4 @@ TEST_CASE("Zstandard's literals alone are smaller than its level 1 on exponents"
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::codec_test

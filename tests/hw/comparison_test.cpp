@@ -10,8 +10,7 @@
 
 #include "traces/random.hpp"
 
-using namespace moelab;
-
+namespace moelab::comparison_test {
 namespace {
 
 /// Ranks by counting: what is smaller, and half of what is equal, and a half.
@@ -95,3 +94,5 @@ TEST_CASE("comparison: only pairs that are clearly apart are held against the pr
   const Repeated r = repeated(std::vector<double>{4, 1, 3, 2});
   CHECK((r.low == 1 && r.median == 2.5 && r.high == 4));
 }
+
+}  // namespace moelab::comparison_test

@@ -8,7 +8,7 @@
 #include "hw/compute/matrix_product.hpp"
 #include "traces/random.hpp"
 
-namespace moelab {
+namespace moelab::compute_test {
 namespace {
 
 /// -1 ... 1, with all the BF16 exponents below that the random bits reach.
@@ -169,4 +169,4 @@ TEST_CASE("a dense kernel goes round its weights and computes all that it was as
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::compute_test

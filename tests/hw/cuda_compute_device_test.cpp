@@ -10,8 +10,7 @@
 #include "models/input_error.hpp"
 #include "tests/hw/gpu_here.hpp"
 
-using namespace moelab;
-
+namespace moelab::cuda_compute_device_test {
 namespace {
 
 /// A tensor in the device's memory.
@@ -63,3 +62,5 @@ TEST_CASE("the GPU computes experts of both kinds, and dense kernels of any size
     for (const double bytes : {0.0, 1.0, 5e3, 3e5}) CHECK_NOTHROW(gpu->dense(bytes, 4 * bytes));
   }
 }
+
+}  // namespace moelab::cuda_compute_device_test

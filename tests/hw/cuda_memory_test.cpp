@@ -8,7 +8,7 @@
 #include "hw/kernels/cuda_stream.hpp"
 #include "tests/hw/gpu_here.hpp"
 
-namespace moelab {
+namespace moelab::cuda_memory_test {
 namespace {
 
 TEST_CASE("a CUDA error says what was being done") {
@@ -74,4 +74,4 @@ TEST_CASE("events order streams and tell the time between them") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::cuda_memory_test

@@ -9,7 +9,7 @@
 #include "tests/hw/gpu_here.hpp"
 #include "tests/hw/kernel_runs.hpp"
 
-namespace moelab {
+namespace moelab::cuda_recover_test {
 namespace {
 
 constexpr std::size_t kFence = 64;  // weights before and after the output that must stay
@@ -167,4 +167,4 @@ TEST_CASE("decoders on the GPU want aligned planes, and say so") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::cuda_recover_test

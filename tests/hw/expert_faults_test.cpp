@@ -10,7 +10,8 @@
 #include "models/input_error.hpp"
 #include "tests/hw/hardware_runs.hpp"
 
-using namespace moelab;
+namespace moelab::expert_faults_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -217,3 +218,5 @@ TEST_CASE("hardware: a read that is simulated as a hit of the page cache needs a
     CHECK(std::string(error.what()).find("page_cache: false") != std::string::npos);
   }
 }
+
+}  // namespace moelab::expert_faults_test

@@ -10,7 +10,8 @@
 #include "policies/schedule/schedule.hpp"
 #include "tests/hw/hardware_runs.hpp"
 
-using namespace moelab;
+namespace moelab::expert_machine_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -129,3 +130,5 @@ TEST_CASE("hardware: random scenarios of every kind run, and decide as in the si
   CHECK(hits > 0);
   CHECK(preloading > kRandomRuns / 16);
 }
+
+}  // namespace moelab::expert_machine_test

@@ -14,7 +14,8 @@
 #include "tests/hw/small_stores.hpp"
 #include "traces/random.hpp"
 
-using namespace moelab;
+namespace moelab::expert_memory_test {
+
 using namespace moelab::test;
 using engine::ExpertPlace;
 using engine::Kept;
@@ -280,3 +281,5 @@ TEST_CASE("expert memory: a device that outlives a run gets all its memory back"
   }
   CHECK(device.made == 0);
 }
+
+}  // namespace moelab::expert_memory_test

@@ -3,7 +3,10 @@
 #include "hw/codec/fixed3.hpp"
 #include "tests/hw/fixed3_reference.hpp"
 
-namespace moelab {
+namespace moelab::fixed3_damage_test {
+
+using namespace moelab::fixed3_reference;
+
 namespace {
 
 /// What becomes of a chunk: the plane, or the words of the refusal.
@@ -13,7 +16,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-Outcome outcome_of(const Way& way, const Chunk& chunk, std::size_t symbols) {
+Outcome outcome_of(const Way& way, const ChunkBytes& chunk, std::size_t symbols) {
   Outcome outcome;
   outcome.plane.resize(symbols);
   try {
@@ -26,7 +29,7 @@ Outcome outcome_of(const Way& way, const Chunk& chunk, std::size_t symbols) {
 
 /// All ways must come to the same end; decoding and joining too. Under the address sanitizer this also shows
 /// that nothing outside is touched: chunk and outputs have their exact sizes.
-Outcome common_outcome(const Chunk& chunk, std::size_t symbols) {
+Outcome common_outcome(const ChunkBytes& chunk, std::size_t symbols) {
   const std::vector<Way> all = ways();
   const Outcome first = outcome_of(all.front(), chunk, symbols);
   const Plane sign_mantissa(symbols, 0);
@@ -45,17 +48,17 @@ Outcome common_outcome(const Chunk& chunk, std::size_t symbols) {
   return first;
 }
 
-Chunk with_flipped_bit(Chunk chunk, std::size_t bit) {
+ChunkBytes with_flipped_bit(ChunkBytes chunk, std::size_t bit) {
   chunk.at(bit / 8) ^= std::byte{1} << (bit % 8);
   return chunk;
 }
 
 TEST_CASE("fixed3 survives every flipped bit of header and index") {
-  Random random(4);
+  std::mt19937_64 random(4);
   for (const std::size_t symbols : {600, 5000, 13000})
     for (const std::size_t kind : {0, 5}) {
       const Plane plane = random_plane(symbols, kind, random);
-      const Chunk chunk = fixed3_encode(plane);
+      const ChunkBytes chunk = fixed3_encode(plane);
       const bool coded = kind == 5;
       REQUIRE(byte_at(chunk, 6) == (coded ? 1 : 0));
       const std::size_t front = coded ? 24 + 4 * ceil_of(symbols, 4096) : 24;
@@ -68,11 +71,11 @@ TEST_CASE("fixed3 survives every flipped bit of header and index") {
 }
 
 TEST_CASE("fixed3 survives random damage") {
-  Random random(5);
+  std::mt19937_64 random(5);
   std::size_t refused = 0, decoded = 0;
   for (std::size_t round = 0; round < 4000; ++round) {
     const Plane plane = random_plane(1 + below(random, round % 8 == 0 ? 12000 : 1500), 1 + round % 7, random);
-    Chunk chunk = fixed3_encode(plane);
+    ChunkBytes chunk = fixed3_encode(plane);
     for (std::size_t flips = below(random, 4); flips > 0; --flips) {
       const std::size_t bit = below(random, 8 * chunk.size());
       chunk = with_flipped_bit(std::move(chunk), bit);
@@ -86,37 +89,37 @@ TEST_CASE("fixed3 survives random damage") {
 }
 
 TEST_CASE("fixed3 stays inside chunks whose codes claim escapes that are not there") {
-  Random random(6);
+  std::mt19937_64 random(6);
   for (const std::size_t symbols : {512, 520, 4096, 4608, 12288, 40000}) {
     const Plane plane = random_plane(symbols, 5, random);
-    Chunk chunk = fixed3_encode(plane);
+    ChunkBytes chunk = fixed3_encode(plane);
     REQUIRE(byte_at(chunk, 6) == 1);
     const std::size_t codes = chunk.size() - 192 * ceil_of(symbols, 512);
     // All sevens everywhere; in the last tile only; no sevens at all.
-    Chunk last = chunk, none = chunk;
+    ChunkBytes last = chunk, none = chunk;
     std::fill(chunk.begin() + static_cast<std::ptrdiff_t>(codes), chunk.end(), std::byte{0xFF});
     std::fill(last.end() - 192, last.end(), std::byte{0xFF});
     std::fill(none.begin() + static_cast<std::ptrdiff_t>(codes), none.end(), std::byte{0});
-    for (const Chunk& bad : {chunk, last, none})
+    for (const ChunkBytes& bad : {chunk, last, none})
       CHECK_THAT(common_outcome(bad, symbols).refusal, Catch::Contains("the index says"));
   }
 }
 
 TEST_CASE("fixed3 says what is wrong with a chunk") {
-  Random random(7);
+  std::mt19937_64 random(7);
   const Plane plane = random_plane(9000, 5, random);
-  const Chunk good = fixed3_encode(plane);
+  const ChunkBytes good = fixed3_encode(plane);
   const std::size_t escapes = number_at(good, 12, 4);
-  const auto refusal = [&](const std::function<void(Chunk&)>& spoil) {
-    Chunk chunk = good;
+  const auto refusal = [&](const std::function<void(ChunkBytes&)>& spoil) {
+    ChunkBytes chunk = good;
     spoil(chunk);
     return common_outcome(chunk, plane.size()).refusal;
   };
   const auto set = [](std::size_t at, unsigned value) {
-    return [=](Chunk& chunk) { chunk.at(at) = static_cast<std::byte>(value); };
+    return [=](ChunkBytes& chunk) { chunk.at(at) = static_cast<std::byte>(value); };
   };
-  CHECK(refusal([](Chunk&) {}) == "");
-  CHECK(refusal([](Chunk& chunk) { chunk.resize(23); }) ==
+  CHECK(refusal([](ChunkBytes&) {}) == "");
+  CHECK(refusal([](ChunkBytes& chunk) { chunk.resize(23); }) ==
         "fixed3 chunk: 23 bytes, fewer than a header's 24");
   CHECK(refusal(set(0, 'e')) == "fixed3 chunk: does not begin with 'EXF3'");
   CHECK(refusal(set(4, 2)) == "fixed3 chunk: version 2, expected 1");
@@ -125,12 +128,12 @@ TEST_CASE("fixed3 says what is wrong with a chunk") {
   CHECK(refusal(set(23, 1)) == "fixed3 chunk: reserved header bytes are not 0");
   CHECK(refusal(set(16, byte_at(good, 17))) ==
         "fixed3 chunk: byte " + std::to_string(byte_at(good, 17)) + " stands in the table twice");
-  CHECK(refusal([](Chunk& chunk) { chunk.pop_back(); }) ==
+  CHECK(refusal([](ChunkBytes& chunk) { chunk.pop_back(); }) ==
         "fixed3 chunk: " + std::to_string(good.size() - 1) + " bytes, expected " +
             std::to_string(good.size()) + " by its header");
   CHECK_THAT(refusal(set(27, 1)), Catch::Contains("belong to block 0 of 4096 symbols"));
   const auto last_entry = [&](std::size_t value) {
-    return [=](Chunk& chunk) {
+    return [=](ChunkBytes& chunk) {
       for (std::size_t i = 0; i < 4; ++i) chunk.at(32 + i) = static_cast<std::byte>(value >> (8 * i));
     };
   };
@@ -148,4 +151,4 @@ TEST_CASE("fixed3 says what is wrong with a chunk") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::fixed3_damage_test

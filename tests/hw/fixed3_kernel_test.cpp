@@ -5,7 +5,7 @@
 #include "hw/codec/fixed3.hpp"
 #include "tests/hw/kernel_runs.hpp"
 
-namespace moelab {
+namespace moelab::fixed3_kernel_test {
 namespace {
 
 std::vector<std::byte> encoded(const std::vector<std::byte>& plane) {
@@ -97,4 +97,4 @@ TEST_CASE("the fixed3 kernel refuses the damaged chunks that the CPU refuses, an
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::fixed3_kernel_test

@@ -17,15 +17,14 @@
 
 #include "hw/codec/fixed3_kernels.hpp"
 
-namespace moelab {
+namespace moelab::fixed3_reference {
 using Plane = std::vector<std::uint8_t>;
-using Chunk = std::vector<std::byte>;
-using Random = std::mt19937_64;
+using ChunkBytes = std::vector<std::byte>;
 
-inline std::size_t below(Random& random, std::size_t limit) {
+inline std::size_t below(std::mt19937_64& random, std::size_t limit) {
   return static_cast<std::size_t>(random() % limit);
 }
-inline double unit(Random& random) {
+inline double unit(std::mt19937_64& random) {
   return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53;
 }
 
@@ -42,7 +41,7 @@ inline std::uint8_t sign_mantissa_of(std::uint16_t bf16) {
   return static_cast<std::uint8_t>((bf16 >> 8 & 0x80) | (bf16 & 0x7F));
 }
 
-inline std::vector<std::uint16_t> normal_weights(std::size_t count, double sigma, Random& random) {
+inline std::vector<std::uint16_t> normal_weights(std::size_t count, double sigma, std::mt19937_64& random) {
   std::vector<std::uint16_t> weights(count);
   for (std::uint16_t& w : weights)  // Box-Muller
     w = bf16_of(static_cast<float>(sigma * std::sqrt(-2 * std::log(unit(random))) *
@@ -79,11 +78,11 @@ inline std::size_t expected_size(const Plane& plane) {
   return std::min(24 + plane.size(), coded_size(plane.size(), escapes_in(plane)));
 }
 
-inline unsigned byte_at(const Chunk& chunk, std::size_t at) {
+inline unsigned byte_at(const ChunkBytes& chunk, std::size_t at) {
   return std::to_integer<unsigned>(chunk.at(at));
 }
 
-inline std::size_t number_at(const Chunk& chunk, std::size_t at, std::size_t bytes) {
+inline std::size_t number_at(const ChunkBytes& chunk, std::size_t at, std::size_t bytes) {
   std::size_t value = 0;
   for (std::size_t i = 0; i < bytes; ++i) value |= std::size_t{byte_at(chunk, at + i)} << (8 * i);
   return value;
@@ -98,7 +97,7 @@ inline std::pair<std::size_t, unsigned> place_of(std::size_t i, unsigned k) {
   return {vectors + 64 * (row - 6) + lane, 6 + k};
 }
 
-inline Plane decode_bit_by_bit(const Chunk& chunk) {
+inline Plane decode_bit_by_bit(const ChunkBytes& chunk) {
   REQUIRE(number_at(chunk, 0, 4) == 'E' + ('X' << 8) + ('F' << 16) + ('3' << 24));
   REQUIRE(number_at(chunk, 4, 2) == 1);
   const std::size_t symbols = number_at(chunk, 8, 4), escapes = number_at(chunk, 12, 4);
@@ -142,7 +141,7 @@ inline std::vector<Way> ways() {
 }
 
 /// Planes of all kinds; every kind is drawn with every size.
-inline Plane random_plane(std::size_t symbols, std::size_t kind, Random& random) {
+inline Plane random_plane(std::size_t symbols, std::size_t kind, std::mt19937_64& random) {
   const Plane alphabet = [&] {
     Plane all(256);
     for (std::size_t i = 0; i < 256; ++i) all[i] = static_cast<std::uint8_t>(i);
@@ -166,4 +165,4 @@ inline Plane random_plane(std::size_t symbols, std::size_t kind, Random& random)
 }
 inline constexpr std::size_t kKinds = 8;
 
-}  // namespace moelab
+}  // namespace moelab::fixed3_reference

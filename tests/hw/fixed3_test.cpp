@@ -4,7 +4,10 @@
 
 #include "tests/hw/fixed3_reference.hpp"
 
-namespace moelab {
+namespace moelab::fixed3_test {
+
+using namespace moelab::fixed3_reference;
+
 namespace {
 /// Bytes `offset` after a 64-byte boundary, with guards on both sides that show writes outside.
 template <class T>
@@ -28,7 +31,7 @@ class Placed {
 };
 
 /// Decodes and joins in every way, at the given offset from alignment; true if all is as it should be.
-bool decodes_everywhere(const Chunk& chunk, const Plane& plane, const Plane& sign_mantissa,
+bool decodes_everywhere(const ChunkBytes& chunk, const Plane& plane, const Plane& sign_mantissa,
                         std::size_t offset) {
   Placed<std::uint8_t> source(chunk.size(), offset * 7 % 64);
   std::memcpy(source.span().data(), chunk.data(), chunk.size());
@@ -56,14 +59,14 @@ bool decodes_everywhere(const Chunk& chunk, const Plane& plane, const Plane& sig
   return true;
 }
 
-Plane random_bytes(std::size_t count, Random& random) {
+Plane random_bytes(std::size_t count, std::mt19937_64& random) {
   Plane bytes(count);
   for (std::uint8_t& b : bytes) b = static_cast<std::uint8_t>(random());
   return bytes;
 }
 
-void check_round_trip(const Plane& plane, Random& random) {
-  const Chunk chunk = fixed3_encode(plane);
+void check_round_trip(const Plane& plane, std::mt19937_64& random) {
+  const ChunkBytes chunk = fixed3_encode(plane);
   REQUIRE(chunk.size() == expected_size(plane));
   REQUIRE(chunk.size() <= fixed3_bound(plane.size()));
   REQUIRE(decode_bit_by_bit(chunk) == plane);
@@ -71,7 +74,7 @@ void check_round_trip(const Plane& plane, Random& random) {
 }
 
 TEST_CASE("fixed3 gives back every BF16 value") {
-  Random random(1);
+  std::mt19937_64 random(1);
   // Each of the 65,536 values once, alone (uniform exponents: raw) and among eight times as many weights
   // (coded).
   std::vector<std::uint16_t> all(65536);
@@ -83,7 +86,7 @@ TEST_CASE("fixed3 gives back every BF16 value") {
     const Plane plane = exponents_of(weights);
     Plane sign_mantissa(weights.size());
     std::transform(weights.begin(), weights.end(), sign_mantissa.begin(), sign_mantissa_of);
-    const Chunk chunk = fixed3_encode(plane);
+    const ChunkBytes chunk = fixed3_encode(plane);
     REQUIRE(chunk.size() == expected_size(plane));
     for (const Way& way : ways()) {
       INFO(way.name());
@@ -101,7 +104,7 @@ TEST_CASE("fixed3 gives back every BF16 value") {
 }
 
 TEST_CASE("fixed3 gives back planes of every size and kind, at any alignment") {
-  Random random(2);
+  std::mt19937_64 random(2);
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     for (std::size_t round = 0; round < 60; ++round)
       check_round_trip(random_plane(below(random, 5001), kind, random), random);
@@ -114,7 +117,7 @@ TEST_CASE("fixed3 gives back planes of every size and kind, at any alignment") {
 }
 
 TEST_CASE("fixed3 stores planes of normal weights in the size that the normal distribution says") {
-  Random random(3);
+  std::mt19937_64 random(3);
   const double sigma = 0.02;
   const std::size_t count = 1 << 20;
   // P(2^e <= |w| < 2^(e+1)) by the error function; the seven largest do not escape.
@@ -129,11 +132,11 @@ TEST_CASE("fixed3 stores planes of normal weights in the size that the normal di
   const Plane plane = exponents_of(normal_weights(count, sigma, random));
   const double escaped = static_cast<double>(escapes_in(plane)) / static_cast<double>(count);
   CHECK(escaped == Approx(escaping).epsilon(0.05));
-  const Chunk chunk = fixed3_encode(plane);
+  const ChunkBytes chunk = fixed3_encode(plane);
   CHECK(chunk.size() == expected_size(plane));
   CHECK(static_cast<double>(chunk.size()) / static_cast<double>(count) ==
         Approx(3.0 / 8 + 4.0 / 4096 + escaping).margin(0.002));
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::fixed3_test

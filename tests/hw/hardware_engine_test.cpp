@@ -9,7 +9,8 @@
 #include "tests/hw/test_machines.hpp"
 #include "traces/random.hpp"
 
-using namespace moelab;
+namespace moelab::hardware_engine_test {
+
 using namespace moelab::engine;
 using namespace moelab::testing;
 using namespace std::chrono_literals;
@@ -176,3 +177,5 @@ TEST_CASE("hardware engine: a resource needs a bound on its threads, and threads
   const auto nothing_to_do = engine_of({3, 4}, std::make_unique<ScriptedMachine>());
   nothing_to_do->run();
 }
+
+}  // namespace moelab::hardware_engine_test

@@ -7,7 +7,8 @@
 #include "tests/hw/test_machines.hpp"
 #include "traces/random.hpp"
 
-using namespace moelab;
+namespace moelab::hardware_rules_test {
+
 using namespace moelab::engine;
 using namespace moelab::testing;
 using namespace std::chrono_literals;
@@ -149,3 +150,5 @@ TEST_CASE("hardware engine: thousands of random graphs obey the rules") {
   }
   CHECK(operations > kRuns * kGraphs);
 }
+
+}  // namespace moelab::hardware_rules_test

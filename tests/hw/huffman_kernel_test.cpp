@@ -5,7 +5,7 @@
 #include "hw/codec/codec_error.hpp"
 #include "tests/hw/kernel_runs.hpp"
 
-namespace moelab {
+namespace moelab::huffman_kernel_test {
 namespace {
 
 TEST_CASE("a run holds the codes that single lookups yield one after another") {
@@ -178,4 +178,4 @@ TEST_CASE("the window holds a whole block where it can") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::huffman_kernel_test

@@ -13,7 +13,7 @@
 #include "hw/codec/codec.hpp"
 #include "tests/hw/exponent_planes.hpp"
 
-namespace moelab {
+namespace moelab::huffman_test {
 namespace {
 
 std::uint64_t total_bits(const ByteCounts& counts, const HuffmanLengths& lengths) {
@@ -283,4 +283,4 @@ TEST_CASE("every bit outside the code and its lengths is checked") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::huffman_test

@@ -7,7 +7,7 @@
 #include "hw/calibrate/least_squares.hpp"
 #include "traces/random.hpp"
 
-namespace moelab {
+namespace moelab::least_squares_test {
 namespace {
 
 /// Uniform in [low, high).
@@ -166,4 +166,4 @@ TEST_CASE("values are made rising as the definition has it") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::least_squares_test

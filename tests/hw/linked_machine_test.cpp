@@ -8,7 +8,8 @@
 #include "tests/hw/hardware_runs.hpp"
 #include "tests/hw/linked_comparison.hpp"
 
-using namespace moelab;
+namespace moelab::linked_machine_test {
+
 using namespace moelab::testing;
 using Catch::Matchers::Contains;
 
@@ -128,3 +129,5 @@ TEST_CASE("host experts: every tensor as it was packed") {
     CHECK(checksum(host.tensor(place)) == store.tensor_checksum(place));
   }
 }
+
+}  // namespace moelab::linked_machine_test

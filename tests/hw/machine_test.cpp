@@ -5,7 +5,7 @@
 #include "hw/io/system_memory.hpp"
 #include "tests/traces/trace_files.hpp"
 
-namespace moelab {
+namespace moelab::machine_test {
 namespace {
 
 using namespace moelab::test;
@@ -99,4 +99,4 @@ TEST_CASE("a processor has a name on every kind of machine, so that another is t
   CHECK(Root().cpu().empty());
 }
 
-}  // namespace moelab
+}  // namespace moelab::machine_test

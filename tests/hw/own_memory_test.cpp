@@ -7,7 +7,8 @@
 #include "hw/executor/cpu_device.hpp"
 #include "tests/hw/hardware_runs.hpp"
 
-using namespace moelab;
+namespace moelab::own_memory_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -109,3 +110,5 @@ TEST_CASE("a device with memory of its own: tensors lie there, and hits and byte
       CHECK(device.slabs() == 0);  // all given back
     }
 }
+
+}  // namespace moelab::own_memory_test

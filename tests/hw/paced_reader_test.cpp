@@ -10,7 +10,7 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/random.hpp"
 
-namespace moelab {
+namespace moelab::paced_reader_test {
 namespace {
 
 using namespace moelab::test;
@@ -117,4 +117,4 @@ TEST_CASE("by the machine's clock paced reads are never early") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::paced_reader_test

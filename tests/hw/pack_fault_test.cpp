@@ -13,7 +13,7 @@
 #include "hw/store/ordered_work.hpp"
 #include "tests/hw/small_stores.hpp"
 
-namespace moelab {
+namespace moelab::pack_fault_test {
 namespace {
 
 using namespace moelab::test;
@@ -214,4 +214,4 @@ TEST_CASE("ordered work is taken in order, once each, and the first error in ord
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::pack_fault_test

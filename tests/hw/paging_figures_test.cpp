@@ -8,7 +8,7 @@
 #include "models/timing.hpp"
 #include "tests/hw/synthetic_machine.hpp"
 
-namespace moelab {
+namespace moelab::paging_figures_test {
 namespace {
 
 using namespace moelab::test;
@@ -237,4 +237,4 @@ TEST_CASE("the simulator remaps and decodes in the times that were measured") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::paging_figures_test

@@ -11,7 +11,7 @@
 
 #include "traces/random.hpp"
 
-namespace moelab {
+namespace moelab::planes_test {
 namespace {
 
 constexpr Stores kStores[] = {Stores::by_size, Stores::cached, Stores::streaming};
@@ -117,4 +117,4 @@ TEST_CASE("planes of another length than the tensor are refused") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::planes_test

@@ -12,7 +12,8 @@
 #include "models/input_error.hpp"
 #include "tests/hw/linked_comparison.hpp"
 
-using namespace moelab;
+namespace moelab::preloaded_experts_test {
+
 using namespace moelab::testing;
 using Catch::Matchers::Contains;
 
@@ -229,3 +230,5 @@ TEST_CASE("preloaded experts: loading them takes no time of the run's") {
   // The clock did not run before the last of them was asked for.
   CHECK(std::chrono::duration<double>(SlowLink::Clock::now() - gpu.last).count() >= result.metrics.wall_s);
 }
+
+}  // namespace moelab::preloaded_experts_test

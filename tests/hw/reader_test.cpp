@@ -19,7 +19,7 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/random.hpp"
 
-namespace moelab {
+namespace moelab::reader_test {
 namespace {
 
 using namespace moelab::test;
@@ -270,4 +270,4 @@ TEST_CASE("without permission for io_uring or O_DIRECT other ways are taken, and
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::reader_test

@@ -3,7 +3,7 @@
 
 #include "tests/hw/kernel_runs.hpp"
 
-namespace moelab {
+namespace moelab::recovery_kernel_test {
 namespace {
 
 using Team = HostTeam<256>;
@@ -66,4 +66,4 @@ TEST_CASE("vectors are used where all three addresses allow it, and only there")
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::recovery_kernel_test

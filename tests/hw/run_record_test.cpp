@@ -5,7 +5,8 @@
 
 #include "tests/hw/hardware_runs.hpp"
 
-using namespace moelab;
+namespace moelab::run_record_test {
+
 using namespace moelab::testing;
 using Catch::Matchers::Contains;
 
@@ -83,3 +84,5 @@ TEST_CASE("run record: named bytes are those that the store's chunks have") {
   CHECK(bytes_named(record_of(1, {read(OpKind::read_e, 2, 1, 1), read(OpKind::decompress, 2, 1, 1)}),
                     store) == chunk);
 }
+
+}  // namespace moelab::run_record_test

@@ -12,7 +12,8 @@
 #include "hw/validate/validation_report.hpp"
 #include "tests/hw/validation_runs.hpp"
 
-using namespace moelab;
+namespace moelab::validation_test {
+
 using namespace moelab::testing;
 using Catch::Matchers::Contains;
 
@@ -361,3 +362,5 @@ TEST_CASE("validation: runs that did not do the same are said to, in table and J
   CHECK_THAT(said([](ValidationPoint& p) { p.read_bytes = 99; }), Contains("99 read"));
   CHECK_THAT(said([](ValidationPoint& p) { p.difference = "another graph"; }), Contains("another graph"));
 }
+
+}  // namespace moelab::validation_test

@@ -12,7 +12,7 @@
 #include "tests/models/model_files.hpp"
 #include "tests/models/random_architecture.hpp"
 
-namespace moelab {
+namespace moelab::architecture_test {
 namespace {
 
 using testing::Dice;
@@ -355,4 +355,4 @@ TEST_CASE("moe() is the one shape of all experts", "[architecture]") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::architecture_test

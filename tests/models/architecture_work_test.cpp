@@ -4,7 +4,7 @@
 #include "models/architecture.hpp"
 #include "tests/models/model_files.hpp"
 
-namespace moelab {
+namespace moelab::architecture_work_test {
 namespace {
 
 using testing::kModelNames;
@@ -191,4 +191,4 @@ TEST_CASE("cache bytes read by one decoded token grow by the cache bytes of a to
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::architecture_work_test

@@ -6,7 +6,7 @@
 #include "models/architecture.hpp"
 #include "tests/models/model_files.hpp"
 #include "tests/models/random_architecture.hpp"
-namespace moelab {
+namespace moelab::architecture_yaml_test {
 namespace {
 
 using testing::Dice;
@@ -229,4 +229,4 @@ TEST_CASE("no text makes the reader of model files fail otherwise than by InputE
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::architecture_yaml_test

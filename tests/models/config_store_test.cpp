@@ -11,7 +11,8 @@
 #include "models/input_error.hpp"
 #include "models/yaml_reader.hpp"
 
-using namespace moelab;
+namespace moelab::config_store_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -141,3 +142,5 @@ TEST_CASE("a configuration that is not there is an input error that helps") {
   CHECK(refusal("nothing", stem).find("unknown nothing") == 0);
   CHECK(config_names("nothing").empty());
 }
+
+}  // namespace moelab::config_store_test

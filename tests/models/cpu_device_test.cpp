@@ -6,7 +6,8 @@
 #include "tests/models/profile_text.hpp"
 #include "tests/models/random_architecture.hpp"
 
-using namespace moelab;
+namespace moelab::cpu_device_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -196,3 +197,5 @@ TEST_CASE("cpu device: a profile knows the machine it was measured on") {
   CHECK(machine_differences(d, {"a", "b", "c", "d"}).size() == 4);
   CHECK_FALSE(same_machine(load_device("jetson-agx-orin-64gb"), there));  // does not say
 }
+
+}  // namespace moelab::cpu_device_test

@@ -10,7 +10,8 @@
 #include "tests/models/profile_text.hpp"
 #include "tests/models/random_architecture.hpp"
 
-using namespace moelab;
+namespace moelab::device_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -351,3 +352,5 @@ TEST_CASE("timing: closed forms") {
           Approx(std::max(work.flops.value() / peak, traffic) + work.kernels * 3e-6).epsilon(1e-12));
   }
 }
+
+}  // namespace moelab::device_test

@@ -8,8 +8,7 @@
 #include "tests/models/random_device.hpp"
 #include "tests/random_runs.hpp"
 
-using namespace moelab;
-
+namespace moelab::device_writer_test {
 namespace {
 
 DeviceProfile read_back(const std::string& text) {
@@ -110,3 +109,5 @@ TEST_CASE("device writer: exact quantities are short where they can be and exact
     REQUIRE(bytes.value() == x);
   }
 }
+
+}  // namespace moelab::device_writer_test

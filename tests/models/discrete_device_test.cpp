@@ -6,7 +6,8 @@
 #include "tests/models/profile_text.hpp"
 #include "tests/models/random_architecture.hpp"
 
-using namespace moelab;
+namespace moelab::discrete_device_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -228,3 +229,5 @@ TEST_CASE("discrete device: a stand-in has memory and a link, and is the CPU for
   CHECK_THROWS_WITH(profile_of(replaced(text, kMemory, "")), Catch::Contains("memory"));
   CHECK_FALSE(profile_of(kProfile).has_stand_in());
 }
+
+}  // namespace moelab::discrete_device_test

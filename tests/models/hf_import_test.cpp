@@ -11,7 +11,7 @@
 #include "tests/models/model_files.hpp"
 #include "tests/models/random_architecture.hpp"
 
-namespace moelab {
+namespace moelab::hf_import_test {
 namespace {
 
 using testing::Dice;
@@ -335,4 +335,4 @@ TEST_CASE("no text makes the import fail otherwise than by InputError", "[hf]") 
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::hf_import_test

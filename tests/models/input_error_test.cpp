@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace moelab {
+namespace moelab::input_error_test {
 
 TEST_CASE("of a thousand problems all are named, of more how many there are") {
   Problems problems;
@@ -17,4 +17,4 @@ TEST_CASE("of a thousand problems all are named, of more how many there are") {
   }
 }
 
-}  // namespace moelab
+}  // namespace moelab::input_error_test

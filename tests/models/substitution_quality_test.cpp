@@ -11,8 +11,7 @@
 
 #include "models/config_store.hpp"
 
-using namespace moelab;
-
+namespace moelab::substitution_quality_test {
 namespace {
 
 const std::vector<std::string> kModels{"deepseek-moe-16b", "xverse-moe-a4.2b", "qwen2-57b-a14b"};
@@ -111,3 +110,5 @@ TEST_CASE("accuracy after substitution: every cell is the paper's") {
   }
   CHECK(cells == 3 * 5 * 13);
 }
+
+}  // namespace moelab::substitution_quality_test

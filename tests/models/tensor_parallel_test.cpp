@@ -6,7 +6,8 @@
 #include "models/timing.hpp"
 #include "tests/models/random_architecture.hpp"
 
-using namespace moelab;
+namespace moelab::tensor_parallel_test {
+
 using testing::Dice;
 
 namespace {
@@ -123,3 +124,5 @@ TEST_CASE("what a node of GPUs takes, from its profile") {
   CHECK(timing.grouped_experts(mixtral, 8, 1e6).value() ==
         Approx(1e6 * 2 * 3 * 4096.0 * 14336 / (0.63 * 181e12) + 3 * 2.9e-6).epsilon(1e-9));
 }
+
+}  // namespace moelab::tensor_parallel_test

@@ -9,8 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-using namespace moelab;
-
+namespace moelab::units_test {
 namespace {
 
 template <class Q>
@@ -199,3 +198,5 @@ TEST_CASE("dimensions combine as in physics") {
   static_assert(!std::is_convertible_v<double, Seconds>);
   static_assert(!std::is_constructible_v<Seconds, Bytes>);
 }
+
+}  // namespace moelab::units_test

@@ -12,8 +12,7 @@
 #include <string>
 #include <vector>
 
-using namespace moelab;
-
+namespace moelab::yaml_reader_test {
 namespace {
 
 constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
@@ -642,3 +641,5 @@ TEST_CASE("a problem shows the parts of its place that are known") {
   CHECK(to_string(Problem{"", 0, 0, "w"}) == "w");
   CHECK(InputError("f", "w").problems().at(0).file == "f");
 }
+
+}  // namespace moelab::yaml_reader_test

@@ -3,7 +3,8 @@
 #include "tests/policies/batching_books.hpp"
 #include "tests/policies/batching_reference.hpp"
 
-using namespace moelab;
+namespace moelab::batching_property_test {
+
 using namespace moelab::batching_steps;
 
 namespace {
@@ -156,3 +157,5 @@ TEST_CASE("static batching takes the longest run of waiting requests that fits")
         [] {});
   }
 }
+
+}  // namespace moelab::batching_property_test

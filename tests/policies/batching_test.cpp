@@ -4,7 +4,8 @@
 #include "models/input_error.hpp"
 #include "tests/policies/batching_steps.hpp"
 
-using namespace moelab;
+namespace moelab::batching_test {
+
 using namespace moelab::batching_steps;
 
 TEST_CASE("continuous batching: a request by itself, block by block") {
@@ -280,3 +281,5 @@ TEST_CASE("batching: bad shapes and parameters are named") {
   CHECK_THROWS_AS(make("continuous", shape_of(16, 10), {{"watermark", -0.1}}), InputError);
   CHECK(find_batching_policy("orca") == nullptr);
 }
+
+}  // namespace moelab::batching_test

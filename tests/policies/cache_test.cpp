@@ -12,9 +12,9 @@
 #include "models/input_error.hpp"
 #include "tests/policies/random_numbers.hpp"
 
+namespace moelab::cache_test {
 namespace {
 
-using namespace moelab;
 using namespace moelab::testing;
 using Step = std::vector<std::uint32_t>;  // experts used, ascending
 using Trace = std::vector<Step>;
@@ -535,3 +535,5 @@ TEST_CASE("the cache table tells what its policies need") {
   CHECK(names.size() == 13);
   CHECK(find_cache_policy("mru") == nullptr);
 }
+
+}  // namespace moelab::cache_test

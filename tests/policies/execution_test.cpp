@@ -8,7 +8,8 @@
 #include "models/input_error.hpp"
 #include "tests/policies/random_numbers.hpp"
 
-using namespace moelab;
+namespace moelab::execution_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -300,3 +301,5 @@ TEST_CASE("hybrimoe: naive simulation by finish times, and the least possible ma
     REQUIRE(finish(layer, plan.places) == least_finish(layer));  // proven in the policy's header
   }
 }
+
+}  // namespace moelab::execution_test

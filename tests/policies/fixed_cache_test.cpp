@@ -7,7 +7,8 @@
 #include "models/input_error.hpp"
 #include "tests/policies/small_caches.hpp"
 
-using namespace moelab;
+namespace moelab::fixed_cache_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -106,3 +107,5 @@ TEST_CASE("fixed caches never change, and hold no more than fits") {
     for (const std::uint32_t o : held) REQUIRE(cache->state(o) == shape.kept_as);
   }
 }
+
+}  // namespace moelab::fixed_cache_test

@@ -7,8 +7,7 @@
 #include "policies/prefetch/gate_predictor.hpp"
 #include "tests/policies/gates_ahead.hpp"
 
-using namespace moelab;
-
+namespace moelab::gate_prediction_test {
 namespace {
 
 using Random = std::mt19937_64;
@@ -350,3 +349,5 @@ TEST_CASE("gate-prediction, recorded: the trace's own prediction, as many as are
   CHECK_THROWS_WITH(wishes(recorded, {second, gate}),
                     Catch::Contains("gate-prediction") && Catch::Contains("lookahead_ids"));
 }
+
+}  // namespace moelab::gate_prediction_test

@@ -8,7 +8,8 @@
 #include "models/input_error.hpp"
 #include "tests/policies/small_caches.hpp"
 
-using namespace moelab;
+namespace moelab::hybrimoe_cache_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -151,3 +152,5 @@ TEST_CASE("hybrimoe cache refuses parameters that its row does not allow") {
     CHECK_THROWS_AS(make(shape_of(4, 2, 1), {{"alpha", alpha}}), InputError);
   CHECK_THROWS_AS(make(shape_of(4, 2, 1), {{"p_per_choice", 0.5}}), InputError);
 }
+
+}  // namespace moelab::hybrimoe_cache_test

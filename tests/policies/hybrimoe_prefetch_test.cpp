@@ -5,8 +5,7 @@
 
 #include "tests/policies/gates_ahead.hpp"
 
-using namespace moelab;
-
+namespace moelab::hybrimoe_prefetch_test {
 namespace {
 
 using Random = std::mt19937_64;
@@ -197,3 +196,5 @@ TEST_CASE("hybrimoe prefetch: accuracy falls with distance") {
     CHECK(std::abs(active[d] - 16000 * expected[d]) < 5 * std::sqrt(16000 * expected[d] * (1 - expected[d])));
   }
 }
+
+}  // namespace moelab::hybrimoe_prefetch_test

@@ -9,8 +9,7 @@
 #include "policies/prefetch/activation_history.hpp"
 #include "policies/prefetch/prefetch_entries.hpp"
 
-using namespace moelab;
-
+namespace moelab::moe_infinity_test {
 namespace {
 
 std::uint32_t below(std::mt19937_64& random, std::uint32_t n) {
@@ -386,3 +385,5 @@ TEST_CASE("moe-infinity cache equals its definition on random traces") {
     }
   }
 }
+
+}  // namespace moelab::moe_infinity_test

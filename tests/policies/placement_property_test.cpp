@@ -7,7 +7,8 @@
 #include "tests/policies/placement_cases.hpp"
 #include "tests/random_runs.hpp"
 
-using namespace moelab;
+namespace moelab::placement_property_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -258,3 +259,5 @@ TEST_CASE("experts kept in place stay on their server, and cost no more to bring
     REQUIRE(keep_in_place(shape, to, to) == to);
   }
 }
+
+}  // namespace moelab::placement_property_test

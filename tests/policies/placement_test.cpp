@@ -9,7 +9,8 @@
 #include "policies/placement/prism.hpp"
 #include "tests/policies/placement_cases.hpp"
 
-using namespace moelab;
+namespace moelab::placement_test {
+
 using namespace moelab::testing;
 using Catch::Matchers::Contains;
 
@@ -427,3 +428,5 @@ TEST_CASE("bad shapes, counts and parameters are refused in words", "[placement]
   CHECK_THAT(error_of([&] { place("optimal", large, ActivationCounts(101, 26, 64)); }),
              Contains("101 servers squared * 26 layers * 64 experts is above 16777216"));
 }
+
+}  // namespace moelab::placement_test

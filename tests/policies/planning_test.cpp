@@ -13,9 +13,9 @@
 #include "policies/planning/expected_makespan.hpp"
 #include "tests/policies/random_numbers.hpp"
 
+namespace moelab::planning_test {
 namespace {
 
-using namespace moelab;
 using namespace moelab::testing;
 
 /// Probability of every k-subset (a bit mask) of few experts under the distribution of greatest entropy:
@@ -426,3 +426,5 @@ TEST_CASE("the planning table") {
   CHECK(find_planning_policy("zipmoe") != nullptr);
   CHECK(find_planning_policy("random") == nullptr);
 }
+
+}  // namespace moelab::planning_test

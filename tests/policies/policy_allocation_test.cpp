@@ -7,7 +7,7 @@
 #include "tests/counted_allocations.hpp"
 #include "tests/policies/gates_ahead.hpp"
 
-using namespace moelab;
+namespace moelab::policy_allocation_test {
 
 TEST_CASE("prefetch from gates ahead allocates nothing once warm") {
   if (!kCounts) {
@@ -99,3 +99,5 @@ TEST_CASE("batching allocates nothing once warm, and keeps nothing of requests t
         CHECK((parameters.empty() ? first.preempted == 0 : first.preempted > 100));
       }
 }
+
+}  // namespace moelab::policy_allocation_test

@@ -7,8 +7,7 @@
 
 #include "models/input_error.hpp"
 
-using namespace moelab;
-
+namespace moelab::prefetch_test {
 namespace {
 
 std::unique_ptr<PrefetchPolicy> make(std::string_view name, const PrefetchShape& shape,
@@ -207,3 +206,5 @@ TEST_CASE("prefetch: wishes are unique, in range and never of the running layer;
     }
   }
 }
+
+}  // namespace moelab::prefetch_test

@@ -4,7 +4,7 @@
 #include "policies/residency/residency.hpp"
 #include "tests/counted_allocations.hpp"
 
-using namespace moelab;
+namespace moelab::residency_allocation_test {
 
 TEST_CASE("the residency planner allocates nothing once it has moved experts") {
   if (!kCounts) {
@@ -36,3 +36,5 @@ TEST_CASE("the residency planner allocates nothing once it has moved experts") {
     CHECK(moves > 100);
   }
 }
+
+}  // namespace moelab::residency_allocation_test

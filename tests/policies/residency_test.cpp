@@ -9,7 +9,8 @@
 #include "policies/residency/residency_step.hpp"
 #include "tests/policies/random_numbers.hpp"
 
-using namespace moelab;
+namespace moelab::residency_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -436,3 +437,5 @@ TEST_CASE("states that cannot be are named") {
   CHECK_THROWS_AS(make("budget-aware", {{"step", 1.5}}), InputError);
   CHECK_THROWS_AS(make("budget-aware", {{"staggered", 2}}), InputError);
 }
+
+}  // namespace moelab::residency_test

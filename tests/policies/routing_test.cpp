@@ -8,7 +8,8 @@
 #include "models/input_error.hpp"
 #include "tests/policies/random_numbers.hpp"
 
-using namespace moelab;
+namespace moelab::routing_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -359,3 +360,5 @@ TEST_CASE("smoe router: with substitute 0 it sorts into the same classes and rep
     }
   }
 }
+
+}  // namespace moelab::routing_test

@@ -8,7 +8,8 @@
 #include "tests/policies/schedule_reference.hpp"
 #include "tests/random_runs.hpp"
 
-using namespace moelab;
+namespace moelab::schedule_test {
+
 using schedule_reference::NaiveSimulation;
 using schedule_reference::Optimum;
 
@@ -320,3 +321,5 @@ TEST_CASE("schedule: the other orders by hand") {
   CHECK(LayerRecurrence().makespan(whole, order_of("cache-affinity", whole)) == 15);
   CHECK(make_schedule_policy("no such policy") == nullptr);
 }
+
+}  // namespace moelab::schedule_test

@@ -6,7 +6,8 @@
 #include "models/input_error.hpp"
 #include "tests/policies/small_caches.hpp"
 
-using namespace moelab;
+namespace moelab::score_average_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -165,3 +166,5 @@ TEST_CASE("score-average does what a naive implementation with the whole history
 TEST_CASE("score-average refuses windows that its row does not allow") {
   for (const double window : {0.0, -1.0, 1.5, 1e6}) CHECK_THROWS_AS(make(shape_of(4, 2), window), InputError);
 }
+
+}  // namespace moelab::score_average_test

@@ -9,7 +9,8 @@
 #include "models/input_error.hpp"
 #include "tests/policies/random_numbers.hpp"
 
-using namespace moelab;
+namespace moelab::storage_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -428,3 +429,5 @@ TEST_CASE("shapes that cannot be used are named by every storage policy") {
   refused([](StorageShape& s) { s.compute_s = kInfinity; }, "a layer computes for inf s");
   CHECK_THAT(error_of("fixed", good, {{"offloaded", 1.5}}), Catch::Contains("'offloaded' is 1.5"));
 }
+
+}  // namespace moelab::storage_test

@@ -26,7 +26,7 @@ package() {  # the build folder keeps its tests and benchmarks
   rm -rf "$wheels"
   "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$wheels" \
     -C "build-dir=$1" -C cmake.define.BUILD_TESTING=ON -C cmake.define.MOELAB_BENCH=ON -C cmake.define.MOELAB_WITH_CUDA=ON \
-    "$source"
+    -C cmake.define.MOELAB_EXPERIMENTS=ON "$source"
   "$python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheels"/*.whl
 }
 

@@ -5,7 +5,7 @@
 #include "sim/scenario.hpp"
 #include "tests/counted_allocations.hpp"
 
-namespace moelab {
+namespace moelab::allocation_test {
 namespace {
 
 /// Sees every graph, so that all of them run, and keeps nothing.
@@ -70,4 +70,4 @@ TEST_CASE("allocations: a thousand layer steps make none, whether layers run or 
   }
 }
 
-}  // namespace moelab
+}  // namespace moelab::allocation_test

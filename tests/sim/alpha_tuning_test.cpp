@@ -8,8 +8,7 @@
 
 #include "models/input_error.hpp"
 
-using namespace moelab;
-
+namespace moelab::alpha_tuning_test {
 namespace {
 
 using Random = std::mt19937_64;
@@ -163,3 +162,5 @@ TEST_CASE("alpha: the smallest of a fine grid is just above the one chosen") {
   }
   for (const int count : outcomes) CHECK(count > 20);
 }
+
+}  // namespace moelab::alpha_tuning_test

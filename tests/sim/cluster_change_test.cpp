@@ -4,7 +4,8 @@
 #include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
 
-using namespace moelab;
+namespace moelab::cluster_change_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -201,3 +202,5 @@ TEST_CASE("cluster: decisions and faults without end are refused while running")
   fails.cluster->fault_rates = FaultRates{Seconds(1e-9), Seconds(1e-9)};
   CHECK_THROWS_WITH(run_cluster(fails), Catch::Matchers::Contains("leaves_every"));
 }
+
+}  // namespace moelab::cluster_change_test

@@ -4,7 +4,8 @@
 #include "tests/sim/scenario_files.hpp"
 #include "traces/counts_trace.hpp"
 
-using namespace moelab;
+namespace moelab::cluster_scenario_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -184,3 +185,5 @@ TEST_CASE("cluster scenario: counts of another model are refused with both shape
   CHECK(problems.front().what.find("3 layers") != std::string::npos);      // the counts'
   CHECK(problems.front().what.find("2 MoE layers") != std::string::npos);  // the model's
 }
+
+}  // namespace moelab::cluster_scenario_test

@@ -12,7 +12,8 @@
 #include "tests/sim/cluster_cases.hpp"
 #include "tests/sim/paged_cases.hpp"
 
-using namespace moelab;
+namespace moelab::cluster_serving_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -281,3 +282,5 @@ TEST_CASE("cluster: a timeline has every operation of every server, and requests
     if (r.metrics.tokens > 100) CHECK(in_window < operations);
   }
 }
+
+}  // namespace moelab::cluster_serving_test

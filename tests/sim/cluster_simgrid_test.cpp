@@ -5,7 +5,8 @@
 #include "sim/results/result_transfer.hpp"
 #include "tests/sim/cluster_cases.hpp"
 
-using namespace moelab;
+namespace moelab::cluster_simgrid_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -36,3 +37,5 @@ TEST_CASE("simgrid: clusters agree with fast on a mesh, and on a star that only 
     }
   }
 }
+
+}  // namespace moelab::cluster_simgrid_test

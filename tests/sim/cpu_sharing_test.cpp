@@ -8,7 +8,8 @@
 #include "sim/results/result_transfer.hpp"
 #include "tests/sim/small_systems.hpp"
 
-using namespace moelab;
+namespace moelab::cpu_sharing_test {
+
 using namespace moelab::testing;
 using engine::kNoCapacity;
 
@@ -189,3 +190,5 @@ TEST_CASE("cpu sharing: fast and simgrid agree on random systems, and so does ru
   }
   CHECK(shared > static_cast<int>(kRuns) / 8);
 }
+
+}  // namespace moelab::cpu_sharing_test

@@ -14,7 +14,8 @@
 #include "tests/sim/serving_reference.hpp"
 #include "tests/sim/small_systems.hpp"
 
-using namespace moelab;
+namespace moelab::discrete_serving_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -329,3 +330,5 @@ TEST_CASE("discrete GPU: what cannot be is refused by name") {
   run.scenario.systems.front().execution.name = "cpu-only";
   says(run, "device 'small-device' has no GPU with memory of its own");
 }
+
+}  // namespace moelab::discrete_serving_test

@@ -17,8 +17,8 @@ class RandomPlan {
  public:
   explicit RandomPlan(std::uint64_t seed) : random_(seed) {}
 
-  Plan draw() {
-    Plan plan;
+  EnginePlan draw() {
+    EnginePlan plan;
     longest_ = below(3) == 0 ? 1 : 1 + below(8);
     for (std::size_t r = 1 + below(5); r > 0; --r)
       plan.slots.push_back(below(10) == 0 ? kNone : 1 + below(4));
@@ -36,7 +36,7 @@ class RandomPlan {
  private:
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
 
-  void draw_capacities(Plan& plan) {
+  void draw_capacities(EnginePlan& plan) {
     static const std::vector<std::vector<double>> kSlowdowns = {{1}, {1, 1.5}, {1, 2}, {1, 1, 2, 3.5}};
     for (std::size_t c = 1 + below(2); c > 0; --c) {
       plan.slowdowns.push_back(kSlowdowns[below(kSlowdowns.size())]);
@@ -46,7 +46,7 @@ class RandomPlan {
     }
   }
 
-  PlanGraph draw_graph(const Plan& plan, std::size_t size) {
+  PlanGraph draw_graph(const EnginePlan& plan, std::size_t size) {
     PlanGraph graph;
     graph.priority = static_cast<int>(below(3));
     const std::size_t density = below(4);  // dependencies for each operation, on average
@@ -81,7 +81,7 @@ class RandomPlan {
     }
   }
 
-  void draw_steps(Plan& plan) {
+  void draw_steps(EnginePlan& plan) {
     plan.steps.resize(1 + below(3));
     std::vector<double> clock(plan.steps.size(), 0);
     for (std::size_t g = 0; g < plan.graphs.size(); ++g) {
@@ -105,7 +105,7 @@ class RandomPlan {
 };
 
 /// The plan with nothing shared: each operation takes its time whatever else runs.
-inline Plan without_sharing(Plan plan) {
+inline EnginePlan without_sharing(EnginePlan plan) {
   plan.slowdowns.clear();
   plan.interferences.clear();
   for (PlanGraph& g : plan.graphs)
@@ -116,7 +116,8 @@ inline Plan without_sharing(Plan plan) {
 /// Plays a plan with the engine under test.
 class PlayedPlan {
  public:
-  explicit PlayedPlan(const Plan& plan, std::unique_ptr<engine::Engine> with = engine::make_fast_engine())
+  explicit PlayedPlan(const EnginePlan& plan,
+                      std::unique_ptr<engine::Engine> with = engine::make_fast_engine())
       : plan_(plan), engine_(std::move(with)) {
     for (const std::size_t slots : plan.slots)
       engine_->add_resource("resource",
@@ -193,7 +194,7 @@ class PlayedPlan {
     return records;
   }
 
-  const Plan& plan_;
+  const EnginePlan& plan_;
   std::unique_ptr<engine::Engine> engine_;
   std::vector<std::unique_ptr<engine::Graph>> graphs_;
   std::vector<engine::Process> processes_;

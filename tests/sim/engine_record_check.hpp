@@ -13,7 +13,7 @@ namespace moelab::engine_reference {
 /// wrong(): an empty text, or what is wrong with the records.
 class RecordCheck {
  public:
-  RecordCheck(const Plan& plan, const Records& records) : plan_(plan), records_(records) {
+  RecordCheck(const EnginePlan& plan, const Records& records) : plan_(plan), records_(records) {
     for (std::size_t g = 0; g < plan.graphs.size(); ++g)
       for (std::size_t i = 0; i < plan.graphs[g].ops.size(); ++i) check_operation(g, i);
     for (std::size_t r = 0; r < plan.slots.size(); ++r) check_resource(r);
@@ -83,7 +83,7 @@ class RecordCheck {
     std::size_t resource;
     double from, to;
   };
-  const Plan& plan_;
+  const EnginePlan& plan_;
   const Records& records_;
   std::vector<Wait> waits_;
   std::string wrong_;

@@ -1,6 +1,6 @@
-// An independent reference for the engine: what a run is to do, written down (Plan), and a naive simulation
-// of it, O(n^2), from the rules in engine.hpp. It looks at every operation again at every step and shares no
-// code with the engine.
+// An independent reference for the engine: what a run is to do, written down (EnginePlan), and a naive
+// simulation of it, O(n^2), from the rules in engine.hpp. It looks at every operation again at every step and
+// shares no code with the engine.
 //
 // At one instant, in this order:
 //  1. Every operation that has ended completes: graphs in the order of submission, operations in the order of
@@ -50,7 +50,7 @@ struct PlanInterference {
   std::size_t capacity, busy;
   double factor;
 };
-struct Plan {
+struct EnginePlan {
   std::vector<std::size_t> slots;              // by resource; kNone: unlimited
   std::vector<std::vector<double>> slowdowns;  // by capacity
   std::vector<PlanInterference> interferences;
@@ -79,7 +79,7 @@ struct Records {
 
 class NaiveEngine {
  public:
-  explicit NaiveEngine(const Plan& plan) : plan_(plan), scripts_(plan.steps.size()) {
+  explicit NaiveEngine(const EnginePlan& plan) : plan_(plan), scripts_(plan.steps.size()) {
     records_.busy_seconds.assign(plan.slots.size(), 0);
     for (const PlanGraph& graph : plan.graphs) {
       records_.graphs.push_back({});
@@ -285,7 +285,7 @@ class NaiveEngine {
     ++records_.graphs[r.graph].started;
   }
 
-  const Plan& plan_;
+  const EnginePlan& plan_;
   Records records_;
   std::vector<GraphState> graphs_;
   std::vector<std::size_t> submitted_;  // graphs, in order

@@ -11,6 +11,8 @@
 #include "tests/sim/engine_plans.hpp"
 #include "tests/sim/engine_record_check.hpp"
 
+namespace moelab::engine_test {
+
 using namespace moelab::engine;
 using namespace moelab::engine_reference;
 
@@ -37,7 +39,7 @@ Process say_at(Engine& engine, double time, std::string what, Said& said) {
 
 TEST_CASE("engine: random plans run as the naive simulation says") {
   for (std::uint64_t seed = 1; seed <= moelab::testing::random_runs(10'000u); ++seed) {
-    const Plan plan = without_sharing(RandomPlan(seed).draw());
+    const EnginePlan plan = without_sharing(RandomPlan(seed).draw());
     const Records expected = NaiveEngine(plan).run();
     const Records records = PlayedPlan(plan).run();
     CAPTURE(seed);
@@ -408,3 +410,5 @@ TEST_CASE("engine: what takes longer than anything is refused, the longest is no
   CHECK(graph.seconds(longest) == 1e12);
   CHECK_THROWS_AS(graph.add_continuation(longest, 2e12), TooLong);
 }
+
+}  // namespace moelab::engine_test

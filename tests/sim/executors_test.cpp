@@ -5,8 +5,7 @@
 #include "sim/results/result_transfer.hpp"
 #include "sim/run.hpp"
 
-using namespace moelab;
-
+namespace moelab::executors_test {
 namespace {
 
 /// Every figure of every system is equal to 1e-6.
@@ -50,3 +49,5 @@ TEST_CASE("simgrid: on a discrete GPU the link, prefetches and the CPU's experts
       "smoe-deepseek-3080ti-batch3",
       {{"workload.requests", "3"}, {"workload.prompt_tokens", "8"}, {"workload.output_tokens", "6"}}));
 }
+
+}  // namespace moelab::executors_test

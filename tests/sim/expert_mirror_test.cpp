@@ -8,7 +8,8 @@
 #include "tests/random_runs.hpp"
 #include "tests/sim/small_systems.hpp"
 
-using namespace moelab;
+namespace moelab::expert_mirror_test {
+
 using namespace moelab::testing;
 using engine::ExpertPlace;
 using engine::Kept;
@@ -103,3 +104,5 @@ TEST_CASE("mirror: it is told what the cache holds, when that changes, and chang
   CHECK(kept > 100);
   CHECK(preloaded > 100);
 }
+
+}  // namespace moelab::expert_mirror_test

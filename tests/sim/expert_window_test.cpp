@@ -4,7 +4,8 @@
 #include "sim/serving/expert_window.hpp"
 #include "tests/sim/paged_cases.hpp"
 
-using namespace moelab;
+namespace moelab::expert_window_test {
+
 using namespace moelab::testing;
 
 #ifdef MOELAB_CHECK_INVARIANTS
@@ -68,3 +69,5 @@ TEST_CASE("expert window: every breach of the protocol is caught") {
 }
 
 #endif
+
+}  // namespace moelab::expert_window_test

@@ -17,7 +17,8 @@
 #include "sim/scenario_trace.hpp"
 #include "tests/sim/small_systems.hpp"
 
-using namespace moelab;
+namespace moelab::explain_test {
+
 using namespace moelab::testing;
 using nlohmann::json;
 
@@ -432,3 +433,5 @@ TEST_CASE("result files: one of several is chosen by its system") {
   CHECK_THROWS_WITH(result_of_system(results, ""), Catch::Contains("zipmoe-fifo, zipmoe-lru"));
   CHECK(result_of_system({results[1]}, "").system == results[1].system);
 }
+
+}  // namespace moelab::explain_test

@@ -11,7 +11,8 @@
 #include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
 
-using namespace moelab;
+namespace moelab::max_min_test {
+
 using namespace moelab::engine;
 
 namespace {
@@ -190,3 +191,5 @@ TEST_CASE("max-min: memory shared by the SSD and decompression") {
       CHECK(read_seconds(memory, threads) == Approx(3.5 / rate).epsilon(1e-6));
     }
 }
+
+}  // namespace moelab::max_min_test

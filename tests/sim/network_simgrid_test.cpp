@@ -11,7 +11,8 @@
 #include "models/input_error.hpp"
 #include "tests/sim/network_cases.hpp"
 
-using namespace moelab;
+namespace moelab::network_simgrid_test {
+
 using namespace moelab::engine;
 using namespace moelab::testing;
 
@@ -219,3 +220,5 @@ TEST_CASE("network under simgrid: a platform that cannot be used is an error tha
   CHECK_THAT(complaint({Topology::mesh, std::vector<NetworkLaw::Node>(257, {1, 1}), {}, {}}),
              Contains("use a star, or executor fast"));
 }
+
+}  // namespace moelab::network_simgrid_test

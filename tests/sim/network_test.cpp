@@ -10,7 +10,8 @@
 #include "sim/engine/running_set.hpp"
 #include "tests/sim/network_cases.hpp"
 
-using namespace moelab;
+namespace moelab::network_test {
+
 using namespace moelab::engine;
 using namespace moelab::testing;
 
@@ -191,3 +192,5 @@ TEST_CASE("indexed heap: the least moment after any changes") {
     }
   }
 }
+
+}  // namespace moelab::network_test

@@ -4,7 +4,8 @@
 
 #include "tests/sim/paged_cases.hpp"
 
-using namespace moelab;
+namespace moelab::paged_plan_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -146,3 +147,5 @@ TEST_CASE("paged: with the KV cache first, experts get what the longest requests
     CHECK(plan_of(run).memory.kv_blocks >= 3);  // one request can run in any case
   }
 }
+
+}  // namespace moelab::paged_plan_test

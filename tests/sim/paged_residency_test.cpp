@@ -5,7 +5,8 @@
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/serving_checks.hpp"
 
-using namespace moelab;
+namespace moelab::paged_residency_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -126,3 +127,5 @@ TEST_CASE("paged: where experts move, the window holds whole layers") {
   p.residency.name = "budget-aware";
   CHECK(plan_of(run).memory.staging.value() == 2 * layer);
 }
+
+}  // namespace moelab::paged_residency_test

@@ -10,7 +10,8 @@
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/paged_reference.hpp"
 
-using namespace moelab;
+namespace moelab::paged_rows_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -212,3 +213,5 @@ TEST_CASE("paged: what does not fit is a result") {
   SmallRun fits = paged_run(small_model({}), {"resident"});
   CHECK(results_table(run.scenario, {r, fits.run()}).find("does not fit") != std::string::npos);
 }
+
+}  // namespace moelab::paged_rows_test

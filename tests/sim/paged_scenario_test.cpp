@@ -3,7 +3,8 @@
 
 #include "tests/sim/scenario_files.hpp"
 
-using namespace moelab;
+namespace moelab::paged_scenario_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -155,3 +156,5 @@ TEST_CASE("paged scenario: wrong workloads") {
   beside(lengths, lengths + "  arrivals_per_s: 3\n", "come when they come");
   beside(all, "  request_log: log.csv\n", "come when they come");
 }
+
+}  // namespace moelab::paged_scenario_test

@@ -7,7 +7,8 @@
 #include "tests/sim/paged_reference.hpp"
 #include "tests/sim/serving_checks.hpp"
 
-using namespace moelab;
+namespace moelab::paged_serving_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -239,3 +240,5 @@ TEST_CASE("paged: metrics add up") {
   }
   CHECK(ran > 200);
 }
+
+}  // namespace moelab::paged_serving_test

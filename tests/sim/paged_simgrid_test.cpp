@@ -8,7 +8,8 @@
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/serving_checks.hpp"
 
-using namespace moelab;
+namespace moelab::paged_simgrid_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -97,3 +98,5 @@ TEST_CASE("simgrid: decoding and computing share the memory's bandwidth otherwis
   }
   CHECK(earlier > 5);
 }
+
+}  // namespace moelab::paged_simgrid_test

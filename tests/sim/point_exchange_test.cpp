@@ -11,7 +11,8 @@
 #include "tests/sim/scenario_files.hpp"
 #include "traces/routing_trace.hpp"
 
-using namespace moelab;
+namespace moelab::point_exchange_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -129,3 +130,5 @@ TEST_CASE("point exchange: a job keeps to its limits") {
   job.limits.wall_s = 1e-4;  // less than a process takes to start
   CHECK(run_job(job).child.kind == ChildOutcome::Kind::timeout);
 }
+
+}  // namespace moelab::point_exchange_test

@@ -7,7 +7,8 @@
 
 #include "tests/sim/small_systems.hpp"
 
-using namespace moelab;
+namespace moelab::residency_tuning_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -340,3 +341,5 @@ TEST_CASE("residency tuning: systems without a level to tune are named") {
   c.system.paging.reset();
   check_refused(c, "does not page its experts");
 }
+
+}  // namespace moelab::residency_tuning_test

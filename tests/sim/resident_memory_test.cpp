@@ -12,7 +12,7 @@
 #include "sim/scenario.hpp"
 #include "traces/routing_trace.hpp"
 
-namespace moelab {
+namespace moelab::resident_memory_test {
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
@@ -81,4 +81,4 @@ TEST_CASE("memory: a long trace streams through it, generated or read") {
   std::filesystem::remove(file);
 }
 
-}  // namespace moelab
+}  // namespace moelab::resident_memory_test

@@ -14,7 +14,8 @@
 #include "tests/random_runs.hpp"
 #include "tests/sim/small_systems.hpp"
 
-using namespace moelab;
+namespace moelab::results_test {
+
 using namespace moelab::testing;
 using nlohmann::json;
 
@@ -501,3 +502,5 @@ TEST_CASE("timeline: a window of tokens keeps exactly the operations of the pass
   }
   CHECK(windows > moelab::testing::random_runs(30));
 }
+
+}  // namespace moelab::results_test

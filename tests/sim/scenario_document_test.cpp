@@ -11,7 +11,8 @@
 #include "tests/sim/scenario_files.hpp"
 #include "traces/default_trace.hpp"
 
-using namespace moelab;
+namespace moelab::scenario_document_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -122,3 +123,5 @@ TEST_CASE("scenario document: numbers, booleans and texts of YAML become those o
       nlohmann::json::parse(R"({"a":1,"b":1,"c":1000.0,"d":"1","e":true,"f":"16 GB","g":null,"h":["x",-2.5],)"
                             R"("i":"q\"","j":"007"})"));
 }
+
+}  // namespace moelab::scenario_document_test

@@ -5,7 +5,8 @@
 
 #include "tests/sim/scenario_files.hpp"
 
-using namespace moelab;
+namespace moelab::scenario_overrides_test {
+
 using namespace moelab::testing;
 
 TEST_CASE("scenario: settings and overrides change values before they are checked") {
@@ -136,3 +137,5 @@ TEST_CASE("scenario: bad settings and overrides are errors that name them") {
     CHECK(says(problems, "", 0, bad.message));
   }
 }
+
+}  // namespace moelab::scenario_overrides_test

@@ -10,7 +10,8 @@
 #include "tests/sim/scenario_files.hpp"
 #include "tests/sim/small_systems.hpp"
 
-using namespace moelab;
+namespace moelab::scenario_test {
+
 using namespace moelab::testing;
 
 TEST_CASE("scenario: every embedded scenario and system loads") {
@@ -374,3 +375,5 @@ TEST_CASE("scenario: compressed weights are refused on a GPU with memory of its 
   REQUIRE(problems.size() == 1);
   CHECK(says(problems, "tiny-scenario", 0, "system 'pooled' stores its experts compressed"));
 }
+
+}  // namespace moelab::scenario_test

@@ -11,8 +11,7 @@
 
 #include "models/input_error.hpp"
 
-using namespace moelab;
-
+namespace moelab::schedule_run_test {
 namespace {
 
 std::uint32_t draw(std::mt19937_64& random, std::uint32_t low, std::uint32_t high) {
@@ -358,3 +357,5 @@ TEST_CASE("schedule run: an instance of more than a hundred thousand operations 
   CHECK(problems_of(text(12)).empty());
   CHECK(problems_of(text(13)).find("more than 100000 operations") != std::string::npos);
 }
+
+}  // namespace moelab::schedule_run_test

@@ -6,8 +6,7 @@
 #include "sim/results/serving_picture.hpp"
 #include "traces/random.hpp"
 
-using namespace moelab;
-
+namespace moelab::serving_series_test {
 namespace {
 
 /// Serves so many steps as the serving loop does it: a sample is of all steps since the one before.
@@ -164,3 +163,5 @@ TEST_CASE("serving picture: rows are as high as what they show, and left out whe
   CHECK(columns_of(picture, "residency %") == halves("▂", "▂"));
   CHECK(picture.find("requests waiting") == std::string::npos);
 }
+
+}  // namespace moelab::serving_series_test

@@ -16,7 +16,8 @@
 #include "tests/sim/serving_reference.hpp"
 #include "tests/sim/small_systems.hpp"
 
-using namespace moelab;
+namespace moelab::serving_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -682,3 +683,5 @@ TEST_CASE("serving: the page cache is least recently used, by bytes") {
     CHECK(within);
   }
 }
+
+}  // namespace moelab::serving_test

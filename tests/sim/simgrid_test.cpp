@@ -11,9 +11,9 @@
 #include "sim/child_process.hpp"
 #include "tests/sim/engine_plans.hpp"
 
+namespace moelab::simgrid_test {
 namespace {
 
-using namespace moelab;
 using namespace moelab::engine_reference;
 
 constexpr double kPrecision = 1e-9;  // SimGrid merges events that are closer than this (its precision/timing)
@@ -58,7 +58,7 @@ std::string difference(const Records& fast, const Records& simgrid) {
 }
 
 /// Times of no particular form: whole numbers would hide rounding.
-Plan with_rough_times(Plan plan, std::uint64_t seed) {
+EnginePlan with_rough_times(EnginePlan plan, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (PlanGraph& g : plan.graphs)
     for (PlanOp& op : g.ops) {
@@ -71,7 +71,7 @@ Plan with_rough_times(Plan plan, std::uint64_t seed) {
   return plan;
 }
 
-std::string compare(const Plan& plan) {
+std::string compare(const EnginePlan& plan) {
   const Records fast = PlayedPlan(plan).run();
   if (has_near_ties(fast)) return "near ties";
   return difference(fast, PlayedPlan(plan, engine::make_simgrid_engine()).run());
@@ -79,7 +79,7 @@ std::string compare(const Plan& plan) {
 
 /// Ends of operations that all start at time 0, each on a slot of its own, under SimGrid.
 std::vector<double> shared_ends(const std::vector<double>& slowdown, const std::vector<PlanOp>& ops) {
-  Plan plan;
+  EnginePlan plan;
   plan.slots = {kNone};
   plan.slowdowns = {slowdown};
   plan.graphs = {{ops, 0}};
@@ -120,7 +120,7 @@ template <class Draw>
 void compare_plans(const std::string& what, Draw draw) {
   int counted = 0, near_ties = 0;
   for (int seed = 0; seed < kPlans; ++seed) {
-    const Plan plan = draw(static_cast<std::uint64_t>(seed));
+    const EnginePlan plan = draw(static_cast<std::uint64_t>(seed));
     const std::string said = run_in_child([&] { return compare(plan); });
     if (said == "near ties") {
       ++near_ties;
@@ -139,14 +139,14 @@ void compare_plans(const std::string& what, Draw draw) {
 
 TEST_CASE("simgrid: without shared capacity both executors agree on every operation") {
   compare_plans("nothing shared", [](std::uint64_t seed) {
-    Plan plan = without_sharing(RandomPlan(seed).draw());
+    EnginePlan plan = without_sharing(RandomPlan(seed).draw());
     return seed % 2 == 1 ? with_rough_times(std::move(plan), seed) : plan;
   });
 }
 
 TEST_CASE("simgrid: with shared capacity both executors agree on every operation") {
   compare_plans("capacities shared", [](std::uint64_t seed) {
-    Plan plan = with_rough_times(RandomPlan(seed).draw(), seed);
+    EnginePlan plan = with_rough_times(RandomPlan(seed).draw(), seed);
     plan.interferences.clear();
     return plan;
   });
@@ -192,3 +192,5 @@ TEST_CASE("run_in_child brings back text and errors") {
   CHECK_THROWS_WITH(run_in_child([]() -> std::string { throw std::runtime_error("broken"); }), "broken");
   CHECK_THROWS_AS(run_in_child([]() -> std::string { std::_Exit(3); }), std::runtime_error);
 }
+
+}  // namespace moelab::simgrid_test

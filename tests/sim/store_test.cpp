@@ -16,9 +16,9 @@
 #include "tests/sim/store_cases.hpp"
 #include "tests/traces/trace_files.hpp"
 
+namespace moelab::store_test {
 namespace {
 
-using namespace moelab;
 using namespace moelab::test;
 using Access = ResultStore::Access;
 
@@ -648,3 +648,5 @@ TEST_CASE("store: the queries of its README answer") {
   CHECK(row_of(file, "SELECT * FROM (" + queries[1].substr(0, queries[1].find(';')) +
                          ") WHERE system = 'lru'") == "0|lru|64|");  // 64000 bytes over 1000 tokens
 }
+
+}  // namespace moelab::store_test

@@ -9,7 +9,8 @@
 #include "sim/sweep/sweep_point.hpp"
 #include "tests/sim/scenario_files.hpp"
 
-using namespace moelab;
+namespace moelab::sweep_file_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -259,3 +260,5 @@ TEST_CASE("sweep file: a value is set as a person would write it on the command 
         Settings{{"budget", "300 kB"}, {"systems.1.cache.policy", "lru"}, {"name", "\"a: b\""}});
   CHECK(point_of(s, 0).settings[2].second == "\"12\"");  // a text, not a number
 }
+
+}  // namespace moelab::sweep_file_test

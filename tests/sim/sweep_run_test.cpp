@@ -16,7 +16,8 @@
 #include "sim/run.hpp"
 #include "tests/sim/scenario_files.hpp"
 
-using namespace moelab;
+namespace moelab::sweep_run_test {
+
 using namespace moelab::testing;
 
 namespace {
@@ -215,3 +216,5 @@ TEST_CASE("sweep: a stop from outside leaves a store that goes on") {
   CHECK(s.done < s.runs);
   CHECK(folder.run(folder.sweep(), folder.db(), 2).there == s.done);
 }
+
+}  // namespace moelab::sweep_run_test

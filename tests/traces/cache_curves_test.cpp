@@ -11,9 +11,9 @@
 #include "traces/statistics/cache_curves.hpp"
 #include "traces/statistics/cache_fifo.hpp"
 
+namespace moelab::cache_curves_test {
 namespace {
 
-using namespace moelab;
 using moelab::test::error_of;
 
 using Lookups = std::vector<std::uint16_t>;  // experts in the order in which they are looked up
@@ -307,3 +307,5 @@ TEST_CASE("the nearest cache policy is named, and sizes beyond any memory are re
         }) ==
         "cache hits: 1048576 layers of 65535 experts are more than can be counted: at most 16777216 in all");
 }
+
+}  // namespace moelab::cache_curves_test

@@ -12,7 +12,7 @@
 #include "traces/portable_math.hpp"
 #include "traces/random.hpp"
 
-namespace moelab {
+namespace moelab::counts_routing_test {
 namespace {
 
 using test::error_of;
@@ -288,4 +288,4 @@ TEST_CASE("routing by counts: the counts of a domain are added up and drawn from
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::counts_routing_test

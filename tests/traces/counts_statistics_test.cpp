@@ -12,7 +12,7 @@
 #include "traces/random.hpp"
 #include "traces/trace_kind.hpp"
 
-namespace moelab {
+namespace moelab::counts_statistics_test {
 namespace {
 
 using namespace test;
@@ -125,4 +125,4 @@ TEST_CASE("a trace's kind is what its file says") {
   CHECK(error_of([&] { kind_of_trace(scratch / "absent"); }).find("absent") != std::string::npos);
 }
 
-}  // namespace moelab
+}  // namespace moelab::counts_statistics_test

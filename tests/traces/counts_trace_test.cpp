@@ -8,7 +8,7 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/routing_trace.hpp"
 
-namespace moelab {
+namespace moelab::counts_trace_test {
 namespace {
 
 using test::bytes_of;
@@ -307,4 +307,4 @@ TEST_CASE("counts trace: damaged files are refused or hold to the rules") {
   CHECK(opened > 100);
 }
 
-}  // namespace moelab
+}  // namespace moelab::counts_trace_test

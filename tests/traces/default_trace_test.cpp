@@ -16,7 +16,7 @@
 #include "traces/default_trace.hpp"
 #include "traces/routing_trace.hpp"
 
-namespace moelab {
+namespace moelab::default_trace_test {
 namespace {
 
 using namespace test;
@@ -218,4 +218,4 @@ TEST_CASE("the default trace's experts are the best of its logits, and its gates
                       printed(gates[2]) + ", " + printed(gates[3]) + ".") != std::string::npos);
 }
 
-}  // namespace moelab
+}  // namespace moelab::default_trace_test

@@ -14,7 +14,7 @@
 #include "traces/portable_math.hpp"
 #include "traces/random.hpp"
 
-namespace moelab {
+namespace moelab::generator_test {
 namespace {
 
 using test::error_of;
@@ -648,4 +648,4 @@ TEST_CASE("generator: a trace too large for memory is the same, row for row") {
   CHECK(same);
 }
 
-}  // namespace moelab
+}  // namespace moelab::generator_test

@@ -8,7 +8,8 @@
 #include "traces/import/table_import.hpp"
 #include "traces/safetensors.hpp"
 
-using namespace moelab;
+namespace moelab::import_engines_test {
+
 using namespace moelab::test;
 using Catch::Matchers::Contains;
 
@@ -244,3 +245,5 @@ TEST_CASE("pickles are read, never executed: damaged ones by themselves") {
   for (int i = 0; i < 3000; ++i) refused += import(mutated(pickle, random)).empty() ? 0 : 1;
   CHECK(refused > 1000);
 }
+
+}  // namespace moelab::import_engines_test

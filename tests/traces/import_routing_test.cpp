@@ -7,7 +7,8 @@
 #include "traces/import/array_import.hpp"
 #include "traces/import/table_import.hpp"
 
-using namespace moelab;
+namespace moelab::import_routing_test {
+
 using namespace moelab::test;
 using Catch::Matchers::Contains;
 
@@ -310,3 +311,5 @@ TEST_CASE("layers to be left out are, and the others keep their order") {
   CHECK(trace.experts_of(1, 0)[0] == 1);
   CHECK(trace.experts_of(1, 1)[1] == 3);
 }
+
+}  // namespace moelab::import_routing_test

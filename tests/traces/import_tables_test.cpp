@@ -9,7 +9,8 @@
 #include "traces/import/csv_reader.hpp"
 #include "traces/import/request_import.hpp"
 
-using namespace moelab;
+namespace moelab::import_tables_test {
+
 using namespace moelab::test;
 using Catch::Matchers::Contains;
 
@@ -324,3 +325,5 @@ TEST_CASE("counts from tables, JSON and NumPy") {
   write_bytes(folder / "n.npy", npy("<u2", {1, 2, 2}, bytes_of<std::uint16_t>({1, 2, 3, 4})));
   CHECK(import_counts_npy(folder / "n.npy", {}).counts == std::vector<std::uint64_t>{1, 2, 3, 4});
 }
+
+}  // namespace moelab::import_tables_test

@@ -11,7 +11,7 @@
 #include "traces/law/law_generator.hpp"
 #include "traces/law/logit_law.hpp"
 
-namespace moelab {
+namespace moelab::law_draws_test {
 namespace {
 
 using namespace test;
@@ -163,4 +163,4 @@ TEST_CASE("layers are coupled within a stack, not from the encoder to the decode
   }
 }
 
-}  // namespace moelab
+}  // namespace moelab::law_draws_test

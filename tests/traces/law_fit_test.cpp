@@ -8,7 +8,7 @@
 #include "tests/traces/random_traces.hpp"
 #include "tests/traces/trace_files.hpp"
 
-namespace moelab {
+namespace moelab::law_fit_test {
 namespace {
 
 using namespace test;
@@ -161,4 +161,4 @@ TEST_CASE("what cannot be fitted is an error that says why") {
   CHECK(law.layers[0].gate_sum == Approx(1));
 }
 
-}  // namespace moelab
+}  // namespace moelab::law_fit_test

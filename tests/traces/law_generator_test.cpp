@@ -10,7 +10,7 @@
 #include "tests/traces/known_laws.hpp"
 #include "tests/traces/random_laws.hpp"
 
-namespace moelab {
+namespace moelab::law_generator_test {
 namespace {
 
 using namespace test;
@@ -170,4 +170,4 @@ TEST_CASE("requests too large to wait for their turn are drawn as the others are
   CHECK(begun == std::vector<std::uint64_t>{0, 1, 2});
 }
 
-}  // namespace moelab
+}  // namespace moelab::law_generator_test

@@ -11,7 +11,7 @@
 #include "traces/import/array_import.hpp"
 #include "traces/statistics/routing_statistics.hpp"
 
-namespace moelab {
+namespace moelab::law_holdout_test {
 namespace {
 
 using namespace test;
@@ -148,4 +148,4 @@ TEST_CASE("a law fitted to half of a real model's answers draws routing like the
   CHECK(limits == 2 + 8 + 1 + 4);  // quarter and reuse, LRU and Belady at four sizes, recall, gates
 }
 
-}  // namespace moelab
+}  // namespace moelab::law_holdout_test

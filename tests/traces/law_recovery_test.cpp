@@ -9,7 +9,7 @@
 #include "tests/traces/known_laws.hpp"
 #include "traces/statistics/routing_statistics.hpp"
 
-namespace moelab {
+namespace moelab::law_recovery_test {
 namespace {
 
 using namespace test;
@@ -124,4 +124,4 @@ TEST_CASE("a fit is the same each time") {
   CHECK(to_yaml(fitted(trace)) == to_yaml(fitted(trace)));
 }
 
-}  // namespace moelab
+}  // namespace moelab::law_recovery_test

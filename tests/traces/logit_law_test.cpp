@@ -11,7 +11,7 @@
 #include "traces/law/best_experts.hpp"
 #include "traces/random.hpp"
 
-namespace moelab {
+namespace moelab::logit_law_test {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
@@ -187,4 +187,4 @@ TEST_CASE("the correlation of an overlap inverts the overlap of a correlation") 
   CHECK(LogitSample::correlation(std::vector(21, 1.0), 1.0) == 1);  // all experts chosen
 }
 
-}  // namespace moelab
+}  // namespace moelab::logit_law_test

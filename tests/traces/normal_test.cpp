@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-namespace moelab {
+namespace moelab::normal_test {
 namespace {
 
 constexpr std::size_t kDraws = 1'000'000;
@@ -89,4 +89,4 @@ TEST_CASE("normal numbers are the same on every machine") {
   CHECK(hash == 0xd3d1b4d230f111a2);
 }
 
-}  // namespace moelab
+}  // namespace moelab::normal_test

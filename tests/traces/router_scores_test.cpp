@@ -10,7 +10,7 @@
 #include "traces/routing_trace.hpp"
 #include "traces/routing_trace_writer.hpp"
 
-namespace moelab {
+namespace moelab::router_scores_test {
 namespace {
 
 using test::bytes_of;
@@ -380,4 +380,4 @@ TEST_CASE("trace writer: bad rows are refused, and it goes on as if they had not
         }).find("cannot create a temporary file") != std::string::npos);
 }
 
-}  // namespace moelab
+}  // namespace moelab::router_scores_test

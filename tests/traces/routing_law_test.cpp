@@ -9,7 +9,7 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/law/law_generator.hpp"
 
-namespace moelab {
+namespace moelab::routing_law_test {
 namespace {
 
 using namespace test;
@@ -283,4 +283,4 @@ TEST_CASE("layers are stretched over the depth and biases over the rank") {
   }
 }
 
-}  // namespace moelab
+}  // namespace moelab::routing_law_test

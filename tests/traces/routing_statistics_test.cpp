@@ -15,7 +15,7 @@
 #include "tests/traces/random_traces.hpp"
 #include "traces/random.hpp"
 
-namespace moelab {
+namespace moelab::routing_statistics_test {
 namespace {
 
 using namespace test;
@@ -235,4 +235,4 @@ TEST_CASE("groups that differ by chance alone show the divergence that is foreto
   CHECK(std::isnan(GroupDivergence(4).chance_bits()));
 }
 
-}  // namespace moelab
+}  // namespace moelab::routing_statistics_test

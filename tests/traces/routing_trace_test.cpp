@@ -8,7 +8,7 @@
 
 #include "tests/traces/trace_files.hpp"
 
-namespace moelab {
+namespace moelab::routing_trace_test {
 namespace {
 
 using test::bytes_of;
@@ -485,4 +485,4 @@ TEST_CASE("routing trace: mutated files open as sound traces or are refused") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::routing_trace_test

@@ -14,7 +14,7 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/atomic_file.hpp"
 
-namespace moelab {
+namespace moelab::safetensors_test {
 namespace {
 
 using test::container;
@@ -350,4 +350,4 @@ TEST_CASE("safetensors: an open file that is replaced stays as it was") {
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::safetensors_test

@@ -7,7 +7,7 @@
 #include "tests/traces/trace_files.hpp"
 #include "traces/routing_trace.hpp"
 
-namespace moelab {
+namespace moelab::trace_builder_test {
 namespace {
 
 using test::bytes_of;
@@ -168,4 +168,4 @@ TEST_CASE("gate scores: every half-precision number is widened exactly, also of 
   }
 }
 
-}  // namespace moelab
+}  // namespace moelab::trace_builder_test

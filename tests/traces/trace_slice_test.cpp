@@ -8,7 +8,7 @@
 #include "tests/traces/random_traces.hpp"
 #include "tests/traces/trace_files.hpp"
 
-namespace moelab {
+namespace moelab::trace_slice_test {
 namespace {
 
 using test::error_of;
@@ -119,4 +119,4 @@ TEST_CASE("a slice keeps router scores, candidates and lookahead") {
   }
 }
 
-}  // namespace moelab
+}  // namespace moelab::trace_slice_test

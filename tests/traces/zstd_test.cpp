@@ -12,7 +12,7 @@
 #include "traces/routing_trace_writer.hpp"
 #include "traces/safetensors.hpp"
 
-namespace moelab {
+namespace moelab::zstd_test {
 namespace {
 
 using test::bytes_of;
@@ -303,4 +303,4 @@ TEST_CASE("zstd: without a folder for temporary files, a compressed file is refu
   CHECK(error.find("no folder for temporary files") != std::string::npos);
 }
 
-}  // namespace moelab
+}  // namespace moelab::zstd_test
