@@ -10,24 +10,23 @@ namespace moelab {
 
 namespace {
 
-/// Solves rows x = 1 for x >= 0 where a negative last entry, a fixed cost, is none: left out, and the others
-/// solved again. nullopt where the rows do not determine x.
+/// The least squares of rows x = 1. nullopt where the rows do not determine x.
 std::optional<Eigen::VectorXd> solve(const Eigen::MatrixXd& rows) {
-  const auto solved = [](const Eigen::MatrixXd& of) -> std::optional<Eigen::VectorXd> {
-    // Columns of one size, or FLOPs beside seconds would count as dependent.
-    const Eigen::RowVectorXd scale = of.colwise().norm();
-    if (scale.minCoeff() <= 0) return std::nullopt;
-    const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(of * scale.cwiseInverse().asDiagonal());
-    if (qr.rank() < of.cols()) return std::nullopt;
-    const Eigen::VectorXd scaled = qr.solve(Eigen::VectorXd::Ones(of.rows()));
-    return Eigen::VectorXd(scaled.array() / scale.transpose().array());
-  };
-  std::optional<Eigen::VectorXd> found = solved(rows);
-  const Eigen::Index last = rows.cols() - 1;
-  if (!found || (*found)[last] >= 0) return found;
-  const std::optional<Eigen::VectorXd> others = solved(rows.leftCols(last));
+  // Columns of one size, or FLOPs beside seconds would count as dependent.
+  const Eigen::RowVectorXd scale = rows.colwise().norm();
+  if (scale.minCoeff() <= 0) return std::nullopt;
+  const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(rows * scale.cwiseInverse().asDiagonal());
+  if (qr.rank() < rows.cols()) return std::nullopt;
+  const Eigen::VectorXd scaled = qr.solve(Eigen::VectorXd::Ones(rows.rows()));
+  return Eigen::VectorXd(scaled.array() / scale.transpose().array());
+}
+
+/// With the last entry, a fixed cost, left out.
+std::optional<Eigen::VectorXd> solve_without_fixed_cost(const Eigen::MatrixXd& rows) {
+  const std::optional<Eigen::VectorXd> others = solve(rows.leftCols(rows.cols() - 1));
   if (!others) return std::nullopt;
-  *found << *others, 0;
+  Eigen::VectorXd found(rows.cols());
+  found << *others, 0;
   return found;
 }
 
@@ -57,8 +56,10 @@ std::optional<RooflineFit> fit_divided(std::span<const RooflinePoint> points, do
     rows(row, by_memory ? 1 : 0) = (by_memory ? p.bytes : p.flops) / p.seconds;
     rows(row, 2) = 1 / p.seconds;
   }
-  const std::optional<Eigen::VectorXd> found = solve(rows);
-  if (!found || (*found)[0] <= 0 || (*found)[1] <= 0) return std::nullopt;
+  std::optional<Eigen::VectorXd> found = solve(rows);
+  // Noise may give rates or a cost below 0. Without a cost each rate is that of its own points: above 0.
+  if (!found || found->head(2).minCoeff() <= 0 || (*found)[2] < 0) found = solve_without_fixed_cost(rows);
+  if (!found) return std::nullopt;
   RooflineFit fit{1 / (*found)[0], 1 / (*found)[1], (*found)[2], {}};
   fit.quality = quality_of(points, [&](const RooflinePoint& p) {
     return fit.launch + std::max(p.flops / fit.peak, p.bytes / fit.bandwidth);
@@ -75,7 +76,8 @@ std::optional<AffineFit> fit_affine(std::span<const CurvePoint> points) {
     rows(static_cast<Eigen::Index>(i), 1) = 1 / points[i].seconds;
   }
   if (points.size() < 2) return std::nullopt;
-  const std::optional<Eigen::VectorXd> found = solve(rows);
+  std::optional<Eigen::VectorXd> found = solve(rows);
+  if (found && (*found)[1] < 0) found = solve_without_fixed_cost(rows);
   if (!found) return std::nullopt;
   double slope = (*found)[0], intercept = (*found)[1];
   if (slope <= 0) {  // nothing but a fixed cost: the same least squares, of it alone

@@ -34,8 +34,8 @@ struct RooflineFit {
   FitQuality quality;
 };
 /// The best of all ways to divide the points by FLOPs a byte in those that memory bounds and those that
-/// arithmetic does, of which there is one at least each. nullopt where no division gives two rates: fewer
-/// than two intensities, or seconds that do not rise with bytes and FLOPs.
+/// arithmetic does, of which there is one at least each; where noise leaves no cost or rates above 0, of
+/// those without a launch. nullopt where there are fewer than two intensities.
 std::optional<RooflineFit> fit_roofline(std::span<const RooflinePoint> points);
 
 /// The nearest values (least squares of relative changes) none of which is below the one before it: values

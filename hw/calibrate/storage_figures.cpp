@@ -87,14 +87,13 @@ Sourced<double> slowdown(const Measurements& measured, FigureLedger& ledger) {
   if (found.median < 1) {
     account.how = shown_factors({found.median}) + ", taken as 1: reads are no faster beside others";
   }
-  const double value = std::clamp(found.median, kLeastSlowdown, kMostSlowdown);
-  if (account.spread) {
-    const auto within = [&](double factor) {
-      return std::clamp(factor * value, kLeastSlowdown, kMostSlowdown) / value;
-    };
-    account.spread = Spread{within(account.spread->p10), 1, within(account.spread->p90)};
-  }
-  return ledger.enter(path, value, shown_factors({value}), account, FigureLedger::Kind::same);
+  const auto within = [](double factor) { return std::clamp(factor, kLeastSlowdown, kMostSlowdown); };
+  const Spread spread{within(found.p10), within(found.median), within(found.p90)};
+  const double value = spread.p50;
+  account.spread = Spread{spread.p10 / value, 1, spread.p90 / value};
+  Sourced<double> slowdown = ledger.enter(path, value, shown_factors({value}), account);
+  slowdown.spread = spread;  // the account's, times the value, may round to less than the least
+  return slowdown;
 }
 
 }  // namespace

@@ -149,6 +149,13 @@ TEST_CASE("too few samples are no good figure, however alike") {
   CHECK_THAT(source_text(made, "ssd_read"), Contains("noisy (too few samples to tell)"));
 }
 
+DeviceProfile read_back(const DeviceProfile& made) {
+  Problems problems;
+  DeviceProfile back = read_device(YamlDocument::from_text("made", device_to_yaml(made), problems));
+  problems.throw_if_any();
+  return back;
+}
+
 TEST_CASE("a profile that calibration made reads back as it is") {
   enum class Gpu { none, integrated, discrete };
   for (const Gpu gpu : {Gpu::none, Gpu::integrated, Gpu::discrete}) {
@@ -160,15 +167,29 @@ TEST_CASE("a profile that calibration made reads back as it is") {
       if (gpu == Gpu::discrete) context.gpu_memory = GpuMemoryFound{8'000'000'000, 7'500'000'000};
       const DeviceProfile made = profile_from(machine.results(), context).profile;
       CHECK(made.is_discrete() == (gpu == Gpu::discrete));
-      Problems problems;
-      DeviceProfile back = read_device(YamlDocument::from_text("made", device_to_yaml(made), problems));
-      problems.throw_if_any();
+      DeviceProfile back = read_back(made);
       CHECK_FALSE(back.provenance.empty());
       CHECK(back.measured_on == made.measured_on);
       back.provenance.clear();
       back.unmeasured = false;
       CHECK(back == made);
     }
+  }
+}
+
+TEST_CASE("no noise makes a profile that cannot be read") {
+  Random random(8);
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    SyntheticMachine machine;
+    machine.seed = i;
+    machine.slowdown = 0.8 + random.uniform();
+    machine.noise = 0.9 * random.uniform();
+    machine.gpu = i % 2 == 1;
+    const DeviceProfile made = profile_from(machine.results(), synthetic_context()).profile;
+    REQUIRE_NOTHROW(read_back(made));
+    const Sourced<double>& slowdown = made.ssd.slowdown_while_decompressing;
+    REQUIRE(slowdown.spread.value().p10 >= 1);
+    REQUIRE(slowdown.spread.value().p50 == slowdown.value);
   }
 }
 

@@ -115,6 +115,30 @@ TEST_CASE("a roofline is found in points made of it") {
   }
 }
 
+TEST_CASE("any times at two intensities make a roofline, and how far off it is is known") {
+  Random random(4);
+  int without_launch = 0;
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<RooflinePoint> points;
+    for (const double bytes : {2e6, 16e6})
+      for (const double intensity : {1.0, 2.0, 16.0})
+        points.push_back({intensity * bytes, bytes, spread_between(random, 1e-4, 1e-2)});
+    const auto fit = fit_roofline(points);
+    REQUIRE(fit);
+    REQUIRE((fit->peak > 0 && std::isfinite(fit->peak)));
+    REQUIRE((fit->bandwidth > 0 && std::isfinite(fit->bandwidth)));
+    REQUIRE(fit->launch >= 0);
+    without_launch += fit->launch == 0;
+    double squares = 0;
+    for (const RooflinePoint& p : points) {
+      const double seconds = fit->launch + std::max(p.flops / fit->peak, p.bytes / fit->bandwidth);
+      squares += (seconds / p.seconds - 1) * (seconds / p.seconds - 1);
+    }
+    REQUIRE(fit->quality.error == Approx(std::sqrt(squares / 6)));
+  }
+  CHECK(without_launch > 0);
+}
+
 TEST_CASE("no roofline is made of points that show only one side") {
   CHECK_FALSE(fit_roofline({}));
   CHECK_FALSE(fit_roofline(std::vector<RooflinePoint>{{1e6, 1e6, 1e-3}, {2e6, 2e6, 2e-3}, {4e6, 4e6, 4e-3}}));
