@@ -31,6 +31,14 @@ std::vector<int> Architecture::moe_layers() const {
   return indices;
 }
 
+std::vector<std::int32_t> Architecture::moe_numbers() const {
+  std::vector<std::int32_t> numbers(layers.size(), -1);
+  std::int32_t next = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (is_moe_layer(layers[i])) numbers[i] = next++;
+  return numbers;
+}
+
 const FeedForward& Architecture::moe() const {
   const auto first = std::find_if(layers.begin(), layers.end(), is_moe_layer);
   if (first == layers.end()) throw InputError(name, "the model has no layer with experts");

@@ -91,6 +91,8 @@ struct Architecture {
   bool has_encoder() const;
   /// Indices into `layers` of the MoE layers, in order. A routing trace's layer axis runs over exactly these.
   std::vector<int> moe_layers() const;
+  /// By layer: its number among those, -1: it is dense.
+  std::vector<std::int32_t> moe_numbers() const;
   /// The feed-forward part that all MoE layers share (every model known today has one shape); throws
   /// InputError otherwise.
   const FeedForward& moe() const;

@@ -19,13 +19,11 @@ PlacedServer::PlacedServer(ClusterWorld& world, std::uint32_t number,
                     ? nullptr
                     : world.observer->of_server(world.scenario.cluster->profile.servers[number].name + "/")),
       dense_times_(world.scenario.model, *node_.timing),
+      moe_numbers_(world.scenario.model.moe_numbers()),
       calls_(world, number),
       layer_uses_(world.plan.shape.experts, false),
       progress_(std::move(progress)) {
-  std::int32_t moe = 0;
-  for (const Layer& layer : world.scenario.model.layers)
-    moe_index_.push_back(layer.feed_forward.kind == FeedForward::Kind::moe ? moe++ : -1);
-  metrics_.layers = LayerCounts(static_cast<std::size_t>(moe));
+  metrics_.layers = LayerCounts(world.scenario.model.moe_layers().size());
   start_stream(requests);
   serves_ = !requests.empty();
   if (serves_) ++world_.serving;
@@ -57,12 +55,12 @@ engine::Process PlacedServer::serve() {
       continue;
     }
     begin_step();
-    for (std::size_t layer = 0; layer < moe_index_.size() && !gone(); ++layer) {
+    for (std::size_t layer = 0; layer < moe_numbers_.size() && !gone(); ++layer) {
       const double began = engine.now();
       submit_dense(layer);
       co_await engine.finished(dense_.graph);
       account(dense_, static_cast<std::int32_t>(layer));
-      if (moe_index_[layer] < 0 || gone()) continue;
+      if (moe_numbers_[layer] < 0 || gone()) continue;
       ask_experts(layer);
       do {
         calls_.send();
@@ -75,7 +73,7 @@ engine::Process PlacedServer::serve() {
         metrics_.stall_s[static_cast<std::size_t>(Cause::recovery)] += engine.now() - waited;
       } while (!gone());
       if (!pass_.prompt)
-        metrics_.layers.stall_s[static_cast<std::size_t>(moe_index_[layer])] += engine.now() - began;
+        metrics_.layers.stall_s[static_cast<std::size_t>(moe_numbers_[layer])] += engine.now() - began;
     }
     if (gone()) continue;
     submit_head();
@@ -143,18 +141,14 @@ void PlacedServer::submit_head() {
 }
 
 void PlacedServer::ask_experts(std::size_t layer) {
-  const auto moe_layer = static_cast<std::uint32_t>(moe_index_[layer]);
+  const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
   const std::span<const ExpertUse> uses = layer_uses_.collect(world_.rows, pass_, moe_layer);
   for (const ExpertUse& use : uses) world_.uses.add(number_, moe_layer, use.object, use.tokens);
   calls_.begin(pass_, moe_layer, uses, dense_times_.shared(layer));
 }
 
 void PlacedServer::account(const LabelledGraph& graph, std::int32_t layer) {
-  const auto causes = critical_path(graph, {});
-  for (std::size_t i = 0; i < kCauses; ++i) {
-    metrics_.stall_s[i] += causes[i];
-    if (!pass_.prompt) metrics_.decode_stall_s[i] += causes[i];
-  }
+  metrics_.add_stalls(critical_path(graph, {}), pass_.prompt);
   if (observer_ != nullptr) observer_->finished(graph, step_ - 1, layer);
 }
 

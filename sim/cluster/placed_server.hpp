@@ -50,8 +50,8 @@ class PlacedServer {
   engine::ResourceId gpu_;
   GraphObserver* observer_;  // nullptr: nobody sees
   DenseTimes dense_times_;
-  std::vector<std::int32_t> moe_index_;  // by model layer: its number among the MoE layers, -1: dense
-  std::vector<ServedRequest> requests_;  // of stream_
+  std::vector<std::int32_t> moe_numbers_;  // by model layer; -1: dense
+  std::vector<ServedRequest> requests_;    // of stream_
   std::unique_ptr<BatchingPolicy> batching_;
   std::optional<RequestStream> stream_;
   enum : std::uint8_t { kWaiting, kRunning, kFinished };

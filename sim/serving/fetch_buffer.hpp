@@ -36,6 +36,9 @@ class FetchBuffer {
   FetchSlot* find(std::uint32_t object) {
     return slot_of_[object] == kNone ? nullptr : slots_[slot_of_[object]].get();
   }
+  const FetchSlot* find(std::uint32_t object) const {
+    return slot_of_[object] == kNone ? nullptr : slots_[slot_of_[object]].get();
+  }
   /// Precondition: not full, object not in the buffer.
   FetchSlot& take(std::uint32_t object) {
     const std::uint32_t slot = free_.back();

@@ -85,6 +85,16 @@ void ServingSeries::finish(ServingSample sample) {
   samples_.push_back(sample);
 }
 
+void Metrics::add_stall(Cause cause, double seconds, bool prompt) {
+  const auto i = static_cast<std::size_t>(cause);
+  stall_s[i] += seconds;
+  if (!prompt) decode_stall_s[i] += seconds;
+}
+
+void Metrics::add_stalls(const std::array<double, kCauses>& seconds, bool prompt) {
+  for (std::size_t i = 0; i < kCauses; ++i) add_stall(static_cast<Cause>(i), seconds[i], prompt);
+}
+
 namespace {
 
 // The link takes one load at a time: what one waits for it goes to those that it waits for.

@@ -157,6 +157,10 @@ struct Metrics {
   ServingCounts serving;
   ServingSeries series;
   LayerCounts layers;
+
+  /// Of a pass: of prompts alone, or one that decodes.
+  void add_stall(Cause cause, double seconds, bool prompt);
+  void add_stalls(const std::array<double, kCauses>& seconds, bool prompt);
 };
 
 /// An operation that waits for a fetch that was already on its way.

@@ -42,12 +42,10 @@ PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const
       window_(engine, resources_, timing_, plan, scenario.model.moe().matrices,
               static_cast<int>(scenario.tensor_parallel)),
       stream_(requests, scenario.workload.prefilled, trace.tokens(), *batching_),
+      moe_numbers_(scenario.model.moe_numbers()),
       experts_times_(scenario.model.layers.size()),
       touched_((trace.experts() + 63) / 64) {
-  std::int32_t moe = 0;
-  for (const Layer& layer : scenario.model.layers)
-    moe_index_.push_back(layer.feed_forward.kind == FeedForward::Kind::moe ? moe++ : -1);
-  metrics_.layers = LayerCounts(static_cast<std::size_t>(moe));
+  metrics_.layers = LayerCounts(scenario.model.moe_layers().size());
 }
 
 engine::Process PagedServer::serve() {
@@ -69,8 +67,8 @@ engine::Process PagedServer::serve() {
       submit_layer(layer);
       co_await engine_.finished(layer_.graph);
       finish_layer(layer);
-      if (moe_index_[layer] >= 0 && !pass_.prompt)
-        metrics_.layers.stall_s[static_cast<std::size_t>(moe_index_[layer])] += engine_.now() - began;
+      if (moe_numbers_[layer] >= 0 && !pass_.prompt)
+        metrics_.layers.stall_s[static_cast<std::size_t>(moe_numbers_[layer])] += engine_.now() - began;
     }
     submit_head();
     co_await engine_.finished(layer_.graph);
@@ -96,7 +94,7 @@ void PagedServer::begin_step() {
   const Bytes reduced = all_reduce_bytes(scenario_.model, pass_.tokens);
   all_reduce_s_ = timing_.all_reduce(static_cast<int>(scenario_.tensor_parallel), reduced).value();
   compute_s_ = dense_times_.head().seconds + system_.host_per_pass.value();
-  for (std::size_t layer = 0; layer < moe_index_.size(); ++layer) {
+  for (std::size_t layer = 0; layer < moe_numbers_.size(); ++layer) {
     experts_times_[layer] = experts_time(layer);
     compute_s_ += system_.host_per_layer.value() + dense_times_.dense(layer).seconds +
                   experts_times_[layer].seconds + all_reduces(scenario_.model.layers[layer]) * all_reduce_s_;
@@ -147,11 +145,11 @@ void PagedServer::load_ahead(std::size_t layer) {
     if (window_.streams(residency_.split(), moe_layer) && !window_.holds(moe_layer))
       window_.load(residency_.split(), moe_layer, metrics_.serving);
   };
-  if (moe_index_[layer] >= 0) load(static_cast<std::uint32_t>(moe_index_[layer]));
-  const std::size_t layers = moe_index_.size();
+  if (moe_numbers_[layer] >= 0) load(static_cast<std::uint32_t>(moe_numbers_[layer]));
+  const std::size_t layers = moe_numbers_.size();
   std::size_t next = (layer + 1) % layers;
-  while (moe_index_[next] < 0) next = (next + 1) % layers;
-  if (next != layer) load(static_cast<std::uint32_t>(moe_index_[next]));
+  while (moe_numbers_[next] < 0) next = (next + 1) % layers;
+  if (next != layer) load(static_cast<std::uint32_t>(moe_numbers_[next]));
 }
 
 OpIndex PagedServer::add_kernel(const KernelTime& time, OpKind kind, OpIndex after) {
@@ -193,8 +191,8 @@ void PagedServer::submit_layer(std::size_t layer) {
   for (int extra = all_reduces(scenario_.model.layers[layer]); extra > 1; --extra)
     last = add_all_reduce(last);
   experts_op_ = engine::kNoOp;
-  if (moe_index_[layer] >= 0) {
-    const auto moe_layer = static_cast<std::uint32_t>(moe_index_[layer]);
+  if (moe_numbers_[layer] >= 0) {
+    const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
     layer_.layer = moe_layer;
     last = experts_op_ = add_kernel(experts_times_[layer], OpKind::grouped_experts, last);
     if (window_.holds(moe_layer)) {
@@ -221,9 +219,9 @@ std::uint32_t PagedServer::distinct_experts(std::uint32_t moe_layer) {
 }
 
 KernelTime PagedServer::experts_time(std::size_t layer) {
-  if (moe_index_[layer] < 0) return {};
+  if (moe_numbers_[layer] < 0) return {};
   const FeedForward& ff = scenario_.model.layers[layer].feed_forward;
-  const std::uint32_t distinct = distinct_experts(static_cast<std::uint32_t>(moe_index_[layer]));
+  const std::uint32_t distinct = distinct_experts(static_cast<std::uint32_t>(moe_numbers_[layer]));
   const double activations = 1.0 * pass_.tokens * ff.top_k;
   KernelTime time = dense_times_.shared(layer);
   time.seconds +=
@@ -235,8 +233,8 @@ KernelTime PagedServer::experts_time(std::size_t layer) {
 void PagedServer::finish_layer(std::size_t layer) {
   const auto number = static_cast<std::int32_t>(layer);
   account(layer_, number);
-  if (moe_index_[layer] < 0) return;
-  const auto moe_layer = static_cast<std::uint32_t>(moe_index_[layer]);
+  if (moe_numbers_[layer] < 0) return;
+  const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
   if (!window_.holds(moe_layer)) return;
   if (options_.observer)
     options_.observer->finished(window_.loading(moe_layer), metrics_.serving.steps - 1, number);
@@ -258,12 +256,8 @@ void PagedServer::submit_head() {
 
 void PagedServer::account(const LabelledGraph& graph, std::int32_t layer) {
   const bool waited = &graph == &layer_;
-  const auto causes =
-      critical_path(graph, waited ? std::span<const FetchWait>(waits_) : std::span<const FetchWait>());
-  for (std::size_t i = 0; i < kCauses; ++i) {
-    metrics_.stall_s[i] += causes[i];
-    if (!pass_.prompt) metrics_.decode_stall_s[i] += causes[i];
-  }
+  const std::span<const FetchWait> waits = waited ? std::span(waits_) : std::span<FetchWait>();
+  metrics_.add_stalls(critical_path(graph, waits), pass_.prompt);
   if (options_.observer) options_.observer->finished(graph, metrics_.serving.steps - 1, layer);
 }
 

@@ -60,7 +60,7 @@ class PagedServer {
   PagedResidency residency_;
   ExpertWindow window_;
   RequestStream stream_;
-  std::vector<std::int32_t> moe_index_;    // by model layer: its number among the MoE layers, -1: dense
+  std::vector<std::int32_t> moe_numbers_;  // by model layer; -1: dense
   std::vector<KernelTime> experts_times_;  // by model layer, of the step that runs: shared ones included
 
   Pass pass_;

@@ -5,6 +5,17 @@
 
 namespace moelab {
 
+std::array<double, kTiers> bytes_read(const LabelledGraph& graph, const ExpertCosts& costs) {
+  std::array<double, kTiers> bytes{};
+  for (engine::OpIndex op = 0; op < graph.graph.size(); ++op) {
+    const OpLabel& label = graph.labels[op];
+    if (label.tier == Tier::none || !graph.graph.was_started(op)) continue;
+    bytes[static_cast<std::size_t>(label.tier)] +=
+        (label.kind == OpKind::read_e ? costs.e_bytes / costs.timing.shards : costs.sm_bytes).value();
+  }
+  return bytes;
+}
+
 std::size_t LayerMemo::hash() const {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
   std::uint64_t h = std::bit_cast<std::uint64_t>(key_.shared_s) ^ key_.experts;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/engine/engine.hpp"
+#include "sim/serving/expert_costs.hpp"
 #include "sim/serving/layer_graph.hpp"
 #include "sim/serving/metrics.hpp"
 
@@ -22,6 +23,9 @@ struct StepOutcome {
   std::array<double, kCauses> stall_s{};
   std::array<double, kTiers> bytes{};
 };
+
+/// What a finished graph has read, by tier.
+std::array<double, kTiers> bytes_read(const LabelledGraph& graph, const ExpertCosts& costs);
 
 /// Remembers the outcome of layers by what they consist of. Bounded: what comes when it is full is not kept.
 class LayerMemo {

@@ -1,0 +1,144 @@
+#include "sim/serving/expert_cache.hpp"
+
+namespace moelab {
+namespace {
+
+std::vector<std::unique_ptr<CachePolicy>> make_domains(const CachePolicyEntry& entry,
+                                                       const ServerContext& server, const MemoryPlan& memory,
+                                                       const std::array<std::uint32_t, kStates>& pools,
+                                                       std::span<const double> profile) {
+  const RoutingTrace& trace = server.trace;
+  const std::uint32_t count = entry.per_model ? 1 : trace.layers();
+  CacheShape shape;
+  shape.layers = entry.per_model ? trace.layers() : 1;
+  shape.objects = shape.layers * trace.experts();
+  shape.capacity_bytes = memory.expert_cache.value() / count;
+  shape.bytes = server.costs.bytes;
+  shape.pool_experts = pools;
+  shape.kept_as = server.system.kept_as;
+  shape.top_k = trace.top_k();
+  std::vector<std::unique_ptr<CachePolicy>> domains;
+  for (std::uint32_t d = 0; d < count; ++d) {
+    if (entry.needs_profile) shape.profile = profile.subspan(std::size_t{d} * shape.objects, shape.objects);
+    domains.push_back(entry.make(shape, server.system.cache.parameters));
+  }
+  return domains;
+}
+
+}  // namespace
+
+ExpertCache::ExpertCache(const ServerContext& server, const MemoryPlan& memory,
+                         const std::array<std::uint32_t, kStates>& pools, std::span<const double> profile)
+    : system_(server.system),
+      costs_(server.costs),
+      layers_(server.trace.layers()),
+      experts_(server.trace.experts()),
+      entry_(*find_cache_policy(server.system.cache.name)),
+      domains_(make_domains(entry_, server, memory, pools, profile)),
+      steps_(layers_, 0),
+      page_cache_(2 * std::size_t{layers_} * experts_, memory.page_cache.value()),
+      mirror_(server.mirror) {
+  if (entry_.needs_future)
+    future_ = std::make_unique<FutureUses>(server.trace, server.scenario.workload.batch,
+                                           server.scenario.model.has_encoder());
+  preload_mirror();
+}
+
+void ExpertCache::find_kept(std::uint32_t layer, std::vector<std::uint8_t>& kept) const {
+  kept.resize(experts_);
+  for (std::uint32_t expert = 0; expert < experts_; ++expert) kept[expert] = state(layer, expert) != State::M;
+}
+
+std::uint64_t ExpertCache::whole_experts() const {
+  std::uint64_t whole = 0;
+  for (std::uint32_t layer = 0; layer < layers_; ++layer)
+    for (std::uint32_t expert = 0; expert < experts_; ++expert)
+      whole += state(layer, expert) == State::F ? 1 : 0;
+  return whole;
+}
+
+void ExpertCache::count(MemoryContents& memory) const {
+  for (const auto& domain : domains_) memory.expert_bytes += domain->bytes_held();
+  for (std::uint32_t layer = 0; layer < layers_; ++layer)
+    for (std::uint32_t expert = 0; expert < experts_; ++expert)
+      if (const State kept = state(layer, expert); kept != State::M) ++memory.experts[index(kept)];
+}
+
+void ExpertCache::begin_request() {
+  for (auto& domain : domains_) domain->begin_request();
+}
+
+void ExpertCache::begin_step(std::uint32_t layer, std::span<const float> scores) {
+  domain(layer).begin_step(entry_.per_model ? layer : 0);
+  if (entry_.needs_all_scores) domain(layer).observe(scores);
+  tell_mirror(layer);
+}
+
+void ExpertCache::use(std::uint32_t layer, ExpertUse used) {
+  if (future_) used.next_use = future_->next_use(layer, used.object, steps_[layer]);
+  used.object = object(layer, used.object);
+  domain(layer).use(used);
+}
+
+void ExpertCache::end_step(std::uint32_t layer, bool any) {
+  if (any) ++steps_[layer];
+  tell_mirror(layer);
+}
+
+bool ExpertCache::insert(std::uint32_t layer, std::uint32_t expert) {
+  const bool taken = domain(layer).insert(object(layer, expert));
+  tell_mirror(layer);
+  return taken;
+}
+
+ExpertReads ExpertCache::plan_reads(std::uint32_t layer, std::uint32_t expert, State state) {
+  ExpertReads reads = costs_.cold;
+  if (state == State::F || !system_.page_cache) return reads;
+  const std::uint32_t plane = sm_plane(layer, expert);
+  const double sm = has_sm(state) ? 0 : costs_.sm_bytes.value() * costs_.tensors;
+  const double e = has_e(state) ? 0 : costs_.e_bytes.value() * costs_.tensors;
+  if (sm > 0 && page_cache_.read(plane, sm)) {
+    reads.sm_s = costs_.cached.sm_s;
+    reads.sm_tier = Tier::page_cache;
+  }
+  if (e > 0 && page_cache_.read(plane + 1, e)) {
+    reads.e_s = costs_.cached.e_s;
+    reads.e_tier = Tier::page_cache;
+  }
+  return reads;
+}
+
+void ExpertCache::forget_reads(std::uint32_t layer, std::uint32_t expert, State state,
+                               const ExpertReads& reads) {
+  const std::uint32_t plane = sm_plane(layer, expert);
+  if (!has_sm(state) && reads.sm_tier == Tier::ssd) page_cache_.forget(plane);
+  if (!has_e(state) && reads.e_tier == Tier::ssd) page_cache_.forget(plane + 1);
+}
+
+void ExpertCache::preload_mirror() {
+  if (mirror_ == nullptr) return;
+  mirrored_.assign(std::size_t{layers_} * experts_, State::M);
+  for (std::uint32_t i = 0; i < mirrored_.size(); ++i) {
+    const engine::ExpertPlace place{i / experts_, i % experts_};
+    mirrored_[i] = state(place.layer, place.expert);
+    if (mirrored_[i] != State::M) mirror_->preload(place, static_cast<engine::Kept>(mirrored_[i]));
+  }
+}
+
+// Whatever has changed in the domain of a layer: policies do not say what left for whom.
+void ExpertCache::tell_mirror(std::uint32_t layer) {
+  if (mirror_ == nullptr) return;
+  const std::uint32_t first = entry_.per_model ? 0 : layer * experts_;
+  const std::uint32_t end =
+      entry_.per_model ? static_cast<std::uint32_t>(mirrored_.size()) : first + experts_;
+  for (const bool leaving : {true, false})
+    for (std::uint32_t i = first; i < end; ++i) {
+      const engine::ExpertPlace place{i / experts_, i % experts_};
+      const State to = state(place.layer, place.expert);
+      if (to == mirrored_[i] || (to == State::M) != leaving) continue;
+      mirror_->keep(place, static_cast<engine::Kept>(mirrored_[i]), static_cast<engine::Kept>(to));
+      mirrored_[i] = to;
+    }
+}
+
+}  // namespace moelab

@@ -1,0 +1,82 @@
+// What a server keeps of each expert: the cache policy, one domain a layer or one for the model; the page
+// cache below it, through which what is missing is read; and who follows all that.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "policies/cache/cache.hpp"
+#include "sim/serving/future_uses.hpp"
+#include "sim/serving/memory_plan.hpp"
+#include "sim/serving/page_cache.hpp"
+#include "sim/serving/server_context.hpp"
+
+namespace moelab {
+
+/// Layers are MoE layers, counted without the others; experts are numbered within their layer.
+class ExpertCache {
+ public:
+  /// `pools`: the plan's capacities in experts a layer (0 for policies without pools). `profile`: [layers *
+  /// experts] uses in an offline profile, for policies that need one; read here. A mirror hears here of what
+  /// is kept from the start.
+  ExpertCache(const ServerContext& server, const MemoryPlan& memory,
+              const std::array<std::uint32_t, kStates>& pools, std::span<const double> profile);
+
+  State state(std::uint32_t layer, std::uint32_t expert) const {
+    return domains_[entry_.per_model ? 0 : layer]->state(object(layer, expert));
+  }
+  /// [experts] of a layer: 1 where something of the expert is kept.
+  void find_kept(std::uint32_t layer, std::vector<std::uint8_t>& kept) const;
+  /// Experts that are kept whole.
+  std::uint64_t whole_experts() const;
+  /// Fills in what the cache holds.
+  void count(MemoryContents& memory) const;
+  /// Whether begin_step() needs the scores of all experts.
+  bool needs_all_scores() const { return entry_.needs_all_scores; }
+
+  /// A new request, or batch of requests.
+  void begin_request();
+  /// A layer begins, whose uses follow; `scores`: [experts] summed over the pass, where they are needed.
+  void begin_step(std::uint32_t layer, std::span<const float> scores);
+  /// An expert was used, `used.object` numbered within the layer, and is whole in memory at this moment.
+  void use(std::uint32_t layer, ExpertUse used);
+  /// `any`: whether the layer used experts at all.
+  void end_step(std::uint32_t layer, bool any);
+  /// An expert came ahead of its use. Whether the policy took it or held it already.
+  bool insert(std::uint32_t layer, std::uint32_t expert);
+
+  /// Where the missing parts of an expert in `state` are read from. The reads enter the page cache.
+  ExpertReads plan_reads(std::uint32_t layer, std::uint32_t expert, State state);
+  /// Reads that plan_reads() gave will not be.
+  void forget_reads(std::uint32_t layer, std::uint32_t expert, State state, const ExpertReads& reads);
+
+ private:
+  CachePolicy& domain(std::uint32_t layer) { return *domains_[entry_.per_model ? 0 : layer]; }
+  /// The expert's number in its domain.
+  std::uint32_t object(std::uint32_t layer, std::uint32_t expert) const {
+    return entry_.per_model ? layer * experts_ + expert : expert;
+  }
+  /// The page cache's numbers of an expert's planes: of the sign-mantissas (or whole tensors); the exponents'
+  /// is the next.
+  std::uint32_t sm_plane(std::uint32_t layer, std::uint32_t expert) const {
+    return 2 * (layer * experts_ + expert);
+  }
+  void preload_mirror();
+  void tell_mirror(std::uint32_t layer);
+
+  const SystemConfig& system_;
+  const ExpertCosts& costs_;
+  std::uint32_t layers_, experts_;
+  const CachePolicyEntry& entry_;
+  std::vector<std::unique_ptr<CachePolicy>> domains_;
+  std::unique_ptr<FutureUses> future_;  // where the policy is an oracle
+  std::vector<std::uint64_t> steps_;    // by layer: how often it used experts, as FutureUses counts
+  PageCache page_cache_;
+  engine::ExpertMirror* mirror_;
+  std::vector<State> mirrored_;  // by layer * experts + expert: what the mirror was told last
+};
+
+}  // namespace moelab

@@ -1,0 +1,41 @@
+#include "sim/serving/server_resources.hpp"
+
+#include <string>
+
+namespace moelab {
+
+ServerResources add_server_resources(engine::Engine& engine, std::string_view prefix,
+                                     const TimingModel& timing, std::uint32_t decompression_threads,
+                                     double ssd_bytes_per_second) {
+  const auto add = [&](const char* name, std::uint32_t slots) {
+    return engine.add_resource(std::string(prefix) + name, slots);
+  };
+  const DeviceProfile& device = timing.device();
+  ServerResources r{};
+  r.host = add("host", 1);
+  r.recovers_on_cpu = timing.recovers_on_cpu();
+  r.computes_on_cpu = timing.computes_on_cpu();
+  r.copies_on_cpu = timing.copies_on_cpu();
+  if (device.memory.controller && engine.resolves_chains())
+    r.memory = engine.add_capacity("memory", {.bandwidth = device.memory.controller->value.value()});
+  if (device.cpu.sharing) r.cpu = engine.add_capacity("cpu", {.slowdown = device.cpu.sharing->value});
+  if (device.is_discrete()) {
+    r.io = r.decompress = r.recover = add("link", 1);
+    r.link_out = add("link_out", 1);
+    r.cpu_experts = add("cpu_experts", 1);
+    r.experts = add("expert_compute", 1);
+    r.dense = add("dense_compute", 1);
+    return r;
+  }
+  r.io = add("io", 1);
+  r.decompress = add("decompress", decompression_threads);
+  r.recover = add("recover", 1);
+  r.experts = add("expert_compute", 1);
+  r.dense = add("dense_compute", 1);
+  r.ssd = engine.add_capacity(
+      "ssd", {.slowdown = device.ssd.readers.value, .bandwidth = ssd_bytes_per_second, .beyond = r.memory});
+  engine.add_interference({r.ssd, r.decompress, device.ssd.slowdown_while_decompressing.value});
+  return r;
+}
+
+}  // namespace moelab
