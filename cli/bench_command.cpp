@@ -9,6 +9,7 @@
 #include "cli/terminal_line.hpp"
 #include "hw/bench/bench_report.hpp"
 #include "models/units.hpp"
+#include "sim/version.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -107,7 +108,7 @@ void run_bench(BenchArguments options) {
   options.bench.folder = options.folder;
   if (!std::filesystem::is_directory(options.folder))
     throw InputError("--dir " + options.folder, "is not a folder");
-  BenchReport report{machine_context(options.folder, "moelab " MOELAB_VERSION), options.bench.quick, {}};
+  BenchReport report{machine_context(options.folder, "moelab " + program_version()), options.bench.quick, {}};
   {
     TerminalLine line;
     report.results = run_cases(

@@ -10,6 +10,7 @@
 #include "cli/terminal_line.hpp"
 #include "hw/calibrate/calibrate.hpp"
 #include "models/device_writer.hpp"
+#include "sim/version.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -123,7 +124,7 @@ void run_calibrate(CalibrateArguments options) {
   for (const std::string& model : options.models) c.models.push_back(load_architecture(model));
   c.folder = options.folder;
   c.gpu = !options.no_gpu;
-  c.program = "moelab " MOELAB_VERSION;
+  c.program = "moelab " + program_version();
   c.command = command_text(options);
   const CalibrationResult result = [&] {
     TerminalLine line;

@@ -20,6 +20,7 @@
 #include "cli/unknown_word.hpp"
 #include "models/input_error.hpp"
 #include "sim/results/timeline.hpp"
+#include "sim/version.hpp"
 #include "traces/atomic_file.hpp"
 
 namespace moelab::cli {
@@ -168,7 +169,7 @@ int run_program(int argc, char** argv) {
   CLI::App program(
       "moelab simulates Mixture-of-Experts models that are larger than the memory of the device that serves "
       "them.");
-  program.set_version_flag("--version", MOELAB_VERSION);
+  program.set_version_flag("--version", program_version());
   program.require_subcommand(1);
   add_example(program, "moelab run zipmoe-orin --out out/result.json --timeline out/timeline.json");
   add_run(program);

@@ -17,6 +17,7 @@
 #include "sim/run.hpp"
 #include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/run_sweep.hpp"
+#include "sim/version.hpp"
 
 namespace nb = nanobind;
 
@@ -219,7 +220,7 @@ void translate(const std::exception_ptr& exception, void*) {
 NB_MODULE(_native, module) {
   using namespace moelab;
   nb::register_exception_translator(&translate);
-  module.attr("__version__") = MOELAB_VERSION;
+  module.attr("__version__") = program_version();
   module.def("run", &run);
   module.def("sweep", [](const std::string& name, const std::optional<std::string>& text,
                          const Settings& settings, const std::string& db, std::size_t jobs, bool fail_fast,

@@ -123,7 +123,7 @@ Explanation explain(const ResultFile& given, const std::function<void(const std:
   };
   Explanation e;
   e.given = e.again = given;
-  e.version = MOELAB_VERSION;
+  e.version = program_version();
   e.ran = given.tokens > 0;
   if (!e.ran) return e;
   say("as it was");

@@ -152,7 +152,7 @@ Json result_json(const RunResult& r) {
   j["system"] = r.system;
   j["executor"] = r.executor;
   j["seed"] = r.seed;
-  j["version"] = MOELAB_VERSION;
+  j["version"] = program_version();
   j["question"] = r.question;
   j["model"] = r.model;
   j["device"] = r.device;

@@ -90,7 +90,7 @@ std::string run_identity(const std::string& document, const std::vector<DataFile
                          const std::string& executor) {
   Json whole = Json::parse(document);
   replace_paths(whole, data);
-  std::string text = whole.dump() + "\n" + executor + "\n" + MOELAB_VERSION;
+  std::string text = whole.dump() + "\n" + executor + "\n" + program_version();
   for (const DataFile& file : data) text += "\n" + file.digest;
   text += "\n" + Json(settings).dump();
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());

@@ -18,9 +18,8 @@ constexpr std::array<const char*, 4> kStatusNames = {"done", "failed", "timeout"
 
 void check_version(const Json& job) {
   const std::string version = job.at("version").get<std::string>();
-  if (version != MOELAB_VERSION)
-    throw InputError(kJob, "is of moelab " + version +
-                               ", this is moelab " MOELAB_VERSION
+  if (version != program_version())
+    throw InputError(kJob, "is of moelab " + version + ", this is moelab " + program_version() +
                                "; install the same version on every machine");
 }
 
@@ -29,7 +28,7 @@ void check_version(const Json& job) {
 std::string pack_job(const RemoteJob& job) {
   Json data = Json::array();
   for (const DataFile& file : job.data) data.push_back({{"path", file.path}, {"digest", file.digest}});
-  return Json{{"version", MOELAB_VERSION},
+  return Json{{"version", program_version()},
               {"scenario", Json::parse(job.job.document)},
               {"settings", job.job.settings},
               {"executor", job.job.executor},

@@ -114,7 +114,7 @@ StoredRun stored_run(const SweepFile& sweep, const StoredPoint& point, PointOutc
   run.identity = point.run;
   run.system = point.system;
   run.executor = sweep.executor;
-  run.version = MOELAB_VERSION;
+  run.version = program_version();
   run.started = started;
   run.wall_s = outcome.child.wall_s;
   run.cpu_s = outcome.child.cpu_s;
@@ -288,7 +288,8 @@ CheckedSweep check_sweep(const SweepFile& sweep, std::size_t jobs,
 
 SweepSummary run_sweep(const SweepFile& sweep, const CheckedSweep& checked, ResultStore& store,
                        PointWorkers& workers, const SweepOptions& options) {
-  StoredSweep entry{sweep.name, sweep.question, sweep.text, utc_now(), MOELAB_VERSION, checked.points.size()};
+  StoredSweep entry{sweep.name, sweep.question,    sweep.text,
+                    utc_now(),  program_version(), checked.points.size()};
   const std::uint64_t dropped = dropped_points(sweep.name, checked, store);
   store.put_sweep(entry, checked.points);
   SweepSummary summary = Run(sweep, checked, store, workers, options).go();

@@ -104,6 +104,13 @@ TEST_CASE("run leaves a result and a timeline, and the same bytes every time") {
   CHECK(folder.files() == 4);  // and no temporary file
 }
 
+TEST_CASE("the version says which sources decide results, and results say it") {
+  const std::string version = moelab({"--version"}).out;
+  CHECK_THAT(version, Catch::Matchers::Matches("[0-9]+\\.[0-9]+\\.[0-9]+\\+[0-9a-f]{8}\n"));
+  const Json j = Json::parse(moelab(with(kSmall, {"--system", "zipmoe", "--format", "json"})).out);
+  CHECK(j["version"].get<std::string>() + "\n" == version);
+}
+
 TEST_CASE("schedule answers in the agreed form") {
   const Folder folder;
   const ProgramResult r =
