@@ -155,8 +155,8 @@ void add_run(CLI::App& program) {
   command->add_option("--out", options->out, "Write the result as JSON to this file");
   command->add_option("--timeline", options->timeline,
                       "Write a timeline for https://ui.perfetto.dev to this file: operations by resource and "
-                      "what they wait for, requests, queues and memory. Of a cluster, servers that leave "
-                      "are not marked");
+                      "what they wait for, requests, queues and memory; of a cluster, faults and "
+                      "migrations");
   CLI::Option* const passes =
       command
           ->add_option("--timeline-passes", options->timeline_passes,

@@ -97,6 +97,12 @@ class EventWriter {
     add({",\"cat\":\"", category, "\",\"ts\":", time(start), ",\"dur\":", microseconds(end - start),
          ",\"args\":{", arguments, "}}"});
   }
+  /// A line through all tracks.
+  void mark(const std::string& name, std::string_view category, std::int64_t thread, std::int64_t at,
+            const std::string& arguments) {
+    begin(name, "i", thread);
+    add({",\"cat\":\"", category, "\",\"s\":\"p\",\"ts\":", time(at), ",\"args\":{", arguments, "}}"});
+  }
   void arrow(std::int64_t id, std::int64_t from, std::int64_t start, std::int64_t to, std::int64_t end) {
     const std::string number = std::to_string(id);
     begin("then", "s", from);
@@ -211,6 +217,46 @@ void write_requests(const std::string& prefix, std::vector<ServedSpan> spans, co
     out.track(first_thread + static_cast<std::int64_t>(i), prefix + "requests " + std::to_string(i));
 }
 
+/// What happened to a cluster: faults as marks, and as slices how long experts were nowhere and what the
+/// scheduler had moved. As far as that is in the window; what has no end ends with it.
+class ClusterEvents {
+ public:
+  ClusterEvents(const Window& window, std::int64_t first_thread, EventWriter& out)
+      : window_(window), first_thread_(first_thread), out_(out) {}
+
+  void write(const ClusterResult& cluster) {
+    if (window_.begin > window_.end) return;  // nothing ran
+    for (const FaultRecord& fault : cluster.faults) {
+      const std::string uncovered = "\"uncovered_experts\":" + std::to_string(fault.uncovered);
+      if (fault.at_s >= window_.begin && fault.at_s <= window_.end)
+        out_.mark(escaped(fault.server) + " " + fault.event, "fault", first_thread_, nanoseconds(fault.at_s),
+                  uncovered);
+      if (fault.uncovered > 0) slice("experts nowhere", "fault", fault.at_s, fault.recovered_s, uncovered);
+    }
+    for (const MigrationRecord& m : cluster.migrations)
+      if (m.adopted)
+        slice(m.recovery ? "recovery" : "migration", "migration", m.at_s, m.done_s,
+              "\"experts\":" + std::to_string(m.experts));
+    for (std::size_t i = 0; i < tracks_.size(); ++i)
+      out_.track(first_thread_ + static_cast<std::int64_t>(i), "cluster " + std::to_string(i));
+  }
+
+ private:
+  void slice(const std::string& name, std::string_view category, double from, double to,
+             const std::string& arguments) {
+    const double begin = std::max(from, window_.begin);
+    const double end = to < 0 ? window_.end : std::min(to, window_.end);
+    if (nanoseconds(begin) >= nanoseconds(end)) return;
+    const auto track = static_cast<std::int64_t>(tracks_.take(begin, end));
+    out_.slice(name, category, first_thread_ + track, nanoseconds(begin), nanoseconds(end), arguments);
+  }
+
+  Window window_;
+  std::int64_t first_thread_;
+  EventWriter& out_;
+  Tracks tracks_;
+};
+
 }  // namespace
 
 std::string Timeline::events(const RunResult& result, const TimelineTitle& title) const {
@@ -257,17 +303,20 @@ std::string Timeline::events(const RunResult& result, const TimelineTitle& title
                 result.busy[r].name + (tracks[r].size() > 1 ? " " + std::to_string(slot) : ""));
   }
 
+  Window shown{std::numeric_limits<double>::infinity(), 0};  // what all servers show
   auto requests = static_cast<std::int64_t>(result.busy.size()) * kSlotsATrack;
   const auto write_server = [&](const Server& server) {
     write_memory(server.prefix(), server.memory(), out);
     Window window{std::numeric_limits<double>::infinity(), 0};
     for (const Slice& s : server.slices().all)
       window = {std::min(window.begin, s.start), std::max(window.end, s.end)};
+    shown = {std::min(shown.begin, window.begin), std::max(shown.end, window.end)};
     write_requests(server.prefix(), server.spans(), window, requests, out);
     requests += kSlotsATrack;
   };
   write_server(all_);
   for (const Server& server : servers_) write_server(server);
+  ClusterEvents(shown, requests, out).write(result.cluster);
   return out.take();
 }
 

@@ -1,12 +1,16 @@
 // Clusters that change while they serve: experts migrate, servers leave and come back, networks get slower.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <set>
 
+#include "sim/results/timeline.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
 
 namespace moelab::cluster_change_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 
@@ -167,8 +171,41 @@ TEST_CASE("cluster: a slower network interface makes calls slower from then on")
   CHECK(accounted(r) == asked(s));
 }
 
+/// What a timeline shows of faults and migrations is what the result says of them, as far as operations ran.
+void check_marks(const nlohmann::json& file, const RunResult& r) {
+  double begin = 1e30, end = 0;  // of all operations, in microseconds
+  std::multiset<std::string> marks;
+  std::size_t nowhere = 0, moves = 0;
+  for (const nlohmann::json& e : file["traceEvents"]) {
+    if (e["ph"] == "i") marks.insert(e["name"].get<std::string>());
+    if (e["ph"] != "X" || e["cat"] == "request") continue;
+    nowhere += e["cat"] == "fault" ? 1 : 0;
+    moves += e["cat"] == "migration" ? 1 : 0;
+    begin = std::min(begin, e["ts"].get<double>());
+    end = std::max(end, e["ts"].get<double>() + e["dur"].get<double>());
+  }
+  constexpr double kRounded = 0.002;
+  const auto ran = [&](double seconds) {
+    return 1e6 * seconds > begin + kRounded && 1e6 * seconds < end - kRounded;
+  };
+  std::size_t uncovered = 0, adopted = 0;
+  for (const FaultRecord& fault : r.cluster.faults) {
+    if (!ran(fault.at_s)) continue;
+    const auto mark = marks.find(fault.server + " " + fault.event);
+    REQUIRE(mark != marks.end());
+    marks.erase(mark);
+    uncovered += fault.uncovered > 0 ? 1 : 0;
+  }
+  for (const MigrationRecord& m : r.cluster.migrations)
+    if (m.adopted && ran(m.at_s) && m.done_s != m.at_s) ++adopted;
+  CHECK(marks.size() <= r.cluster.faults.size());
+  CHECK(nowhere >= uncovered);
+  CHECK(moves >= adopted);
+  CHECK(nowhere + moves <= r.cluster.faults.size() + r.cluster.migrations.size());
+}
+
 TEST_CASE("cluster: whatever goes wrong when, every request is accounted for, twice the same way") {
-  for (std::uint64_t seed = 1; seed <= moelab::testing::random_runs(200u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(200u); ++seed) {
     Scenario s = random_cluster(seed);
     INFO("seed " << seed << ", policy " << s.systems.front().placed->placement.name);
     Random random(seed + 1000);
@@ -184,7 +221,11 @@ TEST_CASE("cluster: whatever goes wrong when, every request is accounted for, tw
                                      BytesPerSecond(kBandwidth * (0.1 + random.uniform()))});
       }
     }
-    const RunResult r = run_cluster(s);
+    Timeline timeline({});
+    RunOptions options;
+    options.observer = [&](const SystemConfig&) { return &timeline; };
+    const RunResult r = run_system(s, s.systems.front(), task_rows(s), options);
+    check_marks(nlohmann::json::parse(timeline_json({timeline.events(r, {})})), r);
     CHECK(accounted(r) == asked(s));
     for (const FaultRecord& fault : r.cluster.faults)
       if (fault.recovered_s >= 0) CHECK(fault.recovered_s >= fault.at_s);
