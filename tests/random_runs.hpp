@@ -1,7 +1,7 @@
 // How many random instances a property is tested on.
 #pragma once
 
-namespace moelab::testing {
+namespace moelab::test {
 
 /// `all` of them; a fifth where each takes its time: under sanitizers, which look for other mistakes than
 /// wrong results, and on an emulated processor.
@@ -14,4 +14,4 @@ constexpr Count random_runs(Count all) {
 #endif
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

@@ -20,6 +20,7 @@ import os
 import queue
 import sys
 import threading
+import time
 
 RETRIES = 3  # of a point whose process could not be started
 
@@ -85,10 +86,12 @@ def connect(address, seconds):
     where = {"scheduler_file": address} if address.endswith(".json") else {"address": address}
     if "scheduler_file" in where and not os.path.exists(address):  # Dask would wait for it
         raise Fatal(f"there is no scheduler file '{address}'")
+    began = time.monotonic()
     try:
         return distributed.Client(**where, timeout=seconds, set_as_default=False, name="moelab")
     except Exception as error:  # Dask promises no kinds
-        raise Fatal(f"no Dask scheduler answers at '{address}' within {seconds:g} s ({error}); is it running "
+        waited = f" within {seconds:g} s" if time.monotonic() - began >= seconds else ""
+        raise Fatal(f"no Dask scheduler answers at '{address}'{waited} ({error}); is it running "
                     "(dask scheduler), and is its port reachable from here?") from error
 
 

@@ -26,6 +26,9 @@ std::string text_of_file(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(in), {});
   if (!in) throw InputError(file, "cannot be read");
+  if (text.starts_with("SQLite format 3"))
+    throw InputError(file, "is a store of results; expected one result: 'moelab results " + file +
+                               " --result 0 --out FILE' writes that of its first point");
   return text;
 }
 

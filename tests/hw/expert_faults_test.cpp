@@ -12,7 +12,7 @@
 
 namespace moelab::expert_faults_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

@@ -12,7 +12,7 @@
 
 namespace moelab::expert_machine_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

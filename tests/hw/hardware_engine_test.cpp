@@ -12,7 +12,7 @@
 namespace moelab::hardware_engine_test {
 
 using namespace moelab::engine;
-using namespace moelab::testing;
+using namespace moelab::test;
 using namespace std::chrono_literals;
 
 namespace {

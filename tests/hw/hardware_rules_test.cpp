@@ -10,7 +10,7 @@
 namespace moelab::hardware_rules_test {
 
 using namespace moelab::engine;
-using namespace moelab::testing;
+using namespace moelab::test;
 using namespace std::chrono_literals;
 
 namespace {

@@ -18,7 +18,7 @@
 #include "tests/sim/small_systems.hpp"
 #include "tests/traces/trace_files.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 /// Every change that a serving loop tells, and whether it keeps the mirror's rules.
 class RecordingMirror final : public engine::ExpertMirror {
@@ -223,4 +223,4 @@ inline SmallRun decode_run(std::uint64_t seed = 3, std::uint32_t batch = 2) {
   return run;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

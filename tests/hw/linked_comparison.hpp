@@ -14,7 +14,7 @@
 #include "tests/hw/hardware_runs.hpp"
 #include "tests/hw/linked_runs.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 inline ExpertShape shape_of(const Architecture& model) {
   return {static_cast<std::size_t>(model.hidden), static_cast<std::size_t>(model.moe().width),
@@ -149,4 +149,4 @@ inline void check_same_decisions(const LinkedPair& pair) {
   check_same(measured.routing, fast.routing);
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

@@ -10,7 +10,7 @@
 
 namespace moelab::linked_machine_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -11,7 +11,7 @@
 #include "policies/routing/routing.hpp"
 #include "tests/sim/small_systems.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 /// Uniform logits, and the best k of them.
 inline RoutingTrace scored_trace(Random& random, const Architecture& model,
@@ -109,4 +109,4 @@ inline SmallRun random_linked_run(std::uint64_t seed) {
   return run;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

@@ -9,7 +9,7 @@
 
 namespace moelab::own_memory_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

@@ -14,7 +14,7 @@
 
 namespace moelab::preloaded_experts_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -7,7 +7,7 @@
 
 namespace moelab::run_record_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -15,7 +15,7 @@
 
 #include "hw/executor/hardware_engine.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 using engine::Graph;
 using engine::OpIndex;
@@ -79,4 +79,4 @@ inline std::unique_ptr<engine::Engine> engine_of(const std::vector<std::uint32_t
   return engine;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

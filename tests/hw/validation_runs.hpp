@@ -5,7 +5,7 @@
 #include "tests/sim/small_systems.hpp"
 #include "tests/traces/trace_files.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 inline DeviceProfile cpu_profile() {
   DeviceProfile d = small_device();
@@ -64,4 +64,4 @@ inline ValidationOptions small_options(const std::filesystem::path& stores) {
   return options;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

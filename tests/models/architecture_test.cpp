@@ -15,12 +15,12 @@
 namespace moelab::architecture_test {
 namespace {
 
-using testing::Dice;
-using testing::kDefaultTraceModel;
-using testing::kModelNames;
-using testing::kValidationModel;
-using testing::model_of_file;
-using testing::random_architecture;
+using test::Dice;
+using test::kDefaultTraceModel;
+using test::kModelNames;
+using test::kValidationModel;
+using test::model_of_file;
+using test::random_architecture;
 
 // ---- an independent count: the tensors of a checkpoint, listed one by one ----
 

@@ -7,8 +7,8 @@
 namespace moelab::architecture_work_test {
 namespace {
 
-using testing::kModelNames;
-using testing::model_of_file;
+using test::kModelNames;
+using test::model_of_file;
 
 // hidden 4; 2 query heads on 1 key-value head of 3; 5 experts, 2 a token, of width 6; shared ones of width 7.
 Architecture tiny() {

@@ -9,22 +9,22 @@
 namespace moelab::architecture_yaml_test {
 namespace {
 
-using testing::Dice;
-using testing::kModelNames;
-using testing::model_of_file;
-using testing::random_architecture;
+using test::Dice;
+using test::kModelNames;
+using test::model_of_file;
+using test::random_architecture;
 TEST_CASE("a model file written from an architecture reads back to it", "[architecture]") {
   for (const std::string_view name : kModelNames) {
     INFO(name);
     const Architecture a = model_of_file(name);
-    CHECK(testing::model_of_text(architecture_to_yaml(a)) == a);
+    CHECK(test::model_of_text(architecture_to_yaml(a)) == a);
   }
   Dice dice(2);
   for (int i = 0; i < 2000; ++i) {
     const Architecture a = random_architecture(dice);
     const std::string text = architecture_to_yaml(a);
     INFO(text);
-    REQUIRE(testing::model_of_text(text) == a);
+    REQUIRE(test::model_of_text(text) == a);
   }
 }
 
@@ -83,7 +83,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 }
 
 TEST_CASE("defaults of a model file", "[architecture]") {
-  const Architecture a = testing::model_of_text(kGood);
+  const Architecture a = test::model_of_text(kGood);
   CHECK(a.title == "m");
   CHECK(a.embedding_copies == 2);
   CHECK(a.bytes_per_weight == 2);
@@ -94,7 +94,7 @@ TEST_CASE("defaults of a model file", "[architecture]") {
   CHECK(a.layers[0].feed_forward.kind == FeedForward::Kind::dense);
   CHECK(a.moe().matrices == 3);
   const Architecture holes =
-      testing::model_of_text(replaced(std::string(kGood), "dense_first: 1", "dense_layers: [2]"));
+      test::model_of_text(replaced(std::string(kGood), "dense_first: 1", "dense_layers: [2]"));
   CHECK(holes.moe_layers() == std::vector<int>{0, 1, 3});
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("a wrong model file is an error at its line that names the key", "[arc
     const std::string text = replaced(std::string(kGood), c.from, c.to);
     INFO(text);
     try {
-      testing::model_of_text(text);
+      test::model_of_text(text);
       FAIL_CHECK("no error");
     } catch (const InputError& error) {
       bool said = false;
@@ -163,7 +163,7 @@ TEST_CASE("everything wrong in a model file is said at once", "[architecture]") 
   text = replaced(text, "top_k: 2", "top_k: 5");
   text = replaced(text, "head_dim: 4", "head_dim: x");
   try {
-    testing::model_of_text(text);
+    test::model_of_text(text);
     FAIL("no error");
   } catch (const InputError& error) {
     CHECK(error.problems().size() == 3);
@@ -171,7 +171,7 @@ TEST_CASE("everything wrong in a model file is said at once", "[architecture]") 
 }
 
 TEST_CASE("the largest sizes a model file allows are refused without harm", "[architecture]") {
-  CHECK_THROWS_AS(testing::model_of_text(R"(name: huge
+  CHECK_THROWS_AS(test::model_of_text(R"(name: huge
 hidden: 1000000
 vocab: 100000000
 layers: 10000
@@ -187,10 +187,10 @@ layers: 15
 attention: {heads: 1, head_dim: 1}
 moe: {experts: 65536, top_k: 1, width: 1}
 )";
-  CHECK(testing::model_of_text(many).moe_layers().size() == 15);
-  CHECK_THROWS_AS(testing::model_of_text(replaced(many, "15", "16")), InputError);
+  CHECK(test::model_of_text(many).moe_layers().size() == 15);
+  CHECK_THROWS_AS(test::model_of_text(replaced(many, "15", "16")), InputError);
   // few enough experts, too many weights: 1e6 * 65536 * 65536 * 4 a layer
-  CHECK_THROWS_AS(testing::model_of_text(R"(name: huge
+  CHECK_THROWS_AS(test::model_of_text(R"(name: huge
 hidden: 1000000
 vocab: 1
 layers: 1
@@ -217,10 +217,10 @@ TEST_CASE("no text makes the reader of model files fail otherwise than by InputE
       }
     }
     try {
-      const Architecture a = testing::model_of_text(text);
+      const Architecture a = test::model_of_text(text);
       ++accepted;
       REQUIRE(a.is_moe());
-      REQUIRE(testing::model_of_text(architecture_to_yaml(a)) == a);
+      REQUIRE(test::model_of_text(architecture_to_yaml(a)) == a);
     } catch (const InputError&) {
     }
   }

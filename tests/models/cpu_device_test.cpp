@@ -8,7 +8,7 @@
 
 namespace moelab::cpu_device_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

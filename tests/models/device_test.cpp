@@ -12,7 +12,7 @@
 
 namespace moelab::device_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 
@@ -277,7 +277,7 @@ double naive_curve(const std::vector<CurvePoint>& points, double amount) {
 }  // namespace
 
 TEST_CASE("curve: linear between its points, flat before, the last slope beyond") {
-  testing::Dice dice(3);
+  test::Dice dice(3);
   for (int round = 0; round < 2000; ++round) {
     std::vector<CurvePoint> points;
     double amount = dice.from(0, 3), seconds = dice.from(0, 3);
@@ -300,7 +300,7 @@ TEST_CASE("curve: linear between its points, flat before, the last slope beyond"
 }
 
 TEST_CASE("curve: latency and rate") {
-  testing::Dice dice(4);
+  test::Dice dice(4);
   for (int round = 0; round < 1000; ++round) {
     const double latency = dice.from(0, 1000) * 1e-6, rate = dice.from(1, 1000) * 1e8;
     const double bytes = dice.from(0, 1000) * 1e5;
@@ -343,7 +343,7 @@ TEST_CASE("timing: closed forms") {
   const Work memory{Flops(1e6), Bytes(1e6), Bytes(2e6), 0};
   CHECK(timing.kernel(memory).value() == Approx(3e6 / bandwidth).epsilon(1e-12));
   CHECK(timing.kernel({}).value() == 0);
-  testing::Dice dice(5);
+  test::Dice dice(5);
   for (int round = 0; round < 1000; ++round) {
     const Work work{Flops(dice.from(0, 1000000) * 1e4), Bytes(dice.from(0, 1000) * 1e4),
                     Bytes(dice.from(0, 1000) * 1e4), dice.from(0, 9)};

@@ -28,9 +28,9 @@ void take_account(const DeviceProfile& from, DeviceProfile& to) {
 
 TEST_CASE("device writer: random profiles read back equal, number for number") {
   int on_cpu = 0, discrete = 0, stand_ins = 0, pageable = 0, with_spread = 0, with_curve = 0;
-  for (std::uint64_t seed = 1; seed <= moelab::testing::random_runs(1500u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(1500u); ++seed) {
     INFO("seed " << seed);
-    DeviceProfile device = testing::RandomDevice(seed).draw();
+    DeviceProfile device = test::RandomDevice(seed).draw();
     const std::string text = device_to_yaml(device);
     const DeviceProfile back = read_back(text);
     take_account(back, device);
@@ -44,12 +44,12 @@ TEST_CASE("device writer: random profiles read back equal, number for number") {
     for (const auto& [name, codec] : device.codecs)
       with_curve += std::holds_alternative<Sourced<Curve>>(codec.decompress);
   }
-  CHECK(on_cpu > moelab::testing::random_runs(500));
-  CHECK(discrete > moelab::testing::random_runs(250));
-  CHECK(stand_ins > moelab::testing::random_runs(100));
-  CHECK(pageable > moelab::testing::random_runs(100));
-  CHECK(with_spread > moelab::testing::random_runs(500));
-  CHECK(with_curve > moelab::testing::random_runs(500));
+  CHECK(on_cpu > moelab::test::random_runs(500));
+  CHECK(discrete > moelab::test::random_runs(250));
+  CHECK(stand_ins > moelab::test::random_runs(100));
+  CHECK(pageable > moelab::test::random_runs(100));
+  CHECK(with_spread > moelab::test::random_runs(500));
+  CHECK(with_curve > moelab::test::random_runs(500));
 }
 
 TEST_CASE("device writer: the embedded profiles read back equal") {
@@ -67,7 +67,7 @@ TEST_CASE("device writer: the embedded profiles read back equal") {
 }
 
 TEST_CASE("device writer: what the reader would not give back is refused") {
-  const DeviceProfile good = testing::RandomDevice(1).draw();
+  const DeviceProfile good = test::RandomDevice(1).draw();
   const auto refused = [&](const char* says, auto change) {
     DeviceProfile bad = good;
     change(bad);
@@ -95,7 +95,7 @@ TEST_CASE("device writer: exact quantities are short where they can be and exact
   CHECK(to_exact_string(Seconds(0)) == "0 s");
   CHECK(to_exact_string(Seconds(900e-6)) == "0.9 ms");
   CHECK(to_exact_string(BytesPerSecond(3.5e9)) == "3.5 GB/s");
-  testing::Dice dice(11);
+  test::Dice dice(11);
   for (int round = 0; round < 20000; ++round) {
     // All 53 bits, over the orders of magnitude that occur.
     const double x =

@@ -8,7 +8,7 @@
 
 namespace moelab::discrete_device_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 
@@ -181,7 +181,7 @@ TEST_CASE("discrete device: the CPU computes experts beside the GPU") {
 
 TEST_CASE("discrete device: random experts take what the formulas say") {
   const TimingModel timing(profile_of(kProfile));
-  testing::Dice dice(17);
+  test::Dice dice(17);
   for (int round = 0; round < 3000; ++round) {
     Expert e;
     e.model.hidden = 8 * dice.from(1, 1000);

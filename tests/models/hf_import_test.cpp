@@ -14,8 +14,8 @@
 namespace moelab::hf_import_test {
 namespace {
 
-using testing::Dice;
-using testing::model_of_file;
+using test::Dice;
+using test::model_of_file;
 
 // What the public config.json of each family says (the keys that describe the architecture, and some that do
 // not).
@@ -156,7 +156,7 @@ std::string refusal(std::string_view text) {
 }
 
 TEST_CASE("the published configuration of each family is the architecture of its model file", "[hf]") {
-  CHECK(kPublished.size() == testing::kModelNames.size());
+  CHECK(kPublished.size() == test::kModelNames.size());
   for (const Published& p : kPublished) {
     INFO(p.model);
     const Architecture ours = model_of_file(p.model);
@@ -169,7 +169,7 @@ TEST_CASE("the published configuration of each family is the architecture of its
     CHECK((theirs.layers == ours.layers));
     CHECK(total_weights(theirs) == total_weights(ours));
     CHECK(active_weights(theirs) == active_weights(ours));
-    CHECK(testing::model_of_text(architecture_to_yaml(theirs)) == theirs);
+    CHECK(test::model_of_text(architecture_to_yaml(theirs)) == theirs);
   }
 }
 
@@ -326,7 +326,7 @@ TEST_CASE("no text makes the import fail otherwise than by InputError", "[hf]") 
     try {
       const Architecture a = imported(text);
       ++accepted;
-      REQUIRE(testing::model_of_text(architecture_to_yaml(a)) == a);
+      REQUIRE(test::model_of_text(architecture_to_yaml(a)) == a);
     } catch (const InputError&) {
     }
   }

@@ -9,7 +9,7 @@
 #include "models/input_error.hpp"
 #include "models/yaml_reader.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 // The published models; beside them configs/models holds kDefaultTraceModel and kValidationModel.
 inline constexpr std::string_view kDefaultTraceModel = "debian-moe-8x32";
@@ -37,4 +37,4 @@ inline Architecture model_of_text(std::string_view text) {
   return a;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

@@ -6,7 +6,7 @@
 
 #include "models/device.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 /// Throws what read_device finds wrong.
 inline DeviceProfile profile_of(const std::string& text) {
@@ -23,4 +23,4 @@ inline std::string replaced(std::string text, const std::string& what, const std
   return text.replace(at, what.size(), by);
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

@@ -8,7 +8,7 @@
 
 #include "models/architecture.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 class Dice {
  public:
@@ -105,4 +105,4 @@ inline Architecture random_architecture(Dice& dice) {
   return a;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

@@ -9,7 +9,7 @@
 #include "models/device.hpp"
 #include "tests/models/random_architecture.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 class RandomDevice {
  public:
@@ -172,4 +172,4 @@ class RandomDevice {
   std::vector<std::string> names_;
 };
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

@@ -8,7 +8,7 @@
 
 namespace moelab::tensor_parallel_test {
 
-using testing::Dice;
+using test::Dice;
 
 namespace {
 

@@ -15,7 +15,7 @@
 namespace moelab::cache_test {
 namespace {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 using Step = std::vector<std::uint32_t>;  // experts used, ascending
 using Trace = std::vector<Step>;
 

@@ -9,12 +9,12 @@
 
 namespace moelab::fixed_cache_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 
 CacheShape shape_of(std::uint32_t layers, std::uint32_t experts, std::uint32_t places) {
-  CacheShape shape = testing::shape_of(layers * experts, places);
+  CacheShape shape = test::shape_of(layers * experts, places);
   shape.layers = layers;
   return shape;
 }

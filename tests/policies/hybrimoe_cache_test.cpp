@@ -10,12 +10,12 @@
 
 namespace moelab::hybrimoe_cache_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 
 CacheShape shape_of(std::uint32_t objects, std::uint32_t places, std::uint32_t top_k) {
-  CacheShape shape = testing::shape_of(objects, places);
+  CacheShape shape = test::shape_of(objects, places);
   shape.top_k = top_k;
   return shape;
 }

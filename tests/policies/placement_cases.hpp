@@ -9,7 +9,7 @@
 #include "policies/placement/placement.hpp"
 #include "tests/policies/random_numbers.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 inline Placement place(std::string_view policy, const PlacementShape& shape, const ActivationCounts& counts,
                        const PolicyParameters& parameters = {}) {
@@ -144,4 +144,4 @@ inline std::string wrong_with(const PlacementShape& shape, const Placement& plac
   return "";
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

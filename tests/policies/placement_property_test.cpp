@@ -9,7 +9,7 @@
 
 namespace moelab::placement_property_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 
@@ -86,7 +86,7 @@ double binary_entropy(double x) {
 TEST_CASE("memory, coverage and copies hold for every placement policy on 10,000 random clusters",
           "[placement]") {
   Random random(8);
-  for (int round = 0; round < moelab::testing::random_runs(10000); ++round) {
+  for (int round = 0; round < moelab::test::random_runs(10000); ++round) {
     const PlacementShape shape = random_cluster(random, 6, 4, 8);
     const ActivationCounts counts = random_counts(random, shape);
     const double least = remote_mass(counts, place("optimal", shape, counts));

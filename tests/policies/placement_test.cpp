@@ -11,7 +11,7 @@
 
 namespace moelab::placement_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 using Catch::Matchers::Contains;
 
 namespace {

@@ -16,7 +16,7 @@
 namespace moelab::planning_test {
 namespace {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 /// Probability of every k-subset (a bit mask) of few experts under the distribution of greatest entropy:
 /// proportional to the product of its members' odds (App. D, Eq. 22).

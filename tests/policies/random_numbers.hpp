@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <random>
 
-namespace moelab::testing {
+namespace moelab::test {
 
 using Random = std::mt19937_64;
 
@@ -16,4 +16,4 @@ inline double uniform(Random& random, double low, double high) {
   return low + (high - low) * static_cast<double>(random() >> 11) * 0x1p-53;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

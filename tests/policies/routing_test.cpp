@@ -10,7 +10,7 @@
 
 namespace moelab::routing_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

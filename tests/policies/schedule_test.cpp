@@ -142,11 +142,11 @@ void compare_with_optimum(std::uint64_t seed, std::uint32_t recover_to, double l
 }  // namespace
 
 TEST_CASE("schedule: policies against the optimum of small layers, no recovery time") {
-  compare_with_optimum(1, 0, moelab::testing::random_runs(10000), 10000);
+  compare_with_optimum(1, 0, moelab::test::random_runs(10000), 10000);
 }
 
 TEST_CASE("schedule: policies against the optimum of small layers, with recovery time") {
-  compare_with_optimum(2, 4, moelab::testing::random_runs(10000), 3000);
+  compare_with_optimum(2, 4, moelab::test::random_runs(10000), 3000);
 }
 
 TEST_CASE("schedule: the recurrence agrees with a naive event simulation, whatever the order") {

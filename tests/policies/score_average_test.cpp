@@ -8,7 +8,7 @@
 
 namespace moelab::score_average_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

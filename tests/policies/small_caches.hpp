@@ -7,7 +7,7 @@
 #include "policies/cache/cache.hpp"
 #include "tests/policies/random_numbers.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 using Objects = std::set<std::uint32_t>;
 
@@ -27,4 +27,4 @@ inline Objects held_by(const CachePolicy& cache, std::uint32_t objects) {
   return held;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

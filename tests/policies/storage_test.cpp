@@ -11,7 +11,7 @@
 
 namespace moelab::storage_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

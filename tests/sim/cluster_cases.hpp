@@ -12,7 +12,7 @@
 #include "sim/run.hpp"
 #include "tests/sim/small_systems.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 inline constexpr double kBandwidth = 4e6, kLatency = 3e-5;  // of the small clusters' network
 
@@ -138,4 +138,4 @@ inline Scenario random_cluster(std::uint64_t seed) {
   return s;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

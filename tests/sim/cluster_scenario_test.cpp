@@ -6,7 +6,7 @@
 
 namespace moelab::cluster_scenario_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

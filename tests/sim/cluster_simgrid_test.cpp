@@ -7,7 +7,7 @@
 
 namespace moelab::cluster_simgrid_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

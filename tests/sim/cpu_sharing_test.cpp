@@ -10,7 +10,7 @@
 
 namespace moelab::cpu_sharing_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 using engine::kNoCapacity;
 
 namespace {

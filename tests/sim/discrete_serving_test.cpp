@@ -16,11 +16,11 @@
 
 namespace moelab::discrete_serving_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 
-constexpr std::uint64_t kRandomRuns = moelab::testing::random_runs(500u);
+constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(500u);
 
 SmallRun random_discrete_run(std::uint64_t seed) {
   Random random(seed);
@@ -156,9 +156,9 @@ TEST_CASE("discrete GPU: random systems keep the laws and agree with naive repla
   for (const auto& entry : routing_policies()) CHECK(seen["routing " + std::string(entry.info.name)] > 0);
   for (const auto& entry : execution_policies()) CHECK(seen["execution " + std::string(entry.info.name)] > 0);
   for (const auto& entry : prefetch_policies()) CHECK(seen["prefetch " + std::string(entry.info.name)] > 0);
-  CHECK(substituted > moelab::testing::random_runs(100u));
-  CHECK(cpu_experts > moelab::testing::random_runs(1000u));
-  CHECK(late > moelab::testing::random_runs(100u));
+  CHECK(substituted > moelab::test::random_runs(100u));
+  CHECK(cpu_experts > moelab::test::random_runs(1000u));
+  CHECK(late > moelab::test::random_runs(100u));
 }
 
 TEST_CASE("discrete GPU: alpha 0 changes nothing") {

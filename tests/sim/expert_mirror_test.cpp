@@ -10,13 +10,13 @@
 
 namespace moelab::expert_mirror_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 using engine::ExpertPlace;
 using engine::Kept;
 
 namespace {
 
-constexpr std::uint64_t kRandomRuns = moelab::testing::random_runs(600u);
+constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(600u);
 
 /// Follows the states by what it is told, and notes what breaks the rules.
 class Follower final : public engine::ExpertMirror {

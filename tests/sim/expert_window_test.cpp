@@ -6,7 +6,7 @@
 
 namespace moelab::expert_window_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 #ifdef MOELAB_CHECK_INVARIANTS
 

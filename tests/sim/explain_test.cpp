@@ -19,7 +19,7 @@
 
 namespace moelab::explain_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 using nlohmann::json;
 
 namespace {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-namespace moelab::testing {
+namespace moelab::test {
 
 enum NaiveServer { kComputes, kDecodes, kLinkIn, kLinkOut, kReduces, kRemaps, kHostRuns, kNaiveServers };
 
@@ -97,4 +97,4 @@ class NaiveMachine {
                                                      kNobody, kNobody, kNobody};
 };
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

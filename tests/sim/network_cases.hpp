@@ -13,7 +13,7 @@
 #include "sim/engine/engine.hpp"
 #include "tests/sim/network_reference.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 enum class Shape { mesh, star_out, star_in, star };  // star_out: ways out are limited only
 
@@ -109,4 +109,4 @@ inline double worst_difference(const std::vector<double>& a, const std::vector<d
   return worst;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

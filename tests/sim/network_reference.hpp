@@ -10,7 +10,7 @@
 
 #include "sim/engine/network.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 struct NaiveFlow {
   engine::NodeId from = 0, to = 0;
@@ -111,4 +111,4 @@ inline std::vector<double> naive_ends(const engine::NetworkLaw& law, const std::
   return ends;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

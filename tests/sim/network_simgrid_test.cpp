@@ -14,7 +14,7 @@
 namespace moelab::network_simgrid_test {
 
 using namespace moelab::engine;
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

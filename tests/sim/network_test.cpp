@@ -13,7 +13,7 @@
 namespace moelab::network_test {
 
 using namespace moelab::engine;
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

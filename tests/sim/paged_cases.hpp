@@ -15,7 +15,7 @@
 #include "sim/serving/request_stream.hpp"
 #include "tests/sim/small_systems.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 /// A node of discrete GPUs with two codecs, a cost of remapping, and all-reduces over 2 and 4 of them.
 inline DeviceProfile small_node() {
@@ -154,4 +154,4 @@ inline bool can_run(const SmallRun& run) {
   return true;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

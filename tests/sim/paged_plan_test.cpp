@@ -6,7 +6,7 @@
 
 namespace moelab::paged_plan_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

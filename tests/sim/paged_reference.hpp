@@ -13,7 +13,7 @@
 #include "tests/sim/naive_machine.hpp"
 #include "tests/sim/paged_cases.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 /// What a step has in it, counted row by row.
 struct NaiveStep {
@@ -277,4 +277,4 @@ class NaiveServing {
   NaiveResult result_;
 };
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

@@ -7,7 +7,7 @@
 
 namespace moelab::paged_residency_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

@@ -12,7 +12,7 @@
 
 namespace moelab::paged_rows_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

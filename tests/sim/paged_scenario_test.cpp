@@ -5,7 +5,7 @@
 
 namespace moelab::paged_scenario_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 namespace moelab::paged_serving_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

@@ -13,7 +13,7 @@
 
 namespace moelab::point_exchange_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 namespace moelab::residency_tuning_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

@@ -16,7 +16,7 @@
 
 namespace moelab::results_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 using nlohmann::json;
 
 namespace {
@@ -258,7 +258,7 @@ TEST_CASE("results: the table shows every system with the figures of the JSON") 
 }
 
 TEST_CASE("results: a timeline is what the observer saw, without overlaps on a track") {
-  for (std::uint64_t seed = 1; seed <= moelab::testing::random_runs(60u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(60u); ++seed) {
     const SmallRun run = random_run(seed);
     INFO("seed " << seed);
     Recorder record;
@@ -500,7 +500,7 @@ TEST_CASE("timeline: a window of tokens keeps exactly the operations of the pass
     CHECK(passes_of(part) == expected);
     windows += expected.empty() ? 0 : 1;
   }
-  CHECK(windows > moelab::testing::random_runs(30));
+  CHECK(windows > moelab::test::random_runs(30));
 }
 
 }  // namespace moelab::results_test

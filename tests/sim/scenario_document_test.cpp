@@ -13,7 +13,7 @@
 
 namespace moelab::scenario_document_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "sim/run.hpp"
 #include "tests/traces/trace_files.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 inline const std::string kModel = R"(name: tiny
 hidden: 32
@@ -142,4 +142,4 @@ inline bool says(const std::vector<Problem>& problems, const std::string& file, 
   });
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

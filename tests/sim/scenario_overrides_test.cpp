@@ -7,7 +7,7 @@
 
 namespace moelab::scenario_overrides_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 TEST_CASE("scenario: settings and overrides change values before they are checked") {
   Files files;

@@ -12,7 +12,7 @@
 
 namespace moelab::scenario_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 TEST_CASE("scenario: every embedded scenario and system loads") {
   REQUIRE(config_names("scenarios").size() >= 3);

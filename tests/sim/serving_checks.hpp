@@ -10,7 +10,7 @@
 
 #include "tests/sim/small_systems.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 /// Within one graph, by what its operations mean (ZipMoE, Fig. 6): nothing begins before what it needs.
 inline void check_order_within(const DoneGraph& graph) {
@@ -130,4 +130,4 @@ inline void check_no_gaps(const Recorder& record, const RunResult& r) {
   CHECK(now == r.metrics.wall_s);
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

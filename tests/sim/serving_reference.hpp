@@ -14,7 +14,7 @@
 #include "policies/routing/routing.hpp"
 #include "tests/sim/small_systems.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 struct NaivePass {
   bool prompt = false;
@@ -248,4 +248,4 @@ inline Counts replay(const SmallRun& run, const RunResult& result, const Experts
   return counts;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

@@ -18,11 +18,11 @@
 
 namespace moelab::serving_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 
-constexpr std::uint64_t kRandomRuns = moelab::testing::random_runs(600u);
+constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(600u);
 
 /// Demand graphs in the order of the loop: for each pass its layers (dense part, then experts) and its end.
 void check_graph_sequence(const SmallRun& run, const Recorder& record, const RunResult& r) {
@@ -492,7 +492,7 @@ TEST_CASE("serving: nothing comes from the page cache that did not come from the
           held &= first_ssd.contains(key(graph, op)) && first_ssd[key(graph, op)] <= op.start;
     CHECK(held);
   }
-  CHECK(cancelled > moelab::testing::random_runs(100u));
+  CHECK(cancelled > moelab::test::random_runs(100u));
 }
 
 TEST_CASE("serving: Belady's cache is the ceiling of the single pools") {

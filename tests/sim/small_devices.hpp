@@ -4,7 +4,7 @@
 #include "models/device.hpp"
 #include "traces/random.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 /// Numbers of no particular machine, with the same orders of magnitude as real ones.
 inline DeviceProfile small_device() {
@@ -54,4 +54,4 @@ inline DeviceProfile small_discrete_device() {
   return d;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

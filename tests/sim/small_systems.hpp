@@ -19,7 +19,7 @@
 #include "traces/random.hpp"
 #include "traces/routing_trace.hpp"
 
-namespace moelab::testing {
+namespace moelab::test {
 
 struct ModelShape {
   int moe_layers = 2;  // of the decoder
@@ -298,4 +298,4 @@ inline SmallRun random_run(std::uint64_t seed) {
   return run;
 }
 
-}  // namespace moelab::testing
+}  // namespace moelab::test

@@ -11,7 +11,7 @@
 
 namespace moelab::sweep_file_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 

@@ -18,7 +18,7 @@
 
 namespace moelab::sweep_run_test {
 
-using namespace moelab::testing;
+using namespace moelab::test;
 
 namespace {
 
