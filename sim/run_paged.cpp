@@ -36,13 +36,13 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
 
   std::uint64_t all_tokens = 0;
   for (const ServedRequest& request : requests) all_tokens += request.output_tokens;
-  ServerOptions server_options;
-  if (options.observer) server_options.observer = options.observer(system);
+  GraphObserver* const observer = options.observer ? options.observer(system) : nullptr;
+  ServingProgress progress;
   if (options.progress)
-    server_options.progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
+    progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 
   const std::unique_ptr<engine::Engine> engine = make_engine(options.executor);
-  PagedServer server(*engine, s, system, trace, plan, requests, server_options);
+  PagedServer server(*engine, s, system, trace, plan, requests, observer, progress);
   free_resources(options, *engine);
   engine::Process serving = server.serve();
   engine->spawn(serving);

@@ -8,7 +8,8 @@
 #include "sim/cluster/cluster_resources.hpp"
 #include "sim/cluster/live_placement.hpp"
 #include "sim/cluster/use_statistics.hpp"
-#include "sim/serving/server.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/serving/graph_observer.hpp"
 
 namespace moelab {
 

@@ -9,8 +9,7 @@ namespace moelab {
 using engine::OpIndex;
 
 PlacedServer::PlacedServer(ClusterWorld& world, std::uint32_t number,
-                           const std::vector<ServedRequest>& requests,
-                           std::function<void(std::uint64_t)> progress)
+                           const std::vector<ServedRequest>& requests, ServingProgress progress)
     : world_(world),
       number_(number),
       node_(world.resources.servers[number]),

@@ -20,7 +20,7 @@ class PlacedServer {
  public:
   /// Everything by reference outlives the server. `requests` in order of arrival.
   PlacedServer(ClusterWorld& world, std::uint32_t number, const std::vector<ServedRequest>& requests,
-               std::function<void(std::uint64_t tokens)> progress);
+               ServingProgress progress);
 
   /// Serves every request once, except those that are under way when it leaves.
   engine::Process serve();
@@ -65,7 +65,7 @@ class PlacedServer {
   bool gone_ = false;  // has left since the step began
   double left_at_ = 0;
   double counted_local_ = 0, counted_remote_ = 0;  // in the series
-  std::function<void(std::uint64_t)> progress_;
+  ServingProgress progress_;
   Metrics metrics_;
   ServerResult result_;
 };

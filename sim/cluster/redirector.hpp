@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/scenario/system_config.hpp"
-#include "sim/serving/server.hpp"
+#include "sim/serving/static_batches.hpp"
 
 namespace moelab {
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "policies/compression_state.hpp"
@@ -42,5 +43,8 @@ class GraphObserver {
   /// Who sees one server of several; its resources' names begin with `prefix`. Lives as long as this.
   virtual GraphObserver* of_server(const std::string& /*prefix*/) { return this; }
 };
+
+/// Is called after each pass with the tokens that a server has generated so far; may throw to stop the run.
+using ServingProgress = std::function<void(std::uint64_t tokens)>;
 
 }  // namespace moelab

@@ -9,10 +9,10 @@
 #include "policies/residency/residency.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/labelled_graph.hpp"
+#include "sim/serving/graph_observer.hpp"
 #include "sim/serving/metrics.hpp"
 #include "sim/serving/paged_plan.hpp"
 #include "sim/serving/paged_resources.hpp"
-#include "sim/serving/server.hpp"
 
 namespace moelab {
 

@@ -25,20 +25,22 @@ std::uint64_t largest_request(const Scenario& s, const KvShape& shape,
 
 PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const SystemConfig& system,
                          const RoutingTrace& trace, const PagedPlan& plan,
-                         const std::vector<ServedRequest>& requests, ServerOptions options)
+                         const std::vector<ServedRequest>& requests, GraphObserver* observer,
+                         ServingProgress progress)
     : engine_(engine),
       scenario_(scenario),
       system_(system),
       trace_(trace),
       plan_(plan),
-      options_(std::move(options)),
+      observer_(observer),
+      progress_(std::move(progress)),
       timing_(scenario.device),
       dense_times_(scenario.model, timing_),
       resources_(add_paged_resources(engine, timing_, plan)),
       batching_(make_batching(scenario, *system.paging, plan.memory)),
-      residency_(
-          engine, resources_, timing_, plan, *system.paging, static_cast<int>(scenario.tensor_parallel),
-          largest_request(scenario, kv_shape(*system.paging, plan.memory), requests), options_.observer),
+      residency_(engine, resources_, timing_, plan, *system.paging,
+                 static_cast<int>(scenario.tensor_parallel),
+                 largest_request(scenario, kv_shape(*system.paging, plan.memory), requests), observer_),
       window_(engine, resources_, timing_, plan, scenario.model.moe().matrices,
               static_cast<int>(scenario.tensor_parallel)),
       stream_(requests, scenario.workload.prefilled, trace.tokens(), *batching_),
@@ -236,8 +238,7 @@ void PagedServer::finish_layer(std::size_t layer) {
   if (moe_numbers_[layer] < 0) return;
   const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
   if (!window_.holds(moe_layer)) return;
-  if (options_.observer)
-    options_.observer->finished(window_.loading(moe_layer), metrics_.serving.steps - 1, number);
+  if (observer_) observer_->finished(window_.loading(moe_layer), metrics_.serving.steps - 1, number);
   window_.release(moe_layer, layer_.graph.start(experts_op_), layer_.graph.end(experts_op_));
 }
 
@@ -258,13 +259,13 @@ void PagedServer::account(const LabelledGraph& graph, std::int32_t layer) {
   const bool waited = &graph == &layer_;
   const std::span<const FetchWait> waits = waited ? std::span(waits_) : std::span<FetchWait>();
   metrics_.add_stalls(critical_path(graph, waits), pass_.prompt);
-  if (options_.observer) options_.observer->finished(graph, metrics_.serving.steps - 1, layer);
+  if (observer_) observer_->finished(graph, metrics_.serving.steps - 1, layer);
 }
 
 void PagedServer::finish_step() {
   const KvUse use = batching_->use();
   const std::uint64_t tokens = metrics_.tokens;
-  stream_.complete(engine_.now(), metrics_, options_.observer);
+  stream_.complete(engine_.now(), metrics_, observer_);
   sample_.step = metrics_.serving.steps;
   sample_.time_s = engine_.now();
   sample_.running = use.running;
@@ -278,12 +279,12 @@ void PagedServer::finish_step() {
     metrics_.series.add(sample_);
     sample_ = {};
   }
-  if (options_.observer != nullptr) {
+  if (observer_ != nullptr) {
     const double kv_bytes = static_cast<double>(use.gpu_blocks) * plan_.memory.kv_block.value();
-    options_.observer->holds(engine_.now(), {{}, residency_.split().gpu_bytes(), kv_bytes});
-    options_.observer->pass_ended(engine_.now(), metrics_.serving.steps - 1, metrics_.tokens);
+    observer_->holds(engine_.now(), {{}, residency_.split().gpu_bytes(), kv_bytes});
+    observer_->pass_ended(engine_.now(), metrics_.serving.steps - 1, metrics_.tokens);
   }
-  if (options_.progress) options_.progress(metrics_.tokens);
+  if (progress_) progress_(metrics_.tokens);
 }
 
 // The last steps, where no sample is wanted of just so many.

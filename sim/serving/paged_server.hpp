@@ -16,16 +16,16 @@
 #include "sim/serving/expert_window.hpp"
 #include "sim/serving/paged_residency.hpp"
 #include "sim/serving/request_stream.hpp"
-#include "sim/serving/server.hpp"
 
 namespace moelab {
 
 class PagedServer {
  public:
-  /// Everything by reference outlives the server. `plan` has no shortfall.
+  /// Everything by reference outlives the server. `plan` has no shortfall; `observer` may be nullptr and
+  /// `progress` empty.
   PagedServer(engine::Engine& engine, const Scenario& scenario, const SystemConfig& system,
               const RoutingTrace& trace, const PagedPlan& plan, const std::vector<ServedRequest>& requests,
-              ServerOptions options);
+              GraphObserver* observer, ServingProgress progress);
 
   /// Serves every request once.
   engine::Process serve();
@@ -52,7 +52,8 @@ class PagedServer {
   const SystemConfig& system_;
   const RoutingTrace& trace_;
   const PagedPlan& plan_;
-  ServerOptions options_;
+  GraphObserver* observer_;  // nullptr: nobody looks
+  ServingProgress progress_;
   TimingModel timing_;
   DenseTimes dense_times_;
   PagedResources resources_;

@@ -7,7 +7,6 @@
 // servers can live in one engine.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -38,9 +37,8 @@ struct ServerOptions {
   /// [layers * experts] uses of experts in an offline profile, for caches that need one. Read by the
   /// constructor.
   std::span<const double> profile{};
-  LoadWitness witness;  // empty: the execution policy hears what was
-  /// Called after each pass with tokens generated so far; may throw to stop the run.
-  std::function<void(std::uint64_t tokens)> progress;
+  LoadWitness witness;       // empty: the execution policy hears what was
+  ServingProgress progress;  // may be empty
 };
 
 class Server {
