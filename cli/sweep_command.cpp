@@ -16,6 +16,7 @@
 #include "cli/terminal_line.hpp"
 #include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/run_sweep.hpp"
+#include "sim/version.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -93,7 +94,12 @@ void print_summary(const SweepArguments& options, const SweepFile& sweep, const 
   for (std::size_t i = 0; i < std::min(s.failures.size(), kMostShown); ++i)
     std::cout << "  " << to_string(s.failures[i].run.status) << ": " << s.failures[i].point << ": "
               << s.failures[i].run.error << "\n";
-  if (s.dropped > 0)
+  if (!s.earlier_version.empty())
+    std::cout << "an earlier sweep of this name is of moelab " << s.earlier_version << ", this is "
+              << program_version()
+              << ": points were run again; the earlier runs stay in the store, without a "
+              << "sweep\n";
+  else if (s.dropped > 0)
     std::cout << "an earlier sweep of this name had " << s.dropped
               << " points that this one has not; their runs stay in the store, without a sweep\n";
   if (s.stopped)

@@ -56,9 +56,11 @@ std::optional<RooflineFit> fit_divided(std::span<const RooflinePoint> points, do
     rows(row, by_memory ? 1 : 0) = (by_memory ? p.bytes : p.flops) / p.seconds;
     rows(row, 2) = 1 / p.seconds;
   }
-  std::optional<Eigen::VectorXd> found = solve(rows);
+  const std::optional<Eigen::VectorXd> all = solve(rows);
+  if (!all) return std::nullopt;
   // Noise may give rates or a cost below 0. Without a cost each rate is that of its own points: above 0.
-  if (!found || found->head(2).minCoeff() <= 0 || (*found)[2] < 0) found = solve_without_fixed_cost(rows);
+  const bool possible = all->head(2).minCoeff() > 0 && (*all)[2] >= 0;
+  const std::optional<Eigen::VectorXd> found = possible ? all : solve_without_fixed_cost(rows);
   if (!found) return std::nullopt;
   RooflineFit fit{1 / (*found)[0], 1 / (*found)[1], (*found)[2], {}};
   fit.quality = quality_of(points, [&](const RooflinePoint& p) {

@@ -35,7 +35,8 @@ struct RooflineFit {
 };
 /// The best of all ways to divide the points by FLOPs a byte in those that memory bounds and those that
 /// arithmetic does, of which there is one at least each; where noise leaves no cost or rates above 0, of
-/// those without a launch. nullopt where there are fewer than two intensities.
+/// those without a launch. nullopt where the points determine none: fewer than two intensities, or than three
+/// points.
 std::optional<RooflineFit> fit_roofline(std::span<const RooflinePoint> points);
 
 /// The nearest values (least squares of relative changes) none of which is below the one before it: values

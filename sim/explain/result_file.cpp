@@ -20,15 +20,20 @@ constexpr double kMostTokens = 1e15;
 std::string text_of_file(const std::string& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) throw InputError(file, "is no file that can be read");
+  std::ifstream in(file, std::ios::binary);
+  constexpr std::string_view kStore = "SQLite format 3";
+  std::string begin(kStore.size(), ' ');
+  if (in.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == kStore)
+    throw InputError(file,
+                     "is a store of results; expected one result, as 'moelab results STORE --sweep NAME "
+                     "--result N --out FILE' writes it");
   const auto size = std::filesystem::file_size(file, error);
   if (error || size > kLargest)
     throw InputError(file, "is larger than 256 MiB; expected a result of 'moelab run'");
-  std::ifstream in(file, std::ios::binary);
+  in.clear();
+  in.seekg(0);
   std::string text(std::istreambuf_iterator<char>(in), {});
   if (!in) throw InputError(file, "cannot be read");
-  if (text.starts_with("SQLite format 3"))
-    throw InputError(file, "is a store of results; expected one result: 'moelab results " + file +
-                               " --result 0 --out FILE' writes that of its first point");
   return text;
 }
 

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "sim/results/timeline.hpp"
 

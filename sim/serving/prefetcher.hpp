@@ -28,9 +28,8 @@ class Prefetcher {
 
   void begin_request() { policy_->begin_request(); }
   void begin_pass(std::uint64_t number);
-  /// A layer begins, or ends.
-  void layer_begins(std::uint32_t layer) { settle(time_of(pass_, layer)); }
-  void layer_ended(std::uint32_t layer) { settle(time_of(pass_, layer) + 1); }
+  /// A routing policy is about to see who is there.
+  void before_routing(std::uint32_t layer) { settle(time_of(pass_, layer)); }
 
   /// Marks experts of a layer, [experts], that wait beside the cache.
   void add_waiting(std::uint32_t layer, std::vector<std::uint8_t>& there) const;
@@ -56,6 +55,8 @@ class Prefetcher {
   Met meet(std::uint32_t layer, std::uint32_t expert, State kept, Demand demand);
   /// An expert has been used: what was fetched of it is the cache's now, or nobody's.
   void used(std::uint32_t layer, std::uint32_t expert);
+
+  void after_layer(std::uint32_t layer) { settle(time_of(pass_, layer) + 1); }
 
   // At the end of a run: all are cancelled; each that is on its way still is waited for and dropped; then
   // end() counts what nobody has used.

@@ -27,12 +27,10 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       moe_layers_(scenario.model.moe_layers()),
       resources_(
           add_server_resources(engine, options_.prefix, timing_, system.threads, costs.ssd_bytes_per_second)),
-      context_{engine,   scenario,          system,         trace, costs, timing_, resources_,
-               metrics_, options_.observer, options_.mirror},
       batches_(trace, scenario.workload.batch, scenario.model.has_encoder(), options_.source),
-      cache_(context_, memory, pools, options_.profile),
+      cache_(context(), memory, pools, options_.profile),
       schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
-      prefetcher_(Prefetcher::make(context_, cache_, *schedule_)),
+      prefetcher_(Prefetcher::make(context(), cache_, *schedule_)),
       builder_(resources_, system.worker_reads, timing_.dispatch().value(), costs.traffic),
       instance_(costs.timing),
       layer_uses_(trace.experts(), wants_scores(system)) {
@@ -46,6 +44,12 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
   metrics_.end_to_end_s.reserve(trace.requests().size());
   metrics_.token_gaps_s.reserve(trace.tokens());
   metrics_.layers = LayerCounts(trace.layers());
+}
+
+// For parts that are made when all that it refers to is there.
+ServerContext Server::context() {
+  return {engine_,    scenario_, system_,           trace_,         costs_, timing_,
+          resources_, metrics_,  options_.observer, options_.mirror};
 }
 
 engine::Process Server::serve() {

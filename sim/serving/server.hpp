@@ -7,6 +7,8 @@
 // servers can live in one engine.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -18,6 +20,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "sim/serving/expert_cache.hpp"
+#include "sim/serving/layer_graph.hpp"
 #include "sim/serving/missing_experts.hpp"
 #include "sim/serving/prefetcher.hpp"
 #include "sim/serving/server_context.hpp"
@@ -91,6 +94,7 @@ class Server {
     return expert_seconds_[tokens];
   }
   void compute_expert_seconds(std::uint32_t tokens);
+  ServerContext context();
 
   engine::Engine& engine_;
   const Scenario& scenario_;
@@ -105,7 +109,6 @@ class Server {
   std::vector<int> moe_layers_;            // by MoE layer: its number among all of the model
   ServerResources resources_;
   Metrics metrics_;
-  ServerContext context_;
 
   StaticBatches batches_;
   ExpertCache cache_;

@@ -8,6 +8,7 @@
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/graph_observer.hpp"
 #include "sim/serving/metrics.hpp"
+#include "sim/serving/server_resources.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {

@@ -17,7 +17,7 @@ void Server::add_kernel(LabelledGraph& out, engine::ResourceId stream, const Ker
 
 // The framework's cost, in dense_. kNoOp: none.
 OpIndex Server::add_host(Seconds time) {
-  if (time.value() == 0) return engine::kNoOp;
+  if (!(time.value() > 0)) return engine::kNoOp;
   const OpIndex host = dense_.graph.add(dense_.graph.lane(resources_.host), time.value());
   dense_.labels.push_back({OpKind::host});
   return host;
@@ -84,7 +84,7 @@ void Server::route(std::uint32_t moe_layer) {
 
 // The routing policy's choice takes the place of the model's.
 void Server::substitute(std::uint32_t moe_layer) {
-  if (prefetcher_) prefetcher_->layer_begins(moe_layer);
+  if (prefetcher_) prefetcher_->before_routing(moe_layer);
   cache_.find_kept(moe_layer, resident_);
   if (prefetcher_) prefetcher_->add_waiting(moe_layer, resident_);
   routing_->route(gates_->tokens(), resident_, step_routing_);
@@ -219,7 +219,7 @@ void Server::finish_layer(std::uint32_t moe_layer) {
   cache_.end_step(moe_layer, !uses_.empty());
   if (options_.mirror != nullptr)
     for (const LayerExpert& expert : instance_.experts) options_.mirror->release({moe_layer, expert.id});
-  if (prefetcher_) prefetcher_->layer_ended(moe_layer);
+  if (prefetcher_) prefetcher_->after_layer(moe_layer);
 }
 
 void Server::account(const LabelledGraph& graph, std::int32_t layer) {

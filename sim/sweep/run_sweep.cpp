@@ -142,24 +142,29 @@ StoredRun stored_run(const SweepFile& sweep, const StoredPoint& point, PointOutc
   return run;
 }
 
-/// Points of a sweep of this name in the store whose runs are none of the new one's.
-std::uint64_t dropped_points(const std::string& name, const CheckedSweep& checked, const ResultStore& store) {
+/// What the store has of a sweep of this name: points whose runs are none of the new one's.
+void find_dropped(const std::string& name, const CheckedSweep& checked, const ResultStore& store,
+                  SweepSummary& summary) {
   const std::vector<StoredSweep> sweeps = store.sweeps();
-  if (std::none_of(sweeps.begin(), sweeps.end(), [&](const StoredSweep& s) { return s.name == name; }))
-    return 0;
+  const auto earlier = std::ranges::find(sweeps, name, &StoredSweep::name);
+  if (earlier == sweeps.end()) return;
+  if (earlier->version != program_version()) summary.earlier_version = earlier->version;
   std::set<std::string> runs;
   for (const StoredPoint& point : checked.points) runs.insert(point.run);
-  std::uint64_t dropped = 0;
-  for (const StoredPoint& point : store.points(name)) dropped += runs.contains(point.run) ? 0 : 1;
-  return dropped;
+  for (const StoredPoint& point : store.points(name)) summary.dropped += runs.contains(point.run) ? 0 : 1;
 }
 
 /// The loop: fills the workers, enters what comes back.
 class Run {
  public:
   Run(const SweepFile& sweep, const CheckedSweep& checked, ResultStore& store, PointWorkers& workers,
-      const SweepOptions& options)
-      : sweep_(sweep), checked_(checked), store_(store), workers_(workers), options_(options) {}
+      const SweepOptions& options, SweepSummary summary)
+      : sweep_(sweep),
+        checked_(checked),
+        store_(store),
+        workers_(workers),
+        options_(options),
+        summary_(std::move(summary)) {}
 
   SweepSummary go() {
     summary_.points = checked_.points.size();
@@ -290,11 +295,10 @@ SweepSummary run_sweep(const SweepFile& sweep, const CheckedSweep& checked, Resu
                        PointWorkers& workers, const SweepOptions& options) {
   StoredSweep entry{sweep.name, sweep.question,    sweep.text,
                     utc_now(),  program_version(), checked.points.size()};
-  const std::uint64_t dropped = dropped_points(sweep.name, checked, store);
+  SweepSummary summary;
+  find_dropped(sweep.name, checked, store, summary);
   store.put_sweep(entry, checked.points);
-  SweepSummary summary = Run(sweep, checked, store, workers, options).go();
-  summary.dropped = dropped;
-  return summary;
+  return Run(sweep, checked, store, workers, options, std::move(summary)).go();
 }
 
 }  // namespace moelab

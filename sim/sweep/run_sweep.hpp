@@ -47,6 +47,7 @@ struct SweepSummary {
   double elapsed_s = 0;            // of this call
   double points_s = 0, cpu_s = 0;  // of its points: from start to end, and on processors
   std::uint64_t dropped = 0;       // points of an earlier sweep of this name that this one has not
+  std::string earlier_version;     // of the moelab that ran it, where it is another; else empty
   struct Failure {
     std::string point;  // its axes
     StoredRun run;      // without a result

@@ -1,8 +1,14 @@
 // Clusters that change while they serve: experts migrate, servers leave and come back, networks get slower.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "sim/results/timeline.hpp"
 #include "tests/random_runs.hpp"
@@ -171,40 +177,60 @@ TEST_CASE("cluster: a slower network interface makes calls slower from then on")
   CHECK(accounted(r) == asked(s));
 }
 
-/// What a timeline shows of faults and migrations is what the result says of them, as far as operations ran.
-void check_marks(const nlohmann::json& file, const RunResult& r) {
-  double begin = 1e30, end = 0;  // of all operations, in microseconds
-  std::multiset<std::string> marks;
-  std::size_t nowhere = 0, moves = 0;
-  for (const nlohmann::json& e : file["traceEvents"]) {
-    if (e["ph"] == "i") marks.insert(e["name"].get<std::string>());
-    if (e["ph"] != "X" || e["cat"] == "request") continue;
-    nowhere += e["cat"] == "fault" ? 1 : 0;
-    moves += e["cat"] == "migration" ? 1 : 0;
-    begin = std::min(begin, e["ts"].get<double>());
-    end = std::max(end, e["ts"].get<double>() + e["dur"].get<double>());
-  }
-  constexpr double kRounded = 0.002;
-  const auto ran = [&](double seconds) {
-    return 1e6 * seconds > begin + kRounded && 1e6 * seconds < end - kRounded;
+/// Name, begin and duration in nanoseconds; a mark's duration is -1.
+using Shown = std::multiset<std::tuple<std::string, std::int64_t, std::int64_t>>;
+
+std::int64_t nanoseconds(const nlohmann::json& microseconds) {
+  return std::llround(microseconds.get<double>() * 1e3);
+}
+
+/// What a timeline of a whole run is to show of faults and migrations, by the result: what happened while
+/// operations ran, [begin, end]; what has no end ends with them.
+Shown expected_events(const ClusterResult& cluster, std::int64_t begin, std::int64_t end) {
+  Shown all;
+  const auto rounded = [](double seconds) { return std::llround(seconds * 1e9); };
+  const auto slice = [&](const char* name, double from, double to) {
+    const std::int64_t first = std::max<std::int64_t>(rounded(from), begin);
+    const std::int64_t last = to < 0 ? end : std::min<std::int64_t>(rounded(to), end);
+    if (first < last) all.insert({name, first, last - first});
   };
-  std::size_t uncovered = 0, adopted = 0;
-  for (const FaultRecord& fault : r.cluster.faults) {
-    if (!ran(fault.at_s)) continue;
-    const auto mark = marks.find(fault.server + " " + fault.event);
-    REQUIRE(mark != marks.end());
-    marks.erase(mark);
-    uncovered += fault.uncovered > 0 ? 1 : 0;
+  for (const FaultRecord& fault : cluster.faults) {
+    const std::int64_t at = rounded(fault.at_s);
+    if (at >= begin && at <= end) all.insert({fault.server + " " + fault.event, at, -1});
+    if (fault.uncovered > 0) slice("experts nowhere", fault.at_s, fault.recovered_s);
   }
-  for (const MigrationRecord& m : r.cluster.migrations)
-    if (m.adopted && ran(m.at_s) && m.done_s != m.at_s) ++adopted;
-  CHECK(marks.size() <= r.cluster.faults.size());
-  CHECK(nowhere >= uncovered);
-  CHECK(moves >= adopted);
-  CHECK(nowhere + moves <= r.cluster.faults.size() + r.cluster.migrations.size());
+  for (const MigrationRecord& m : cluster.migrations)
+    if (m.adopted) slice(m.recovery ? "recovery" : "migration", m.at_s, m.done_s);
+  return all;
+}
+
+/// Returns how many events of faults and migrations there were.
+std::size_t check_events(const nlohmann::json& file, const ClusterResult& cluster) {
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max(), end = 0;  // of operations
+  Shown shown;
+  std::map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> tracks;
+  for (const nlohmann::json& e : file["traceEvents"]) {
+    if (e["ph"] == "i") shown.insert({e["name"].get<std::string>(), nanoseconds(e["ts"]), -1});
+    if (e["ph"] != "X") continue;
+    const std::int64_t from = nanoseconds(e["ts"]), lasts = nanoseconds(e["dur"]);
+    tracks[e["tid"].get<std::int64_t>()].emplace_back(from, from + lasts);
+    if (e["cat"] == "fault" || e["cat"] == "migration") {
+      shown.insert({e["name"].get<std::string>(), from, lasts});
+    } else if (e["cat"] != "request") {
+      begin = std::min(begin, from);
+      end = std::max(end, from + lasts);
+    }
+  }
+  CHECK(shown == expected_events(cluster, begin, end));
+  for (auto& [track, slices] : tracks) {
+    std::ranges::sort(slices);
+    for (std::size_t i = 1; i < slices.size(); ++i) REQUIRE(slices[i - 1].second <= slices[i].first);
+  }
+  return shown.size();
 }
 
 TEST_CASE("cluster: whatever goes wrong when, every request is accounted for, twice the same way") {
+  std::size_t events = 0;
   for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(200u); ++seed) {
     Scenario s = random_cluster(seed);
     INFO("seed " << seed << ", policy " << s.systems.front().placed->placement.name);
@@ -225,12 +251,13 @@ TEST_CASE("cluster: whatever goes wrong when, every request is accounted for, tw
     RunOptions options;
     options.observer = [&](const SystemConfig&) { return &timeline; };
     const RunResult r = run_system(s, s.systems.front(), task_rows(s), options);
-    check_marks(nlohmann::json::parse(timeline_json({timeline.events(r, {})})), r);
+    events += check_events(nlohmann::json::parse(timeline_json({timeline.events(r, {})})), r.cluster);
     CHECK(accounted(r) == asked(s));
     for (const FaultRecord& fault : r.cluster.faults)
       if (fault.recovered_s >= 0) CHECK(fault.recovered_s >= fault.at_s);
     if (seed % 8 == 0) CHECK(results_json({run_cluster(s)}) == results_json({r}));
   }
+  CHECK(events > moelab::test::random_runs(200u));
 }
 
 // What would decide, or fail, for ever ends with what to change.
