@@ -8,6 +8,7 @@
 #include "models/input_error.hpp"
 #include "models/timing.hpp"
 #include "tests/hw/synthetic_machine.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::calibrate_test {
 namespace {
@@ -179,7 +180,7 @@ TEST_CASE("a profile that calibration made reads back as it is") {
 
 TEST_CASE("no noise makes a profile that cannot be read") {
   Random random(8);
-  for (std::uint64_t i = 0; i < 1000; ++i) {
+  for (std::uint64_t i = 0; i < random_runs(1000u); ++i) {
     SyntheticMachine machine;
     machine.seed = i;
     machine.slowdown = 0.8 + random.uniform();
