@@ -109,7 +109,8 @@ TEST_CASE("explain refuses what is no result, with the file and what was expecte
   refuses({results.path(".")}, "is no file that can be read");
   refuses({file("{")}, "bad.json: is not JSON");
   refuses({file("[]")}, "bad.json: holds no result");
-  refuses({file("SQLite format 3")}, "bad.json: is a store of results; expected one result, as 'moelab results");
+  refuses({file("SQLite format 3")},
+          "bad.json: is a store of results; expected one result, as 'moelab results");
   refuses({file("{\"name\": \"x\"}")}, "bad.json: has no 'scenario'");
   refuses({file(std::string(1'000'000, '['))}, "nests deeper than 64 levels");
   refuses({good, "--system", "zipmoe-lfu"}, "has no result of system 'zipmoe-lfu'");
