@@ -92,6 +92,23 @@ TEST_CASE("sweep: what is there is not run again, what changed is") {
   CHECK(folder.run(folder.sweep(wider), folder.db(), 2, options).done == 24);
 }
 
+TEST_CASE("sweep: points of another build are run again, and whose they were is said") {
+  const SweepFolder folder;
+  CHECK(folder.run(folder.sweep(), folder.db(), 2).earlier_version.empty());
+  {  // as another build leaves it: its runs have other identities
+    ResultStore store(folder.db(), ResultStore::Access::write);
+    StoredSweep sweep = store.sweeps().front();
+    std::vector<StoredPoint> points = store.points("s");
+    sweep.version = "0.0.9+12345678";
+    for (StoredPoint& point : points) point.run = "another " + point.run;
+    store.put_sweep(sweep, points);
+  }
+  const SweepSummary again = folder.run(folder.sweep(), folder.db(), 2);
+  CHECK(again.earlier_version == "0.0.9+12345678");
+  CHECK(again.dropped == again.points);
+  CHECK(folder.run(folder.sweep(), folder.db(), 2).earlier_version.empty());
+}
+
 TEST_CASE("sweep: where leaves points out, and says so where none is left") {
   const SweepFolder folder;
   const CheckedSweep some =
