@@ -47,8 +47,13 @@ class ChecksumCase final : public OperationsCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_checksum_case(BenchWorkspace& workspace) {
-  return std::make_unique<ChecksumCase>(workspace);
+BenchRow checksum_case() {
+  return {.name = "checksum",
+          .help = "The checksum of a chunk or tensor",
+          .parameters = "bytes",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<ChecksumCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

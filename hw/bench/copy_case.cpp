@@ -30,8 +30,13 @@ class CopyCase final : public OperationsCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_copy_case(BenchWorkspace& workspace) {
-  return std::make_unique<CopyCase>(workspace);
+BenchRow copy_case() {
+  return {.name = "copy",
+          .help = "One copy between two regions of memory on one thread: a stand-in GPU's link",
+          .parameters = "bytes",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<CopyCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

@@ -2,7 +2,7 @@
 #include <functional>
 #include <utility>
 
-#include "hw/bench/bench_case_makers.hpp"
+#include "hw/bench/cuda_cases.hpp"
 #include "hw/bench/gpu_memory.hpp"
 #include "hw/kernels/cuda_device.hpp"
 #include "hw/kernels/cuda_timings.hpp"

@@ -30,8 +30,13 @@ class DecompressCase final : public OperationsCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_decompress_case(BenchWorkspace& workspace) {
-  return std::make_unique<DecompressCase>(workspace);
+BenchRow decompress_case() {
+  return {.name = "decompress",
+          .help = "One shard of an exponent plane decoded",
+          .parameters = "codec, bytes (of plane), threads (each with shards of its own)",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<DecompressCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

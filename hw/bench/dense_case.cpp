@@ -55,8 +55,13 @@ class DenseCase final : public OperationsCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_dense_case(BenchWorkspace& workspace) {
-  return std::make_unique<DenseCase>(workspace);
+BenchRow dense_case() {
+  return {.name = "dense",
+          .help = "Dense layers' products in BF16 on one core: memory bound at one token",
+          .parameters = "bytes (of weights), tokens",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<DenseCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

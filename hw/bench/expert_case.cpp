@@ -34,8 +34,13 @@ class ExpertCase final : public OperationsCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_expert_case(BenchWorkspace& workspace) {
-  return std::make_unique<ExpertCase>(workspace);
+BenchRow expert_case() {
+  return {.name = "expert",
+          .help = "One expert's feed-forward network in BF16 on one core",
+          .parameters = "hidden, width, matrices, tokens",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<ExpertCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

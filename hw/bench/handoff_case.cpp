@@ -5,8 +5,8 @@
 #include <mutex>
 #include <thread>
 
-#include "hw/bench/bench_case_makers.hpp"
 #include "hw/bench/bench_team.hpp"
+#include "hw/bench/bench_workspace.hpp"
 
 namespace moelab {
 
@@ -151,8 +151,15 @@ class HandoffCase final : public BenchCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_handoff_case(BenchWorkspace& workspace) {
-  return std::make_unique<HandoffCase>(workspace);
+BenchRow handoff_case() {
+  return {.name = "handoff",
+          .help = "An operation handed to a waiting thread, until it begins",
+          .parameters =
+              "kind (condition_variable, spin), threads (handed to at a time), idle_us (that "
+              "they have waited: cores with nothing to do are dear to wake)",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<HandoffCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

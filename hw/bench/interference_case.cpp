@@ -2,9 +2,9 @@
 #include <deque>
 #include <optional>
 
-#include "hw/bench/bench_case_makers.hpp"
 #include "hw/bench/bench_read.hpp"
 #include "hw/bench/bench_work.hpp"
+#include "hw/bench/bench_workspace.hpp"
 
 namespace moelab {
 
@@ -93,8 +93,15 @@ class InterferenceCase final : public BenchCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_interference_case(BenchWorkspace& workspace) {
-  return std::make_unique<InterferenceCase>(workspace);
+BenchRow interference_case() {
+  return {.name = "interference",
+          .help = "Reads beside decompression, and decompression beside reads, and both alone",
+          .parameters =
+              "timed (read, decompress), beside (nothing, decompress, read), codec, mode, "
+              "bytes, threads (that decompress)",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<InterferenceCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

@@ -28,8 +28,13 @@ class JoinCase final : public OperationsCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_join_case(BenchWorkspace& workspace) {
-  return std::make_unique<JoinCase>(workspace);
+BenchRow join_case() {
+  return {.name = "join",
+          .help = "Exponent and sign-mantissa planes joined to BF16 on the CPU",
+          .parameters = "elements, threads",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<JoinCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

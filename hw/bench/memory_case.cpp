@@ -93,8 +93,13 @@ class MemoryCase final : public OperationsCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_memory_case(BenchWorkspace& workspace) {
-  return std::make_unique<MemoryCase>(workspace);
+BenchRow memory_case() {
+  return {.name = "memory",
+          .help = "Reading and copying memory beyond the caches: what all threads together may expect",
+          .parameters = "work (read, copy), threads",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<MemoryCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

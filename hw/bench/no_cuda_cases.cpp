@@ -1,5 +1,5 @@
 // The cases of cuda_cases.cpp in a program without CUDA: listed, and skipped.
-#include "hw/bench/bench_case_makers.hpp"
+#include "hw/bench/cuda_cases.hpp"
 #include "hw/bench/gpu_memory.hpp"
 
 namespace moelab {

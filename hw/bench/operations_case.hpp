@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "hw/bench/bench_case_makers.hpp"
 #include "hw/bench/bench_work.hpp"
+#include "hw/bench/bench_workspace.hpp"
 
 namespace moelab {
 

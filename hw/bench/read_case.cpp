@@ -1,9 +1,9 @@
 // Reads of a file: by mode, size and depth, at places all over it.
 #include <algorithm>
 
-#include "hw/bench/bench_case_makers.hpp"
 #include "hw/bench/bench_read.hpp"
 #include "hw/bench/bench_team.hpp"
+#include "hw/bench/bench_workspace.hpp"
 
 namespace moelab {
 
@@ -88,8 +88,15 @@ class ReadCase final : public BenchCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_read_case(BenchWorkspace& workspace) {
-  return std::make_unique<ReadCase>(workspace);
+BenchRow read_case() {
+  return {.name = "read",
+          .help = "One read of a file, from storage or from the page cache",
+          .parameters =
+              "mode (buffered: cold, cached: page cache hits, direct: O_DIRECT, io_uring), "
+              "bytes, depth (reads under way)",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<ReadCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

@@ -38,8 +38,13 @@ class RecoverCase final : public OperationsCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_recover_case(BenchWorkspace& workspace) {
-  return std::make_unique<RecoverCase>(workspace);
+BenchRow recover_case() {
+  return {.name = "recover",
+          .help = "A fixed3 shard decoded and joined to BF16 in one go",
+          .parameters = "codec, bytes (of plane), threads",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<RecoverCase>(workspace);
+          }};
 }
 
 }  // namespace moelab

@@ -85,12 +85,22 @@ class SharingCase final : public BenchCase {
 
 }  // namespace
 
-std::unique_ptr<BenchCase> make_sharing_case(BenchWorkspace& workspace) {
-  return std::make_unique<SharingCase>(workspace, kStorageWorks);
+BenchRow sharing_case() {
+  return {.name = "sharing",
+          .help = "One operation while so many threads are busy with all kinds of them",
+          .parameters = "work (decompress, join, expert), busy (threads, the timed one with them)",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<SharingCase>(workspace, kStorageWorks);
+          }};
 }
 
-std::unique_ptr<BenchCase> make_link_sharing_case(BenchWorkspace& workspace) {
-  return std::make_unique<SharingCase>(workspace, kLinkWorks);
+BenchRow link_sharing_case() {
+  return {.name = "link-sharing",
+          .help = "The same with what a stand-in GPU's host does: copies and experts",
+          .parameters = "work (copy, expert, other expert), busy",
+          .make = [](BenchWorkspace& workspace) -> std::unique_ptr<BenchCase> {
+            return std::make_unique<SharingCase>(workspace, kLinkWorks);
+          }};
 }
 
 }  // namespace moelab

@@ -33,8 +33,8 @@ class Codec {
 struct CodecRow {
   std::string_view name;  // a row with levels is named "name-LEVEL", or "name" for the usual level
   std::string_view help;
-  int first_level, last_level, usual_level;  // all 0: no levels
-  bool (*level_exists)(int level);           // within first_level ... last_level; nullptr: all of them
+  int first_level = 0, last_level = 0, usual_level = 0;  // all 0: no levels
+  bool (*level_exists)(int level) = nullptr;  // within first_level ... last_level; nullptr: all of them
   std::unique_ptr<Codec> (*make)(int level);
 };
 

@@ -1,7 +1,7 @@
 // The codec that does nothing: the ceiling of every table of speeds.
 #include <algorithm>
 
-#include "hw/codec/codec_makers.hpp"
+#include "hw/codec/codec.hpp"
 
 namespace moelab {
 
@@ -24,8 +24,10 @@ class CopyCodec final : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_copy_codec(int) {
-  return std::make_unique<CopyCodec>();
+CodecRow copy_codec() {
+  return {.name = "none", .help = "a copy: the ceiling", .make = [](int) -> std::unique_ptr<Codec> {
+            return std::make_unique<CopyCodec>();
+          }};
 }
 
 }  // namespace moelab

@@ -1,5 +1,5 @@
 // fixed3 as a row of the codec table.
-#include "hw/codec/codec_makers.hpp"
+#include "hw/codec/codec.hpp"
 #include "hw/codec/fixed3.hpp"
 
 namespace moelab {
@@ -19,8 +19,10 @@ class Fixed3Codec final : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_fixed3_codec(int) {
-  return std::make_unique<Fixed3Codec>();
+CodecRow fixed3_codec() {
+  return {.name = "fixed3",
+          .help = "3 bits for the seven commonest bytes, a list of the others",
+          .make = [](int) -> std::unique_ptr<Codec> { return std::make_unique<Fixed3Codec>(); }};
 }
 
 }  // namespace moelab

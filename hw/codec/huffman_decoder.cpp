@@ -1,9 +1,10 @@
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <string>
 
-#include "hw/codec/codec_makers.hpp"
+#include "hw/codec/codec.hpp"
 #include "hw/codec/huffman_stream.hpp"
 
 namespace moelab {
@@ -113,8 +114,14 @@ class HuffmanCodec final : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_huffman_codec(int level) {
-  return std::make_unique<HuffmanCodec>(level);
+CodecRow huffman_codec() {
+  return {.name = "huffman",
+          .help = "Huffman codes that a GPU decodes, one thread a segment of LEVEL bytes",
+          .first_level = 8,
+          .last_level = 64,
+          .usual_level = 16,
+          .level_exists = [](int level) { return std::has_single_bit(static_cast<unsigned>(level)); },
+          .make = [](int level) -> std::unique_ptr<Codec> { return std::make_unique<HuffmanCodec>(level); }};
 }
 
 }  // namespace moelab

@@ -4,7 +4,7 @@
 
 #include <climits>
 
-#include "hw/codec/codec_makers.hpp"
+#include "hw/codec/codec.hpp"
 
 namespace moelab {
 
@@ -55,11 +55,18 @@ class Lz4Codec final : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_lz4_codec(int) {
-  return std::make_unique<Lz4Codec>(0);
+CodecRow lz4_codec() {
+  return {.name = "lz4", .help = "LZ4, its fast encoder", .make = [](int) -> std::unique_ptr<Codec> {
+            return std::make_unique<Lz4Codec>(0);
+          }};
 }
-std::unique_ptr<Codec> make_lz4hc_codec(int level) {
-  return std::make_unique<Lz4Codec>(level);
+CodecRow lz4hc_codec() {
+  return {.name = "lz4hc",
+          .help = "LZ4, its thorough encoder",
+          .first_level = 3,
+          .last_level = 12,
+          .usual_level = 9,
+          .make = [](int level) -> std::unique_ptr<Codec> { return std::make_unique<Lz4Codec>(level); }};
 }
 
 }  // namespace moelab

@@ -7,7 +7,7 @@
 
 #include <new>
 
-#include "hw/codec/codec_makers.hpp"
+#include "hw/codec/codec.hpp"
 
 namespace moelab {
 
@@ -63,11 +63,18 @@ class ZstdCodec final : public Codec {
 
 }  // namespace
 
-std::unique_ptr<Codec> make_zstd_codec(int level) {
-  return std::make_unique<ZstdCodec>(level);
+CodecRow zstd_codec() {
+  return {.name = "zstd",
+          .help = "Zstandard",
+          .first_level = 1,
+          .last_level = 19,
+          .usual_level = 1,
+          .make = [](int level) -> std::unique_ptr<Codec> { return std::make_unique<ZstdCodec>(level); }};
 }
-std::unique_ptr<Codec> make_zstd_literals_codec(int) {
-  return std::make_unique<ZstdCodec>(0);
+CodecRow zstd_literals_codec() {
+  return {.name = "zstd-literals",
+          .help = "Zstandard's Huffman stage alone",
+          .make = [](int) -> std::unique_ptr<Codec> { return std::make_unique<ZstdCodec>(0); }};
 }
 
 }  // namespace moelab

@@ -3,13 +3,25 @@
 #include <limits>
 
 #include "models/input_error.hpp"
-#include "policies/batching/batching_entries.hpp"
+#include "policies/batching/admitted_requests.hpp"
 
 namespace moelab {
 
+// A row a policy, in the order in which users see them: the function at the end of the policy's file.
+// clang-format off
+#define BATCHING_POLICIES(row) \
+  row(continuous_batching_entry) \
+  row(static_batching_entry)
+// clang-format on
+
+#define DECLARE(entry) BatchingPolicyEntry entry();
+BATCHING_POLICIES(DECLARE)
+#undef DECLARE
+
 const std::vector<BatchingPolicyEntry>& batching_policies() {
-  static const std::vector<BatchingPolicyEntry> table = {continuous_batching_entry(),
-                                                         static_batching_entry()};
+#define CALL(entry) entry(),
+  static const std::vector<BatchingPolicyEntry> table = {BATCHING_POLICIES(CALL)};
+#undef CALL
   return table;
 }
 

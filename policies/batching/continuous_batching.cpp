@@ -40,7 +40,7 @@
 // - Requests that come prefilled are unknown to V0's scheduler. Not chunked they join decode steps.
 #include <algorithm>
 
-#include "policies/batching/batching_entries.hpp"
+#include "policies/batching/admitted_requests.hpp"
 #include "policies/checked_parameter.hpp"
 
 namespace moelab {

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "policies/batching/batching_entries.hpp"
+#include "policies/batching/admitted_requests.hpp"
 
 namespace moelab {
 namespace {

@@ -20,7 +20,7 @@
 // over all policies, also those that refuse experts (zipmoe, none). O(places) a miss.
 #include <algorithm>
 
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/single_pool.hpp"
 
 namespace moelab {

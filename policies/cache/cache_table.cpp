@@ -1,17 +1,36 @@
 // The cache family's one table.
 #include <algorithm>
 
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 
 namespace moelab {
 
+// A row a policy, in the order in which users see them: the function at the end of the policy's file.
+// clang-format off
+#define CACHE_POLICIES(row) \
+  row(no_cache_entry) \
+  row(fifo_cache_entry) \
+  row(lru_cache_entry) \
+  row(lfu_cache_entry) \
+  row(marking_cache_entry) \
+  row(moe_infinity_cache_entry) \
+  row(zipmoe_cache_entry) \
+  row(score_average_entry) \
+  row(hybrimoe_cache_entry) \
+  row(fixed_experts_entry) \
+  row(fixed_layers_entry) \
+  row(fixed_popular_entry) \
+  row(belady_cache_entry)
+// clang-format on
+
+#define DECLARE(entry) CachePolicyEntry entry();
+CACHE_POLICIES(DECLARE)
+#undef DECLARE
+
 const std::vector<CachePolicyEntry>& cache_policies() {
-  static const std::vector<CachePolicyEntry> table = {
-      no_cache_entry(),       fifo_cache_entry(),         lru_cache_entry(),    lfu_cache_entry(),
-      marking_cache_entry(),  moe_infinity_cache_entry(), zipmoe_cache_entry(), score_average_entry(),
-      hybrimoe_cache_entry(), fixed_experts_entry(),      fixed_layers_entry(), fixed_popular_entry(),
-      belady_cache_entry(),
-  };
+#define CALL(entry) entry(),
+  static const std::vector<CachePolicyEntry> table = {CACHE_POLICIES(CALL)};
+#undef CALL
   return table;
 }
 

@@ -4,7 +4,7 @@
 //   insert(o): as a miss; one already held stays where it is.
 //
 // Arrivals form a ring of as many slots as there are places. O(1).
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/single_pool.hpp"
 
 namespace moelab {

@@ -8,7 +8,7 @@
 // popularity: by number is as good as any other choice, since numbers mean nothing.
 #include <numeric>
 
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/fixed_set.hpp"
 
 namespace moelab {

@@ -14,7 +14,7 @@
 // experts of a layer in one tensor a matrix, and Accelerate does not split layers: both have 0.
 #include <cassert>
 
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/fixed_set.hpp"
 #include "policies/checked_parameter.hpp"
 

@@ -11,7 +11,7 @@
 #include <cassert>
 #include <numeric>
 
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/fixed_set.hpp"
 
 namespace moelab {

@@ -26,7 +26,7 @@
 #include <cassert>
 #include <numeric>
 
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/single_pool.hpp"
 #include "policies/checked_parameter.hpp"
 

@@ -7,7 +7,7 @@
 // A use is one layer step, however many tokens it serves. Parameter `forget`: 0, counts are kept for all
 // experts since the start ("perfect" LFU); 1, an expert that leaves loses its count ("in-cache" LFU).
 // O(log places).
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/indexed_heap.hpp"
 #include "policies/cache/single_pool.hpp"
 

@@ -5,7 +5,7 @@
 //              already held keeps its place, since a prefetch is not a use.
 //
 // Held experts form a doubly linked list through two arrays, with a sentinel at number `objects`. O(1).
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/single_pool.hpp"
 
 namespace moelab {

@@ -12,7 +12,7 @@
 // population count per 64 experts.
 #include <bit>
 
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/single_pool.hpp"
 
 namespace moelab {

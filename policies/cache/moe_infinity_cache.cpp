@@ -26,7 +26,7 @@
 #include <cassert>
 #include <tuple>
 
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/single_pool.hpp"
 #include "policies/checked_parameter.hpp"
 #include "policies/prefetch/expert_activation_matrix.hpp"

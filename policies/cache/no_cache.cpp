@@ -1,5 +1,5 @@
 // No cache: nothing stays once a layer is done. The floor of every plot: each expert used is loaded whole.
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 
 namespace moelab {
 namespace {

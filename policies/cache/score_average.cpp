@@ -25,7 +25,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/cache/single_pool.hpp"
 #include "policies/checked_parameter.hpp"
 

@@ -18,7 +18,7 @@
 // and an average still where experts serve tens of tokens, as in prompts.
 // Equal scores go by expert number. The CPU starts with the lowest score.
 #include "policies/checked_parameter.hpp"
-#include "policies/execution/execution_entries.hpp"
+#include "policies/execution/execution_plan.hpp"
 
 namespace moelab {
 namespace {

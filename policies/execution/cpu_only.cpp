@@ -1,7 +1,7 @@
 // cpu-only: the CPU computes every missing expert, in expert order; nothing is loaded on demand. So llama.cpp
 // does with what it left in host memory (--n-cpu-moe). SMoE calls its ablation's baseline "CPU-based expert
 // offloading" (section VI-C); configs/systems/smoe-base.yaml says why that is not read as this.
-#include "policies/execution/execution_entries.hpp"
+#include "policies/execution/execution_plan.hpp"
 
 namespace moelab {
 namespace {

@@ -2,14 +2,28 @@
 #include <algorithm>
 #include <numeric>
 
-#include "policies/execution/execution_entries.hpp"
+#include "policies/execution/execution_plan.hpp"
 
 namespace moelab {
 
+// A row a policy, in the order in which users see them: the function at the end of the policy's file.
+// clang-format off
+#define EXECUTION_POLICIES(row) \
+  row(gpu_only_entry) \
+  row(cpu_only_entry) \
+  row(cpu_assisted_entry) \
+  row(fiddler_execution_entry) \
+  row(hybrimoe_execution_entry)
+// clang-format on
+
+#define DECLARE(entry) ExecutionPolicyEntry entry();
+EXECUTION_POLICIES(DECLARE)
+#undef DECLARE
+
 const std::vector<ExecutionPolicyEntry>& execution_policies() {
-  static const std::vector<ExecutionPolicyEntry> table = {gpu_only_entry(), cpu_only_entry(),
-                                                          cpu_assisted_entry(), fiddler_execution_entry(),
-                                                          hybrimoe_execution_entry()};
+#define CALL(entry) entry(),
+  static const std::vector<ExecutionPolicyEntry> table = {EXECUTION_POLICIES(CALL)};
+#undef CALL
   return table;
 }
 

@@ -7,7 +7,7 @@
 //
 // Times add up in this rule: that link and CPU could work at once plays no part. trans_lat is load_s;
 // gpu_lat, about the same for every s, is gpu_s, 0 where not known.
-#include "policies/execution/execution_entries.hpp"
+#include "policies/execution/execution_plan.hpp"
 
 namespace moelab {
 namespace {

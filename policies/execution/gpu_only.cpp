@@ -1,7 +1,7 @@
 // gpu-only: every missing expert is loaded, best score first, equal scores in expert order: what a system
 // does that computes no expert on the CPU. The family's null member. It does not ask for scores, so without a
 // routing policy or a cache that does all are 0, and experts are loaded in their order.
-#include "policies/execution/execution_entries.hpp"
+#include "policies/execution/execution_plan.hpp"
 
 namespace moelab {
 namespace {

@@ -25,7 +25,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "policies/execution/execution_entries.hpp"
+#include "policies/execution/execution_plan.hpp"
 
 namespace moelab {
 namespace {

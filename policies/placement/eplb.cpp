@@ -17,7 +17,7 @@
 #include <queue>
 
 #include "policies/placement/coverage.hpp"
-#include "policies/placement/placement_entries.hpp"
+#include "policies/placement/placement.hpp"
 #include "policies/placement/slots.hpp"
 
 namespace moelab {

@@ -19,7 +19,7 @@
 #include <stdexcept>
 
 #include "models/input_error.hpp"
-#include "policies/placement/placement_entries.hpp"
+#include "policies/placement/placement.hpp"
 #include "policies/placement/server_sets.hpp"
 #include "policies/placement/slots.hpp"
 

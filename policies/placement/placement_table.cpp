@@ -4,7 +4,7 @@
 
 #include "models/input_error.hpp"
 #include "models/units.hpp"
-#include "policies/placement/placement_entries.hpp"
+#include "policies/placement/placement.hpp"
 #include "policies/placement/slots.hpp"
 
 namespace moelab {
@@ -99,10 +99,26 @@ void check_activation_counts(const PlacementShape& shape, const ActivationCounts
                " activations, expected 0 or more");
 }
 
+// A row a policy, in the order in which users see them: the function at the end of the policy's file.
+// clang-format off
+#define PLACEMENT_POLICIES(row) \
+  row(prism_entry) \
+  row(uniform_placement_entry) \
+  row(redundance_entry) \
+  row(smartmoe_entry) \
+  row(eplb_entry) \
+  row(random_placement_entry) \
+  row(optimal_placement_entry)
+// clang-format on
+
+#define DECLARE(entry) PlacementPolicyEntry entry();
+PLACEMENT_POLICIES(DECLARE)
+#undef DECLARE
+
 const std::vector<PlacementPolicyEntry>& placement_policies() {
-  static const std::vector<PlacementPolicyEntry> table = {
-      prism_entry(), uniform_placement_entry(), redundance_entry(),       smartmoe_entry(),
-      eplb_entry(),  random_placement_entry(),  optimal_placement_entry()};
+#define CALL(entry) entry(),
+  static const std::vector<PlacementPolicyEntry> table = {PLACEMENT_POLICIES(CALL)};
+#undef CALL
   return table;
 }
 

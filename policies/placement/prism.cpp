@@ -47,7 +47,7 @@
 #include <stdexcept>
 
 #include "policies/checked_parameter.hpp"
-#include "policies/placement/placement_entries.hpp"
+#include "policies/placement/placement.hpp"
 #include "policies/placement/slots.hpp"
 
 namespace moelab {

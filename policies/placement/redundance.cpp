@@ -7,7 +7,7 @@
 // doubled within a server, where a second copy would save no call.
 #include <numeric>
 
-#include "policies/placement/placement_entries.hpp"
+#include "policies/placement/placement.hpp"
 #include "policies/placement/random_placement.hpp"
 #include "policies/placement/slots.hpp"
 

@@ -12,7 +12,7 @@
 #include <numeric>
 
 #include "policies/placement/coverage.hpp"
-#include "policies/placement/placement_entries.hpp"
+#include "policies/placement/placement.hpp"
 #include "policies/placement/slots.hpp"
 
 namespace moelab {

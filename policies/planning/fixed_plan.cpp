@@ -5,7 +5,7 @@
 
 #include "models/input_error.hpp"
 #include "policies/planning/expected_makespan.hpp"
-#include "policies/planning/planning_entries.hpp"
+#include "policies/planning/planning.hpp"
 
 namespace moelab {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "policies/planning/planning_entries.hpp"
+#include "policies/planning/planning.hpp"
 
 namespace moelab {
 namespace {
@@ -69,8 +69,21 @@ double expert_bytes_in_state(State state, double tensor_elements, std::uint32_t 
   return (has_sm(state) ? plane : 0) + (state == State::F ? plane : has_e(state) ? ratio * plane : 0);
 }
 
+// A row a policy, in the order in which users see them: the function at the end of the policy's file.
+// clang-format off
+#define PLANNING_POLICIES(row) \
+  row(fixed_plan_entry) \
+  row(zipmoe_plan_entry)
+// clang-format on
+
+#define DECLARE(entry) PlanningPolicyEntry entry();
+PLANNING_POLICIES(DECLARE)
+#undef DECLARE
+
 const std::vector<PlanningPolicyEntry>& planning_policies() {
-  static const std::vector<PlanningPolicyEntry> table = {fixed_plan_entry(), zipmoe_plan_entry()};
+#define CALL(entry) entry(),
+  static const std::vector<PlanningPolicyEntry> table = {PLANNING_POLICIES(CALL)};
+#undef CALL
   return table;
 }
 

@@ -22,7 +22,7 @@
 #include <utility>
 
 #include "policies/planning/expected_makespan.hpp"
-#include "policies/planning/planning_entries.hpp"
+#include "policies/planning/planning.hpp"
 
 namespace moelab {
 namespace {

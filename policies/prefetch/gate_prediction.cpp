@@ -28,7 +28,7 @@
 
 #include "policies/checked_parameter.hpp"
 #include "policies/prefetch/gate_predictor.hpp"
-#include "policies/prefetch/prefetch_entries.hpp"
+#include "policies/prefetch/prefetch.hpp"
 
 namespace moelab {
 namespace {

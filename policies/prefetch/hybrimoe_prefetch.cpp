@@ -30,9 +30,9 @@
 #include <cassert>
 
 #include "policies/checked_parameter.hpp"
-#include "policies/execution/execution_entries.hpp"
+#include "policies/execution/execution_plan.hpp"
 #include "policies/prefetch/gate_predictor.hpp"
-#include "policies/prefetch/prefetch_entries.hpp"
+#include "policies/prefetch/prefetch.hpp"
 
 namespace moelab {
 namespace {
@@ -50,7 +50,7 @@ class HybrimoePrefetch final : public PrefetchPolicy {
       : shape_(shape),
         limits_(limits),
         predictor_(shape.seed, 0),
-        split_(hybrimoe_execution_entry().make({})),
+        split_(find_execution_policy("hybrimoe")->make({})),
         layers_(std::min(limits.layers, shape.layers)) {
     double accuracy = limits.accuracy;
     for (LayerAhead& ahead : layers_) {

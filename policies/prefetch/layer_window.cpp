@@ -22,7 +22,7 @@
 #include <cassert>
 
 #include "policies/checked_parameter.hpp"
-#include "policies/prefetch/prefetch_entries.hpp"
+#include "policies/prefetch/prefetch.hpp"
 
 namespace moelab {
 namespace {

@@ -27,7 +27,7 @@
 // Equal priorities go to the nearer layer, then to the lower expert.
 #include "policies/checked_parameter.hpp"
 #include "policies/prefetch/activation_history.hpp"
-#include "policies/prefetch/prefetch_entries.hpp"
+#include "policies/prefetch/prefetch.hpp"
 
 namespace moelab {
 namespace {

@@ -1,5 +1,5 @@
 // No prefetch: every missing expert is loaded on demand. The floor of the family.
-#include "policies/prefetch/prefetch_entries.hpp"
+#include "policies/prefetch/prefetch.hpp"
 
 namespace moelab {
 namespace {

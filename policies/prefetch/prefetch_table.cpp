@@ -1,12 +1,25 @@
-#include "policies/prefetch/prefetch_entries.hpp"
+#include "policies/prefetch/prefetch.hpp"
 
 namespace moelab {
 
+// A row a policy, in the order in which users see them: the function at the end of the policy's file.
+// clang-format off
+#define PREFETCH_POLICIES(row) \
+  row(no_prefetch_entry) \
+  row(layer_window_entry) \
+  row(moe_infinity_prefetch_entry) \
+  row(gate_prediction_entry) \
+  row(hybrimoe_prefetch_entry)
+// clang-format on
+
+#define DECLARE(entry) PrefetchPolicyEntry entry();
+PREFETCH_POLICIES(DECLARE)
+#undef DECLARE
+
 const std::vector<PrefetchPolicyEntry>& prefetch_policies() {
-  static const std::vector<PrefetchPolicyEntry> table = {
-      no_prefetch_entry(),     layer_window_entry(),      moe_infinity_prefetch_entry(),
-      gate_prediction_entry(), hybrimoe_prefetch_entry(),
-  };
+#define CALL(entry) entry(),
+  static const std::vector<PrefetchPolicyEntry> table = {PREFETCH_POLICIES(CALL)};
+#undef CALL
   return table;
 }
 

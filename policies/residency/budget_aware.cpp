@@ -39,7 +39,7 @@
 
 #include "models/units.hpp"
 #include "policies/checked_parameter.hpp"
-#include "policies/residency/residency_entries.hpp"
+#include "policies/residency/residency.hpp"
 #include "policies/residency/residency_step.hpp"
 
 namespace moelab {

@@ -1,6 +1,6 @@
 // fixed: experts stay where they were put. The family's null member: vLLM, vLLM-O, FluxMoE-H, and FluxMoE
 // with "fixed alpha" (section 6.3). The KV cache has what is left, so nothing is checked against it here.
-#include "policies/residency/residency_entries.hpp"
+#include "policies/residency/residency.hpp"
 
 namespace moelab {
 namespace {

@@ -2,7 +2,7 @@
 // every expert counts as top-score.
 #include <cassert>
 
-#include "policies/routing/routing_entries.hpp"
+#include "policies/routing/routing.hpp"
 
 namespace moelab {
 namespace {

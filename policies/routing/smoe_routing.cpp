@@ -41,7 +41,7 @@
 #include <cmath>
 
 #include "policies/checked_parameter.hpp"
-#include "policies/routing/routing_entries.hpp"
+#include "policies/routing/routing.hpp"
 #include "policies/routing/score_classes.hpp"
 
 namespace moelab {

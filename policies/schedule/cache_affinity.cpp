@@ -45,7 +45,7 @@
 
 #include "policies/schedule/block_simulation.hpp"
 #include "policies/schedule/layer_needs.hpp"
-#include "policies/schedule/schedule_entries.hpp"
+#include "policies/schedule/task_reads.hpp"
 
 namespace moelab {
 namespace {

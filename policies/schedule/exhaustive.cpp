@@ -19,7 +19,7 @@
 
 #include "models/input_error.hpp"
 #include "policies/schedule/layer_needs.hpp"
-#include "policies/schedule/schedule_entries.hpp"
+#include "policies/schedule/task_reads.hpp"
 
 namespace moelab {
 namespace {
@@ -59,9 +59,8 @@ double count_orders(const LayerInstance& instance) {
 class Exhaustive final : public SchedulePolicy {
  public:
   explicit Exhaustive(double max_orders) : max_orders_(max_orders) {
-    for (const SchedulePolicyEntry& entry :
-         {fifo_schedule_entry(), longest_first_entry(), cache_affinity_entry()})
-      others_.push_back(entry.make({}));
+    for (const std::string_view name : {"fifo", "longest-first", "cache-affinity"})
+      others_.push_back(make_schedule_policy(name, {}));
   }
 
   void order(const LayerInstance& instance, LayerOrder& order) override {

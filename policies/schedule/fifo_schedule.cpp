@@ -1,7 +1,7 @@
 // fifo: the null member of the family. Arrival order: expert by expert as the caller lists them, tensor by
 // tensor. A task reads its E-chunks before its SM-chunk (see append_task_reads), so that fifo differs from
 // the other policies in the order *among* tasks only.
-#include "policies/schedule/schedule_entries.hpp"
+#include "policies/schedule/task_reads.hpp"
 
 namespace moelab {
 namespace {

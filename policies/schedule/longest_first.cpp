@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "policies/schedule/layer_needs.hpp"
-#include "policies/schedule/schedule_entries.hpp"
+#include "policies/schedule/task_reads.hpp"
 
 namespace moelab {
 namespace {

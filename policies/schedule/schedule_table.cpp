@@ -1,11 +1,25 @@
 #include "policies/schedule/layer_needs.hpp"
-#include "policies/schedule/schedule_entries.hpp"
+#include "policies/schedule/task_reads.hpp"
 
 namespace moelab {
 
+// A row a policy, in the order in which users see them: the function at the end of the policy's file.
+// clang-format off
+#define SCHEDULE_POLICIES(row) \
+  row(fifo_schedule_entry) \
+  row(longest_first_entry) \
+  row(cache_affinity_entry) \
+  row(exhaustive_entry)
+// clang-format on
+
+#define DECLARE(entry) SchedulePolicyEntry entry();
+SCHEDULE_POLICIES(DECLARE)
+#undef DECLARE
+
 const std::vector<SchedulePolicyEntry>& schedule_policies() {
-  static const std::vector<SchedulePolicyEntry> table = {fifo_schedule_entry(), longest_first_entry(),
-                                                         cache_affinity_entry(), exhaustive_entry()};
+#define CALL(entry) entry(),
+  static const std::vector<SchedulePolicyEntry> table = {SCHEDULE_POLICIES(CALL)};
+#undef CALL
   return table;
 }
 

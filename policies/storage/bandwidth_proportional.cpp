@@ -20,8 +20,8 @@
 // takes all there is room for: the limit of the equation.
 // What is least is the slowest layer's load. The sum over the layers is least too with up to two backends, or
 // where neither capacity nor budget binds; else whole experts can keep it above the least in rare cases.
+#include "policies/storage/split_check.hpp"
 #include "policies/storage/split_solver.hpp"
-#include "policies/storage/storage_entries.hpp"
 
 namespace moelab {
 namespace {

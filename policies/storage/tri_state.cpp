@@ -24,8 +24,8 @@
 // M > r P B_c / (B_c + B_h): neither bandwidth hides the layer, and memory is left over.
 #include <cmath>
 
+#include "policies/storage/split_check.hpp"
 #include "policies/storage/split_solver.hpp"
-#include "policies/storage/storage_entries.hpp"
 
 namespace moelab {
 namespace {

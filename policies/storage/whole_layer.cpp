@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "policies/checked_parameter.hpp"
-#include "policies/storage/storage_entries.hpp"
+#include "policies/storage/split_check.hpp"
 
 namespace moelab {
 namespace {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "models/input_error.hpp"
-#include "policies/cache/cache_entries.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/prefetch/activation_history.hpp"
-#include "policies/prefetch/prefetch_entries.hpp"
+#include "policies/prefetch/prefetch.hpp"
 
 namespace moelab::moe_infinity_test {
 namespace {

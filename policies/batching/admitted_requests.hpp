@@ -1,5 +1,5 @@
-// The entries that batching_table.cpp collects: one function a policy file, which defines it at its end; and
-// what the policies share.
+// What batching policies share: the queue of requests that wait, a request that has been admitted, and its
+// share of a step.
 #pragma once
 
 #include <cassert>
@@ -7,9 +7,6 @@
 #include "policies/batching/batching.hpp"
 
 namespace moelab {
-
-BatchingPolicyEntry continuous_batching_entry();  // continuous
-BatchingPolicyEntry static_batching_entry();      // static
 
 /// Throws InputError for a shape that no policy can work with.
 void check_shape(const BatchingShape& shape);

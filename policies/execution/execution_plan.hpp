@@ -1,5 +1,4 @@
-// The entries that execution_table.cpp collects: one function a policy file, which defines it at its end; and
-// what the policies share.
+// What execution policies share: how a plan is begun and filled, and the order of scores.
 #pragma once
 
 #include <cassert>
@@ -7,12 +6,6 @@
 #include "policies/execution/execution.hpp"
 
 namespace moelab {
-
-ExecutionPolicyEntry gpu_only_entry();            // gpu-only
-ExecutionPolicyEntry cpu_only_entry();            // cpu-only
-ExecutionPolicyEntry cpu_assisted_entry();        // cpu-assisted
-ExecutionPolicyEntry fiddler_execution_entry();   // fiddler
-ExecutionPolicyEntry hybrimoe_execution_entry();  // hybrimoe
 
 /// An empty plan for `experts` experts.
 inline void start_plan(ExecutionPlan& plan, std::size_t experts) {
