@@ -19,6 +19,13 @@ constexpr double kMostRoutedExperts = 1e6;
 
 }  // namespace
 
+Architecture::Architecture() = default;
+Architecture::Architecture(const Architecture&) = default;
+Architecture::Architecture(Architecture&&) noexcept = default;
+Architecture& Architecture::operator=(const Architecture&) = default;
+Architecture& Architecture::operator=(Architecture&&) noexcept = default;
+Architecture::~Architecture() = default;
+
 bool Architecture::has_encoder() const {
   return std::any_of(layers.begin(), layers.end(), [](const Layer& l) { return l.stack == Stack::encoder; });
 }

@@ -99,6 +99,14 @@ struct Architecture {
   bool is_moe() const;
 
   bool operator==(const Architecture&) const = default;
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  Architecture();
+  Architecture(const Architecture&);
+  Architecture(Architecture&&) noexcept;
+  Architecture& operator=(const Architecture&);
+  Architecture& operator=(Architecture&&) noexcept;
+  ~Architecture();
 };
 
 /// What contradicts itself in a description, whoever made it: heads that do not divide, more experts a token

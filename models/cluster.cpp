@@ -118,6 +118,13 @@ struct Reader {
 
 }  // namespace
 
+ClusterProfile::ClusterProfile() = default;
+ClusterProfile::ClusterProfile(const ClusterProfile&) = default;
+ClusterProfile::ClusterProfile(ClusterProfile&&) noexcept = default;
+ClusterProfile& ClusterProfile::operator=(const ClusterProfile&) = default;
+ClusterProfile& ClusterProfile::operator=(ClusterProfile&&) noexcept = default;
+ClusterProfile::~ClusterProfile() = default;
+
 ClusterProfile read_cluster(const YamlMap& root, const std::filesystem::path& base, Problems& problems) {
   ClusterProfile cluster;
   SourcedReader read(cluster);

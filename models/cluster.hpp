@@ -46,6 +46,14 @@ struct ClusterProfile : SourcedNumbers {
   std::vector<std::size_t> device_of;  // by server
 
   const DeviceProfile& device(std::size_t server) const { return devices[device_of[server]]; }
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  ClusterProfile();
+  ClusterProfile(const ClusterProfile&);
+  ClusterProfile(ClusterProfile&&) noexcept;
+  ClusterProfile& operator=(const ClusterProfile&);
+  ClusterProfile& operator=(ClusterProfile&&) noexcept;
+  ~ClusterProfile();
 };
 
 /// Reads a cluster file and the device profiles that it names: those under its `devices`, else by the

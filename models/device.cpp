@@ -277,6 +277,13 @@ std::string shown(const MeasuredOn& m) {
 
 }  // namespace
 
+DeviceProfile::DeviceProfile() = default;
+DeviceProfile::DeviceProfile(const DeviceProfile&) = default;
+DeviceProfile::DeviceProfile(DeviceProfile&&) noexcept = default;
+DeviceProfile& DeviceProfile::operator=(const DeviceProfile&) = default;
+DeviceProfile& DeviceProfile::operator=(DeviceProfile&&) noexcept = default;
+DeviceProfile::~DeviceProfile() = default;
+
 Seconds CodecProfile::decompress_seconds(Bytes plain) const {
   if (const auto* rate = std::get_if<Sourced<BytesPerSecond>>(&decompress)) return plain / rate->value;
   return Seconds(std::get<Sourced<Curve>>(decompress).value(plain.value()));

@@ -190,6 +190,14 @@ struct DeviceProfile : SourcedNumbers {
   bool has_stand_in() const { return gpu && gpu->stand_in; }
 
   bool operator==(const DeviceProfile&) const = default;
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  DeviceProfile();
+  DeviceProfile(const DeviceProfile&);
+  DeviceProfile(DeviceProfile&&) noexcept;
+  DeviceProfile& operator=(const DeviceProfile&);
+  DeviceProfile& operator=(DeviceProfile&&) noexcept;
+  ~DeviceProfile();
 };
 
 DeviceProfile read_device(const YamlDocument& document);

@@ -241,6 +241,13 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
 
 }  // namespace
 
+RunResult::RunResult() = default;
+RunResult::RunResult(const RunResult&) = default;
+RunResult::RunResult(RunResult&&) noexcept = default;
+RunResult& RunResult::operator=(const RunResult&) = default;
+RunResult& RunResult::operator=(RunResult&&) noexcept = default;
+RunResult::~RunResult() = default;
+
 std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind) {
   return kind == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine();
 }

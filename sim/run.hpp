@@ -46,6 +46,14 @@ struct RunResult {
   std::uint64_t operations = 0;
   std::string document = "{}";       // scenario_document(): what was run, to be run again
   std::vector<DataFile> data_files;  // that it read
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  RunResult();
+  RunResult(const RunResult&);
+  RunResult(RunResult&&) noexcept;
+  RunResult& operator=(const RunResult&);
+  RunResult& operator=(RunResult&&) noexcept;
+  ~RunResult();
 };
 
 /// What resolves time: see sim/engine/engine.hpp. With simgrid, one run in the life of a process.

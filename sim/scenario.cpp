@@ -253,6 +253,13 @@ Scenario read_scenario(const ConfigText& config,
 
 }  // namespace
 
+Scenario::Scenario() = default;
+Scenario::Scenario(const Scenario&) = default;
+Scenario::Scenario(Scenario&&) noexcept = default;
+Scenario& Scenario::operator=(const Scenario&) = default;
+Scenario& Scenario::operator=(Scenario&&) noexcept = default;
+Scenario::~Scenario() = default;
+
 void check_listed(const Scenario& scenario, const std::vector<std::string>& names, const std::string& what) {
   std::vector<std::string> known = scenario.left_out;
   for (const SystemConfig& s : scenario.systems) known.push_back(s.name);

@@ -36,6 +36,14 @@ struct Scenario {
   /// cluster, and systems stand in it, overrides and settings are applied, data files are named by absolute
   /// paths. Of a scenario that was not read but made, it holds nothing.
   std::string document = R"({"systems": []})";
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  Scenario();
+  Scenario(const Scenario&);
+  Scenario(Scenario&&) noexcept;
+  Scenario& operator=(const Scenario&);
+  Scenario& operator=(Scenario&&) noexcept;
+  ~Scenario();
 };
 
 /// Reads and validates a scenario by name or path; `settings` are (dotted path, value) overrides applied

@@ -2,6 +2,13 @@
 
 namespace moelab {
 
+ClusterResult::ClusterResult() = default;
+ClusterResult::ClusterResult(const ClusterResult&) = default;
+ClusterResult::ClusterResult(ClusterResult&&) noexcept = default;
+ClusterResult& ClusterResult::operator=(const ClusterResult&) = default;
+ClusterResult& ClusterResult::operator=(ClusterResult&&) noexcept = default;
+ClusterResult::~ClusterResult() = default;
+
 void LocalShareSeries::add(double time_s, double local, double remote) {
   while (time_s >= width_s_ * static_cast<double>(kMost)) {
     width_s_ *= 2;

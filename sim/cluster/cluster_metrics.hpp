@@ -75,6 +75,14 @@ struct ClusterResult {
   std::vector<MigrationRecord> migrations;
   std::vector<FaultRecord> faults;
   std::uint64_t redirected = 0;  // requests that another server answered
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  ClusterResult();
+  ClusterResult(const ClusterResult&);
+  ClusterResult(ClusterResult&&) noexcept;
+  ClusterResult& operator=(const ClusterResult&);
+  ClusterResult& operator=(ClusterResult&&) noexcept;
+  ~ClusterResult();
 };
 
 }  // namespace moelab

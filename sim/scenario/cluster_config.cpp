@@ -188,6 +188,13 @@ void read_popularity(const YamlMap& section, const std::filesystem::path& base, 
 
 }  // namespace
 
+ClusterConfig::ClusterConfig() = default;
+ClusterConfig::ClusterConfig(const ClusterConfig&) = default;
+ClusterConfig::ClusterConfig(ClusterConfig&&) noexcept = default;
+ClusterConfig& ClusterConfig::operator=(const ClusterConfig&) = default;
+ClusterConfig& ClusterConfig::operator=(ClusterConfig&&) noexcept = default;
+ClusterConfig::~ClusterConfig() = default;
+
 void read_cluster_workload(const YamlMap& root, const std::filesystem::path& base, Problems& problems,
                            WorkloadConfig& workload, ClusterConfig& cluster) {
   const YamlMap section = root.map("workload");

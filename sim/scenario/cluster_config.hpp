@@ -65,6 +65,14 @@ struct ClusterConfig {
   double own_popularity = 0;
   std::vector<FaultEvent> faults;  // by rising time
   std::optional<FaultRates> fault_rates;
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  ClusterConfig();
+  ClusterConfig(const ClusterConfig&);
+  ClusterConfig(ClusterConfig&&) noexcept;
+  ClusterConfig& operator=(const ClusterConfig&);
+  ClusterConfig& operator=(ClusterConfig&&) noexcept;
+  ~ClusterConfig();
 };
 
 /// Reads the section `workload` of a scenario with a cluster into `workload` and `cluster`, whose profile is

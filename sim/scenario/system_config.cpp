@@ -189,6 +189,13 @@ void read_redirection(const YamlMap& root, SystemConfig& system) {
 
 }  // namespace
 
+SystemConfig::SystemConfig() = default;
+SystemConfig::SystemConfig(const SystemConfig&) = default;
+SystemConfig::SystemConfig(SystemConfig&&) noexcept = default;
+SystemConfig& SystemConfig::operator=(const SystemConfig&) = default;
+SystemConfig& SystemConfig::operator=(SystemConfig&&) noexcept = default;
+SystemConfig::~SystemConfig() = default;
+
 SystemConfig read_system(const YamlMap& root) {
   SystemConfig system;
   system.name = root.text("name");

@@ -109,6 +109,14 @@ struct SystemConfig {
   Seconds host_per_pass;
   Seconds host_per_call;  // before each message to another GPU, one after the other; of placed systems
   std::string host_source;
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  SystemConfig();
+  SystemConfig(const SystemConfig&);
+  SystemConfig(SystemConfig&&) noexcept;
+  SystemConfig& operator=(const SystemConfig&);
+  SystemConfig& operator=(SystemConfig&&) noexcept;
+  ~SystemConfig();
 };
 
 /// Reads one system file.

@@ -51,6 +51,13 @@ void read_lengths(const YamlMap& section, const std::filesystem::path& base, Pro
 
 }  // namespace
 
+WorkloadConfig::WorkloadConfig() = default;
+WorkloadConfig::WorkloadConfig(const WorkloadConfig&) = default;
+WorkloadConfig::WorkloadConfig(WorkloadConfig&&) noexcept = default;
+WorkloadConfig& WorkloadConfig::operator=(const WorkloadConfig&) = default;
+WorkloadConfig& WorkloadConfig::operator=(WorkloadConfig&&) noexcept = default;
+WorkloadConfig::~WorkloadConfig() = default;
+
 WorkloadConfig read_workload(const YamlMap& root, const std::filesystem::path& base, Problems& problems) {
   WorkloadConfig w;
   const YamlMap section = root.map("workload");

@@ -31,6 +31,14 @@ struct WorkloadConfig {
   double arrivals_per_s = 0;       // of a Poisson process; 0: all requests are there from the start
   std::string request_log;         // "": `requests` of the lengths above
   std::vector<RequestRecord> log;  // what it holds
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  WorkloadConfig();
+  WorkloadConfig(const WorkloadConfig&);
+  WorkloadConfig(WorkloadConfig&&) noexcept;
+  WorkloadConfig& operator=(const WorkloadConfig&);
+  WorkloadConfig& operator=(WorkloadConfig&&) noexcept;
+  ~WorkloadConfig();
 };
 
 /// Reads a scenario's section `workload`. Files that it names are relative to `base`, or to the working

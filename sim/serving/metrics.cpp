@@ -114,6 +114,13 @@ void add_waiting_for_link(const LabelledGraph& g, engine::OpIndex waiting, doubl
 
 }  // namespace
 
+Metrics::Metrics() = default;
+Metrics::Metrics(const Metrics&) = default;
+Metrics::Metrics(Metrics&&) noexcept = default;
+Metrics& Metrics::operator=(const Metrics&) = default;
+Metrics& Metrics::operator=(Metrics&&) noexcept = default;
+Metrics::~Metrics() = default;
+
 std::array<double, kCauses> critical_path(const LabelledGraph& g, std::span<const FetchWait> waits) {
   std::array<double, kCauses> by_cause{};
   for (engine::OpIndex op = g.graph.last(); op != engine::kNoOp;) {

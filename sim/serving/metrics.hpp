@@ -161,6 +161,14 @@ struct Metrics {
   /// Of a pass: of prompts alone, or one that decodes.
   void add_stall(Cause cause, double seconds, bool prompt);
   void add_stalls(const std::array<double, kCauses>& seconds, bool prompt);
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  Metrics();
+  Metrics(const Metrics&);
+  Metrics(Metrics&&) noexcept;
+  Metrics& operator=(const Metrics&);
+  Metrics& operator=(Metrics&&) noexcept;
+  ~Metrics();
 };
 
 /// An operation that waits for a fetch that was already on its way.
