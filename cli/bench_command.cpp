@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
+#include <system_error>
 
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
 #include "hw/bench/bench_report.hpp"
+#include "models/input_error.hpp"
 #include "models/units.hpp"
 #include "sim/version.hpp"
 

@@ -10,6 +10,7 @@
 #include "cli/terminal_line.hpp"
 #include "hw/calibrate/calibrate.hpp"
 #include "models/device_writer.hpp"
+#include "models/input_error.hpp"
 #include "sim/version.hpp"
 
 namespace moelab::cli {

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "models/yaml_reader.hpp"
-
 namespace moelab {
 struct TimelineWindow;
 }

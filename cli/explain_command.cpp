@@ -5,6 +5,7 @@
 #include "cli/commands.hpp"
 #include "cli/explain_report.hpp"
 #include "cli/terminal_line.hpp"
+#include "models/input_error.hpp"
 
 namespace moelab::cli {
 namespace {

@@ -1,10 +1,11 @@
 // A table with a row for each layer and one for their mean, and what else prints figures of layers.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

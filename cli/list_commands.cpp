@@ -11,6 +11,7 @@
 #include "models/config_store.hpp"
 #include "models/device.hpp"
 #include "models/hf_import.hpp"
+#include "models/yaml_reader.hpp"
 #include "policies/batching/batching.hpp"
 #include "policies/cache/cache.hpp"
 #include "policies/execution/execution.hpp"

@@ -1,6 +1,7 @@
 // moelab: how fast does a Mixture-of-Experts model decode when it is larger than the device's memory, and
 // why?
 #include <unistd.h>
+#include <system_error>
 
 #include <algorithm>
 #include <atomic>

@@ -13,6 +13,7 @@
 #include "hw/store/pack.hpp"
 #include "hw/store/store_report.hpp"
 #include "hw/store/synthetic_source.hpp"
+#include "models/input_error.hpp"
 
 namespace moelab::cli {
 namespace {

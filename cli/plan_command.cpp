@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "models/yaml_reader.hpp"
 #include "policies/planning/planning.hpp"
 
 namespace moelab::cli {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "models/input_error.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/cluster/cluster_requests.hpp"
 #include "sim/results/text_table.hpp"

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cli/commands.hpp"
+#include "models/input_error.hpp"
 #include "sim/sweep/point_exchange.hpp"
 
 namespace moelab::cli {

@@ -7,6 +7,7 @@
 #include "cli/report/report.hpp"
 #include "cli/report/result_files.hpp"
 #include "cli/report/store_report.hpp"
+#include "models/input_error.hpp"
 
 namespace moelab::cli {
 namespace {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <tuple>
 

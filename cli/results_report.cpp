@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "cli/layer_table.hpp"
 #include "sim/results/text_table.hpp"

@@ -1,7 +1,7 @@
 // What `moelab results` shows of a store: its sweeps, the points of one, what failed.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

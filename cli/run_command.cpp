@@ -5,11 +5,15 @@
 #include "cli/commands.hpp"
 #include "cli/run_plot.hpp"
 #include "cli/terminal_line.hpp"
+#include "models/input_error.hpp"
 #include "sim/child_process.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/timeline.hpp"
+#include "sim/run.hpp"
+#include "sim/scenario_trace.hpp"
 #include "sim/sweep/sweep_file.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab::cli {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "models/input_error.hpp"
 #include "sim/results/serving_picture.hpp"
+#include "sim/scenario.hpp"
 
 namespace moelab::cli {
 namespace {

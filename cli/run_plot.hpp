@@ -5,7 +5,11 @@
 #include <vector>
 
 #include "cli/plot/svg_chart.hpp"
-#include "sim/run.hpp"
+#include "sim/run_result.hpp"
+
+namespace moelab {
+struct Scenario;
+}
 
 namespace moelab::cli {
 

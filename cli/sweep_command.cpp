@@ -14,6 +14,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
+#include "models/input_error.hpp"
 #include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/version.hpp"

@@ -1,6 +1,7 @@
 // moelab trace fit: a law of routing (traces/law) from a recording, or how good such a law is.
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
+#include "models/input_error.hpp"
 #include "traces/default_trace.hpp"
 #include "traces/law/holdout.hpp"
 #include "traces/law/law_fit.hpp"

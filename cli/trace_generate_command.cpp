@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/architecture.hpp"
+#include "models/input_error.hpp"
 #include "traces/law/law_generator.hpp"
 #include "traces/routing_trace_writer.hpp"
 

@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/import_progress.hpp"
 #include "cli/trace_import_options.hpp"
+#include "models/input_error.hpp"
 #include "traces/import/array_import.hpp"
 #include "traces/import/sglang_import.hpp"
 #include "traces/import/table_import.hpp"

@@ -1,5 +1,6 @@
 // moelab trace import counts | counts-raw | counts-npy | eplb, moelab trace import-requests: what is not
 // routing token by token. And the options that importing commands share.
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/import_progress.hpp"
 #include "cli/trace_import_options.hpp"
+#include "models/input_error.hpp"
 #include "traces/import/counts_import.hpp"
 #include "traces/import/request_import.hpp"
 

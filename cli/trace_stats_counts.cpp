@@ -1,5 +1,6 @@
 #include "cli/trace_stats_counts.hpp"
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli/layer_table.hpp"

@@ -6,11 +6,14 @@
 #include "cli/terminal_line.hpp"
 #include "cli/tune_report.hpp"
 #include "cli/tune_subject.hpp"
+#include "models/input_error.hpp"
 #include "models/units.hpp"
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/run.hpp"
+#include "sim/scenario_trace.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab::cli {
 namespace {

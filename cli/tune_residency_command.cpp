@@ -5,6 +5,7 @@
 #include "cli/residency_report.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/tune_subject.hpp"
+#include "sim/scenario_trace.hpp"
 
 namespace moelab::cli {
 namespace {

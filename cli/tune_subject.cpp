@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
+#include "models/input_error.hpp"
 
 namespace moelab::cli {
 namespace {

@@ -1,5 +1,6 @@
 // moelab validate: the same runs on this machine and in the simulator.
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -11,6 +12,8 @@
 #include "cli/terminal_line.hpp"
 #include "hw/codec/codec.hpp"
 #include "hw/validate/validation_report.hpp"
+#include "models/input_error.hpp"
+#include "sim/scenario.hpp"
 
 namespace moelab::cli {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
+#include "models/yaml_reader.hpp"
 
 namespace moelab {
 namespace {
@@ -105,7 +106,7 @@ std::optional<Fault> fault(const Architecture& a) {
   return {};
 }
 
-Architecture load_architecture(std::string_view name, const std::filesystem::path& base) {
+Architecture load_architecture(std::string_view name, const std::string& base) {
   const ConfigText config = find_config("models", name, base);
   Problems problems;
   const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);

@@ -6,16 +6,17 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/units.hpp"
-#include "models/yaml_reader.hpp"
 
 namespace moelab {
+
+class YamlDocument;
+class YamlMap;
 
 /// Attention of one layer. The fields a kind does not use are zero.
 struct Attention {
@@ -185,6 +186,6 @@ Architecture read_architecture(const YamlMap& root);
 /// layers of several widths, a decoder that attends to its encoder in some layers only).
 std::string architecture_to_yaml(const Architecture& a);
 /// By name or path, through the configuration store. Throws InputError.
-Architecture load_architecture(std::string_view name, const std::filesystem::path& base = {});
+Architecture load_architecture(std::string_view name, const std::string& base = {});
 
 }  // namespace moelab

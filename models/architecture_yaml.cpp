@@ -26,6 +26,7 @@
 #include <array>
 
 #include "models/architecture.hpp"
+#include "models/yaml_reader.hpp"
 
 namespace moelab {
 namespace {

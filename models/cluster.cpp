@@ -1,6 +1,7 @@
 #include "models/cluster.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <system_error>
 
 #include "models/config_store.hpp"
@@ -20,7 +21,7 @@ const std::vector<std::string>& topology_names() {
 struct Reader {
   ClusterProfile& cluster;
   SourcedReader& numbers;
-  const std::filesystem::path& base;
+  const std::string& base;
   Problems& problems;
   std::optional<YamlMap> devices;       // that stand in the file itself, by name
   Sourced<BytesPerSecond> bandwidth{};  // of a server that does not say
@@ -55,8 +56,8 @@ struct Reader {
       network.platform_file = section.text("file");
       std::error_code ignored;
       if (std::filesystem::path(network.platform_file).is_relative() &&
-          std::filesystem::exists(base / network.platform_file, ignored))
-        network.platform_file = (base / network.platform_file).string();
+          std::filesystem::exists(std::filesystem::path(base) / network.platform_file, ignored))
+        network.platform_file = (std::filesystem::path(base) / network.platform_file).string();
     } else {
       bandwidth = numbers.quantity(section, "network.bandwidth", "bandwidth", at_least(kLeastBandwidth));
       network.latency = numbers.quantity(section, "network.latency", "latency", at_least(Seconds(0))).value;
@@ -125,7 +126,7 @@ ClusterProfile& ClusterProfile::operator=(const ClusterProfile&) = default;
 ClusterProfile& ClusterProfile::operator=(ClusterProfile&&) noexcept = default;
 ClusterProfile::~ClusterProfile() = default;
 
-ClusterProfile read_cluster(const YamlMap& root, const std::filesystem::path& base, Problems& problems) {
+ClusterProfile read_cluster(const YamlMap& root, const std::string& base, Problems& problems) {
   ClusterProfile cluster;
   SourcedReader read(cluster);
   cluster.name = root.text("name");
@@ -146,7 +147,7 @@ ClusterProfile read_cluster(const YamlMap& root, const std::filesystem::path& ba
   return cluster;
 }
 
-ClusterProfile load_cluster(std::string_view name, const std::filesystem::path& base) {
+ClusterProfile load_cluster(std::string_view name, const std::string& base) {
   const ConfigText config = find_config("clusters", name, base);
   Problems problems;
   const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);

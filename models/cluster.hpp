@@ -2,7 +2,6 @@
 // configs/clusters/README.md describes the file.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,9 +9,11 @@
 
 #include "models/device.hpp"
 #include "models/units.hpp"
-#include "models/yaml_reader.hpp"
 
 namespace moelab {
+
+class Problems;
+class YamlMap;
 
 /// Of a network interface. With less, a message takes longer than any user waits.
 inline constexpr BytesPerSecond kLeastBandwidth{1};
@@ -59,8 +60,8 @@ struct ClusterProfile : SourcedNumbers {
 /// Reads a cluster file and the device profiles that it names: those under its `devices`, else by the
 /// configuration store, relative to `base`, the file's folder. What
 /// is wrong goes to `problems`, the document's; the result is to be used only when there are none.
-ClusterProfile read_cluster(const YamlMap& root, const std::filesystem::path& base, Problems& problems);
+ClusterProfile read_cluster(const YamlMap& root, const std::string& base, Problems& problems);
 /// By name or path, through the configuration store. Throws InputError.
-ClusterProfile load_cluster(std::string_view name, const std::filesystem::path& base = {});
+ClusterProfile load_cluster(std::string_view name, const std::string& base = {});
 
 }  // namespace moelab

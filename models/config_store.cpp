@@ -1,6 +1,7 @@
 #include "models/config_store.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -72,7 +73,7 @@ bool is_config_path(std::string_view name) {
   return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
 }
 
-ConfigText find_config(std::string_view kind, std::string_view name, const fs::path& base) {
+ConfigText find_config(std::string_view kind, std::string_view name, const std::string& base) {
   if (is_config_path(name)) return find_path(kind, name, base);
   const EmbeddedConfig* const config =
       find_embedded(folder_of(kind) + std::string(name) + std::string(extension));

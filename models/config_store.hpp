@@ -2,7 +2,6 @@
 // from any folder, and a user's own file is taken by its path.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +18,7 @@ struct ConfigText {
 /// is a path when it ends in ".yaml", ".yml" or ".json" (relative to `base`, the folder of the file that
 /// names it, then to the working directory, then among the embedded ones), else the stem of an embedded file
 /// ("deepseek-v2-lite"). Throws InputError with the closest known name.
-ConfigText find_config(std::string_view kind, std::string_view name, const std::filesystem::path& base = {});
+ConfigText find_config(std::string_view kind, std::string_view name, const std::string& base = {});
 
 /// Whether a configuration's name is a path.
 bool is_config_path(std::string_view name);

@@ -324,7 +324,7 @@ DeviceProfile read_device(const YamlMap& root) {
   return d;
 }
 
-DeviceProfile load_device(std::string_view name, const std::filesystem::path& base) {
+DeviceProfile load_device(std::string_view name, const std::string& base) {
   const ConfigText config = find_config("devices", name, base);
   Problems problems;
   const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);

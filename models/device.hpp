@@ -2,7 +2,6 @@
 // describes the file.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,9 +12,11 @@
 #include "models/curve.hpp"
 #include "models/machine_identity.hpp"
 #include "models/units.hpp"
-#include "models/yaml_reader.hpp"
 
 namespace moelab {
+
+class YamlDocument;
+class YamlMap;
 
 /// Where a number is from. A profile lists its sources once and every number names one.
 struct Source {
@@ -203,7 +204,7 @@ struct DeviceProfile : SourcedNumbers {
 DeviceProfile read_device(const YamlDocument& document);
 DeviceProfile read_device(const YamlMap& root);
 /// By name or path, through the configuration store. Throws InputError.
-DeviceProfile load_device(std::string_view name, const std::filesystem::path& base = {});
+DeviceProfile load_device(std::string_view name, const std::string& base = {});
 
 /// Where a profile says that it was measured against where it is used: one sentence for each difference,
 /// none when both are the same machine with the same software. A profile that does not say is one.

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/yaml_reader.hpp"
 #include "models/yaml_text.hpp"
 
 namespace moelab {

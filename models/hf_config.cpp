@@ -1,6 +1,7 @@
 #include "models/hf_config.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace moelab {
@@ -31,11 +32,15 @@ std::string list_of(HfConfig::Keys keys) {
 }  // namespace
 
 HfConfig::HfConfig(std::string file, std::string_view text)
-    : file_(std::move(file)), document_(parse_json(file_, text)), root_(&document_) {
-  if (!document_.is_object()) throw InputError(file_, "is not a JSON object");
-  const auto inner = document_.find("text_config");
-  if (inner != document_.end() && inner->is_object()) root_ = &*inner;
+    : file_(std::move(file)),
+      document_(std::make_unique<const nlohmann::json>(parse_json(file_, text))),
+      root_(document_.get()) {
+  if (!document_->is_object()) throw InputError(file_, "is not a JSON object");
+  const auto inner = document_->find("text_config");
+  if (inner != document_->end() && inner->is_object()) root_ = &*inner;
 }
+
+HfConfig::~HfConfig() = default;
 
 HfConfig::Found HfConfig::find(Keys keys) const {
   for (const std::string_view key : keys) {

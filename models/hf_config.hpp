@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +22,7 @@ class HfConfig {
 
   /// Throws InputError for text that is not a JSON object or nests deeper than 64 levels.
   HfConfig(std::string file, std::string_view text);
+  ~HfConfig();
 
   bool has(Keys keys) const { return find(keys).value != nullptr; }
   std::optional<int> integer(Keys keys, int low, int high) const;
@@ -45,7 +46,7 @@ class HfConfig {
   int to_integer(std::string_view key, const nlohmann::json& value, int low, int high) const;
 
   std::string file_;
-  nlohmann::json document_;
+  std::unique_ptr<const nlohmann::json> document_;
   const nlohmann::json* root_ = nullptr;  // the document, or its text_config
   mutable Problems problems_;
 };

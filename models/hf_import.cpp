@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "models/hf_config.hpp"
 #include "models/hf_layers.hpp"
@@ -172,9 +173,8 @@ void check(const HfConfig& config, const Family* family, const std::string& mode
 
 }  // namespace
 
-Architecture parse_hf_config(const std::filesystem::path& file, std::string_view text,
-                             const std::string& name) {
-  const HfConfig config(file.string(), text);
+Architecture parse_hf_config(const std::string& file, std::string_view text, const std::string& name) {
+  const HfConfig config(file, text);
   const std::string model_type = config.text({"model_type"});
   const Family* known = find_family(model_type);
   const Family family = known ? *known : Family{.model_type = model_type};
@@ -193,7 +193,7 @@ Architecture parse_hf_config(const std::filesystem::path& file, std::string_view
   return a;
 }
 
-Architecture import_hf_config(const std::filesystem::path& path, const std::string& name) {
+Architecture import_hf_config(const std::string& path, const std::string& name) {
   const std::string title = name.empty() ? default_title(std::filesystem::absolute(path)) : name;
   return parse_hf_config(path, read_text_file(path), title);
 }

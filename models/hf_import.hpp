@@ -1,7 +1,6 @@
 // The architecture that a Hugging Face config.json describes.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -18,10 +17,9 @@ namespace moelab {
 /// `name`: the architecture's name; empty: the model's folder (for a file called config.json) or the file's
 /// stem, in lower case. Throws InputError with every key that is missing, of the wrong type or out of range,
 /// also for a file that cannot be opened, is larger than 16 MiB, nests deeper than 64 levels or is not JSON.
-Architecture import_hf_config(const std::filesystem::path& path, const std::string& name = {});
+Architecture import_hf_config(const std::string& path, const std::string& name = {});
 
 /// The same from text; `file` stands for the file in messages and gives the name where `name` is empty.
-Architecture parse_hf_config(const std::filesystem::path& file, std::string_view text,
-                             const std::string& name = {});
+Architecture parse_hf_config(const std::string& file, std::string_view text, const std::string& name = {});
 
 }  // namespace moelab

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/device.hpp"
+#include "models/yaml_reader.hpp"
 
 namespace moelab {
 

@@ -1,6 +1,7 @@
 #include "models/text_file.hpp"
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <system_error>
 
@@ -8,16 +9,16 @@
 
 namespace moelab {
 
-std::string read_text_file(const std::filesystem::path& path) {
+std::string read_text_file(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw InputError(path.string(), "is a folder; expected a file");
+    throw InputError(path, "is a folder; expected a file");
   }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     const std::string reason = errno != 0 ? ": " + std::generic_category().message(errno) : "";
-    throw InputError(path.string(), "cannot be opened" + reason);
+    throw InputError(path, "cannot be opened" + reason);
   }
   // Piece by piece: the size that the file system tells means nothing for pipes and devices.
   constexpr std::size_t piece = std::size_t{1} << 16;
@@ -28,10 +29,10 @@ std::string read_text_file(const std::filesystem::path& path) {
     file.read(text.data() + before, static_cast<std::streamsize>(piece));
     text.resize(before + static_cast<std::size_t>(file.gcount()));
     if (text.size() > largest_text_file) {
-      throw InputError(path.string(), "is larger than 64 MiB; expected a configuration");
+      throw InputError(path, "is larger than 64 MiB; expected a configuration");
     }
   }
-  if (file.bad()) throw InputError(path.string(), "cannot be read to its end");
+  if (file.bad()) throw InputError(path, "cannot be read to its end");
   return text;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <string>
 
 namespace moelab {
@@ -12,6 +11,6 @@ inline constexpr std::size_t largest_text_file = std::size_t{64} << 20;  // byte
 
 /// The bytes of a file. Throws InputError when it cannot be opened or read, is a folder, or is larger than
 /// `largest_text_file`.
-std::string read_text_file(const std::filesystem::path& path);
+std::string read_text_file(const std::string& path);
 
 }  // namespace moelab

@@ -66,12 +66,12 @@ YamlDocument YamlDocument::from_text(std::string name, std::string_view text, Pr
   return document;
 }
 
-YamlDocument YamlDocument::from_file(const std::filesystem::path& path, Problems& problems) {
+YamlDocument YamlDocument::from_file(const std::string& path, Problems& problems) {
   try {
-    return from_text(path.string(), read_text_file(path), problems);
+    return from_text(path, read_text_file(path), problems);
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) problems.add(problem);
-    YamlDocument document = from_text(path.string(), "", problems);
+    YamlDocument document = from_text(path, "", problems);
     document.impl_->failed = true;
     return document;
   }

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "models/yaml_text.hpp"
 #include "models/yaml_tree.hpp"

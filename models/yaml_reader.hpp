@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -116,7 +115,7 @@ class YamlDocument {
  public:
   /// Reads a file. A file that cannot be opened, is larger than 64 MiB, nests deeper than 64 levels, uses
   /// anchors or aliases, holds several documents or is not YAML is a problem; root() is then an empty map.
-  static YamlDocument from_file(const std::filesystem::path& path, Problems& problems);
+  static YamlDocument from_file(const std::string& path, Problems& problems);
   /// `name` stands for the file in messages.
   static YamlDocument from_text(std::string name, std::string_view text, Problems& problems);
 

@@ -12,12 +12,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "models/input_error.hpp"
 #include "python/trace_arrays.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
+#include "sim/scenario_trace.hpp"
 #include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/version.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace nb = nanobind;
 

@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <optional>
 
+#include "models/input_error.hpp"
+#include "models/timing.hpp"
 #include "policies/execution/execution.hpp"
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "sim/cluster/run_cluster.hpp"
 #include "sim/run_paged.hpp"
+#include "sim/scenario_trace.hpp"
+#include "sim/serving/expert_costs.hpp"
 #include "sim/serving/pool_planning.hpp"
+#include "sim/serving/server.hpp"
 #include "sim/serving/step_gates.hpp"
 
 namespace moelab {
@@ -240,13 +245,6 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
 }
 
 }  // namespace
-
-RunResult::RunResult() = default;
-RunResult::RunResult(const RunResult&) = default;
-RunResult::RunResult(RunResult&&) noexcept = default;
-RunResult& RunResult::operator=(const RunResult&) = default;
-RunResult& RunResult::operator=(RunResult&&) noexcept = default;
-RunResult::~RunResult() = default;
 
 std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind) {
   return kind == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine();

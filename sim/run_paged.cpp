@@ -1,5 +1,6 @@
 #include "sim/run_paged.hpp"
 
+#include "models/input_error.hpp"
 #include "policies/batching/batching.hpp"
 #include "policies/residency/residency.hpp"
 #include "sim/serving/paged_server.hpp"

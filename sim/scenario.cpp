@@ -1,9 +1,11 @@
 #include "sim/scenario.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 
 #include "models/config_store.hpp"
 #include "models/tensor_parallel.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "models/input_error.hpp"
 #include "policies/cache/cache.hpp"
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"

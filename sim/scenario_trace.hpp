@@ -4,11 +4,12 @@
 
 #include <vector>
 
-#include "sim/scenario.hpp"
 #include "sim/serving/pool_planning.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
+
+struct Scenario;
 
 /// The trace a scenario runs on: its file, checked against the model, or drawn from the scenario's seed, with
 /// the scores of all experts where a system needs them. Throws InputError.

@@ -147,7 +147,7 @@ std::span<const std::uint64_t> CountsTrace::counts(std::uint64_t prompt, std::ui
                                impl_->about.experts);
 }
 
-CountsTrace read_counts_trace(const std::filesystem::path& path) {
+CountsTrace read_counts_trace(const std::string& path) {
   const TraceFile file(path, kCountsFormat);
   file.check_version({kVersion});
   file.check_tensor_names({"counts", "request_domains"});
@@ -168,7 +168,7 @@ CountsTrace read_counts_trace(const std::filesystem::path& path) {
   return CountsTrace(impl);
 }
 
-void write_counts_trace(const CountsTrace& trace, const std::filesystem::path& path) {
+void write_counts_trace(const CountsTrace& trace, const std::string& path) {
   const CountsDescription& about = trace.impl_->about;
   std::vector<Tensor> tensors{{"counts",
                                Dtype::u64,
@@ -183,7 +183,7 @@ void write_counts_trace(const CountsTrace& trace, const std::filesystem::path& p
   if (!about.domains.empty()) {
     tensors.push_back(
         {"request_domains", Dtype::u16, {about.prompts}, std::as_bytes(std::span(trace.impl_->domains))});
-    metadata["domains"] = domain_list_text(path.string(), about.domains);
+    metadata["domains"] = domain_list_text(path, about.domains);
   }
   write_safetensors(path, tensors, metadata);
 }

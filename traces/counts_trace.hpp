@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,8 +47,8 @@ class CountsTrace {
   std::span<const std::uint64_t> counts(std::uint64_t prompt, std::uint32_t layer) const;
 
  private:
-  friend CountsTrace read_counts_trace(const std::filesystem::path& path);
-  friend void write_counts_trace(const CountsTrace& trace, const std::filesystem::path& path);
+  friend CountsTrace read_counts_trace(const std::string& path);
+  friend void write_counts_trace(const CountsTrace& trace, const std::string& path);
   struct Impl;
   explicit CountsTrace(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
@@ -58,9 +57,9 @@ class CountsTrace {
 /// Opens and validates in one pass: dtypes, shapes, domains in range, sums that fit 64 bits. Throws
 /// InputError that names the file, the byte, and what was wrong; of a routing trace, that it is one. The file
 /// is read in place, so it must not be changed in place meanwhile; it may be replaced or removed.
-CountsTrace read_counts_trace(const std::filesystem::path& path);
+CountsTrace read_counts_trace(const std::string& path);
 /// Writes atomically: also onto the file that the trace is mapped from. Compressed where the path ends in
 /// ".zst".
-void write_counts_trace(const CountsTrace& trace, const std::filesystem::path& path);
+void write_counts_trace(const CountsTrace& trace, const std::string& path);
 
 }  // namespace moelab

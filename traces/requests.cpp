@@ -31,7 +31,7 @@ std::string request_problem(const RequestRecord& request, double before) {
   return {};
 }
 
-std::vector<RequestRecord> read_request_log(const std::filesystem::path& path) {
+std::vector<RequestRecord> read_request_log(const std::string& path) {
   CsvReader csv(path);
   if (csv.header() != std::vector<std::string>(kColumns.begin(), kColumns.end()))
     fail_at_line(csv.name(), 1, 0, "expected the columns arrival_s,prompt_tokens,output_tokens");
@@ -48,8 +48,8 @@ std::vector<RequestRecord> read_request_log(const std::filesystem::path& path) {
   return requests;
 }
 
-void write_request_log(std::span<const RequestRecord> requests, const std::filesystem::path& path) {
-  if (requests.empty()) throw InputError(path.string(), "cannot be written: there are no requests");
+void write_request_log(std::span<const RequestRecord> requests, const std::string& path) {
+  if (requests.empty()) throw InputError(path, "cannot be written: there are no requests");
   AtomicFile file(path);
   std::string text = "arrival_s,prompt_tokens,output_tokens\n";
   double before = 0;
@@ -57,7 +57,7 @@ void write_request_log(std::span<const RequestRecord> requests, const std::files
     const RequestRecord& request = requests[i];
     const std::string problem = request_problem(request, before);
     if (!problem.empty())
-      throw InputError(path.string(), "cannot be written: request " + std::to_string(i) + " " + problem);
+      throw InputError(path, "cannot be written: request " + std::to_string(i) + " " + problem);
     before = request.arrival_s;
     std::array<char, 32> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), request.arrival_s).ptr;

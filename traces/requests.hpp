@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,11 +21,11 @@ struct RequestRecord {
 
 /// Throws InputError with file, line and column: other columns, a number that is none or out of range, an
 /// arrival before the one before it, no requests. `.gz` files are unpacked.
-std::vector<RequestRecord> read_request_log(const std::filesystem::path& path);
+std::vector<RequestRecord> read_request_log(const std::string& path);
 
 /// Writes atomically; arrivals in the fewest digits that read back the same. Throws InputError where
 /// read_request_log would, or where it cannot be written.
-void write_request_log(std::span<const RequestRecord> requests, const std::filesystem::path& path);
+void write_request_log(std::span<const RequestRecord> requests, const std::string& path);
 
 /// What is wrong with a request after one that arrived at `before` (0 for the first); empty if nothing is.
 std::string request_problem(const RequestRecord& request, double before);

@@ -115,7 +115,7 @@ TensorMetadata trace_metadata(const std::string& file, const TraceDescription& a
   return metadata;
 }
 
-void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path& path) {
+void write_routing_trace(const RoutingTrace& trace, const std::string& path) {
   const TraceData& data = *trace.impl_;
   std::vector<std::uint64_t> offsets{0};
   offsets.reserve(data.requests.size() + 1);
@@ -139,7 +139,7 @@ void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path&
                        Dtype::u16,
                        {data.request_domains.size()},
                        std::as_bytes(std::span(data.request_domains))});
-  write_safetensors(path, tensors, trace_metadata(path.string(), data.about));
+  write_safetensors(path, tensors, trace_metadata(path, data.about));
 }
 
 }  // namespace moelab

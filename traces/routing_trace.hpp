@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -68,8 +67,8 @@ class RoutingTrace {
 
  private:
   friend class RoutingTraceBuilder;
-  friend RoutingTrace read_routing_trace(const std::filesystem::path& path);
-  friend void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path& path);
+  friend RoutingTrace read_routing_trace(const std::string& path);
+  friend void write_routing_trace(const RoutingTrace& trace, const std::string& path);
   struct Impl;
   std::shared_ptr<const Impl> impl_;
 };
@@ -78,10 +77,10 @@ class RoutingTrace {
 /// row, finite scores. Throws InputError that names the file, the byte offset or the token and layer, and
 /// what was wrong. The trace reads the mapped file in place (what is misaligned, or BF16 or F16, is copied),
 /// so the file must not be changed in place meanwhile; it may be replaced or removed.
-RoutingTrace read_routing_trace(const std::filesystem::path& path);
+RoutingTrace read_routing_trace(const std::string& path);
 /// Writes atomically (temporary file, fsync, rename): also onto the file that the trace is mapped from.
 /// Compressed where the path ends in ".zst".
-void write_routing_trace(const RoutingTrace& trace, const std::filesystem::path& path);
+void write_routing_trace(const RoutingTrace& trace, const std::string& path);
 
 /// Makes a trace row by row. Rows are checked as read_routing_trace checks them: what it would refuse, every
 /// member here refuses with an InputError, and the builder stays as it was.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -300,7 +301,7 @@ void widen(std::span<const std::byte> bytes, Dtype dtype, std::span<float> value
     each(from_half);
 }
 
-RoutingTrace read_routing_trace(const std::filesystem::path& path) {
+RoutingTrace read_routing_trace(const std::string& path) {
   const auto impl = std::make_shared<RoutingTrace::Impl>();
   Reader(path).read_into(*impl);
   RoutingTrace trace;

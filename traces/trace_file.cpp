@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <system_error>
 
 #include "models/input_error.hpp"
 #include "traces/domain_list.hpp"
@@ -39,7 +40,7 @@ std::string texts(std::initializer_list<std::string_view> all) {
 
 }  // namespace
 
-TraceKind kind_of_trace(const std::filesystem::path& path) {
+TraceKind kind_of_trace(const std::string& path) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   const auto format = file.metadata().find("format");
   if (format == file.metadata().end())

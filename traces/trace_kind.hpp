@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <string>
 
 namespace moelab {
 
@@ -10,6 +10,6 @@ enum class TraceKind : std::uint8_t { routing, counts };
 
 /// What the file says it is; read_routing_trace or read_counts_trace then say whether that is so. Throws
 /// InputError if it is no safetensors file, or of another format.
-TraceKind kind_of_trace(const std::filesystem::path& path);
+TraceKind kind_of_trace(const std::string& path);
 
 }  // namespace moelab

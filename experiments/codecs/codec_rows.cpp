@@ -10,6 +10,9 @@
 
 #include "sim/results/statistics.hpp"
 #include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
+#include "sim/serving/graph_observer.hpp"
 
 namespace {
 

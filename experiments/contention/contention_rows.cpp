@@ -14,6 +14,9 @@
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace {
 

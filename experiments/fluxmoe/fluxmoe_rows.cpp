@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "experiments/fluxmoe/fluxmoe_runs.hpp"
+#include "models/device.hpp"
 #include "models/tensor_parallel.hpp"
 
 namespace moelab::fluxmoe {

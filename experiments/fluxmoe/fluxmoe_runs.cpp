@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "models/input_error.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/request_stream.hpp"
 

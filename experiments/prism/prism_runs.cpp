@@ -11,6 +11,8 @@
 #include "sim/child_process.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/scenario_trace.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab::prism {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/run.hpp"
+#include "sim/scenario.hpp"
 
 namespace moelab::prism {
 

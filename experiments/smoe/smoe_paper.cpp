@@ -6,6 +6,7 @@
 #include "experiments/smoe/smoe_orders.hpp"
 #include "experiments/smoe/smoe_tables.hpp"
 #include "models/timing.hpp"
+#include "sim/scenario_trace.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/tuning/alpha_tuning.hpp"
 

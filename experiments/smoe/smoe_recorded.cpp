@@ -5,6 +5,8 @@
 
 #include "experiments/smoe/smoe_orders.hpp"
 #include "experiments/smoe/smoe_tables.hpp"
+#include "models/timing.hpp"
+#include "sim/scenario_trace.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/memory_plan.hpp"
 

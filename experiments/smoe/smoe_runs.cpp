@@ -5,6 +5,7 @@
 
 #include "models/input_error.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/scenario_trace.hpp"
 
 namespace moelab::smoe {
 

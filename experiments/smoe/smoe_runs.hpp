@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab::smoe {
 

@@ -10,8 +10,12 @@
 #include <vector>
 
 #include "models/config_store.hpp"
+#include "models/input_error.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace {
 

@@ -1,6 +1,8 @@
 #include "hw/bench/bench_read.hpp"
 
+#include <filesystem>
 #include <numeric>
+#include <system_error>
 
 namespace moelab {
 

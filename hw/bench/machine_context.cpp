@@ -1,6 +1,7 @@
 #include "hw/bench/machine_context.hpp"
 
 #include <sys/utsname.h>
+#include <system_error>
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 #include "hw/calibrate/calibrate.hpp"
 
 #include <unistd.h>
+#include <system_error>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include "hw/codec/planes.hpp"
 #include "hw/io/aligned_memory.hpp"
 #include "hw/store/synthetic_source.hpp"
+#include "models/input_error.hpp"
 
 namespace moelab {
 

@@ -6,6 +6,7 @@
 
 #include "hw/calibrate/calibrate.hpp"
 #include "hw/calibrate/profile_parts.hpp"
+#include "models/input_error.hpp"
 
 namespace moelab {
 

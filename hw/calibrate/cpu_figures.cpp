@@ -3,6 +3,7 @@
 #include <map>
 
 #include "hw/calibrate/profile_parts.hpp"
+#include "models/input_error.hpp"
 #include "models/units.hpp"
 
 namespace moelab {

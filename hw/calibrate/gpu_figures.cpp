@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "hw/calibrate/profile_parts.hpp"
+#include "models/input_error.hpp"
 #include "models/units.hpp"
 
 namespace moelab {

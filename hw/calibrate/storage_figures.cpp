@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "hw/calibrate/profile_parts.hpp"
+#include "models/input_error.hpp"
 
 namespace moelab {
 

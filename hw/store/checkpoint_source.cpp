@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 
 #include "hw/store/checkpoint_tensors.hpp"
 #include "models/input_error.hpp"

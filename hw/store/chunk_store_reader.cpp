@@ -1,6 +1,7 @@
 #include "hw/store/chunk_store_reader.hpp"
 
 #include <stdexcept>
+#include <system_error>
 
 #include "hw/codec/planes.hpp"
 #include "models/input_error.hpp"

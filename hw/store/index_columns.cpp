@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <system_error>
 
 #include "models/input_error.hpp"
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hw/store/chunk_store_reader.hpp"
+
 namespace moelab {
 namespace {
 

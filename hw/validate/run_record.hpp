@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "hw/store/chunk_store_reader.hpp"
-#include "sim/serving/server.hpp"
+#include "sim/engine/labelled_graph.hpp"
+#include "sim/serving/graph_observer.hpp"
 
 namespace moelab {
+
+class ChunkStoreReader;
 
 struct RecordedOperation {
   OpLabel label;

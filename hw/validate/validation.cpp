@@ -13,6 +13,11 @@
 #include "hw/validate/validation_profile.hpp"
 #include "hw/validate/validation_run.hpp"
 #include "models/input_error.hpp"
+#include "models/timing.hpp"
+#include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
+#include "sim/serving/expert_costs.hpp"
 
 namespace moelab {
 namespace {

@@ -19,9 +19,12 @@
 #include "hw/validate/validation_storage.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/timeline.hpp"
-#include "sim/run.hpp"
+#include "sim/run_result.hpp"
 
 namespace moelab {
+
+class RoutingTrace;
+struct Scenario;
 
 struct ValidationOptions {
   std::vector<Bytes> budgets;  // empty: default_budgets()

@@ -3,6 +3,10 @@
 #include <algorithm>
 
 #include "hw/executor/expert_machine.hpp"
+#include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab {
 namespace {

@@ -10,9 +10,13 @@
 #include "hw/executor/host_experts.hpp"
 #include "hw/validate/run_record.hpp"
 #include "hw/validate/validation_storage.hpp"
-#include "sim/run.hpp"
+#include "sim/run_result.hpp"
 
 namespace moelab {
+
+class RoutingTrace;
+struct Scenario;
+struct SystemConfig;
 
 struct RunPair {
   RunResult predicted, measured;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/input_error.hpp"
 #include "models/timing.hpp"
 #include "sim/serving/memory_plan.hpp"
 

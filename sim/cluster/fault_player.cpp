@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "models/input_error.hpp"
 #include "traces/portable_math.hpp"
 
 namespace moelab {

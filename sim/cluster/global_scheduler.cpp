@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/input_error.hpp"
 #include "policies/placement/migration.hpp"
 #include "sim/engine/invariant.hpp"
 

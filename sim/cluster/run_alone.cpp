@@ -4,11 +4,15 @@
 #include <memory>
 #include <numeric>
 
+#include "models/input_error.hpp"
+#include "models/timing.hpp"
 #include "policies/cache/cache.hpp"
 #include "sim/cluster/cluster_requests.hpp"
 #include "sim/cluster/redirector.hpp"
 #include "sim/cluster/run_cluster.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "sim/serving/server.hpp"
 
 namespace moelab {
 namespace {

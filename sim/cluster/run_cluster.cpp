@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/input_error.hpp"
 #include "policies/batching/batching.hpp"
 #include "sim/cluster/fault_player.hpp"
 #include "sim/cluster/run_alone.hpp"

@@ -4,10 +4,16 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "models/input_error.hpp"
 #include "sim/child_process.hpp"
+#include "sim/engine/engine.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
+#include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
 #include "sim/version.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab {
 namespace {

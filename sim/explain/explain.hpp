@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "sim/explain/result_file.hpp"
-#include "sim/run.hpp"
 
 namespace moelab {
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 
 #include "models/input_error.hpp"
 

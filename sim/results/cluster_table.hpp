@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/run.hpp"
+#include "sim/run_result.hpp"
 
 namespace moelab {
 

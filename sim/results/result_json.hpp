@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/run.hpp"
+#include "sim/run_result.hpp"
 
 namespace moelab {
+
+struct Scenario;
 
 /// The stable interface of `moelab run --format json`: an object for one result, an array for several. Keys
 /// are added, never renamed. Numbers are written so that they read back exactly.

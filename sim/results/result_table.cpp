@@ -7,6 +7,7 @@
 #include "sim/results/serving_picture.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/scenario.hpp"
 
 namespace moelab {
 namespace {

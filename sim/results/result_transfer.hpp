@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/run.hpp"
+#include "sim/run_result.hpp"
 
 namespace moelab {
 

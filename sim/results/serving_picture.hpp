@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/run.hpp"
+#include "sim/run_result.hpp"
 
 namespace moelab {
 

@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "sim/run.hpp"
+#include "sim/engine/labelled_graph.hpp"
+#include "sim/serving/graph_observer.hpp"
 
 namespace moelab {
+
+struct RunResult;
 
 /// What of a run a timeline keeps. A pass is kept where it is one of these passes of its server and makes, or
 /// goes on towards, one of these tokens of the run, which count from 1.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sim/results/timeline.hpp"
+#include "sim/run_result.hpp"
 
 namespace moelab {
 namespace {

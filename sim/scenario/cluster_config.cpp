@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/yaml_reader.hpp"
 #include "traces/generator.hpp"
 
 namespace moelab {
@@ -102,7 +103,7 @@ LoadPhase read_phase(const YamlMap& map, const ClusterConfig& cluster) {
   return phase;
 }
 
-void read_log(const YamlMap& map, const std::filesystem::path& base, Problems& problems, ServerLoad& load) {
+void read_log(const YamlMap& map, const std::string& base, Problems& problems, ServerLoad& load) {
   load.request_log = named_file(map.text("request_log"), base);
   if (load.request_log.empty()) return;  // reported already
   for (const std::string_view key : {"requests", "arrivals_per_s", "phases"})
@@ -114,7 +115,7 @@ void read_log(const YamlMap& map, const std::filesystem::path& base, Problems& p
   }
 }
 
-ServerLoad read_load(const YamlMap& map, const std::filesystem::path& base, Problems& problems,
+ServerLoad read_load(const YamlMap& map, const std::string& base, Problems& problems,
                      const ClusterConfig& cluster) {
   ServerLoad load;
   if (map.has("request_log")) {
@@ -144,8 +145,7 @@ ServerLoad read_load(const YamlMap& map, const std::filesystem::path& base, Prob
 }
 
 /// One entry a server; where there are fewer, they come again from the first on.
-void read_loads(const YamlMap& section, const std::filesystem::path& base, Problems& problems,
-                ClusterConfig& cluster) {
+void read_loads(const YamlMap& section, const std::string& base, Problems& problems, ClusterConfig& cluster) {
   std::vector<ServerLoad> loads;
   const std::vector<YamlNode> items = section.list("servers");
   for (const YamlNode& item : items)
@@ -171,7 +171,7 @@ void read_loads(const YamlMap& section, const std::filesystem::path& base, Probl
     section.fail("servers", "no server has a user: expected 'requests' and 'tasks' of one at least");
 }
 
-void read_popularity(const YamlMap& section, const std::filesystem::path& base, WorkloadConfig& w,
+void read_popularity(const YamlMap& section, const std::string& base, WorkloadConfig& w,
                      ClusterConfig& cluster) {
   const GeneratorParameters defaults;
   w.reuse = section.number("reuse", {0, 1}, defaults.reuse);
@@ -195,7 +195,7 @@ ClusterConfig& ClusterConfig::operator=(const ClusterConfig&) = default;
 ClusterConfig& ClusterConfig::operator=(ClusterConfig&&) noexcept = default;
 ClusterConfig::~ClusterConfig() = default;
 
-void read_cluster_workload(const YamlMap& root, const std::filesystem::path& base, Problems& problems,
+void read_cluster_workload(const YamlMap& root, const std::string& base, Problems& problems,
                            WorkloadConfig& workload, ClusterConfig& cluster) {
   const YamlMap section = root.map("workload");
   workload.batch = static_cast<std::uint32_t>(section.integer("batch", 1, 4096, 1));

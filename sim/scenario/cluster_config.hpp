@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,9 @@
 #include "sim/scenario/workload_config.hpp"
 
 namespace moelab {
+
+class Problems;
+class YamlMap;
 
 /// Drawn evenly from low to high, both included.
 struct TokenRange {
@@ -77,7 +79,7 @@ struct ClusterConfig {
 
 /// Reads the section `workload` of a scenario with a cluster into `workload` and `cluster`, whose profile is
 /// there already.
-void read_cluster_workload(const YamlMap& root, const std::filesystem::path& base, Problems& problems,
+void read_cluster_workload(const YamlMap& root, const std::string& base, Problems& problems,
                            WorkloadConfig& workload, ClusterConfig& cluster);
 /// Reads the section `faults`, if there is one.
 void read_faults(const YamlMap& root, ClusterConfig& cluster);

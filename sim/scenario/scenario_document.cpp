@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/input_error.hpp"
+#include "sim/scenario.hpp"
 #include "sim/version.hpp"
 #include "traces/default_trace.hpp"
 

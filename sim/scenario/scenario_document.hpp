@@ -3,11 +3,13 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "sim/scenario.hpp"
-
 namespace moelab {
+
+struct Scenario;
+struct SystemConfig;
 
 /// A file of data (trace, law, request log, counts, network) that a scenario reads beside its configurations.
 struct DataFile {

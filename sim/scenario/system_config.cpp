@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/yaml_reader.hpp"
 #include "policies/batching/batching.hpp"
 #include "policies/cache/cache.hpp"
 #include "policies/execution/execution.hpp"

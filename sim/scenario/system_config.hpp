@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "models/units.hpp"
-#include "models/yaml_reader.hpp"
 #include "policies/compression_state.hpp"
 #include "policies/policy_info.hpp"
 
 namespace moelab {
+
+class YamlDocument;
+class YamlMap;
 
 /// A policy by name, with the parameters that were given.
 struct PolicyChoice {

@@ -1,6 +1,7 @@
 // Whether a scenario has what its systems ask for. Problems are reported where the scenario names the system.
 #pragma once
 
+#include "models/yaml_reader.hpp"
 #include "sim/scenario.hpp"
 
 namespace moelab {

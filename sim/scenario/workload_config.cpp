@@ -1,15 +1,16 @@
 #include "sim/scenario/workload_config.hpp"
 
+#include <filesystem>
 #include <system_error>
 
 #include "models/config_store.hpp"
+#include "models/yaml_reader.hpp"
 #include "traces/generator.hpp"
 
 namespace moelab {
 namespace {
 
-void read_law(const YamlMap& section, const std::filesystem::path& base, Problems& problems,
-              WorkloadConfig& w) {
+void read_law(const YamlMap& section, const std::string& base, Problems& problems, WorkloadConfig& w) {
   for (const std::string_view key : {"skew", "reuse", "drift", "gate_decay"})
     if (section.has(key)) section.fail(key, "'" + std::string(key) + "' is the law's to say");
   const std::string name = section.text("law");
@@ -28,8 +29,7 @@ void read_law(const YamlMap& section, const std::filesystem::path& base, Problem
 }
 
 /// A log of requests, or as many as are wanted of one length.
-void read_lengths(const YamlMap& section, const std::filesystem::path& base, Problems& problems,
-                  WorkloadConfig& w) {
+void read_lengths(const YamlMap& section, const std::string& base, Problems& problems, WorkloadConfig& w) {
   if (!section.has("request_log")) {
     w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMostCounted, w.batch));
     w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMostCounted));
@@ -58,7 +58,7 @@ WorkloadConfig& WorkloadConfig::operator=(const WorkloadConfig&) = default;
 WorkloadConfig& WorkloadConfig::operator=(WorkloadConfig&&) noexcept = default;
 WorkloadConfig::~WorkloadConfig() = default;
 
-WorkloadConfig read_workload(const YamlMap& root, const std::filesystem::path& base, Problems& problems) {
+WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Problems& problems) {
   WorkloadConfig w;
   const YamlMap section = root.map("workload");
   w.batch = static_cast<std::uint32_t>(section.integer("batch", 1, 4096, 1));
@@ -87,11 +87,11 @@ WorkloadConfig read_workload(const YamlMap& root, const std::filesystem::path& b
   return w;
 }
 
-std::string named_file(const std::string& name, const std::filesystem::path& base) {
+std::string named_file(const std::string& name, const std::string& base) {
   std::error_code ignored;
-  const std::filesystem::path path(name);
-  if (name.empty() || !path.is_relative() || !std::filesystem::exists(base / path, ignored)) return name;
-  return (base / path).string();
+  const std::filesystem::path path(name), there = std::filesystem::path(base) / path;
+  if (name.empty() || !path.is_relative() || !std::filesystem::exists(there, ignored)) return name;
+  return there.string();
 }
 
 }  // namespace moelab

@@ -2,15 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "models/yaml_reader.hpp"
 #include "traces/law/routing_law.hpp"
 #include "traces/requests.hpp"
 
 namespace moelab {
+
+class Problems;
+class YamlMap;
 
 /// The most requests, tokens or the like that a scenario may ask for.
 inline constexpr std::int64_t kMostCounted = 1'000'000;
@@ -43,9 +44,9 @@ struct WorkloadConfig {
 
 /// Reads a scenario's section `workload`. Files that it names are relative to `base`, or to the working
 /// folder; what is wrong with them goes to `problems` too.
-WorkloadConfig read_workload(const YamlMap& root, const std::filesystem::path& base, Problems& problems);
+WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Problems& problems);
 
 /// The path of a file that a scenario in folder `base` names: within that folder where it is there.
-std::string named_file(const std::string& name, const std::filesystem::path& base);
+std::string named_file(const std::string& name, const std::string& base);
 
 }  // namespace moelab

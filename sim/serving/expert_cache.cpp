@@ -1,5 +1,14 @@
 #include "sim/serving/expert_cache.hpp"
 
+#include "sim/engine/expert_mirror.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "sim/serving/graph_observer.hpp"
+#include "sim/serving/layer_graph.hpp"
+#include "sim/serving/memory_plan.hpp"
+#include "sim/serving/server_context.hpp"
+#include "traces/routing_trace.hpp"
+
 namespace moelab {
 namespace {
 

@@ -10,11 +10,19 @@
 
 #include "policies/cache/cache.hpp"
 #include "sim/serving/future_uses.hpp"
-#include "sim/serving/memory_plan.hpp"
 #include "sim/serving/page_cache.hpp"
-#include "sim/serving/server_context.hpp"
 
 namespace moelab {
+
+namespace engine {
+class ExpertMirror;
+}
+struct ExpertCosts;
+struct ExpertReads;
+struct MemoryContents;
+struct MemoryPlan;
+struct ServerContext;
+struct SystemConfig;
 
 /// Layers are MoE layers, counted without the others; experts are numbered within their layer.
 class ExpertCache {

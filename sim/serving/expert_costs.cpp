@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/architecture.hpp"
+#include "models/device.hpp"
+#include "models/timing.hpp"
+#include "sim/scenario/system_config.hpp"
+
 namespace moelab {
 
 /// Of experts that lie in the host's memory and come over the link of a discrete GPU, a matrix a transfer: so

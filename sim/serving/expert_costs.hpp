@@ -4,12 +4,16 @@
 #include <array>
 #include <cstdint>
 
-#include "models/timing.hpp"
+#include "models/units.hpp"
+#include "policies/compression_state.hpp"
 #include "policies/schedule/schedule.hpp"
-#include "sim/scenario.hpp"
 #include "sim/serving/layer_graph.hpp"
 
 namespace moelab {
+
+class TimingModel;
+struct Architecture;
+struct SystemConfig;
 
 /// With a discrete GPU tensors are stored whole in the host's memory.
 struct ExpertCosts {

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "models/input_error.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "traces/routing_trace.hpp"
+
 namespace moelab {
 namespace {
 

@@ -2,11 +2,19 @@
 // it is a budget of the GPU's memory; all experts lie in the host's.
 #pragma once
 
-#include "sim/scenario.hpp"
-#include "sim/serving/expert_costs.hpp"
-#include "traces/routing_trace.hpp"
+#include <cstdint>
+#include <string>
+
+#include "models/units.hpp"
 
 namespace moelab {
+
+class RoutingTrace;
+struct Architecture;
+struct DeviceProfile;
+struct ExpertCosts;
+struct Scenario;
+struct SystemConfig;
 
 struct MemoryPlan {
   Bytes budget;

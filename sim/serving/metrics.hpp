@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "policies/compression_state.hpp"
-#include "sim/serving/layer_graph.hpp"
+#include "sim/engine/labelled_graph.hpp"
 
 namespace moelab {
 

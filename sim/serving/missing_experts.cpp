@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "models/architecture.hpp"
+#include "models/timing.hpp"
+#include "sim/scenario/system_config.hpp"
+#include "sim/serving/expert_costs.hpp"
+
 namespace moelab {
 
 using engine::OpIndex;

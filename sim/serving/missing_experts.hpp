@@ -9,20 +9,20 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "policies/execution/execution.hpp"
-#include "sim/serving/expert_costs.hpp"
 #include "sim/serving/layer_graph.hpp"
+#include "sim/serving/load_witness.hpp"
 
 namespace moelab {
 
-/// Is told how long each load took, in the order in which the execution policy learns of them, and says what
-/// the policy is to hear: what a run saw can be kept and told to another, which then decides alike.
-using LoadWitness = std::function<double(double seconds)>;
+class TimingModel;
+struct Architecture;
+struct ExpertCosts;
+struct SystemConfig;
 
 class MissingExperts {
  public:

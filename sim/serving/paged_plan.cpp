@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "models/input_error.hpp"
 #include "models/tensor_parallel.hpp"
 #include "sim/serving/dense_times.hpp"
 

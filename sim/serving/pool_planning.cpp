@@ -5,7 +5,10 @@
 #include <functional>
 #include <numeric>
 
+#include "models/input_error.hpp"
+#include "sim/scenario/system_config.hpp"
 #include "sim/serving/batch.hpp"
+#include "sim/serving/expert_costs.hpp"
 
 namespace moelab {
 namespace {

@@ -1,11 +1,17 @@
 // Statistics of past routing for planning policies, and the call to them.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include "models/units.hpp"
 #include "policies/planning/planning.hpp"
-#include "sim/serving/expert_costs.hpp"
-#include "traces/routing_trace.hpp"
 
 namespace moelab {
+
+class RoutingTrace;
+struct ExpertCosts;
+struct SystemConfig;
 
 struct RankInclusion {
   std::vector<double> inclusion;  // by popularity rank, mean over layers; sums to k

@@ -3,7 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/timing.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/engine/expert_mirror.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "sim/serving/graph_observer.hpp"
+#include "sim/serving/metrics.hpp"
 #include "sim/serving/step_outcome.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab {
 namespace {

@@ -1,5 +1,11 @@
 #include "sim/serving/server.hpp"
 
+#include "sim/engine/expert_mirror.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "sim/serving/memory_plan.hpp"
+#include "traces/routing_trace.hpp"
+
 namespace moelab {
 
 namespace {

@@ -30,6 +30,15 @@
 
 namespace moelab {
 
+namespace engine {
+class ExpertMirror;
+}
+class RoutingTrace;
+struct ExpertCosts;
+struct MemoryPlan;
+struct Scenario;
+struct SystemConfig;
+
 struct ServerOptions {
   /// nullptr: batches of the trace's requests in order, each of which comes when the one before is done.
   RequestSource* source = nullptr;

@@ -1,17 +1,20 @@
 // What the parts of a server share: whom it serves on what, and where that is counted.
 #pragma once
 
-#include "models/timing.hpp"
-#include "sim/engine/engine.hpp"
-#include "sim/engine/expert_mirror.hpp"
-#include "sim/scenario.hpp"
-#include "sim/serving/expert_costs.hpp"
-#include "sim/serving/graph_observer.hpp"
-#include "sim/serving/metrics.hpp"
-#include "sim/serving/server_resources.hpp"
-#include "traces/routing_trace.hpp"
-
 namespace moelab {
+
+namespace engine {
+class Engine;
+class ExpertMirror;
+}  // namespace engine
+class GraphObserver;
+class RoutingTrace;
+class TimingModel;
+struct ExpertCosts;
+struct Metrics;
+struct Scenario;
+struct ServerResources;
+struct SystemConfig;
 
 /// Everything by reference outlives the parts.
 struct ServerContext {

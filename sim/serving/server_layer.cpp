@@ -1,6 +1,11 @@
 // One layer of the serving loop: its dense part, who is used, where they are, the graph that makes them ready
 // and runs them, and what is to be remembered of that.
+#include "sim/engine/expert_mirror.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "sim/serving/graph_observer.hpp"
 #include "sim/serving/server.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab {
 

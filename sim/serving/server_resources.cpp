@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "models/device.hpp"
+#include "models/timing.hpp"
+
 namespace moelab {
 
 ServerResources add_server_resources(engine::Engine& engine, std::string_view prefix,

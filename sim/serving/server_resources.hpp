@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/timing.hpp"
 #include "sim/engine/engine.hpp"
 
 namespace moelab {
+
+class TimingModel;
 
 /// The resources of one server: an I/O thread, decompression threads, a recovery stream, the expert and dense
 /// compute streams, the host program; and what their operations share. With a discrete GPU the link to its

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <system_error>
 
 #include "models/input_error.hpp"
 #include "models/units.hpp"

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "models/input_error.hpp"
 #include "sim/version.hpp"
 
 namespace moelab {

@@ -4,9 +4,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "models/input_error.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
+#include "sim/scenario_trace.hpp"
 #include "sim/trace_scores.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab {
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "models/input_error.hpp"
 #include "sim/run_paged.hpp"
 #include "sim/serving/paged_plan.hpp"
 #include "sim/serving/request_stream.hpp"

@@ -27,7 +27,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/run.hpp"
+#include "sim/run_result.hpp"
+#include "sim/scenario.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab {
 

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <thread>
 
 #include "tests/cli/run_program.hpp"

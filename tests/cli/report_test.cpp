@@ -1,5 +1,6 @@
 // moelab report: what tells results apart, what the page holds, and files that are no results.
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/report/report.hpp"

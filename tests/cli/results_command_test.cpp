@@ -1,5 +1,6 @@
 // moelab results: what it prints of a store, held against what was put in, and what it says to bad input.
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "sim/store/result_store.hpp"

@@ -1,5 +1,6 @@
 // moelab run of systems with pages: what is shown over time, in the text and as a picture.
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_program.hpp"

@@ -1,5 +1,6 @@
 // Device profiles.
 #include "models/device.hpp"
+#include "models/yaml_reader.hpp"
 
 #include "tests/fuzz/fuzz_support.hpp"
 

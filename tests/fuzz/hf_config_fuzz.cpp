@@ -1,6 +1,7 @@
 // A Hugging Face config.json: the architecture that comes of it is one that a model file can say and read
 // back.
 #include "models/hf_import.hpp"
+#include "models/yaml_reader.hpp"
 #include "tests/fuzz/fuzz_support.hpp"
 
 using namespace moelab;

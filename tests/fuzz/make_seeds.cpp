@@ -1,5 +1,6 @@
 // Writes the seeds of all fuzz targets into FOLDER/TARGET/: small good files of every form, made by the
 // project's writers where it has them and by hand elsewhere. usage: fuzz_make_seeds FOLDER
+#include <filesystem>
 #include <iostream>
 
 #include "tests/fuzz/seed_tables.hpp"

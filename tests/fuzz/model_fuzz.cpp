@@ -1,5 +1,6 @@
 // Model files: what is accepted is written, where a file can say it, and reads back the same.
 #include "models/architecture.hpp"
+#include "models/yaml_reader.hpp"
 #include "tests/fuzz/fuzz_support.hpp"
 
 using namespace moelab;

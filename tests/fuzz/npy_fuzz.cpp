@@ -1,4 +1,6 @@
 // NumPy's .npy: the array by itself, as expert ids, as counts.
+#include <filesystem>
+
 #include "tests/fuzz/fuzz_support.hpp"
 #include "traces/counts_trace.hpp"
 #include "traces/import/array_import.hpp"

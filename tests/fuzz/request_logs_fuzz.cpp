@@ -1,4 +1,6 @@
 // Request logs of all kinds. The first byte chooses, the rest is the log.
+#include <filesystem>
+
 #include "tests/fuzz/fuzz_support.hpp"
 #include "traces/import/request_import.hpp"
 

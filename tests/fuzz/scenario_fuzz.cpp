@@ -1,4 +1,7 @@
 // A scenario, or a system file. The first byte chooses.
+#include <filesystem>
+
+#include "models/yaml_reader.hpp"
 #include "sim/scenario.hpp"
 
 #include "tests/fuzz/fuzz_support.hpp"

@@ -1,5 +1,7 @@
 // A store of results. The first byte chooses: bit 0: the file itself, or changes to a good store as parts: a
 // page, then a place in it (2 bytes, little-endian) and what stands there instead; bit 1: it is written too.
+#include <filesystem>
+
 #include "sim/store/result_store.hpp"
 #include "tests/fuzz/fuzz_support.hpp"
 #include "tests/sim/store_cases.hpp"

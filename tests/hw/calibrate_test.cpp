@@ -7,6 +7,7 @@
 #include "models/device_writer.hpp"
 #include "models/input_error.hpp"
 #include "models/timing.hpp"
+#include "models/yaml_reader.hpp"
 #include "tests/hw/synthetic_machine.hpp"
 #include "tests/random_runs.hpp"
 

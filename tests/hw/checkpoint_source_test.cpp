@@ -3,6 +3,7 @@
 #include "hw/store/checkpoint_source.hpp"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "hw/store/expert_tensor_name.hpp"

@@ -2,6 +2,7 @@
 // of the data is read by them.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 
 #include "hw/store/chunk_store_writer.hpp"
 #include "hw/store/index_columns.hpp"

@@ -2,6 +2,7 @@
 // since is taken for it.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "hw/store/store_report.hpp"

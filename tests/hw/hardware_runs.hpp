@@ -15,6 +15,7 @@
 #include "hw/executor/whole_tensors.hpp"
 #include "hw/store/pack.hpp"
 #include "hw/store/synthetic_source.hpp"
+#include "sim/serving/graph_observer.hpp"
 #include "tests/sim/small_systems.hpp"
 #include "tests/traces/trace_files.hpp"
 

@@ -1,5 +1,6 @@
 // What is found out about a machine, by files as systems of several kinds have them.
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "hw/bench/machine_context.hpp"
 #include "hw/io/system_memory.hpp"

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <filesystem>
 
 #include <catch2/catch.hpp>
 #include <chrono>

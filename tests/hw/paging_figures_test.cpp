@@ -6,6 +6,7 @@
 
 #include "models/device_writer.hpp"
 #include "models/timing.hpp"
+#include "models/yaml_reader.hpp"
 #include "tests/hw/synthetic_machine.hpp"
 
 namespace moelab::paging_figures_test {

@@ -10,6 +10,7 @@
 #include "hw/executor/stand_in_device.hpp"
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
+#include "models/yaml_reader.hpp"
 #include "tests/hw/linked_comparison.hpp"
 
 namespace moelab::preloaded_experts_test {

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <filesystem>
+#include <system_error>
 
 #include <catch2/catch.hpp>
 #include <semaphore>

@@ -1,6 +1,8 @@
 // A scenario that is validated within a second: 2 layers of 4 experts, on a profile without a GPU.
 #pragma once
 
+#include <filesystem>
+
 #include "hw/validate/validation.hpp"
 #include "tests/sim/small_systems.hpp"
 #include "tests/traces/trace_files.hpp"

@@ -1,5 +1,6 @@
 // Profiles that are written read back as they were.
 #include "models/device_writer.hpp"
+#include "models/yaml_reader.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

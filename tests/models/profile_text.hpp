@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/device.hpp"
+#include "models/yaml_reader.hpp"
 
 namespace moelab::test {
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <sstream>
+#include <system_error>
 
 #include "models/config_store.hpp"
 

@@ -3,7 +3,10 @@
 
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
+#include "sim/serving/graph_observer.hpp"
 #include "tests/counted_allocations.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab::allocation_test {
 namespace {

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "models/input_error.hpp"
 #include "models/timing.hpp"
 #include "policies/execution/execution.hpp"
 #include "policies/routing/routing.hpp"

@@ -4,6 +4,9 @@
 #include "sim/child_process.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab::executors_test {
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/input_error.hpp"
 #include "models/tensor_parallel.hpp"
 #include "policies/batching/batching.hpp"
 #include "policies/residency/residency.hpp"

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "models/timing.hpp"
 #include "tests/sim/naive_machine.hpp"
 #include "tests/sim/paged_cases.hpp"
 

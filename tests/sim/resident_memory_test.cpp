@@ -10,6 +10,7 @@
 #include "sim/child_process.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab::resident_memory_test {

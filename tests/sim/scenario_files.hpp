@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
 #include "tests/traces/trace_files.hpp"
 
 namespace moelab::test {

@@ -1,5 +1,6 @@
 // Reading scenarios and systems: what is good loads, and what is wrong is said at once, with its place.
 #include "sim/scenario.hpp"
+#include "models/yaml_reader.hpp"
 
 #include <catch2/catch.hpp>
 #include <fstream>

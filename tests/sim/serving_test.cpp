@@ -1,5 +1,6 @@
 // The serving loop against naive recomputation, closed forms and conservation laws, on small models.
 #include "sim/run.hpp"
+#include "sim/scenario_trace.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>

@@ -1,6 +1,7 @@
 // What serving engines write: vLLM's responses, SGLang's recordings (data/sglang_*.pt, written by Python's
 // pickle, see make_sglang_recordings.py).
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <limits>
 
 #include "tests/traces/import_files.hpp"

@@ -2,6 +2,7 @@
 // the same files damaged; and each thing that is refused, with its place.
 #include <catch2/catch.hpp>
 #include <ctime>
+#include <filesystem>
 
 #include "tests/traces/import_files.hpp"
 #include "traces/import/array_import.hpp"

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "tests/traces/random_laws.hpp"

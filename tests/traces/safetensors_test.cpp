@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <filesystem>
 
 #include <catch2/catch.hpp>
 #include <csignal>

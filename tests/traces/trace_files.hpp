@@ -3,6 +3,7 @@
 #pragma once
 
 #include <unistd.h>
+#include <system_error>
 
 #include <cstdint>
 #include <cstdlib>

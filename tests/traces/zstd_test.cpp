@@ -1,6 +1,7 @@
 // Compressed traces. Expected bytes come from the zstd library used directly (one call, no streams) and from
 // frames put together by hand, as RFC 8878 lays them out.
 #include <zstd.h>
+#include <filesystem>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

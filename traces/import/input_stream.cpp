@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <system_error>
 
 #include <algorithm>
 #include <cerrno>

@@ -6,6 +6,7 @@
 //   [prompt_tokens, layers, k] beside the choices, and choices[i].routed_experts [generated, layers, k].
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 
 #include "models/input_error.hpp"

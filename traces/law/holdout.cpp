@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "models/input_error.hpp"
 #include "traces/model_title.hpp"
 #include "traces/statistics/routing_statistics.hpp"
 #include "traces/trace_slice.hpp"

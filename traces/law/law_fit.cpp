@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "models/input_error.hpp"
 #include "traces/law/law_generator.hpp"
 #include "traces/law/layer_measures.hpp"
 #include "traces/law/logit_law.hpp"

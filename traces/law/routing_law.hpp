@@ -14,15 +14,15 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "models/architecture.hpp"
-#include "models/input_error.hpp"
-#include "models/yaml_reader.hpp"
 
 namespace moelab {
+
+class Problems;
+class YamlDocument;
 
 struct LayerLaw {
   bool encoder = false;      // runs for encoder tokens only; in a law with such layers, the others for decode
@@ -64,9 +64,9 @@ RoutingLaw law_for_model(const RoutingLaw& law, const Architecture& model);
 /// YAML, complete: reading it back gives the same law.
 std::string to_yaml(const RoutingLaw& law);
 /// Throws InputError with file and line of everything that is wrong.
-RoutingLaw read_routing_law(const std::filesystem::path& path);
+RoutingLaw read_routing_law(const std::string& path);
 RoutingLaw read_routing_law(const YamlDocument& document, Problems& problems);
 /// By name or path, through the configuration store. Throws InputError.
-RoutingLaw load_routing_law(std::string_view name, const std::filesystem::path& base = {});
+RoutingLaw load_routing_law(std::string_view name, const std::string& base = {});
 
 }  // namespace moelab

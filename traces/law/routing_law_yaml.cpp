@@ -129,13 +129,13 @@ std::string to_yaml(const RoutingLaw& law) {
   return text;
 }
 
-RoutingLaw read_routing_law(const std::filesystem::path& path) {
+RoutingLaw read_routing_law(const std::string& path) {
   Problems problems;
   const YamlDocument document = YamlDocument::from_file(path, problems);
   return read_routing_law(document, problems);
 }
 
-RoutingLaw load_routing_law(std::string_view name, const std::filesystem::path& base) {
+RoutingLaw load_routing_law(std::string_view name, const std::string& base) {
   const ConfigText config = find_config("laws", name, base);
   Problems problems;
   const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);

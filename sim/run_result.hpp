@@ -1,0 +1,53 @@
+// What one system's run leaves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/substitution_quality.hpp"
+#include "policies/planning/planning.hpp"
+#include "sim/cluster/cluster_metrics.hpp"
+#include "sim/scenario/scenario_document.hpp"
+#include "sim/serving/memory_plan.hpp"
+#include "sim/serving/metrics.hpp"
+
+namespace moelab {
+
+struct ResourceUse {
+  std::string name;
+  double busy_s = 0;  // summed over slots
+  std::uint32_t slots = 1;
+};
+
+/// One system's run.
+struct RunResult {
+  std::string scenario, system, executor;
+  std::string question;       // of the scenario
+  std::string model, device;  // titles; on a cluster, the cluster's in the device's place
+  std::uint64_t seed = 0;
+  Metrics metrics;
+  MemoryPlan memory;
+  Plan plan;  // pools; empty capacities for caches without pools
+  bool planned = false;
+  bool paged = false;     // SystemConfig::paging; where memory.shortfall is not 0, nothing was run
+  ClusterResult cluster;  // of a scenario with a cluster: metrics are of all its servers together
+  std::vector<ResourceUse> busy;
+  ExpectedAccuracy quality;             // of a system that substitutes experts, where somebody measured it
+  std::vector<std::string> provenance;  // where the numbers of device, trace and system are from
+  std::vector<std::string>
+      warnings;  // what a reader must know: unmeasured profile, synthetic trace, in-sample planning
+  std::uint64_t operations = 0;
+  std::string document = "{}";       // scenario_document(): what was run, to be run again
+  std::vector<DataFile> data_files;  // that it read
+
+  // Compiled once: copying the members is most of what a source that takes one by value compiles.
+  RunResult();
+  RunResult(const RunResult&);
+  RunResult(RunResult&&) noexcept;
+  RunResult& operator=(const RunResult&);
+  RunResult& operator=(RunResult&&) noexcept;
+  ~RunResult();
+};
+
+}  // namespace moelab
