@@ -32,7 +32,7 @@ void list_cases() {
 }
 
 /// "512 KiB": whole pages, as reads past the page cache want them.
-std::size_t size_of(const std::string& text) {
+std::size_t bytes_of(const std::string& text) {
   Bytes bytes;
   std::string expected;
   if (!parse(text, bytes, expected)) throw InputError("--size " + text, "expected " + expected);
@@ -106,7 +106,7 @@ void require_none_failed(const std::vector<BenchResult>& results) {
 
 void run_bench(BenchArguments options) {
   check_outputs({options.out});
-  for (const std::string& size : options.sizes) options.bench.sizes.push_back(size_of(size));
+  for (const std::string& size : options.sizes) options.bench.sizes.push_back(bytes_of(size));
   for (const std::string& expert : options.experts) options.bench.experts.push_back(shape_of(expert));
   options.bench.folder = options.folder;
   if (!std::filesystem::is_directory(options.folder))

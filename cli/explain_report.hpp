@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/explain/comparison.hpp"
+#include "sim/explain/result_comparison.hpp"
 #include "sim/explain/explain.hpp"
 
 namespace moelab::cli {

@@ -11,7 +11,7 @@
 #include "cli/terminal_line.hpp"
 #include "hw/store/checkpoint_source.hpp"
 #include "hw/store/pack.hpp"
-#include "hw/store/store_report.hpp"
+#include "hw/store/chunk_store_report.hpp"
 #include "hw/store/synthetic_source.hpp"
 #include "models/input_error.hpp"
 

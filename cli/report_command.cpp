@@ -6,7 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/report/report.hpp"
 #include "cli/report/result_files.hpp"
-#include "cli/report/store_report.hpp"
+#include "cli/report/store_points.hpp"
 #include "models/input_error.hpp"
 
 namespace moelab::cli {

@@ -27,24 +27,24 @@ struct Found {
   std::uint64_t hits = 0;
 };
 
-CacheCurveChoice choice_of(CachePolicy policy, std::uint32_t capacity) {
+CacheCurveChoice choice_of(CurvePolicy policy, std::uint32_t capacity) {
   CacheCurveChoice choice;
-  choice.lru = policy == CachePolicy::lru;
-  choice.belady = policy == CachePolicy::belady;
-  if (policy == CachePolicy::fifo) choice.fifo = {capacity};
-  if (policy == CachePolicy::lfu) choice.lfu = {capacity};
+  choice.lru = policy == CurvePolicy::lru;
+  choice.belady = policy == CurvePolicy::belady;
+  if (policy == CurvePolicy::fifo) choice.fifo = {capacity};
+  if (policy == CurvePolicy::lfu) choice.lfu = {capacity};
   return choice;
 }
 
-std::uint64_t hits_of(const LayerCacheHits& layer, CachePolicy policy, std::uint32_t capacity) {
+std::uint64_t hits_of(const LayerCacheHits& layer, CurvePolicy policy, std::uint32_t capacity) {
   switch (policy) {
-    case CachePolicy::lru:
+    case CurvePolicy::lru:
       return layer.lru[capacity - 1];
-    case CachePolicy::belady:
+    case CurvePolicy::belady:
       return layer.belady[capacity - 1];
-    case CachePolicy::fifo:
+    case CurvePolicy::fifo:
       return layer.fifo.front();
-    case CachePolicy::lfu:
+    case CurvePolicy::lfu:
       return layer.lfu.front();
   }
   return 0;
@@ -87,7 +87,7 @@ std::string table_of(const TraceHitsArguments& options, const RoutingTrace& trac
 }
 
 void hits(const TraceHitsArguments& options) {
-  const CachePolicy policy = cache_policy(options.policy, "--policy");
+  const CurvePolicy policy = cache_policy(options.policy, "--policy");
   const RoutingTrace trace = open_routing_trace(options.trace);
   if (options.capacity < 1 || options.capacity > trace.experts())
     throw InputError("--capacity " + std::to_string(options.capacity),

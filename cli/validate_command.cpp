@@ -18,10 +18,10 @@
 namespace moelab::cli {
 namespace {
 
-constexpr const char* kDefaultScenario = "validate-small";
+constexpr const char* kDefaultValidation = "validate-small";
 
 struct ValidateArguments {
-  std::string scenario = kDefaultScenario, device, compute = "cpu", reader = "paced", store = "moelab-stores",
+  std::string scenario = kDefaultValidation, device, compute = "cpu", reader = "paced", store = "moelab-stores",
               out;
   std::string rate = "800 MB/s", latency = "100 us", format = "table";
   std::vector<std::string> budgets, codecs = {"lz4hc", "fixed3"}, settings;
@@ -189,7 +189,7 @@ void add_validate(CLI::App& program) {
       "validate", "Run a scenario on this machine and in the simulator: how far apart are they?");
   command->add_option(
       "SCENARIO", options->scenario,
-      "Scenario file, or the name of an embedded one (default: " + std::string(kDefaultScenario) + ")");
+      "Scenario file, or the name of an embedded one (default: " + std::string(kDefaultValidation) + ")");
   command
       ->add_option("--device", options->device, "Profile of this machine, such as moelab calibrate writes it")
       ->required();

@@ -162,4 +162,9 @@ std::string to_exact_string(FlopsPerSecond q) {
   return exact_with(flop_rate_units, q.value());
 }
 
+std::string shortest_text(double value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
 }  // namespace moelab

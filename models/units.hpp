@@ -83,4 +83,7 @@ std::string to_exact_string(BytesPerSecond q);
 std::string to_exact_string(Flops q);
 std::string to_exact_string(FlopsPerSecond q);
 
+/// The fewest digits that read back as the same number.
+std::string shortest_text(double value);
+
 }  // namespace moelab

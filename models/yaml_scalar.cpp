@@ -1,6 +1,5 @@
 // Checked reading of scalars. Numbers are read here, whole scalar and decimal, as yaml-cpp takes 010 for 8.
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -15,9 +14,7 @@ constexpr std::int64_t lowest_integer = std::numeric_limits<std::int64_t>::min()
 constexpr std::int64_t highest_integer = std::numeric_limits<std::int64_t>::max();
 
 std::string show(double value) {
-  std::array<char, 32> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return {buffer.data(), result.ptr};
+  return shortest_text(value);
 }
 template <class Dimension>
 std::string show(Quantity<Dimension> value) {

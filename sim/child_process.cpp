@@ -26,21 +26,20 @@
 namespace moelab {
 namespace {
 
-using Json = nlohmann::json;
 
 /// What the child has to say: its text, or what went wrong.
 std::string answer(const std::function<std::string()>& work) {
   try {
-    return Json{{"text", work()}}.dump();
+    return nlohmann::json{{"text", work()}}.dump();
   } catch (const InputError& error) {
-    Json problems = Json::array();
+    nlohmann::json problems = nlohmann::json::array();
     for (const Problem& p : error.problems())
       problems.push_back({{"file", p.file}, {"line", p.line}, {"column", p.column}, {"what", p.what}});
-    return Json{{"problems", problems}}.dump();
+    return nlohmann::json{{"problems", problems}}.dump();
   } catch (const std::bad_alloc&) {
     return R"({"memory":true})";
   } catch (const std::exception& error) {
-    return Json{{"error", error.what()}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return nlohmann::json{{"error", error.what()}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
 }
 
@@ -75,7 +74,7 @@ void fill_from_answer(const std::string& message, int status, ChildOutcome& outc
   const auto failed_with = [&](const std::string& what) {
     failed(std::make_exception_ptr(std::runtime_error(what)), what);
   };
-  const Json j = Json::parse(message, nullptr, false);
+  const nlohmann::json j = nlohmann::json::parse(message, nullptr, false);
   if (j.is_discarded() || !j.is_object()) {
     return failed_with(WIFSIGNALED(status) ? "the simulation's process was ended by signal " +
                                                  std::to_string(WTERMSIG(status))
@@ -90,7 +89,7 @@ void fill_from_answer(const std::string& message, int status, ChildOutcome& outc
   } else if (j.contains("problems")) {
     std::vector<Problem> problems;
     std::string text;
-    for (const Json& p : j["problems"]) {
+    for (const nlohmann::json& p : j["problems"]) {
       problems.push_back({p["file"], p["line"], p["column"], p["what"]});
       text += (text.empty() ? "" : "\n") + to_string(problems.back());
     }

@@ -8,7 +8,15 @@
 
 inline std::atomic<std::uint64_t> allocations{0};
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__)
+#define MOELAB_OWN_ALLOCATOR
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MOELAB_OWN_ALLOCATOR
+#endif
+#endif
+
+#ifdef MOELAB_OWN_ALLOCATOR
 constexpr bool kCounts = false;  // sanitizers have an allocator of their own
 #else
 constexpr bool kCounts = true;

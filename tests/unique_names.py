@@ -18,7 +18,9 @@ import sys
 FOLDERS = ("models", "traces", "policies", "sim", "hw", "cli", "python", "experiments", "bench", "tests")
 SOURCES = (".cpp", ".hpp", ".cu", ".cuh")
 # Files of which a build compiles one: the one for a GPU or the one for its absence.
-ALTERNATIVES = {"no_cuda_cases.cpp": "cuda_cases.cpp", "no_cuda_compute_device.cpp": "cuda_compute_device.cpp"}
+ALTERNATIVES = {"no_cuda_cases.cpp", "no_cuda_compute_device.cpp"}
+# Folders whose files are always compiled one by one, for they need the same names: a file a processor, a program a file.
+APART = {"bench", "hw/codec", "tests/fuzz"}
 
 TOKEN = re.compile(
     r"""(?P<skip>//[^\n]*|/\*.*?\*/|R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+')
@@ -55,16 +57,13 @@ def declared(statement):
                 break
         words = words[i + 1:]
     if not words or words[0] in ("using", "typedef", "friend", "namespace", "static_assert"):
-        if words[:1] == ["using"] and len(words) == 2:
-            return "type", words[1]
         return None
     if words[0] in ("class", "struct", "union", "enum"):
-        names = [word for word in words[1:] if re.match(r"[A-Za-z_]", word) and word not in ("class", "struct", "final", "alignas")]
-        # "struct Result f()" and "struct A::B" define no name of this namespace
-        if names and "(" not in words and words[1:].count(":") - 2 * words.count("::") <= 1 or (names and "(" not in words):
-            after = words[words.index(names[0]) + 1:words.index(names[0]) + 3]
-            return None if after == [":", ":"] or after[:1] == ["<"] else ("type", names[0])
-        return None
+        names = [word for word in words[1:] if re.match(r"[A-Za-z_]", word) and word not in ("class", "struct", "final")]
+        if not names or "(" in words:
+            return None
+        after = words[words.index(names[0]) + 1:words.index(names[0]) + 3]
+        return None if after == [":", ":"] or after[:1] == ["<"] else ("type", names[0])  # "struct A::B", a specialization
     return "other", words
 
 
@@ -88,12 +87,17 @@ def definitions(text):
             continue
         if text_of in "()":
             parentheses += 1 if text_of == "(" else -1
+        if statement[:1] == ["using"] and text_of == "=":
+            statement.append(text_of)
+            continue
         if parentheses == 0 and text_of in ("{", ";", "=") and not (text_of == "=" and statement[-1:] == ["operator"]):
             if text_of == "{" and "namespace" in statement[:2]:
                 names = [word for word in statement if re.match(r"\w", word) and word not in ("namespace", "inline")]
                 scopes.append("::".join(names))
                 statement = []
                 continue
+            if statement[:1] == ["using"] and statement[2:3] == ["="]:
+                yield "::".join(filter(None, scopes)), "" in scopes, "alias", (statement[1], " ".join(statement[3:])), first_line
             found = declared(statement)
             forward = text_of == ";" and found and found[0] == "type" and "using" not in statement
             if found and not forward:
@@ -122,7 +126,7 @@ def definitions(text):
             else:
                 statement = []
             continue
-        if text_of == "}":
+        if text_of == "}" and parentheses == 0:
             if scopes:
                 scopes.pop()
             statement = []
@@ -161,38 +165,37 @@ def main():
     else:  # not a checkout: an unpacked archive
         files = [os.path.relpath(os.path.join(folder, name), root) for top in FOLDERS
                  for folder, _, names in os.walk(os.path.join(root, top)) for name in names if name.endswith(SOURCES)]
-    places = collections.defaultdict(list)
+    meanings = collections.defaultdict(dict)  # by kind and name: what it stands for, where
     for path in sorted(files):
-        name = os.path.basename(path)
-        places["file name", name].append(path)
-        folder = os.path.dirname(path)
+        meanings["file name", os.path.basename(path)][path] = path
         with open(os.path.join(root, path), encoding="utf-8") as file:
             text = file.read()
         undefined = {name for kind, name, _ in tokens(text) if kind == "#undef"}
-        for space, local, kind, defined, line in definitions(text):
-            place = f"{path}:{line}"
-            if kind == "#undef" or defined in undefined:
+        folder = os.path.dirname(path)
+        for space, local, kind, name, line in definitions(text):
+            if kind.startswith("#"):
+                if path.endswith(".cpp") and name not in undefined:
+                    meanings[f"macro of a file in {folder}", name][f"{path}:{line}"] = path
                 continue
-            if kind == "#define":
-                if path.endswith(".cpp"):
-                    places[f"macro of a file in {folder}", defined].append(place)
-            elif local:
-                if not path.startswith("tests/fuzz/"):  # programs of their own
-                    name_of = f"{space}::{defined}" if space else defined
-                    places[f"{kind} of a file in {folder}", name_of].append(place)
-            elif kind == "type":
-                places["type", f"{space}::{defined}"].append(place)
+            meaning = path
+            if kind == "alias":  # may stand twice, of the same thing
+                kind, (name, meaning) = "type", name
+            if not local and kind != "type":
+                continue  # the linker finds functions and variables that stand twice
+            if local and folder in APART:
+                continue
+            meanings[f"{kind} of a file in {folder}" if local else kind, f"{space}::{name}"][f"{path}:{line}"] = meaning
     wrong = 0
-    for (kind, name), where in sorted(places.items()):
-        others = [place for place in where
-                  if not any(os.path.basename(place.split(":")[0]) == absent for absent in ALTERNATIVES)]
-        if len(others) > 1 and len({place.split(":")[0] for place in others}) > 1:
+    for (kind, name), places in sorted(meanings.items()):
+        places = {place: meaning for place, meaning in places.items()
+                  if os.path.basename(place.split(":")[0]) not in ALTERNATIVES}
+        if len(set(places.values())) > 1:
             wrong += 1
-            print(f"{kind} '{name}' stands {len(others)} times: {', '.join(others)}")
+            print(f"{kind} '{name}' stands for {len(set(places.values()))} things: {', '.join(places)}")
     if wrong:
         print(f"{wrong} names stand for several things: rename all but one")
     else:
-        print(f"{len(files)} files, {len(places)} names: each stands for one thing")
+        print(f"{len(files)} files, {len(meanings)} names: each stands for one thing")
     return 1 if wrong else 0
 
 

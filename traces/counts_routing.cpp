@@ -1,28 +1,22 @@
 #include "traces/counts_routing.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <utility>
 
 #include "models/input_error.hpp"
+#include "models/units.hpp"
 #include "traces/random.hpp"
 
 namespace moelab {
 namespace {
 
-constexpr std::uint64_t kMaxBytes = std::uint64_t{16} << 30;
+constexpr std::uint64_t kMostRoutingBytes = std::uint64_t{16} << 30;
 
 // So that no sum or multiple of a layer's weights overflows.
 constexpr double kMostWeight = 1e300;
 
 // Apart from the generator's streams of requests and of its model.
 constexpr std::uint64_t kStream = 0x3c6ef372fe94f82b;
-
-std::string number(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
 
 Problem problem(std::string what) {
   return {"routing by counts", 0, 0, std::move(what)};
@@ -31,7 +25,7 @@ Problem problem(std::string what) {
 bool fits_memory(const CountsRouting& p) {
   std::uint64_t bytes = 0;
   return !__builtin_mul_overflow(std::uint64_t{p.layers} * p.top_k, p.tokens, &bytes) &&
-         bytes < kMaxBytes / sizeof(std::uint16_t);
+         bytes < kMostRoutingBytes / sizeof(std::uint16_t);
 }
 
 void check(const CountsRouting& p) {
@@ -44,7 +38,7 @@ void check(const CountsRouting& p) {
   need(p.top_k >= 1 && p.top_k <= std::max(p.experts, 1U), "top_k", std::to_string(p.top_k),
        "between 1 and the number of experts, " + std::to_string(p.experts));
   need(p.tokens >= 1, "tokens", std::to_string(p.tokens), "at least 1");
-  need(p.reuse >= 0 && p.reuse <= 1, "reuse", number(p.reuse), "between 0 and 1");
+  need(p.reuse >= 0 && p.reuse <= 1, "reuse", shortest_text(p.reuse), "between 0 and 1");
   problems.throw_if_any();
   need(fits_memory(p), "the trace's size (tokens * layers * top_k)", "too large", "below 16 GiB in all");
   problems.throw_if_any();
@@ -55,8 +49,8 @@ std::string weights_problem(std::span<const double> weights, std::uint32_t top_k
   std::size_t some = 0;
   for (std::size_t expert = 0; expert < weights.size(); ++expert) {
     if (!(weights[expert] >= 0 && weights[expert] <= kMostWeight))
-      return "the weight of expert " + std::to_string(expert) + " is " + number(weights[expert]) +
-             ", but must be between 0 and " + number(kMostWeight);
+      return "the weight of expert " + std::to_string(expert) + " is " + shortest_text(weights[expert]) +
+             ", but must be between 0 and " + shortest_text(kMostWeight);
     some += weights[expert] > 0;
   }
   if (some >= top_k) return "";
@@ -81,9 +75,9 @@ void check_weights(const CountsRouting& p, std::span<const double> weights) {
 }
 
 /// The rows of one layer.
-class LayerRows {
+class CountedRows {
  public:
-  LayerRows(std::span<const double> weights, const CountsRouting& p, std::uint32_t layer)
+  CountedRows(std::span<const double> weights, const CountsRouting& p, std::uint32_t layer)
       : reuse_(p.reuse), row_(p.top_k), random_(p.seed, layer, kStream) {
     const std::vector<double> chances = inclusion_probabilities(weights, p.top_k);
     for (std::uint32_t expert = 0; expert < chances.size(); ++expert) {
@@ -134,7 +128,7 @@ class LayerRows {
 
 std::string provenance(const CountsRouting& p) {
   return "synthetic: moelab routing by counts 1, seed " + std::to_string(p.seed) + ", reuse " +
-         number(p.reuse) + (p.source.empty() ? "" : ", weights: " + p.source);
+         shortest_text(p.reuse) + (p.source.empty() ? "" : ", weights: " + p.source);
 }
 
 std::string name_of(const CountsTrace& counts) {
@@ -166,7 +160,7 @@ RoutingTrace draw_routing(const CountsRouting& parameters, std::span<const doubl
   const CountsRouting& p = parameters;
   check(p);
   check_weights(p, weights);
-  std::vector<LayerRows> layers;
+  std::vector<CountedRows> layers;
   layers.reserve(p.layers);
   for (std::uint32_t layer = 0; layer < p.layers; ++layer)
     layers.emplace_back(weights.subspan(std::size_t{layer} * p.experts, p.experts), p, layer);
@@ -176,7 +170,7 @@ RoutingTrace draw_routing(const CountsRouting& parameters, std::span<const doubl
   std::vector<std::uint16_t> ids(std::size_t{p.layers} * p.top_k);
   for (std::uint64_t token = 0; token < p.tokens; ++token) {
     auto place = ids.begin();
-    for (LayerRows& layer : layers) place = std::ranges::copy(layer.next(), place).out;
+    for (CountedRows& layer : layers) place = std::ranges::copy(layer.next(), place).out;
     builder.add_token(Phase::prefill, ids, {});
   }
   return builder.finish();

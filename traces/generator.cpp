@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "models/input_error.hpp"
+#include "models/units.hpp"
 #include "traces/alias_table.hpp"
 #include "traces/portable_math.hpp"
 #include "traces/random.hpp"
@@ -38,11 +38,6 @@ std::uint64_t rows_per_request(const GeneratorParameters& p) {
   return p.prompt_tokens + decode_rows(p);
 }
 
-std::string number(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
-
 // Whether the trace and one request more (the one being made) fit the limit.
 bool fits_memory(const GeneratorParameters& p) {
   const std::uint64_t layer =
@@ -64,7 +59,7 @@ void check(const GeneratorParameters& p) {
     problems.add({"trace generator", 0, 0, std::move(what)});
   };
   const auto need_between = [&](double value, const char* name, double most) {
-    need(value >= 0 && value <= most, name, number(value), "between 0 and " + number(most));
+    need(value >= 0 && value <= most, name, shortest_text(value), "between 0 and " + shortest_text(most));
   };
   const auto need_some = [&](std::uint32_t value, const char* name) {
     need(value >= 1, name, std::to_string(value), "at least 1");
@@ -290,9 +285,9 @@ void fill_request(const GeneratorParameters& p, std::uint32_t request, LayerRows
 }
 
 std::string provenance(const GeneratorParameters& p) {
-  return "synthetic: moelab trace generator 1, seed " + std::to_string(p.seed) + ", skew " + number(p.skew) +
-         ", reuse " + number(p.reuse) + ", drift " + number(p.drift) + ", gate_decay " +
-         number(p.gate_decay) +
+  return "synthetic: moelab trace generator 1, seed " + std::to_string(p.seed) + ", skew " + shortest_text(p.skew) +
+         ", reuse " + shortest_text(p.reuse) + ", drift " + shortest_text(p.drift) + ", gate_decay " +
+         shortest_text(p.gate_decay) +
          (p.first_request > 0 ? ", requests from number " + std::to_string(p.first_request) : "");
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr std::uint64_t kSeed = 1;
 constexpr std::size_t kFarStep = 4 * kKiB;  // a page, as memory is taken
-constexpr std::size_t kColumns = 2048;      // of the tensor: rows of a usual hidden size
+constexpr std::size_t kTensorColumns = 2048;      // of the tensor: rows of a usual hidden size
 
 }  // namespace
 
@@ -53,7 +53,7 @@ std::vector<unsigned> BenchWorkspace::thread_counts() const {
 }
 
 std::size_t BenchWorkspace::tensor_elements() const {
-  return std::max((options_.quick ? 4 : 8) * kMiB, 2 * sizes().back()) / kColumns * kColumns;
+  return std::max((options_.quick ? 4 : 8) * kMiB, 2 * sizes().back()) / kTensorColumns * kTensorColumns;
 }
 
 std::size_t BenchWorkspace::near_bytes() const {
@@ -89,7 +89,7 @@ std::string BenchWorkspace::why_no_memory(std::uint64_t due) const {
 const BenchTensor& BenchWorkspace::tensor() {
   if (tensor_) return *tensor_;
   const std::size_t elements = tensor_elements();
-  const SyntheticSource source({"bench", "", {0}, 1, {{"up", elements / kColumns, kColumns}}}, kSeed);
+  const SyntheticSource source({"bench", "", {0}, 1, {{"up", elements / kTensorColumns, kTensorColumns}}}, kSeed);
   auto made = std::make_unique<BenchTensor>(
       BenchTensor{AlignedMemory(2 * elements), AlignedMemory(elements), AlignedMemory(elements)});
   source.read({0, 0, 0}, made->weights.as<std::uint16_t>());

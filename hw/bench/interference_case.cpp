@@ -10,7 +10,7 @@ namespace moelab {
 
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{1} << 20;  // of reads and shards
+constexpr std::size_t kReadBytes = std::size_t{1} << 20;  // of reads and shards
 constexpr double kStreamSampleSeconds = 10e-3;
 
 class InterferenceCase final : public BenchCase {
@@ -26,7 +26,7 @@ class InterferenceCase final : public BenchCase {
     const auto codecs =
         workspace_.options().quick ? std::vector<std::string>{workspace_.usual_codec()} : workspace_.codecs();
     for (const ReadMode mode : {ReadMode::direct, ReadMode::io_uring}) {
-      reads_.emplace_back(workspace_.file(), ReadOptions{mode, 1}, kBytes);
+      reads_.emplace_back(workspace_.file(), ReadOptions{mode, 1}, kReadBytes);
       add(mode, "read", 0, "");
     }
     for (const std::string& codec : codecs) {
@@ -66,7 +66,7 @@ class InterferenceCase final : public BenchCase {
     const bool read_is_timed = timed == "read";
     One one{read_is_timed, mode ? &reads_.back() : nullptr, {}};  // the latest reads are of this mode
     for (unsigned i = 0; i < threads; ++i)
-      one.decompress.push_back(decompress_operation(workspace_.shards(codec, kBytes),
+      one.decompress.push_back(decompress_operation(workspace_.shards(codec, kReadBytes),
                                                     workspace_.tensor().exponents.bytes(),
                                                     workspace_.near_output(i)));
     const bool alone = read_is_timed ? threads == 0 : !mode;
@@ -76,9 +76,9 @@ class InterferenceCase final : public BenchCase {
                                                    : "read"},
                         {"codec", codec.empty() ? "-" : codec},
                         {"mode", mode ? std::string(to_string(*mode)) : "-"},
-                        {"bytes", std::uint64_t{kBytes}},
+                        {"bytes", std::uint64_t{kReadBytes}},
                         {"threads", std::uint64_t{threads}}},
-                       static_cast<double>(kBytes) * (read_is_timed ? 1 : threads),
+                       static_cast<double>(kReadBytes) * (read_is_timed ? 1 : threads),
                        0,
                        mode ? reads_.back().why() : std::string(),
                        kStreamSampleSeconds});

@@ -39,9 +39,9 @@ class Read final : public BenchOperation {
   volatile std::uint64_t sum_ = 0;
 };
 
-class Copy final : public BenchOperation {
+class CopyPieces final : public BenchOperation {
  public:
-  Copy(const AlignedMemory& from, AlignedMemory& to, Pieces pieces) : from_(from), to_(to), pieces_(pieces) {}
+  CopyPieces(const AlignedMemory& from, AlignedMemory& to, Pieces pieces) : from_(from), to_(to), pieces_(pieces) {}
   void run() override {
     pieces_.next();
     std::memcpy(to_.bytes().data() + pieces_.offset(), from_.bytes().data() + pieces_.offset(), kPieceBytes);
@@ -81,7 +81,7 @@ class MemoryCase final : public OperationsCase {
     for (unsigned i = 0; i < threads && part > 0; ++i) {
       const Pieces pieces(i * part, part);
       if (copy)
-        operations.push_back(std::make_unique<Copy>(from_, to_, pieces));
+        operations.push_back(std::make_unique<CopyPieces>(from_, to_, pieces));
       else
         operations.push_back(std::make_unique<Read>(from_, pieces));
     }

@@ -11,7 +11,7 @@ namespace moelab {
 
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{512} << 10;    // of a shard, and elements of a join
+constexpr std::size_t kShardBytes = std::size_t{512} << 10;    // of a shard, and elements of a join
 constexpr double kSharedSampleSeconds = 20e-3;            // several of the system's time slices
 constexpr std::size_t kCopyBytes = std::size_t{2} << 20;  // a tensor
 enum class Work { decompress, join, expert, copy };
@@ -62,10 +62,10 @@ class SharingCase final : public BenchCase {
   std::unique_ptr<BenchOperation> make(Work work, unsigned thread, unsigned threads) {
     switch (work) {
       case Work::decompress:
-        return decompress_operation(workspace_.shards(workspace_.usual_codec(), kBytes),
+        return decompress_operation(workspace_.shards(workspace_.usual_codec(), kShardBytes),
                                     workspace_.tensor().exponents.bytes(), workspace_.near_output(thread));
       case Work::join:
-        return join_operation(workspace_.tensor(), kBytes, workspace_.far_output(thread, threads));
+        return join_operation(workspace_.tensor(), kShardBytes, workspace_.far_output(thread, threads));
       case Work::copy: {
         const std::span<std::byte> to = workspace_.far_output(thread, threads);
         return copy_operation(workspace_.ones(), std::min({kCopyBytes, to.size(), workspace_.ones().size()}),

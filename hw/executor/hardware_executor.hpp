@@ -13,7 +13,7 @@
 
 #include "hw/executor/hand_off.hpp"
 #include "hw/executor/hardware_engine.hpp"
-#include "sim/engine/capacity.hpp"
+#include "sim/engine/shared_capacity.hpp"
 #include "sim/engine/network.hpp"
 
 namespace moelab {

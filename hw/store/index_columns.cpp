@@ -12,7 +12,7 @@ namespace moelab {
 namespace {
 
 constexpr const char* kFormat = "moelab chunk store";
-constexpr const char* kVersion = "1";
+constexpr const char* kIndexVersion = "1";
 
 std::string hexadecimal(std::uint64_t value) {
   char text[17];
@@ -55,7 +55,7 @@ void write_index_columns(const std::filesystem::path& path, const ChunkStoreDesc
   for (const ExpertTensorKind& kind : description.weights.kinds)
     kinds += (kinds.empty() ? "" : ",") + kind.name;
   TensorMetadata metadata = {{"format", kFormat},
-                             {"version", kVersion},
+                             {"version", kIndexVersion},
                              {"model", description.weights.model},
                              {"source", description.weights.source},
                              {"codec", description.codec},
@@ -69,9 +69,9 @@ IndexColumns::IndexColumns(const std::filesystem::path& path) : file_(Safetensor
   if (text("format") != kFormat)
     throw InputError(file(), "is not the index of a chunk store: its format is " +
                                  quoted_name(text("format")) + ", expected '" + kFormat + "'");
-  if (text("version") != kVersion)
+  if (text("version") != kIndexVersion)
     throw InputError(file(), "is a chunk store of version " + quoted_name(text("version")) +
-                                 "; this program reads version " + kVersion);
+                                 "; this program reads version " + kIndexVersion);
   if (text("checksum") != index_checksum(file_.tensors(), file_.metadata()))
     throw InputError(file(), "its checksum is not that of its contents: it is damaged, or was changed");
 }

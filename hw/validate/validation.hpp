@@ -14,7 +14,7 @@
 
 #include "hw/executor/hardware_engine.hpp"
 #include "hw/io/reader.hpp"
-#include "hw/validate/comparison.hpp"
+#include "hw/validate/prediction_error.hpp"
 #include "hw/validate/run_record.hpp"
 #include "hw/validate/validation_storage.hpp"
 #include "sim/results/statistics.hpp"

@@ -8,7 +8,7 @@
 // experts since the start ("perfect" LFU); 1, an expert that leaves loses its count ("in-cache" LFU).
 // O(log places).
 #include "policies/cache/cache.hpp"
-#include "policies/cache/indexed_heap.hpp"
+#include "policies/cache/eviction_heap.hpp"
 #include "policies/cache/single_pool.hpp"
 
 namespace moelab {
@@ -46,7 +46,7 @@ class Lfu final : public SinglePool {
   bool forget_;
   std::uint64_t clock_ = 0;
   std::vector<std::uint64_t> count_;
-  IndexedHeap by_worth_;  // the held ones
+  EvictionHeap by_worth_;  // the held ones
 };
 
 PolicyInfo lfu_info() {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "policies/cache/cache.hpp"
-#include "policies/cache/capacity.hpp"
+#include "policies/cache/experts_that_fit.hpp"
 
 namespace moelab {
 

@@ -30,7 +30,7 @@
 #include "models/input_error.hpp"
 #include "policies/cache/cache.hpp"
 #include "policies/cache/frequency_ranks.hpp"
-#include "policies/cache/indexed_heap.hpp"
+#include "policies/cache/eviction_heap.hpp"
 
 namespace moelab {
 namespace {
@@ -49,8 +49,8 @@ class ZipmoeCache final : public CachePolicy {
       : options_(options),
         ranks_(shape.objects),
         states_(shape.objects, State::M),
-        pools_{IndexedHeap(shape.objects), IndexedHeap(shape.objects), IndexedHeap(shape.objects),
-               IndexedHeap(shape.objects)} {
+        pools_{EvictionHeap(shape.objects), EvictionHeap(shape.objects), EvictionHeap(shape.objects),
+               EvictionHeap(shape.objects)} {
     double places = 0, bytes = 0;
     for (std::size_t p = 0; p < kPools; ++p) {
       places_[p] = shape.pool_experts[p];
@@ -132,7 +132,7 @@ class ZipmoeCache final : public CachePolicy {
   ZipmoeOptions options_;
   FrequencyRanks ranks_;
   std::vector<State> states_;
-  std::array<IndexedHeap, kPools> pools_;  // the lowest frequency, then the least recent use, in front
+  std::array<EvictionHeap, kPools> pools_;  // the lowest frequency, then the least recent use, in front
   std::array<std::uint32_t, kPools> places_{};
   std::array<double, kPools> bytes_each_{};
   std::array<double, kPools> thresholds_{};  // tau

@@ -138,7 +138,7 @@ Placement place_prism(const PlacementShape& shape, const ActivationCounts& count
   check_placement_shape(shape);
   check_activation_counts(shape, counts);
   const bool fill = checked_count(prism_info(), parameters, "fill") != 0;
-  LayerCounts layer_counts = entropy_layer_counts(shape, counts);
+  LayerQuotas layer_counts = entropy_layer_counts(shape, counts);
   raise_local_mass(counts, checked_parameter(prism_info(), parameters, "least_share"), layer_counts);
   rebalance_layer_counts(shape, layer_counts);
   ServerSets sets = most_used_experts(shape, counts, layer_counts);
@@ -150,7 +150,7 @@ Placement place_prism(const PlacementShape& shape, const ActivationCounts& count
 }  // namespace
 
 ServerSets most_used_experts(const PlacementShape& shape, const ActivationCounts& counts,
-                             const LayerCounts& layer_counts) {
+                             const LayerQuotas& layer_counts) {
   ServerSets sets(shape);
   for (std::size_t server = 0; server < layer_counts.size(); ++server)
     for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {

@@ -16,7 +16,7 @@ namespace {
 /// Algorithm 1, step 2.
 class Rebalancing {
  public:
-  Rebalancing(const PlacementShape& shape, LayerCounts& counts)
+  Rebalancing(const PlacementShape& shape, LayerQuotas& counts)
       : counts_(counts),
         experts_(shape.experts),
         needed_(std::uint64_t{shape.copies} * shape.experts),
@@ -85,7 +85,7 @@ class Rebalancing {
     return false;
   }
 
-  LayerCounts& counts_;
+  LayerQuotas& counts_;
   const std::uint32_t experts_;
   const std::uint64_t needed_;                // of each layer
   std::vector<std::uint64_t> room_;           // [servers]
@@ -140,9 +140,9 @@ double activation_entropy(std::span<const double> counts) {
   return std::max(entropy, 0.0);
 }
 
-LayerCounts entropy_layer_counts(const PlacementShape& shape, const ActivationCounts& counts) {
+LayerQuotas entropy_layer_counts(const PlacementShape& shape, const ActivationCounts& counts) {
   const std::vector<std::uint64_t> slots = server_slots(shape);
-  LayerCounts result(shape.servers.size(), std::vector<std::uint32_t>(shape.layers, 0));
+  LayerQuotas result(shape.servers.size(), std::vector<std::uint32_t>(shape.layers, 0));
   for (std::size_t server = 0; server < result.size(); ++server) {
     std::vector<double> entropy;
     for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
@@ -158,7 +158,7 @@ LayerCounts entropy_layer_counts(const PlacementShape& shape, const ActivationCo
   return result;
 }
 
-void raise_local_mass(const ActivationCounts& counts, double share, LayerCounts& layer_counts) {
+void raise_local_mass(const ActivationCounts& counts, double share, LayerQuotas& layer_counts) {
   if (share == 0) return;
   for (std::size_t server = 0; server < layer_counts.size(); ++server) {
     const UseByRank use(counts, server);
@@ -169,7 +169,7 @@ void raise_local_mass(const ActivationCounts& counts, double share, LayerCounts&
   }
 }
 
-void rebalance_layer_counts(const PlacementShape& shape, LayerCounts& layer_counts) {
+void rebalance_layer_counts(const PlacementShape& shape, LayerQuotas& layer_counts) {
   Rebalancing(shape, layer_counts).run();
 }
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "policies/cache/capacity.hpp"
+#include "policies/cache/experts_that_fit.hpp"
 
 namespace moelab {
 namespace {
-
-constexpr std::size_t kPools = 4;  // F, C, S, E: the states before M
 
 }  // namespace
 

@@ -27,7 +27,6 @@
 namespace moelab {
 namespace {
 
-constexpr std::size_t kPools = 4;
 // In parts of the makespan of k misses, the scale on which costs and bounds are rounded.
 constexpr double kTie = 1e-12;         // costs this near are equal
 constexpr double kBoundSlack = 1e-11;  // a bound may be this much too high

@@ -26,16 +26,14 @@
 namespace moelab {
 namespace {
 
-constexpr std::string_view kName = "bandwidth-proportional";
-
 StorageSplit split_bandwidth_proportional(const StorageShape& shape, const PolicyParameters&) {
-  return SplitSolver(shape, kName).fastest();
+  return SplitSolver(shape, "bandwidth-proportional").fastest();
 }
 
 }  // namespace
 
 StoragePolicyEntry bandwidth_proportional_entry() {
-  return {.info = {.name = kName,
+  return {.info = {.name = "bandwidth-proportional",
                    .help = "each layer's experts shared out by bandwidth: all backends are done together",
                    .source = "FluxMoE section 4.2, Eq. 8"},
           .split = split_bandwidth_proportional};

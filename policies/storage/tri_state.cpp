@@ -30,10 +30,8 @@
 namespace moelab {
 namespace {
 
-constexpr std::string_view kName = "tri-state";
-
 StorageSplit split_tri_state(const StorageShape& shape, const PolicyParameters&) {
-  const SplitSolver solver(shape, kName);
+  const SplitSolver solver(shape, "tri-state");
   const double bytes = solver.least_gpu_bytes(shape.compute_s);
   if (!std::isfinite(bytes) || bytes > shape.gpu_budget_bytes) return solver.fastest();
   return solver.leanest(solver.least_load_seconds(bytes));
@@ -43,7 +41,7 @@ StorageSplit split_tri_state(const StorageShape& shape, const PolicyParameters&)
 
 StoragePolicyEntry tri_state_entry() {
   return {
-      .info = {.name = kName,
+      .info = {.name = "tri-state",
                .help = "the least GPU memory whose loading hides behind compute, else the least load time",
                .source = "this project; FluxMoE section 5 names the model, with x = 0"},
       .split = split_tri_state};

@@ -7,7 +7,7 @@
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/cluster/cluster_resources.hpp"
 #include "sim/cluster/live_placement.hpp"
-#include "sim/cluster/use_statistics.hpp"
+#include "sim/cluster/recent_uses.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/serving/graph_observer.hpp"
 
@@ -43,7 +43,7 @@ struct ClusterWorld {
 
   ClusterResources resources{engine, scenario.cluster->profile};
   LivePlacement live{plan.shape, plan.placement};
-  UseStatistics uses{plan.shape, system.placed->migration};
+  RecentUses uses{plan.shape, system.placed->migration};
   RemoteCost remote;
   std::vector<std::uint8_t> up =
       std::vector<std::uint8_t>(plan.memory.size(), 1);  // by server: whether it is

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/engine/capacity.hpp"
+#include "sim/engine/shared_capacity.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/fast_executor.hpp"
 #include "sim/engine/invariant.hpp"

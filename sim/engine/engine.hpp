@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/engine/capacity.hpp"
+#include "sim/engine/shared_capacity.hpp"
 #include "sim/engine/graph.hpp"
 #include "sim/engine/network.hpp"
 #include "sim/engine/process.hpp"

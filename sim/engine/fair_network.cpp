@@ -79,7 +79,7 @@ void FairNetwork::join(const InFlight& flow, NodeId from, NodeId to, double byte
 InFlight FairNetwork::take_next(double now) {
   const std::uint32_t number = ends_.first();
   const Flow& flow = flows_[number];
-  ends_.set(number, IndexedHeap::kNever);
+  ends_.set(number, MomentHeap::kNever);
   for (std::size_t side = 0; side < 2; ++side) {
     leave(number, side);
     if (flow.links[side] != kNoLink) mark(flow.links[side], now);

@@ -26,8 +26,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/engine/capacity.hpp"
-#include "sim/engine/indexed_heap.hpp"
+#include "sim/engine/shared_capacity.hpp"
+#include "sim/engine/moment_heap.hpp"
 #include "sim/engine/network.hpp"
 
 namespace moelab::engine {
@@ -86,7 +86,7 @@ class FairNetwork {
   std::unordered_map<std::uint64_t, std::uint32_t> link_of_pair_;  // looked up only, never iterated
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_flows_;
-  IndexedHeap ends_;  // of flows, by number
+  MomentHeap ends_;  // of flows, by number
   std::vector<std::uint32_t> changed_;
   double now_ = 0;  // when those changed
 };

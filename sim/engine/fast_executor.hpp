@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/capacity.hpp"
+#include "sim/engine/shared_capacity.hpp"
 #include "sim/engine/fair_network.hpp"
 #include "sim/engine/graph.hpp"
 #include "sim/engine/running_set.hpp"

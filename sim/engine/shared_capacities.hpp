@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "sim/engine/capacity.hpp"
-#include "sim/engine/indexed_heap.hpp"
+#include "sim/engine/shared_capacity.hpp"
+#include "sim/engine/moment_heap.hpp"
 
 namespace moelab::engine {
 
@@ -37,7 +37,7 @@ class SharedCapacities {
   void renew(std::uint32_t capacity) { ends_.set(capacity, capacities_[capacity].next_end()); }
 
   std::vector<SharedCapacity> capacities_;  // by CapacityId
-  IndexedHeap ends_;
+  MomentHeap ends_;
 };
 
 }  // namespace moelab::engine

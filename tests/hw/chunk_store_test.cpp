@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "hw/store/store_report.hpp"
+#include "hw/store/chunk_store_report.hpp"
 #include "models/architecture.hpp"
 #include "tests/hw/small_stores.hpp"
 

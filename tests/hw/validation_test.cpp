@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "hw/store/store_report.hpp"
+#include "hw/store/chunk_store_report.hpp"
 #include "hw/validate/validation_cpu.hpp"
 #include "hw/validate/validation_profile.hpp"
 #include "hw/validate/validation_report.hpp"

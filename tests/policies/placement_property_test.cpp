@@ -133,8 +133,8 @@ TEST_CASE("Algorithm 1 gives every layer what coverage needs, within memory, and
   for (int round = 0; round < 10000; ++round) {
     const PlacementShape shape = random_cluster(random, 6, 4, 8);
     const ActivationCounts counts = random_counts(random, shape);
-    const LayerCounts before = entropy_layer_counts(shape, counts);
-    LayerCounts after = before;
+    const LayerQuotas before = entropy_layer_counts(shape, counts);
+    LayerQuotas after = before;
     rebalance_layer_counts(shape, after);
     std::vector<std::uint64_t> totals(shape.layers, 0);
     for (std::size_t n = 0; n < after.size(); ++n) {
@@ -161,7 +161,7 @@ TEST_CASE("local mass before coverage repair is at least the best times the leas
   for (int round = 0; round < 10000; ++round) {
     const PlacementShape shape = random_cluster(random, 4, 4, 16);
     const ActivationCounts counts = random_counts(random, shape);
-    const LayerCounts layer_counts = entropy_layer_counts(shape, counts);
+    const LayerQuotas layer_counts = entropy_layer_counts(shape, counts);
     const ServerSets sets = most_used_experts(shape, counts, layer_counts);
     for (std::size_t n = 0; n < shape.servers.size(); ++n) {
       std::vector<std::uint32_t> best_counts;
@@ -183,8 +183,8 @@ TEST_CASE("least_share makes Theorem 1 true on 10,000 random clusters, and chang
   for (int round = 0; round < 10000; ++round) {
     const PlacementShape shape = random_cluster(random, 6, 4, 8);
     const ActivationCounts counts = random_counts(random, shape);
-    const LayerCounts paper = entropy_layer_counts(shape, counts);
-    LayerCounts layer_counts = paper;
+    const LayerQuotas paper = entropy_layer_counts(shape, counts);
+    LayerQuotas layer_counts = paper;
     raise_local_mass(counts, bound, layer_counts);
     const ServerSets before = most_used_experts(shape, counts, paper);
     const ServerSets sets = most_used_experts(shape, counts, layer_counts);

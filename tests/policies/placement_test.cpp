@@ -137,7 +137,7 @@ TEST_CASE("prism gives layers slots in proportion to their entropy", "[placement
   CHECK(activation_entropy(counts.layer(0, 0)) == Approx(2));
   CHECK(activation_entropy(counts.layer(0, 1)) == Approx(1));
   CHECK(activation_entropy(counts.layer(1, 0)) == 0);
-  const LayerCounts layer_counts = entropy_layer_counts(shape, counts);
+  const LayerQuotas layer_counts = entropy_layer_counts(shape, counts);
   CHECK(layer_counts[0] == std::vector<std::uint32_t>{4, 2});
   CHECK(layer_counts[1] == std::vector<std::uint32_t>{4, 4});  // all entropies 0: layers alike
   const Placement placement = place("prism", shape, counts);
@@ -149,10 +149,10 @@ TEST_CASE("prism gives layers slots in proportion to their entropy", "[placement
 TEST_CASE("prism uses room that floors left where no layer can lend", "[placement]") {
   const PlacementShape shape = one_gpu_servers(2, 2, {1, 3});
   const ActivationCounts counts = counts_of(shape, {{1, 1, 1, 1}, {1, 1, 1, 1}});
-  LayerCounts layer_counts = entropy_layer_counts(shape, counts);
-  CHECK(layer_counts == LayerCounts{{0, 0}, {1, 1}});
+  LayerQuotas layer_counts = entropy_layer_counts(shape, counts);
+  CHECK(layer_counts == LayerQuotas{{0, 0}, {1, 1}});
   rebalance_layer_counts(shape, layer_counts);
-  CHECK(layer_counts == LayerCounts{{0, 1}, {2, 1}});
+  CHECK(layer_counts == LayerQuotas{{0, 1}, {2, 1}});
   CHECK(wrong_with(shape, place("prism", shape, counts, {{"fill", 0}})) == "");
 }
 
@@ -169,9 +169,9 @@ TEST_CASE("prism never counts more experts of a layer than it has", "[placement]
 TEST_CASE("prism passes room on through a layer that the server with room has not all of", "[placement]") {
   PlacementShape shape = one_gpu_servers(2, 2, {3, 4, 1});
   shape.copies = 2;  // 4 of each layer
-  LayerCounts layer_counts = {{1, 2}, {2, 1}, {0, 1}};
+  LayerQuotas layer_counts = {{1, 2}, {2, 1}, {0, 1}};
   rebalance_layer_counts(shape, layer_counts);
-  CHECK(layer_counts == LayerCounts{{2, 1}, {2, 2}, {0, 1}});
+  CHECK(layer_counts == LayerQuotas{{2, 1}, {2, 2}, {0, 1}});
 }
 
 // Both servers prefer 0 and 1, so 2 lacks. In the paper's pass both take 2 for 1, then both 1 for 2, for

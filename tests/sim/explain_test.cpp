@@ -11,7 +11,7 @@
 
 #include "models/input_error.hpp"
 #include "sim/child_process.hpp"
-#include "sim/explain/comparison.hpp"
+#include "sim/explain/result_comparison.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/scenario_trace.hpp"

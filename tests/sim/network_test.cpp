@@ -6,7 +6,7 @@
 #include <set>
 
 #include "models/input_error.hpp"
-#include "sim/engine/indexed_heap.hpp"
+#include "sim/engine/moment_heap.hpp"
 #include "sim/engine/running_set.hpp"
 #include "tests/sim/network_cases.hpp"
 
@@ -176,16 +176,16 @@ TEST_CASE("running set: what ends comes in the order of its end, however many ru
 TEST_CASE("indexed heap: the least moment after any changes") {
   std::mt19937_64 random(2);
   for (int round = 0; round < 200; ++round) {
-    IndexedHeap heap;
+    MomentHeap heap;
     std::vector<double> moments;
-    CHECK(heap.next() == IndexedHeap::kNever);
+    CHECK(heap.next() == MomentHeap::kNever);
     for (int step = 0; step < 500; ++step) {
       if (moments.empty() || random() % 8 == 0) {
         heap.add();
-        moments.push_back(IndexedHeap::kNever);
+        moments.push_back(MomentHeap::kNever);
       }
       const std::size_t number = random() % moments.size();
-      moments[number] = random() % 4 == 0 ? IndexedHeap::kNever : static_cast<double>(random() % 1000);
+      moments[number] = random() % 4 == 0 ? MomentHeap::kNever : static_cast<double>(random() % 1000);
       heap.set(static_cast<std::uint32_t>(number), moments[number]);
       REQUIRE(heap.next() == *std::min_element(moments.begin(), moments.end()));
       REQUIRE(moments[heap.first()] == heap.next());

@@ -19,7 +19,7 @@ namespace {
 
 /// Lookups of a layer that are counted together: they and the state of one cache stay in the first-level
 /// memory of the processor.
-constexpr std::size_t kBlock = 1536;
+constexpr std::size_t kWaitingTokens = 1536;
 
 /// Ids in ascending order behind `out`.
 class AscendingIds {
@@ -63,7 +63,7 @@ class RankedGroup final : public LayerGroup {
   void add_token(std::size_t lane, std::span<const std::uint16_t> ids) override {
     if (ids.empty() || ids.front() == kNoExpert) return;
     ascending_.append(ids, lanes_[lane].waiting);
-    if (lanes_[lane].waiting.size() >= kBlock) count_waiting();
+    if (lanes_[lane].waiting.size() >= kWaitingTokens) count_waiting();
   }
 
   void finish(std::span<LayerCacheHits> layers) override {
@@ -149,12 +149,12 @@ void check_size(std::uint32_t layers, std::uint32_t experts) {
 
 }  // namespace
 
-CachePolicy cache_policy(const std::string& name, const std::string& where) {
+CurvePolicy cache_policy(const std::string& name, const std::string& where) {
   static const std::vector<std::string> names = {"lru", "fifo", "lfu", "belady"};
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end())
     throw InputError(where + " " + name, "no such cache policy" + suggestion(name, names));
-  return static_cast<CachePolicy>(found - names.begin());
+  return static_cast<CurvePolicy>(found - names.begin());
 }
 
 struct CacheCurves::Impl {

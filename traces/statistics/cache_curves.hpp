@@ -25,11 +25,11 @@
 
 namespace moelab {
 
-enum class CachePolicy : std::uint8_t { lru, fifo, lfu, belady };
+enum class CurvePolicy : std::uint8_t { lru, fifo, lfu, belady };
 
 /// "lru", "fifo", "lfu" or "belady". Throws InputError with the nearest of them for any other name, and
 /// `where` (such as "--policy") before it.
-CachePolicy cache_policy(const std::string& name, const std::string& where);
+CurvePolicy cache_policy(const std::string& name, const std::string& where);
 
 /// What to count. Capacities are from 1 to the layer's experts, in any order.
 struct CacheCurveChoice {

@@ -1,5 +1,5 @@
 // Statistics of predictions against measurements: values by hand, by textbook formulas and by naive counting.
-#include "hw/validate/comparison.hpp"
+#include "hw/validate/prediction_error.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 
 #include "traces/random.hpp"
 
-namespace moelab::comparison_test {
+namespace moelab::prediction_error_test {
 namespace {
 
 /// Ranks by counting: what is smaller, and half of what is equal, and a half.
@@ -95,4 +95,4 @@ TEST_CASE("comparison: only pairs that are clearly apart are held against the pr
   CHECK((r.low == 1 && r.median == 2.5 && r.high == 4));
 }
 
-}  // namespace moelab::comparison_test
+}  // namespace moelab::prediction_error_test

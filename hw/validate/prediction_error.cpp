@@ -1,4 +1,4 @@
-#include "hw/validate/comparison.hpp"
+#include "hw/validate/prediction_error.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -9,10 +9,10 @@
 
 namespace moelab {
 
-class UseStatistics {
+class RecentUses {
  public:
   /// `config` absent: nobody looks at them, and nothing is kept.
-  UseStatistics(const PlacementShape& shape, const std::optional<MigrationConfig>& config);
+  RecentUses(const PlacementShape& shape, const std::optional<MigrationConfig>& config);
 
   void add(std::uint32_t server, std::uint32_t layer, std::uint32_t expert, double tokens) {
     if (config_) recent_.add(server, layer, expert, tokens);

@@ -1,4 +1,4 @@
-#include "hw/store/store_report.hpp"
+#include "hw/store/chunk_store_report.hpp"
 
 #include <algorithm>
 

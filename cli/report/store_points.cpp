@@ -1,4 +1,4 @@
-#include "cli/report/store_report.hpp"
+#include "cli/report/store_points.hpp"
 
 #include <fstream>
 #include <string_view>

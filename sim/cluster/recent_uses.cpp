@@ -1,4 +1,4 @@
-#include "sim/cluster/use_statistics.hpp"
+#include "sim/cluster/recent_uses.hpp"
 
 #include <cmath>
 
@@ -10,13 +10,13 @@ using Statistics = MigrationConfig::Statistics;
 
 }  // namespace
 
-UseStatistics::UseStatistics(const PlacementShape& shape, const std::optional<MigrationConfig>& config)
+RecentUses::RecentUses(const PlacementShape& shape, const std::optional<MigrationConfig>& config)
     : config_(config),
       empty_(config ? shape.servers.size() : 0, shape.layers, shape.experts),
       recent_(empty_),
       counts_(empty_) {}
 
-void UseStatistics::look(double elapsed) {
+void RecentUses::look(double elapsed) {
   if (!config_) return;
   if (config_->statistics == Statistics::decay) {
     const double kept = std::exp2(-elapsed / config_->window.value());
@@ -38,7 +38,7 @@ void UseStatistics::look(double elapsed) {
   recent_ = empty_;
 }
 
-void UseStatistics::changed() {
+void RecentUses::changed() {
   if (!config_ || config_->statistics != Statistics::since_change) return;
   counts_ = empty_;
   recent_ = empty_;

@@ -18,9 +18,9 @@ struct KeepKey {
 };
 
 /// The smallest key is at the front. Keys must be distinct for the order to be well defined.
-class IndexedHeap {
+class EvictionHeap {
  public:
-  explicit IndexedHeap(std::uint32_t objects) : keys_(objects), place_(objects, kAbsent) {
+  explicit EvictionHeap(std::uint32_t objects) : keys_(objects), place_(objects, kAbsent) {
     heap_.reserve(objects);
   }
 

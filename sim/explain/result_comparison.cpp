@@ -1,4 +1,4 @@
-#include "sim/explain/comparison.hpp"
+#include "sim/explain/result_comparison.hpp"
 
 #include <algorithm>
 #include <cmath>

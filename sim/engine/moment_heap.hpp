@@ -9,7 +9,7 @@
 
 namespace moelab::engine {
 
-class IndexedHeap {
+class MomentHeap {
  public:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
