@@ -11,6 +11,7 @@
 #include "policies/schedule/schedule.hpp"
 #include "sim/cluster/run_cluster.hpp"
 #include "sim/run_paged.hpp"
+#include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/pool_planning.hpp"
