@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
 #include "hw/calibrate/calibrate.hpp"
 #include "models/device_writer.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/version.hpp"
 
 namespace moelab::cli {

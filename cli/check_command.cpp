@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "models/timing.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/run.hpp"

@@ -5,11 +5,11 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
 #include "cli/layer_table.hpp"
+#include "models/json.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab::cli {

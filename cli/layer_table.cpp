@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+
+#include "models/json.hpp"
 
 namespace moelab::cli {
 namespace {

@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "models/cluster.hpp"
 #include "models/config_store.hpp"
 #include "models/device.hpp"
 #include "models/hf_import.hpp"
+#include "models/json.hpp"
 #include "models/yaml_reader.hpp"
 #include "policies/batching/batching.hpp"
 #include "policies/cache/cache.hpp"

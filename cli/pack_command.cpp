@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/commands.hpp"
@@ -14,6 +13,7 @@
 #include "hw/store/chunk_store_report.hpp"
 #include "hw/store/synthetic_source.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 
 namespace moelab::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "models/json.hpp"
 #include "models/yaml_reader.hpp"
 #include "policies/planning/planning.hpp"
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/cluster/cluster_requests.hpp"
 #include "sim/results/text_table.hpp"

@@ -6,11 +6,11 @@
 #include <iostream>
 #include <memory>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/commands.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/sweep/point_exchange.hpp"
 
 namespace moelab::cli {

@@ -2,9 +2,9 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "cli/layer_table.hpp"
+#include "models/json.hpp"
 #include "models/units.hpp"
 #include "sim/results/text_table.hpp"
 

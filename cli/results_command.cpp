@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/commands.hpp"
@@ -10,6 +9,7 @@
 #include "cli/results_compare.hpp"
 #include "cli/results_report.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 
 namespace moelab::cli {
 namespace {

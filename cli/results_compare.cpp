@@ -6,12 +6,12 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <tuple>
 
 #include "cli/layer_table.hpp"
 #include "cli/results_report.hpp"
+#include "models/json.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab::cli {

@@ -4,9 +4,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "cli/layer_table.hpp"
+#include "models/json.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab::cli {

@@ -9,12 +9,12 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/version.hpp"

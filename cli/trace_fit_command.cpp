@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "traces/default_trace.hpp"
 #include "traces/law/holdout.hpp"
 #include "traces/law/law_fit.hpp"

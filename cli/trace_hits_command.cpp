@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/commands.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "traces/default_trace.hpp"
 #include "traces/statistics/cache_curves.hpp"
 

@@ -4,12 +4,12 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/import_progress.hpp"
 #include "cli/trace_import_options.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "traces/import/counts_import.hpp"
 #include "traces/import/request_import.hpp"
 

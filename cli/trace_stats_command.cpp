@@ -2,13 +2,13 @@
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/trace_stats_counts.hpp"
 #include "cli/trace_stats_plot.hpp"
+#include "models/json.hpp"
 #include "traces/default_trace.hpp"
 #include "traces/trace_kind.hpp"
 

@@ -1,9 +1,9 @@
 #include "cli/trace_stats_counts.hpp"
 
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli/layer_table.hpp"
+#include "models/json.hpp"
 
 namespace moelab::cli {
 namespace {

@@ -1,8 +1,7 @@
 #include "cli/tune_report.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "cli/layer_table.hpp"
+#include "models/json.hpp"
 #include "models/substitution_quality.hpp"
 #include "models/units.hpp"
 #include "sim/results/text_table.hpp"

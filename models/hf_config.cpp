@@ -1,8 +1,9 @@
 #include "models/hf_config.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "models/json.hpp"
 
 namespace moelab {
 namespace {

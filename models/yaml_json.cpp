@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "models/json.hpp"
 #include "models/yaml_text.hpp"
 #include "models/yaml_tree.hpp"
 

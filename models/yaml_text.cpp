@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <nlohmann/json.hpp>
+
+#include "models/json.hpp"
 
 namespace moelab::yaml {
 

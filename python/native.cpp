@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "python/trace_arrays.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"

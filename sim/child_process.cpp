@@ -17,11 +17,11 @@
 #include <iostream>
 #include <limits>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 
 namespace moelab {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 
 #include "models/config_store.hpp"
+#include "models/json.hpp"
 #include "models/tensor_parallel.hpp"
 #include "sim/scenario/system_fit.hpp"
 #include "sim/scenario_overrides.hpp"

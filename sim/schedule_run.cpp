@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "models/json.hpp"
 #include "models/units.hpp"
 
 namespace moelab {

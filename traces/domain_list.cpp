@@ -1,11 +1,11 @@
 #include "traces/domain_list.hpp"
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "traces/safetensors.hpp"
 
 namespace moelab {

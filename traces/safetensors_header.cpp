@@ -2,11 +2,11 @@
 
 #include <cstring>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 
 namespace moelab {
 namespace {

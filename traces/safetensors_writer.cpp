@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "traces/output_file.hpp"
 #include "traces/safetensors.hpp"
 #include "traces/safetensors_header.hpp"

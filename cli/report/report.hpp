@@ -1,10 +1,11 @@
 // One page that shows results side by side: self-contained HTML that needs no network.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "models/json.hpp"
 
 namespace moelab {
 

@@ -1,6 +1,6 @@
 #include "hw/bench/bench_report.hpp"
 
-#include <nlohmann/json.hpp>
+#include "models/json.hpp"
 
 namespace moelab {
 

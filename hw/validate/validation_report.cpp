@@ -1,9 +1,9 @@
 #include "hw/validate/validation_report.hpp"
 
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "hw/bench/sample_statistics.hpp"
+#include "models/json.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/results/result_json.hpp"

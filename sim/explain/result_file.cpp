@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 
 namespace moelab {
 namespace {

@@ -1,6 +1,6 @@
 #include "sim/results/cluster_json.hpp"
 
-#include <nlohmann/json.hpp>
+#include "models/json.hpp"
 
 namespace moelab {
 namespace {

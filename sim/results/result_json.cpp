@@ -1,6 +1,6 @@
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "models/json.hpp"
 #include "sim/results/cluster_json.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/statistics.hpp"

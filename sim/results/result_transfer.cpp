@@ -1,6 +1,6 @@
 #include "sim/results/result_transfer.hpp"
 
-#include <nlohmann/json.hpp>
+#include "models/json.hpp"
 
 namespace moelab {
 

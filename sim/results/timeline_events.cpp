@@ -6,12 +6,12 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "models/json.hpp"
 #include "sim/results/timeline.hpp"
 #include "sim/run_result.hpp"
 

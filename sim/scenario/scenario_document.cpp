@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/scenario.hpp"
 #include "sim/version.hpp"
 #include "traces/default_trace.hpp"

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/store/sqlite.hpp"
 #include "sim/store/writer_lock.hpp"
 #include "traces/atomic_file.hpp"

@@ -16,9 +16,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/sweep/point_exchange.hpp"
 
 extern "C" const char moelab_cluster_script_begin[], moelab_cluster_script_end[];

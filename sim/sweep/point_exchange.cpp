@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/version.hpp"
 
 namespace moelab {

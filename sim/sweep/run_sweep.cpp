@@ -4,10 +4,10 @@
 #include <chrono>
 #include <ctime>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/version.hpp"
 
 namespace moelab {

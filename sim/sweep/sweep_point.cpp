@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"

@@ -1,10 +1,10 @@
 // moelab bench as a user meets it: the list, a run that takes a second, its JSON, and what is refused.
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 

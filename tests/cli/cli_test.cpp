@@ -6,9 +6,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 
 namespace moelab::cli_test {

@@ -1,8 +1,8 @@
 // moelab explain as a user meets it: what it says, in both forms, and what it refuses.
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 

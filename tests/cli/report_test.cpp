@@ -1,11 +1,11 @@
 // moelab report: what tells results apart, what the page holds, and files that are no results.
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/report/report.hpp"
 #include "cli/report/result_files.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 

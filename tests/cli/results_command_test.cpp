@@ -1,8 +1,8 @@
 // moelab results: what it prints of a store, held against what was put in, and what it says to bad input.
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "models/json.hpp"
 #include "sim/store/result_store.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/sim/store_cases.hpp"

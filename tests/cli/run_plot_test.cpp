@@ -1,8 +1,8 @@
 // moelab run of systems with pages: what is shown over time, in the text and as a picture.
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/cli/xml_document.hpp"
 #include "tests/traces/trace_files.hpp"

@@ -3,9 +3,9 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 

@@ -3,10 +3,10 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/random_traces.hpp"
 #include "tests/traces/trace_files.hpp"

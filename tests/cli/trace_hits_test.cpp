@@ -1,7 +1,7 @@
 // moelab trace hits: results, and what it says to bad options.
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 #include "traces/routing_trace.hpp"

@@ -1,9 +1,9 @@
 // moelab trace stats: numbers worked out by hand, what is not known, pictures, and bad input.
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/cli/xml_document.hpp"
 #include "tests/traces/trace_files.hpp"

@@ -1,7 +1,7 @@
 // moelab tune residency: what it prints and draws, held against `moelab run`, and what it says to bad input.
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 

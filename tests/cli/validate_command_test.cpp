@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/cli/xml_document.hpp"
 #include "tests/traces/trace_files.hpp"

@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "hw/bench/bench_report.hpp"
@@ -12,6 +11,7 @@
 #include "hw/bench/bench_workspace.hpp"
 #include "hw/io/system_memory.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "tests/traces/trace_files.hpp"
 #include "traces/random.hpp"
 

@@ -1,10 +1,10 @@
 // Experts' tensors out of checkpoints: the families' names, in any order and any number of files; and what is
 // missing, of another shape or type, named.
 #include "hw/store/checkpoint_source.hpp"
+#include "models/json.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "hw/store/expert_tensor_name.hpp"
 #include "tests/hw/small_stores.hpp"

@@ -1,11 +1,11 @@
 // Validation as a whole on a tiny model: both runs do the same work, whatever the times are.
 #include "hw/validate/validation.hpp"
 #include "hw/validate/validation_cpu.hpp"
+#include "models/json.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "hw/store/chunk_store_report.hpp"
 #include "hw/validate/validation_cpu.hpp"

@@ -1,4 +1,5 @@
 #include "models/yaml_reader.hpp"
+#include "models/json.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -7,7 +8,6 @@
 #include <fstream>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>

@@ -2,10 +2,10 @@
 // conservation.
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 
+#include "models/json.hpp"
 #include "sim/results/timeline.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "tests/random_runs.hpp"

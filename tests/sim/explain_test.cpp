@@ -1,12 +1,12 @@
 // Explaining results: what one kind of resources infinitely fast really does, results read back, regret and
 // differences.
 #include "sim/explain/explain.hpp"
+#include "models/json.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "models/input_error.hpp"

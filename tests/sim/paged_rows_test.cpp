@@ -1,9 +1,9 @@
 // Which rows of a trace serving runs, and what a run leaves behind.
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "models/json.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/timeline.hpp"

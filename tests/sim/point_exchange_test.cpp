@@ -1,10 +1,10 @@
 // Points for other machines: what goes there comes back the same, and what is not the same there is refused.
 #include "sim/sweep/point_exchange.hpp"
+#include "models/json.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "models/input_error.hpp"
 #include "sim/sweep/sweep_point.hpp"

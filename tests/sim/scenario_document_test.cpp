@@ -1,9 +1,9 @@
 // What a result carries: its scenario whole, which runs again to the same result, and what tells runs apart.
 #include "sim/scenario/scenario_document.hpp"
+#include "models/json.hpp"
 #include "models/yaml_reader.hpp"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "models/config_store.hpp"

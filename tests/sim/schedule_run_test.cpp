@@ -1,10 +1,10 @@
 // One layer through a schedule policy and the engine. Times are small whole numbers of seconds, so sums are
 // exact and compared exactly.
 #include "sim/schedule_run.hpp"
+#include "models/json.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 #include <sstream>

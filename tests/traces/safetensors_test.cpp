@@ -1,4 +1,5 @@
 #include "traces/safetensors.hpp"
+#include "models/json.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -9,7 +10,6 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "tests/traces/trace_files.hpp"

@@ -1,6 +1,5 @@
-#include <nlohmann/json.hpp>
-
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "traces/import/counts_import.hpp"
 #include "traces/import/token_assembler.hpp"
 #include "traces/safetensors.hpp"

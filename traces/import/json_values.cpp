@@ -2,8 +2,8 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "models/json.hpp"
 #include "traces/import/csv_reader.hpp"
 
 namespace moelab {

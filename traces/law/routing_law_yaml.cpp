@@ -3,11 +3,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "models/config_store.hpp"
+#include "models/json.hpp"
 #include "models/yaml_reader.hpp"
 #include "traces/law/routing_law.hpp"
 #include "traces/routing_trace.hpp"
