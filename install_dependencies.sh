@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # Installs what moelab needs from Debian's packages, if it is missing. Needs root for that, and only then.
-# usage: install_dependencies.sh [build|test]      test adds what the test suite needs on top
+# usage: install_dependencies.sh [build|quick|test]     quick adds what the release's tests need, test what all of them need
 set -euo pipefail
-packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev liblz4-dev
-          libzstd-dev libxxhash-dev zlib1g-dev libeigen3-dev libsqlite3-dev libjs-vega)
-[ "${1:-build}" = test ] && packages+=(catch2 libbenchmark-dev clang clang-format libclang-rt-14-dev
-                                         g++-aarch64-linux-gnu iproute2 python3-dev python3-venv qemu-user chromium
-                                         chromium-driver python3-selenium)
+build=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev liblz4-dev
+       libzstd-dev libxxhash-dev zlib1g-dev libeigen3-dev libsqlite3-dev libjs-vega)
+quick=(catch2 libbenchmark-dev clang-format python3)
+all=(clang lld libclang-rt-14-dev g++-aarch64-linux-gnu iproute2 python3-dev python3-venv qemu-user chromium chromium-driver
+     python3-selenium)
+packages=("${build[@]}")
+case ${1:-build} in
+  build) ;;
+  quick) packages+=("${quick[@]}") ;;
+  test) packages+=("${quick[@]}" "${all[@]}") ;;
+  *) sed -n '2,3s/^# //p' "$0" >&2; exit 2 ;;
+esac
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
@@ -18,5 +25,9 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "installing: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+apt=(apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Options::=--force-unsafe-io)
+"${apt[@]}" update
+"${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null || {
+  echo "the packages could not be installed ($(df -h --output=avail /var | tail -1 | tr -d ' ') are free on /var): see apt-get's message above" >&2
+  exit 1
+}

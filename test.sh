@@ -1,57 +1,110 @@
 #!/usr/bin/env bash
-# Installs what is missing, then checks everything: formatting, release build and tests (with the capture script's,
-# against the Python library, and the Python package's), sanitizer builds and tests, AArch64 tests under qemu-user, the
-# readers of files against random inputs.
+# Installs what is missing, then checks everything: formatting, release build and tests (with the READMEs' commands, the
+# report in a browser, the capture script against the Python library, the Python package and a cluster), a Debug build that
+# compiles each file alone, with sanitizers, threads under their sanitizer, AArch64 tests under qemu-user, and the readers of
+# files against random inputs. tests/README.md says what each stage is for.
+# usage: ./test.sh          all of it
+#        ./test.sh quick    the loop of daily work: release build and its tests but those that take long
 set -euo pipefail
 cd "$(dirname "$0")"
-./install_dependencies.sh test
-# Python's packages come from a registry, while this compiles.
+case ${1:-all} in
+  all | quick) what=${1:-all} ;;
+  *) sed -n '/^# usage/,/^[^#]/s/^# //p' "$0" >&2; exit 2 ;;
+esac
 mkdir -p build
-tests/traces/capture_environment.sh install >build/capture_packages.log 2>&1 &
-capture_packages=$!
-tests/python/environment.sh packages >build/python_packages.log 2>&1 &
-python_packages=$!
-installed() {  # installed PROCESS LOG WHAT: waits; where they could not be had, WHAT is skipped, and that is said
-  wait "$1" || { cat "$2" >&2; echo "$3 will be skipped: its Python packages could not be installed" >&2; return 1; }
+exec 9>build/.test_lock
+flock -n 9 || { echo "another ./test.sh runs in this checkout: wait for its end, or end it" >&2; exit 1; }
+needed_gb=$([ "$what" = all ] && echo 8 || echo 2)
+free_gb=$(($(df --output=avail -k build | tail -1) / 1000000))
+[ "$free_gb" -ge "$needed_gb" ] || [ -e build/release/build.ninja ] || {
+  echo "$free_gb GB of disk are free, $needed_gb are needed: make room, or clone to a larger disk" >&2; exit 1; }
+
+# Each stage's name and the seconds it took, printed at the end.
+stage_name='' stage_start=0 times=''
+stage() {
+  [ -z "$stage_name" ] || times+=$(printf '%6d s  %s' $((SECONDS - stage_start)) "$stage_name")$'\n'
+  stage_name=$1 stage_start=$SECONDS
+  [ -z "$1" ] || echo "== $1 (after $((SECONDS / 60)) min)"
 }
+background=()
+start() {  # start LOG COMMAND...: in the background, without the lock; ended with this script
+  local log=build/$1
+  shift
+  "$@" >"$log" 2>&1 9>&- </dev/null &
+  background+=($!)
+}
+ended() {
+  local status=$?
+  trap - EXIT
+  for process in "${background[@]}"; do kill "$process" 2>/dev/null || true; done
+  wait
+  [ -z "$times" ] || printf '\n%s%6d s  all\n' "$times" "$SECONDS"
+  [ "$status" = 0 ] || echo "FAILED in stage: $stage_name" >&2
+  exit "$status"
+}
+trap ended EXIT
+trap 'exit 130' INT TERM
 
-stage() { echo "== $1 (after $((SECONDS / 60)) min)"; }
-
-stage format
-git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werror
-
-build() {  # build PRESET: all its targets
+build() {  # build PRESET
   stage "$1: build"
-  cmake --preset "$1" >/dev/null
+  cmake --preset "$1" >"build/$1.configure.log" || { cat "build/$1.configure.log" >&2; return 1; }
   cmake --build --preset "$1" -- -k 0 --quiet
 }
-check() {  # check PRESET: all its tests
+check() {  # check PRESET [CTEST OPTION...]
   stage "$1: test"
-  ctest --preset "$1" --parallel "$(($(nproc) + 1))"  # some wait for processes that they start
+  ctest --preset "$1" --parallel "$(($(nproc) + 1))" "${@:2}"  # some wait for processes that they start
 }
+
+stage install
+./install_dependencies.sh quick
+if [ "$what" = quick ]; then
+  stage format
+  git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werror
+  build release
+  check release --exclude-regex 'READMEs show|report_in_a_browser|^python |^capture_hf|every case of the table'
+  stage ''
+  exit 0
+fi
+
+# What is fetched and installed while this compiles: the other stages' packages, Python's from their registry, Debian's for
+# AArch64. Where the registry cannot be had, its tests are skipped, and that is said.
+fetch() {
+  ./install_dependencies.sh test
+  tests/python/environment.sh packages && touch build/python_packages.done
+  tests/traces/capture_environment.sh install && touch build/capture_packages.done
+  tests/arm64/sysroot.sh build/arm64-sysroot && touch build/arm64_packages.done
+}
+rm -f build/*_packages.done
+start fetch.log fetch
+fetching=$!
+stage format
+git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werror
 build release
-installed "$capture_packages" build/capture_packages.log "the capture test" || true
-if installed "$python_packages" build/python_packages.log "the Python package's test"; then
+stage 'packages: the rest of installing'
+wait "$fetching" || true
+./install_dependencies.sh test  # nothing left to do, or what is wrong is said
+there() {  # there NAME WHAT: whether NAME's packages could be had
+  [ -e "build/$1_packages.done" ] && return 0
+  tail -20 build/fetch.log >&2
+  echo "$2 is skipped: its packages could not be had" >&2
+  return 1
+}
+there capture "the capture test" || true
+if there python "the Python package's test"; then
+  stage 'python: package'
   tests/python/environment.sh package build/release
 fi
 check release
-build asan
-check asan
+build debug
+check debug
 build tsan
 check tsan
-if tests/arm64/sysroot.sh build/arm64-sysroot; then
+if there arm64 arm64; then
   build arm64
   check arm64
-else
-  echo "arm64 is skipped: Debian's arm64 packages could not be fetched" >&2
 fi
-
-stage fuzz
-if command -v clang++ >/dev/null; then
-  cmake --preset fuzz >/dev/null
-  cmake --build --preset fuzz -- -k 0 --quiet
-  tests/fuzz/run.sh 5
-else
-  echo "fuzzing is skipped: there is no clang++" >&2
-fi
-stage done
+build fuzz
+stage 'fuzz: run'
+tests/fuzz/run.sh 5
+stage ''
+echo "all stages passed"

@@ -13,6 +13,7 @@ namespace moelab {
   row(lru_cache_entry) \
   row(lfu_cache_entry) \
   row(marking_cache_entry) \
+  row(sieve_entry) \
   row(moe_infinity_cache_entry) \
   row(zipmoe_cache_entry) \
   row(score_average_entry) \

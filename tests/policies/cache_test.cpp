@@ -6,6 +6,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -96,8 +97,9 @@ struct Naive {
 };
 
 struct NaiveQueue : Naive {  // FIFO, and LRU when a use moves to the back
+  explicit NaiveQueue(bool uses_move) : lru(uses_move) {}
   std::list<std::uint32_t> queue;
-  bool lru = false;
+  bool lru;
   bool holds(std::uint32_t o) const override {
     return std::find(queue.begin(), queue.end(), o) != queue.end();
   }
@@ -120,7 +122,8 @@ struct NaiveLfu : Naive {
   std::vector<Item> items;
   std::map<std::uint32_t, std::uint64_t> counts;
   std::uint64_t clock = 0;
-  bool forget = false;
+  bool forget;
+  explicit NaiveLfu(bool forgets) : forget(forgets) {}
   bool holds(std::uint32_t o) const override {
     return std::any_of(items.begin(), items.end(), [o](const Item& i) { return i.object == o; });
   }
@@ -145,7 +148,8 @@ struct NaiveLfu : Naive {
 
 struct NaiveMarking : Naive {
   std::map<std::uint32_t, bool> marked;  // of the held ones, in ascending order
-  std::uint64_t seed = 0, draws = 0;
+  std::uint64_t seed, draws = 0;
+  explicit NaiveMarking(std::uint64_t its_seed) : seed(its_seed) {}
   bool holds(std::uint32_t o) const override { return marked.count(o) != 0; }
   void use(std::uint32_t o) override {
     if (holds(o)) marked[o] = true;
@@ -166,6 +170,38 @@ struct NaiveMarking : Naive {
       marked.erase(unmarked[(x >> 32) * unmarked.size() >> 32]);
     }
     marked[o] = true;
+  }
+};
+
+struct NaiveSieve : Naive {  // the paper's Algorithm 1 on a list: front = head = newest, back = tail = oldest
+  struct Object {
+    std::uint32_t number;
+    bool visited;
+  };
+  std::vector<Object> queue;
+  std::optional<std::uint32_t> hand;  // none: the tail
+  std::vector<Object>::iterator find(std::uint32_t o) {
+    return std::find_if(queue.begin(), queue.end(), [o](const Object& object) { return object.number == o; });
+  }
+  bool holds(std::uint32_t o) const override { return const_cast<NaiveSieve*>(this)->find(o) != queue.end(); }
+  void use(std::uint32_t o) override {
+    if (holds(o))
+      find(o)->visited = true;
+    else
+      insert(o);
+  }
+  void insert(std::uint32_t o) override {
+    if (holds(o) || places == 0) return;
+    if (queue.size() == places) {
+      auto at = hand ? find(*hand) : queue.end() - 1;
+      while (at->visited) {
+        at->visited = false;
+        at = at == queue.begin() ? queue.end() - 1 : at - 1;
+      }
+      hand = at == queue.begin() ? std::nullopt : std::optional((at - 1)->number);
+      queue.erase(at);
+    }
+    queue.insert(queue.begin(), {o, false});
   }
 };
 
@@ -260,6 +296,26 @@ void compare_with_naive(std::string_view name, const PolicyParameters& parameter
   }
 }
 
+struct NaiveRow {
+  std::string_view name;
+  PolicyParameters parameters;
+  std::function<std::unique_ptr<Naive>()> make;
+};
+
+/// A row a cache of one state that evicts on demand: its naive twin.
+const std::vector<NaiveRow>& naive_caches() {
+  static const std::vector<NaiveRow> rows = {
+      {"fifo", {}, [] { return std::make_unique<NaiveQueue>(false); }},
+      {"lru", {}, [] { return std::make_unique<NaiveQueue>(true); }},
+      {"lfu", {{"forget", 0}}, [] { return std::make_unique<NaiveLfu>(false); }},
+      {"lfu", {{"forget", 1}}, [] { return std::make_unique<NaiveLfu>(true); }},
+      {"marking", {{"seed", 0}}, [] { return std::make_unique<NaiveMarking>(0); }},
+      {"marking", {{"seed", 12345}}, [] { return std::make_unique<NaiveMarking>(12345); }},
+      {"sieve", {}, [] { return std::make_unique<NaiveSieve>(); }},
+  };
+  return rows;
+}
+
 /// Most hits that any sequence of evictions gets, by trying them all. Demand paging: a missed expert always
 /// takes a place; otherwise it may also be refused.
 std::uint64_t most_hits(const Trace& trace, std::uint32_t places, bool refuse) {
@@ -300,25 +356,8 @@ std::uint64_t most_hits(const Trace& trace, std::uint32_t places, bool refuse) {
 
 }  // namespace
 
-TEST_CASE("fifo, lru, lfu and marking do what naive lists do") {
-  compare_with_naive("fifo", {}, [] { return std::make_unique<NaiveQueue>(); });
-  compare_with_naive("lru", {}, [] {
-    auto naive = std::make_unique<NaiveQueue>();
-    naive->lru = true;
-    return naive;
-  });
-  for (const bool forget : {false, true})
-    compare_with_naive("lfu", {{"forget", forget}}, [forget] {
-      auto naive = std::make_unique<NaiveLfu>();
-      naive->forget = forget;
-      return naive;
-    });
-  for (const std::uint32_t seed : {0U, 12345U})
-    compare_with_naive("marking", {{"seed", seed}}, [seed] {
-      auto naive = std::make_unique<NaiveMarking>();
-      naive->seed = seed;
-      return naive;
-    });
+TEST_CASE("caches of one state do what naive lists do") {
+  for (const NaiveRow& row : naive_caches()) compare_with_naive(row.name, row.parameters, row.make);
 }
 
 TEST_CASE("no cache keeps nothing") {
@@ -365,7 +404,7 @@ TEST_CASE("belady is never beaten") {
     };
     const std::uint64_t demand = hits("belady", {}), free = hits("belady", {{"bypass", 1}});
     REQUIRE(free >= demand);
-    for (const std::string_view name : {"fifo", "lru", "lfu", "marking"}) REQUIRE(demand >= hits(name, {}));
+    for (const NaiveRow& row : naive_caches()) REQUIRE(demand >= hits(row.name, row.parameters));
     for (const CachePolicyEntry& entry : cache_policies())  // of those that start with nothing, as it does
       if (!entry.preloads) REQUIRE(free >= hits(entry.info.name, {}));
   }

@@ -39,7 +39,7 @@ CacheShape cache_shape(std::uint32_t layers, std::uint32_t experts, std::uint32_
 
 std::unique_ptr<CachePolicy> make_cache(std::uint32_t layers, std::uint32_t experts, std::uint32_t capacity,
                                         const PolicyParameters& parameters = {}) {
-  return moe_infinity_cache_entry().make(cache_shape(layers, experts, capacity), parameters);
+  return find_cache_policy("moe-infinity")->make(cache_shape(layers, experts, capacity), parameters);
 }
 
 std::set<std::uint32_t> kept_in(const CachePolicy& cache, std::uint32_t objects) {
@@ -143,7 +143,7 @@ TEST_CASE("activation history: incremental similarities equal the definition") {
 // 0.1875. After layer 1: (2,1): 3/4, (3,3): 2/4.
 TEST_CASE("moe-infinity prefetch: priorities by hand, and no wish before a request has been seen") {
   const auto policy =
-      moe_infinity_prefetch_entry().make({.layers = 4, .experts = 4, .top_k = 1}, {{"epsilon", 0}});
+      find_prefetch_policy("moe-infinity")->make({.layers = 4, .experts = 4, .top_k = 1}, {{"epsilon", 0}});
   policy->begin_request();
   policy->begin_step();
   CHECK(gate(*policy, 0, {{.object = 1, .tokens = 4}}).empty());
@@ -162,7 +162,7 @@ TEST_CASE("moe-infinity prefetch: priorities by hand, and no wish before a reque
 TEST_CASE("moe-infinity prefetch: epsilon appends what the match never used; limits cut the list") {
   const auto run = [](const PolicyParameters& parameters) {
     const auto policy =
-        moe_infinity_prefetch_entry().make({.layers = 3, .experts = 3, .top_k = 1}, parameters);
+        find_prefetch_policy("moe-infinity")->make({.layers = 3, .experts = 3, .top_k = 1}, parameters);
     for (std::uint32_t layer = 0; layer < 3; ++layer) gate(*policy, layer, {{.object = layer}});
     policy->begin_request();
     return gate(*policy, 0, {{.object = 0}});
@@ -183,7 +183,7 @@ TEST_CASE("moe-infinity prefetch: two archetypes are told apart and fetched whol
     return std::vector<ExpertUse>{{.object = first}, {.object = first + 3}};
   };
   const auto policy =
-      moe_infinity_prefetch_entry().make({.layers = kLayers, .experts = 16, .top_k = 2}, {{"epsilon", 0}});
+      find_prefetch_policy("moe-infinity")->make({.layers = kLayers, .experts = 16, .top_k = 2}, {{"epsilon", 0}});
   std::mt19937_64 random(12);
   for (int request = 0; request < 40; ++request) {
     const int kind = request < 2 ? request : static_cast<int>(random() % 2);
@@ -216,7 +216,7 @@ TEST_CASE("moe-infinity prefetch equals its definition on random traces") {
                                    : random() % 2 == 0 ? 1e-8
                                                        : 0.1};
     const auto policy =
-        moe_infinity_prefetch_entry().make({.layers = naive.layers, .experts = naive.experts, .top_k = 2},
+        find_prefetch_policy("moe-infinity")->make({.layers = naive.layers, .experts = naive.experts, .top_k = 2},
                                            {{"collection", static_cast<double>(naive.collection)},
                                             {"layers_ahead", naive.layers_ahead},
                                             {"fetches", static_cast<double>(naive.fetches)},
@@ -305,7 +305,7 @@ TEST_CASE("moe-infinity cache: capacity is whole experts, in whatever state they
   shape.kept_as = State::S;
   shape.bytes[index(State::S)] = 2;
   shape.capacity_bytes = 7.9;
-  const auto cache = moe_infinity_cache_entry().make(shape, {});
+  const auto cache = find_cache_policy("moe-infinity")->make(shape, {});
   for (std::uint32_t object = 0; object < 8; ++object) cache->use({.object = object});
   CHECK(cache->bytes_held() == 6);
   CHECK(cache->state(7) == State::S);
@@ -322,7 +322,7 @@ TEST_CASE("moe-infinity cache: capacity is whole experts, in whatever state they
 }
 
 TEST_CASE("moe-infinity cache: entry and refused parameters") {
-  const CachePolicyEntry entry = moe_infinity_cache_entry();
+  const CachePolicyEntry entry = *find_cache_policy("moe-infinity");
   CHECK(entry.info.name == "moe-infinity");
   CHECK(entry.per_model);
   CHECK_FALSE(entry.needs_future);

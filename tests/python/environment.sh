@@ -8,6 +8,8 @@ set -euo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
 venv=$source/build/python_venv
 python=$venv/bin/python
+# Debian's own Python and pip where they are, and no newer tools that happen to stand on the way: what a bare Debian has.
+export PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 packages=(scikit-build-core nanobind numpy pandas pytest 'dask[distributed]')
 stamp=$venv/made-from  # written last
 
@@ -25,8 +27,9 @@ package() {  # the build folder keeps its tests and benchmarks
   local wheels=$source/build/wheel
   rm -rf "$wheels"
   "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$wheels" \
-    -C "build-dir=$1" -C cmake.define.BUILD_TESTING=ON -C cmake.define.MOELAB_BENCH=ON -C cmake.define.MOELAB_WITH_CUDA=ON \
-    -C cmake.define.MOELAB_EXPERIMENTS=ON "$source"
+    --config-settings "build-dir=$1" --config-settings cmake.define.BUILD_TESTING=ON \
+    --config-settings cmake.define.MOELAB_BENCH=ON --config-settings cmake.define.MOELAB_WITH_CUDA=ON \
+    --config-settings cmake.define.MOELAB_EXPERIMENTS=ON "$source"
   "$python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheels"/*.whl
 }
 

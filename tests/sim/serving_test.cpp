@@ -11,6 +11,7 @@
 #include "sim/results/result_json.hpp"
 #include "sim/serving/future_uses.hpp"
 #include "sim/serving/memory_plan.hpp"
+#include "sim/serving/page_cache.hpp"
 #include "sim/serving/pool_planning.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/serving_checks.hpp"

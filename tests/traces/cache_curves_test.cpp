@@ -298,8 +298,8 @@ TEST_CASE("FIFO's numbers start again without a change of hits") {
 }
 
 TEST_CASE("the nearest cache policy is named, and sizes beyond any memory are refused") {
-  CHECK(cache_policy("belady", "--policy") == CachePolicy::belady);
-  CHECK(cache_policy("lfu", "--policy") == CachePolicy::lfu);
+  CHECK(cache_policy("belady", "--policy") == CurvePolicy::belady);
+  CHECK(cache_policy("lfu", "--policy") == CurvePolicy::lfu);
   CHECK(error_of([] { cache_policy("lruu", "--policy"); }) ==
         "--policy lruu: no such cache policy (did you mean 'lru'?)");
   CHECK(error_of([] {
