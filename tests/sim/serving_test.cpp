@@ -1,6 +1,8 @@
 // The serving loop against naive recomputation, closed forms and conservation laws, on small models.
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/serving/batch.hpp"
+#include "sim/serving/page_cache.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>
