@@ -366,7 +366,8 @@ TEST_CASE("timeline: each arrow leaves one slice and arrives at the begin of a l
         CHECK((e["ph"] == "s" ? from : to).emplace(e["id"], End{e["tid"], ns_of(e["ts"])}).second);
     }
     CHECK(from.size() == to.size());
-    for (const auto& [id, end] : to) {
+    for (const auto& [id, arrow] : to) {
+      const End& end = arrow;
       REQUIRE(from.count(id) == 1);
       const End begin = from.at(id);
       CHECK(begin.at <= end.at);
