@@ -38,4 +38,21 @@ PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& ti
   return r;
 }
 
+void add_swaps(LabelledGraph& swaps, Bytes out, Bytes in, const PagedResources& resources,
+               const TimingModel& timing) {
+  engine::Graph& graph = swaps.graph;
+  engine::OpIndex leaves = engine::kNoOp;
+  if (out > Bytes(0)) {
+    leaves = graph.add(graph.lane(resources.link_out), timing.store(out).value());
+    swaps.labels.push_back({OpKind::swap_out});
+  }
+  if (in > Bytes(0)) {
+    const double seconds = timing.load(in).value();
+    const engine::OpIndex comes = graph.add(graph.lane(resources.link_in), seconds);
+    if (resources.link != engine::kNoCapacity) graph.share(comes, resources.link, seconds, in.value());
+    swaps.labels.push_back({OpKind::swap_in});
+    if (leaves != engine::kNoOp) graph.depend(comes, leaves);  // into the blocks that became free
+  }
+}
+
 }  // namespace moelab

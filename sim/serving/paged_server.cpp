@@ -125,19 +125,8 @@ bool PagedServer::submit_swaps() {
   sample_.swap_out_bytes += out;
   sample_.swap_in_bytes += in;
   swaps_.clear();
-  engine::Graph& graph = swaps_.graph;
-  OpIndex leaves = engine::kNoOp;
-  if (out > 0) {
-    leaves = graph.add(graph.lane(resources_.link_out), timing_.store(Bytes(out)).value());
-    swaps_.labels.push_back({OpKind::swap_out});
-  }
-  if (in > 0) {
-    const OpIndex comes = graph.add(graph.lane(resources_.link_in), timing_.load(Bytes(in)).value());
-    if (resources_.link != engine::kNoCapacity) graph.share(comes, resources_.link, graph.seconds(comes), in);
-    swaps_.labels.push_back({OpKind::swap_in});
-    if (leaves != engine::kNoOp) graph.depend(comes, leaves);  // into the blocks that became free
-  }
-  engine_.submit(graph, engine::kDemand);
+  add_swaps(swaps_, Bytes(out), Bytes(in), resources_, timing_);
+  engine_.submit(swaps_.graph, engine::kDemand);
   return true;
 }
 

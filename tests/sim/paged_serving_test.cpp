@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/serving/paged_resources.hpp"
 #include "tests/sim/paged_reference.hpp"
 #include "tests/sim/serving_checks.hpp"
 
@@ -28,6 +29,11 @@ ServingCounts check_against_reference(const SmallRun& run) {
   CHECK(m.serving.decoded_bytes == Approx(n.decoded).epsilon(1e-12));
   CHECK(m.serving.loaded_bytes == Approx(n.loaded).epsilon(1e-12));
   return m.serving;
+}
+
+engine::Process run_alone(engine::Engine& engine, engine::Graph& graph) {
+  engine.submit(graph, engine::kDemand);
+  co_await engine.finished(graph);
 }
 
 /// One request of which the prompt is there.
@@ -171,6 +177,31 @@ TEST_CASE("paged: from an SSD pieces are read and cross the link one behind the 
   CHECK(r.metrics.serving.ssd_bytes == Approx((4 * kSteps + 2) * bytes.value()).margin(2.5 * bytes.value()));
   CHECK(r.metrics.serving.ssd_bytes == r.metrics.serving.loaded_bytes);
   CHECK(r.memory.host_experts == Bytes(0));
+}
+
+TEST_CASE("paged: blocks come in once those that leave are gone") {
+  // No batching policy of ours has both in a step; the server promises it to any.
+  const double out_bytes = GENERATE(0.0, 3e6), in_bytes = GENERATE(0.0, 5e6);
+  const SmallRun run = paged_run(small_model({}), {"resident"});
+  const TimingModel timing(run.scenario.device);
+  const PagedPlan plan = plan_of(run);
+  const std::unique_ptr<engine::Engine> engine = engine::make_fast_engine();
+  const PagedResources resources = add_paged_resources(*engine, timing, plan);
+  LabelledGraph swaps;
+  add_swaps(swaps, Bytes(out_bytes), Bytes(in_bytes), resources, timing);
+  REQUIRE(swaps.labels.size() == (out_bytes > 0 ? 1U : 0U) + (in_bytes > 0 ? 1U : 0U));
+  if (swaps.labels.empty()) return;
+  engine::Process process = run_alone(*engine, swaps.graph);
+  engine->spawn(process);
+  engine->run();
+  const LinkProfile& link = run.scenario.device.gpu->own->link;
+  const double out = out_bytes > 0 ? link.to_host.value(out_bytes) : 0;
+  const double in = in_bytes > 0 ? link.to_device.value(in_bytes) : 0;
+  CHECK(engine->now() == Approx(out + in).epsilon(1e-12));
+  if (out > 0) CHECK(swaps.labels.front().kind == OpKind::swap_out);
+  if (in > 0) CHECK(swaps.labels.back().kind == OpKind::swap_in);
+  const auto last = static_cast<engine::OpIndex>(swaps.labels.size() - 1);
+  if (in > 0) CHECK(swaps.graph.start(last) == Approx(out).margin(1e-15));
 }
 
 TEST_CASE("paged: metrics add up") {
