@@ -342,6 +342,21 @@ TEST_CASE("layers lie where the published descriptions put them", "[architecture
   }
 }
 
+TEST_CASE("layers with experts are numbered from 0, the others have no number", "[architecture]") {
+  for (const std::string_view name : {"deepseek-v2-lite", "switch-large-128", "mixtral-8x7b"}) {
+    INFO(name);
+    const Architecture a = model_of_file(std::string(name));
+    const std::vector<std::int32_t> numbers = a.moe_numbers();
+    REQUIRE(numbers.size() == a.layers.size());
+    std::int32_t before = 0;  // layers with experts
+    for (std::size_t i = 0; i < a.layers.size(); ++i) {
+      const bool moe = a.layers[i].feed_forward.kind == FeedForward::Kind::moe;
+      CHECK(numbers[i] == (moe ? before : -1));
+      before += moe ? 1 : 0;
+    }
+  }
+}
+
 TEST_CASE("moe() is the one shape of all experts", "[architecture]") {
   Architecture a = model_of_file("mixtral-8x7b");
   CHECK(a.moe().width == 14336);

@@ -53,6 +53,17 @@ TEST_CASE("attention work of key-value heads", "[architecture]") {
   CHECK(attention_work(a, layer, 0, 11) == Work{});
 }
 
+TEST_CASE("a norm of queries and keys and a gate on the output are a kernel each", "[architecture]") {
+  Architecture a = tiny();
+  Attention& attention = a.layers[0].attention;
+  attention.qk_norm = true;
+  CHECK(attention_work(a, a.layers[0], 7, 11).kernels == 7 + 1 + 3);
+  attention.output_gate = true;
+  CHECK(attention_work(a, a.layers[0], 7, 11).kernels == 7 + 1 + 1 + 3);
+  attention.qk_norm = false;
+  CHECK(attention_work(a, a.layers[0], 7, 11).kernels == 7 + 1 + 3);
+}
+
 TEST_CASE("attention work of absorbed MLA", "[architecture]") {
   Architecture a = tiny();
   Layer& layer = a.layers[0];

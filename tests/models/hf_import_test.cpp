@@ -180,6 +180,7 @@ TEST_CASE("an imported model is called as its folder, its file or as asked", "[h
   CHECK(parse_hf_config("models/Mixtral.json", config).name == "mixtral");
   CHECK(parse_hf_config("config.json", config).name == "imported");
   CHECK(parse_hf_config("config.json", config, "Mine").name == "mine");
+  CHECK(parse_hf_config("config.json", config, "My_model+v1.0").name == "my_model-v1.0");
 }
 
 TEST_CASE("the source of an import says what was assumed", "[hf]") {

@@ -237,6 +237,18 @@ TEST_CASE("each mistake is one problem, at its line, with what was expected") {
   }
 }
 
+TEST_CASE("UTF-8 ends where the standard says, at every length") {
+  // RFC 3629: two bytes from U+0080, here U+00A0; three from U+0800 without the surrogates; four to U+10FFFF.
+  for (const std::string letter : {"~", "\xc2\xa0", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
+                                   "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+    INFO("'" << letter << "'");
+    CHECK(problems_of("name: a" + letter + "b\n").empty());
+  }
+  for (const char* const bytes : {"\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf",
+                                  "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xc3\xc3"})
+    check_single_problem({"name: a" + std::string(bytes) + "b\n", 1, "not UTF-8"});
+}
+
 TEST_CASE("all problems are said at once, in the order of the file") {
   Problems problems;
   const auto read = [&](const std::string& text) {
@@ -305,6 +317,10 @@ TEST_CASE("long and unprintable values are cut in messages") {
   REQUIRE(problems.size() == 2);
   CHECK(problems[0].what.find("'" + repeated("\xc3\xa9", 30) + "...' for count") == 0);
   CHECK(problems[1].what.find("'a b ' for share") == 0);
+  // Byte 60 is the second one of a character, which is left out whole.
+  const std::vector<Problem> odd = problems_of("count: \"x" + repeated("\xc3\xa9", 1000) + "\"\n");
+  REQUIRE(odd.size() == 1);
+  CHECK(odd[0].what.find("'x" + repeated("\xc3\xa9", 29) + "...' for count") == 0);
 }
 
 TEST_CASE("set() replaces and adds values by dotted path") {
