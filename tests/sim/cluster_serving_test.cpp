@@ -1,5 +1,6 @@
 // Servers that call each other's experts, against closed forms, a single machine, a queue's formula and
 // conservation.
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
@@ -24,16 +25,17 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// One request of one token at server 1, whose experts are all on server 2.
-Scenario one_call() {
+/// One request of one token at server 1, whose experts are all on each of the `others`.
+Scenario one_call(std::size_t others = 1) {
   ModelShape shape;
   shape.moe_layers = 1;
   shape.experts = 1;
   shape.top_k = 1;
-  Scenario s = cluster_scenario(small_model(shape), {1, 1}, "uniform");
+  Scenario s = cluster_scenario(small_model(shape), std::vector<int>(others + 1, 1), "uniform");
   s.cluster->tasks = {{"task", {1, 1}, {1, 1}, "task"}};
   s.cluster->loads[0].phases = {{1, {1}}};
-  s.cluster->loads[1] = {};
+  for (std::size_t i = 1; i <= others; ++i) s.cluster->loads[i] = {};
+  placed_of(s).copies = static_cast<std::uint32_t>(others);
   give_experts(s, 0, 0);
   return s;
 }
@@ -65,6 +67,19 @@ TEST_CASE("cluster: a call to another server takes its closed form") {
   CHECK(r.cluster.servers[0].network_bytes == Approx(2 * 2.0 * s.model.hidden));
   CHECK(r.metrics.stall_s[static_cast<std::size_t>(Cause::network)] ==
         Approx(2 * (kLatency + 2.0 * s.model.hidden / kBandwidth)).epsilon(1e-12));
+}
+
+TEST_CASE("cluster: of two servers that hold an expert, the one that answers sooner is called") {
+  const std::size_t slow = GENERATE(1U, 2U);
+  Scenario s = one_call(2);
+  s.cluster->profile.servers[slow].in = s.cluster->profile.servers[slow].out = BytesPerSecond(kBandwidth / 7);
+  const RunResult r = run_cluster(s);
+  REQUIRE(r.cluster.servers[slow].experts == 1);
+  REQUIRE(r.cluster.servers[3 - slow].experts == 1);
+  REQUIRE(r.metrics.end_to_end_s.size() == 1);
+  CHECK(r.metrics.end_to_end_s.front() == Approx(one_call_seconds(s)).epsilon(1e-12));
+  CHECK(r.cluster.servers[slow].busy_s == 0);
+  CHECK(r.cluster.servers[3 - slow].busy_s > 0);
 }
 
 TEST_CASE("cluster: one server alone takes as long as one machine with all weights on its GPU") {
@@ -280,6 +295,39 @@ TEST_CASE("cluster: a timeline has every operation of every server, and requests
     }
     CHECK(in_window > 0);
     if (r.metrics.tokens > 100) CHECK(in_window < operations);
+  }
+}
+
+TEST_CASE("cluster: activations by time are in the bucket of their second, however often widths doubled") {
+  Random random(19);
+  for (int i = 0; i < 50; ++i) {
+    LocalShareSeries series;
+    std::vector<std::array<double, 3>> added;  // time, local, remote: whole numbers, so that sums are exact
+    double time = 0;
+    const double step = 0.5 + static_cast<double>(random.below(40));
+    for (int k = 0; k < 200; ++k) {
+      time += step * random.uniform();
+      const double local = static_cast<double>(random.below(9)),
+                   remote = static_cast<double>(random.below(9));
+      series.add(time, local, remote);
+      added.push_back({time, local, remote});
+    }
+    const double width = series.width_s();
+    // The first power of two of seconds with which the last time is in one of the buckets.
+    double expected = LocalShareSeries::kFirstWidth_s;
+    while (time >= expected * LocalShareSeries::kMost) expected *= 2;
+    CHECK(width == expected);
+    CHECK(series.buckets().size() == static_cast<std::size_t>(time / width) + 1);
+    for (std::size_t b = 0; b < series.buckets().size(); ++b) {
+      double local = 0, remote = 0;
+      for (const auto& [at, l, r] : added) {
+        if (std::floor(at / width) != static_cast<double>(b)) continue;
+        local += l;
+        remote += r;
+      }
+      CHECK(series.buckets()[b].local == local);
+      CHECK(series.buckets()[b].remote == remote);
+    }
   }
 }
 
