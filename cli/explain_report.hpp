@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/explain/result_comparison.hpp"
 #include "sim/explain/explain.hpp"
+#include "sim/explain/result_comparison.hpp"
 
 namespace moelab::cli {
 

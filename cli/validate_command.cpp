@@ -21,8 +21,8 @@ namespace {
 constexpr const char* kDefaultValidation = "validate-small";
 
 struct ValidateArguments {
-  std::string scenario = kDefaultValidation, device, compute = "cpu", reader = "paced", store = "moelab-stores",
-              out;
+  std::string scenario = kDefaultValidation, device, compute = "cpu", reader = "paced",
+              store = "moelab-stores", out;
   std::string rate = "800 MB/s", latency = "100 us", format = "table";
   std::vector<std::string> budgets, codecs = {"lz4hc", "fixed3"}, settings;
   std::vector<std::uint32_t> threads = {1, 2};

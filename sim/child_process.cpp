@@ -26,7 +26,6 @@
 namespace moelab {
 namespace {
 
-
 /// What the child has to say: its text, or what went wrong.
 std::string answer(const std::function<std::string()>& work) {
   try {
@@ -39,7 +38,8 @@ std::string answer(const std::function<std::string()>& work) {
   } catch (const std::bad_alloc&) {
     return R"({"memory":true})";
   } catch (const std::exception& error) {
-    return nlohmann::json{{"error", error.what()}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return nlohmann::json{{"error", error.what()}}.dump(-1, ' ', false,
+                                                        nlohmann::json::error_handler_t::replace);
   }
 }
 

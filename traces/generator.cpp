@@ -285,9 +285,9 @@ void fill_request(const GeneratorParameters& p, std::uint32_t request, LayerRows
 }
 
 std::string provenance(const GeneratorParameters& p) {
-  return "synthetic: moelab trace generator 1, seed " + std::to_string(p.seed) + ", skew " + shortest_text(p.skew) +
-         ", reuse " + shortest_text(p.reuse) + ", drift " + shortest_text(p.drift) + ", gate_decay " +
-         shortest_text(p.gate_decay) +
+  return "synthetic: moelab trace generator 1, seed " + std::to_string(p.seed) + ", skew " +
+         shortest_text(p.skew) + ", reuse " + shortest_text(p.reuse) + ", drift " + shortest_text(p.drift) +
+         ", gate_decay " + shortest_text(p.gate_decay) +
          (p.first_request > 0 ? ", requests from number " + std::to_string(p.first_request) : "");
 }
 

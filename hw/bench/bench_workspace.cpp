@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr std::uint64_t kSeed = 1;
-constexpr std::size_t kFarStep = 4 * kKiB;  // a page, as memory is taken
-constexpr std::size_t kTensorColumns = 2048;      // of the tensor: rows of a usual hidden size
+constexpr std::size_t kFarStep = 4 * kKiB;    // a page, as memory is taken
+constexpr std::size_t kTensorColumns = 2048;  // of the tensor: rows of a usual hidden size
 
 }  // namespace
 
@@ -89,7 +89,8 @@ std::string BenchWorkspace::why_no_memory(std::uint64_t due) const {
 const BenchTensor& BenchWorkspace::tensor() {
   if (tensor_) return *tensor_;
   const std::size_t elements = tensor_elements();
-  const SyntheticSource source({"bench", "", {0}, 1, {{"up", elements / kTensorColumns, kTensorColumns}}}, kSeed);
+  const SyntheticSource source({"bench", "", {0}, 1, {{"up", elements / kTensorColumns, kTensorColumns}}},
+                               kSeed);
   auto made = std::make_unique<BenchTensor>(
       BenchTensor{AlignedMemory(2 * elements), AlignedMemory(elements), AlignedMemory(elements)});
   source.read({0, 0, 0}, made->weights.as<std::uint16_t>());

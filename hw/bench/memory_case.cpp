@@ -41,7 +41,8 @@ class Read final : public BenchOperation {
 
 class CopyPieces final : public BenchOperation {
  public:
-  CopyPieces(const AlignedMemory& from, AlignedMemory& to, Pieces pieces) : from_(from), to_(to), pieces_(pieces) {}
+  CopyPieces(const AlignedMemory& from, AlignedMemory& to, Pieces pieces)
+      : from_(from), to_(to), pieces_(pieces) {}
   void run() override {
     pieces_.next();
     std::memcpy(to_.bytes().data() + pieces_.offset(), from_.bytes().data() + pieces_.offset(), kPieceBytes);

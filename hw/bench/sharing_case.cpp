@@ -11,9 +11,9 @@ namespace moelab {
 
 namespace {
 
-constexpr std::size_t kShardBytes = std::size_t{512} << 10;    // of a shard, and elements of a join
-constexpr double kSharedSampleSeconds = 20e-3;            // several of the system's time slices
-constexpr std::size_t kCopyBytes = std::size_t{2} << 20;  // a tensor
+constexpr std::size_t kShardBytes = std::size_t{512} << 10;  // of a shard, and elements of a join
+constexpr double kSharedSampleSeconds = 20e-3;               // several of the system's time slices
+constexpr std::size_t kCopyBytes = std::size_t{2} << 20;     // a tensor
 enum class Work { decompress, join, expert, copy };
 struct NamedWork {
   const char* name;

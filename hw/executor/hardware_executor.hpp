@@ -13,8 +13,8 @@
 
 #include "hw/executor/hand_off.hpp"
 #include "hw/executor/hardware_engine.hpp"
-#include "sim/engine/shared_capacity.hpp"
 #include "sim/engine/network.hpp"
+#include "sim/engine/shared_capacity.hpp"
 
 namespace moelab {
 

@@ -38,7 +38,8 @@ PackJournal::PackJournal(const std::filesystem::path& path, ChunkStoreDescriptio
                          const std::string& identity)
     : description_(std::move(description)), file_(StoreFile::open_to_write(path)) {
   if (!file_.lock()) throw InputError(file_.name(), "another process is packing here");
-  std::array<std::uint64_t, kHeaderWords> due = {kMagic, kJournalVersion, fingerprint(description_, identity), 0};
+  std::array<std::uint64_t, kHeaderWords> due = {kMagic, kJournalVersion, fingerprint(description_, identity),
+                                                 0};
   due.back() = checksum_of(std::span(due).first(kHeaderWords - 1));
   std::array<std::uint64_t, kHeaderWords> found{};
   if (file_.bytes() < sizeof found) {  // new, or killed before anything was packed

@@ -29,8 +29,8 @@
 // O(1) for the rank of a step (O(N) at worst when counting tokens), O(log S_i) for a pool's order.
 #include "models/input_error.hpp"
 #include "policies/cache/cache.hpp"
-#include "policies/cache/frequency_ranks.hpp"
 #include "policies/cache/eviction_heap.hpp"
+#include "policies/cache/frequency_ranks.hpp"
 
 namespace moelab {
 namespace {

@@ -6,9 +6,7 @@
 #include "policies/cache/experts_that_fit.hpp"
 
 namespace moelab {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 PoolSizes pool_sizes(const PlanInput& input, const std::array<double, kStates>& ratios) {
   PoolSizes sizes{};

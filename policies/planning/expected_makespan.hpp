@@ -11,7 +11,7 @@
 
 namespace moelab {
 
-inline constexpr std::size_t kPools = 4;  // F, C, S, E: the states before M
+inline constexpr std::size_t kPools = 4;               // F, C, S, E: the states before M
 using PoolSizes = std::array<std::uint32_t, kStates>;  // experts in F, C, S, E; M unused
 
 /// Experts that shares of memory hold in each pool, before clipping: floor(ratio * memory / bytes).

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "sim/engine/shared_capacity.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/fast_executor.hpp"
 #include "sim/engine/invariant.hpp"
 #include "sim/engine/lone_graph.hpp"
+#include "sim/engine/shared_capacity.hpp"
 
 namespace moelab::engine {
 

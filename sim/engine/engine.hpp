@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "sim/engine/shared_capacity.hpp"
 #include "sim/engine/graph.hpp"
 #include "sim/engine/network.hpp"
 #include "sim/engine/process.hpp"
+#include "sim/engine/shared_capacity.hpp"
 
 namespace moelab::engine {
 

@@ -26,9 +26,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/engine/shared_capacity.hpp"
 #include "sim/engine/moment_heap.hpp"
 #include "sim/engine/network.hpp"
+#include "sim/engine/shared_capacity.hpp"
 
 namespace moelab::engine {
 

@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/shared_capacity.hpp"
 #include "sim/engine/fair_network.hpp"
 #include "sim/engine/graph.hpp"
 #include "sim/engine/running_set.hpp"
 #include "sim/engine/shared_capacities.hpp"
+#include "sim/engine/shared_capacity.hpp"
 
 namespace moelab::engine {
 

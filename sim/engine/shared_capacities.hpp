@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "sim/engine/shared_capacity.hpp"
 #include "sim/engine/moment_heap.hpp"
+#include "sim/engine/shared_capacity.hpp"
 
 namespace moelab::engine {
 

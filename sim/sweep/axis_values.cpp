@@ -102,7 +102,8 @@ std::vector<double> drawn(const Span& span) {
 
 std::vector<AxisValue> read_span(const YamlMap& map, const std::string& kind) {
   Span span;
-  const bool from = read_end(map, "from", span.from), to = read_end(map, "to", span.to);  // each says what is wrong
+  const bool from = read_end(map, "from", span.from),
+             to = read_end(map, "to", span.to);  // each says what is wrong
   const bool good = from && to;
   span.points = map.integer("points", 1, kMostValues);
   span.log = kind == "logspace" || (kind == "random" && map.boolean("log", false));

@@ -182,8 +182,8 @@ TEST_CASE("moe-infinity prefetch: two archetypes are told apart and fetched whol
     const std::uint32_t first = layer == 0 ? 0 : (kind == 0 ? 2 : 10) + layer % 3;
     return std::vector<ExpertUse>{{.object = first}, {.object = first + 3}};
   };
-  const auto policy =
-      find_prefetch_policy("moe-infinity")->make({.layers = kLayers, .experts = 16, .top_k = 2}, {{"epsilon", 0}});
+  const auto policy = find_prefetch_policy("moe-infinity")
+                          ->make({.layers = kLayers, .experts = 16, .top_k = 2}, {{"epsilon", 0}});
   std::mt19937_64 random(12);
   for (int request = 0; request < 40; ++request) {
     const int kind = request < 2 ? request : static_cast<int>(random() % 2);
@@ -215,12 +215,12 @@ TEST_CASE("moe-infinity prefetch equals its definition on random traces") {
                         .epsilon = random() % 3 == 0   ? 0
                                    : random() % 2 == 0 ? 1e-8
                                                        : 0.1};
-    const auto policy =
-        find_prefetch_policy("moe-infinity")->make({.layers = naive.layers, .experts = naive.experts, .top_k = 2},
-                                           {{"collection", static_cast<double>(naive.collection)},
-                                            {"layers_ahead", naive.layers_ahead},
-                                            {"fetches", static_cast<double>(naive.fetches)},
-                                            {"epsilon", naive.epsilon}});
+    const auto policy = find_prefetch_policy("moe-infinity")
+                            ->make({.layers = naive.layers, .experts = naive.experts, .top_k = 2},
+                                   {{"collection", static_cast<double>(naive.collection)},
+                                    {"layers_ahead", naive.layers_ahead},
+                                    {"fetches", static_cast<double>(naive.fetches)},
+                                    {"epsilon", naive.epsilon}});
     for (int step = 0; step < 24; ++step) {
       if (random() % 3 == 0) {
         policy->begin_request();
