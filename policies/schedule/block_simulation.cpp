@@ -18,7 +18,8 @@ void BlockSimulation::begin(const LayerInstance& instance) {
   threads_.assign(instance.threads, 0.0);
   start_ = sm_s_ = 0;
   e_reads_ = 0;
-  stale_ = false;
+  cached_ = threads_;
+  idle_ = stale_ = false;
 }
 
 void BlockSimulation::begin_block() {

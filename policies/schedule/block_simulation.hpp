@@ -15,6 +15,7 @@ namespace moelab {
 /// for.
 class BlockSimulation {
  public:
+  /// Begins the first block of a layer.
   void begin(const LayerInstance& instance);
   /// The next block starts where the last one ended.
   void begin_block();
