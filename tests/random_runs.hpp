@@ -3,15 +3,23 @@
 
 namespace moelab::test {
 
-/// `all` of them; a fifth where each takes its time: under sanitizers, which look for other mistakes than
-/// wrong results, and on an emulated processor.
+/// Whether each instance takes its time: under sanitizers, which look for other mistakes than wrong results,
+/// and on an emulated processor. Tests with the tag [long], whose finding needs many draws or much memory,
+/// are not run there.
+#ifdef MOELAB_FEWER_RANDOM_RUNS
+constexpr bool kFewerRuns = true;
+#else
+constexpr bool kFewerRuns = false;
+#endif
+
+/// `all` of them, or `few` where each takes its time.
+template <class Count>
+constexpr Count random_runs(Count all, Count few) {
+  return kFewerRuns ? few : all;
+}
 template <class Count>
 constexpr Count random_runs(Count all) {
-#ifdef MOELAB_FEWER_RANDOM_RUNS
-  return all / 5;
-#else
-  return all;
-#endif
+  return random_runs(all, all / 5);
 }
 
 }  // namespace moelab::test

@@ -9,6 +9,7 @@
 #include "policies/cache/cache.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "tests/hw/hardware_runs.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::expert_machine_test {
 
@@ -16,11 +17,7 @@ using namespace moelab::test;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kRandomRuns = 60;
-#else
-constexpr std::uint64_t kRandomRuns = 250;
-#endif
+constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(250u, 60u);
 
 void use_pools(SystemConfig& system) {
   system.pools = {true, true, true, true, false};

@@ -7,6 +7,7 @@
 #include "models/input_error.hpp"
 #include "tests/hw/hardware_runs.hpp"
 #include "tests/hw/linked_comparison.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::linked_machine_test {
 
@@ -15,11 +16,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kRandomRuns = 60;
-#else
-constexpr std::uint64_t kRandomRuns = 300;
-#endif
+constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(300u, 60u);
 
 SmallRun smoe_run() {
   SmallRun run = random_linked_run(1);

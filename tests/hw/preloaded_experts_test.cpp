@@ -12,6 +12,7 @@
 #include "models/input_error.hpp"
 #include "models/yaml_reader.hpp"
 #include "tests/hw/linked_comparison.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::preloaded_experts_test {
 
@@ -20,11 +21,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kRandomRuns = 45;
-#else
-constexpr std::uint64_t kRandomRuns = 240;
-#endif
+constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(240u, 45u);
 
 using Place = std::pair<std::uint32_t, std::uint32_t>;  // layer, expert
 

@@ -6,6 +6,7 @@
 #include "models/architecture.hpp"
 #include "tests/models/model_files.hpp"
 #include "tests/models/random_architecture.hpp"
+#include "tests/random_runs.hpp"
 namespace moelab::architecture_yaml_test {
 namespace {
 
@@ -20,7 +21,7 @@ TEST_CASE("a model file written from an architecture reads back to it", "[archit
     CHECK(test::model_of_text(architecture_to_yaml(a)) == a);
   }
   Dice dice(2);
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(2000); ++i) {
     const Architecture a = random_architecture(dice);
     const std::string text = architecture_to_yaml(a);
     INFO(text);
@@ -205,7 +206,7 @@ TEST_CASE("no text makes the reader of model files fail otherwise than by InputE
   const std::string base = architecture_to_yaml(model_of_file("switch-large-128"));
   const std::string letters = "0123456789-{}[],:\n \"'x";
   int accepted = 0;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(1500); ++i) {
     std::string text = base;
     for (int n = dice.from(1, 3); n > 0; --n) {
       const auto at = static_cast<std::size_t>(dice.from(0, static_cast<int>(text.size()) - 1));
@@ -224,8 +225,8 @@ TEST_CASE("no text makes the reader of model files fail otherwise than by InputE
     } catch (const InputError&) {
     }
   }
-  CHECK(accepted > 100);   // changes of titles and numbers
-  CHECK(accepted < 1400);  // changes of keys and structure
+  CHECK(accepted > moelab::test::random_runs(100));   // changes of titles and numbers
+  CHECK(accepted < moelab::test::random_runs(1400));  // changes of keys and structure
 }
 
 }  // namespace

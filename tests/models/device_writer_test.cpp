@@ -97,7 +97,7 @@ TEST_CASE("device writer: exact quantities are short where they can be and exact
   CHECK(to_exact_string(Seconds(900e-6)) == "0.9 ms");
   CHECK(to_exact_string(BytesPerSecond(3.5e9)) == "3.5 GB/s");
   test::Dice dice(11);
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(20000); ++round) {
     // All 53 bits, over the orders of magnitude that occur.
     const double x =
         (dice.from(1, 1 << 30) + dice.from(0, 1 << 22) * 0x1p-22) * std::pow(2.0, dice.from(-70, 30));

@@ -10,6 +10,7 @@
 
 #include "tests/models/model_files.hpp"
 #include "tests/models/random_architecture.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::hf_import_test {
 namespace {
@@ -317,7 +318,7 @@ TEST_CASE("no text makes the import fail otherwise than by InputError", "[hf]") 
   Dice dice(4);
   const std::string letters = "0123456789-{}[],:. \"nx";
   int accepted = 0;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(4000); ++i) {
     const auto which = static_cast<std::size_t>(dice.from(0, static_cast<int>(kPublished.size()) - 1));
     std::string text(kPublished[which].config);
     for (int n = dice.from(1, 3); n > 0; --n) {
@@ -331,8 +332,8 @@ TEST_CASE("no text makes the import fail otherwise than by InputError", "[hf]") 
     } catch (const InputError&) {
     }
   }
-  CHECK(accepted > 200);   // digits and keys that do not matter
-  CHECK(accepted < 3800);  // structure
+  CHECK(accepted > moelab::test::random_runs(200));   // digits and keys that do not matter
+  CHECK(accepted < moelab::test::random_runs(3800));  // structure
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // once more with real pages, books recounted from the shares, what fits found by trying.
 #include "tests/policies/batching_books.hpp"
 #include "tests/policies/batching_reference.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::batching_property_test {
 
@@ -77,7 +78,7 @@ TEST_CASE("batching: books balance in every step, and all that fits alone is ser
 TEST_CASE("continuous batching forms the steps of the rules implemented with real pages") {
   Random random(42);
   std::uint64_t steps = 0, preempted = 0, resumed = 0, chunks = 0;
-  for (int i = 0; i < 8000; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(8000); ++i) {
     const Instance instance = random_instance(random, "continuous");
     const auto policy = instance.make_policy("continuous");
     PagedReference reference(instance.shape, instance.swap, instance.watermark, instance.chunked);
@@ -99,10 +100,10 @@ TEST_CASE("continuous batching forms the steps of the rules implemented with rea
           REQUIRE(policy->use() == reference.use());
         });
   }
-  CHECK(steps > 100000);
-  CHECK(preempted > 10000);
-  CHECK(resumed > 2000);
-  CHECK(chunks > 3000);
+  CHECK(steps > moelab::test::random_runs(100000));
+  CHECK(preempted > moelab::test::random_runs(10000));
+  CHECK(resumed > moelab::test::random_runs(2000));
+  CHECK(chunks > moelab::test::random_runs(3000));
 }
 
 TEST_CASE("batching: a request alone is served if and only if it fits") {

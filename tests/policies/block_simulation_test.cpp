@@ -8,6 +8,7 @@
 
 #include "tests/policies/random_numbers.hpp"
 #include "tests/policies/schedule_reference.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::block_simulation_test {
 
@@ -91,7 +92,7 @@ LayerInstance random_times(Random& random) {
 TEST_CASE("schedule: blocks are what dealing their chunks afresh says, whenever asked") {
   Random random(51);
   std::uint64_t idle = 0, dominant = 0, asked = 0;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(3000); ++i) {
     const LayerInstance layer = random_times(random);
     BlockSimulation blocks;
     blocks.begin(layer);
@@ -119,8 +120,8 @@ TEST_CASE("schedule: blocks are what dealing their chunks afresh says, whenever 
       }
     }
   }
-  CHECK(asked > 20000);  // of every answer many
-  CHECK(idle > 2000);
+  CHECK(asked > moelab::test::random_runs(20000));  // of every answer many
+  CHECK(idle > moelab::test::random_runs(2000));
   CHECK((dominant > 5000 && dominant < asked - 5000));
 }
 

@@ -12,6 +12,7 @@
 
 #include "models/input_error.hpp"
 #include "tests/policies/random_numbers.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::cache_test {
 namespace {
@@ -381,7 +382,7 @@ TEST_CASE("hits on a loop one longer than the cache") {
 
 TEST_CASE("belady finds as many hits as an exhaustive search") {
   Random random(5);
-  for (int instance = 0; instance < 3000; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(3000); ++instance) {
     const std::uint32_t objects = 2 + below(random, 5);
     const std::uint32_t places = below(random, 5);
     const Trace trace = trace_of(kKinds[instance % 4], random, objects, 9);
@@ -395,7 +396,7 @@ TEST_CASE("belady finds as many hits as an exhaustive search") {
 
 TEST_CASE("belady is never beaten") {
   Random random(6);
-  for (int instance = 0; instance < 300; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(300); ++instance) {
     const std::uint32_t objects = 4 + below(random, 40);
     const CacheShape shape = full_only(objects, below(random, objects));
     const Trace trace = trace_of(kKinds[instance % 4], random, objects, 150);
@@ -434,7 +435,7 @@ TEST_CASE("belady takes a prefetched expert only if it is nearer than the farthe
 
 TEST_CASE("memory held is that of the states, and never above the capacity") {
   Random random(7);
-  for (int instance = 0; instance < 300; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(300); ++instance) {
     CacheShape shape;
     shape.objects = 1 + below(random, 30);
     const double plane = 1 + static_cast<double>(below(random, 1000)) / 7;
@@ -478,7 +479,7 @@ TEST_CASE("a share of exactly n experts holds n, whatever rounding does") {
 
 TEST_CASE("zipmoe does what sorting all experts afresh does, and conjures no parts") {
   Random random(8);
-  for (int instance = 0; instance < 1500; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(1500); ++instance) {
     CacheShape shape;
     shape.objects = 1 + below(random, 24);
     shape.bytes = {10, 7, 5, 2, 0};

@@ -7,6 +7,7 @@
 
 #include "models/input_error.hpp"
 #include "tests/policies/random_numbers.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::execution_test {
 
@@ -137,7 +138,7 @@ TEST_CASE("execution: every policy gives every expert to one side, once, whateve
   Random random(1);
   std::vector<std::unique_ptr<ExecutionPolicy>> reused;
   for (const ExecutionPolicyEntry& entry : execution_policies()) reused.push_back(entry.make({}));
-  for (int instance = 0; instance < 5000; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(5000); ++instance) {
     const Layer layer = random_layer(random, 12);
     for (std::size_t p = 0; p < reused.size(); ++p) {
       const ExecutionPlan plan = layer.plan(*reused[p]);
@@ -192,7 +193,7 @@ TEST_CASE("cpu-assisted: C_load is the mean of the last p loads, C_CPU that of t
 TEST_CASE("cpu-assisted: the split against the least possible maximum") {
   Random random(2);
   Ratios constant, four_or_more, own_times;
-  for (int instance = 0; instance < 4000; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(4000); ++instance) {
     Layer layer = random_layer(random, 9);
     layer.missing.push_back({.expert = 100, .score = 0.5F, .tokens = 1});
     const double least_own = least_finish(layer);

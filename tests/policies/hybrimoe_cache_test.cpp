@@ -7,6 +7,7 @@
 
 #include "models/input_error.hpp"
 #include "tests/policies/small_caches.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::hybrimoe_cache_test {
 
@@ -112,7 +113,7 @@ TEST_CASE("hybrimoe cache does what the average over the whole history says") {
   // is a power of two: sums are exact, and so are ties.
   Random random(1);
   int evictions = 0;
-  for (int instance = 0; instance < 1500; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(1500); ++instance) {
     const std::uint32_t objects = 1 + below(random, instance % 10 == 0 ? 64 : 12);
     const std::uint32_t places = below(random, objects + 2), top_k = 1 + below(random, objects);
     const double per_choice = 1 + below(random, 3);
@@ -144,7 +145,7 @@ TEST_CASE("hybrimoe cache does what the average over the whole history says") {
       REQUIRE(cache->bytes_held() <= shape.capacity_bytes);
     }
   }
-  CHECK(evictions > 5000);
+  CHECK(evictions > moelab::test::random_runs(5000));
 }
 
 TEST_CASE("hybrimoe cache refuses parameters that its row does not allow") {

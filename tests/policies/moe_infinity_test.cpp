@@ -8,6 +8,7 @@
 #include "policies/cache/cache.hpp"
 #include "policies/prefetch/activation_history.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::moe_infinity_test {
 namespace {
@@ -335,7 +336,7 @@ TEST_CASE("moe-infinity cache: entry and refused parameters") {
 // capacity, and a twin of the policy holds the same again.
 TEST_CASE("moe-infinity cache equals its definition on random traces") {
   std::mt19937_64 random(14);
-  for (int instance = 0; instance < 400; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(400); ++instance) {
     NaiveCache naive{.layers = 1 + below(random, 5),
                      .experts = 1 + below(random, 7),
                      .capacity = below(random, 16),

@@ -103,7 +103,7 @@ TEST_CASE("memory, coverage and copies hold for every placement policy on 10,000
 
 TEST_CASE("optimal finds the least remote mass that trying all placements finds", "[placement]") {
   Random random(9);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(3000); ++round) {
     PlacementShape shape = random_cluster(random, 4, 2, 3);
     const ActivationCounts counts = random_counts(random, shape);
     INFO("round " << round);
@@ -114,7 +114,7 @@ TEST_CASE("optimal finds the least remote mass that trying all placements finds"
 
 TEST_CASE("prism with fill leaves no slot empty that could save a remote call", "[placement]") {
   Random random(10);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(2000); ++round) {
     const PlacementShape shape = random_cluster(random, 6, 4, 8);
     const ActivationCounts counts = random_counts(random, shape);
     const Placement full = place("prism", shape, counts);
@@ -130,7 +130,7 @@ TEST_CASE("prism with fill leaves no slot empty that could save a remote call", 
 TEST_CASE("Algorithm 1 gives every layer what coverage needs, within memory, and takes none from a server",
           "[placement]") {
   Random random(11);
-  for (int round = 0; round < 10000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(10000); ++round) {
     const PlacementShape shape = random_cluster(random, 6, 4, 8);
     const ActivationCounts counts = random_counts(random, shape);
     const LayerQuotas before = entropy_layer_counts(shape, counts);
@@ -158,7 +158,7 @@ TEST_CASE("Algorithm 1 gives every layer what coverage needs, within memory, and
 TEST_CASE("local mass before coverage repair is at least the best times the least share of a best count",
           "[placement]") {
   Random random(12);
-  for (int round = 0; round < 10000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(10000); ++round) {
     const PlacementShape shape = random_cluster(random, 4, 4, 16);
     const ActivationCounts counts = random_counts(random, shape);
     const LayerQuotas layer_counts = entropy_layer_counts(shape, counts);
@@ -180,7 +180,7 @@ TEST_CASE("least_share makes Theorem 1 true on 10,000 random clusters, and chang
   const double bound = 1 - std::exp(-1.0);
   Random random(15);
   int raised = 0;
-  for (int round = 0; round < 10000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(10000); ++round) {
     const PlacementShape shape = random_cluster(random, 6, 4, 8);
     const ActivationCounts counts = random_counts(random, shape);
     const LayerQuotas paper = entropy_layer_counts(shape, counts);
@@ -234,7 +234,7 @@ TEST_CASE("Lemma 1 holds up to a factor of two, and not as printed", "[placement
     CHECK(std::exp2(activation_entropy(counts) - delta * std::log2(64)) > 1.3);
   }
   Random random(13);
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(20000); ++round) {
     const std::uint32_t experts = 2 + below(random, 255);
     const std::vector<double> counts = random_layer_counts(random, experts);
     if (std::accumulate(counts.begin(), counts.end(), 0.0) == 0) continue;
@@ -247,7 +247,7 @@ TEST_CASE("Lemma 1 holds up to a factor of two, and not as printed", "[placement
 
 TEST_CASE("experts kept in place stay on their server, and cost no more to bring", "[placement]") {
   Random random(14);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(2000); ++round) {
     const PlacementShape shape = random_cluster(random, 5, 3, 8);
     const Placement from = place("redundance", shape, random_counts(random, shape));
     const ActivationCounts counts = random_counts(random, shape);

@@ -8,6 +8,7 @@
 #include "policies/placement/migration.hpp"
 #include "policies/placement/prism.hpp"
 #include "tests/policies/placement_cases.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::placement_test {
 
@@ -268,7 +269,7 @@ TEST_CASE("eplb is the published algorithm on equal GPUs wherever that puts no e
           "[placement]") {
   Random random(5);
   int compared = 0;
-  for (int round = 0; round < 5000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(5000); ++round) {
     const std::uint32_t gpus = 1 + below(random, 6), slots = 2 + below(random, 5);
     const std::uint32_t experts = 1 + below(random, gpus * slots), layers = 1 + below(random, 3);
     const PlacementShape shape =
@@ -285,7 +286,7 @@ TEST_CASE("eplb is the published algorithm on equal GPUs wherever that puts no e
       for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) REQUIRE(on_gpu(placement, gpu, layer) == packs[gpu]);
     }
   }
-  CHECK(compared > 1000);
+  CHECK(compared > moelab::test::random_runs(1000));
 }
 
 // 4 GPUs with a slot each, one expert: 4 copies, the first 2 on different servers, then the GPUs left out.

@@ -12,6 +12,7 @@
 #include "policies/planning/conditional_poisson.hpp"
 #include "policies/planning/expected_makespan.hpp"
 #include "tests/policies/random_numbers.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::planning_test {
 namespace {
@@ -176,7 +177,7 @@ PlanInput usable_input() {
 
 TEST_CASE("hits in consecutive intervals of ranks are those of all k-subsets") {
   Random random(1);
-  for (int instance = 0; instance < 1000; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(1000); ++instance) {
     const std::size_t n = 1 + below(random, 12);
     const std::uint32_t k = 1 + below(random, static_cast<std::uint32_t>(std::min<std::size_t>(5, n)));
     std::vector<double> q(n);

@@ -8,6 +8,7 @@
 #include "models/input_error.hpp"
 #include "policies/residency/residency_step.hpp"
 #include "tests/policies/random_numbers.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::residency_test {
 
@@ -109,7 +110,7 @@ int settle(ResidencyPolicy& policy, StorageSplit& split, ResidencyState& state, 
 TEST_CASE("budget-aware settles on a steady workload, from any start") {
   Random random(1);
   int moved = 0, starts_below = 0;
-  for (int i = 0; i < 8000; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(8000); ++i) {
     const StorageShape shape = random_shape(random);
     StorageSplit split = random_split(random, shape);
     const PolicyParameters parameters = random_parameters(random);
@@ -124,14 +125,14 @@ TEST_CASE("budget-aware settles on a steady workload, from any start") {
     REQUIRE(split.gpu_bytes() <= state.gpu_bytes - state.kv_bytes);
     for (int still = 0; still < 20; ++still, ++state.iteration) REQUIRE(!policy->adjust(state, split));
   }
-  CHECK(moved > 1000);
-  CHECK(starts_below > 1000);
+  CHECK(moved > moelab::test::random_runs(1000));
+  CHECK(starts_below > moelab::test::random_runs(1000));
 }
 
 TEST_CASE("budget-aware never lets experts take memory that the KV cache has, and waits between steps") {
   Random random(2);
   int forced = 0, chosen = 0;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(1500); ++i) {
     const StorageShape shape = random_shape(random);
     StorageSplit split = random_split(random, shape), before = split;
     const PolicyParameters parameters = random_parameters(random);
@@ -160,8 +161,8 @@ TEST_CASE("budget-aware never lets experts take memory that the KV cache has, an
       chosen += moved && !over;
     }
   }
-  CHECK(forced > 1000);
-  CHECK(chosen > 1000);
+  CHECK(forced > moelab::test::random_runs(1000));
+  CHECK(chosen > moelab::test::random_runs(1000));
 }
 
 TEST_CASE("tau_load falls with alpha up to the share of Eq. 8 and rises beyond it") {

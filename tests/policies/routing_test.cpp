@@ -7,6 +7,7 @@
 
 #include "models/input_error.hpp"
 #include "tests/policies/random_numbers.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::routing_test {
 
@@ -266,7 +267,7 @@ TEST_CASE("smoe router: three tokens share their top-score experts") {
 TEST_CASE("smoe router: experts are those of a naive implementation with sets") {
   Random random(1);
   std::uint32_t substituted = 0, kept_low = 0;
-  for (int instance = 0; instance < 10000; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(10000); ++instance) {
     const Step step = random_step(random);
     const StepRouting routing = step.route();
     const std::vector<NaiveToken> naive = naive_sets(step);
@@ -279,13 +280,13 @@ TEST_CASE("smoe router: experts are those of a naive implementation with sets") 
       kept_low += routing.tokens[t].low_score - routing.tokens[t].substituted;
     }
   }
-  CHECK(substituted > 1000);
-  CHECK(kept_low > 1000);
+  CHECK(substituted > moelab::test::random_runs(1000));
+  CHECK(kept_low > moelab::test::random_runs(1000));
 }
 
 TEST_CASE("smoe router: what holds for every step") {
   Random random(2);
-  for (int instance = 0; instance < 10000; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(10000); ++instance) {
     const Step step = random_step(random);
     const StepRouting routing = step.route();
     const std::size_t k = step.chosen[0].size();

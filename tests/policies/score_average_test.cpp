@@ -5,6 +5,7 @@
 
 #include "models/input_error.hpp"
 #include "tests/policies/small_caches.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::score_average_test {
 
@@ -130,7 +131,7 @@ TEST_CASE("score-average: means do not drift") {
 
 TEST_CASE("score-average does what a naive implementation with the whole history does") {
   Random random(1);
-  for (int instance = 0; instance < 1500; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(1500); ++instance) {
     const std::uint32_t objects = 1 + below(random, instance % 10 == 0 ? 64 : 12);
     const std::uint32_t places = below(random, objects + 2);
     const std::uint32_t window = 1 + below(random, 6);

@@ -8,6 +8,7 @@
 
 #include "models/input_error.hpp"
 #include "tests/policies/random_numbers.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::storage_test {
 
@@ -161,7 +162,7 @@ TEST_CASE("bandwidth-proportional gives each backend its share of Eq. 8 where it
 
 TEST_CASE("bandwidth-proportional: all backends of a layer are done within one expert's time of each other") {
   Random random(2);
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(2000); ++i) {
     StorageShape shape{.layers = 1 + below(random, 5),
                        .experts = 1 + below(random, 600),
                        .expert_bytes = uniform(random, 1e5, 1e7)};
@@ -183,7 +184,7 @@ TEST_CASE("bandwidth-proportional: all backends of a layer are done within one e
 TEST_CASE("no split of whole experts loads its slowest layer sooner than bandwidth-proportional") {
   Random random(3);
   int feasible = 0, infeasible = 0, bound = 0;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(4000); ++i) {
     const StorageShape shape = random_shape(random, 3, 7);
     double least = kInfinity, least_sum = kInfinity, least_unbound = kInfinity;
     for_each_split(shape, [&](const Cost& cost) {
@@ -205,15 +206,15 @@ TEST_CASE("no split of whole experts loads its slowest layer sooner than bandwid
     for_each_split(ample, [&](const Cost& c) { least_unbound = std::min(least_unbound, c.longest); });
     bound += least > least_unbound * (1 + 1e-9);
   }
-  CHECK(feasible > 1500);
-  CHECK(infeasible > 300);
-  CHECK(bound > 300);  // capacities and budgets mattered
+  CHECK(feasible > moelab::test::random_runs(1500));
+  CHECK(infeasible > moelab::test::random_runs(300));
+  CHECK(bound > moelab::test::random_runs(300));  // capacities and budgets mattered
 }
 
 TEST_CASE("tri-state finds what an exhaustive search finds") {
   Random random(4);
   int hidden = 0, late = 0;
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(4000); ++i) {
     const StorageShape shape = random_shape(random, 3, 7);
     double least = kInfinity, least_bytes = kInfinity, least_of_leanest = kInfinity;
     for_each_split(shape, [&](const Cost& cost) {
@@ -239,8 +240,8 @@ TEST_CASE("tri-state finds what an exhaustive search finds") {
     REQUIRE(cost.bytes == least_bytes);
     REQUIRE(cost.longest == Approx(least_of_leanest).epsilon(1e-12));
   }
-  CHECK(hidden > 800);
-  CHECK(late > 800);
+  CHECK(hidden > moelab::test::random_runs(800));
+  CHECK(late > moelab::test::random_runs(800));
 }
 
 TEST_CASE("tri-state keeps to a compute time that is one rounding short of a whole number of experts") {
@@ -303,7 +304,8 @@ TEST_CASE("large splits keep to budgets and capacities, or are refused") {
 
 // The closed forms of tri_state.cpp, with shares of any size; whole experts of 1 / 4000 of a layer differ by
 // a few experts' time.
-TEST_CASE("resident experts shorten a layer exactly when bandwidth cannot hide it and memory is left over") {
+TEST_CASE("resident experts shorten a layer exactly when bandwidth cannot hide it and memory is left over",
+          "[long]") {
   Random random(6);
   int wins = 0, ties = 0, hides = 0;
   for (int i = 0; i < 400; ++i) {

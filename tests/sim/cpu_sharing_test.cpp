@@ -6,6 +6,7 @@
 #include "sim/child_process.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/small_systems.hpp"
 
 namespace moelab::cpu_sharing_test {
@@ -161,11 +162,7 @@ bool agree(const RunResult& a, const RunResult& b) {
 }  // namespace
 
 TEST_CASE("cpu sharing: fast and simgrid agree on random systems, and so does running every layer again") {
-#ifdef __SANITIZE_ADDRESS__  // forking an instrumented process is slow
-  constexpr std::uint64_t kRuns = 120;
-#else
-  constexpr std::uint64_t kRuns = 700;
-#endif
+  constexpr std::uint64_t kRuns = moelab::test::random_runs(700u, 120u);  // many in a process of their own
   int shared = 0;
   for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {
     INFO("seed " << seed);

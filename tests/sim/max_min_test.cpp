@@ -10,6 +10,7 @@
 
 #include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::max_min_test {
 
@@ -124,11 +125,7 @@ std::vector<double> reference_ends(const std::vector<Pipe>& pipes, const std::ve
 }  // namespace
 
 TEST_CASE("max-min: chains of capacities share as progressive filling says") {
-#ifdef __SANITIZE_ADDRESS__
-  constexpr int kCases = 50;
-#else
-  constexpr int kCases = 1000;
-#endif
+  constexpr int kCases = moelab::test::random_runs(1000, 50);
   std::mt19937_64 random(7);
   const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
   for (int i = 0; i < kCases; ++i) {

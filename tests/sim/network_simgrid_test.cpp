@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "models/input_error.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/network_cases.hpp"
 
 namespace moelab::network_simgrid_test {
@@ -20,11 +21,7 @@ namespace {
 
 using Topology = NetworkLaw::Topology;
 
-#ifdef __SANITIZE_ADDRESS__  // forking an instrumented process is slow
-constexpr std::uint64_t kCases = 40;
-#else
-constexpr std::uint64_t kCases = 1000;
-#endif
+constexpr std::uint64_t kCases = moelab::test::random_runs(1000u, 40u);  // each in a process of its own
 
 /// Computing and sending: each node computes one thing at a time, whatever is sent overlaps.
 struct MixedJob {

@@ -8,6 +8,7 @@
 #include "models/input_error.hpp"
 #include "sim/engine/moment_heap.hpp"
 #include "sim/engine/running_set.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/network_cases.hpp"
 
 namespace moelab::network_test {
@@ -23,11 +24,7 @@ NetworkLaw star(std::vector<NetworkLaw::Node> nodes) {
   return {Topology::star, std::move(nodes), {}, {}};
 }
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::uint64_t kCases = 500;
-#else
-constexpr std::uint64_t kCases = 5000;
-#endif
+constexpr std::uint64_t kCases = moelab::test::random_runs(5000u, 500u);
 
 }  // namespace
 

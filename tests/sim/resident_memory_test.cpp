@@ -11,16 +11,12 @@
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
+#include "tests/random_runs.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab::resident_memory_test {
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 constexpr std::uint32_t kPrompt = 24, kOutput = 1000;
 
 const std::filesystem::path kFolder = std::filesystem::temp_directory_path();
@@ -59,7 +55,7 @@ std::string generated(std::uint32_t requests) {
 }  // namespace
 
 TEST_CASE("memory: a long trace streams through it, generated or read") {
-  if (kSanitized) {
+  if (moelab::test::kFewerRuns) {
     WARN("skipped: sanitizers keep memory of their own");
     return;
   }

@@ -9,6 +9,7 @@
 
 #include "models/input_error.hpp"
 #include "sim/child_process.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/engine_plans.hpp"
 
 namespace moelab::simgrid_test {
@@ -109,11 +110,8 @@ PlanOp sharing(double seconds, double shared) {
 
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__  // forking an instrumented process is slow
-constexpr int kPlans = 200, kEnough = 150;
-#else
-constexpr int kPlans = 6000, kEnough = 5000;
-#endif
+constexpr int kPlans = moelab::test::random_runs(6000, 200);  // each in a process of its own
+constexpr int kEnough = moelab::test::random_runs(5000, 150);
 
 /// Both executors on a plan a seed, given by `draw`.
 template <class Draw>

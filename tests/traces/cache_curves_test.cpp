@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/trace_files.hpp"
 #include "traces/random.hpp"
 #include "traces/statistics/cache_curves.hpp"
@@ -193,7 +194,7 @@ void check_against_the_rules(const Tokens& tokens, const LayerCacheHits& hits, s
 
 TEST_CASE("cache hits at every capacity are those of caches written from the rules") {
   Random random(1);
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(1500); ++i) {
     const auto experts = static_cast<std::uint32_t>(1 + random.below(12));
     const auto top_k = static_cast<std::uint32_t>(1 + random.below(std::min<std::uint32_t>(experts, 4)));
     std::vector<Tokens> layers(1 + random.below(3));
@@ -216,7 +217,7 @@ TEST_CASE("Belady's hits at every capacity are the most that any replacement can
   }
 }
 
-TEST_CASE("cache hits with hundreds of experts, and over many blocks of lookups") {
+TEST_CASE("cache hits with hundreds of experts, and over many blocks of lookups", "[long]") {
   Random random(3);
   for (const std::uint32_t experts : {7u, 64u, 254u, 255u, 256u, 257u, 600u}) {
     CAPTURE(experts);
@@ -242,7 +243,7 @@ TEST_CASE("cache hits with hundreds of experts, and over many blocks of lookups"
 TEST_CASE(
     "a larger LRU or Belady cache never finds less, Belady most, and a full one all but first lookups") {
   Random random(4);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(300); ++i) {
     const auto experts = static_cast<std::uint32_t>(2 + random.below(40));
     const Tokens tokens = random_tokens(random, experts, 2, 200);
     const LayerCacheHits hits = counted({tokens}, experts, everything(experts))[0];
@@ -265,7 +266,7 @@ TEST_CASE("a trace's cache hits are the same on any number of threads, and where
   by_layer[4].assign(900, {kNoExpert, kNoExpert});
   RoutingTraceBuilder builder("m", "by hand", false, layers, experts, top_k, false);
   builder.begin_request();
-  for (std::size_t t = 0; t < 900; ++t) {
+  for (std::size_t t = 0; t < moelab::test::random_runs(900u); ++t) {
     std::vector<std::uint16_t> row;
     for (const Tokens& tokens : by_layer) row.insert(row.end(), tokens[t].begin(), tokens[t].end());
     builder.add_token(Phase::decode, row, {});

@@ -65,7 +65,8 @@ std::vector<std::uint64_t> uses(const RoutingTrace& trace, std::uint32_t layer) 
   return counts;
 }
 
-TEST_CASE("routing by counts: the chance to be chosen is in proportion to the weight, and 1 at most") {
+TEST_CASE("routing by counts: the chance to be chosen is in proportion to the weight, and 1 at most",
+          "[long]") {
   Random random(1);
   for (int i = 0; i < 5000; ++i) {
     const auto experts = static_cast<std::uint32_t>(1 + random.below(40));
@@ -80,7 +81,7 @@ TEST_CASE("routing by counts: the chance to be chosen is in proportion to the we
   }
 }
 
-TEST_CASE("routing by counts: experts are drawn with their chances") {
+TEST_CASE("routing by counts: experts are drawn with their chances", "[long]") {
   // A count of n rows is binomial, so by Bernstein's inequality it is farther from n p than
   // t / 3 + sqrt(t^2 / 9 + 2 n p (1 - p) t) with a probability of 2 exp(-t) at most: 2e-13 a count here, of
   // some 100,000. The squares of the deviations, over their variance, have a mean of 1 each.
@@ -120,7 +121,7 @@ TEST_CASE("routing by counts: experts are drawn with their chances") {
   CHECK(std::abs(squares / static_cast<double>(terms) - 1) < 5 * std::sqrt(6 / static_cast<double>(terms)));
 }
 
-TEST_CASE("routing by counts: a long draw shows no bias") {
+TEST_CASE("routing by counts: a long draw shows no bias", "[long]") {
   // Weights 1 to 8, k = 3: 3 * 8 is at most their sum 36, so p_e = e / 12. Five standard deviations.
   constexpr std::uint64_t kTokens = 1000000;
   std::vector<double> weights(8);
@@ -148,7 +149,8 @@ TEST_CASE("routing by counts: with even weights every set of experts is as likel
     CHECK(std::abs(count - kTokens * 0.1) < 5 * std::sqrt(kTokens * 0.1 * 0.9));
 }
 
-TEST_CASE("routing by counts: a token uses experts of the one before again as often as the header says") {
+TEST_CASE("routing by counts: a token uses experts of the one before again as often as the header says",
+          "[long]") {
   // Of the k experts of a token, reuse + (1 - reuse) * (sum of p^2) / k are the next one's: rows are repeated
   // or independent. Weights 1 to 8 and k = 3: the sum of p^2 is 204 / 144. A row's share has a variance of
   // 1/4 at most, and the chain of shares mixes within 1 / (1 - reuse) tokens: 40 for the last.

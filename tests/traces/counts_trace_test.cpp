@@ -1,5 +1,6 @@
 // Counts-only traces: files put together by hand, hostile ones, and what is written reads back.
 #include "traces/counts_trace.hpp"
+#include "tests/random_runs.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -281,7 +282,7 @@ TEST_CASE("counts trace: damaged files are refused or hold to the rules") {
   const ScratchFolder scratch;
   std::mt19937_64 random(5);
   int refused = 0, opened = 0;
-  for (int round = 0; round < 5000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(5000); ++round) {
     FileParts parts;
     parts.domains_first = round % 2 == 0;
     if (round % 3 != 0) parts.counts = bytes_of(std::vector<std::uint64_t>(12, 7));
@@ -303,8 +304,8 @@ TEST_CASE("counts trace: damaged files are refused or hold to the rules") {
     });
     refused += error.empty() ? 0 : 1;
   }
-  CHECK(refused > 1000);
-  CHECK(opened > 100);
+  CHECK(refused > moelab::test::random_runs(1000));
+  CHECK(opened > moelab::test::random_runs(100));
 }
 
 }  // namespace moelab::counts_trace_test

@@ -135,7 +135,7 @@ TEST_CASE("portable exp and log agree with the C library's") {
   CHECK(portable_exp(-701) == 0);
 }
 
-TEST_CASE("generator: drawing is by weight without replacement") {
+TEST_CASE("generator: drawing is by weight without replacement", "[long]") {
   struct Case {
     std::uint32_t top_k;
     double skew;
@@ -394,7 +394,7 @@ TEST_CASE("generator: scores of all experts are asked for, and leave what is cho
   CHECK(idle);
 }
 
-TEST_CASE("generator: scores below the chosen ones fall as sorted logistic numbers do") {
+TEST_CASE("generator: scores below the chosen ones fall as sorted logistic numbers do", "[long]") {
   for (const auto& [experts, top_k] : {std::pair{32U, 4U}, {64U, 6U}, {8U, 1U}}) {
     GeneratorParameters p = small(4, experts, top_k);
     p.requests = 40;
@@ -485,7 +485,7 @@ std::vector<double> chosen_next(const RoutingTrace& trace) {
   return chosen;
 }
 
-TEST_CASE("generator: scores of inactive experts foretell as much as those of a recorded router") {
+TEST_CASE("generator: scores of inactive experts foretell as much as those of a recorded router", "[long]") {
   const RoutingTrace recorded = open_routing_trace(kDefaultTrace);
   GeneratorParameters p = small(8, 32, 4);
   p.requests = 20;
@@ -588,7 +588,7 @@ struct LruCounter {
   }
 };
 
-TEST_CASE("generator: the defaults are like the decoder that they were fitted to") {
+TEST_CASE("generator: the defaults are like the decoder that they were fitted to", "[long]") {
   GeneratorParameters p = small(24, 32, 4);
   p.requests = 60;
   p.prompt_tokens = 1;
@@ -626,7 +626,7 @@ TEST_CASE("generator: the defaults are like the decoder that they were fitted to
 
 }  // namespace
 
-TEST_CASE("generator: a trace too large for memory is the same, row for row") {
+TEST_CASE("generator: a trace too large for memory is the same, row for row", "[long]") {
   GeneratorParameters p;
   p.layers = 26;
   p.experts = 64;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/import_files.hpp"
 #include "traces/import/sglang_import.hpp"
 #include "traces/import/table_import.hpp"
@@ -243,8 +244,9 @@ TEST_CASE("pickles are read, never executed: damaged ones by themselves") {
              Contains("the Python name 'os system'; only tensors"));
   Random random(4);
   int refused = 0;
-  for (int i = 0; i < 3000; ++i) refused += import(mutated(pickle, random)).empty() ? 0 : 1;
-  CHECK(refused > 1000);
+  for (int i = 0; i < moelab::test::random_runs(3000); ++i)
+    refused += import(mutated(pickle, random)).empty() ? 0 : 1;
+  CHECK(refused > moelab::test::random_runs(1000));
 }
 
 }  // namespace moelab::import_engines_test

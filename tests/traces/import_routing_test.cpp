@@ -4,6 +4,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/import_files.hpp"
 #include "traces/import/array_import.hpp"
 #include "traces/import/table_import.hpp"
@@ -174,7 +175,7 @@ std::string written(int form, const Table& t) {
 TEST_CASE("random routing comes back equal from every form, plain and gzipped") {
   const ScratchFolder folder;
   Random random(1);
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(400); ++i) {
     const Table t = random_table(random);
     for (int form = 0; form < 4; ++form) {
       if (i % 2 == 0 || form == 3) {
@@ -196,7 +197,7 @@ TEST_CASE("damaged inputs give an error or a whole trace, and from .npz an equal
   const ScratchFolder folder;
   Random random(2);
   std::uint64_t refused = 0, accepted = 0;
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(6000); ++i) {
     const Table t = random_table(random);
     const int form = i % 4;
     write_bytes(folder / "in", mutated(written(form, t), random));
@@ -215,8 +216,8 @@ TEST_CASE("damaged inputs give an error or a whole trace, and from .npz an equal
     if (form == 3) REQUIRE(difference(trace, t).empty());
   }
   REQUIRE(folder.names().size() <= 2);  // no temporary files
-  CHECK(refused > 2000);
-  CHECK(accepted > 100);
+  CHECK(refused > moelab::test::random_runs(2000));
+  CHECK(accepted > moelab::test::random_runs(100));
 }
 
 TEST_CASE("what is wrong with a table is said with line and column") {
@@ -258,7 +259,7 @@ TEST_CASE("what is wrong with a table is said with line and column") {
   CHECK_THAT(error(""), Contains("has no rows"));
 }
 
-TEST_CASE("layers in any order are found in time that does not grow with their number") {
+TEST_CASE("layers in any order are found in time that does not grow with their number", "[long]") {
   const ScratchFolder folder;
   std::string rows = "token,layer,expert\n";
   for (int token = 0; token < 10; ++token) {

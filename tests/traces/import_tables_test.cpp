@@ -85,7 +85,7 @@ TEST_CASE("the exported accesses are those of a naive search, in both formats") 
   }
 }
 
-TEST_CASE("next accesses reach across the blocks that are exported one by one") {
+TEST_CASE("next accesses reach across the blocks that are exported one by one", "[long]") {
   // 2^20 accesses a block: a trace of three blocks, expert 0 in the first and last token only.
   constexpr std::uint32_t kTokens = 2'200'000;
   RoutingTraceBuilder builder("m", "", true, 1, 3, 1, false);

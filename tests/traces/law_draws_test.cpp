@@ -56,7 +56,7 @@ TEST_CASE("domains come by their shares") {
               .margin(5 * std::sqrt(law.domain_shares[d] * (1 - law.domain_shares[d]) / 20000) + 1e-9));
 }
 
-TEST_CASE("experts are as popular as their biases were found for") {
+TEST_CASE("experts are as popular as their biases were found for", "[long]") {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     Random random(seed, 10, 0);
     RoutingLaw law = coin();

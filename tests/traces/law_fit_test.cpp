@@ -63,7 +63,7 @@ TEST_CASE("recordings of odd sizes are fitted") {
   for (std::uint64_t seed = 20; seed < 26; ++seed) check_fit(plain(seed, {2, 6, 2, 20, 60, 0}));
 }
 
-TEST_CASE("a fit to tokens without noise gives weights that add up to 1 at most") {
+TEST_CASE("a fit to tokens without noise gives weights that add up to 1 at most", "[long]") {
   // No noise is left: the weights that are measured add up to more than 1 half the time, are scaled to add up
   // to 1, and must not exceed it when they are rounded.
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
@@ -99,7 +99,7 @@ TEST_CASE("encoder layers are told from decoder layers, whatever the last reques
   }
 }
 
-TEST_CASE("a long recording is thinned to requests that hold something") {
+TEST_CASE("a long recording is thinned to requests that hold something", "[long]") {
   // 800 logits a row: a fit draws some 50000 rows and takes every second request. Those with an even number
   // are empty; of the others every second one is the long one.
   PlainTrace trace = plain(43, {10, 80, 1, 2, 300, 0});

@@ -1,5 +1,6 @@
 // What is drawn from a law: rows of the right form, the same whatever was drawn before and on how many cores.
 #include "traces/law/law_generator.hpp"
+#include "tests/random_runs.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -94,7 +95,7 @@ void check_row(const Row& row, const RoutingLaw& law) {
 }  // namespace
 
 TEST_CASE("rows drawn from random laws are what rows must be") {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < random_runs(400u); ++seed) {
     Random random(seed);
     const RoutingLaw law = random_law(random);
     const bool scores = law.has_gates() && random.below(2) == 0;
@@ -148,7 +149,7 @@ TEST_CASE("a request's rows depend on law, seed and number alone") {
   }
 }
 
-TEST_CASE("requests too large to wait for their turn are drawn as the others are") {
+TEST_CASE("requests too large to wait for their turn are drawn as the others are", "[long]") {
   RoutingLaw law = coin();
   law.layers.resize(4000, law.layers[0]);
   std::vector<DrawnRequest> requests;

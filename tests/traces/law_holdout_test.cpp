@@ -1,4 +1,5 @@
 // Evidence: a law fitted to half of the answers of a real model draws routing like the other half's.
+#include "tests/random_runs.hpp"
 #include "traces/law/holdout.hpp"
 
 #include <catch2/catch.hpp>
@@ -17,12 +18,6 @@ namespace {
 
 using namespace test;
 using Catch::Matchers::Contains;
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 /// The import commands of traces/import/README.md for this set.
 RoutingTrace imported(const std::filesystem::path& set, const std::filesystem::path& out, bool gates) {
@@ -131,7 +126,7 @@ TEST_CASE("a law fitted to half of a real model's answers draws routing like the
     WARN("skipped: no folder " << set);
     return;
   }
-  if (kSanitized) {
+  if (kFewerRuns) {
     WARN("skipped: minutes under a sanitizer");
     return;
   }

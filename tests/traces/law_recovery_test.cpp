@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/known_laws.hpp"
 #include "traces/statistics/routing_statistics.hpp"
 
@@ -13,12 +14,6 @@ namespace moelab::law_recovery_test {
 namespace {
 
 using namespace test;
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kSanitized = true;  // and slow
-#else
-constexpr bool kSanitized = false;
-#endif
 
 /// Overlap of the experts of tokens `lag` apart, over all layers.
 double overlap_at(const RoutingTrace& trace, std::uint64_t lag) {
@@ -78,14 +73,14 @@ std::pair<double, double> mean_and_spread(const std::vector<Figures>& draws, con
 
 }  // namespace
 
-TEST_CASE("a known law is found again from what is drawn from it") {
+TEST_CASE("a known law is found again from what is drawn from it", "[long]") {
   const std::vector<RoutingLaw> laws{
       known(0.8, 0.1, 0.1, {0.2, 0.15, 0.15}, 0.8),
       known(0.5, 0, 0.3, {0, 0.3, 0}, 0.5),
       known(1.2, 0.25, 0.1, {0.3, 0, 0}, 0.9),
       known(0.3, 0, 0, {0.6, 0, 0.2}, 0.95),
   };
-  for (const RoutingLaw& law : std::span(laws).first(kSanitized ? 1 : laws.size())) {
+  for (const RoutingLaw& law : std::span(laws).first(kFewerRuns ? 1 : laws.size())) {
     const RoutingTrace recorded = drawn(law, 1, 60, 400);
     const RoutingLaw found = fitted(recorded);
     INFO(to_yaml(law) << to_yaml(found));

@@ -96,7 +96,7 @@ TEST_CASE("non-negative least squares meet the conditions of Karush, Kuhn and Tu
   CHECK(non_negative_least_squares({}, {}, {}).empty());
 }
 
-TEST_CASE("biases give the shares that they were found for, in logits drawn by other means") {
+TEST_CASE("biases give the shares that they were found for, in logits drawn by other means", "[long]") {
   OtherNormal normal(3);
   Random random(3);
   for (int instance = 0; instance < 12; ++instance) {
@@ -150,7 +150,7 @@ TEST_CASE("biases where there is no choice, and of experts that are never or alw
   CHECK(shares[3] < 0.01);
 }
 
-TEST_CASE("overlap by correlation: closed form for two equal experts, and its ends for any") {
+TEST_CASE("overlap by correlation: closed form for two equal experts, and its ends for any", "[long]") {
   // Both tokens choose alike where two normal numbers of correlation r have one sign: 1/2 + asin(r) / pi.
   const std::vector<double> two = LogitSample(2, kTokens, 7).overlaps(std::vector(2, 0.0), 1);
   REQUIRE(two.size() == LogitSample::kCorrelations);

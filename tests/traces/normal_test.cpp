@@ -40,7 +40,7 @@ double distance(std::vector<double> x, Cumulative cumulative_of) {
 
 }  // namespace
 
-TEST_CASE("normal numbers are normal") {
+TEST_CASE("normal numbers are normal", "[long]") {
   for (std::uint64_t seed = 0; seed < 3; ++seed) CHECK(distance(draws(seed), cumulative) < 1.95);
 }
 

@@ -295,7 +295,7 @@ struct RandomTrace {
 TEST_CASE("trace builder: what is made of rows is what they say, in memory and from a file") {
   const ScratchFolder scratch;
   std::mt19937_64 random(6);
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(500); ++i) {
     const RandomTrace made(random);
     const RoutingTrace trace = made.build(i % 2 == 0);
     made.check(trace);
@@ -309,7 +309,7 @@ TEST_CASE("trace builder: what is made of rows is what they say, in memory and f
 TEST_CASE("trace writer: what is written streaming reads back, and is written again the same") {
   const ScratchFolder scratch;
   std::mt19937_64 random(3);
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(500); ++i) {
     const RandomTrace made(random);
     made.write(scratch / "t");
     const RoutingTrace trace = read_routing_trace(scratch / "t");

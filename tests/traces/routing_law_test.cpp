@@ -1,5 +1,6 @@
 // Laws as files, and laws resized.
 #include "traces/law/routing_law.hpp"
+#include "tests/random_runs.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -84,7 +85,7 @@ TEST_CASE("a law is what its file says") {
 }
 
 TEST_CASE("a law written and read is the same law") {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < random_runs(400u); ++seed) {
     Random random(seed);
     RoutingLaw law = random_law(random);
     // Texts with whatever YAML or JSON might mistake for something else.
@@ -167,7 +168,7 @@ TEST_CASE("what is wrong in a law's file is an error that names its line") {
 TEST_CASE("thousands of damaged files are read or refused, and what is read can be drawn from") {
   int read = 0;
   const ScratchFolder folder;
-  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+  for (std::uint64_t seed = 0; seed < random_runs(4000u); ++seed) {
     Random random(seed, 6, 0);
     std::string text = kLaw;
     const std::string alphabet = "0123456789.,:-+e[]{}\"'# \n\t~&*!%|>x\x80\xff";
@@ -201,11 +202,11 @@ TEST_CASE("thousands of damaged files are read or refused, and what is read can 
       REQUIRE_THAT(error.what(), Contains("law.yaml"));
     }
   }
-  CHECK(read > 50);
+  CHECK(read > random_runs(50));
 }
 
 TEST_CASE("a law resized to its own sizes is the same law") {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < random_runs(500u); ++seed) {
     Random random(seed, 7, 0);
     RoutingLaw law = random_law(random);
     for (LayerLaw& layer : law.layers)  // as files may have it: lists of unequal lengths

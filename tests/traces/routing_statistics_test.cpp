@@ -1,6 +1,7 @@
 // Statistics of routing against the same figures worked out from their definitions, token by token and set by
 // set, on thousands of small random traces; and slices of traces.
 #include "traces/statistics/routing_statistics.hpp"
+#include "tests/random_runs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -103,7 +104,7 @@ std::vector<double> figures(const LayerStatistics& s) {
 
 TEST_CASE("statistics are what their definitions say, on thousands of random traces") {
   double open = 0, experts = 0;
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+  for (std::uint64_t seed = 0; seed < random_runs(2000u); ++seed) {
     Random random(seed);
     const PlainTrace plain = random_plain_trace(random);
     const RoutingTrace trace = plain.built();
@@ -217,7 +218,7 @@ TEST_CASE("groups that differ by chance alone show the divergence that is foreto
   std::vector<double> edge(16);
   for (std::size_t e = 0; e < 16; ++e) edge[e] = (e > 0 ? edge[e - 1] : 0) + 1.0 + static_cast<double>(e);
   double bits = 0, foretold = 0;
-  for (int set = 0; set < 300; ++set) {
+  for (int set = 0; set < random_runs(300); ++set) {
     GroupDivergence groups(16);
     for (int g = 0; g < 40; ++g) {
       std::vector<std::uint64_t> uses(16);

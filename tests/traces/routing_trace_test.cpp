@@ -1,4 +1,5 @@
 #include "traces/routing_trace.hpp"
+#include "tests/random_runs.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -290,7 +291,7 @@ std::vector<std::uint16_t> random_rows(std::mt19937_64& random, std::uint32_t la
 TEST_CASE("routing trace: the fast check of rows finds what the plain one finds") {
   std::mt19937_64 random(11);
   int refused = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(4000); ++round) {
     const auto top_k = static_cast<std::uint32_t>(1 + random() % 20);
     const auto experts = static_cast<std::uint32_t>(random() % 10 == 0 ? 65535 : top_k + random() % 100);
     const auto layers = static_cast<std::uint32_t>(1 + random() % (3000 / top_k));  // up to three blocks
@@ -315,8 +316,8 @@ TEST_CASE("routing trace: the fast check of rows finds what the plain one finds"
       ++refused;
     }
   }
-  CHECK(refused > 500);  // both outcomes were met
-  CHECK(refused < 3500);
+  CHECK(refused > moelab::test::random_runs(500));  // both outcomes were met
+  CHECK(refused < moelab::test::random_runs(3500));
 }
 
 RoutingTrace random_trace(std::mt19937_64& random) {
@@ -381,7 +382,7 @@ bool same(const RoutingTrace& a, const RoutingTrace& b) {
 TEST_CASE("routing trace: what is written is read back, also onto its own file") {
   const ScratchFolder scratch;
   std::mt19937_64 random(3);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(300); ++round) {
     const RoutingTrace trace = random_trace(random);
     REQUIRE(invariants_hold(trace));
     write_routing_trace(trace, scratch / "f");
@@ -471,7 +472,7 @@ TEST_CASE("routing trace: mutated files open as sound traces or are refused") {
   const std::string originals[] = {FileParts{}.file(), odd.file()};
   int opened = 0;
   int refused = 0;
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(20000); ++round) {
     write_bytes(scratch / "f", mutated(originals[round % 2], random));
     try {
       const RoutingTrace trace = read_routing_trace(scratch / "f");
@@ -481,8 +482,8 @@ TEST_CASE("routing trace: mutated files open as sound traces or are refused") {
       ++refused;
     }
   }
-  CHECK(opened > 200);  // the mutations reach past the header
-  CHECK(refused > 10000);
+  CHECK(opened > moelab::test::random_runs(200));  // the mutations reach past the header
+  CHECK(refused > moelab::test::random_runs(10000));
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ std::string half_scores_file(std::uint64_t tokens, const std::vector<std::uint16
 
 }  // namespace
 
-TEST_CASE("gate scores: every half-precision number is widened exactly, also of large files") {
+TEST_CASE("gate scores: every half-precision number is widened exactly, also of large files", "[long]") {
   const ScratchFolder scratch;
   std::vector<std::uint16_t> finite;
   for (std::uint32_t half = 0; half < 65536; ++half)

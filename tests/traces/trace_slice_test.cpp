@@ -1,5 +1,6 @@
 // Slices of traces, compared row by row with what they were cut from.
 #include "traces/trace_slice.hpp"
+#include "tests/random_runs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,7 +44,7 @@ void check_rows(const RoutingTrace& trace, std::size_t number, const PlainReques
 }  // namespace
 
 TEST_CASE("a slice holds the requests asked for, in that order, as they were") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < moelab::test::random_runs(1000u); ++seed) {
     Random random(seed, 5, 0);
     const PlainTrace plain = random_plain_trace(random);
     const RoutingTrace trace = plain.built();

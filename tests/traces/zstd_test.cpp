@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/trace_files.hpp"
 #include "traces/counts_trace.hpp"
 #include "traces/routing_trace.hpp"
@@ -203,7 +204,7 @@ TEST_CASE("zstd: damage is found by the checksum or the format, and its place is
   std::mt19937_64 random(4);
   const std::string file = one_tensor(random_text(random, 5000)), whole = compressed(file);
   int refused = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(3000); ++round) {
     std::string bytes = whole;
     for (std::uint64_t flips = 1 + random() % 2; flips > 0; --flips)
       bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
@@ -214,7 +215,7 @@ TEST_CASE("zstd: damage is found by the checksum or the format, and its place is
     });
     refused += error.empty() ? 0 : 1;
   }
-  CHECK(refused > 2900);
+  CHECK(refused > moelab::test::random_runs(2900));
 
   std::string bad_sum = whole;
   bad_sum.back() = static_cast<char>(bad_sum.back() ^ 1);
@@ -242,7 +243,7 @@ TEST_CASE("zstd: frames that want much memory are refused") {
   }
 }
 
-TEST_CASE("zstd: no more is decompressed than the header inside states") {
+TEST_CASE("zstd: no more is decompressed than the header inside states", "[long]") {
   const ScratchFolder scratch;
   const auto error = [&](const std::string& bytes) {
     write_bytes(scratch / "f", bytes);
