@@ -14,12 +14,12 @@ constexpr bool kFewerRuns = false;
 
 /// `all` of them, or `few` where each takes its time.
 template <class Count>
-constexpr Count random_runs(Count all, Count few) {
+consteval Count random_runs(Count all, Count few) {
   return kFewerRuns ? few : all;
 }
 template <class Count>
-constexpr Count random_runs(Count all) {
-  return random_runs(all, all / 5);
+consteval Count random_runs(Count all) {
+  return random_runs(all, all / 10);
 }
 
 }  // namespace moelab::test

@@ -33,7 +33,7 @@ void refuses(const std::vector<std::string>& arguments, const std::string& why) 
 
 }  // namespace
 
-TEST_CASE("calibrate writes a profile that the simulator reads, and says what it found") {
+TEST_CASE("calibrate writes a profile that the simulator reads, and says what it found", "[long]") {
   const ScratchFolder folder;
   const std::string out = (folder / "small-box.yaml").string();
   const ProgramResult made =

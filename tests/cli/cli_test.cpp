@@ -87,7 +87,7 @@ TEST_CASE("run prints the JSON that scripts rely on, an array for several system
   CHECK(Json::parse(all.out)[0] == j);
 }
 
-TEST_CASE("run leaves a result and a timeline, and the same bytes every time") {
+TEST_CASE("run leaves a result and a timeline, and the same bytes every time", "[long]") {
   const Folder folder;
   for (const char* n : {"a", "b"})
     REQUIRE(moelab(with(kSmall, {"--out", folder.name(std::string(n) + ".json"), "--timeline",

@@ -88,6 +88,9 @@ TEST_CASE("sweep: check says how many points there are and the first of them") {
   CHECK(r.status == 0);
   CHECK_THAT(r.out,
              Contains("4 points of 4 combinations") && Contains("budget = 16 GB, system = zipmoe-lru"));
+}
+
+TEST_CASE("sweep: check knows the sweeps of the program by name", "[long]") {
   const ProgramResult named = run_program(MOELAB_PROGRAM, {"check", "orin-budgets"});
   CHECK(named.status == 0);
   CHECK_THAT(named.out, Contains("200 points"));

@@ -13,6 +13,7 @@
 #include "hw/store/chunk_store_writer.hpp"
 #include "hw/store/ordered_work.hpp"
 #include "tests/hw/small_stores.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::pack_fault_test {
 namespace {
@@ -52,7 +53,7 @@ TEST_CASE("a pack that is killed at any moment goes on, and gives the same store
   pack(source, folder / "whole", {"huffman", 3, 1, {}});
   const auto due = files_of(folder / "whole");
   int killed = 0;
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(12, 3); ++round) {
     const auto store = folder / ("store" + std::to_string(round));
     PackOptions options{"huffman", 3, 1 + static_cast<unsigned>(round % 2), {}};
     for (int attempt = 0; !std::filesystem::exists(store); ++attempt) {
@@ -78,7 +79,7 @@ TEST_CASE("a pack that is killed at any moment goes on, and gives the same store
     REQUIRE((found == due));
     REQUIRE(!std::filesystem::exists(partial_store(store)));
   }
-  CHECK(killed > 20);
+  CHECK(killed > moelab::test::random_runs(20, 3));
 }
 
 TEST_CASE("of an unfinished pack only what its checksums confirm is kept") {
@@ -119,7 +120,7 @@ TEST_CASE("a full disk is an error that names the file, and packing goes on when
   pack(source, folder / "whole", {"none", 3, 1, {}});
   const auto due = files_of(folder / "whole");
   Random random(73);
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(12, 3); ++round) {
     const auto store = folder / "store";
     const rlimit limit{4096 + random.below(due.at("chunks.data").size() - 8192), RLIM_INFINITY};
     const auto fill = [&] {

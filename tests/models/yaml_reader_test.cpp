@@ -431,7 +431,7 @@ TEST_CASE("hostile texts end in a problem, quickly") {
     texts.push_back("a: [" + repeated(piece, many));
   }
   std::string steps;
-  for (std::size_t i = 0; i < moelab::test::random_runs(300u); ++i) steps += std::string(i, ' ') + "a:\n";
+  for (std::size_t i = 0; i < 300; ++i) steps += std::string(i, ' ') + "a:\n";
   texts.push_back(steps);
   texts.push_back(repeated("a: 1\n", 2000));
   texts.push_back("[" + repeated("1,", std::size_t{1} << 21));  // too much structure

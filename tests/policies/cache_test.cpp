@@ -274,7 +274,7 @@ struct NaiveZipmoe {
 void compare_with_naive(std::string_view name, const PolicyParameters& parameters,
                         const std::function<std::unique_ptr<Naive>()>& make_naive) {
   Random random(17);
-  for (int instance = 0; instance < 400; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(400); ++instance) {
     const std::uint32_t objects = 1 + below(random, instance % 10 == 0 ? 200 : 12);
     const std::uint32_t places = below(random, objects + 2);
     const Trace trace = trace_of(kKinds[instance % 4], random, objects, 60);

@@ -137,7 +137,7 @@ TEST_CASE("cluster: with a network that takes no time, servers are one server wi
 }
 
 // M/G/1, first come first served (Pollaczek and Khinchine): mean wait = rate E[S^2] / (2 (1 - rate E[S])).
-TEST_CASE("cluster: a server whose users come at random waits as an M/G/1 queue does") {
+TEST_CASE("cluster: a server whose users come at random waits as an M/G/1 queue does", "[long]") {
   ModelShape shape;
   Scenario s = cluster_scenario(small_model(shape), {1}, "uniform");
   s.cluster->tasks = {{"task", {1, 40}, {1, 10}, "task"}};
@@ -252,7 +252,7 @@ TEST_CASE("cluster: a server alone says what it holds and how busy its GPU was")
 }
 
 TEST_CASE("cluster: a timeline has every operation of every server, and requests as long as their latency") {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(40u); ++seed) {
     INFO("seed " << seed);
     const Scenario s = random_cluster(seed);
     const RoutingTrace rows = task_rows(s);

@@ -3,6 +3,7 @@
 
 #include "sim/child_process.hpp"
 #include "sim/results/result_transfer.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
 
 namespace moelab::cluster_simgrid_test {
@@ -18,7 +19,7 @@ RunResult run_simgrid(const Scenario& s) {
 }  // namespace
 
 TEST_CASE("simgrid: clusters agree with fast on a mesh, and on a star that only senders limit") {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(40u, 8u); ++seed) {
     Scenario s = random_cluster(seed);
     INFO("seed " << seed);
     // Decisions of when to migrate hang on times; without them both do the same.

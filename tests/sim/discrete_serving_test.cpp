@@ -163,7 +163,7 @@ TEST_CASE("discrete GPU: random systems keep the laws and agree with naive repla
 }
 
 TEST_CASE("discrete GPU: alpha 0 changes nothing") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(60u); ++seed) {
     SmallRun run = random_discrete_run(seed);
     SystemConfig& system = run.scenario.systems.front();
     if (find_cache_policy(system.cache.name)->needs_scores || system.cache.name == "belady") continue;

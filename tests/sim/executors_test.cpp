@@ -37,7 +37,7 @@ void check_agreement(const Scenario& scenario) {
 
 }  // namespace
 
-TEST_CASE("simgrid: a whole job agrees with fast where nothing is shared") {
+TEST_CASE("simgrid: a whole job agrees with fast where nothing is shared", "[long]") {
   // Without interference, and with a memory controller that nobody notices.
   check_agreement(
       load_scenario("zipmoe-orin", {{"workload.requests", "1"},
@@ -47,7 +47,7 @@ TEST_CASE("simgrid: a whole job agrees with fast where nothing is shared") {
                                     {"overrides.device.memory.controller.value", "1000000 GB/s"}}));
 }
 
-TEST_CASE("simgrid: on a discrete GPU the link, prefetches and the CPU's experts agree with fast") {
+TEST_CASE("simgrid: on a discrete GPU the link, prefetches and the CPU's experts agree with fast", "[long]") {
   check_agreement(load_scenario(
       "smoe-deepseek-3080ti-batch3",
       {{"workload.requests", "3"}, {"workload.prompt_tokens", "8"}, {"workload.output_tokens", "6"}}));

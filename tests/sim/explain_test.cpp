@@ -262,7 +262,7 @@ TEST_CASE("explain: regret is against the family's ceiling and floor; theirs aga
   CHECK(with_cache(explain(short_result("zipmoe")), "belady").tpot_s == belady.tpot_s);
 }
 
-TEST_CASE("explain: where no cache can be held against the oracle it says why") {
+TEST_CASE("explain: where no cache can be held against the oracle it says why", "[long]") {
   const auto one = [](const std::string& scenario, const std::string& system,
                       std::vector<std::pair<std::string, std::string>> settings) {
     const Scenario s = load_scenario(scenario, settings);

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "tests/random_runs.hpp"
 #include "tests/sim/paged_cases.hpp"
 
 namespace moelab::paged_plan_test {
@@ -102,7 +103,7 @@ TEST_CASE("paged: Qwen3-Next on four GPUs, block by block") {
 
 TEST_CASE("paged: what is missing is exactly what is missing") {
   int short_of = 0;
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(300u); ++seed) {
     SmallRun run = random_paged_run(seed, seed % 2 == 0);
     INFO("seed " << seed);
     const MemoryPlan enough = plan_of(run).memory;
@@ -122,7 +123,7 @@ TEST_CASE("paged: what is missing is exactly what is missing") {
     run.scenario.budget = m.budget + m.shortfall - Bytes(1);
     CHECK(plan_of(run).memory.shortfall.value() == Approx(1).margin(1e-3));
   }
-  CHECK(short_of > 100);
+  CHECK(short_of > moelab::test::random_runs(100));
 }
 
 TEST_CASE("paged: with the KV cache first, experts get what the longest requests leave") {

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "tests/random_runs.hpp"
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/serving_checks.hpp"
 
@@ -59,7 +60,7 @@ void check_moves(const SmallRun& run, const RunResult& r, const Recorder& record
 
 TEST_CASE("paged: experts and KV cache together never take more than there is for both") {
   int ran = 0, moved = 0, grew = 0;
-  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(600u); ++seed) {
     const SmallRun run = random_moving_run(seed);
     if (!can_run(run)) continue;
     INFO("seed " << seed);
@@ -83,14 +84,14 @@ TEST_CASE("paged: experts and KV cache together never take more than there is fo
     moved += r.metrics.serving.moved_experts > 0 ? 1 : 0;
   }
   INFO(ran << " ran, experts moved in " << moved << ", the KV cache grew in " << grew);
-  CHECK(ran > 300);
-  CHECK(moved > 100);
-  CHECK(grew > 100);
+  CHECK(ran > moelab::test::random_runs(300));
+  CHECK(moved > moelab::test::random_runs(100));
+  CHECK(grew > moelab::test::random_runs(100));
 }
 
 TEST_CASE("paged: experts that come back from an SSD are read there before they cross the link") {
   int came = 0;
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(1000u); ++seed) {
     SmallRun run = random_moving_run(seed);
     paging_of(run).backends = {"huff", "ssd"};
     if (!can_run(run)) continue;
@@ -115,7 +116,7 @@ TEST_CASE("paged: experts that come back from an SSD are read there before they 
       }
     }
   }
-  CHECK(came > 50);
+  CHECK(came > moelab::test::random_runs(50));
 }
 
 TEST_CASE("paged: where experts move, the window holds whole layers") {

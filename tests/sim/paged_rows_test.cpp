@@ -7,6 +7,7 @@
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/timeline.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/paged_reference.hpp"
 
@@ -123,14 +124,14 @@ TEST_CASE("paged: however long requests are, those of a large batch run differen
 
 TEST_CASE("paged: contexts of any pass are means over its rows") {
   int ran = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(200u); ++seed) {
     const SmallRun run = random_paged_run(seed, false);
     if (!can_run(run)) continue;
     INFO("seed " << seed);
     ++ran;
     CHECK_FALSE(rows_run(run).empty());
   }
-  CHECK(ran > 100);
+  CHECK(ran > moelab::test::random_runs(100));
 }
 
 TEST_CASE("paged: a result is the same twice, survives its transfer, and its timeline has every operation") {

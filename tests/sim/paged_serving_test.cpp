@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sim/serving/paged_resources.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/paged_reference.hpp"
 #include "tests/sim/serving_checks.hpp"
 
@@ -49,7 +50,7 @@ void serve_one(WorkloadConfig& w, std::uint32_t prompt, std::uint32_t output) {
 TEST_CASE("paged: every run takes as long as a naive recurrence says") {
   const bool codecs = GENERATE(false, true);
   int ran = 0, swapped = 0, dropped = 0, mixed = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(400u); ++seed) {
     const SmallRun run = random_paged_run(seed, codecs);
     if (!can_run(run)) continue;
     INFO("seed " << seed << (codecs ? " with codecs" : ""));
@@ -60,10 +61,10 @@ TEST_CASE("paged: every run takes as long as a naive recurrence says") {
     mixed += run.system().paging->batching.parameters.size() > 1 && !run.scenario.workload.prefilled ? 1 : 0;
   }
   INFO(ran << " ran, " << swapped << " swapped, " << dropped << " dropped, " << mixed << " mixed");
-  CHECK(ran > 200);  // what is compared is not empty
-  CHECK(swapped > 10);
-  CHECK(dropped > 20);
-  CHECK(mixed > 20);
+  CHECK(ran > moelab::test::random_runs(200));  // what is compared is not empty
+  CHECK(swapped > moelab::test::random_runs(10));
+  CHECK(dropped > moelab::test::random_runs(20));
+  CHECK(mixed > moelab::test::random_runs(20));
 }
 
 TEST_CASE("paged: with resident weights a step is the sum of its layers") {
@@ -206,7 +207,7 @@ TEST_CASE("paged: blocks come in once those that leave are gone") {
 
 TEST_CASE("paged: metrics add up") {
   int ran = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(400u); ++seed) {
     const SmallRun run = random_paged_run(seed, seed % 2 == 0);
     if (!can_run(run)) continue;
     INFO("seed " << seed);
@@ -269,7 +270,7 @@ TEST_CASE("paged: metrics add up") {
     CHECK(out == Approx(c.swap_out_bytes).epsilon(1e-12));
     CHECK(c.most_kv_use == use);
   }
-  CHECK(ran > 200);
+  CHECK(ran > moelab::test::random_runs(200));
 }
 
 }  // namespace moelab::paged_serving_test

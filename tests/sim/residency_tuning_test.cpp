@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "tests/random_runs.hpp"
 #include "tests/sim/small_systems.hpp"
 
 namespace moelab::residency_tuning_test {
@@ -183,7 +184,7 @@ TEST_CASE("residency tuning: levels between find the knee to an expert") {
 // halfway between two numbers of experts.
 TEST_CASE("residency tuning: the knee is where the link keeps up no longer") {
   Random random(4);
-  for (int instance = 0; instance < 12; ++instance) {
+  for (int instance = 0; instance < moelab::test::random_runs(12, 3); ++instance) {
     const int experts = 6 + static_cast<int>(random.below(10)),
               layers = 3 + static_cast<int>(random.below(3));
     const std::uint64_t seed = random.below(1000);

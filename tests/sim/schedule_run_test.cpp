@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "models/input_error.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::schedule_run_test {
 namespace {
@@ -139,7 +140,7 @@ TEST_CASE("schedule run: every policy's makespan is the recurrence's") {
 TEST_CASE("schedule run: exhaustive search's makespan is the recurrence's and the least of all") {
   std::mt19937_64 random(2);
   int compared = 0;
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < moelab::test::random_runs(600); ++i) {
     const LayerInstance layer = random_layer(random, 2, 2);
     try {
       check_run(layer, "exhaustive");
@@ -151,7 +152,7 @@ TEST_CASE("schedule run: exhaustive search's makespan is the recurrence's and th
       REQUIRE(least <= run_schedule(layer, policy).makespan_s);
     ++compared;
   }
-  CHECK(compared > 300);
+  CHECK(compared > moelab::test::random_runs(300));
 }
 
 TEST_CASE("schedule run: the table holds no policy that these tests leave out") {

@@ -175,7 +175,7 @@ TEST_CASE("serving: random systems keep the laws and agree with naive replays") 
 }
 
 TEST_CASE("serving: the same scenario gives the same bytes, in any order of systems") {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(40u); ++seed) {
     SmallRun run = random_run(seed);
     SmallRun other = random_run(seed + 1000);
     const std::string alone = results_json({run.run()});
@@ -462,7 +462,7 @@ TEST_CASE("serving: what was fetched in full is used in full, in whatever state 
 
 TEST_CASE("serving: nothing comes from the page cache that did not come from the SSD before") {
   std::uint64_t cancelled = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(60u); ++seed) {
     Random random(seed);
     SystemConfig system = plain_system();
     system.page_cache = true;
@@ -500,7 +500,7 @@ TEST_CASE("serving: nothing comes from the page cache that did not come from the
 }
 
 TEST_CASE("serving: Belady's cache is the ceiling of the single pools") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(60u); ++seed) {
     Random random(seed);
     SmallRun run;
     run.scenario.name = "ceiling";
@@ -523,7 +523,7 @@ TEST_CASE("serving: Belady's cache is the ceiling of the single pools") {
 }
 
 TEST_CASE("serving: the memory plan spends the budget exactly") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(300u); ++seed) {
     SmallRun run = random_run(seed);
     INFO("seed " << seed);
     Scenario& s = run.scenario;
@@ -553,7 +553,7 @@ TEST_CASE("serving: the memory plan spends the budget exactly") {
 }
 
 TEST_CASE("serving: batches, uses and future uses agree with naive code") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(300u); ++seed) {
     const SmallRun run = random_run(seed);
     INFO("seed " << seed);
     const bool encoder = run.scenario.model.has_encoder();
@@ -619,7 +619,7 @@ TEST_CASE("serving: batches, uses and future uses agree with naive code") {
 }
 
 TEST_CASE("serving: rank inclusion is what counting gives") {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(300u); ++seed) {
     const SmallRun run = random_run(seed);
     INFO("seed " << seed);
     const bool encoder = run.scenario.model.has_encoder();
