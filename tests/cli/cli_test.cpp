@@ -287,49 +287,78 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-// Runs the commands of a README in order, those aside that need a file of the reader's ("my...") and lines
-// that stand for several commands; runs are short ones, calibration is quick, validation of a part. What is
-// written into out/ goes to a folder that lasts as long as this.
-int run_commands_of(const std::string& readme_name) {
-  const Folder folder;
+/// The program's commands in a README, by its blocks of code. What needs a user's own files, or another
+/// program, is left out.
+std::vector<std::vector<std::string>> command_blocks(const std::string& readme_name) {
   std::ifstream readme(std::string(MOELAB_SOURCE_DIR) + "/" + readme_name);
-  int commands = 0;
+  std::vector<std::vector<std::string>> blocks(1);
   for (std::string line; std::getline(readme, line);) {
+    if (line.rfind("```", 0) == 0 && !blocks.back().empty()) blocks.emplace_back();
     if (line.rfind("moelab ", 0) != 0) continue;
     const std::string command = line.substr(0, line.find(" #"));
-    if (command.find(" my") != std::string::npos || command.find("{trace: my") != std::string::npos ||
-        command.find('|') != std::string::npos)
-      continue;
-    std::vector<std::string> words = words_of(line);
-    for (std::string& word : words) {
-      if (word.rfind("experiments/", 0) == 0) word = std::string(MOELAB_SOURCE_DIR) + "/" + word;
-      if (word.rfind("out/", 0) == 0) word = folder.name(word.substr(4));
+    if (command.find(" my") == std::string::npos && command.find("{trace: my") == std::string::npos &&
+        command.find('|') == std::string::npos)
+      blocks.back().push_back(line);
+  }
+  if (blocks.back().empty()) blocks.pop_back();
+  return blocks;
+}
+
+/// A command's words, with a smaller workload.
+std::vector<std::string> smaller(std::vector<std::string> words, const Folder& folder) {
+  for (std::string& word : words) {
+    if (word.rfind("experiments/", 0) == 0) word = std::string(MOELAB_SOURCE_DIR) + "/" + word;
+    if (word.rfind("out/", 0) == 0) word = folder.name(word.substr(4));
+  }
+  const std::string& command = words.front();
+  if (command == "run" && words[1].rfind("prism-", 0) == 0)
+    return with(words, {"--set", "workload.servers=[{tasks: {abstract-narrative: 1}, requests: 2}]"});
+  if (command == "run" && words[1] != "recorded-default")
+    return with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",
+                        "workload.output_tokens=3"});
+  if (command == "sweep")
+    return with(words, {"--set", "repeats=1", "--set",
+                        "set={workload.requests: 1, workload.prompt_tokens: 4, workload.output_tokens: 3}"});
+  if (command == "tune" && words[1] == "residency")
+    return with(words, {"--set", "workload.output_tokens=3", "--steps", "2"});
+  if (command == "calibrate") return with(words, {"--quick"});
+  if (command == "validate")
+    return with(words, {"--codecs", "fixed3", "--threads", "1", "--tokens", "3", "--repeats", "1"});
+  return words;
+}
+
+/// Runs every `parts`-th block from number `part` on; a block's commands one after the other: they use each
+/// other's files. Returns how many commands there were.
+int run_blocks(const std::string& readme_name, std::size_t part, std::size_t parts) {
+  const std::vector<std::vector<std::string>> blocks = command_blocks(readme_name);
+  int commands = 0;
+  for (std::size_t i = part; i < blocks.size(); i += parts) {
+    const Folder folder;
+    for (const std::string& line : blocks[i]) {
+      const ProgramResult r = moelab(smaller(words_of(line), folder));
+      INFO(line << "\n" << r.err);
+      CHECK(r.status == 0);
+      ++commands;
     }
-    if (words.front() == "run" && words[1].rfind("prism-", 0) == 0)
-      words = with(words, {"--set", "workload.servers=[{tasks: {abstract-narrative: 1}, requests: 2}]"});
-    else if (words.front() == "run" && words[1] != "recorded-default")
-      words = with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",
-                           "workload.output_tokens=3"});
-    if (words.front() == "sweep")
-      words =
-          with(words, {"--set", "repeats=1", "--set",
-                       "set={workload.requests: 1, workload.prompt_tokens: 4, workload.output_tokens: 3}"});
-    if (words.front() == "tune" && words[1] == "residency")
-      words = with(words, {"--set", "workload.output_tokens=3", "--steps", "2"});
-    if (words.front() == "calibrate") words.emplace_back("--quick");
-    if (words.front() == "validate")
-      words = with(words, {"--codecs", "fixed3", "--threads", "1", "--tokens", "3", "--repeats", "1"});
-    const ProgramResult r = moelab(words);
-    INFO(line << "\n" << r.err);
-    CHECK(r.status == 0);
-    ++commands;
   }
   return commands;
 }
 
-TEST_CASE("the commands that the READMEs show work") {
-  CHECK(run_commands_of("README.md") >= 8);
-  CHECK(run_commands_of("traces/README.md") >= 5);
+// In four tests, which run beside each other.
+TEST_CASE("the commands that the README shows work, first third of its blocks", "[long]") {
+  CHECK(run_blocks("README.md", 0, 3) >= 4);
+}
+
+TEST_CASE("the commands that the README shows work, second third of its blocks", "[long]") {
+  CHECK(run_blocks("README.md", 1, 3) >= 4);
+}
+
+TEST_CASE("the commands that the README shows work, last third of its blocks", "[long]") {
+  CHECK(run_blocks("README.md", 2, 3) >= 4);
+}
+
+TEST_CASE("the commands that the traces' README shows work", "[long]") {
+  CHECK(run_blocks("traces/README.md", 0, 1) >= 5);
 }
 
 TEST_CASE("lists are complete in both forms") {
