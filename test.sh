@@ -52,7 +52,7 @@ build() {  # build PRESET
 }
 check() {  # check PRESET [CTEST OPTION...]
   stage "$1: test"
-  ctest --preset "$1" --parallel "$(($(nproc) + 1))" "${@:2}"  # some wait for processes that they start
+  ctest --preset "$1" --parallel "$(($(nproc) + 2))" "${@:2}"  # the long ones wait for what they start
 }
 
 stage install

@@ -110,8 +110,8 @@ PlanOp sharing(double seconds, double shared) {
 
 namespace {
 
-constexpr int kPlans = moelab::test::random_runs(6000, 200);  // each in a process of its own
-constexpr int kEnough = moelab::test::random_runs(5000, 150);
+constexpr int kPlans = moelab::test::random_runs(2400, 100);  // each in a process of its own
+constexpr int kEnough = moelab::test::random_runs(2000, 75);
 
 /// Both executors on a plan a seed, given by `draw`.
 template <class Draw>

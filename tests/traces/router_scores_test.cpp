@@ -324,7 +324,7 @@ TEST_CASE("trace writer: damaged files are refused or hold to the rules") {
   const ScratchFolder scratch;
   std::mt19937_64 random(5);
   int refused = 0;
-  for (int i = 0; i < moelab::test::random_runs(3000); ++i) {
+  for (int i = 0; i < moelab::test::random_runs(1500); ++i) {
     RandomTrace(random).write(scratch / "t");
     std::string bytes = read_bytes(scratch / "t");
     if (random() % 4 == 0) bytes.resize(random() % bytes.size());
@@ -345,7 +345,7 @@ TEST_CASE("trace writer: damaged files are refused or hold to the rules") {
     });
     refused += error.empty() ? 0 : 1;
   }
-  CHECK(refused > moelab::test::random_runs(1000));
+  CHECK(refused > moelab::test::random_runs(500));
 }
 
 TEST_CASE("trace writer: bad rows are refused, and it goes on as if they had not been") {
