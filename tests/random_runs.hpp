@@ -19,7 +19,7 @@ consteval Count random_runs(Count all, Count few) {
 }
 template <class Count>
 consteval Count random_runs(Count all) {
-  return random_runs(all, all / 10);
+  return random_runs(all, all / 5);
 }
 
 }  // namespace moelab::test

@@ -117,7 +117,7 @@ TEST_CASE("sweep: bad sweeps, stores and options are refused before anything run
   CHECK(read_bytes(folder.name("r.db")) == "not a database");
 }
 
-TEST_CASE("sweep: an interrupt leaves a store that the same command completes") {
+TEST_CASE("sweep: an interrupt leaves a store that the same command completes", "[long]") {
   const SweepFolder folder;
   const std::string slow = "name: slow\nscenario: zipmoe-orin\nsystems: [zipmoe]\nrepeats: 60\n";
   const ProgramResult r =

@@ -55,7 +55,7 @@ std::map<std::string, std::string> public_files(const std::filesystem::path& fol
 
 }  // namespace
 
-TEST_CASE("the README's import commands make what the public sets hold") {
+TEST_CASE("the README's import commands make what the public sets hold", "[long]") {
   const std::filesystem::path data = kSource + "/../shared/data";
   if (!std::filesystem::is_directory(data)) {
     WARN("skipped: no folder " << data);

@@ -78,7 +78,7 @@ class TinyValidation {
 
 }  // namespace
 
-TEST_CASE("validate runs a scenario here and in the simulator, and writes result and picture") {
+TEST_CASE("validate runs a scenario here and in the simulator, and writes result and picture", "[long]") {
   const TinyValidation tiny;
   const ProgramResult result = tiny.run(
       {"--codecs", "fixed3", "--threads", "1,2", "--rate", "400 MB/s", "--latency", "20 us", "--out",
@@ -154,7 +154,7 @@ TEST_CASE("validate refuses what it cannot do, before it does anything") {
   CHECK_THAT(no_device.err, Contains("--device"));
 }
 
-TEST_CASE("validate ends at a chunk that changed, and writes nothing") {
+TEST_CASE("validate ends at a chunk that changed, and writes nothing", "[long]") {
   const TinyValidation tiny;
   REQUIRE(tiny.run({"--codecs", "fixed3", "--threads", "1"}).status == 0);
   for (const auto& entry : std::filesystem::directory_iterator(tiny.folder / "stores")) {

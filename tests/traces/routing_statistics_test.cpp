@@ -211,14 +211,14 @@ TEST_CASE("more pairs of experts than can be counted are refused") {
   CHECK_NOTHROW(routing_statistics(row_of(1024), {.curves = false, .threads = 1, .progress = {}}));
 }
 
-TEST_CASE("groups that differ by chance alone show the divergence that is foretold") {
+TEST_CASE("groups that differ by chance alone show the divergence that is foretold", "[long]") {
   // 40 groups of 600 independent uses of 16 experts with unequal shares; the mean of 300 such sets. Miller's
   // bias is of first order in 1 / n: what it leaves out is some n p of a twelfth of its square, below 2 %.
   Random random(11);
   std::vector<double> edge(16);
   for (std::size_t e = 0; e < 16; ++e) edge[e] = (e > 0 ? edge[e - 1] : 0) + 1.0 + static_cast<double>(e);
   double bits = 0, foretold = 0;
-  for (int set = 0; set < random_runs(300); ++set) {
+  for (int set = 0; set < 300; ++set) {
     GroupDivergence groups(16);
     for (int g = 0; g < 40; ++g) {
       std::vector<std::uint64_t> uses(16);
