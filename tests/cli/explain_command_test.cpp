@@ -139,7 +139,7 @@ TEST_CASE("explain refuses what is no result, with the file and what was expecte
   refuses({file(wrong.dump())}, "'inputs.scenario.systems' is not a list of one system");
 }
 
-TEST_CASE("run's timeline: a window of tokens, and what is no window") {
+TEST_CASE("run's timeline: a window of tokens, and what is no window", "[long]") {
   const Results results;
   const auto slices = [&](const std::vector<std::string>& more) {
     results.run("r.json", {"zipmoe-lru"}, more);

@@ -15,6 +15,7 @@
 #include "cli/plot/svg_text.hpp"
 #include "models/input_error.hpp"
 #include "tests/cli/xml_document.hpp"
+#include "tests/random_runs.hpp"
 #include "traces/random.hpp"
 
 namespace moelab::svg_robustness_test {
@@ -117,7 +118,7 @@ TEST_CASE("whatever the values, a chart is well formed and stays on its page") {
     for (double& one : all) one = value();
     return all;
   };
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < moelab::test::random_runs(2000); ++round) {
     Panel panel;
     const bool bars = random.below(2) == 0;
     if (!bars && random.below(2) == 0) panel.x.scale = ScaleKind::log;

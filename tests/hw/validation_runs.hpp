@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "hw/validate/validation.hpp"
+#include "tests/random_runs.hpp"
 #include "tests/sim/small_systems.hpp"
 #include "tests/traces/trace_files.hpp"
 
@@ -62,6 +63,7 @@ inline ValidationOptions small_options(const std::filesystem::path& stores) {
   options.codecs = {"fixed3", "lz4hc"};
   options.pace = Pace{BytesPerSecond(400e6), Seconds(20e-6)};
   options.stores = stores;
+  if (kFewerRuns) options.threads = {2};
   options.cpu_now = false;  // where a test is about it, it says so
   return options;
 }

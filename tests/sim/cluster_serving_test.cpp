@@ -172,7 +172,7 @@ TEST_CASE("cluster: a server whose users come at random waits as an M/G/1 queue 
 }
 
 TEST_CASE("cluster: any cluster answers every request, and every activation is somewhere") {
-  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(200u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(200u, 20u); ++seed) {
     const Scenario s = random_cluster(seed);
     INFO("seed " << seed << ", policy " << s.systems.front().placed->placement.name);
     const RunResult r = run_cluster(s);
