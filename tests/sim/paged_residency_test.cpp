@@ -116,7 +116,7 @@ TEST_CASE("paged: experts that come back from an SSD are read there before they 
       }
     }
   }
-  CHECK(came > moelab::test::random_runs(50));
+  CHECK(came > moelab::test::random_runs(50, 5));
 }
 
 TEST_CASE("paged: where experts move, the window holds whole layers") {
