@@ -133,6 +133,25 @@ TEST_CASE("cluster: a server that leaves takes its requests with it, and its exp
   CHECK(accounted(back) == asked(s));
 }
 
+TEST_CASE("cluster: requests that come while their server is away are delayed, and those alone") {
+  ModelShape shape;
+  shape.experts = 4;
+  Scenario s = cluster_scenario(small_model(shape), {1, 1}, "uniform");
+  placed_of(s).detection = Seconds(1e-4);
+  s.cluster->loads[0].phases = {{40, {1}}};
+  s.cluster->loads[0].arrivals_per_s = 20;
+  const std::vector<ServedRequest> requests = cluster_requests(s, task_rows(s)).front();
+  REQUIRE(requests.size() == 40);
+  const auto before = [&](std::size_t i) { return (requests[i - 1].arrival_s + requests[i].arrival_s) / 2; };
+  REQUIRE(requests[25].arrival_s - before(25) > 1e-3);  // the server sees in time that it is back
+  s.cluster->faults = {{before(10), FaultEvent::Kind::leaves, 0, {}},
+                       {before(25), FaultEvent::Kind::returns, 0, {}}};
+  const RunResult r = run_cluster(s);
+  CHECK(r.cluster.servers[0].delayed == 15);  // 10 to 24
+  CHECK(r.cluster.servers[1].delayed == 0);
+  CHECK(accounted(r) == asked(s));
+}
+
 TEST_CASE("cluster: with every expert on two servers none is lost when one leaves") {
   ModelShape shape;
   shape.experts = 8;

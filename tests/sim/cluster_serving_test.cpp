@@ -92,6 +92,7 @@ TEST_CASE("cluster: one server alone takes as long as one machine with all weigh
     Scenario s = cluster_scenario(small_model(shape), {1}, "uniform");
     s.workload.batch = batch;
     s.systems.front().host_per_layer = Seconds(4e-6);
+    s.systems.front().host_per_pass = Seconds(7e-6);
     s.cluster->loads[0].phases = {{12, {1}}};
     s.cluster->loads[0].arrivals_per_s = 400;
     const RunResult placed = run_cluster(s);
@@ -104,6 +105,7 @@ TEST_CASE("cluster: one server alone takes as long as one machine with all weigh
     for (const ServedRequest& q : requests.front())
       alone.scenario.workload.log.push_back({q.arrival_s, q.prompt_tokens, q.output_tokens});
     alone.scenario.systems.front().host_per_layer = Seconds(4e-6);
+    alone.scenario.systems.front().host_per_pass = Seconds(7e-6);
     Random random(1);
     alone.trace = random_trace(random, alone.scenario.model, {{0, 40}}, false);
     const Metrics one = alone.run().metrics;
