@@ -5,7 +5,7 @@ set -euo pipefail
 build=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev liblz4-dev
        libzstd-dev libxxhash-dev zlib1g-dev libeigen3-dev libsqlite3-dev libjs-vega)
 quick=(catch2 libbenchmark-dev clang clang-format python3)
-all=(lld libclang-rt-14-dev g++-aarch64-linux-gnu iproute2 python3-dev python3-venv qemu-user chromium chromium-driver
+all=(libclang-rt-14-dev g++-aarch64-linux-gnu iproute2 python3-dev python3-venv qemu-user chromium chromium-driver
      python3-selenium)
 packages=("${build[@]}")
 case ${1:-build} in

@@ -30,13 +30,15 @@ background=()
 start() {  # start LOG COMMAND...: in the background, without the lock; ended with this script
   local log=build/$1
   shift
+  set -m  # a group of its own, so that all of it can be ended
   "$@" >"$log" 2>&1 9>&- </dev/null &
+  set +m
   background+=($!)
 }
 ended() {
   local status=$?
   trap - EXIT
-  for process in "${background[@]}"; do kill "$process" 2>/dev/null || true; done
+  for process in "${background[@]}"; do kill -- -"$process" 2>/dev/null || true; done
   wait
   [ -z "$times" ] || printf '\n%s%6d s  all\n' "$times" "$SECONDS"
   [ "$status" = 0 ] || echo "FAILED in stage: $stage_name" >&2

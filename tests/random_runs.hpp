@@ -4,8 +4,8 @@
 namespace moelab::test {
 
 /// Whether each instance takes its time: under sanitizers, which look for other mistakes than wrong results,
-/// and on an emulated processor. Tests with the tag [long], whose finding needs many draws or much memory,
-/// are not run there.
+/// and on an emulated processor. Tests with the tag [long] are not run there: what they find takes many
+/// draws, much memory or a whole program's minutes, and shorter tests take nearly the same paths.
 #ifdef MOELAB_FEWER_RANDOM_RUNS
 constexpr bool kFewerRuns = true;
 #else

@@ -139,7 +139,7 @@ TEST_CASE("explain refuses what is no result, with the file and what was expecte
   refuses({file(wrong.dump())}, "'inputs.scenario.systems' is not a list of one system");
 }
 
-TEST_CASE("run's timeline: a window of tokens, and what is no window", "[long]") {
+TEST_CASE("run's timeline: a window of tokens", "[long]") {
   const Results results;
   const auto slices = [&](const std::vector<std::string>& more) {
     results.run("r.json", {"zipmoe-lru"}, more);
@@ -155,6 +155,11 @@ TEST_CASE("run's timeline: a window of tokens, and what is no window", "[long]")
   CHECK(first + rest == all);  // four passes, a token each
   CHECK(first > 0);
   CHECK(rest > 0);
+}
+
+TEST_CASE("run's timeline: what is no window of tokens is refused") {
+  const Results results;
+  const std::string file = results.path("t.json");
   const auto refuses = [&](const std::vector<std::string>& more, const std::string& what) {
     std::vector<std::string> words = {"run", "zipmoe-orin", "--timeline", file};
     words.insert(words.end(), more.begin(), more.end());

@@ -70,18 +70,20 @@ TEST_CASE("hardware: every cache under every schedule decides as in the simulato
   const RunStore files(run.scenario.model, "fixed3", 2);
   run.scenario.device.codecs["lz"].ratio.value = files.ratio();
   int combinations = 0;
+  std::set<std::string> seen;
   REQUIRE(files.ratio() < 2.0 / 3);  // or two experts' worth of staging an expert would not hold its parts
   for (const CachePolicyEntry& cache : cache_policies())
     for (const SchedulePolicyEntry& schedule : schedule_policies()) {
       if (schedule.info.name == "exhaustive") continue;  // too many orders to try
       for (const State kept_as : {State::F, State::C, State::S, State::E}) {
-        if (moelab::test::kFewerRuns && ++combinations % 5 != 0)
-          continue;  // 5: each cache, each schedule, each state
+        if (moelab::test::kFewerRuns && ++combinations % 5 != 0) continue;
         SystemConfig& system = run.scenario.systems.front();
         system.cache.name = cache.info.name;
         system.schedule.name = schedule.info.name;
         system.kept_as = cache.uses_pools ? State::F : kept_as;
         if (cache.uses_pools) use_pools(system);
+        for (const std::string_view one : {cache.info.name, schedule.info.name, kStateNames[index(kept_as)]})
+          seen.emplace(one);
         INFO(cache.info.name << ", " << schedule.info.name << ", kept as "
                              << kStateNames[index(system.kept_as)]);
         std::vector<RecordingMirror::Event> events;
@@ -97,6 +99,7 @@ TEST_CASE("hardware: every cache under every schedule decides as in the simulato
         if (cache.uses_pools) break;
       }
     }
+  CHECK(seen.size() == cache_policies().size() + schedule_policies().size() - 1 + 4);
 }
 
 TEST_CASE("hardware: random scenarios of every kind run, and decide as in the simulator") {

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "tests/policies/gates_ahead.hpp"
-#include "tests/random_runs.hpp"
 
 namespace moelab::hybrimoe_prefetch_test {
 namespace {

@@ -11,7 +11,6 @@
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
-#include "tests/random_runs.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab::resident_memory_test {
@@ -54,11 +53,7 @@ std::string generated(std::uint32_t requests) {
 
 }  // namespace
 
-TEST_CASE("memory: a long trace streams through it, generated or read") {
-  if (moelab::test::kFewerRuns) {
-    WARN("skipped: sanitizers keep memory of their own");
-    return;
-  }
+TEST_CASE("memory: a long trace streams through it, generated or read", "[long]") {
   // 26 layers, k = 6: 936 bytes a row of ids and scores, so 204,600 rows are 191 MB; 6 MB of times a token
   // are kept.
   constexpr std::uint32_t kRequests = 200;

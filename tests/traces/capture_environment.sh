@@ -5,6 +5,7 @@
 # Of torch it takes the wheel without the CUDA libraries that the wheel asks for (0.6 instead of 3.0 GB to download, 1.4
 # instead of 5.6 GB on disk): the tests use no GPU, and capture_cuda_stubs.py stands in for what the loader wants to see.
 set -euo pipefail
+export PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH  # Debian's own Python and pip first
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && pwd)
 requirements=$source/traces/capture/requirements.txt

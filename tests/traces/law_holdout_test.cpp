@@ -1,5 +1,4 @@
 // Evidence: a law fitted to half of the answers of a real model draws routing like the other half's.
-#include "tests/random_runs.hpp"
 #include "traces/law/holdout.hpp"
 
 #include <catch2/catch.hpp>
@@ -120,14 +119,10 @@ TEST_CASE("the rows of a holdout compare the halves and what is drawn") {
   CHECK_THAT(error_of([&] { holdout(trace, options, 1); }), Contains("one request"));
 }
 
-TEST_CASE("a law fitted to half of a real model's answers draws routing like the other half") {
+TEST_CASE("a law fitted to half of a real model's answers draws routing like the other half", "[long]") {
   const std::filesystem::path set = MOELAB_SOURCE_DIR "/../shared/data/gptoss20b-routing";
   if (!std::filesystem::is_directory(set)) {
     WARN("skipped: no folder " << set);
-    return;
-  }
-  if (kFewerRuns) {
-    WARN("skipped: minutes under a sanitizer");
     return;
   }
   const ScratchFolder folder;

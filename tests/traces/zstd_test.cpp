@@ -260,13 +260,21 @@ TEST_CASE("zstd: no more is decompressed than the header inside states", "[long]
   const std::string stated = one_tensor("", huge);
   CHECK(error(hand_frame(block(Block::raw, false, stated.size(), stated) + zeros)).find("has no room") !=
         std::string::npos);
+  CHECK(error(hand_frame(zeros.substr(0, 40) + block(Block::raw, true, 0, "")))
+            .find("(decompressed): byte 8: the header does not start with '{'") != std::string::npos);
+}
+
+TEST_CASE("zstd: headers and sizes that do not fit what is inside are refused") {
+  const ScratchFolder scratch;
+  const auto error = [&](const std::string& bytes) {
+    write_bytes(scratch / "f", bytes);
+    return error_of([&] { SafetensorsFile::open(scratch / "f"); });
+  };
   // A header without an end, and one longer than any may be.
   const std::string endless = bytes_of(std::vector<std::uint64_t>{100'000'000}) + "{";
   CHECK(error(hand_frame(block(Block::raw, false, endless.size(), endless) +
                          block(Block::repeated, true, 1 << 17, " ")))
             .find("ends after 131081 bytes, before its header does") != std::string::npos);
-  CHECK(error(hand_frame(zeros.substr(0, 40) + block(Block::raw, true, 0, "")))
-            .find("(decompressed): byte 8: the header does not start with '{'") != std::string::npos);
   const std::string long_header = bytes_of(std::vector<std::uint64_t>{100'000'001}) + "{";
   CHECK(error(compressed(long_header)).find("(decompressed): byte 0: the header's length is 100000001") !=
         std::string::npos);
