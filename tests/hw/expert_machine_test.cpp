@@ -82,8 +82,9 @@ TEST_CASE("hardware: every cache under every schedule decides as in the simulato
         system.schedule.name = schedule.info.name;
         system.kept_as = cache.uses_pools ? State::F : kept_as;
         if (cache.uses_pools) use_pools(system);
-        for (const std::string_view one : {cache.info.name, schedule.info.name, kStateNames[index(kept_as)]})
-          seen.emplace(one);
+        seen.insert("cache " + std::string(cache.info.name));
+        seen.insert("schedule " + std::string(schedule.info.name));
+        seen.insert("kept as " + std::string(kStateNames[index(kept_as)]));
         INFO(cache.info.name << ", " << schedule.info.name << ", kept as "
                              << kStateNames[index(system.kept_as)]);
         std::vector<RecordingMirror::Event> events;
