@@ -291,7 +291,8 @@ void compare_with_naive(std::string_view name, const PolicyParameters& parameter
         naive->use(used);
         cache->use({.object = used});
         for (std::uint32_t o = 0; o < objects; ++o)
-          if ((cache->state(o) == State::F) != naive->holds(o)) FAIL(name << ", instance " << instance << ": differs on expert " << o);
+          if ((cache->state(o) == State::F) != naive->holds(o))
+            FAIL(name << ", instance " << instance << ": differs on expert " << o);
       }
     }
   }
