@@ -284,8 +284,7 @@ def configure():
                "MOELAB_CHECK_INVARIANTS": "ON"}
     # Tests are compiled many at once; what is edited file by file, so that a mutant is one file to compile.
     (WORK / "options.cmake").write_text(
-        f"cmake_language(DEFER CALL set_target_properties {' '.join(LIBRARIES)} PROPERTIES UNITY_BUILD OFF)\n"
-        "")
+        f"cmake_language(DEFER CALL set_target_properties {' '.join(LIBRARIES)} PROPERTIES UNITY_BUILD OFF)\n")
     words = ["cmake", "-S", SOURCE, "-B", BUILD, "-G", "Ninja", *(f"-D{key}={value}" for key, value in options.items())]
     if run(words, SECONDS_TO_BUILD, WORK / "configure.log") != 0:
         raise Refused(f"cmake failed on the unedited sources: see {WORK / 'configure.log'}")

@@ -100,6 +100,7 @@ TEST_CASE("hardware: every cache under every schedule decides as in the simulato
         if (cache.uses_pools) break;
       }
     }
+  // Every cache, every schedule but exhaustive search, and the four states.
   CHECK(seen.size() == cache_policies().size() + schedule_policies().size() - 1 + 4);
 }
 

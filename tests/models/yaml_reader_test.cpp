@@ -1,6 +1,5 @@
 #include "models/yaml_reader.hpp"
 #include "models/json.hpp"
-#include "tests/random_runs.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -12,6 +11,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "tests/random_runs.hpp"
 
 namespace moelab::yaml_reader_test {
 namespace {

@@ -213,8 +213,8 @@ TEST_CASE("sweep: one that is killed at any time goes on where it was") {
     try {
       const ResultStore store(folder.db(), ResultStore::Access::read);
       for (const StoredPoint& point : checked.points) there += store.is_done(point.run) ? 1 : 0;
-    } catch (const InputError&
-                 error) {  // killed before the store's first transaction: a writer goes on from there
+    } catch (const InputError& error) {
+      // Killed before the store's first transaction; a writer goes on from there.
       REQUIRE_THAT(error.what(), Catch::Contains("is an empty database"));
     }
     CHECK(there >= there_before);  // nothing finished is lost

@@ -1,11 +1,11 @@
 // Counts-only traces: files put together by hand, hostile ones, and what is written reads back.
 #include "traces/counts_trace.hpp"
-#include "tests/random_runs.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/trace_files.hpp"
 #include "traces/routing_trace.hpp"
 

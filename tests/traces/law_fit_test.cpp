@@ -1,9 +1,9 @@
 // Fits to recordings of odd kinds: laws that can be written, read and drawn from, or errors.
 #include "traces/law/law_fit.hpp"
-#include "tests/random_runs.hpp"
 
 #include <catch2/catch.hpp>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/known_laws.hpp"
 #include "tests/traces/random_laws.hpp"
 #include "tests/traces/random_traces.hpp"

@@ -1,6 +1,5 @@
 // What is drawn from a law: rows of the right form, the same whatever was drawn before and on how many cores.
 #include "traces/law/law_generator.hpp"
-#include "tests/random_runs.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -8,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/known_laws.hpp"
 #include "tests/traces/random_laws.hpp"
 

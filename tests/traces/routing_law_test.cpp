@@ -1,11 +1,11 @@
 // Laws as files, and laws resized.
 #include "traces/law/routing_law.hpp"
-#include "tests/random_runs.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/random_laws.hpp"
 #include "tests/traces/trace_files.hpp"
 #include "traces/law/law_generator.hpp"

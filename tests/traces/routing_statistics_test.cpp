@@ -1,7 +1,6 @@
 // Statistics of routing against the same figures worked out from their definitions, token by token and set by
 // set, on thousands of small random traces; and slices of traces.
 #include "traces/statistics/routing_statistics.hpp"
-#include "tests/random_runs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 #include <numeric>
 #include <set>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/naive_statistics.hpp"
 #include "tests/traces/random_traces.hpp"
 #include "traces/random.hpp"

@@ -1,5 +1,4 @@
 #include "traces/routing_trace.hpp"
-#include "tests/random_runs.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/trace_files.hpp"
 
 namespace moelab::routing_trace_test {

@@ -1,11 +1,11 @@
 // Slices of traces, compared row by row with what they were cut from.
 #include "traces/trace_slice.hpp"
-#include "tests/random_runs.hpp"
 
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 
+#include "tests/random_runs.hpp"
 #include "tests/traces/random_traces.hpp"
 #include "tests/traces/trace_files.hpp"
 
