@@ -10,6 +10,7 @@
 #include "policies/cache/cache.hpp"
 #include "policies/cache/eviction_heap.hpp"
 #include "policies/cache/single_pool.hpp"
+#include "policies/checked_parameter.hpp"
 
 namespace moelab {
 namespace {
@@ -64,7 +65,7 @@ CachePolicyEntry lfu_cache_entry() {
       .info = lfu_info(),
       .may_span_model = true,
       .make = [](const CacheShape& shape, const PolicyParameters& values) -> std::unique_ptr<CachePolicy> {
-        return std::make_unique<Lfu>(shape, parameter(lfu_info(), values, "forget") != 0);
+        return std::make_unique<Lfu>(shape, checked_count(lfu_info(), values, "forget") != 0);
       }};
 }
 
