@@ -15,7 +15,7 @@ void check_paged_system(const Scenario& s, const SystemConfig& system, const Rou
   if (plan.memory.shortfall > Bytes(0)) return;
   const std::unique_ptr<BatchingPolicy> batching = make_batching(s, paging, plan.memory);
   for (std::size_t i = 0; i < requests.size(); ++i)
-    if (const std::string why = misfit(*batching, requests[i], s.workload.prefilled); !why.empty())
+    if (const std::string why = batching->misfit(batch_request(requests[i])); !why.empty())
       throw InputError(s.name, "system '" + system.name + "' can never serve request " +
                                    std::to_string(i + 1) + " (" + std::to_string(requests[i].prompt_tokens) +
                                    " prompt and " + std::to_string(requests[i].output_tokens) +

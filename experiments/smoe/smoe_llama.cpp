@@ -4,10 +4,11 @@
 
 #include "models/timing.hpp"
 #include "sim/scenario.hpp"
-#include "sim/serving/batch.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "sim/serving/expert_costs.hpp"
+#include "sim/serving/layer_uses.hpp"
 #include "sim/serving/memory_plan.hpp"
+#include "sim/serving/request_stream.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab::smoe {
@@ -140,16 +141,12 @@ LayersOnGpu llama_cpp_layers(const Scenario& scenario, const SystemConfig& llama
                              const RoutingTrace& trace, Offload offload) {
   Steps steps(scenario, llama_cpp, trace, offload);
   LayersOnGpu result;
-  const std::size_t batch_size = scenario.workload.batch, requests = trace.requests().size();
   double prompts = 0, tokens = 0;
-  for (std::size_t first = 0; first < requests; first += batch_size) {
-    Batch batch(trace, false);
-    batch.start(first, std::min(batch_size, requests - first));
-    for (Pass pass; batch.next(pass);) {
-      const double rows = pass.produces;
-      (pass.prompt ? result.ttft_s : result.tpot_s) += rows * steps.seconds(pass);
-      (pass.prompt ? prompts : tokens) += rows;
-    }
+  StaticPasses passes(trace, scenario.workload.batch, {});
+  for (Pass pass; passes.next(pass);) {
+    const double rows = pass.produces;
+    (pass.prompt ? result.ttft_s : result.tpot_s) += rows * steps.seconds(pass);
+    (pass.prompt ? prompts : tokens) += rows;
   }
   result.ttft_s /= prompts;
   result.tpot_s /= tokens;

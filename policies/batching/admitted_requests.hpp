@@ -27,7 +27,7 @@ class ArrivalQueue {
   std::size_t size() const { return queue_.size() - head_; }
   const BatchRequest& front() const { return queue_[head_]; }
   void push(const BatchRequest& request) {
-    assert(request.prompt_tokens >= 1 && request.output_tokens >= 1);
+    assert((request.prompt_tokens >= 1 || request.prefilled) && request.output_tokens >= 1);
     if (head_ >= size()) {  // moves no more requests than have left since the last time
       queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
       head_ = 0;
@@ -56,7 +56,7 @@ struct BatchedRequest {
   explicit BatchedRequest(const BatchRequest& request = {}, std::uint64_t arrival = 0)
       : ask(request),
         place(arrival),
-        known(static_cast<std::uint32_t>(given_tokens(request))),
+        known(request.prompt_tokens + (request.prefilled ? 1 : 0)),
         cached(request.prefilled ? request.prompt_tokens : 0),
         reached(cached),
         left(request.output_tokens),

@@ -24,7 +24,7 @@
 
 namespace moelab {
 
-/// A request as the batcher sees it. Prompt and output have one token at least.
+/// A request as the batcher sees it. Output has one token at least, and the prompt too unless it is prefilled.
 struct BatchRequest {
   std::uint32_t id = 0;  // only handed back; two requests that are there at once have different ones
   std::uint32_t prompt_tokens = 1;
@@ -32,6 +32,9 @@ struct BatchRequest {
   /// Disaggregated prefill: the prompt's keys and values come with it, and the first token, which is not one
   /// of output_tokens. Its first step is a decode step that runs this token.
   bool prefilled = false;
+  /// An encoder-decoder's: the prompt runs through the encoder and produces no token; the first one comes from
+  /// a decode step of its own, which runs the start token.
+  bool encoded = false;
   bool operator==(const BatchRequest&) const = default;
 };
 
@@ -130,7 +133,7 @@ constexpr std::uint64_t request_blocks(std::uint64_t tokens, const KvShape& shap
 }
 /// Tokens that `request` has before it produces its first one here.
 constexpr std::uint64_t given_tokens(const BatchRequest& request) {
-  return std::uint64_t{request.prompt_tokens} + (request.prefilled ? 1 : 0);
+  return std::uint64_t{request.prompt_tokens} + (request.prefilled || request.encoded ? 1 : 0);
 }
 /// Tokens in its cache in the end, the most it ever has there.
 constexpr std::uint64_t final_tokens(const BatchRequest& request) {

@@ -1,6 +1,7 @@
 // The batching family's one table, and what its policies share.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "models/input_error.hpp"
 #include "policies/batching/admitted_requests.hpp"
@@ -70,7 +71,7 @@ void clear(BatchStep& step) {
 
 void add_share(BatchedRequest& request, std::uint32_t rows, BatchStep& step) {
   assert(rows >= 1 && request.rows == 0 && rows <= request.known - request.cached);
-  const bool produces = request.cached + rows == request.known;
+  const bool produces = request.cached + rows == request.known && !(request.prompt && request.ask.encoded);
   step.shares.push_back({.request = request.ask.id,
                          .tokens = rows,
                          .context = request.cached,
@@ -88,8 +89,8 @@ bool complete_share(BatchedRequest& request) {
   request.reached = std::max(request.reached, request.cached);
   if (request.cached < request.known) return false;
   ++request.known;
-  request.prompt = false;
-  return --request.left == 0;
+  const bool encoded = std::exchange(request.prompt, false) && request.ask.encoded;
+  return !encoded && --request.left == 0;
 }
 
 }  // namespace moelab

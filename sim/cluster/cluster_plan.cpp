@@ -21,7 +21,7 @@ LongestRequest longest_request(const std::vector<std::vector<ServedRequest>>& re
   LongestRequest longest;
   for (const auto& of_server : requests)
     for (const ServedRequest& q : of_server)
-      longest.tokens = std::max(longest.tokens, final_tokens(batch_request(q, false)));
+      longest.tokens = std::max(longest.tokens, final_tokens(batch_request(q)));
   longest.rows = longest.tokens;
   return longest;
 }

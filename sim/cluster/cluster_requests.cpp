@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/serving/request_stream.hpp"
 #include "traces/counts_routing.hpp"
 #include "traces/generator.hpp"
 #include "traces/portable_math.hpp"

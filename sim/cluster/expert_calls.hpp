@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "sim/cluster/cluster_world.hpp"
-#include "sim/serving/batch.hpp"
 #include "sim/serving/dense_times.hpp"
+#include "sim/serving/layer_uses.hpp"
 
 namespace moelab {
 

@@ -34,7 +34,8 @@ void PlacedServer::start_stream(const std::vector<ServedRequest>& requests) {
   admitted_.assign(requests_.size(), 0);
   const PolicyChoice& policy = world_.placed().batching;
   batching_ = find_batching_policy(policy.name)->make(world_.plan.batching, policy.parameters);
-  stream_.emplace(requests_, false, world_.rows.tokens(), *batching_);
+  source_.emplace(requests_);
+  stream_.emplace(*source_, world_.rows, *batching_);
 }
 
 engine::Process PlacedServer::serve() {

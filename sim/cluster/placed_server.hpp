@@ -12,6 +12,7 @@
 #include "sim/cluster/cluster_metrics.hpp"
 #include "sim/cluster/cluster_world.hpp"
 #include "sim/cluster/expert_calls.hpp"
+#include "sim/serving/layer_uses.hpp"
 #include "sim/serving/request_stream.hpp"
 
 namespace moelab {
@@ -53,6 +54,7 @@ class PlacedServer {
   std::vector<std::int32_t> moe_numbers_;  // by model layer; -1: dense
   std::vector<ServedRequest> requests_;    // of stream_
   std::unique_ptr<BatchingPolicy> batching_;
+  std::optional<ListedRequests> source_;
   std::optional<RequestStream> stream_;
   enum : std::uint8_t { kWaiting, kRunning, kFinished };
   std::vector<std::uint8_t> admitted_;  // by request of stream_

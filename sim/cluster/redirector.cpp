@@ -8,26 +8,26 @@ class Redirector::Source final : public RequestSource {
  public:
   explicit Source(Redirector& redirector) : redirector_(redirector) {}
 
-  std::span<const Arrival> take(double now, std::size_t most) override {
+  std::span<const Arrival> take(double now) override {
     redirector_.assign_until(now);
-    taken_.clear();
-    for (; taken_.size() < most && !waiting.empty(); waiting.pop_front()) taken_.push_back(waiting.front());
+    taken_.swap(waiting);
+    waiting.clear();
     running_ += taken_.size();
     return taken_;
   }
   // The next request may go to anybody.
   std::optional<double> next_time() const override {
     if (redirector_.next_ == redirector_.requests_.size()) return std::nullopt;
-    return redirector_.requests_[redirector_.next_].at_s;
+    return redirector_.requests_[redirector_.next_].asks.arrival_s;
   }
-  void finished(const Arrival& arrival, double now) override {
+  void finished(std::uint32_t number, double arrival_s, double now) override {
     redirector_.assign_until(now);  // what came before is judged by how it was then
     --running_;
-    redirector_.latencies_[redirector_.user_of_[arrival.request]].push_back(now - arrival.at_s);
+    redirector_.latencies_[redirector_.requests_[number].server].push_back(now - arrival_s);
   }
 
   std::size_t load() const { return waiting.size() + running_; }
-  std::deque<Arrival> waiting;
+  std::vector<Arrival> waiting;
 
  private:
   Redirector& redirector_;
@@ -36,8 +36,7 @@ class Redirector::Source final : public RequestSource {
 };
 
 Redirector::Redirector(std::vector<Request> requests, std::size_t servers, Redirection way)
-    : requests_(std::move(requests)), way_(way), user_of_(requests_.size()), latencies_(servers) {
-  for (const Request& request : requests_) user_of_[request.number] = request.server;
+    : requests_(std::move(requests)), way_(way), latencies_(servers) {
   for (std::size_t i = 0; i < servers; ++i) sources_.push_back(std::make_unique<Source>(*this));
 }
 
@@ -48,14 +47,14 @@ RequestSource& Redirector::source(std::size_t server) {
 }
 
 void Redirector::assign_until(double now) {
-  for (; next_ < requests_.size() && requests_[next_].at_s <= now; ++next_) {
+  for (; next_ < requests_.size() && requests_[next_].asks.arrival_s <= now; ++next_) {
     const Request& request = requests_[next_];
     std::size_t to = request.server;
     if (way_ == Redirection::least_loaded)
       for (std::size_t server = 0; server < sources_.size(); ++server)
         if (sources_[server]->load() < sources_[to]->load()) to = server;
     if (to != request.server) ++redirected_;
-    sources_[to]->waiting.push_back({request.number, request.at_s});
+    sources_[to]->waiting.push_back({static_cast<std::uint32_t>(next_), request.asks});
   }
 }
 

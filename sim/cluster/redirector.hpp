@@ -2,23 +2,21 @@
 // with redirection, the one that has the fewest requests waiting and running (its own among equals).
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "sim/scenario/system_config.hpp"
-#include "sim/serving/static_batches.hpp"
+#include "sim/serving/request_source.hpp"
 
 namespace moelab {
 
 class Redirector {
  public:
   struct Request {
-    std::size_t number;  // in the trace
     std::size_t server;  // whose user asks
-    double at_s;
+    ServedRequest asks;
   };
-  /// `requests` in order of arrival.
+  /// `requests` in order of arrival, which numbers them.
   Redirector(std::vector<Request> requests, std::size_t servers, Redirection way);
 
   ~Redirector();
@@ -40,7 +38,6 @@ class Redirector {
   std::size_t next_ = 0;  // that has come to nobody yet
   std::uint64_t redirected_ = 0;
   std::vector<std::unique_ptr<Source>> sources_;
-  std::vector<std::size_t> user_of_;            // by the trace's request
   std::vector<std::vector<double>> latencies_;  // by server
 };
 

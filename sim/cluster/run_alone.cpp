@@ -43,17 +43,21 @@ AllRequests all_requests(const Scenario& s, const RoutingTrace& rows) {
   std::uint64_t tokens = 0;
   for (const auto& [q, server] : ordered) tokens += std::uint64_t{q->prompt_tokens} + q->output_tokens - 1;
   builder.reserve(tokens);
-  std::vector<Redirector::Request> arrivals;
   std::vector<std::uint16_t> ids;
   for (const auto& [q, server] : ordered) {
-    arrivals.push_back({arrivals.size(), server, q->arrival_s});
     builder.begin_request();
     const std::uint64_t length = std::uint64_t{q->prompt_tokens} + q->output_tokens - 1;
     for (std::uint64_t i = 0; i < length; ++i)
       add_row(rows, q->pool_begin + (q->first_row + i) % q->pool_rows,
               i < q->prompt_tokens ? Phase::prefill : Phase::decode, ids, builder);
   }
-  return {builder.finish(), std::move(arrivals)};
+  AllRequests all{builder.finish(), {}};
+  for (std::size_t i = 0; i < ordered.size(); ++i) {
+    ServedRequest request = trace_request(all.trace, i, {});
+    request.arrival_s = ordered[i].first->arrival_s;
+    all.arrivals.push_back({ordered[i].second, request});
+  }
+  return all;
 }
 
 void check_known(const Scenario& s, const SystemConfig& system) {

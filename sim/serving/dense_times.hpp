@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/timing.hpp"
-#include "sim/serving/batch.hpp"
+#include "sim/serving/pass.hpp"
 
 namespace moelab {
 

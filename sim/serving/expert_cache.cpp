@@ -52,7 +52,7 @@ ExpertCache::ExpertCache(const ServerContext& server, const MemoryPlan& memory,
       mirror_(server.mirror) {
   if (entry_.needs_future)
     future_ = std::make_unique<FutureUses>(server.trace, server.scenario.workload.batch,
-                                           server.scenario.model.has_encoder());
+                                           prompts_of(server.scenario));
   preload_mirror();
 }
 

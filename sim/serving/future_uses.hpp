@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "policies/cache/cache.hpp"
+#include "sim/serving/served_request.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -13,7 +14,7 @@ namespace moelab {
 /// only.
 class FutureUses {
  public:
-  FutureUses(const RoutingTrace& trace, std::uint32_t batch, bool encoder_decoder);
+  FutureUses(const RoutingTrace& trace, std::uint32_t batch, const Prompts& prompts);
   /// Number of the pass that uses (layer, expert) next after pass `now`; kNeverUsedAgain if none does. `now`
   /// does not fall from call to call for the same expert.
   std::uint64_t next_use(std::uint32_t layer, std::uint32_t expert, std::uint64_t now);

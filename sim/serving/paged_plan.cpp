@@ -69,7 +69,7 @@ Bytes wanted_kv_bytes(const Scenario& s, const PagingConfig& paging, const Memor
   const KvShape shape = kv_shape(paging, memory);
   std::vector<std::uint64_t> blocks;
   for (const ServedRequest& q : requests)
-    blocks.push_back(request_blocks(final_tokens(batch_request(q, s.workload.prefilled)), shape));
+    blocks.push_back(request_blocks(final_tokens(batch_request(q)), shape));
   const std::size_t most = std::min<std::size_t>(paging.kv_first ? s.workload.batch : 1, blocks.size());
   std::partial_sort(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(most), blocks.end(),
                     std::greater<>());
@@ -151,6 +151,12 @@ StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double
 
 KvShape kv_shape(const PagingConfig& paging, const MemoryPlan& memory) {
   return {paging.block_tokens, memory.kv_blocks, memory.swap_blocks, memory.state_blocks};
+}
+
+std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const PagingConfig& paging,
+                                              const MemoryPlan& memory) {
+  const BatchingShape shape{kv_shape(paging, memory), s.workload.batch, paging.max_tokens};
+  return find_batching_policy(paging.batching.name)->make(shape, paging.batching.parameters);
 }
 
 std::uint64_t whole_blocks(Bytes space, Bytes block) {

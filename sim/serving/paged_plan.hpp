@@ -2,28 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "policies/batching/batching.hpp"
 #include "policies/storage/storage.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/memory_plan.hpp"
+#include "sim/serving/served_request.hpp"
 
 namespace moelab {
-
-/// A request as a scenario describes it.
-struct ServedRequest {
-  double arrival_s = 0;
-  std::uint32_t prompt_tokens = 0, output_tokens = 0;
-  std::uint64_t first_row = 0;  // for its first token, of the rows below; what follows wraps around there
-  /// Rows of the trace that it runs; 0: all of them.
-  std::uint64_t pool_begin = 0, pool_rows = 0;
-};
-
-/// As the batching policy sees it.
-inline BatchRequest batch_request(const ServedRequest& request, bool prefilled, std::uint32_t id = 0) {
-  return {id, request.prompt_tokens, request.output_tokens, prefilled};
-}
 
 struct PagedPlan {
   StorageSplit split;                          // where experts lie at the start
@@ -34,6 +22,10 @@ struct PagedPlan {
 
 /// The KV cache that is planned.
 KvShape kv_shape(const PagingConfig& paging, const MemoryPlan& memory);
+
+/// The scenario's batching policy over the KV cache that is planned.
+std::unique_ptr<BatchingPolicy> make_batching(const Scenario& scenario, const PagingConfig& paging,
+                                              const MemoryPlan& memory);
 
 /// Blocks that `space` has room for, to rounding; at most 2^40.
 std::uint64_t whole_blocks(Bytes space, Bytes block);

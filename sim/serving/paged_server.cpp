@@ -13,11 +13,9 @@ using engine::OpIndex;
 namespace {
 
 /// Blocks that the longest request holds at its end.
-std::uint64_t largest_request(const Scenario& s, const KvShape& shape,
-                              const std::vector<ServedRequest>& requests) {
+std::uint64_t largest_request(const KvShape& shape, const std::vector<ServedRequest>& requests) {
   std::uint64_t tokens = 0;
-  for (const ServedRequest& q : requests)
-    tokens = std::max(tokens, final_tokens(batch_request(q, s.workload.prefilled)));
+  for (const ServedRequest& q : requests) tokens = std::max(tokens, final_tokens(batch_request(q)));
   return request_blocks(tokens, shape);
 }
 
@@ -40,10 +38,11 @@ PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const
       batching_(make_batching(scenario, *system.paging, plan.memory)),
       residency_(engine, resources_, timing_, plan, *system.paging,
                  static_cast<int>(scenario.tensor_parallel),
-                 largest_request(scenario, kv_shape(*system.paging, plan.memory), requests), observer_),
+                 largest_request(kv_shape(*system.paging, plan.memory), requests), observer_),
       window_(engine, resources_, timing_, plan, scenario.model.moe().matrices,
               static_cast<int>(scenario.tensor_parallel)),
-      stream_(requests, scenario.workload.prefilled, trace.tokens(), *batching_),
+      source_(requests),
+      stream_(source_, trace, *batching_),
       moe_numbers_(scenario.model.moe_numbers()),
       experts_times_(scenario.model.layers.size()),
       touched_((trace.experts() + 63) / 64) {

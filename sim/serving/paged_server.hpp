@@ -60,6 +60,7 @@ class PagedServer {
   std::unique_ptr<BatchingPolicy> batching_;
   PagedResidency residency_;
   ExpertWindow window_;
+  ListedRequests source_;
   RequestStream stream_;
   std::vector<std::int32_t> moe_numbers_;  // by model layer; -1: dense
   std::vector<KernelTime> experts_times_;  // by model layer, of the step that runs: shared ones included

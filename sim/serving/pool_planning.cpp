@@ -7,8 +7,9 @@
 
 #include "models/input_error.hpp"
 #include "sim/scenario/system_config.hpp"
-#include "sim/serving/batch.hpp"
 #include "sim/serving/expert_costs.hpp"
+#include "sim/serving/layer_uses.hpp"
+#include "sim/serving/request_stream.hpp"
 
 namespace moelab {
 namespace {
@@ -71,26 +72,27 @@ RankInclusion rank_inclusion(const RoutingTrace& history, std::uint32_t batch, b
   const Counts none(layers, std::vector<double>(experts, 0));
   RankedCounts by_step(none), by_token(none);
   std::vector<double> steps(layers, 0), tokens(layers, 0);
-  Batch passes(history, encoder_decoder);
+  StaticPasses passes(history, batch, {.encoded = encoder_decoder});
   LayerUses uses(experts, false);
-  Pass pass;
-  for (std::size_t first = 0; first < history.requests().size(); first += batch) {
-    passes.start(first, std::min<std::size_t>(batch, history.requests().size() - first));
-    while (passes.next(pass)) {
-      if (pass.prompt) continue;
-      for (std::uint32_t layer = 0; layer < layers; ++layer) {
-        const auto used = uses.collect(history, pass, layer);
-        if (!used.empty()) ++steps[layer];
-        for (const ExpertUse& use : used) {
-          by_step.add(layer, use.object, 1);
-          by_token.add(layer, use.object, use.tokens);
-          tokens[layer] += static_cast<double>(use.tokens) / history.top_k();
-        }
-      }
-    }
+  const auto end_batch = [&] {
     by_step.end_batch();
     by_token.end_batch();
+  };
+  bool any = false;
+  for (Pass pass; passes.next(pass); any = true) {
+    if (any && passes.begins()) end_batch();
+    if (pass.prompt) continue;
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      const auto used = uses.collect(history, pass, layer);
+      if (!used.empty()) ++steps[layer];
+      for (const ExpertUse& use : used) {
+        by_step.add(layer, use.object, 1);
+        by_token.add(layer, use.object, use.tokens);
+        tokens[layer] += static_cast<double>(use.tokens) / history.top_k();
+      }
+    }
   }
+  if (any) end_batch();
   by_step.end();
   by_token.end();
   RankInclusion out;

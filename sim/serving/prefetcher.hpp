@@ -8,10 +8,10 @@
 
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/schedule/schedule.hpp"
-#include "sim/serving/batch.hpp"
 #include "sim/serving/expert_cache.hpp"
 #include "sim/serving/fetch_buffer.hpp"
 #include "sim/serving/layer_graph.hpp"
+#include "sim/serving/pass.hpp"
 #include "sim/serving/server_context.hpp"
 #include "sim/serving/step_gates.hpp"
 

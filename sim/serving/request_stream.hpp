@@ -1,69 +1,82 @@
-// Requests as they come and go: arrivals, the batching policy that forms steps of them, and the pass that
-// each step is.
+// Requests as they come and go: a source announces them, the batching policy forms steps of them, and each
+// step is a pass over rows of the trace.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
+#include <unordered_map>
 
 #include "policies/batching/batching.hpp"
-#include "sim/serving/batch.hpp"
 #include "sim/serving/graph_observer.hpp"
 #include "sim/serving/metrics.hpp"
-#include "sim/serving/paged_plan.hpp"
+#include "sim/serving/pass.hpp"
+#include "sim/serving/request_source.hpp"
 
 namespace moelab {
 
-/// The scenario's requests, in order of arrival: those of its log, or of one length with arrivals drawn from
-/// the seed, or, with a recorded trace, the trace's. Those that are not the trace's begin on it spread
-/// evenly, and wrap around at its end. Throws InputError for recorded requests without rows to decode
-/// where the workload is prefilled, and for arrivals later than kLatestArrival.
-std::vector<ServedRequest> served_requests(const Scenario& scenario, const RoutingTrace& trace);
-
-/// Where request `number` begins on rows that requests share: multiples of the golden ratio, which lie apart
-/// from each other as evenly as can be for any number of requests. (Requests that began at the same row would
-/// use the same experts in each step.)
-std::uint64_t spread_row(std::uint64_t number, std::uint64_t rows);
-
-/// The scenario's batching policy over the KV cache that is planned.
-std::unique_ptr<BatchingPolicy> make_batching(const Scenario& scenario, const PagingConfig& paging,
-                                              const MemoryPlan& memory);
-
-/// Why a request could never be served, as BatchingPolicy::misfit says it; "" where it could.
-std::string misfit(const BatchingPolicy& policy, const ServedRequest& request, bool prefilled);
-
 class RequestStream {
  public:
-  /// Everything by reference outlives the stream. `requests` in order of arrival.
-  RequestStream(const std::vector<ServedRequest>& requests, bool prefilled, std::uint64_t trace_rows,
-                BatchingPolicy& policy);
+  /// Everything by reference outlives the stream.
+  RequestStream(RequestSource& source, const RoutingTrace& trace, BatchingPolicy& policy)
+      : source_(source), trace_(trace), policy_(policy) {}
 
   /// Forms the next step of what has arrived by `now` and fills `pass`; false: nothing can run.
   bool next(double now, Pass& pass);
-  /// When the next request comes; nullopt: all have come.
-  std::optional<double> next_arrival() const;
-  /// Of the step that next() formed.
+  /// Whether the step that next() formed runs only requests that no step before it ran, and none before them
+  /// is unanswered: a batch of its own begins.
+  bool begins() const { return begins_; }
+  /// When the next request may come; nullopt: all have come.
+  std::optional<double> next_arrival() const { return source_.next_time(); }
+  /// Of the step that next() formed. Requests have the source's numbers.
   const BatchStep& step() const { return step_; }
   /// The step has run: counts its tokens, first and last ones included, and shows the requests that it
   /// answered to an observer, if there is one.
   void complete(double now, Metrics& metrics, GraphObserver* observer = nullptr);
+  /// The step has run; nothing is counted.
+  void complete(double now);
 
  private:
-  struct Progress {
-    double begin = -1, first_token = -1, last_token = -1;
-    std::uint32_t tokens = 0;  // generated
+  /// A request that has come and is not answered.
+  struct Live {
+    ServedRequest request;
+    double begin = -1, first_token = -1, last_token = -1;  // negative: not yet
+    std::uint32_t tokens = 0;                              // generated
   };
   void announce(double now);
-  void add_rows(const StepShare& share, Pass& pass) const;
+  void release_rows();
+  void count_token(const StepShare& share, double now, Metrics& metrics, GraphObserver* observer);
+  void add_rows(const StepShare& share, const ServedRequest& request, Pass& pass) const;
 
-  const std::vector<ServedRequest>& requests_;
-  bool prefilled_;
-  std::uint64_t trace_rows_;
+  RequestSource& source_;
+  const RoutingTrace& trace_;
   BatchingPolicy& policy_;
-  std::size_t arrived_ = 0;
-  std::vector<Progress> progress_;  // by request
+  std::unordered_map<std::uint32_t, Live> live_;
+  std::deque<std::uint32_t> in_order_;  // of arrival: at the front one of live_
+  std::uint64_t released_ = 0;          // row: those before it may have left the memory
+  std::size_t running_ = 0;             // requests: admitted and not answered
+  bool begins_ = false;
   BatchStep step_;
+};
+
+/// Static batches of at most `together` requests, which no memory limits: a plan has seen to it.
+std::unique_ptr<BatchingPolicy> make_static_batches(std::uint32_t together);
+
+/// The passes of a trace's static batches, one batch after another, for who needs no times.
+class StaticPasses {
+ public:
+  /// `trace` outlives this. Batches of `together` requests.
+  StaticPasses(const RoutingTrace& trace, std::uint32_t together, const Prompts& prompts);
+  /// Fills `pass` with the next one; false: there is none.
+  bool next(Pass& pass);
+  /// Whether that is the first one of its batch.
+  bool begins() const { return stream_.begins(); }
+
+ private:
+  RequestsInTurn source_;
+  std::unique_ptr<BatchingPolicy> policy_;
+  RequestStream stream_;
+  bool running_ = false;
 };
 
 }  // namespace moelab

@@ -33,7 +33,9 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       moe_layers_(scenario.model.moe_layers()),
       resources_(
           add_server_resources(engine, options_.prefix, timing_, system.threads, costs.ssd_bytes_per_second)),
-      batches_(trace, scenario.workload.batch, scenario.model.has_encoder(), options_.source),
+      in_turn_(trace, scenario.workload.batch, prompts_of(scenario)),
+      batching_(make_static_batches(scenario.workload.batch)),
+      stream_(options_.source != nullptr ? *options_.source : in_turn_, trace, *batching_),
       cache_(context(), memory, pools, options_.profile),
       schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
       prefetcher_(Prefetcher::make(context(), cache_, *schedule_)),
@@ -60,9 +62,9 @@ ServerContext Server::context() {
 
 engine::Process Server::serve() {
   for (;;) {
-    if (!batches_.next(engine_.now(), pass_)) {
-      if (!batches_.next_arrival()) break;
-      co_await engine_.until(*batches_.next_arrival());
+    if (!stream_.next(engine_.now(), pass_)) {
+      if (!stream_.next_arrival()) break;
+      co_await engine_.until(*stream_.next_arrival());
       continue;
     }
     begin_pass();
@@ -114,7 +116,7 @@ engine::Process Server::serve() {
 }
 
 void Server::begin_pass() {
-  if (batches_.begins()) {
+  if (stream_.begins()) {
     kv_tokens_ = 0;
     cache_.begin_request();
     if (prefetcher_) prefetcher_->begin_request();
@@ -127,7 +129,7 @@ void Server::begin_pass() {
 
 void Server::finish_pass() {
   const double now = engine_.now();
-  batches_.complete(now, metrics_, options_.observer);
+  stream_.complete(now, metrics_, options_.observer);
   if (options_.observer != nullptr) options_.observer->pass_ended(now, pass_number_, metrics_.tokens);
   if (options_.progress) options_.progress(metrics_.tokens);
   ++pass_number_;

@@ -21,10 +21,11 @@
 #include "sim/serving/dense_times.hpp"
 #include "sim/serving/expert_cache.hpp"
 #include "sim/serving/layer_graph.hpp"
+#include "sim/serving/layer_uses.hpp"
 #include "sim/serving/missing_experts.hpp"
 #include "sim/serving/prefetcher.hpp"
+#include "sim/serving/request_stream.hpp"
 #include "sim/serving/server_context.hpp"
-#include "sim/serving/static_batches.hpp"
 #include "sim/serving/step_gates.hpp"
 #include "sim/serving/step_outcome.hpp"
 
@@ -40,9 +41,8 @@ struct Scenario;
 struct SystemConfig;
 
 struct ServerOptions {
-  /// nullptr: batches of the trace's requests in order, each of which comes when the one before is done.
-  RequestSource* source = nullptr;
-  std::string_view prefix{};  // of its resources' names
+  RequestSource* source = nullptr;  // nullptr: RequestsInTurn, batch after batch
+  std::string_view prefix{};        // of its resources' names
   GraphObserver* observer = nullptr;
   /// Told of every change of what is kept of an expert; by the constructor, of what is kept from the start.
   engine::ExpertMirror* mirror = nullptr;
@@ -119,7 +119,9 @@ class Server {
   ServerResources resources_;
   Metrics metrics_;
 
-  StaticBatches batches_;
+  RequestsInTurn in_turn_;
+  std::unique_ptr<BatchingPolicy> batching_;
+  RequestStream stream_;
   ExpertCache cache_;
   std::unique_ptr<SchedulePolicy> schedule_;
   std::unique_ptr<Prefetcher> prefetcher_;   // nullptr: none

@@ -7,7 +7,7 @@
 
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
-#include "sim/serving/batch.hpp"
+#include "sim/serving/pass.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {

@@ -131,7 +131,7 @@ class NaiveServing {
       for (; arrived < requests_.size() && requests_[arrived].arrival_s <= machine_.now; ++arrived) {
         const ServedRequest& q = requests_[arrived];
         batching->arrive(
-            {static_cast<std::uint32_t>(arrived), q.prompt_tokens, q.output_tokens, s.workload.prefilled});
+            {static_cast<std::uint32_t>(arrived), q.prompt_tokens, q.output_tokens, q.prefilled});
       }
       if (!batching->form(step)) {
         if (arrived == requests_.size()) break;

@@ -22,7 +22,8 @@ std::vector<std::uint64_t> rows_run(const SmallRun& run) {
   const std::vector<ServedRequest> requests = served_requests(run.scenario, run.trace);
   const PagedPlan plan = plan_of(run);
   const auto batching = make_batching(run.scenario, *run.system().paging, plan.memory);
-  RequestStream stream(requests, run.scenario.workload.prefilled, run.trace.tokens(), *batching);
+  ListedRequests source(requests);
+  RequestStream stream(source, run.trace, *batching);
   std::vector<std::uint64_t> rows;
   Pass pass;
   Metrics metrics;

@@ -26,7 +26,7 @@ struct Queues {
       : waiting(servers), running(servers), coming(requests.begin(), requests.end()), latencies(servers) {}
 
   void come(double now, bool least_loaded) {
-    for (; !coming.empty() && coming.front().at_s <= now; coming.pop_front()) {
+    for (; !coming.empty() && coming.front().asks.arrival_s <= now; coming.pop_front()) {
       std::vector<std::size_t> load;
       for (std::size_t i = 0; i < waiting.size(); ++i) load.push_back(waiting[i].size() + running[i].size());
       const auto least = std::min_element(load.begin(), load.end());
@@ -43,12 +43,14 @@ std::vector<Request> random_requests(Random& random, std::size_t servers) {
   double at = 0;
   for (std::size_t i = from(random, 1, 30); i > 0; --i) {
     if (coin(random)) at += static_cast<double>(random.below(4));
-    requests.push_back({requests.size(), random.below(servers), at});
+    ServedRequest asks{.arrival_s = at, .prompt_tokens = 1, .output_tokens = 1};
+    asks.first_row = requests.size();  // which tells them apart
+    requests.push_back({random.below(servers), asks});
   }
   return requests;
 }
 
-/// A server takes some requests, at most so many, or answers the one that runs longest.
+/// A server takes its requests, or answers the one that runs longest.
 void check_step(Random& random, double now, Redirector& redirector, bool least_loaded, Queues& queues) {
   const std::size_t server = random.below(queues.waiting.size());
   RequestSource& source = redirector.source(server);
@@ -56,23 +58,22 @@ void check_step(Random& random, double now, Redirector& redirector, bool least_l
   queues.come(now, least_loaded);
   if (!running.empty() && coin(random)) {
     const Request done = running.front();
-    source.finished({done.number, done.at_s}, now);
+    source.finished(static_cast<std::uint32_t>(done.asks.first_row), done.asks.arrival_s, now);
     running.pop_front();
-    queues.latencies[done.server].push_back(now - done.at_s);
+    queues.latencies[done.server].push_back(now - done.asks.arrival_s);
   } else {
-    const std::size_t most = random.below(4);
-    const auto taken = source.take(now, most);
-    REQUIRE(taken.size() == std::min(most, waiting.size()));
+    const auto taken = source.take(now);
+    REQUIRE(taken.size() == waiting.size());
     for (const RequestSource::Arrival& arrival : taken) {
-      REQUIRE(arrival.request == waiting.front().number);
-      REQUIRE(arrival.at_s == waiting.front().at_s);
+      REQUIRE(arrival.number == waiting.front().asks.first_row);
+      REQUIRE(arrival.request.arrival_s == waiting.front().asks.arrival_s);
       running.push_back(waiting.front());
       waiting.pop_front();
     }
   }
   const std::optional<double> next = source.next_time();
   REQUIRE(next.has_value() == !queues.coming.empty());
-  if (next) REQUIRE(*next == queues.coming.front().at_s);
+  if (next) REQUIRE(*next == queues.coming.front().asks.arrival_s);
 }
 
 }  // namespace

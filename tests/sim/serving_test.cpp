@@ -1,7 +1,6 @@
 // The serving loop against naive recomputation, closed forms and conservation laws, on small models.
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"
-#include "sim/serving/batch.hpp"
 #include "sim/serving/page_cache.hpp"
 
 #include <catch2/catch.hpp>
@@ -12,9 +11,11 @@
 #include "policies/planning/planning.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/serving/future_uses.hpp"
+#include "sim/serving/layer_uses.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/page_cache.hpp"
 #include "sim/serving/pool_planning.hpp"
+#include "sim/serving/request_stream.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/serving_checks.hpp"
 #include "tests/sim/serving_reference.hpp"
@@ -559,54 +560,54 @@ TEST_CASE("serving: batches, uses and future uses agree with naive code") {
     const bool encoder = run.scenario.model.has_encoder();
     const std::uint32_t batch = run.scenario.workload.batch, layers = run.trace.layers();
     const auto passes = naive_passes(run.trace, batch, encoder);
-    FutureUses future(run.trace, batch, encoder);
-    Batch loop(run.trace, encoder);
+    FutureUses future(run.trace, batch, {.encoded = encoder});
+    RequestsInTurn source(run.trace, batch, {.encoded = encoder});
+    const auto batching = make_static_batches(batch);
+    RequestStream loop(source, run.trace, *batching);
     LayerUses layer_uses(run.trace.experts(), true);
     Pass pass;
+    Metrics metrics;
     std::size_t p = 0;
     std::vector<std::uint64_t> step(layers, 0);
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint64_t>> told, steps_of;
-    for (std::size_t first = 0; first < run.trace.requests().size(); first += batch) {
-      loop.start(first, std::min<std::size_t>(batch, run.trace.requests().size() - first));
-      while (loop.next(pass)) {
-        REQUIRE(p < passes.size());
-        const NaivePass& naive = passes[p++];
-        std::vector<std::uint64_t> rows;
-        for (const auto& [begin, end] : pass.rows)
-          for (std::uint64_t row = begin; row < end; ++row) rows.push_back(row);
-        CHECK(rows == naive.rows);
-        CHECK(pass.prompt == naive.prompt);
-        CHECK(pass.tokens == rows.size());
-        CHECK(pass.produces == naive.gets_token.size());
-        CHECK((pass.stack == Stack::encoder) == (encoder && naive.prompt));
-        std::vector<std::size_t> gets;
-        for (std::size_t i = 0; i < loop.size(); ++i)
-          if (loop.gets_token(i)) gets.push_back(first + i);
-        CHECK(gets == naive.gets_token);
-        double context = 0;  // tokens a row attends to: those up to itself; all of its prompt in an encoder
-        for (const std::uint64_t row : rows)
-          for (const TraceRequest& q : run.trace.requests())
-            if (row >= q.begin && row < q.end)
-              context +=
-                  static_cast<double>(encoder && naive.prompt ? q.decode_begin - q.begin : row - q.begin + 1);
-        CHECK(pass.prompt_tokens == (naive.prompt ? rows.size() : 0));
-        CHECK((naive.prompt ? pass.prompt_context : pass.context) ==
-              Approx(context / static_cast<double>(rows.size())).epsilon(1e-12));
-        CHECK((naive.prompt ? pass.context : pass.prompt_context) == 0);
-        for (std::uint32_t l = 0; l < layers; ++l) {
-          const auto uses = layer_uses.collect(run.trace, pass, l);
-          std::map<std::uint32_t, std::uint32_t> counted;
-          for (const ExpertUse& use : uses) counted[use.object] = use.tokens;
-          CHECK(counted == naive_uses(run.trace, naive, l));
-          CHECK(counted.size() == uses.size());
-          CHECK(std::is_sorted(uses.begin(), uses.end(),
-                               [](const auto& a, const auto& b) { return a.object < b.object; }));
-          for (const ExpertUse& use : uses) {
-            told[{l, use.object}].push_back(future.next_use(l, use.object, step[l]));
-            steps_of[{l, use.object}].push_back(step[l]);
-          }
-          step[l] += uses.empty() ? 0 : 1;
+    for (; loop.next(0, pass); loop.complete(0, metrics)) {
+      REQUIRE(p < passes.size());
+      const NaivePass& naive = passes[p++];
+      std::vector<std::uint64_t> rows;
+      for (const auto& [begin, end] : pass.rows)
+        for (std::uint64_t row = begin; row < end; ++row) rows.push_back(row);
+      CHECK(rows == naive.rows);
+      CHECK(pass.prompt == naive.prompt);
+      CHECK(pass.tokens == rows.size());
+      CHECK(pass.produces == naive.gets_token.size());
+      CHECK((pass.stack == Stack::encoder) == (encoder && naive.prompt));
+      std::vector<std::size_t> gets;
+      for (const StepShare& share : loop.step().shares)
+        if (share.produces) gets.push_back(share.request);
+      CHECK(gets == naive.gets_token);
+      double context = 0;  // tokens a row attends to: those up to itself; all of its prompt in an encoder
+      for (const std::uint64_t row : rows)
+        for (const TraceRequest& q : run.trace.requests())
+          if (row >= q.begin && row < q.end)
+            context +=
+                static_cast<double>(encoder && naive.prompt ? q.decode_begin - q.begin : row - q.begin + 1);
+      CHECK(pass.prompt_tokens == (naive.prompt ? rows.size() : 0));
+      CHECK((naive.prompt ? pass.prompt_context : pass.context) ==
+            Approx(context / static_cast<double>(rows.size())).epsilon(1e-12));
+      CHECK((naive.prompt ? pass.context : pass.prompt_context) == 0);
+      for (std::uint32_t l = 0; l < layers; ++l) {
+        const auto uses = layer_uses.collect(run.trace, pass, l);
+        std::map<std::uint32_t, std::uint32_t> counted;
+        for (const ExpertUse& use : uses) counted[use.object] = use.tokens;
+        CHECK(counted == naive_uses(run.trace, naive, l));
+        CHECK(counted.size() == uses.size());
+        CHECK(std::is_sorted(uses.begin(), uses.end(),
+                             [](const auto& a, const auto& b) { return a.object < b.object; }));
+        for (const ExpertUse& use : uses) {
+          told[{l, use.object}].push_back(future.next_use(l, use.object, step[l]));
+          steps_of[{l, use.object}].push_back(step[l]);
         }
+        step[l] += uses.empty() ? 0 : 1;
       }
     }
     CHECK(p == passes.size());

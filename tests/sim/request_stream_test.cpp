@@ -1,6 +1,6 @@
-// Static batches against what they are for: every row of the trace runs once, every request is answered once,
-// in the order in which they come and never before.
-#include "sim/serving/static_batches.hpp"
+// Streams of requests against what they are for: every row of the trace runs once, every request is answered
+// once, in the order in which they come and never before.
+#include "sim/serving/request_stream.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 #include "tests/random_runs.hpp"
 #include "tests/traces/random_traces.hpp"
 
-namespace moelab::static_batches_test {
+namespace moelab::request_stream_test {
 namespace {
 
 using namespace moelab::test;
@@ -32,28 +32,35 @@ PlainTrace small_trace(Random& random, bool encoder, bool empty) {
   return trace;
 }
 
-/// Requests come in the trace's order, some at the same moment.
+/// Requests come in the trace's order, some at the same moment; those that produce nothing do not come.
 class Arrivals final : public RequestSource {
  public:
-  Arrivals(Random& random, std::size_t requests) {
+  Arrivals(Random& random, const RoutingTrace& trace, const Prompts& prompts) {
     double at = 0;
-    for (std::size_t i = 0; i < requests; ++i) {
+    for (std::size_t i = 0; i < trace.requests().size(); ++i) {
       if (random.below(2) == 0) at += 10 * random.uniform();
-      all_.push_back({i, at});
+      ServedRequest request = trace_request(trace, i, prompts);
+      request.arrival_s = at;
+      if (request.output_tokens > 0) all_.push_back({static_cast<std::uint32_t>(i), request});
     }
   }
-  std::span<const Arrival> take(double now, std::size_t most) override {
+  std::span<const Arrival> take(double now) override {
     const std::size_t first = next_;
-    while (next_ < all_.size() && next_ - first < most && all_[next_].at_s <= now) ++next_;
+    while (next_ < all_.size() && all_[next_].request.arrival_s <= now) ++next_;
     return std::span(all_).subspan(first, next_ - first);
   }
   std::optional<double> next_time() const override {
     if (next_ == all_.size()) return std::nullopt;
-    return all_[next_].at_s;
+    return all_[next_].request.arrival_s;
   }
-  void finished(const Arrival& arrival, double) override { ++answers[arrival.request]; }
+  void finished(std::uint32_t number, double arrival_s, double) override {
+    ++answers[number];
+    REQUIRE(arrival_s == at(number));
+  }
 
-  double at(std::size_t request) const { return all_[request].at_s; }
+  double at(std::size_t number) const {
+    return std::ranges::find(all_, number, &Arrival::number)->request.arrival_s;
+  }
   std::map<std::size_t, int> answers;
 
  private:
@@ -79,7 +86,10 @@ struct Served {
 Served serve(Random& random, const RoutingTrace& trace, std::size_t most, bool encoder, Arrivals* arrivals) {
   Served s;
   s.rows.assign(trace.tokens(), 0);
-  StaticBatches batches(trace, most, encoder, arrivals);
+  RequestsInTurn in_turn(trace, most, {.encoded = encoder});
+  const auto policy = make_static_batches(static_cast<std::uint32_t>(most));
+  RequestStream batches(arrivals != nullptr ? static_cast<RequestSource&>(*arrivals) : in_turn, trace,
+                        *policy);
   Pass pass;
   for (double now = 0;;) {
     if (!batches.next(now, pass)) {
@@ -139,7 +149,7 @@ TEST_CASE("static batches run every row and answer every request once, whenever 
     const std::size_t most = 1 + random.below(5);
     const std::size_t requests = plain.requests.size();
 
-    Arrivals arrivals(random, requests);
+    Arrivals arrivals(random, trace, {.encoded = encoder});
     const Served served = serve(random, trace, most, encoder, &arrivals);
     check(plain, served, most, encoder);
     for (const ServedSpan& span : served.spans.all) REQUIRE(span.arrival_s == arrivals.at(span.request));
@@ -168,4 +178,4 @@ TEST_CASE("a batch's passes are its prompts together and then a token each") {
 }
 
 }  // namespace
-}  // namespace moelab::static_batches_test
+}  // namespace moelab::request_stream_test

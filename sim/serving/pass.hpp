@@ -1,0 +1,26 @@
+// One forward pass: the rows of a trace that run together.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "models/architecture.hpp"
+
+namespace moelab {
+
+struct Pass {
+  Stack stack = Stack::decoder;
+  bool prompt = false;              // all rows are of prompts, in an encoder or not
+  std::uint32_t tokens = 0;         // rows that run
+  std::uint32_t prompt_tokens = 0;  // of these, rows of prompts
+  std::uint32_t produces = 0;       // requests that get a token from it
+  // Tokens each row attends to, mean over rows: of those that decode, and of prompts.
+  double context = 0;
+  double prompt_context = 0;
+  /// Whose cross-attention keys and values this pass makes: those of requests that decode their first row.
+  std::uint32_t new_encoder_tokens = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> rows;  // [begin, end) of the trace
+};
+
+}  // namespace moelab

@@ -1,0 +1,62 @@
+// The requests that a scenario's workload asks for, and which rows of the trace each of them runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "policies/batching/batching.hpp"
+
+namespace moelab {
+
+class RoutingTrace;
+struct Scenario;
+
+/// A request as a scenario describes it. Row number i of a request is the trace's row first_row + i of those
+/// that it runs, which go on at their begin after their end.
+struct ServedRequest {
+  double arrival_s = 0;
+  std::uint32_t prompt_tokens = 0, output_tokens = 0;
+  std::uint64_t first_row = 0;
+  /// Rows of the trace that it runs; 0: all of them.
+  std::uint64_t pool_begin = 0, pool_rows = 0;
+  bool prefilled = false;  // as BatchRequest says, likewise the next
+  bool encoded = false;
+};
+
+/// As the batching policy sees it.
+inline BatchRequest batch_request(const ServedRequest& request, std::uint32_t id = 0) {
+  return {id, request.prompt_tokens, request.output_tokens, request.prefilled, request.encoded};
+}
+
+/// What becomes of the prompts of a trace's requests.
+struct Prompts {
+  bool prefilled = false;  // they were run elsewhere
+  bool encoded = false;    // they run through an encoder
+};
+
+/// Request `number` of a trace, which arrives at 0: its rows run once each, where prompts are prefilled those
+/// that decode. One without a prompt in the trace gets its first token from its first row to decode. Output
+/// tokens are 0 where the trace has nothing to produce.
+ServedRequest trace_request(const RoutingTrace& trace, std::size_t number, const Prompts& prompts);
+
+/// Of a scenario.
+Prompts prompts_of(const Scenario& scenario);
+
+/// Whether a scenario's requests run rows of one pool, over and over, because its systems load whole layers
+/// whatever is routed. Else each has rows of its own.
+bool serves_from_pool(const Scenario& scenario);
+
+/// The scenario's requests, in order of arrival: those of its log or its trace, or of one length; with
+/// arrivals drawn from the seed, as logged, or all at 0. Those that are not the trace's begin on a pool
+/// spread evenly, or have the rows that the trace drew for them (more requests than it has share them).
+/// Throws InputError for recorded requests without rows to decode where the workload is prefilled, and for
+/// arrivals later than kLatestArrival.
+std::vector<ServedRequest> served_requests(const Scenario& scenario, const RoutingTrace& trace);
+
+/// Where request `number` begins on rows that requests share: multiples of the golden ratio, which lie apart
+/// from each other as evenly as can be for any number of requests. (Requests that began at the same row would
+/// use the same experts in each step.)
+std::uint64_t spread_row(std::uint64_t number, std::uint64_t rows);
+
+}  // namespace moelab
