@@ -14,7 +14,7 @@
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/expert_costs.hpp"
-#include "sim/serving/request_stream.hpp"
+#include "sim/serving/paged_plan.hpp"
 #include "sim/sweep/run_sweep.hpp"
 
 namespace moelab::cli {
@@ -42,7 +42,7 @@ std::string paged_memory_line(const SystemConfig& system, const MemoryPlan& m) {
   if (m.shortfall > Bytes(0))
     return line + ": does not fit, " + to_string(m.shortfall) + " more are needed\n";
   return line + ", KV cache " + to_string(m.kv_cache) + " = " + std::to_string(m.kv_blocks) + " blocks of " +
-         std::to_string(system.paging->block_tokens) + " tokens (" + to_string(m.kv_block) + " each, " +
+         std::to_string(system.kv.block_tokens) + " tokens (" + to_string(m.kv_block) + " each, " +
          std::to_string(m.state_blocks) +
          " a request for states of linear attention); outside the budget: " + std::to_string(m.swap_blocks) +
          " blocks of swap space, experts " + to_string(m.host_experts) + "\n";

@@ -116,7 +116,7 @@ void list_systems(const std::string& format) {
     if (s.paging)
       all.back().update({{"storage", s.paging->storage.name},
                          {"residency", s.paging->residency.name},
-                         {"batching", s.paging->batching.name}});
+                         {"batching", s.batching->policy.name}});
     else
       all.back().update({{"schedule", s.schedule.name},
                          {"cache", s.cache.name},

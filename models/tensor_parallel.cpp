@@ -59,6 +59,12 @@ Architecture tensor_parallel_part(const Architecture& model, int ranks) {
   return part;
 }
 
+FeedForward whole_experts(const FeedForward& part, int ranks) {
+  FeedForward whole = part;
+  whole.width *= ranks;
+  return whole;
+}
+
 Bytes all_reduce_bytes(const Architecture& model, double tokens) {
   return Bytes(kBytesPerHiddenValue * model.hidden * tokens);
 }

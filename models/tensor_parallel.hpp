@@ -17,6 +17,9 @@ namespace moelab {
 /// Throws InputError that names what does not divide. What nobody published of a part is left out.
 Architecture tensor_parallel_part(const Architecture& model, int ranks);
 
+/// The feed-forward part of all `ranks` GPUs together, of one GPU's part.
+FeedForward whole_experts(const FeedForward& part, int ranks);
+
 /// Bytes that each GPU brings to one all-reduce for so many tokens: the hidden states in BF16.
 Bytes all_reduce_bytes(const Architecture& model, double tokens);
 

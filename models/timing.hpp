@@ -56,9 +56,10 @@ class TimingModel {
   /// Transfers over the link are the CPU's copies.
   bool copies_on_cpu() const { return device_.has_stand_in(); }
   bool is_discrete() const { return device_.is_discrete(); }
+  /// Of the memory that the GPU computes from. Precondition: there is a GPU, and it is no stand-in.
+  BytesPerSecond gpu_bandwidth() const;
 
  private:
-  BytesPerSecond gpu_bandwidth() const;
   const LinkProfile& link() const;
 
   DeviceProfile device_;

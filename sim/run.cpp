@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "models/input_error.hpp"
+#include "models/tensor_parallel.hpp"
 #include "models/timing.hpp"
 #include "policies/execution/execution.hpp"
 #include "policies/prefetch/prefetch.hpp"
@@ -14,6 +15,7 @@
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/expert_costs.hpp"
+#include "sim/serving/kv_plan.hpp"
 #include "sim/serving/pool_planning.hpp"
 #include "sim/serving/server.hpp"
 #include "sim/serving/step_gates.hpp"
@@ -84,10 +86,20 @@ void check_on_gpu(const Scenario& s, const SystemConfig& system) {
   if (system.schedule.name != "fifo")
     refuse("has schedule '" + system.schedule.name +
            "'; with a discrete GPU the execution policy orders loads: expected 'schedule: {policy: fifo}'");
-  if (execution.needs_cpu && !TimingModel(s.device).cpu_expert(s.model, s.model.moe(), 1))
+  if (execution.needs_cpu &&
+      !TimingModel(s.device).cpu_expert(s.model,
+                                        whole_experts(s.model.moe(), static_cast<int>(s.tensor_parallel)), 1))
     refuse("has execution '" + system.execution.name + "', which lets the CPU compute experts; device '" +
            s.device.name +
            "' has neither cpu.experts of this shape nor cpu.peak, bandwidth and dense_launch");
+}
+
+/// Whether the steps are the trace's static batches, one after another, whenever requests come.
+bool steps_are_known(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
+  if (come_in_turn(s, system)) return true;
+  const bool chunked = system.batching && system.batching->policy.parameters.contains("chunked") &&
+                       system.batching->policy.parameters.at("chunked") != 0;
+  return s.workload.batch == 1 && !chunked && served_requests(s, trace).size() <= trace.requests().size();
 }
 
 /// Policies that go by scores, and what the trace has of them.
@@ -115,6 +127,12 @@ void check_scores(const Scenario& s, const SystemConfig& system, const RoutingTr
                                  "' with 'recorded: 1', but the trace has no predictions; it needs "
                                  "'lookahead_ids' (traces/README.md), or 'recorded: 0'");
   check("execution", system.execution, false, find_execution_policy(system.execution.name)->needs_scores);
+  if (cache.needs_future && !steps_are_known(s, system, trace))
+    throw InputError(s.name,
+                     "system '" + system.name + "' uses cache '" + system.cache.name +
+                         "', which looks up what the trace will use, and which requests meet in a step "
+                         "depends on when they come; expected 'workload.batch: 1', or static batches in "
+                         "turn (no 'batching', arrivals_per_s or request_log)");
   if (cache.needs_future && system.routing.name != "model")
     throw InputError(s.name, "system '" + system.name + "' uses cache '" + system.cache.name +
                                  "', which looks up what the trace will use, with routing '" +
@@ -130,6 +148,7 @@ void check_system(const Scenario& s, const SystemConfig& system, const RoutingTr
   check_policies(system, trace);
   const ExpertCosts costs = expert_costs(s.model, TimingModel(s.device), system);
   const MemoryPlan memory = plan_memory(s, system, costs, trace);
+  if (!come_in_turn(s, system)) check_requests(s, system, memory, served_requests(s, trace));
   if (is_planned(system)) plan_input(system, costs, memory.expert_cache / trace.layers(), *statistics);
 }
 
@@ -159,8 +178,16 @@ ExpectedAccuracy expected_quality(const Scenario& s, const SystemConfig& system)
   return accuracy_after_substitution(s.model.name, alpha).value_or(ExpectedAccuracy());
 }
 
-Platform make_platform(const SystemConfig& system, const ExpertCosts& costs, const MemoryPlan& memory,
-                       const RunOptions& options) {
+/// Throws InputError for what a real machine does not do, where that is what it is to run on.
+Platform make_platform(const Scenario& s, const SystemConfig& system, const ExpertCosts& costs,
+                       const MemoryPlan& memory, const RunOptions& options) {
+  if (options.platform && s.tensor_parallel > 1)
+    throw InputError(s.name, "tensor_parallel shares layers over GPUs; on hardware one GPU runs");
+  if (options.platform && memory.swap_blocks > 0)
+    throw InputError(s.name,
+                     "system '" + system.name +
+                         "' swaps requests to the host's memory (kv.swap_space), which does not run on "
+                         "hardware; expected none: they are computed again");
   if (options.platform) return options.platform(system, costs, memory);
   return {make_engine(options.executor), nullptr};
 }
@@ -184,6 +211,21 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");
   if (trace.synthetic()) r.warnings.push_back("the routing trace is synthetic");
+  if (system.batching && system.kv.swap_space > Bytes(0) && !s.cluster && !s.device.is_discrete())
+    r.warnings.push_back("device '" + s.device.name +
+                         "' has one memory for CPU and GPU: requests that give way are computed again, not "
+                         "swapped (kv.swap_space)");
+}
+
+/// Of `requests`, or, where there are none, of the trace's.
+std::uint64_t tokens_to_generate(const Scenario& s, const RoutingTrace& trace,
+                                 const std::vector<ServedRequest>& requests) {
+  std::uint64_t tokens = 0;
+  for (const ServedRequest& q : requests) tokens += q.output_tokens;
+  if (!requests.empty()) return tokens;
+  for (std::size_t i = 0; i < trace.requests().size(); ++i)
+    tokens += trace_request(trace, i, prompts_of(s)).output_tokens;
+  return tokens;
 }
 
 RunResult run_of(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
@@ -218,11 +260,12 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
 
   r.quality = expected_quality(scenario, system);
 
-  std::uint64_t all_tokens = 0;
-  for (const TraceRequest& q : trace.requests())
-    all_tokens +=
-        q.end - q.decode_begin + (scenario.model.has_encoder() || q.begin == q.decode_begin ? 0 : 1);
+  std::vector<ServedRequest> requests;
+  if (!come_in_turn(scenario, system)) requests = served_requests(scenario, trace);
+  ListedRequests listed(requests);
+  const std::uint64_t all_tokens = tokens_to_generate(scenario, trace, requests);
   ServerOptions server_options;
+  if (!come_in_turn(scenario, system)) server_options.source = &listed;
   if (options.observer) server_options.observer = options.observer(system);
   server_options.witness = options.witness;
   if (options.progress)
@@ -231,7 +274,7 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   std::vector<double> profile;
   if (find_cache_policy(system.cache.name)->needs_profile) profile = profile_experts(scenario, trace, r);
   server_options.profile = profile;
-  const Platform platform = make_platform(system, costs, r.memory, options);
+  const Platform platform = make_platform(scenario, system, costs, r.memory, options);
   const std::unique_ptr<engine::Engine>& engine = platform.engine;
   server_options.mirror = platform.mirror;
   Server server(*engine, scenario, system, trace, costs, r.memory, r.plan.capacity, server_options);

@@ -1,7 +1,6 @@
 #include "sim/run_paged.hpp"
 
 #include "models/input_error.hpp"
-#include "policies/batching/batching.hpp"
 #include "policies/residency/residency.hpp"
 #include "sim/serving/paged_server.hpp"
 
@@ -13,13 +12,7 @@ void check_paged_system(const Scenario& s, const SystemConfig& system, const Rou
   const std::vector<ServedRequest> requests = served_requests(s, trace);
   const PagedPlan plan = plan_paged(s, system, requests);
   if (plan.memory.shortfall > Bytes(0)) return;
-  const std::unique_ptr<BatchingPolicy> batching = make_batching(s, paging, plan.memory);
-  for (std::size_t i = 0; i < requests.size(); ++i)
-    if (const std::string why = batching->misfit(batch_request(requests[i])); !why.empty())
-      throw InputError(s.name, "system '" + system.name + "' can never serve request " +
-                                   std::to_string(i + 1) + " (" + std::to_string(requests[i].prompt_tokens) +
-                                   " prompt and " + std::to_string(requests[i].output_tokens) +
-                                   " output tokens): it " + why);
+  check_requests(s, system, plan.memory, requests);
 }
 
 void run_paged_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,

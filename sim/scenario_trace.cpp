@@ -8,6 +8,7 @@
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
 #include "sim/cluster/cluster_requests.hpp"
+#include "sim/serving/served_request.hpp"
 #include "sim/trace_scores.hpp"
 #include "traces/default_trace.hpp"
 #include "traces/generator.hpp"
@@ -27,11 +28,25 @@ constexpr std::uint32_t kHistoryTokens = 64;
 constexpr std::uint64_t kPoolRequests = 64;
 constexpr std::uint32_t kPoolTokens = 64;
 
+/// Rows that are drawn for the requests of a log, where each has its own; those beyond share them.
+constexpr std::uint64_t kMostLogRows = 1 << 18;
+
 /// Requests of the pool: no more rows than will run.
 std::uint32_t pool_requests(const WorkloadConfig& w) {
   std::uint64_t rows = w.requests * (std::uint64_t{w.prompt_tokens} + w.output_tokens);
   for (const RequestRecord& r : w.log) rows += std::uint64_t{r.prompt_tokens} + r.output_tokens;
   return static_cast<std::uint32_t>(std::min(kPoolRequests, rows / kPoolTokens + 1));
+}
+
+std::vector<GeneratorParameters::Lengths> log_lengths(const WorkloadConfig& w) {
+  std::vector<GeneratorParameters::Lengths> lengths;
+  std::uint64_t rows = 0;
+  for (const RequestRecord& r : w.log) {
+    rows += std::uint64_t{r.prompt_tokens} + r.output_tokens;
+    if (rows > kMostLogRows && !lengths.empty()) break;
+    lengths.push_back({r.prompt_tokens, r.output_tokens + (w.prefilled ? 1U : 0U)});
+  }
+  return lengths;
 }
 
 bool needs_all_scores(const SystemConfig& system) {
@@ -46,6 +61,7 @@ struct Draw {
   std::uint32_t first = 0, requests = 1;
   std::uint32_t prompt_tokens = 1, output_tokens = 1;
   bool all_scores = false;
+  std::vector<GeneratorParameters::Lengths> lengths = {};  // of each; empty: all are alike
 };
 
 RoutingTrace draw_from_generator(const Scenario& s, const Draw& draw) {
@@ -69,6 +85,7 @@ RoutingTrace draw_from_generator(const Scenario& s, const Draw& draw) {
   p.gate_decay = s.workload.gate_decay;
   p.seed = draw.seed;
   p.all_scores = draw.all_scores;
+  p.lengths = draw.lengths;
   return generate_routing_trace(p);
 }
 
@@ -81,15 +98,25 @@ RoutingTrace draw_from_law(const Scenario& s, const Draw& draw) {
   const LawGenerator generator(law, draw.seed, draw.all_scores);
   RoutingTraceBuilder builder(generator.description());
   const bool encoder = law.has_encoder();
+  const auto lengths_of = [&](std::uint64_t number) {
+    using Lengths = GeneratorParameters::Lengths;
+    return draw.lengths.empty() ? Lengths{draw.prompt_tokens, draw.output_tokens}
+                                : draw.lengths[number - draw.first];
+  };
   // The first token comes with the prompt, or with an encoder-decoder's first decode row.
-  const std::uint64_t decode = draw.output_tokens - (encoder ? 0 : 1);
-  builder.reserve(std::uint64_t{draw.requests} * (draw.prompt_tokens + decode));
+  const auto decode_rows = [&](std::uint64_t number) -> std::uint64_t {
+    return lengths_of(number).output_tokens - (encoder ? 0U : 1U);
+  };
+  const std::uint64_t end = draw.first + (draw.lengths.empty() ? draw.requests : draw.lengths.size());
+  std::uint64_t rows = 0;
+  for (std::uint64_t i = draw.first; i < end; ++i) rows += lengths_of(i).prompt_tokens + decode_rows(i);
+  builder.reserve(rows);
   std::uint64_t number = draw.first;
   draw_requests(
       law, draw.seed, draw.all_scores,
       [&]() -> std::optional<DrawnRequest> {
-        if (number == std::uint64_t{draw.first} + draw.requests) return {};
-        const std::uint64_t prompt = draw.prompt_tokens;
+        if (number == end) return {};
+        const std::uint64_t prompt = lengths_of(number).prompt_tokens, decode = decode_rows(number);
         const DrawnRequest request{.number = number,
                                    .domain = generator.domain_of(number),
                                    .rows = {encoder ? prompt : 0, encoder ? 0 : prompt, decode}};
@@ -136,15 +163,16 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
   if (scenario.cluster) return task_rows(scenario);
   const WorkloadConfig& w = scenario.workload;
   if (w.trace_file.empty()) {
-    if (std::all_of(scenario.systems.begin(), scenario.systems.end(),
-                    [](const SystemConfig& system) { return system.paging.has_value(); }))
+    if (serves_from_pool(scenario))
       return draw_requests_of(
           scenario, {.seed = scenario.seed, .requests = pool_requests(w), .output_tokens = kPoolTokens});
+    // Where prompts are prefilled the first token has been, and runs a row.
     return draw_requests_of(scenario, {.seed = scenario.seed,
                                        .requests = w.requests,
                                        .prompt_tokens = w.prompt_tokens,
-                                       .output_tokens = w.output_tokens,
-                                       .all_scores = draws_all_scores(scenario)});
+                                       .output_tokens = w.output_tokens + (w.prefilled ? 1 : 0),
+                                       .all_scores = draws_all_scores(scenario),
+                                       .lengths = log_lengths(w)});
   }
   RoutingTrace trace = open_routing_trace(w.trace_file);
   check_trace_fits(scenario, trace);

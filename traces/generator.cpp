@@ -30,23 +30,46 @@ constexpr double kOrderNoise = 3;
 // in all experts but cannot last. Both draw from the same distribution.
 constexpr int kMaxRedraws = 32;
 
-std::uint64_t decode_rows(const GeneratorParameters& p) {
-  return p.encoder_layers > 0 ? p.output_tokens : p.output_tokens - 1;
+using Lengths = GeneratorParameters::Lengths;
+
+std::uint32_t number_of_requests(const GeneratorParameters& p) {
+  return p.lengths.empty() ? p.requests : static_cast<std::uint32_t>(p.lengths.size());
 }
 
-std::uint64_t rows_per_request(const GeneratorParameters& p) {
-  return p.prompt_tokens + decode_rows(p);
+Lengths lengths_of(const GeneratorParameters& p, std::uint32_t request) {
+  return p.lengths.empty() ? Lengths{p.prompt_tokens, p.output_tokens} : p.lengths[request];
+}
+
+std::uint64_t rows_of(const GeneratorParameters& p, const Lengths& lengths) {
+  return lengths.prompt_tokens + std::uint64_t{lengths.output_tokens} - (p.encoder_layers > 0 ? 0 : 1);
+}
+
+// Of the longest request.
+std::uint64_t most_rows(const GeneratorParameters& p) {
+  std::uint64_t most = rows_of(p, lengths_of(p, 0));
+  for (const Lengths& lengths : p.lengths) most = std::max(most, rows_of(p, lengths));
+  return most;
+}
+
+// Of all requests; beyond any limit where they cannot be counted.
+std::uint64_t all_rows(const GeneratorParameters& p) {
+  std::uint64_t rows = 0;
+  bool beyond = p.lengths.empty() && __builtin_mul_overflow(most_rows(p), std::uint64_t{p.requests}, &rows);
+  for (const Lengths& lengths : p.lengths)
+    beyond = beyond || __builtin_add_overflow(rows, rows_of(p, lengths), &rows);
+  return beyond ? ~std::uint64_t{0} : rows;
 }
 
 // Whether the trace and one request more (the one being made) fit the limit.
 bool fits_memory(const GeneratorParameters& p) {
   const std::uint64_t layer =
       p.top_k * (sizeof(std::uint16_t) + sizeof(float)) + (p.all_scores ? p.experts * sizeof(float) : 0);
-  std::uint64_t row = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t row = 0, rows = 0, bytes = 0;
   return !__builtin_mul_overflow(std::uint64_t{p.layers}, layer, &row) &&
-         !__builtin_mul_overflow(rows_per_request(p), row + 1, &bytes) && bytes < kMaxBytes &&
-         !__builtin_mul_overflow(bytes + sizeof(TraceRequest), std::uint64_t{p.requests} + 1, &bytes) &&
+         !__builtin_add_overflow(all_rows(p), most_rows(p), &rows) &&
+         !__builtin_mul_overflow(rows, row + 1, &bytes) && bytes < kMaxBytes &&
+         !__builtin_add_overflow(bytes, (std::uint64_t{number_of_requests(p)} + 1) * sizeof(TraceRequest),
+                                 &bytes) &&
          bytes < kMaxBytes;
 }
 
@@ -70,11 +93,17 @@ void check(const GeneratorParameters& p) {
   need(p.experts >= 1 && p.experts <= kNoExpert, "experts", std::to_string(p.experts), "between 1 and 65535");
   need(p.top_k >= 1 && p.top_k <= std::max(p.experts, 1U), "top_k", std::to_string(p.top_k),
        "between 1 and the number of experts, " + std::to_string(p.experts));
-  need_some(p.requests, "requests");
-  need(p.first_request <= ~std::uint32_t{0} - p.requests, "first_request", std::to_string(p.first_request),
-       "at most " + std::to_string(~std::uint32_t{0} - p.requests) + " before that many requests");
-  need_some(p.prompt_tokens, "prompt_tokens");
-  need_some(p.output_tokens, "output_tokens");
+  const std::uint32_t requests = number_of_requests(p), most_before = ~std::uint32_t{0} - requests;
+  need_some(requests, "requests");
+  need(p.first_request <= most_before, "first_request", std::to_string(p.first_request),
+       "at most " + std::to_string(most_before) + " before that many requests");
+  Lengths least = lengths_of(p, 0);
+  for (const Lengths& lengths : p.lengths) {
+    least.prompt_tokens = std::min(least.prompt_tokens, lengths.prompt_tokens);
+    least.output_tokens = std::min(least.output_tokens, lengths.output_tokens);
+  }
+  need_some(least.prompt_tokens, "prompt_tokens");
+  need_some(least.output_tokens, "output_tokens");
   need_between(p.skew, "skew", 10);
   need_between(p.reuse, "reuse", 1);
   need_between(p.drift, "drift", 1);
@@ -261,17 +290,25 @@ struct RequestRows {
   std::vector<std::uint16_t> ids;
   std::vector<float> scores;
   std::vector<float> all_scores;  // [rows, layers, experts], or empty
+
+  /// Places of layers that do not run for a token stay as they are made here.
+  void make(std::uint64_t number, const GeneratorParameters& p) {
+    const std::size_t stride = std::size_t{p.layers} * p.top_k;
+    ids.assign(number * stride, kNoExpert);
+    scores.assign(number * stride, 0.0F);
+    all_scores.assign(p.all_scores ? number * p.layers * p.experts : 0, 0.0F);
+  }
 };
 
 // Layer by layer, so that one layer's tables stay in the first cache.
-void fill_request(const GeneratorParameters& p, std::uint32_t request, LayerRows& layer_rows,
-                  RequestRows& rows) {
+void fill_request(const GeneratorParameters& p, std::uint32_t request, const Lengths& lengths,
+                  LayerRows& layer_rows, RequestRows& rows) {
   const std::size_t stride = std::size_t{p.layers} * p.top_k;
   for (std::uint32_t layer = 0; layer < p.layers; ++layer) {
     const bool in_prompt = p.encoder_layers == 0 || layer < p.encoder_layers;
     const bool in_decode = layer >= p.encoder_layers;
-    const std::uint64_t begin = in_prompt ? 0 : p.prompt_tokens;
-    const std::uint64_t end = in_decode ? rows_per_request(p) : p.prompt_tokens;
+    const std::uint64_t begin = in_prompt ? 0 : lengths.prompt_tokens;
+    const std::uint64_t end = in_decode ? rows_of(p, lengths) : lengths.prompt_tokens;
     layer_rows.begin(layer, request);
     for (std::uint64_t row = begin; row < end; ++row) {
       const std::size_t place = row * stride + std::size_t{layer} * p.top_k;
@@ -306,20 +343,20 @@ RoutingTrace generate_routing_trace(const GeneratorParameters& parameters) {
   about.gate_scores = true;
   if (p.all_scores) about.router_scores = RouterScores::softmax;
   RoutingTraceBuilder builder(about);
-  builder.reserve(p.requests * rows_per_request(p));
+  builder.reserve(all_rows(p));
   LayerRows layer_rows(p);
   const std::size_t stride = std::size_t{p.layers} * p.top_k;
   const std::size_t all_stride = p.all_scores ? std::size_t{p.layers} * p.experts : 0;
-  // Places of layers that do not run for a token stay as they are made here.
-  RequestRows rows{std::vector<std::uint16_t>(rows_per_request(p) * stride, kNoExpert),
-                   std::vector<float>(rows_per_request(p) * stride, 0.0F),
-                   std::vector<float>(rows_per_request(p) * all_stride, 0.0F)};
+  const std::uint64_t most = most_rows(p);
+  RequestRows rows;
   const Phase prompt = p.encoder_layers > 0 ? Phase::encoder : Phase::prefill;
-  for (std::uint32_t request = 0; request < p.requests; ++request) {
-    fill_request(p, p.first_request + request, layer_rows, rows);
+  for (std::uint32_t request = 0; request < number_of_requests(p); ++request) {
+    const Lengths lengths = lengths_of(p, request);
+    if (request == 0 || !p.lengths.empty()) rows.make(most, p);
+    fill_request(p, p.first_request + request, lengths, layer_rows, rows);
     builder.begin_request();
-    for (std::uint64_t row = 0; row < rows_per_request(p); ++row) {
-      builder.add_token({.phase = row < p.prompt_tokens ? prompt : Phase::decode,
+    for (std::uint64_t row = 0; row < rows_of(p, lengths); ++row) {
+      builder.add_token({.phase = row < lengths.prompt_tokens ? prompt : Phase::decode,
                          .ids = std::span(rows.ids).subspan(row * stride, stride),
                          .gate_scores = std::span(rows.scores).subspan(row * stride, stride),
                          .router_scores = std::span(rows.all_scores).subspan(row * all_stride, all_stride),

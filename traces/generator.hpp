@@ -40,6 +40,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "traces/routing_trace.hpp"
 
@@ -64,6 +65,11 @@ struct GeneratorParameters {
   double gate_decay = 0.24;  // score of rank r is proportional to exp(-gate_decay * r), jittered; 0 to 20
   bool all_scores = false;   // router scores of all experts too (RouterScores::softmax)
   std::uint64_t seed = 1;
+  /// Of each request, in place of `requests`, prompt_tokens and output_tokens; empty: all are alike.
+  struct Lengths {
+    std::uint32_t prompt_tokens = 1, output_tokens = 1;
+  };
+  std::vector<Lengths> lengths = {};
 };
 
 /// Each request has prompt_tokens prompt rows (Phase::encoder for encoder-decoders, else Phase::prefill),

@@ -47,13 +47,14 @@ void set_serving(const Point& point, Scenario& s) {
   // to whole 16 (vLLM, platforms/interface.py: "Setting attention block size to ... tokens").
   constexpr std::uint32_t kHybridBlock = 272;
   const Serving serving = point.serving;
-  PagingConfig& paging = *s.systems.front().paging;
+  SystemConfig& system = s.systems.front();
+  PolicyChoice& batching = system.batching->policy;
   WorkloadConfig& w = s.workload;
-  if (serving == Serving::hybrid_blocks) paging.block_tokens = kHybridBlock;
+  if (serving == Serving::hybrid_blocks) system.kv.block_tokens = kHybridBlock;
   if (is_v1(serving)) {
-    paging.batching.parameters["swap"] = 0;
-    paging.batching.parameters["chunked"] = 1;
-    paging.batching.parameters["watermark"] = 0;
+    batching.parameters["swap"] = 0;
+    batching.parameters["chunked"] = 1;
+    batching.parameters["watermark"] = 0;
   }
   w.prefilled = !prompts_run_here(serving);
   if (serving == Serving::long_prompts || serving == Serving::long_prompts_v1)

@@ -32,7 +32,7 @@ void PlacedServer::start_stream(const std::vector<ServedRequest>& requests) {
   stream_.reset();
   requests_ = requests;
   admitted_.assign(requests_.size(), 0);
-  const PolicyChoice& policy = world_.placed().batching;
+  const PolicyChoice& policy = world_.system.batching->policy;
   batching_ = find_batching_policy(policy.name)->make(world_.plan.batching, policy.parameters);
   source_.emplace(requests_);
   stream_.emplace(*source_, world_.rows, *batching_);

@@ -73,6 +73,15 @@ void check_known(const Scenario& s, const SystemConfig& system) {
            "uses, such as lru or moe-infinity");
 }
 
+/// What a server that batches requests as they come is planned for: that all of them come to it.
+std::vector<RequestRecord> all_logged(const SystemConfig& system, const AllRequests& all) {
+  std::vector<RequestRecord> log;
+  if (!system.batching) return log;
+  for (const Redirector::Request& r : all.arrivals)
+    log.push_back({r.asks.arrival_s, r.asks.prompt_tokens, r.asks.output_tokens});
+  return log;
+}
+
 struct AloneServer {
   Scenario scenario;
   std::unique_ptr<ExpertCosts> costs;
@@ -121,6 +130,7 @@ void check_alone_system(const Scenario& s, const SystemConfig& system, const Rou
   const AllRequests all = all_requests(s, rows);
   for (std::size_t number = 0; number < s.cluster->profile.servers.size(); ++number) {
     Scenario alone = alone_scenario(s, number);
+    alone.workload.log = all_logged(system, all);
     alone.systems = {system};
     alone.systems.front().redirection = Redirection::none;
     check_scenario(alone, all.trace);
@@ -138,6 +148,7 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
   for (std::size_t number = 0; number < count; ++number) {
     auto one = std::make_unique<AloneServer>();
     one->scenario = alone_scenario(s, number);
+    one->scenario.workload.log = all_logged(system, all);
     const TimingModel timing(one->scenario.device);
     one->costs = std::make_unique<ExpertCosts>(expert_costs(s.model, timing, system));
     one->memory = plan_memory(one->scenario, system, *one->costs, all.trace);

@@ -28,7 +28,7 @@ void check_cluster_system(const Scenario& s, const SystemConfig& system, const R
   if (!system.placed) return check_alone_system(s, system, trace);
   const auto requests = cluster_requests(s, trace);
   const ClusterPlan plan = plan_cluster(s, system, requests, history_counts(s, trace));
-  const PolicyChoice& batching = system.placed->batching;
+  const PolicyChoice& batching = system.batching->policy;
   find_batching_policy(batching.name)->make(plan.batching, batching.parameters);
 }
 

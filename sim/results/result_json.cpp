@@ -45,14 +45,20 @@ Json layers_json(const LayerCounts& layers, bool by_state) {
 }
 
 Json memory_json(const MemoryPlan& m) {
-  return {{"budget", m.budget.value()},
-          {"non_expert", m.non_expert.value()},
-          {"kv_cache", m.kv_cache.value()},
-          {"staging", m.staging.value()},
-          {"prefetch", m.prefetch.value()},
-          {"expert_cache", m.expert_cache.value()},
-          {"host_experts", m.host_experts.value()},
-          {"page_cache", m.page_cache.value()}};
+  Json j = {{"budget", m.budget.value()},
+            {"non_expert", m.non_expert.value()},
+            {"kv_cache", m.kv_cache.value()},
+            {"staging", m.staging.value()},
+            {"prefetch", m.prefetch.value()},
+            {"expert_cache", m.expert_cache.value()},
+            {"host_experts", m.host_experts.value()},
+            {"page_cache", m.page_cache.value()}};
+  if (m.kv_blocks > 0)
+    j.update({{"kv_block", m.kv_block.value()},
+              {"kv_blocks", m.kv_blocks},
+              {"state_blocks_a_request", m.state_blocks},
+              {"swap_blocks", m.swap_blocks}});
+  return j;
 }
 
 Json paged_memory_json(const MemoryPlan& m) {
@@ -139,9 +145,8 @@ Json inputs_json(const RunResult& r) {
   return {{"scenario", Json::parse(r.document)}, {"data", data}};
 }
 
-/// What only systems with pages have, in the place of what only the others have.
-void add_paged(const RunResult& r, Json& j) {
-  j["memory_bytes_a_gpu"] = paged_memory_json(r.memory);
+/// What serving from a KV cache in blocks came to.
+void add_serving(const RunResult& r, Json& j) {
   j["serving"] = serving_json(r.metrics.serving);
   j["series"] = series_json(r.metrics.series);
 }
@@ -179,9 +184,10 @@ Json result_json(const RunResult& r) {
   if (!r.cluster.servers.empty())
     j["cluster"] = cluster_json(r.cluster);
   else if (r.paged)
-    add_paged(r, j);
+    j["memory_bytes_a_gpu"] = paged_memory_json(r.memory);
   else
     j["memory_bytes"] = memory_json(r.memory);
+  if (r.paged || r.memory.kv_blocks > 0) add_serving(r, j);
   j["layers"] = layers_json(r.metrics.layers, r.cluster.servers.empty() && !r.paged);
   if (r.planned) j["plan"] = plan_json(r.plan);
   j["operations"] = r.operations;

@@ -89,20 +89,21 @@ std::string paged_memory_table(const std::vector<RunResult>& results) {
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
-/// What serving came to; "" where no system has pages.
+/// What serving from KV caches in blocks came to; "" where no system has one.
 std::string serving_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"serving, bytes of a GPU", "steps", "requests a step",
                                                  "KV peak %", "swapped out", "dropped", "swap GB",
                                                  "decoded TB", "loaded TB", "residency %"}};
   for (const RunResult& r : results) {
     const ServingCounts& c = r.metrics.serving;
-    if (!r.paged || c.steps == 0) continue;
+    if (c.steps == 0) continue;
+    const auto terabytes = [&](double bytes) { return r.paged ? fixed(bytes / 1e12, 2) : "-"; };
     const auto& series = r.metrics.series.samples();
     rows.push_back({r.system, std::to_string(c.steps),
                     fixed(static_cast<double>(r.metrics.tokens) / static_cast<double>(c.steps), 1),
                     percent(c.most_kv_use, 1), std::to_string(c.swapped_out), std::to_string(c.dropped),
-                    fixed((c.swap_in_bytes + c.swap_out_bytes) / 1e9, 1), fixed(c.decoded_bytes / 1e12, 2),
-                    fixed(c.loaded_bytes / 1e12, 2),
+                    fixed((c.swap_in_bytes + c.swap_out_bytes) / 1e9, 1), terabytes(c.decoded_bytes),
+                    terabytes(c.loaded_bytes),
                     series.empty() ? "-" : fixed(100 * series.back().residency, 1)});
   }
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";

@@ -1,6 +1,7 @@
 #include "sim/scenario/system_config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "models/yaml_reader.hpp"
@@ -145,6 +146,46 @@ void read_policy_section(const YamlMap& map, std::string_view key, const std::ve
   section->done();
 }
 
+/// Where experts are paged or placed requests come and go even if the section is left out.
+std::optional<BatchingConfig> read_batching(const YamlMap& root, const SystemConfig& system) {
+  const auto section = root.optional_map("batching");
+  if (!section) return system.paging || system.placed ? std::optional(BatchingConfig()) : std::nullopt;
+  BatchingConfig b;
+  b.policy = read_policy(*section, batching_policies());
+  if (!system.placed)  // whose steps take the longest prompt
+    b.max_tokens = static_cast<std::uint32_t>(section->integer("max_tokens", 1, kMostCounted, b.max_tokens));
+  section->done();
+  return b;
+}
+
+KvConfig read_kv(const YamlMap& root, bool first) {
+  KvConfig kv;
+  kv.first = first;
+  const auto section = root.optional_map("kv");
+  if (!section) return kv;
+  kv.block_tokens = static_cast<std::uint32_t>(section->integer("block_tokens", 1, 1 << 16, kv.block_tokens));
+  kv.swap_space = section->quantity<Bytes>("swap_space", at_least(Bytes(0)), Bytes(0));
+  kv.first = section->boolean("first", first);
+  kv.grows = section->boolean("grows", false);
+  section->done();
+  return kv;
+}
+
+/// Keys that stood under `paging` until every system had them.
+void refuse_moved_keys(const YamlMap& paging) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kMoved = {
+      {{"batching", "batching"},
+       {"max_tokens", "batching.max_tokens"},
+       {"block_tokens", "kv.block_tokens"},
+       {"swap_space", "kv.swap_space"},
+       {"kv_first", "kv.first"},
+       {"kv_grows", "kv.grows"}}};
+  for (const auto& [old_key, now] : kMoved)
+    if (paging.has(old_key))
+      paging.fail(old_key,
+                  "'paging." + std::string(old_key) + "' is now '" + std::string(now) + "', beside 'paging'");
+}
+
 PagingConfig read_paging(const YamlMap& root) {
   PagingConfig p;
   const YamlMap paging = root.map("paging");
@@ -160,12 +201,7 @@ PagingConfig read_paging(const YamlMap& root) {
                 "gpu.codecs, 'host' and 'ssd'");
   read_policy_section(paging, "storage", storage_policies(), p.storage);
   read_policy_section(paging, "residency", residency_policies(), p.residency);
-  read_policy_section(paging, "batching", batching_policies(), p.batching);
-  p.block_tokens = static_cast<std::uint32_t>(paging.integer("block_tokens", 1, 1 << 16, p.block_tokens));
-  p.max_tokens = static_cast<std::uint32_t>(paging.integer("max_tokens", 1, kMostCounted, p.max_tokens));
-  p.swap_space = paging.quantity<Bytes>("swap_space", at_least(Bytes(0)), Bytes(0));
-  p.kv_first = paging.boolean("kv_first", false);
-  p.kv_grows = paging.boolean("kv_grows", false);
+  refuse_moved_keys(paging);
   paging.done();
   return p;
 }
@@ -197,7 +233,6 @@ PlacedConfig read_placed(const YamlMap& root) {
   p.placement = read_policy(placement, placement_policies());
   p.copies = static_cast<std::uint32_t>(placement.integer("copies", 1, 1024, 1));
   placement.done();
-  read_policy_section(root, "batching", batching_policies(), p.batching);
   p.call_per_expert = root.choice("calls_by", kCalls, 0) == 0;
   if (const auto migration = root.optional_map("migration")) p.migration = read_migration(*migration);
   p.detection = root.quantity<Seconds>("detection", at_least(Seconds(0.001)), kDetection);
@@ -229,6 +264,8 @@ SystemConfig read_system(const YamlMap& root) {
   system.source = root.text("source", "");
   if (has_weights(root, "paged")) system.paging = read_paging(root);
   if (has_weights(root, "placed")) system.placed = read_placed(root);
+  system.batching = read_batching(root, system);
+  if (!system.placed) system.kv = read_kv(root, !system.paging);
   if (system.paging || system.placed) {
     read_host(root, system);
     root.done();

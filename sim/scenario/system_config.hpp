@@ -31,15 +31,24 @@ struct PagingConfig {
   std::vector<std::string> backends;
   PolicyChoice storage{"fixed", {}};
   PolicyChoice residency{"fixed", {}};
-  PolicyChoice batching{"continuous", {}};
-  std::uint32_t block_tokens = 16;  // of the KV cache
+};
+
+/// Which requests form a step: they come and go, unless the policy says otherwise.
+struct BatchingConfig {
+  PolicyChoice policy{"continuous", {}};
   std::uint32_t max_tokens = 8192;  // that a step may run; vLLM's usual max_num_batched_tokens
-  Bytes swap_space;                 // of the host's memory, for blocks of one GPU
+};
+
+/// The KV cache of requests that come and go, in blocks (vLLM, Kwon et al. 2023).
+struct KvConfig {
+  std::uint32_t block_tokens = 16;
+  Bytes swap_space;  // of the host's memory, for blocks of one GPU
   /// Whether experts get only as much memory as the KV cache of the `batch` longest requests leaves; else as
   /// that of the longest one does.
-  bool kv_first = false;
-  /// Whether the KV cache takes the memory that experts leave; else it is as large as it was at the start.
-  bool kv_grows = false;
+  bool first = true;
+  /// Whether the KV cache takes the memory that experts leave as they move; else it is as large as it was at
+  /// the start.
+  bool grows = false;
 };
 
 /// When a global scheduler places experts anew, and how they get to where they are to be (Prism, Wu et al.,
@@ -69,7 +78,6 @@ struct MigrationConfig {
 struct PlacedConfig {
   PolicyChoice placement;
   std::uint32_t copies = 1;  // servers that hold each expert, at least
-  PolicyChoice batching{"continuous", {}};
   /// One message an expert, with the tokens routed to it (as the paper has it); else one a GPU, in which no
   /// token comes twice.
   bool call_per_expert = true;
@@ -118,7 +126,12 @@ struct SystemConfig {
   std::uint32_t prefetch_buffer = 0;         // experts that may be fetched ahead and held outside the cache
   std::uint32_t prefetch_buffer_layers = 0;  // the same, given in whole layers of experts
 
-  std::optional<PagingConfig> paging;           // weights: paged; the policies above are then not its
+  /// Always there where weights are paged or placed. Nothing: static batches, each of which is taken when the
+  /// one before is done, and whose KV cache is planned for the largest one.
+  std::optional<BatchingConfig> batching;
+  KvConfig kv;
+
+  std::optional<PagingConfig> paging;           // weights: paged; the policies of experts are then not its
   std::optional<PlacedConfig> placed;           // weights: placed; likewise
   Redirection redirection = Redirection::none;  // of a cluster whose servers do not call each other
 

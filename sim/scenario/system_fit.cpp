@@ -5,44 +5,47 @@
 namespace moelab {
 namespace {
 
-/// Where experts may lie on the device, and that there is a GPU to page them into.
+/// Where experts may lie on the device.
 void check_paging(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
   const std::string who = "system '" + system.name + "' ";
-  if (!scenario.device.is_discrete() || scenario.device.has_stand_in()) {
-    where.fail(who + "pages its experts into a GPU's own memory, which device '" + scenario.device.name +
-               "' has not");
+  const DeviceProfile& device = scenario.device;
+  if (device.has_stand_in()) {
+    where.fail(who +
+               "pages its experts, which takes a GPU whose copies run beside its kernels; the GPU of "
+               "device '" +
+               device.name + "' is a stand-in, and the CPU does both");
     return;
   }
-  std::vector<std::string> known = {"resident", "host", "ssd"};
-  for (const auto& [name, codec] : scenario.device.gpu->codecs) known.push_back(name);
-  for (const std::string& backend : system.paging->backends)
-    if (std::find(known.begin(), known.end(), backend) == known.end())
-      where.fail(who + "has backend '" + backend +
-                 "', which is none of 'resident', 'host', 'ssd' and the gpu.codecs of device '" +
-                 scenario.device.name + "'" + suggestion(backend, known));
-  const PagingConfig& paging = *system.paging;
-  if (scenario.workload.batch > paging.max_tokens)
-    where.fail(who + "runs at most " + std::to_string(paging.max_tokens) +
-               " tokens a step (paging.max_tokens), fewer than one of each of the batch's " +
+  std::vector<std::string> known = {"resident", "ssd"};
+  if (device.is_discrete()) known.emplace_back("host");
+  if (device.gpu)
+    for (const auto& [name, codec] : device.gpu->codecs) known.push_back(name);
+  for (const std::string& backend : system.paging->backends) {
+    if (std::find(known.begin(), known.end(), backend) != known.end()) continue;
+    if (backend == "host")
+      where.fail(who + "has backend 'host', memory that the GPU reaches over a link; device '" + device.name +
+                 "' has one memory for CPU and GPU: expected 'resident', or 'ssd' for what does not fit");
+    else
+      where.fail(who + "has backend '" + backend + "', which is none of 'resident', " +
+                 (device.is_discrete() ? "'host', " : "") + "'ssd' and the gpu.codecs of device '" +
+                 device.name + "'" + suggestion(backend, known));
+  }
+}
+
+/// Room for the requests of a step, and for what is swapped.
+void check_batching(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  const std::string who = "system '" + system.name + "' ";
+  const BatchingConfig& batching = *system.batching;
+  if (scenario.workload.batch > batching.max_tokens)
+    where.fail(who + "runs at most " + std::to_string(batching.max_tokens) +
+               " tokens a step (batching.max_tokens), fewer than one of each of the batch's " +
                std::to_string(scenario.workload.batch) + " requests");
   const MemoryProfile& host = scenario.device.memory;
   const Bytes usable = host.total.value - host.system_reserve.value;
-  if (const Bytes swap = scenario.tensor_parallel * paging.swap_space; swap > usable)
-    where.fail(who + "swaps into " + to_string(swap) +
-               " of host memory (paging.swap_space of each GPU), of " + to_string(usable) + " that device '" +
-               scenario.device.name + "' has to give");
-}
-
-/// What only systems with pages can do of a scenario.
-void check_without_paging(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
-  const WorkloadConfig& w = scenario.workload;
-  const auto refuse = [&](const std::string& what) {
-    where.fail("system '" + system.name + "' serves one batch after another" + what +
-               ", which only systems with 'weights: paged' do");
-  };
-  if (scenario.tensor_parallel > 1) refuse(" on one GPU; the scenario has tensor_parallel");
-  if (w.prefilled) refuse(", prompts included; the workload is prefilled");
-  if (!w.request_log.empty() || w.arrivals_per_s > 0) refuse("; the workload's requests come when they come");
+  const Bytes swap = scenario.tensor_parallel * system.kv.swap_space;
+  if (scenario.device.is_discrete() && swap > usable)
+    where.fail(who + "swaps into " + to_string(swap) + " of host memory (kv.swap_space of each GPU), of " +
+               to_string(usable) + " that device '" + scenario.device.name + "' has to give");
 }
 
 /// What is different where there are several servers.
@@ -69,10 +72,8 @@ void check_on_device(const SystemConfig& system, const Scenario& scenario, const
     check_on_cluster(system, scenario, where);
     return;
   }
-  if (system.paging)
-    check_paging(system, scenario, where);
-  else
-    check_without_paging(system, scenario, where);
+  if (system.paging) check_paging(system, scenario, where);
+  if (system.batching) check_batching(system, scenario, where);
   if (!system.compressed) return;
   if (!scenario.device.codecs.contains(system.codec)) {
     std::vector<std::string> known;
@@ -88,9 +89,12 @@ void check_on_device(const SystemConfig& system, const Scenario& scenario, const
 
 /// A compressed tensor is a BF16 one, split into two planes of a byte an element.
 void check_on_model(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
-  if ((system.paging || scenario.cluster) && scenario.model.has_encoder())
+  const bool come_and_go = system.batching && system.batching->policy.name != "static";
+  if ((system.paging || scenario.cluster || come_and_go) && scenario.model.has_encoder())
     where.fail("system '" + system.name + "' batches requests as they come and go; model '" +
-               scenario.model.name + "' has an encoder, which it cannot");
+               scenario.model.name +
+               "' has an encoder: one that gives way would run its answer through it. Expected 'batching: "
+               "{policy: static}', or none, with experts whole or compressed on one device");
   if (system.compressed && scenario.model.bytes_per_weight != 2)
     where.fail("system '" + system.name + "' compresses BF16 weights, but those of model '" +
                scenario.model.name + "' take " + std::to_string(scenario.model.bytes_per_weight) +

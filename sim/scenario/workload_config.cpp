@@ -64,6 +64,7 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
   w.batch = static_cast<std::uint32_t>(section.integer("batch", 1, 4096, 1));
   w.prefilled = section.boolean("prefilled", false);
   if (section.has("trace")) {
+    w.arrivals_per_s = section.number("arrivals_per_s", {0, 1e9}, 0.0);
     w.trace_file = named_file(section.text("trace"), base);
     for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens"})
       if (section.has(key))

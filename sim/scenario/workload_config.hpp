@@ -17,8 +17,8 @@ class YamlMap;
 inline constexpr std::int64_t kMostCounted = 1'000'000;
 
 struct WorkloadConfig {
-  std::uint32_t batch = 1;     // requests in a static batch
-  std::uint32_t requests = 1;  // each batch arrives when the one before is done
+  std::uint32_t batch = 1;  // requests in a static batch
+  std::uint32_t requests = 1;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t output_tokens = 0;                        // the first one included
   std::string trace_file;                                 // "": generated
@@ -27,9 +27,10 @@ struct WorkloadConfig {
   std::string law_file;  // where the law is from, as messages show it
   RoutingLaw law;
 
-  // Of systems with continuous batching.
-  bool prefilled = false;          // prompts are run elsewhere: their keys and values come with the requests
-  double arrivals_per_s = 0;       // of a Poisson process; 0: all requests are there from the start
+  bool prefilled = false;  // prompts are run elsewhere: their keys and values come with the requests
+  /// Of a Poisson process; 0: all requests are there from the start, or, of systems without a batching
+  /// policy, each batch comes when the one before is done.
+  double arrivals_per_s = 0;
   std::string request_log;         // "": `requests` of the lengths above
   std::vector<RequestRecord> log;  // what it holds
 

@@ -17,6 +17,7 @@ void add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedReso
       out.labels.push_back({load.kind, Tier::ssd, load.tensor, piece});
       if (after != engine::kNoOp) graph.depend(before, after);
     }
+    if (!timing.is_discrete()) continue;  // it is where the GPU computes
     const double seconds = timing.load(part).value();
     const OpIndex op = graph.add(graph.lane(resources.link_in), seconds);
     if (resources.link != engine::kNoCapacity) graph.share(op, resources.link, seconds, part.value());

@@ -1,10 +1,14 @@
 #include "sim/serving/memory_plan.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <vector>
 
 #include "models/input_error.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
+#include "sim/serving/kv_plan.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -28,8 +32,10 @@ Bytes usable_memory(const DeviceProfile& device) {
   return device.memory.total.value - device.memory.system_reserve.value;
 }
 
+/// Of all GPUs that share the model: `expert` is one's part.
 Bytes host_experts(const Scenario& scenario, Bytes expert) {
-  const Bytes all = scenario.model.moe().experts * double(scenario.model.moe_layers().size()) * expert;
+  const Bytes all = scenario.tensor_parallel * double(scenario.model.moe().experts) *
+                    double(scenario.model.moe_layers().size()) * expert;
   const MemoryProfile& host = scenario.device.memory;
   const Bytes usable = host.total.value - host.system_reserve.value;
   if (all > usable)
@@ -67,6 +73,31 @@ void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile
                                  "' has to give: " + to_string(usable) + " of " + to_string(total));
 }
 
+namespace {
+
+/// The KV cache of static batches: of the largest one at its longest.
+Bytes static_kv_cache(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
+  const Bytes token = kv_bytes_per_token(s.model);
+  if (come_in_turn(s, system)) return token * largest_batch_tokens(trace, s.workload.batch);
+  std::vector<double> tokens;
+  for (const ServedRequest& q : served_requests(s, trace))
+    tokens.push_back(1.0 * q.prompt_tokens + q.output_tokens);
+  std::sort(tokens.begin(), tokens.end(), std::greater<>());
+  tokens.resize(std::min<std::size_t>(tokens.size(), s.workload.batch));
+  return token * std::accumulate(tokens.begin(), tokens.end(), 0.0);
+}
+
+/// The KV cache of requests that come and go, in blocks; the longest one has room at least.
+void plan_kv_blocks(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, MemoryPlan& m) {
+  plan_kv_block(s, system, m);
+  const Bytes wanted = wanted_kv_bytes(s, system, m, served_requests(s, trace));
+  m.kv_blocks = whole_blocks(std::max(wanted, m.kv_block), m.kv_block);
+  m.kv_cache = static_cast<double>(m.kv_blocks) * m.kv_block;
+  m.swap_blocks = swap_blocks(s, system, m);
+}
+
+}  // namespace
+
 MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
                        const RoutingTrace& trace) {
   MemoryPlan m;
@@ -74,7 +105,10 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   const double full = costs.bytes[index(State::F)];
   m.budget = scenario.budget;
   m.non_expert = non_expert_bytes(scenario.model);
-  m.kv_cache = kv_bytes_per_token(scenario.model) * largest_batch_tokens(trace, scenario.workload.batch);
+  if (system.batching)
+    plan_kv_blocks(scenario, system, trace, m);
+  else
+    m.kv_cache = static_kv_cache(scenario, system, trace);
   const double in_use = system.fetch_whole_layer
                             ? ff.experts
                             : std::min<double>(ff.experts, double(ff.top_k) * scenario.workload.batch);

@@ -19,16 +19,16 @@ struct SystemConfig;
 struct MemoryPlan {
   Bytes budget;
   Bytes non_expert;  // embeddings, attention, gates, dense and shared feed-forward weights: always resident
-  Bytes kv_cache;    // of the largest batch at its longest
+  Bytes kv_cache;    // of the largest static batch at its longest, or blocks of requests that come and go
   Bytes staging;   // experts in use: one decode step's (all of a layer, where whole layers are loaded), with
                    // room for both planes while they are joined
   Bytes prefetch;  // experts fetched ahead (SystemConfig::prefetch_buffer)
   Bytes expert_cache;  // what is left
   Bytes host_experts;  // outside the budget, with a discrete GPU: all experts, in the host's memory
-  // Of systems with pages. `staging` is then the window, `expert_cache` what stored experts take, and
-  // `kv_cache` what is left.
-  Bytes activations;               // of the largest step
-  Bytes kv_block;                  // one block
+  // Where experts are paged `staging` is the window, `expert_cache` what stored experts take, and `kv_cache`
+  // what is left.
+  Bytes activations;               // of the largest step, where experts are paged
+  Bytes kv_block;                  // one block, where requests come and go
   std::uint64_t kv_blocks = 0;     // that kv_cache holds
   std::uint64_t state_blocks = 0;  // that each request takes for its states of linear attention
   std::uint64_t swap_blocks = 0;   // outside the budget: that the host has room for

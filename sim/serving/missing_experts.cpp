@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/architecture.hpp"
+#include "models/tensor_parallel.hpp"
 #include "models/timing.hpp"
 #include "sim/scenario/system_config.hpp"
 #include "sim/serving/expert_costs.hpp"
@@ -13,18 +14,20 @@ using engine::OpIndex;
 
 MissingExperts::MissingExperts(const Architecture& model, const TimingModel& timing,
                                const SystemConfig& system, const ExpertCosts& costs,
-                               const ServerResources& resources)
+                               const ServerResources& resources, int ranks)
     : model_(model),
+      on_cpu_whole_(whole_experts(model.moe(), ranks)),
       timing_(timing),
       costs_(costs),
       resources_(resources),
+      cpu_traffic_(ranks * costs.traffic.execute),
       needs_cpu_(find_execution_policy(system.execution.name)->needs_cpu),
       policy_(find_execution_policy(system.execution.name)->make(system.execution.parameters)),
       gpu_s_(timing.expert(model, model.moe(), 1).value()) {}
 
 double MissingExperts::cpu_seconds(std::uint32_t tokens) {
   for (std::size_t n = cpu_s_.size(); n <= tokens; ++n)
-    cpu_s_.push_back(timing_.cpu_expert(model_, model_.moe(), static_cast<double>(n)).value().value());
+    cpu_s_.push_back(timing_.cpu_expert(model_, on_cpu_whole_, static_cast<double>(n)).value().value());
   return cpu_s_[tokens];
 }
 
@@ -98,7 +101,7 @@ void MissingExperts::build(std::uint32_t step_tokens, LabelledGraph& out) {
     const double seconds = cpu_seconds(expert.tokens);
     const OpIndex op = add(out, resources_.cpu_experts, seconds,
                            {OpKind::cpu_execute, Tier::none, 0, 0, expert.id, expert.tokens});
-    resources_.share(out.graph, op, true, seconds, costs_.traffic.execute);
+    resources_.share(out.graph, op, true, seconds, cpu_traffic_);
     out.graph.depend(op, send);
     out.graph.depend(receive, op);
   }

@@ -26,9 +26,10 @@ struct SystemConfig;
 
 class MissingExperts {
  public:
-  /// Everything by reference outlives it. Precondition: timing.is_discrete().
+  /// Everything by reference outlives it. Precondition: timing.is_discrete(). `ranks`: GPUs that share each
+  /// layer, of which `model` is one's part; what the CPU computes, it computes for all of them.
   MissingExperts(const Architecture& model, const TimingModel& timing, const SystemConfig& system,
-                 const ExpertCosts& costs, const ServerResources& resources);
+                 const ExpertCosts& costs, const ServerResources& resources, int ranks);
 
   /// Plans a layer step. Of `instance`, experts in state M with tokens are missing; those that the CPU gets
   /// lose their state M and their tokens, so that nothing is loaded or executed for them on the GPU.
@@ -56,9 +57,11 @@ class MissingExperts {
   engine::OpIndex add(LabelledGraph& out, engine::ResourceId resource, double seconds, OpLabel label) const;
 
   const Architecture& model_;
+  FeedForward on_cpu_whole_;  // what the CPU computes of an expert
   const TimingModel& timing_;
   const ExpertCosts& costs_;
   ServerResources resources_;
+  double cpu_traffic_;  // bytes of an expert through the host's memory
   bool needs_cpu_;
   std::unique_ptr<ExecutionPolicy> policy_;
   double gpu_s_;

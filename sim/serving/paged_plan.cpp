@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "models/input_error.hpp"
 #include "models/tensor_parallel.hpp"
@@ -19,27 +18,35 @@ double link_rate(const TimingModel& timing) {
   return (large / timing.load(large)).value();
 }
 
+/// nullptr: the GPU has no codec of that name.
+const GpuCodecProfile* find_codec(const DeviceProfile& device, const std::string& name) {
+  if (!device.gpu) return nullptr;
+  const auto codec = device.gpu->codecs.find(name);
+  return codec == device.gpu->codecs.end() ? nullptr : &codec->second;
+}
+
 /// Of large reads, bytes a second, for all GPUs together.
 double ssd_rate(const TimingModel& timing) {
   const Bytes large(1e9);
   return (large / timing.ssd_read(large)).value();
 }
 
-std::vector<StorageBackend> storage_backends(const Scenario& s, const PagingConfig& paging) {
+std::vector<StorageBackend> storage_backends(const Scenario& s, const SystemConfig& system) {
   std::vector<StorageBackend> backends;
   const TimingModel timing(s.device);
-  for (const std::string& name : paging.backends) {
+  for (const std::string& name : system.paging->backends) {
     StorageBackend& b = backends.emplace_back();
     b.name = name;
     if (name == "resident") {
       b.bytes_per_second = std::numeric_limits<double>::infinity();
       b.gpu_bytes_per_byte = 1;
     } else if (name == "ssd") {
-      b.bytes_per_second = std::min(link_rate(timing), ssd_rate(timing) / s.tensor_parallel);
+      b.bytes_per_second = ssd_rate(timing) / s.tensor_parallel;
+      if (s.device.is_discrete()) b.bytes_per_second = std::min(b.bytes_per_second, link_rate(timing));
     } else if (name == "host") {
       b.bytes_per_second = link_rate(timing);
       const Bytes usable = s.device.memory.total.value - s.device.memory.system_reserve.value;
-      b.capacity_bytes = std::max((usable / s.tensor_parallel - paging.swap_space).value(), 0.0);
+      b.capacity_bytes = std::max((usable / s.tensor_parallel - system.kv.swap_space).value(), 0.0);
     } else {
       const GpuCodecProfile& codec = s.device.gpu->codecs.at(name);
       b.bytes_per_second = codec.rate.value.value();
@@ -60,22 +67,6 @@ Bytes window_bytes(const StorageSplit& split, bool moves) {
     most = std::max(most, streamed);
   }
   return Bytes(kWindowLayers * most * shape.expert_bytes);
-}
-
-/// KV cache of the longest requests at their ends, in whole blocks: of as many as run at once, or, where
-/// experts go first, of one.
-Bytes wanted_kv_bytes(const Scenario& s, const PagingConfig& paging, const MemoryPlan& memory,
-                      const std::vector<ServedRequest>& requests) {
-  const KvShape shape = kv_shape(paging, memory);
-  std::vector<std::uint64_t> blocks;
-  for (const ServedRequest& q : requests)
-    blocks.push_back(request_blocks(final_tokens(batch_request(q)), shape));
-  const std::size_t most = std::min<std::size_t>(paging.kv_first ? s.workload.batch : 1, blocks.size());
-  std::partial_sort(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(most), blocks.end(),
-                    std::greater<>());
-  double sum = 0;
-  for (std::size_t i = 0; i < most; ++i) sum += static_cast<double>(blocks[i]);
-  return sum * memory.kv_block;
 }
 
 /// One MoE layer with its weights resident, for a step of `batch` rows halfway through their answers; experts
@@ -114,12 +105,12 @@ Bytes host_bytes(const StorageSplit& split) {
   return Bytes(experts * shape.expert_bytes);
 }
 
-StorageShape storage_shape(const Scenario& s, const PagingConfig& paging) {
+StorageShape storage_shape(const Scenario& s, const SystemConfig& system) {
   StorageShape shape;
   shape.layers = static_cast<std::uint32_t>(s.model.moe_layers().size());
   shape.experts = static_cast<std::uint32_t>(s.model.moe().experts);
   shape.expert_bytes = expert_bytes(s.model).value();
-  shape.backends = storage_backends(s, paging);
+  shape.backends = storage_backends(s, system);
   return shape;
 }
 
@@ -149,54 +140,34 @@ StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double
 
 }  // namespace
 
-KvShape kv_shape(const PagingConfig& paging, const MemoryPlan& memory) {
-  return {paging.block_tokens, memory.kv_blocks, memory.swap_blocks, memory.state_blocks};
-}
-
-std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const PagingConfig& paging,
-                                              const MemoryPlan& memory) {
-  const BatchingShape shape{kv_shape(paging, memory), s.workload.batch, paging.max_tokens};
-  return find_batching_policy(paging.batching.name)->make(shape, paging.batching.parameters);
-}
-
-std::uint64_t whole_blocks(Bytes space, Bytes block) {
-  constexpr double kMost = 0x1p40;
-  constexpr double kRounding = 1e-9;  // of a block
-  return static_cast<std::uint64_t>(std::clamp(space / block + kRounding, 0.0, kMost));
-}
-
 PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
                      const std::vector<ServedRequest>& requests) {
   check_budget(s.name, s.budget, s.device);
   const PagingConfig& paging = *system.paging;
-  StorageShape shape = storage_shape(s, paging);
+  StorageShape shape = storage_shape(s, system);
   shape.compute_s = layer_compute_seconds(s, system, requests);
 
   MemoryPlan m;
   m.budget = s.budget;
   m.non_expert = non_expert_bytes(s.model);
-  m.activations =
-      activation_bytes(s.model, paging.max_tokens, s.workload.batch, static_cast<int>(s.tensor_parallel));
-  m.kv_block = paging.block_tokens * kv_bytes_per_token(s.model);
-  if (m.kv_block == Bytes(0))
-    throw InputError(s.name, "model '" + s.model.name + "' has no KV cache, so there is none to page");
-  m.state_blocks = static_cast<std::uint64_t>(std::ceil(state_bytes_per_request(s.model) / m.kv_block));
+  m.activations = activation_bytes(s.model, system.batching->max_tokens, s.workload.batch,
+                                   static_cast<int>(s.tensor_parallel));
+  plan_kv_block(s, system, m);
   const Bytes all_streamed(kWindowLayers * shape.experts * shape.expert_bytes);
   const Bytes fixed = m.non_expert + m.activations;
   const Bytes left =
-      m.budget - fixed - all_streamed - std::max(wanted_kv_bytes(s, paging, m, requests), m.kv_block);
+      m.budget - fixed - all_streamed - std::max(wanted_kv_bytes(s, system, m, requests), m.kv_block);
 
   PagedPlan plan{split_within(paging, shape, left.value()), {}, {}, m};
   for (const std::string& name : paging.backends) {
     plan.on_ssd.push_back(name == "ssd");
-    const auto codec = s.device.gpu->codecs.find(name);
-    plan.codecs.push_back(codec == s.device.gpu->codecs.end() ? nullptr : &codec->second);
+    plan.codecs.push_back(find_codec(s.device, name));
   }
   plan.memory.staging = window_bytes(plan.split, paging.residency.name != "fixed");
   plan.memory.expert_cache = Bytes(plan.split.gpu_bytes());
   const Bytes taken = fixed + plan.memory.staging + plan.memory.expert_cache;
   plan.memory.host_experts = host_bytes(plan.split);
-  plan.memory.swap_blocks = whole_blocks(paging.swap_space, m.kv_block);
+  plan.memory.swap_blocks = swap_blocks(s, system, m);
   if (taken + m.kv_block > m.budget) {
     plan.memory.shortfall = taken + m.kv_block - m.budget;
     return plan;

@@ -20,9 +20,9 @@ double least_gpu_bytes(const StorageShape& shape) {
 }
 
 /// KV cache once all experts that can have left the GPU.
-std::uint64_t most_kv_blocks(const PagedPlan& plan, const PagingConfig& paging) {
+std::uint64_t most_kv_blocks(const PagedPlan& plan, const SystemConfig& system) {
   const MemoryPlan& m = plan.memory;
-  if (!paging.kv_grows) return m.kv_blocks;
+  if (!system.kv.grows) return m.kv_blocks;
   const Bytes freed = m.expert_cache - Bytes(least_gpu_bytes(plan.split.shape()));
   return m.kv_blocks + whole_blocks(freed, m.kv_block);
 }
@@ -30,20 +30,21 @@ std::uint64_t most_kv_blocks(const PagedPlan& plan, const PagingConfig& paging) 
 }  // namespace
 
 PagedResidency::PagedResidency(engine::Engine& engine, const PagedResources& resources,
-                               const TimingModel& timing, const PagedPlan& plan, const PagingConfig& paging,
+                               const TimingModel& timing, const PagedPlan& plan, const SystemConfig& system,
                                int ranks, std::uint64_t largest_request, GraphObserver* observer)
     : engine_(engine),
       resources_(resources),
       timing_(timing),
       plan_(plan),
-      policy_(find_residency_policy(paging.residency.name)->make(paging.residency.parameters)),
+      policy_(
+          find_residency_policy(system.paging->residency.name)->make(system.paging->residency.parameters)),
       split_(plan.split),
       split_before_(plan.split),
       ranks_(ranks),
       largest_request_(largest_request),
       observer_(observer),
       kv_blocks_(plan.memory.kv_blocks),
-      most_kv_blocks_(most_kv_blocks(plan, paging)) {}
+      most_kv_blocks_(most_kv_blocks(plan, system)) {}
 
 /// What requests hold that run or are to come back, a block more for each, and room for one that waits. Never
 /// less than one request needs, so that there is always one that can run.

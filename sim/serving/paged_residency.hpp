@@ -21,14 +21,14 @@ class PagedResidency {
   /// Everything by reference outlives it. `ranks`: GPUs that share the SSD. `largest_request`: blocks of the
   /// KV cache that the largest request has in the end. `observer` may be nullptr.
   PagedResidency(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
-                 const PagedPlan& plan, const PagingConfig& paging, int ranks, std::uint64_t largest_request,
+                 const PagedPlan& plan, const SystemConfig& system, int ranks, std::uint64_t largest_request,
                  GraphObserver* observer);
 
   const StorageSplit& split() const { return split_; }
   /// Of the KV cache. blocks * block + experts never exceeds what was planned for both.
   std::uint64_t kv_blocks() const { return kv_blocks_; }
   /// Between two steps: moves experts, and gives the KV cache the blocks that they leave, no more than at the
-  /// start without PagingConfig::kv_grows. `compute_s` of the last step; 0: there was none. Nothing moves
+  /// start without KvConfig::grows. `compute_s` of the last step; 0: there was none. Nothing moves
   /// while what moved before is on its way, or for nobody.
   void adjust(std::uint64_t step, double compute_s, BatchingPolicy& batching, ServingCounts& counts);
 

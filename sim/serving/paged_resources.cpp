@@ -25,34 +25,16 @@ PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& ti
   r.link_out = engine.add_resource("link_out", 1);
   r.ssd = engine.add_resource("ssd", 1);
   r.collective = engine.add_resource("collective", 1);
-  const GpuMemory& own = *timing.device().gpu->own;
   if (const double traffic = decode_traffic(plan); traffic > 0) {
-    const double bandwidth = own.bandwidth.value.value();
+    const double bandwidth = timing.gpu_bandwidth().value();
     const double together = 1 + std::min(traffic / bandwidth, 1.0);
     r.memory = engine.add_capacity("gpu_memory", {.slowdown = {1, together}, .bandwidth = bandwidth});
   }
-  if (engine.resolves_chains()) {
-    constexpr double kLarge = 1e9;
-    r.link = engine.add_capacity("pcie", {.bandwidth = kLarge / own.link.to_device.value(kLarge)});
+  if (engine.resolves_chains() && timing.is_discrete()) {
+    const Bytes large(1e9);
+    r.link = engine.add_capacity("pcie", {.bandwidth = (large / timing.load(large)).value()});
   }
   return r;
-}
-
-void add_swaps(LabelledGraph& swaps, Bytes out, Bytes in, const PagedResources& resources,
-               const TimingModel& timing) {
-  engine::Graph& graph = swaps.graph;
-  engine::OpIndex leaves = engine::kNoOp;
-  if (out > Bytes(0)) {
-    leaves = graph.add(graph.lane(resources.link_out), timing.store(out).value());
-    swaps.labels.push_back({OpKind::swap_out});
-  }
-  if (in > Bytes(0)) {
-    const double seconds = timing.load(in).value();
-    const engine::OpIndex comes = graph.add(graph.lane(resources.link_in), seconds);
-    if (resources.link != engine::kNoCapacity) graph.share(comes, resources.link, seconds, in.value());
-    swaps.labels.push_back({OpKind::swap_in});
-    if (leaves != engine::kNoOp) graph.depend(comes, leaves);  // into the blocks that became free
-  }
 }
 
 }  // namespace moelab

@@ -28,11 +28,6 @@ struct PagedResources {
 
 PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& timing, const PagedPlan& plan);
 
-/// Adds copies of KV-cache blocks to the host's memory, then from it. Blocks come in once those that leave
-/// are gone, as they take their places.
-void add_swaps(LabelledGraph& swaps, Bytes out, Bytes in, const PagedResources& resources,
-               const TimingModel& timing);
-
 /// Bytes that a GPU takes in over the link while `ranks` of them sum up `bytes` each: a ring moves
 /// 2 (n - 1) / n of them in each direction.
 constexpr double ring_bytes(int ranks, double bytes) {

@@ -35,17 +35,17 @@ PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const
       timing_(scenario.device),
       dense_times_(scenario.model, timing_),
       resources_(add_paged_resources(engine, timing_, plan)),
-      batching_(make_batching(scenario, *system.paging, plan.memory)),
-      residency_(engine, resources_, timing_, plan, *system.paging,
-                 static_cast<int>(scenario.tensor_parallel),
-                 largest_request(kv_shape(*system.paging, plan.memory), requests), observer_),
+      batching_(make_batching(scenario, system, plan.memory)),
+      residency_(engine, resources_, timing_, plan, system, static_cast<int>(scenario.tensor_parallel),
+                 largest_request(kv_shape(system, plan.memory), requests), observer_),
       window_(engine, resources_, timing_, plan, scenario.model.moe().matrices,
               static_cast<int>(scenario.tensor_parallel)),
       source_(requests),
       stream_(source_, trace, *batching_),
       moe_numbers_(scenario.model.moe_numbers()),
       experts_times_(scenario.model.layers.size()),
-      touched_((trace.experts() + 63) / 64) {
+      touched_((trace.experts() + 63) / 64),
+      account_(metrics_, plan.memory.kv_block) {
   metrics_.layers = LayerCounts(scenario.model.moe_layers().size());
 }
 
@@ -79,7 +79,7 @@ engine::Process PagedServer::serve() {
   if (const KvUse use = batching_->use(); use.running + use.waiting + use.swapped > 0)
     throw std::logic_error("requests wait for a KV cache that nobody will free");
   metrics_.wall_s = engine_.now();
-  finish_series();
+  account_.finish(residency_.split().gpu_share());
 
   // What comes for a step that never is.
   while (LabelledGraph* const load = window_.any()) {
@@ -100,31 +100,15 @@ void PagedServer::begin_step() {
     compute_s_ += system_.host_per_layer.value() + dense_times_.dense(layer).seconds +
                   experts_times_[layer].seconds + all_reduces(scenario_.model.layers[layer]) * all_reduce_s_;
   }
-  ServingCounts& c = metrics_.serving;
-  const BatchStep& step = stream_.step();
-  ++c.steps;
-  c.rows += step.rows;
-  c.recomputed += step.recomputed;
-  c.swapped_out += step.swapped_out.size();
-  c.dropped += step.dropped.size();
-  const std::uint64_t blocks = batching_->use().gpu_blocks;
-  c.most_blocks = std::max(c.most_blocks, blocks);
-  c.most_kv_use =
-      std::max(c.most_kv_use, static_cast<double>(blocks) / static_cast<double>(residency_.kv_blocks()));
+  account_.begin(stream_.step(), batching_->use(), residency_.kv_blocks());
 }
 
 // The GPU's copies run before the step's kernels, as the stream has them in order.
 bool PagedServer::submit_swaps() {
-  const BatchStep& step = stream_.step();
-  const double out = static_cast<double>(step.blocks_out) * plan_.memory.kv_block.value();
-  const double in = static_cast<double>(step.blocks_in) * plan_.memory.kv_block.value();
-  if (out == 0 && in == 0) return false;
-  metrics_.serving.swap_out_bytes += out;
-  metrics_.serving.swap_in_bytes += in;
-  sample_.swap_out_bytes += out;
-  sample_.swap_in_bytes += in;
+  if (account_.swapped_out() == Bytes(0) && account_.swapped_in() == Bytes(0)) return false;
   swaps_.clear();
-  add_swaps(swaps_, Bytes(out), Bytes(in), resources_, timing_);
+  add_swaps(swaps_, account_.swapped_out(), account_.swapped_in(),
+            {resources_.link_in, resources_.link_out, resources_.link}, timing_);
   engine_.submit(swaps_.graph, engine::kDemand);
   return true;
 }
@@ -146,7 +130,7 @@ OpIndex PagedServer::add_kernel(const KernelTime& time, OpKind kind, OpIndex aft
   engine::Graph& graph = layer_.graph;
   const OpIndex op = graph.add(graph.lane(resources_.compute), time.seconds);
   if (resources_.memory != engine::kNoCapacity) {
-    const double streaming = time.bytes / timing_.device().gpu->own->bandwidth.value.value();
+    const double streaming = time.bytes / timing_.gpu_bandwidth().value();
     graph.share(op, resources_.memory, std::min(streaming, time.seconds), time.bytes);
   }
   layer_.labels.push_back({kind});
@@ -252,32 +236,14 @@ void PagedServer::account(const LabelledGraph& graph, std::int32_t layer) {
 
 void PagedServer::finish_step() {
   const KvUse use = batching_->use();
-  const std::uint64_t tokens = metrics_.tokens;
   stream_.complete(engine_.now(), metrics_, observer_);
-  sample_.step = metrics_.serving.steps;
-  sample_.time_s = engine_.now();
-  sample_.running = use.running;
-  sample_.waiting = use.waiting;
-  sample_.swapped = use.swapped;
-  sample_.blocks = use.gpu_blocks;
-  sample_.all_blocks = residency_.kv_blocks();
-  sample_.residency = residency_.split().gpu_share();
-  sample_.tokens += metrics_.tokens - tokens;
-  if (metrics_.series.wants(sample_.step)) {
-    metrics_.series.add(sample_);
-    sample_ = {};
-  }
+  account_.end(engine_.now(), use, residency_.kv_blocks(), [this] { return residency_.split().gpu_share(); });
   if (observer_ != nullptr) {
     const double kv_bytes = static_cast<double>(use.gpu_blocks) * plan_.memory.kv_block.value();
     observer_->holds(engine_.now(), {{}, residency_.split().gpu_bytes(), kv_bytes});
     observer_->pass_ended(engine_.now(), metrics_.serving.steps - 1, metrics_.tokens);
   }
   if (progress_) progress_(metrics_.tokens);
-}
-
-// The last steps, where no sample is wanted of just so many.
-void PagedServer::finish_series() {
-  if (sample_.step > 0) metrics_.series.finish(sample_);
 }
 
 }  // namespace moelab

@@ -14,8 +14,10 @@
 
 #include "sim/serving/dense_times.hpp"
 #include "sim/serving/expert_window.hpp"
+#include "sim/serving/kv_swap.hpp"
 #include "sim/serving/paged_residency.hpp"
 #include "sim/serving/request_stream.hpp"
+#include "sim/serving/serving_account.hpp"
 
 namespace moelab {
 
@@ -45,7 +47,6 @@ class PagedServer {
   void submit_head();
   void account(const LabelledGraph& graph, std::int32_t layer);
   void finish_step();
-  void finish_series();
 
   engine::Engine& engine_;
   const Scenario& scenario_;
@@ -72,8 +73,8 @@ class PagedServer {
   std::vector<std::uint64_t> touched_;  // a bit an expert
   double all_reduce_s_ = 0;             // one, of the step that runs
   double compute_s_ = 0;                // of the last step that began, weights resident: tau_comp(theory)
-  ServingSample sample_;                // of what came since the last one in the series
   Metrics metrics_;
+  ServingAccount account_;
 };
 
 }  // namespace moelab

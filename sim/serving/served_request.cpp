@@ -82,6 +82,10 @@ Prompts prompts_of(const Scenario& scenario) {
   return {.prefilled = scenario.workload.prefilled, .encoded = scenario.model.has_encoder()};
 }
 
+bool come_in_turn(const Scenario& scenario, const SystemConfig& system) {
+  return !system.batching && scenario.workload.arrivals_per_s == 0 && scenario.workload.log.empty();
+}
+
 bool serves_from_pool(const Scenario& scenario) {
   return scenario.workload.trace_file.empty() &&
          std::all_of(scenario.systems.begin(), scenario.systems.end(),

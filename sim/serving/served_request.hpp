@@ -11,6 +11,7 @@ namespace moelab {
 
 class RoutingTrace;
 struct Scenario;
+struct SystemConfig;
 
 /// A request as a scenario describes it. Row number i of a request is the trace's row first_row + i of those
 /// that it runs, which go on at their begin after their end.
@@ -42,6 +43,10 @@ ServedRequest trace_request(const RoutingTrace& trace, std::size_t number, const
 
 /// Of a scenario.
 Prompts prompts_of(const Scenario& scenario);
+
+/// Whether a system serves its trace's requests in turn, in static batches each of which comes when the one
+/// before is done: it has no batching policy, and the workload does not say when requests come.
+bool come_in_turn(const Scenario& scenario, const SystemConfig& system);
 
 /// Whether a scenario's requests run rows of one pool, over and over, because its systems load whole layers
 /// whatever is routed. Else each has rows of its own.

@@ -1,9 +1,12 @@
 #include "sim/serving/server.hpp"
 
+#include <stdexcept>
+
 #include "sim/engine/expert_mirror.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
-#include "sim/serving/memory_plan.hpp"
+#include "sim/serving/kv_plan.hpp"
+#include "sim/serving/kv_swap.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -33,25 +36,29 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       moe_layers_(scenario.model.moe_layers()),
       resources_(
           add_server_resources(engine, options_.prefix, timing_, system.threads, costs.ssd_bytes_per_second)),
+      all_reduces_(scenario, timing_, engine, options_.prefix),
       in_turn_(trace, scenario.workload.batch, prompts_of(scenario)),
-      batching_(make_static_batches(scenario.workload.batch)),
+      batching_(make_batching(scenario, system, memory)),
       stream_(options_.source != nullptr ? *options_.source : in_turn_, trace, *batching_),
       cache_(context(), memory, pools, options_.profile),
       schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
       prefetcher_(Prefetcher::make(context(), cache_, *schedule_)),
       builder_(resources_, system.worker_reads, timing_.dispatch().value(), costs.traffic),
       instance_(costs.timing),
-      layer_uses_(trace.experts(), wants_scores(system)) {
+      layer_uses_(trace.experts(), wants_scores(system)),
+      memory_(memory) {
   dense_outcome_.time = {0, 1, 1, {{{resources_.dense, 0}}}};
   if (const auto* routing = find_routing_policy(system.routing.name); routing->needs_all_scores)
     routing_ = routing->make(system.routing.parameters);
   if (timing_.is_discrete())
-    missing_ = std::make_unique<MissingExperts>(scenario.model, timing_, system, costs, resources_);
+    missing_ = std::make_unique<MissingExperts>(scenario.model, timing_, system, costs, resources_,
+                                                static_cast<int>(scenario.tensor_parallel));
   if (routing_ || cache_.needs_all_scores()) gates_ = std::make_unique<StepGates>(trace);
   metrics_.ttft_s.reserve(trace.requests().size());
   metrics_.end_to_end_s.reserve(trace.requests().size());
   metrics_.token_gaps_s.reserve(trace.tokens());
   metrics_.layers = LayerCounts(trace.layers());
+  if (memory.kv_blocks > 0) account_.emplace(metrics_, memory.kv_block);
 }
 
 // For parts that are made when all that it refers to is there.
@@ -68,12 +75,16 @@ engine::Process Server::serve() {
       continue;
     }
     begin_pass();
+    if (account_ && submit_swaps()) {
+      co_await engine_.finished(swaps_.graph);
+      account(swaps_, -1);
+    }
     for (std::size_t i = 0; i < scenario_.model.layers.size(); ++i) {
       if (scenario_.model.layers[i].stack != pass_.stack) continue;
       const auto number = static_cast<std::int32_t>(i);
       const double began = engine_.now();
       if (!skip_dense(dense_times_.dense(i).seconds)) {
-        submit_dense(dense_times_.dense(i));
+        submit_dense(i);
         co_await engine_.finished(dense_.graph);
         account(dense_, number);
       }
@@ -87,6 +98,11 @@ engine::Process Server::serve() {
         submit_experts(moe_layer, dense_times_.shared(i));
         co_await engine_.finished(layer_.graph);
         account(layer_, number);
+      }
+      if (LabelledGraph* const reduce = all_reduces_.after_experts()) {
+        engine_.submit(reduce->graph, engine::kDemand);
+        co_await engine_.finished(reduce->graph);
+        account(*reduce, number);
       }
       if (predicts_) {  // the next layer's dense part has the same GPU
         const double end = engine_.now();
@@ -104,6 +120,9 @@ engine::Process Server::serve() {
     finish_pass();
   }
   metrics_.wall_s = engine_.now();
+  if (account_) account_->finish(resident_share());
+  if (const KvUse use = batching_->use(); use.running + use.waiting + use.swapped > 0)
+    throw std::logic_error("requests wait for a KV cache that nothing will free");
 
   // What is still on its way is of no use any more; a read that has begun ends.
   if (!prefetcher_) co_return;
@@ -122,14 +141,33 @@ void Server::begin_pass() {
     if (prefetcher_) prefetcher_->begin_request();
   }
   if (prefetcher_) prefetcher_->begin_pass(pass_number_);
+  if (account_) account_->begin(stream_.step(), batching_->use(), memory_.kv_blocks);
   kv_tokens_ += pass_.tokens;
   show_memory();
   dense_times_.begin(pass_);
+  all_reduces_.begin(pass_);
+}
+
+// The blocks of requests that give way leave before the pass, those of requests that go on come.
+bool Server::submit_swaps() {
+  const Bytes out = account_->swapped_out(), in = account_->swapped_in();
+  if (out == Bytes(0) && in == Bytes(0)) return false;
+  swaps_.clear();
+  add_swaps(swaps_, out, in, {resources_.io, resources_.link_out}, timing_);
+  engine_.submit(swaps_.graph, engine::kDemand);
+  return true;
+}
+
+// Experts that the cache keeps whole, as a share of all.
+double Server::resident_share() const {
+  return static_cast<double>(cache_.whole_experts()) / (1.0 * experts_ * trace_.layers());
 }
 
 void Server::finish_pass() {
   const double now = engine_.now();
+  const KvUse use = batching_->use();
   stream_.complete(now, metrics_, options_.observer);
+  if (account_) account_->end(now, use, memory_.kv_blocks, [this] { return resident_share(); });
   if (options_.observer != nullptr) options_.observer->pass_ended(now, pass_number_, metrics_.tokens);
   if (options_.progress) options_.progress(metrics_.tokens);
   ++pass_number_;
@@ -139,7 +177,8 @@ void Server::show_memory() const {
   if (options_.observer == nullptr || !options_.observer->wants_memory()) return;
   MemoryContents memory;
   cache_.count(memory);
-  memory.kv_bytes = kv_tokens_ * kv_bytes_per_token(scenario_.model).value();
+  memory.kv_bytes = account_ ? static_cast<double>(batching_->use().gpu_blocks) * memory_.kv_block.value()
+                             : kv_tokens_ * kv_bytes_per_token(scenario_.model).value();
   options_.observer->holds(engine_.now(), memory);
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/serving/all_reduces.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "sim/serving/expert_cache.hpp"
 #include "sim/serving/layer_graph.hpp"
@@ -26,6 +28,7 @@
 #include "sim/serving/prefetcher.hpp"
 #include "sim/serving/request_stream.hpp"
 #include "sim/serving/server_context.hpp"
+#include "sim/serving/serving_account.hpp"
 #include "sim/serving/step_gates.hpp"
 #include "sim/serving/step_outcome.hpp"
 
@@ -76,9 +79,10 @@ class Server {
   void begin_pass();
   void finish_pass();
   void show_memory() const;
+  double resident_share() const;
 
   // One layer, in the loop's order.
-  void submit_dense(const KernelTime& time);
+  void submit_dense(std::size_t layer);
   bool skip_dense(double seconds);
   void route(std::uint32_t moe_layer);
   void substitute(std::uint32_t moe_layer);
@@ -95,6 +99,7 @@ class Server {
 
   void add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time, OpKind kind) const;
   engine::OpIndex add_host(Seconds time);
+  bool submit_swaps();
   bool may_skip() const;
   void account(const LabelledGraph& graph, std::int32_t layer);
   void add(const StepOutcome& outcome);
@@ -117,6 +122,7 @@ class Server {
   std::vector<std::int32_t> moe_numbers_;  // by model layer; -1: dense
   std::vector<int> moe_layers_;            // by MoE layer: its number among all of the model
   ServerResources resources_;
+  AllReduces all_reduces_;
   Metrics metrics_;
 
   RequestsInTurn in_turn_;
@@ -130,7 +136,7 @@ class Server {
   std::unique_ptr<StepGates> gates_;         // where somebody wants the scores of all experts
 
   LayerGraphBuilder builder_;
-  LabelledGraph dense_, layer_, prediction_;
+  LabelledGraph dense_, layer_, prediction_, swaps_;
   LayerInstance instance_;
   LayerOrder order_;
   std::vector<ExpertReads> reads_;     // by position in instance_
@@ -151,6 +157,8 @@ class Server {
   std::vector<std::uint8_t> resident_;  // [experts] of a layer: 1 on the GPU
   StepRouting step_routing_;
   std::vector<double> expert_seconds_;  // by tokens, as far as known
+  const MemoryPlan& memory_;
+  std::optional<ServingAccount> account_;  // where the KV cache is in blocks
 
   Pass pass_;                      // that runs
   std::uint64_t pass_number_ = 0;  // its

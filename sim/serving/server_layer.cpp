@@ -28,12 +28,14 @@ OpIndex Server::add_host(Seconds time) {
   return host;
 }
 
-// Dense part: host overhead, then attention (with the gate) and, in a dense layer, its feed-forward part.
-void Server::submit_dense(const KernelTime& time) {
+// Dense part: host overhead, then attention (with the gate) and, in a dense layer, its feed-forward part;
+// what several GPUs share of that they sum up.
+void Server::submit_dense(std::size_t layer) {
   dense_.clear();
-  add_kernel(dense_, resources_.dense, time, OpKind::dense);
+  add_kernel(dense_, resources_.dense, dense_times_.dense(layer), OpKind::dense);
   if (const OpIndex host = add_host(system_.host_per_layer); host != engine::kNoOp)
     dense_.graph.depend(0, host);
+  all_reduces_.add_of_dense(scenario_.model.layers[layer], dense_, 0);
   engine_.submit(dense_.graph, engine::kDemand);
 }
 
@@ -57,7 +59,7 @@ bool Server::may_skip() const {
 // the last digit even where it shares a capacity: its hand-over and the rest add up exactly (Sterbenz'
 // lemma), and alone it is not slowed down.
 bool Server::skip_dense(double seconds) {
-  if (system_.host_per_layer.value() > 0 || !may_skip()) return false;
+  if (system_.host_per_layer.value() > 0 || all_reduces_.any() || !may_skip()) return false;
   if (engine_.is_free(resources_.dense)) seconds = 0;
   dense_outcome_.time.seconds = seconds;
   dense_outcome_.time.busy.front().seconds = seconds;
@@ -118,6 +120,7 @@ void Server::submit_prediction(std::uint32_t moe_layer) {
   prediction_.clear();
   const auto next = static_cast<std::size_t>(moe_layers_[moe_layer + 1]);
   add_kernel(prediction_, resources_.experts, dense_times_.dense(next), OpKind::predict);
+  all_reduces_.add_of_dense(scenario_.model.layers[next], prediction_, 0);
   engine_.submit(prediction_.graph, engine::kPrefetch);
 }
 

@@ -49,6 +49,7 @@ inline Scenario cluster_scenario(const Architecture& model, const std::vector<in
   system.name = system.title = "placed";
   system.placed.emplace().placement.name = policy;
   system.placed->detection = Seconds(0.01);
+  system.batching.emplace();
   return s;
 }
 

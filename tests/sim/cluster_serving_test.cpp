@@ -228,6 +228,7 @@ TEST_CASE("cluster: a server alone says what it holds and how busy its GPU was")
   Scenario s = cluster_scenario(small_model(ModelShape()), {1, 2}, "uniform");
   SystemConfig& system = s.systems.front();
   system.placed.reset();
+  if (GENERATE(true, false)) system.batching.reset();
   system.cache.name = "lru";
   s.cluster->loads[1].phases = {{2, {1}}};
   const RunResult r = run_cluster(s);

@@ -11,6 +11,7 @@
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
 #include "tests/random_runs.hpp"
+#include "tests/sim/discrete_cases.hpp"
 #include "tests/sim/serving_checks.hpp"
 #include "tests/sim/serving_reference.hpp"
 #include "tests/sim/small_systems.hpp"
@@ -22,48 +23,6 @@ using namespace moelab::test;
 namespace {
 
 constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(500u);
-
-SmallRun random_discrete_run(std::uint64_t seed) {
-  Random random(seed);
-  SmallRun run;
-  Scenario& s = run.scenario;
-  s.name = "random";
-  s.seed = seed;
-  ModelShape shape;
-  shape.moe_layers = static_cast<int>(from(random, 1, 4));
-  shape.dense_layers = static_cast<int>(from(random, 0, 1));
-  shape.experts = static_cast<int>(from(random, 2, 12));
-  shape.top_k = static_cast<int>(from(random, 1, static_cast<std::uint32_t>(std::min(shape.experts, 4))));
-  shape.shared_width = coin(random) ? 48 : 0;
-  s.model = small_model(shape);
-  s.device = small_discrete_device();
-  if (coin(random)) s.device.cpu.dispatch.value = Seconds(1e-6);
-  s.workload.batch = from(random, 1, 3);
-  s.workload.trace_file = "made up";
-  std::vector<Lengths> lengths;
-  for (std::uint32_t i = from(random, 1, 4); i > 0; --i)
-    lengths.push_back({from(random, 0, 4), from(random, 1, 12)});
-
-  SystemConfig system = plain_system("random");
-  do system.cache.name = any_name(random, cache_policies());
-  while (find_cache_policy(system.cache.name)->uses_pools);
-  do system.routing.name = any_name(random, routing_policies());
-  while (system.routing.name != "model" && find_cache_policy(system.cache.name)->needs_future);
-  if (system.routing.name == "smoe")
-    system.routing.parameters = {{"alpha", 0.05 * from(random, 0, 19)},
-                                 {"substitute", from(random, 0, 3) > 0}};
-  system.execution.name = any_name(random, execution_policies());
-  if (coin(random)) {
-    system.prefetch.name = any_name(random, prefetch_policies());
-    if (system.prefetch.name != "none") system.prefetch_buffer = from(random, 1, 12);
-  }
-  system.fetch_whole_layer = from(random, 0, 7) == 0;
-  if (coin(random)) system.host_per_layer = Seconds(1e-5);
-  s.systems.push_back(system);
-  run.trace = random_trace(random, s.model, lengths, true, coin(random));
-  give_room(run, random.uniform() * 1.2 * shape.experts);
-  return run;
-}
 
 /// What the CPU computed, by pass and layer; and that nothing was computed twice, or loaded for the CPU.
 ExpertsOfLayer check_who_computes(const SmallRun& run, const Recorder& record) {

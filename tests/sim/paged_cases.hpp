@@ -46,9 +46,10 @@ inline SmallRun paged_run(const Architecture& model, std::vector<std::string> ba
   SystemConfig& system = s.systems.emplace_back();
   system.name = system.title = "pages";
   system.paging.emplace().backends = std::move(backends);
-  system.paging->batching.parameters = {{"swap", 1}};
-  system.paging->block_tokens = 4;
-  system.paging->max_tokens = 64;
+  system.batching.emplace().policy.parameters = {{"swap", 1}};
+  system.batching->max_tokens = 64;
+  system.kv.block_tokens = 4;
+  system.kv.first = false;
   Random random(7);
   run.trace = random_trace(random, s.model, {{0, 23}, {0, 14}}, false);
   return run;
@@ -114,12 +115,14 @@ inline SmallRun random_paged_run(std::uint64_t seed, bool codecs) {
   p.storage.name = any_name(random, storage_policies());
   if (p.storage.name == "fixed" || p.storage.name == "whole-layer")
     p.storage.parameters = {{"offloaded", random.uniform()}};
-  p.batching = {any_name(random, batching_policies()), {}};
-  if (p.batching.name == "continuous")
-    p.batching.parameters = {{"swap", from(random, 0, 2) > 0 ? 1 : 0}, {"chunked", from(random, 0, 1)}};
-  p.block_tokens = from(random, 1, 5);
-  p.max_tokens = from(random, 8, 48);
-  p.kv_first = coin(random);
+  PolicyChoice& batching = system.batching->policy;
+  KvConfig& kv = system.kv;
+  batching = {any_name(random, batching_policies()), {}};
+  if (batching.name == "continuous")
+    batching.parameters = {{"swap", from(random, 0, 2) > 0 ? 1 : 0}, {"chunked", from(random, 0, 1)}};
+  kv.block_tokens = from(random, 1, 5);
+  system.batching->max_tokens = from(random, 8, 48);
+  kv.first = coin(random);
   s.workload.batch = from(random, 1, 5);
   s.workload.prefilled = coin(random);
   s.workload.request_log = "made up";
@@ -129,7 +132,7 @@ inline SmallRun random_paged_run(std::uint64_t seed, bool codecs) {
     const RequestRecord q{arrival, from(random, 1, 14), from(random, 1, 12)};
     s.workload.log.push_back(q);
     if (coin(random)) arrival += 2e-3 * random.uniform();
-    const std::uint64_t blocks = kv_blocks(q.prompt_tokens + q.output_tokens, p.block_tokens);
+    const std::uint64_t blocks = kv_blocks(q.prompt_tokens + q.output_tokens, kv.block_tokens);
     longest = std::max(longest, blocks);
     all += blocks;
   }
@@ -138,7 +141,7 @@ inline SmallRun random_paged_run(std::uint64_t seed, bool codecs) {
   if (coin(random)) system.host_per_layer = Seconds(7e-6 * random.uniform());
   if (coin(random)) system.host_per_pass = Seconds(9e-6 * random.uniform());
   give_blocks(run, static_cast<double>(longest + random.below((all - longest) / 3 + 1)));
-  p.swap_space = static_cast<double>(random.below(40)) * plan_of(run).memory.kv_block;
+  kv.swap_space = static_cast<double>(random.below(40)) * plan_of(run).memory.kv_block;
   Random routing(seed + 1);
   run.trace = random_trace(routing, s.model, {{0, from(random, 1, 60)}}, false, coin(random));
   return run;

@@ -123,7 +123,7 @@ class NaiveServing {
 
   NaiveResult serve() {
     const Scenario& s = run_.scenario;
-    const auto batching = make_batching(s, *run_.system().paging, plan_.memory);
+    const auto batching = make_batching(s, run_.system(), plan_.memory);
     std::vector<double> last(requests_.size(), -1);
     std::size_t arrived = 0;
     BatchStep step;

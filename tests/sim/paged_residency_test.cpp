@@ -18,7 +18,7 @@ SmallRun random_moving_run(std::uint64_t seed) {
   SmallRun run = random_paged_run(seed, true);
   PagingConfig& p = paging_of(run);
   p.backends = {"huff", "host"};
-  p.kv_grows = coin(random);
+  run.scenario.systems.front().kv.grows = coin(random);
   p.residency = {"budget-aware",
                  {{"theta", 0.2 + 0.8 * random.uniform()},
                   {"interval", from(random, 1, 4)},

@@ -21,7 +21,7 @@ namespace {
 std::vector<std::uint64_t> rows_run(const SmallRun& run) {
   const std::vector<ServedRequest> requests = served_requests(run.scenario, run.trace);
   const PagedPlan plan = plan_of(run);
-  const auto batching = make_batching(run.scenario, *run.system().paging, plan.memory);
+  const auto batching = make_batching(run.scenario, run.system(), plan.memory);
   ListedRequests source(requests);
   RequestStream stream(source, run.trace, *batching);
   std::vector<std::uint64_t> rows;
@@ -53,7 +53,7 @@ SmallRun recorded_run(const std::vector<Lengths>& lengths, bool prefilled, bool 
   run.scenario.workload.trace_file = "recorded.moetrace";
   run.scenario.workload.prefilled = prefilled;
   run.scenario.workload.batch = 3;
-  paging_of(run).batching.parameters = {{"chunked", chunked ? 1 : 0}};
+  run.scenario.systems.front().batching->policy.parameters = {{"chunked", chunked ? 1 : 0}};
   return run;
 }
 

@@ -24,9 +24,8 @@ weights: paged
 paging:
   backends: [huffman, host]
   storage: {policy: bandwidth-proportional}
-  batching: {policy: continuous, swap: 1}
-  swap_space: 100 kB
-  max_tokens: 64
+batching: {policy: continuous, swap: 1, max_tokens: 64}
+kv: {swap_space: 100 kB, block_tokens: 16}
 )";
 const std::string kPagedScenario = R"(name: tiny-scenario
 model: tiny.yaml
@@ -90,10 +89,10 @@ TEST_CASE("paged scenario: wrong systems") {
   check_case({sys, "swap: 1", "swap: 2", sys, "swap"});
   check_case({sys, "swap: 1", "swop: 1", sys, "did you mean 'swap'?"});
   check_case({sys, "100 kB", "-100 kB", sys, "expected a value at least 0 B"});
-  check_case({sys, "100 kB", "3 MB", top, "of host memory (paging.swap_space of each GPU)", false});
+  check_case({sys, "100 kB", "3 MB", top, "of host memory (kv.swap_space of each GPU)", false});
   check_case({sys, "max_tokens: 64", "max_tokens: 1", top, "fewer than one of each of the batch's 2", false});
-  check_case({sys, "max_tokens: 64", "block_tokens: 0", sys, "block_tokens"});
-  check_case({sys, "max_tokens: 64", "kv_first: maybe", sys, "kv_first"});
+  check_case({sys, "block_tokens: 16", "block_tokens: 0", sys, "block_tokens"});
+  check_case({sys, "block_tokens: 16", "first: maybe", sys, "first"});
   check_case(
       {sys, "weights: paged", "weights: paged\ncache: {policy: lru}", sys, "unknown key 'cache'", false});
   check_case({sys, "weights: paged", "weights: paged\nschedule: {policy: fifo}", sys,
@@ -115,12 +114,6 @@ TEST_CASE("paged scenario: wrong machines and models") {
   check_case({top, "budget: 300 kB", "budget: -300 kB", top, "expected a value more than 0 B"});
   check_case({top, "budget: 300 kB", "budget: 4 MB", "tiny-scenario",
               "is more than the GPU of device 'tiny-device'", false});
-
-  PagedFiles files;
-  files.change(top, "tensor_parallel: 2\n", "");
-  files.write("device.yaml", kDevice);  // an integrated GPU
-  CHECK(says(files.problems(), top, 0,
-             "pages its experts into a GPU's own memory, which device 'tiny-device'"));
 }
 
 TEST_CASE("paged scenario: wrong workloads") {
@@ -141,20 +134,36 @@ TEST_CASE("paged scenario: wrong workloads") {
     files.change("log.csv", "0.5,2,2", "0.5,2,two");
     CHECK(says(files.problems(), "log.csv", line, ""));
   }
-  // Of a system that serves one batch after another.
-  const std::string whole = "  - {name: other, weights: whole, page_cache: false, cache: {policy: lru}}\n";
-  const auto beside = [&](const std::string& was, const std::string& becomes, const std::string& what) {
-    PagedFiles files;
-    files.change(top, "tensor_parallel: 2\n", "");
-    files.change(top, "  - pages.yaml\n", "  - pages.yaml\n" + whole);
-    files.change(top, was, becomes);
-    INFO(all_of(files.problems()));
-    CHECK(says(files.problems(), top, 0, what));
+}
+
+TEST_CASE("paged scenario: keys that every system has now are answered with where they are") {
+  const std::string sys = "pages.yaml", was = "paging:\n";
+  const auto moved = [&](const std::string& old_key, const std::string& now) {
+    const std::string key = old_key.substr(0, old_key.find(':'));
+    check_case(
+        {sys, was, was + "  " + old_key + "\n", sys, "'paging." + key + "' is now '" + now + "'", false});
   };
-  beside("seed: 3", "seed: 3\ntensor_parallel: 2", "the scenario has tensor_parallel");
-  beside(lengths, lengths + "  prefilled: true\n", "the workload is prefilled");
-  beside(lengths, lengths + "  arrivals_per_s: 3\n", "come when they come");
-  beside(all, "  request_log: log.csv\n", "come when they come");
+  moved("batching: {policy: static}", "batching");
+  moved("max_tokens: 64", "batching.max_tokens");
+  moved("block_tokens: 16", "kv.block_tokens");
+  moved("swap_space: 1 GB", "kv.swap_space");
+  moved("kv_first: true", "kv.first");
+  moved("kv_grows: true", "kv.grows");
+}
+
+TEST_CASE("paged scenario: one memory has nothing behind a link") {
+  PagedFiles files;
+  const std::string top = "scenario.yaml";
+  files.change(top, "tensor_parallel: 2\n", "");
+  files.write("device.yaml", kDevice);  // an integrated GPU
+  const std::vector<Problem> problems = files.problems();
+  CHECK(says(problems, top, 0,
+             "has backend 'host', memory that the GPU reaches over a link; device 'tiny-device'"));
+  CHECK(
+      says(problems, top, 0, "has backend 'huffman', which is none of 'resident', 'ssd' and the gpu.codecs"));
+  files.change("pages.yaml", "[huffman, host]", "[resident, ssd]");
+  INFO(all_of(files.problems()));
+  CHECK(files.problems().empty());
 }
 
 }  // namespace moelab::paged_scenario_test

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/serving/kv_swap.hpp"
 #include "sim/serving/paged_resources.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/paged_reference.hpp"
@@ -58,7 +59,7 @@ TEST_CASE("paged: every run takes as long as a naive recurrence says") {
     const ServingCounts c = check_against_reference(run);
     swapped += c.swapped_out > 0 ? 1 : 0;
     dropped += c.dropped > 0 ? 1 : 0;
-    mixed += run.system().paging->batching.parameters.size() > 1 && !run.scenario.workload.prefilled ? 1 : 0;
+    mixed += run.system().batching->policy.parameters.size() > 1 && !run.scenario.workload.prefilled ? 1 : 0;
   }
   INFO(ran << " ran, " << swapped << " swapped, " << dropped << " dropped, " << mixed << " mixed");
   CHECK(ran > moelab::test::random_runs(200));  // what is compared is not empty
@@ -189,7 +190,8 @@ TEST_CASE("paged: blocks come in once those that leave are gone") {
   const std::unique_ptr<engine::Engine> engine = engine::make_fast_engine();
   const PagedResources resources = add_paged_resources(*engine, timing, plan);
   LabelledGraph swaps;
-  add_swaps(swaps, Bytes(out_bytes), Bytes(in_bytes), resources, timing);
+  add_swaps(swaps, Bytes(out_bytes), Bytes(in_bytes), {resources.link_in, resources.link_out, resources.link},
+            timing);
   REQUIRE(swaps.labels.size() == (out_bytes > 0 ? 1U : 0U) + (in_bytes > 0 ? 1U : 0U));
   if (swaps.labels.empty()) return;
   engine::Process process = run_alone(*engine, swaps.graph);

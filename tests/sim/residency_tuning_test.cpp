@@ -46,9 +46,10 @@ Case make_case(std::uint64_t seed, int experts, int layers, double link_rate) {
   c.system.host_per_layer = Seconds(kHostPerLayer);
   PagingConfig& paging = c.system.paging.emplace();
   paging.backends = {"resident", "host"};
-  paging.batching.parameters["swap"] = 1;
-  paging.max_tokens = 512;
-  paging.swap_space = Bytes(1e6);
+  c.system.batching.emplace().policy.parameters["swap"] = 1;
+  c.system.batching->max_tokens = 512;
+  c.system.kv.swap_space = Bytes(1e6);
+  c.system.kv.first = false;
   c.trace = random_trace(random, s.model, {{8, 8}, {8, 8}});
   return c;
 }
@@ -264,7 +265,7 @@ TEST_CASE("residency tuning: no request fits, or the host is full: a level says 
   const auto spare = static_cast<double>(roomy.memory.kv_blocks) - 16;  // 20 are needed
   c.scenario.budget = c.scenario.budget - spare * roomy.memory.kv_block;
   // The host holds the experts of five a layer, beside the space to swap.
-  const Bytes swap = c.system.paging->swap_space;
+  const Bytes swap = c.system.kv.swap_space;
   c.scenario.device.memory.total.value =
       c.scenario.device.memory.system_reserve.value + swap + Bytes(5.5 * 4 * size);
   const std::vector<ResidencyLevel> levels = all_levels(c);

@@ -23,7 +23,8 @@ struct NaivePass {
   bool begins_batch = false;
 };
 
-/// The passes of a trace, straight from the definition of static batches (sim/serving/batch.hpp).
+/// The passes of a trace, straight from the definition of static batches
+/// (policies/batching/static_batching.cpp).
 inline std::vector<NaivePass> naive_passes(const RoutingTrace& trace, std::size_t batch,
                                            bool encoder_decoder) {
   std::vector<NaivePass> passes;
@@ -152,8 +153,9 @@ struct Counts {
 
 /// Hits and bytes of a run without prefetch, which time has no part in: the cache policies driven through the
 /// trace as cache.hpp says, with a naive page cache behind them. `on_cpu`: experts that the CPU computed,
-/// which the caches do not hear of.
-inline Counts replay(const SmallRun& run, const RunResult& result, const ExpertsOfLayer& on_cpu = {}) {
+/// which the caches do not hear of. `passes`: those that ran.
+inline Counts replay(const SmallRun& run, const RunResult& result, const ExpertsOfLayer& on_cpu,
+                     const std::vector<NaivePass>& passes) {
   const Scenario& s = run.scenario;
   const SystemConfig& system = run.system();
   const ExpertCosts costs = run.costs();
@@ -181,7 +183,6 @@ inline Counts replay(const SmallRun& run, const RunResult& result, const Experts
   }
   NaivePageCache page_cache(system.page_cache ? result.memory.page_cache.value() : 0);
 
-  const auto passes = naive_passes(run.trace, s.workload.batch, s.model.has_encoder());
   // Steps at which each expert is used, a layer's steps counted where it is used at all.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint64_t>> steps_of;
   std::vector<std::uint64_t> step(layers, 0);
@@ -248,6 +249,12 @@ inline Counts replay(const SmallRun& run, const RunResult& result, const Experts
     ++pass_number;
   }
   return counts;
+}
+
+/// The same of static batches.
+inline Counts replay(const SmallRun& run, const RunResult& result, const ExpertsOfLayer& on_cpu = {}) {
+  const Scenario& s = run.scenario;
+  return replay(run, result, on_cpu, naive_passes(run.trace, s.workload.batch, s.model.has_encoder()));
 }
 
 }  // namespace moelab::test

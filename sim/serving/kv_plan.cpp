@@ -1,0 +1,67 @@
+#include "sim/serving/kv_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "models/input_error.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/request_stream.hpp"
+
+namespace moelab {
+
+std::uint64_t whole_blocks(Bytes space, Bytes block) {
+  constexpr double kMost = 0x1p40;
+  constexpr double kRounding = 1e-9;  // of a block
+  return static_cast<std::uint64_t>(std::clamp(space / block + kRounding, 0.0, kMost));
+}
+
+void plan_kv_block(const Scenario& s, const SystemConfig& system, MemoryPlan& m) {
+  m.kv_block = system.kv.block_tokens * kv_bytes_per_token(s.model);
+  if (m.kv_block == Bytes(0))
+    throw InputError(s.name, "model '" + s.model.name + "' has no KV cache, so there is none to page");
+  m.state_blocks = static_cast<std::uint64_t>(std::ceil(state_bytes_per_request(s.model) / m.kv_block));
+}
+
+std::uint64_t swap_blocks(const Scenario& s, const SystemConfig& system, const MemoryPlan& m) {
+  return s.device.is_discrete() ? whole_blocks(system.kv.swap_space, m.kv_block) : 0;
+}
+
+KvShape kv_shape(const SystemConfig& system, const MemoryPlan& memory) {
+  return {system.kv.block_tokens, memory.kv_blocks, memory.swap_blocks, memory.state_blocks};
+}
+
+Bytes wanted_kv_bytes(const Scenario& s, const SystemConfig& system, const MemoryPlan& memory,
+                      const std::vector<ServedRequest>& requests) {
+  const KvShape shape = kv_shape(system, memory);
+  std::vector<std::uint64_t> blocks;
+  for (const ServedRequest& q : requests)
+    blocks.push_back(request_blocks(final_tokens(batch_request(q)), shape));
+  const std::size_t most = std::min<std::size_t>(system.kv.first ? s.workload.batch : 1, blocks.size());
+  std::partial_sort(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(most), blocks.end(),
+                    std::greater<>());
+  double sum = 0;
+  for (std::size_t i = 0; i < most; ++i) sum += static_cast<double>(blocks[i]);
+  return sum * memory.kv_block;
+}
+
+std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const SystemConfig& system,
+                                              const MemoryPlan& memory) {
+  if (!system.batching) return make_static_batches(s.workload.batch);
+  const BatchingShape shape{kv_shape(system, memory), s.workload.batch, system.batching->max_tokens};
+  const PolicyChoice& policy = system.batching->policy;
+  return find_batching_policy(policy.name)->make(shape, policy.parameters);
+}
+
+void check_requests(const Scenario& s, const SystemConfig& system, const MemoryPlan& memory,
+                    const std::vector<ServedRequest>& requests) {
+  const std::unique_ptr<BatchingPolicy> batching = make_batching(s, system, memory);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    if (const std::string why = batching->misfit(batch_request(requests[i])); !why.empty())
+      throw InputError(s.name, "system '" + system.name + "' can never serve request " +
+                                   std::to_string(i + 1) + " (" + std::to_string(requests[i].prompt_tokens) +
+                                   " prompt and " + std::to_string(requests[i].output_tokens) +
+                                   " output tokens): it " + why);
+}
+
+}  // namespace moelab

@@ -1,0 +1,44 @@
+// The KV cache of requests that come and go: its blocks, and the batching policy over them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "policies/batching/batching.hpp"
+#include "sim/serving/memory_plan.hpp"
+#include "sim/serving/served_request.hpp"
+
+namespace moelab {
+
+struct Scenario;
+struct SystemConfig;
+
+/// Blocks that `space` has room for, to rounding; at most 2^40.
+std::uint64_t whole_blocks(Bytes space, Bytes block);
+
+/// Sets what a block takes, and how many a request takes for its states. Throws InputError for a model that
+/// has no KV cache.
+void plan_kv_block(const Scenario& scenario, const SystemConfig& system, MemoryPlan& memory);
+
+/// The KV cache that is planned.
+KvShape kv_shape(const SystemConfig& system, const MemoryPlan& memory);
+
+/// Blocks of swap space. None where CPU and GPU have one memory: what gives way is computed again there.
+std::uint64_t swap_blocks(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory);
+
+/// KV cache of the longest requests at their ends, in whole blocks: of as many as run at once, or, where
+/// experts go first (KvConfig::first), of one.
+Bytes wanted_kv_bytes(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory,
+                      const std::vector<ServedRequest>& requests);
+
+/// The system's batching policy over the KV cache that is planned; without one, static batches that no memory
+/// limits.
+std::unique_ptr<BatchingPolicy> make_batching(const Scenario& scenario, const SystemConfig& system,
+                                              const MemoryPlan& memory);
+
+/// Throws InputError for the first request that could never be served, with the reason.
+void check_requests(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory,
+                    const std::vector<ServedRequest>& requests);
+
+}  // namespace moelab
