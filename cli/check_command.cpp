@@ -28,6 +28,9 @@ struct CheckArguments {
 };
 
 std::string memory_line(const SystemConfig& system, const MemoryPlan& m) {
+  if (m.shortfall > Bytes(0))
+    return "  " + system.name + ": does not fit, " + to_string(m.shortfall) + " more are needed; " +
+           shortfall_text(system.name, m) + "\n";
   return "  " + system.name + ": non-expert weights " + to_string(m.non_expert) + ", KV cache " +
          to_string(m.kv_cache) + ", experts in use " + to_string(m.staging) + ", prefetch " +
          to_string(m.prefetch) + ", expert cache " + to_string(m.expert_cache) +

@@ -77,6 +77,7 @@ class Tuner {
       line_.show(what + ": " + std::to_string(tokens) + " of " + std::to_string(all) + " tokens");
     };
     const RunResult result = run_system(scenario_, with_alpha(system_, alpha), *trace_, options);
+    check_fits(result);
     line_.clear();
     if (result.metrics.token_gaps_s.empty())
       throw InputError(scenario_.name,

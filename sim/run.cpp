@@ -148,6 +148,7 @@ void check_system(const Scenario& s, const SystemConfig& system, const RoutingTr
   check_policies(system, trace);
   const ExpertCosts costs = expert_costs(s.model, TimingModel(s.device), system);
   const MemoryPlan memory = plan_memory(s, system, costs, trace);
+  if (memory.shortfall > Bytes(0)) return;  // a result, when it is run
   if (!come_in_turn(s, system)) check_requests(s, system, memory, served_requests(s, trace));
   if (is_planned(system)) plan_input(system, costs, memory.expert_cache / trace.layers(), *statistics);
 }
@@ -228,6 +229,15 @@ std::uint64_t tokens_to_generate(const Scenario& s, const RoutingTrace& trace,
   return tokens;
 }
 
+Counted counted_of(const Scenario& s, const SystemConfig& system) {
+  const bool one_by_one = !system.paging && !system.placed;
+  return {.lookups = one_by_one,
+          .bytes = !system.placed,
+          .prefetch = one_by_one && system.prefetch.name != "none",
+          .routing = one_by_one && find_routing_policy(system.routing.name)->needs_all_scores,
+          .execution = one_by_one && (s.cluster || s.device.is_discrete())};
+}
+
 RunResult run_of(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                  const RunOptions& options) {
   RunResult r;
@@ -239,6 +249,7 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   r.device = scenario.cluster ? scenario.cluster->profile.title : scenario.device.title;
   add_provenance(scenario, system, trace, r);
   r.document = scenario_document(scenario, system);
+  r.counted = counted_of(scenario, system);
   // A scenario that was made, not read, names its trace only to say that there is one.
   if (scenario.document != Scenario().document) r.data_files = data_files(scenario);
   if (scenario.cluster) {
@@ -253,6 +264,10 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   const TimingModel timing(scenario.device);
   const ExpertCosts costs = expert_costs(scenario.model, timing, system);
   r.memory = plan_memory(scenario, system, costs, trace);
+  if (r.memory.shortfall > Bytes(0)) {
+    r.executor = options.executor == ExecutorKind::simgrid ? "simgrid" : "fast";
+    return r;
+  }
   if (is_planned(system)) {
     r.plan = plan_system(scenario, system, trace, costs, r.memory, options.statistics, r);
     r.planned = true;
@@ -335,6 +350,10 @@ std::optional<RankInclusion> check_scenario(const Scenario& scenario, const Rout
   }
   problems.throw_if_any();
   return statistics;
+}
+
+void check_fits(const RunResult& r) {
+  if (r.memory.shortfall > Bytes(0)) throw InputError(r.scenario, shortfall_text(r.system, r.memory));
 }
 
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,

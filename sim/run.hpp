@@ -72,4 +72,7 @@ std::optional<RankInclusion> check_scenario(const Scenario& scenario, const Rout
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                      const RunOptions& options = {});
 
+/// Throws InputError with what the system lacks, where it was not run for want of memory.
+void check_fits(const RunResult& result);
+
 }  // namespace moelab

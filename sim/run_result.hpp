@@ -20,6 +20,15 @@ struct ResourceUse {
   std::uint32_t slots = 1;
 };
 
+/// Which of a run's metrics have a meaning there; the others are left out of what it writes.
+struct Counted {
+  bool lookups = false;    // of experts, one by one: hits by state
+  bool bytes = false;      // read, by tier
+  bool prefetch = false;   // a policy fetched ahead
+  bool routing = false;    // a policy replaced experts
+  bool execution = false;  // a policy chose who makes ready what is missing
+};
+
 /// One system's run.
 struct RunResult {
   std::string scenario, system, executor;
@@ -27,10 +36,11 @@ struct RunResult {
   std::string model, device;  // titles; on a cluster, the cluster's in the device's place
   std::uint64_t seed = 0;
   Metrics metrics;
+  Counted counted;
   MemoryPlan memory;
   Plan plan;  // pools; empty capacities for caches without pools
   bool planned = false;
-  bool paged = false;     // SystemConfig::paging; where memory.shortfall is not 0, nothing was run
+  bool paged = false;     // SystemConfig::paging
   ClusterResult cluster;  // of a scenario with a cluster: metrics are of all its servers together
   std::vector<ResourceUse> busy;
   ExpectedAccuracy quality;             // of a system that substitutes experts, where somebody measured it

@@ -78,7 +78,9 @@ Scenario scenario_of(const Point& p, const Policy& policy) {
 
 RunResult run(const Point& p, const Policy& policy, const RunOptions& options = {}) {
   const Scenario scenario = scenario_of(p, policy);
-  return run_system(scenario, scenario.systems.front(), scenario_trace(scenario), options);
+  RunResult result = run_system(scenario, scenario.systems.front(), scenario_trace(scenario), options);
+  check_fits(result);
+  return result;
 }
 double tpot_ms(const RunResult& r) {
   return 1e3 * mean(r.metrics.token_gaps_s);

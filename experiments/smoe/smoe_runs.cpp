@@ -43,7 +43,9 @@ std::vector<std::string> baselines(const Setting& setting, const Reading& readin
 
 Outcome run_one(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace) {
   Outcome o;
-  o.metrics = run_system(scenario, system, trace).metrics;
+  const RunResult result = run_system(scenario, system, trace);
+  check_fits(result);
+  o.metrics = result.metrics;
   o.ttft_s = mean(o.metrics.ttft_s);
   o.tpot_s = mean(o.metrics.token_gaps_s);
   double all = 0;

@@ -115,13 +115,10 @@ std::string key_of(const Point& p, const Variant& v) {
 std::optional<Outcome> run_anew(const Point& point, const Variant& variant) {
   Scenario scenario = scenario_of(point, variant);
   const RoutingTrace trace = scenario_trace(scenario);
-  try {
-    take_idle(scenario, trace, variant.idle);
-    return outcome_of(point, run_system(scenario, scenario.systems.front(), trace));
-  } catch (const InputError& error) {
-    if (std::string_view(error.what()).find("is too small for system") == std::string_view::npos) throw;
-    return std::nullopt;
-  }
+  take_idle(scenario, trace, variant.idle);
+  const RunResult result = run_system(scenario, scenario.systems.front(), trace);
+  if (result.memory.shortfall > Bytes(0)) return std::nullopt;
+  return outcome_of(point, result);
 }
 
 }  // namespace

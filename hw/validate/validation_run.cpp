@@ -105,6 +105,7 @@ RunPair run_both(const Scenario& scenario, const SystemConfig& system, const Rou
             mirror};
   };
   pair.measured = run_system(scenario, system, trace, on_hardware);
+  check_fits(pair.measured);
 
   RunOptions simulated;
   simulated.witness = [&, next = std::size_t{0}](double seconds) mutable {

@@ -152,6 +152,8 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     const TimingModel timing(one->scenario.device);
     one->costs = std::make_unique<ExpertCosts>(expert_costs(s.model, timing, system));
     one->memory = plan_memory(one->scenario, system, *one->costs, all.trace);
+    if (one->memory.shortfall > Bytes(0))
+      throw InputError(one->scenario.name, shortfall_text(system.name, one->memory));
     one->prefix = s.cluster->profile.servers[number].name + "/";
     ServerOptions of;
     of.source = &redirector.source(number);

@@ -8,19 +8,55 @@
 #include "sim/cluster/run_alone.hpp"
 
 namespace moelab {
+namespace {
+
+void append(const std::vector<double>& from, std::vector<double>& to) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+template <class Numbers>
+void add_each(const Numbers& from, Numbers& to) {
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] += from[i];
+}
+
+void add_prefetch(const PrefetchCounts& one, PrefetchCounts& all) {
+  all.fetched += one.fetched;
+  all.used += one.used;
+  all.late += one.late;
+  all.unused += one.unused;
+  all.cancelled += one.cancelled;
+  all.wasted_bytes += one.wasted_bytes;
+  all.used_top_score += one.used_top_score;
+}
+
+void add_routing(const RoutingCounts& one, RoutingCounts& all) {
+  all.active += one.active;
+  all.top_score += one.top_score;
+  all.low_score += one.low_score;
+  all.substituted += one.substituted;
+  all.mass_moved += one.mass_moved;
+  all.score_sum += one.score_sum;
+  all.top_score_misses += one.top_score_misses;
+  all.low_score_misses += one.low_score_misses;
+}
+
+}  // namespace
+
 void add_metrics(const Metrics& one, Metrics& all) {
-  const auto append = [](const std::vector<double>& from, std::vector<double>& to) {
-    to.insert(to.end(), from.begin(), from.end());
-  };
   append(one.ttft_s, all.ttft_s);
   append(one.end_to_end_s, all.end_to_end_s);
   append(one.token_gaps_s, all.token_gaps_s);
   all.tokens += one.tokens;
   all.wall_s = std::max(all.wall_s, one.wall_s);
-  for (std::size_t i = 0; i < kCauses; ++i) {
-    all.stall_s[i] += one.stall_s[i];
-    all.decode_stall_s[i] += one.decode_stall_s[i];
-  }
+  add_each(one.hits, all.hits);
+  add_each(one.decode_hits, all.decode_hits);
+  add_each(one.bytes, all.bytes);
+  add_each(one.stall_s, all.stall_s);
+  add_each(one.decode_stall_s, all.decode_stall_s);
+  add_prefetch(one.prefetch, all.prefetch);
+  add_routing(one.routing, all.routing);
+  all.execution.loaded += one.execution.loaded;
+  all.execution.on_cpu += one.execution.on_cpu;
   all.layers.add(one.layers);
 }
 

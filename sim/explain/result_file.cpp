@@ -145,13 +145,17 @@ ResultFile read_result(const std::string& file, const Json& json) {
   r.wall_s = metrics.at("wall_s").number();
   r.tokens = metrics.at("tokens").count();
   for (const State s : kAllStates)
-    r.decode_hits[index(s)] = root.at("decode_hits").at(std::string(kStateNames[index(s)])).count();
+    if (root.has("decode_hits"))
+      r.decode_hits[index(s)] = root.at("decode_hits").at(std::string(kStateNames[index(s)])).count();
   for (const Tier t : {Tier::ssd, Tier::page_cache, Tier::host})
-    r.bytes[static_cast<std::size_t>(t)] = root.at("bytes").at(std::string(to_string(t))).number();
+    if (root.has("bytes"))
+      r.bytes[static_cast<std::size_t>(t)] = root.at("bytes").at(std::string(to_string(t))).number();
   for (std::size_t c = 0; c < kCauses; ++c)
     r.stall_s[c] = root.at("stall_s").at(std::string(kCauseNames[c])).number();
-  for (const char* part : {"metrics", "hits", "decode_hits", "bytes", "stall_s"})
-    add_figures(root.at(part), r);
+  add_figures(root.at("metrics"), r);
+  for (const char* part : {"hits", "decode_hits", "bytes"})  // where they were counted
+    if (root.has(part)) add_figures(root.at(part), r);
+  add_figures(root.at("stall_s"), r);
   if (root.has("busy_s")) add_figures(root.at("busy_s"), r);  // not so where nothing was run
   read_inputs(file, root, r);
   return r;

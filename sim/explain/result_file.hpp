@@ -19,9 +19,9 @@ struct ResultFile {
   std::string scenario, system, executor, version;
   std::optional<double> tpot_s;  // mean; none where no request has a second token
   double ttft_s = 0, end_to_end_s = 0, tokens_per_s = 0, wall_s = 0;
-  std::uint64_t tokens = 0;  // generated; 0: the system did not fit and was not run
-  std::array<std::uint64_t, kStates> decode_hits{};
-  std::array<double, kTiers> bytes{};
+  std::uint64_t tokens = 0;                          // generated; 0: the system did not fit and was not run
+  std::array<std::uint64_t, kStates> decode_hits{};  // all 0 where no experts were looked up
+  std::array<double, kTiers> bytes{};                // likewise where none were read
   std::array<double, kCauses> stall_s{};
   /// Every number of metrics, hits, bytes, busy_s and stall_s, by dotted path, in the file's order.
   std::vector<std::pair<std::string, double>> figures;

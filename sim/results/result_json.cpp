@@ -53,6 +53,7 @@ Json memory_json(const MemoryPlan& m) {
             {"expert_cache", m.expert_cache.value()},
             {"host_experts", m.host_experts.value()},
             {"page_cache", m.page_cache.value()}};
+  if (m.shortfall > Bytes(0)) j["shortfall"] = m.shortfall.value();
   if (m.kv_blocks > 0)
     j.update({{"kv_block", m.kv_block.value()},
               {"kv_blocks", m.kv_blocks},
@@ -131,6 +132,24 @@ Json routing_json(const RoutingCounts& c) {
           {"low_score_misses", c.low_score_misses}};
 }
 
+Json prefetch_json(const PrefetchCounts& c) {
+  return {{"fetched", c.fetched},
+          {"used", c.used},
+          {"late", c.late},
+          {"unused", c.unused},
+          {"cancelled", c.cancelled},
+          {"wasted_bytes", c.wasted_bytes},
+          {"used_top_score", c.used_top_score}};
+}
+
+Json bytes_json(const std::array<double, kTiers>& bytes) {
+  Json j;
+  for (const Tier t : {Tier::ssd, Tier::page_cache, Tier::host})
+    j[std::string(to_string(t))] =
+        static_cast<std::uint64_t>(std::llround(bytes[static_cast<std::size_t>(t)]));
+  return j;
+}
+
 Json quality_json(const ExpectedAccuracy& quality) {
   Json j = {{"source", quality.source + ", by alpha"}};
   for (const DatasetAccuracy& d : quality.datasets)
@@ -162,25 +181,20 @@ Json result_json(const RunResult& r) {
   j["model"] = r.model;
   j["device"] = r.device;
   j["metrics"] = metrics_json(r.metrics);
-  j["hits"] = hits_json(r.metrics.hits);
-  j["decode_hits"] = hits_json(r.metrics.decode_hits);
-  for (const Tier t : {Tier::ssd, Tier::page_cache, Tier::host})
-    j["bytes"][std::string(to_string(t))] =
-        static_cast<std::uint64_t>(std::llround(r.metrics.bytes[static_cast<std::size_t>(t)]));
+  if (r.counted.lookups) {
+    j["hits"] = hits_json(r.metrics.hits);
+    j["decode_hits"] = hits_json(r.metrics.decode_hits);
+  }
+  if (r.counted.bytes) j["bytes"] = bytes_json(r.metrics.bytes);
   for (const ResourceUse& use : r.busy) j["busy_s"][use.name] = use.busy_s;
   for (std::size_t c = 0; c < kCauses; ++c) j["stall_s"][std::string(kCauseNames[c])] = r.metrics.stall_s[c];
   for (std::size_t c = 0; c < kCauses; ++c)
     j["decode_stall_s"][std::string(kCauseNames[c])] = r.metrics.decode_stall_s[c];
-  j["routing"] = routing_json(r.metrics.routing);
+  if (r.counted.routing) j["routing"] = routing_json(r.metrics.routing);
   if (!r.quality.datasets.empty()) j["expected_accuracy_percent"] = quality_json(r.quality);
-  j["execution"] = {{"loaded", r.metrics.execution.loaded}, {"on_cpu", r.metrics.execution.on_cpu}};
-  j["prefetch"] = {{"fetched", r.metrics.prefetch.fetched},
-                   {"used", r.metrics.prefetch.used},
-                   {"late", r.metrics.prefetch.late},
-                   {"unused", r.metrics.prefetch.unused},
-                   {"cancelled", r.metrics.prefetch.cancelled},
-                   {"wasted_bytes", r.metrics.prefetch.wasted_bytes},
-                   {"used_top_score", r.metrics.prefetch.used_top_score}};
+  if (r.counted.execution)
+    j["execution"] = {{"loaded", r.metrics.execution.loaded}, {"on_cpu", r.metrics.execution.on_cpu}};
+  if (r.counted.prefetch) j["prefetch"] = prefetch_json(r.metrics.prefetch);
   if (!r.cluster.servers.empty())
     j["cluster"] = cluster_json(r.cluster);
   else if (r.paged)
@@ -188,7 +202,7 @@ Json result_json(const RunResult& r) {
   else
     j["memory_bytes"] = memory_json(r.memory);
   if (r.paged || r.memory.kv_blocks > 0) add_serving(r, j);
-  j["layers"] = layers_json(r.metrics.layers, r.cluster.servers.empty() && !r.paged);
+  j["layers"] = layers_json(r.metrics.layers, r.counted.lookups);
   if (r.planned) j["plan"] = plan_json(r.plan);
   j["operations"] = r.operations;
   j["provenance"] = r.provenance;

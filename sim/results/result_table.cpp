@@ -43,6 +43,7 @@ std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& r
   std::vector<std::vector<std::string>> rows = {{"found in state, % of experts used while decoding", "F", "C",
                                                  "S", "E", "missing", "SSD GB", "page cache GB", "cache GB"}};
   for (const RunResult& r : results) {
+    if (!r.counted.lookups || r.memory.shortfall > Bytes(0)) continue;
     double all = 0;
     for (const std::uint64_t n : r.metrics.decode_hits) all += static_cast<double>(n);
     std::vector<std::string> row = {r.system};
@@ -62,6 +63,7 @@ std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& re
                                                  "prefetch late", "loaded", "by the CPU", "link GB",
                                                  "cache GB"}};
   for (const RunResult& r : results) {
+    if (!r.counted.lookups || r.memory.shortfall > Bytes(0)) continue;
     double all = 0;
     for (const std::uint64_t n : r.metrics.decode_hits) all += static_cast<double>(n);
     const auto on_gpu = static_cast<double>(r.metrics.decode_hits[index(State::F)]);
@@ -114,8 +116,10 @@ std::string shortfall_lines(const std::vector<RunResult>& results) {
   std::string out;
   for (const RunResult& r : results)
     if (r.memory.shortfall > Bytes(0))
-      out += "system '" + r.system + "' does not fit: it needs " + to_string(r.memory.shortfall) +
-             " more on each GPU than its budget of " + to_string(r.memory.budget) + "\n";
+      out += "system '" + r.system + "' does not fit: it needs " + to_string(r.memory.shortfall) + " more" +
+             (r.paged ? " on each GPU than its budget of " + to_string(r.memory.budget)
+                      : "; " + shortfall_text(r.system, r.memory)) +
+             "\n";
   return out.empty() ? "" : out + "\n";
 }
 
@@ -246,7 +250,9 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
   const auto ran = std::find_if(results.begin(), results.end(),
                                 [](const RunResult& r) { return r.memory.shortfall == Bytes(0); });
   const Metrics& m = (ran == results.end() ? results.front() : *ran).metrics;
-  const bool paged = std::all_of(results.begin(), results.end(), [](const RunResult& r) { return r.paged; });
+  const bool looked_up = std::any_of(results.begin(), results.end(), [](const RunResult& r) {
+    return r.counted.lookups && r.memory.shortfall == Bytes(0);
+  });
   std::string out =
       s.name + ": " + s.model.title + " on " + s.device.title + "\n" + "budget " + to_string(s.budget) +
       (s.tensor_parallel > 1 ? " on each of " + std::to_string(s.tensor_parallel) + " GPUs" : "") +
@@ -254,7 +260,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
       " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " + std::to_string(s.seed) +
       ", executor " + results.front().executor + "\n\n";
   out += speed_table(results) + "\n" + shortfall_lines(results);
-  if (!paged) out += (s.device.is_discrete() ? gpu_table(s, results) : hits_table(s, results)) + "\n";
+  if (looked_up) out += (s.device.is_discrete() ? gpu_table(s, results) : hits_table(s, results)) + "\n";
   out += serving_table(results) + paged_memory_table(results);
   out += routing_table(results) + quality_table(results) +
          (s.device.is_discrete() ? prefetch_table(results) : "");

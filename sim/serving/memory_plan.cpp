@@ -119,16 +119,20 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   const DeviceProfile& device = scenario.device;
   if (device.is_discrete()) m.host_experts = host_experts(scenario, Bytes(full));
   const Bytes needed = m.non_expert + m.kv_cache + m.staging + m.prefetch;
-  if (needed > m.budget)
-    throw InputError(scenario.name, "budget " + to_string(m.budget) + " is too small for system '" +
-                                        system.name + "': it needs " + to_string(needed) +
-                                        " before it can cache a single expert (non-expert weights " +
-                                        to_string(m.non_expert) + ", KV cache " + to_string(m.kv_cache) +
-                                        ", experts in use " + to_string(m.staging) + ", prefetch " +
-                                        to_string(m.prefetch) + ")");
+  if (needed > m.budget) {
+    m.shortfall = needed - m.budget;
+    return m;
+  }
   m.expert_cache = m.budget - needed;
   m.page_cache = system.page_cache && !device.is_discrete() ? usable_memory(device) - m.budget : Bytes(0);
   return m;
+}
+
+std::string shortfall_text(const std::string& system, const MemoryPlan& m) {
+  return "budget " + to_string(m.budget) + " is too small for system '" + system + "': it needs " +
+         to_string(m.budget + m.shortfall) + " before it can cache a single expert (non-expert weights " +
+         to_string(m.non_expert) + ", KV cache " + to_string(m.kv_cache) + ", experts in use " +
+         to_string(m.staging) + ", prefetch " + to_string(m.prefetch) + ")";
 }
 
 }  // namespace moelab

@@ -32,7 +32,9 @@ struct MemoryPlan {
   std::uint64_t kv_blocks = 0;     // that kv_cache holds
   std::uint64_t state_blocks = 0;  // that each request takes for its states of linear attention
   std::uint64_t swap_blocks = 0;   // outside the budget: that the host has room for
-  Bytes shortfall;                 // what is missing; nothing was run then
+  /// What the budget lacks for everything but cached experts, or for one block of the KV cache where experts
+  /// are paged; not 0: nothing was run.
+  Bytes shortfall;
   Bytes page_cache;  // outside the budget: device memory - system reserve - budget, for systems with buffered
                      // reads
 };
@@ -46,9 +48,12 @@ void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile
 /// share the vocabulary, of which `model` has a part.
 Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uint64_t logits, int ranks = 1);
 
-/// Throws InputError that names the shortfall when the budget does not hold everything but the expert cache,
-/// or exceeds the device's memory.
+/// Where the budget does not hold everything but the expert cache, `shortfall` says how much it lacks. Throws
+/// InputError where it exceeds the device's memory, or the experts exceed the host's.
 MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
                        const RoutingTrace& trace);
+
+/// What a system that caches experts lacks, item by item.
+std::string shortfall_text(const std::string& system, const MemoryPlan& memory);
 
 }  // namespace moelab

@@ -80,6 +80,9 @@ engine::Process PagedServer::serve() {
     throw std::logic_error("requests wait for a KV cache that nobody will free");
   metrics_.wall_s = engine_.now();
   account_.finish(residency_.split().gpu_share());
+  const ServingCounts& c = metrics_.serving;
+  metrics_.bytes[static_cast<std::size_t>(Tier::ssd)] = c.ssd_bytes;
+  metrics_.bytes[static_cast<std::size_t>(Tier::host)] = c.loaded_bytes + c.promoted_bytes - c.ssd_bytes;
 
   // What comes for a step that never is.
   while (LabelledGraph* const load = window_.any()) {

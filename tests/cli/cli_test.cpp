@@ -147,6 +147,17 @@ TEST_CASE("plan zipmoe answers in the agreed form") {
   CHECK(j["expected_makespan_s"].get<double>() > 0);
 }
 
+TEST_CASE("run: what does not fit is a result that says how much is missing, and of what") {
+  const ProgramResult r = moelab({"run", "zipmoe-orin", "--system", "zipmoe", "--set", "budget=2 GB"});
+  CHECK(r.status == 0);
+  CHECK_THAT(r.out, Catch::Contains("system 'zipmoe' does not fit: it needs ") &&
+                        Catch::Contains("budget 2 GB is too small for system 'zipmoe'") &&
+                        Catch::Contains("non-expert weights 2.623 GB"));
+  const ProgramResult check = moelab({"check", "zipmoe-orin", "--set", "budget=2 GB"});
+  CHECK(check.status == 0);
+  CHECK_THAT(check.out, Catch::Contains("zipmoe: does not fit, "));
+}
+
 TEST_CASE("bad input: exit status 2, the place and the reason, and no result") {
   const Folder folder;
   const std::string good =
@@ -170,7 +181,6 @@ TEST_CASE("bad input: exit status 2, the place and the reason, and no result") {
   says(changed("20 GB", "20"), "bad.yaml:4");
   says(changed("20 GB", "20 parsecs"), "unit");
   says(changed("budget: 20 GB", "bugdet: 20 GB"), "did you mean 'budget'");
-  says(changed("20 GB", "2 GB"), "too small");
   says(changed("20 GB", "200 GB"), "more than device");
   says(changed("deepseek-v2-lite", "deepseek-v2-light"), "deepseek-v2-lite");
   says(changed("[zipmoe]", "[zipmo]"), "zipmoe");

@@ -62,7 +62,7 @@ TEST_CASE("tune residency: each level is what a run with that split comes to") {
     const std::string systems =
         "systems=[{name: split, weights: paged, paging: {backends: [resident, host], storage: {policy: "
         "fixed, offloaded: " +
-        std::to_string(offloaded) + "}, batching: {policy: continuous, swap: 1}, swap_space: 16 GiB}}]";
+        std::to_string(offloaded) + "}}, batching: {policy: continuous, swap: 1}, kv: {swap_space: 16 GiB}}]";
     const ProgramResult alone = run({"run", "fluxmoe-mixtral"}, {"--set", systems, "--format", "json"});
     CAPTURE(alone.err, i);
     REQUIRE(alone.status == 0);

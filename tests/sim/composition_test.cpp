@@ -4,11 +4,14 @@
 #include <cmath>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "models/tensor_parallel.hpp"
+#include "sim/results/result_json.hpp"
 #include "sim/serving/kv_plan.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/request_stream.hpp"
 #include "tests/random_runs.hpp"
+#include "tests/sim/cluster_cases.hpp"
 #include "tests/sim/discrete_cases.hpp"
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/serving_checks.hpp"
@@ -319,6 +322,52 @@ TEST_CASE("composition: oracles know the steps of one request at a time, and no 
   CHECK_THROWS_WITH(check_scenario(run.scenario, run.trace),
                     Catch::Contains("which requests meet in a step depends on when they come") &&
                         Catch::Contains("expected 'workload.batch: 1'"));
+}
+
+namespace {
+
+std::set<std::string> parts_of(const RunResult& r) {
+  std::set<std::string> parts;
+  const nlohmann::json j = nlohmann::json::parse(results_json({r}));
+  for (const char* part : {"hits", "decode_hits", "bytes", "prefetch", "routing", "execution", "serving"})
+    if (j.contains(part)) parts.insert(part);
+  return parts;
+}
+
+}  // namespace
+
+TEST_CASE("composition: results hold what was counted, and nothing that was not") {
+  using Parts = std::set<std::string>;
+  SmallRun run = random_discrete_run(1);
+  system_of(run) = plain_system();
+  give_room(run, 1);
+  CHECK(parts_of(run.run()) == Parts{"hits", "decode_hits", "bytes", "execution"});
+  system_of(run).prefetch.name = "layer-window";
+  system_of(run).prefetch_buffer = 2;
+  system_of(run).routing.name = "smoe";
+  give_room(run, 1);
+  CHECK(parts_of(run.run()) == Parts{"hits", "decode_hits", "bytes", "execution", "prefetch", "routing"});
+  come_and_go(run, {});
+  CHECK(parts_of(run.run()).contains("serving"));
+
+  const SmallRun paged = paged_run(small_model({}), {"resident", "host"});
+  const RunResult r = paged.run();
+  CHECK(parts_of(r) == Parts{"bytes", "serving"});
+  CHECK(r.metrics.bytes[static_cast<std::size_t>(Tier::host)] == r.metrics.serving.loaded_bytes);
+
+  Scenario cluster = cluster_scenario(small_model(ModelShape()), {1, 2}, "uniform");
+  CHECK(parts_of(run_cluster(cluster)).empty());
+  SystemConfig& alone = cluster.systems.front();
+  alone.placed.reset();
+  alone.batching.reset();
+  alone.cache.name = "lru";
+  const RunResult of_servers = run_cluster(cluster);
+  CHECK(parts_of(of_servers) == Parts{"hits", "decode_hits", "bytes", "execution"});
+  // What was missing was loaded, of all servers.
+  const auto missing = static_cast<double>(of_servers.metrics.hits[index(State::M)]);
+  CHECK(missing > 0);
+  CHECK(of_servers.metrics.bytes[static_cast<std::size_t>(Tier::host)] ==
+        Approx(missing * expert_bytes(cluster.model).value()).epsilon(1e-9));
 }
 
 }  // namespace moelab::composition_test

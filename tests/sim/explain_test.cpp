@@ -377,7 +377,10 @@ TEST_CASE("result files: whatever is missing or of another type is an error that
        {"scenario", "system", "executor", "version", "metrics", "decode_hits", "bytes", "stall_s"}) {
     json cut = good;
     cut.erase(key);
-    says(cut.dump(), "'" + std::string(key) + "'");
+    if (key == std::string("decode_hits") || key == std::string("bytes"))  // not every system has them
+      CHECK(results_of_text("r.json", cut.dump()).size() == 1);
+    else
+      says(cut.dump(), "'" + std::string(key) + "'");
     for (const json& other : {json(3), json("x"), json::array(), json::object()}) {
       if (other.type() == good[key].type()) continue;
       json changed = good;

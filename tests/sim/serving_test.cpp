@@ -540,10 +540,16 @@ TEST_CASE("serving: the memory plan spends the budget exactly") {
     s.budget = Bytes(needed);
     CHECK(plan_memory(s, run.system(), run.costs(), run.trace).expert_cache.value() == 0);
     s.budget = Bytes(needed - 1);
-    CHECK_THROWS_WITH(plan_memory(s, run.system(), run.costs(), run.trace),
-                      Catch::Contains("is too small for system 'random': it needs") &&
-                          Catch::Contains("non-expert weights") && Catch::Contains("KV cache") &&
-                          Catch::Contains("experts in use") && Catch::Contains("prefetch"));
+    const MemoryPlan small = plan_memory(s, run.system(), run.costs(), run.trace);
+    CHECK(small.shortfall.value() == Approx(1).margin(1e-6));
+    CHECK_THAT(shortfall_text("random", small),
+               Catch::Contains("is too small for system 'random': it needs") &&
+                   Catch::Contains("non-expert weights") && Catch::Contains("KV cache") &&
+                   Catch::Contains("experts in use") && Catch::Contains("prefetch"));
+    const RunResult not_run = run.run();
+    CHECK(not_run.memory.shortfall == small.shortfall);
+    CHECK(not_run.metrics.tokens == 0);
+    CHECK_THROWS_WITH(check_fits(not_run), Catch::Contains("is too small for system 'random'"));
     const Bytes usable = s.device.memory.total.value - s.device.memory.system_reserve.value;
     s.budget = usable;
     CHECK_NOTHROW(plan_memory(s, run.system(), run.costs(), run.trace));
