@@ -105,9 +105,11 @@ Scenario alone_scenario(const Scenario& s, std::size_t server) {
   alone.cluster.reset();
   alone.name = s.name + ", " + of.name;
   alone.device = s.cluster->profile.device(server);
-  GpuMemory& memory = *alone.device.gpu->own;
-  memory.total.value = memory.total.value * of.gpus;
-  memory.reserve.value = memory.reserve.value * of.gpus;
+  if (alone.device.is_discrete()) {
+    GpuMemory& memory = *alone.device.gpu->own;
+    memory.total.value = memory.total.value * of.gpus;
+    memory.reserve.value = memory.reserve.value * of.gpus;
+  }
   alone.budget = of.budget.value_or(s.budget) * of.gpus;
   return alone;
 }
