@@ -187,15 +187,17 @@ std::vector<std::size_t> entries_by_place(const std::vector<YamlNode>& items, co
   return entries;
 }
 
-void check_loads(const YamlMap& section, const ClusterConfig& cluster) {
+/// `entries`: as listed.
+void check_loads(const YamlMap& section, const ClusterConfig& cluster,
+                 const std::vector<ServerLoad>& entries) {
   std::uint64_t requests = 0;
   for (const ServerLoad& load : cluster.loads)
     for (const LoadPhase& phase : load.phases) requests += phase.requests;
   if (requests > kMostRequests)
     section.fail("servers", std::to_string(requests) + " requests of all servers' users, expected at most " +
                                 std::to_string(kMostRequests));
-  const auto idle = [](const ServerLoad& load) { return load.phases.empty(); };
-  if (std::all_of(cluster.loads.begin(), cluster.loads.end(), idle))
+  if (std::all_of(entries.begin(), entries.end(),
+                  [](const ServerLoad& load) { return load.phases.empty(); }))
     section.fail("servers", "no server has a user: expected 'requests' and 'tasks' of one at least");
 }
 
@@ -223,7 +225,7 @@ void read_loads(const YamlMap& section, const std::string& base, Problems& probl
   for (const std::size_t entry :
        named > 0 ? entries_by_name(items, cluster.profile) : entries_by_place(items, cluster.profile))
     cluster.loads.push_back(entry == kNoEntry ? ServerLoad() : loads[entry]);
-  check_loads(section, cluster);
+  check_loads(section, cluster, loads);
 }
 
 void read_popularity(const YamlMap& section, const std::string& base, WorkloadConfig& w,
