@@ -116,9 +116,10 @@ struct Reader {
     const std::string one = profile.has_stand_in() ? "the CPU plays its one GPU (gpu.stand_in)"
                             : profile.gpu          ? "its GPU works in the host's memory, and there is one"
                                                    : "it has no GPU, and computes on its CPU";
-    map.fail("gpus", "server '" + s.name + "' has " + std::to_string(s.gpus) + " GPUs of device '" +
-                         s.device + "': " + one +
-                         "; expected 'count' for more such machines, or a device with gpu.memory and gpu.link");
+    map.fail("gpus",
+             "server '" + s.name + "' has " + std::to_string(s.gpus) + " GPUs of device '" + s.device +
+                 "': " + one +
+                 "; expected 'count' for more such machines, or a device with gpu.memory and gpu.link");
   }
 
   /// A name is one server's, or one group's: scenarios name either.

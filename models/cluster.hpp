@@ -24,8 +24,8 @@ struct ClusterServer {
   std::string name;
   std::string group;   // what the file calls it: "box" of box-1 to box-64; the name of a server without count
   std::string device;  // device profile, as the file names it
-  /// Each of the device's kind, with a link of its own. 1 where there is one memory: its GPU, or, without one,
-  /// its CPU.
+  /// Each of the device's kind, with a link of its own. 1 where there is one memory: its GPU, or, without
+  /// one, its CPU.
   int gpus = 1;
   std::optional<Bytes> budget;  // of each of its GPUs, in place of the scenario's
   BytesPerSecond out, in;       // of its network interface; not of a platform

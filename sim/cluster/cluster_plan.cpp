@@ -65,11 +65,12 @@ void check_load_from_host(const Scenario& s, const SystemConfig& system) {
                   s.model.name + "' take " + to_string(all_experts(s.model))
             : "has one memory (device '" + device.name +
                   "' has no GPU with memory of its own): an expert in the host's memory is where it is to be";
-    throw InputError(s.name, "system '" + system.name +
-                                 "' loads experts from host memory (migration.load_from: host), and server '" +
-                                 cluster.servers[server].name + "' " + reason +
-                                 "; expected load_from: nearest (the host memory where it can be, else the "
-                                 "SSD), ssd or network");
+    throw InputError(s.name,
+                     "system '" + system.name +
+                         "' loads experts from host memory (migration.load_from: host), and server '" +
+                         cluster.servers[server].name + "' " + reason +
+                         "; expected load_from: nearest (the host memory where it can be, else the "
+                         "SSD), ssd or network");
   }
 }
 

@@ -19,7 +19,8 @@ void add_capacities(engine::Engine& engine, const std::string& server, ServerNod
   if (device.cpu.sharing && node.timing->computes_on_cpu())
     node.cpu = engine.add_capacity(server + "cpu", {.slowdown = device.cpu.sharing->value});
   if (device.memory.controller && !device.is_discrete() && engine.resolves_chains())
-    node.memory = engine.add_capacity(server + "memory", {.bandwidth = device.memory.controller->value.value()});
+    node.memory =
+        engine.add_capacity(server + "memory", {.bandwidth = device.memory.controller->value.value()});
 }
 
 }  // namespace

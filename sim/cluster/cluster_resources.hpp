@@ -33,8 +33,8 @@ struct ServerNode {
   /// Its memory controller, where the executor resolves it and there is one memory.
   engine::CapacityId memory = engine::kNoCapacity;
 
-  /// Lets an operation of `seconds` share what it computes with: hand-overs are not stretched. `bytes`: that it
-  /// moves through memory.
+  /// Lets an operation of `seconds` share what it computes with: hand-overs are not stretched. `bytes`: that
+  /// it moves through memory.
   void share_kernel(engine::Graph& graph, engine::OpIndex op, double seconds, double bytes) const;
   /// Likewise one that copies `bytes` over the link; of a played GPU the CPU copies.
   void share_copy(engine::Graph& graph, engine::OpIndex op, double seconds) const;

@@ -5,8 +5,8 @@
 //   an own other GPU:    to the host -> to that GPU -> compute -> to the host -> back
 //   another server's:    to the host -> network -> to that GPU -> compute -> to the host -> network -> back
 //
-// Where a GPU, or a CPU without one, works in the host's memory, the ways to and from the host are none. A GPU
-// computes the experts of a call in one grouped kernel, a CPU one after the other.
+// Where a GPU, or a CPU without one, works in the host's memory, the ways to and from the host are none. A
+// GPU computes the experts of a call in one grouped kernel, a CPU one after the other.
 //
 // An expert that is at home is computed at home. Of those elsewhere, each goes to the GPU that would be done
 // first with it, given what this layer has sent there already (greedy list scheduling with what a server can

@@ -72,7 +72,8 @@ std::optional<RankInclusion> past_use(const Scenario& s, const SystemConfig& sys
   constexpr std::uint32_t kRequests = 64, kTokens = 64;  // of all servers; decoded by each request
   if (!is_planned(system)) return std::nullopt;
   Scenario past = s;
-  for (TaskConfig& task : past.cluster->tasks) task = {task.name, {1, 1}, {kTokens + 1, kTokens + 1}, task.domain};
+  for (TaskConfig& task : past.cluster->tasks)
+    task = {task.name, {1, 1}, {kTokens + 1, kTokens + 1}, task.domain};
   const auto servers = static_cast<std::uint32_t>(past.cluster->loads.size());
   for (ServerLoad& load : past.cluster->loads) {
     load.log.clear();
@@ -174,8 +175,8 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     one->costs = std::make_unique<ExpertCosts>(expert_costs(s.model, timing, system));
     one->memory = plan_memory(one->scenario, system, *one->costs, all.trace);
     if (use)
-      one->plan = plan_pools(
-          system, plan_input(system, *one->costs, one->memory.expert_cache / rows.layers(), *use));
+      one->plan =
+          plan_pools(system, plan_input(system, *one->costs, one->memory.expert_cache / rows.layers(), *use));
     one->prefix = s.cluster->profile.servers[number].name + "/";
     ServerOptions of;
     of.source = &redirector.source(number);

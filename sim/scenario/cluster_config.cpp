@@ -196,8 +196,7 @@ void check_loads(const YamlMap& section, const ClusterConfig& cluster,
   if (requests > kMostRequests)
     section.fail("servers", std::to_string(requests) + " requests of all servers' users, expected at most " +
                                 std::to_string(kMostRequests));
-  if (std::all_of(entries.begin(), entries.end(),
-                  [](const ServerLoad& load) { return load.phases.empty(); }))
+  if (std::all_of(entries.begin(), entries.end(), [](const ServerLoad& load) { return load.phases.empty(); }))
     section.fail("servers", "no server has a user: expected 'requests' and 'tasks' of one at least");
 }
 
@@ -217,8 +216,9 @@ void read_loads(const YamlMap& section, const std::string& base, Problems& probl
   for (const YamlNode& item : items) {
     const YamlMap map = item.map("a server's users");
     if (named > 0 && item.is_map() && !map.has("server"))
-      map.fail("server", "expected the server or the group of servers whose users these are, since other "
-                         "entries of the list say it; or none does, and they go by the order of servers");
+      map.fail("server",
+               "expected the server or the group of servers whose users these are, since other "
+               "entries of the list say it; or none does, and they go by the order of servers");
     loads.push_back(read_load(map, base, problems, cluster));
     cluster.request_logs.push_back(loads.back().request_log);
   }

@@ -59,8 +59,8 @@ struct FaultRates {
 
 struct ClusterConfig {
   ClusterProfile profile;
-  std::vector<TaskConfig> tasks;  // one at least
-  std::vector<ServerLoad> loads;  // by server
+  std::vector<TaskConfig> tasks;          // one at least
+  std::vector<ServerLoad> loads;          // by server
   std::vector<std::string> request_logs;  // by entry of workload.servers, as ServerLoad::request_log
   /// Whose experts the tasks use: counts by domain, or drawn: all tasks share one popularity of experts, of
   /// which each has so much of its own.

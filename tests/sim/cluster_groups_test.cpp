@@ -160,7 +160,8 @@ TEST_CASE("many machines: a count of servers is as many written out") {
                                                device + ", count: 3, out: {value: 2 MB/s, source: test}}\n"));
     std::string servers = "  - {name: first, device: discrete.yaml}\n";
     for (const std::string number : {"1", "2", "3"})
-      servers += "  - {name: box-" + number + ", device: " + device + ", out: {value: 2 MB/s, source: test}}\n";
+      servers +=
+          "  - {name: box-" + number + ", device: " + device + ", out: {value: 2 MB/s, source: test}}\n";
     written.write("cluster.yaml", cluster_text(servers));
     nlohmann::ordered_json a = outcomes(counted.load()), b = outcomes(written.load());
     // The provenance names each number of the file: three times what count says once.
@@ -249,8 +250,8 @@ TEST_CASE("many machines: mistakes are named on their line with what was expecte
   check_said("scenario.yaml", users, "{server: boxx, " + of, "did you mean 'box'");
   check_said("scenario.yaml", users, "{server: box-65, " + of, "no server is named 'box-65'");
   check_said("scenario.yaml", users, "{server: [box], " + of, "server");
-  check_said("scenario.yaml", "systems:", "faults: {events: [{at: 1 ms, event: leaves, server: boxx}]}\nsystems:",
-             "did you mean 'box'");
+  check_said("scenario.yaml", "systems:",
+             "faults: {events: [{at: 1 ms, event: leaves, server: boxx}]}\nsystems:", "did you mean 'box'");
   for (const std::string device : {"played.yaml", "device.yaml", "cpu.yaml"})
     check_said("cluster.yaml", box, "{name: box, device: " + device + ", count: 64, gpus: 2}",
                "expected 'count' for more such machines");
@@ -263,7 +264,8 @@ TEST_CASE("many machines: a name that two have is said where it comes again") {
     files.write("cluster.yaml", cluster_text(first + "  - {name: " + again + ", device: device.yaml}\n"));
     const std::vector<Problem> problems = files.problems();
     INFO(again << "\n" << all_of(problems));
-    CHECK(says(problems, files.path("cluster.yaml"), 7, "two servers are named '" + again.substr(0, again.find(','))));
+    CHECK(says(problems, files.path("cluster.yaml"), 7,
+               "two servers are named '" + again.substr(0, again.find(','))));
   }
   ManyFiles files;
   files.write("cluster.yaml", cluster_text("  - {name: box-2, device: device.yaml}\n" + first));

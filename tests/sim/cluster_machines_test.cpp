@@ -24,7 +24,7 @@ struct DenseSeconds {
     pass.prompt = true;
     pass.tokens = pass.prompt_tokens = tokens;
     pass.produces = 1;
-    pass.prompt_context = tokens * (tokens + 1) / 2;
+    pass.prompt_context = (tokens + 1) / 2.0;  // the mean
     times.begin(pass);
     double sum = times.head().seconds;
     for (std::size_t layer = 0; layer < model.layers.size(); ++layer)
@@ -37,8 +37,8 @@ struct DenseSeconds {
 
 /// One expert for one token: a kernel of the GPU, or as the CPU's curve says; handed over once.
 double one_expert(const Architecture& model, const TimingModel& timing) {
-  const Seconds time = timing.computes_on_cpu() ? timing.expert(model, model.moe(), 1)
-                                                : timing.grouped_experts(model, 1, 1);
+  const Seconds time =
+      timing.computes_on_cpu() ? timing.expert(model, model.moe(), 1) : timing.grouped_experts(model, 1, 1);
   return (time + timing.dispatch()).value();
 }
 
@@ -167,7 +167,8 @@ TEST_CASE("machines: a cluster of one server that serves alone is that machine, 
     const SystemConfig& system = cluster.systems.front();
     INFO(system.cache.name << ", compressed " << system.compressed);
     const RoutingTrace rows = task_rows(cluster), trace = recorded(cluster, rows);
-    const double room = static_cast<double>(from(random, 0, 4) * static_cast<std::uint32_t>(shape.moe_layers));
+    const double room =
+        static_cast<double>(from(random, 0, 4) * static_cast<std::uint32_t>(shape.moe_layers));
     cluster.budget = Bytes(bytes_before_cache(cluster, system, trace)) + room * expert_bytes(cluster.model);
 
     Scenario machine = cluster;
@@ -184,7 +185,8 @@ TEST_CASE("machines: a cluster of one server that serves alone is that machine, 
 
 // Once everything is resident, a machine runs each layer's experts one by one. So does a placed server's CPU;
 // its GPU runs them in one grouped kernel, handed over once.
-TEST_CASE("machines: a token of a placed server takes the machine's time, less what one grouped kernel saves") {
+TEST_CASE(
+    "machines: a token of a placed server takes the machine's time, less what one grouped kernel saves") {
   ModelShape shape;
   shape.experts = shape.top_k = 2;  // every token uses all of them
   shape.shared_width = 48;
@@ -281,7 +283,8 @@ TEST_CASE("machines: an expert that migrates takes the way that its server's mem
       const Bytes bytes = expert_bytes(s.model);
       const double link = timing.is_discrete() ? timing.load(bytes).value() : 0;
       const double ssd = timing.ssd_read(bytes).value();
-      const double sent = kLatency + bytes.value() / kBandwidth;  // by somebody else, with the network to itself
+      const double sent =
+          kLatency + bytes.value() / kBandwidth;  // by somebody else, with the network to itself
       std::size_t moved = 0;
       for (const DoneGraph& graph : record.graphs) {
         if (!graph.holds(OpKind::migrate)) continue;
@@ -289,7 +292,8 @@ TEST_CASE("machines: an expert that migrates takes the way that its server's mem
         double busy = 0;
         for (const DoneOp& op : graph.ops) busy += op.end - op.start;
         const double store = timing.is_discrete() && load_from != From::ssd ? link : ssd + link;
-        if (load_from == From::network && busy >= (sent + link) * (1 - 1e-9)) continue;  // it may share the network
+        if (load_from == From::network && busy >= (sent + link) * (1 - 1e-9))
+          continue;  // it may share the network
         CHECK(busy == Approx(store).epsilon(1e-9));
         CHECK(graph.ops.size() == (store > ssd && store > link ? 2 : 1));
       }
@@ -314,7 +318,8 @@ TEST_CASE("machines: experts come from the SSD where the host memory does not ho
   placed_of(s).migration = MigrationConfig{.every = Seconds(1), .horizon = Seconds(1)};
   placed_of(s).migration->load_from = MigrationConfig::From::host;
   CHECK(store_with(all) == ExpertStore::host);
-  CHECK_THROWS_WITH(store_with(all - 1), Catch::Contains("server 'server2'") && Catch::Contains("host memory") &&
+  CHECK_THROWS_WITH(store_with(all - 1), Catch::Contains("server 'server2'") &&
+                                             Catch::Contains("host memory") &&
                                              Catch::Contains("load_from: nearest"));
 }
 
@@ -341,7 +346,8 @@ TEST_CASE("machines: any mixed cluster answers every request, and every activati
       for (const LoadPhase& phase : s.cluster->loads[i].phases) asked += phase.requests;
       const ServerResult& server = r.cluster.servers[i];
       CHECK(server.requests == asked);
-      CHECK(server.expert_bytes <= usable_of(s.cluster->profile.device(i)) * s.cluster->profile.servers[i].gpus);
+      CHECK(server.expert_bytes <=
+            usable_of(s.cluster->profile.device(i)) * s.cluster->profile.servers[i].gpus);
       CHECK(server.busy_s <= r.metrics.wall_s * s.cluster->profile.servers[i].gpus * (1 + 1e-9));
       local += server.local_activations;
       remote += server.remote_activations;
