@@ -46,18 +46,15 @@ ExpertCalls::Computing ExpertCalls::computing(std::uint32_t gpu, std::span<const
   const TimingModel& timing = *node_of(gpu).timing;
   const Architecture& model = world_.scenario.model;
   const auto distinct = static_cast<double>(experts.size());
-  Seconds seconds;
-  double activations = 0, hand_overs = 1;
-  for (const ExpertUse& use : experts) {
-    activations += use.tokens;
-    if (timing.computes_on_cpu()) seconds += timing.expert(model, model.moe(), use.tokens);
+  const double bytes = distinct * world_.plan.shape.expert_bytes, hand_over = timing.dispatch().value();
+  if (timing.computes_on_cpu()) {
+    Seconds seconds;
+    for (const ExpertUse& use : experts) seconds += timing.expert(model, model.moe(), use.tokens);
+    return {seconds.value() + distinct * hand_over, distinct * hand_over, bytes};
   }
-  if (timing.computes_on_cpu())
-    hand_overs = distinct;
-  else
-    seconds = timing.grouped_experts(model, distinct, activations);
-  return {(seconds + timing.dispatch() * hand_overs).value(), (timing.dispatch() * hand_overs).value(),
-          distinct * expert_bytes(model).value()};
+  double activations = 0;
+  for (const ExpertUse& use : experts) activations += use.tokens;
+  return {timing.grouped_experts(model, distinct, activations).value() + hand_over, hand_over, bytes};
 }
 
 // Seconds until an expert's answer is back, with everything to itself.
