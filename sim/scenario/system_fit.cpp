@@ -72,7 +72,8 @@ void check_on_cluster(const SystemConfig& system, const Scenario& scenario, cons
     where.fail(who +
                "has weights 'paged'; on the servers of a cluster experts are 'placed', or 'whole' or "
                "'compressed' on each server alone");
-  for (const DeviceProfile& device : scenario.cluster->profile.devices) check_codec(system, device, where);
+  for (const DeviceProfile& device : scenario.cluster->profile.devices)
+    if (!device.is_discrete()) check_codec(system, device, where);  // there it cannot be: run.cpp says why
   if (system.placed && system.placed->copies > scenario.cluster->profile.servers.size())
     where.fail(who + "keeps each expert on " + std::to_string(system.placed->copies) +
                " servers (placement.copies); cluster '" + scenario.cluster->profile.name + "' has " +
