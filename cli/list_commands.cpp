@@ -89,7 +89,7 @@ void list_clusters(const std::string& format) {
   for (const std::string& name : config_names("clusters")) {
     const ClusterProfile c = load_cluster(name);
     int gpus = 0;
-    for (const ClusterServer& server : c.servers) gpus += server.gpus;
+    for (std::size_t i = 0; i < c.servers.size(); ++i) gpus += c.device(i).gpu ? c.servers[i].gpus : 0;
     if (format == "table")
       std::cout << padded(name, 24) << c.title << (c.unmeasured ? " (not measured by this project)" : "")
                 << "\n";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "models/config_store.hpp"
@@ -25,6 +26,7 @@ struct Reader {
   Problems& problems;
   std::optional<YamlMap> devices;       // that stand in the file itself, by name
   Sourced<BytesPerSecond> bandwidth{};  // of a server that does not say
+  std::set<std::string> taken{};        // names of servers and groups
 
   /// Place of the device among the profiles; its problems are reported at `where`.
   std::size_t device(const std::string& name, const YamlNode& where) {
@@ -33,10 +35,6 @@ struct Reader {
     try {
       const bool stands_here = devices && devices->has(name);
       cluster.devices.push_back(stands_here ? read_device(devices->map(name)) : load_device(name, base));
-      const DeviceProfile& read = cluster.devices.back();
-      if (!read.is_discrete() || read.has_stand_in())
-        where.fail("device '" + name +
-                   "' has no GPU with memory of its own, which servers of a cluster need");
     } catch (const InputError& error) {
       cluster.devices.emplace_back();
       for (const Problem& problem : error.problems())
@@ -68,7 +66,7 @@ struct Reader {
   void server(const YamlNode& item) {
     const YamlMap map = item.map("a server");
     ClusterServer s;
-    s.name = map.text("name");
+    s.name = s.group = map.text("name");
     s.device = map.text("device");
     s.gpus = static_cast<int>(map.integer("gpus", 1, kMostGpus, 1));
     if (map.has("budget"))
@@ -88,32 +86,48 @@ struct Reader {
       if (count > 1) map.fail("host", "'host' is one server's; there are " + std::to_string(count));
     }
     map.done();
-    add(s, count, item);
+    add(s, count, map, item);
   }
 
   /// `count` servers that are alike: name-1, name-2, ...
-  void add(ClusterServer s, std::int64_t count, const YamlNode& item) {
+  void add(ClusterServer s, std::int64_t count, const YamlMap& map, const YamlNode& item) {
     if (s.name.empty() || s.device.empty()) return;  // reported already
     if (cluster.servers.size() + static_cast<std::size_t>(count) > kMostServers) {
       item.fail("more than " + std::to_string(kMostServers) + " servers");
       return;
     }
     const std::size_t device_number = device(s.device, item);
-    const std::string name = s.name;
+    check_gpus(s, cluster.devices[device_number], map);
+    take_name(s.group, "", item);
     for (std::int64_t i = 1; i <= count; ++i) {
-      if (count > 1) s.name = s.host = name + "-" + std::to_string(i);
+      if (count > 1) {
+        s.name = s.host = s.group + "-" + std::to_string(i);
+        take_name(s.name, s.group, item);
+      }
       cluster.servers.push_back(s);
       cluster.device_of.push_back(device_number);
     }
   }
 
-  void check_names(const YamlMap& root) {
-    std::vector<std::string> names;
-    for (const ClusterServer& s : cluster.servers) names.push_back(s.name);
-    std::sort(names.begin(), names.end());
-    const auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end())
-      root.fail("servers", "two servers are named '" + *twice + "': expected names of their own");
+  /// More than one only where each has a memory and a link of its own.
+  void check_gpus(const ClusterServer& s, const DeviceProfile& profile, const YamlMap& map) {
+    if (s.gpus == 1 || profile.name.empty()) return;  // the second: its problems are reported already
+    if (profile.is_discrete() && !profile.has_stand_in()) return;
+    const std::string one = profile.has_stand_in() ? "the CPU plays its one GPU (gpu.stand_in)"
+                            : profile.gpu          ? "its GPU works in the host's memory, and there is one"
+                                                   : "it has no GPU, and computes on its CPU";
+    map.fail("gpus",
+             "server '" + s.name + "' has " + std::to_string(s.gpus) + " GPUs of device '" + s.device +
+                 "': " + one +
+                 "; expected 'count' for more such machines, or a device with gpu.memory and gpu.link");
+  }
+
+  /// A name is one server's, or one group's: scenarios name either.
+  void take_name(const std::string& name, const std::string& group, const YamlNode& item) {
+    if (taken.insert(name).second) return;
+    item.fail("two servers are named '" + name + "'" +
+              (group.empty() ? "" : " (one of them is of '" + group + "' with its count)") +
+              ": expected names of their own");
   }
 };
 
@@ -126,6 +140,15 @@ ClusterProfile& ClusterProfile::operator=(const ClusterProfile&) = default;
 ClusterProfile& ClusterProfile::operator=(ClusterProfile&&) noexcept = default;
 ClusterProfile::~ClusterProfile() = default;
 
+std::map<std::string, std::vector<std::size_t>> ClusterProfile::servers_by_name() const {
+  std::map<std::string, std::vector<std::size_t>> named;
+  for (std::size_t server = 0; server < servers.size(); ++server) {
+    named[servers[server].name].push_back(server);
+    if (servers[server].group != servers[server].name) named[servers[server].group].push_back(server);
+  }
+  return named;
+}
+
 ClusterProfile read_cluster(const YamlMap& root, const std::string& base, Problems& problems) {
   ClusterProfile cluster;
   SourcedReader read(cluster);
@@ -137,7 +160,6 @@ ClusterProfile read_cluster(const YamlMap& root, const std::string& base, Proble
   for (const YamlNode& item : root.list("servers")) reader.server(item);
   if (cluster.servers.empty() && problems.empty())
     root.fail("servers", "no server is listed; a cluster has one at least");
-  reader.check_names(root);
   if (reader.devices) reader.devices->done();
   root.done();
   for (const DeviceProfile& device : cluster.devices) {

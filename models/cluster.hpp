@@ -1,7 +1,9 @@
-// A cluster profile: several servers, each with GPUs of one kind, and the network between them.
+// A cluster profile: several servers, each a machine of any kind (discrete GPUs, a GPU that shares the host's
+// memory, a CPU alone, a CPU that plays a GPU), and the network between them.
 // configs/clusters/README.md describes the file.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,8 +22,11 @@ inline constexpr BytesPerSecond kLeastBandwidth{1};
 
 struct ClusterServer {
   std::string name;
-  std::string device;           // device profile, as the file names it
-  int gpus = 1;                 // each of the device's kind, with a link of its own
+  std::string group;   // what the file calls it: "box" of box-1 to box-64; the name of a server without count
+  std::string device;  // device profile, as the file names it
+  /// Each of the device's kind, with a link of its own. 1 where there is one memory: its GPU, or, without
+  /// one, its CPU.
+  int gpus = 1;
   std::optional<Bytes> budget;  // of each of its GPUs, in place of the scenario's
   BytesPerSecond out, in;       // of its network interface; not of a platform
   std::string host;             // of the platform; the server's name where the file does not say
@@ -39,7 +44,7 @@ struct ClusterNetwork {
 struct ClusterProfile : SourcedNumbers {
   std::string name;  // "edge-a100-3"
   std::string title;
-  std::vector<ClusterServer> servers;  // one at least, names of their own
+  std::vector<ClusterServer> servers;  // one at least; no name is another's, or another one's group
   ClusterNetwork network;
 
   /// Device profiles that servers name, each once, in the order of first use, and which one each server has.
@@ -47,6 +52,8 @@ struct ClusterProfile : SourcedNumbers {
   std::vector<std::size_t> device_of;  // by server
 
   const DeviceProfile& device(std::size_t server) const { return devices[device_of[server]]; }
+  /// Servers that a scenario means by a name: the server of this name, or those of the group, in their order.
+  std::map<std::string, std::vector<std::size_t>> servers_by_name() const;
 
   // Compiled once: copying the members is most of what a source that takes one by value compiles.
   ClusterProfile();

@@ -332,7 +332,8 @@ void free_resources(const RunOptions& options, engine::Engine& engine) {
 std::optional<RankInclusion> check_scenario(const Scenario& scenario, const RoutingTrace& trace,
                                             const RankInclusion* given) {
   std::optional<RankInclusion> statistics;
-  if (std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
+  // A cluster's servers have their own.
+  if (!scenario.cluster && std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
     statistics = given != nullptr ? *given : planning_statistics(scenario, trace);
   Problems problems;
   for (const SystemConfig& system : scenario.systems) {

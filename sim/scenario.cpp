@@ -183,7 +183,7 @@ void hold_paths(Json& document, const Scenario& s) {
   if (!s.cluster) return;
   hold(workload, "counts", s.cluster->counts_file);
   for (std::size_t i = 0; i < workload["servers"].size(); ++i)
-    hold(workload["servers"][i], "request_log", s.cluster->loads[i].request_log);
+    hold(workload["servers"][i], "request_log", s.cluster->request_logs[i]);
   hold(document["cluster"]["network"], "file", s.cluster->profile.network.platform_file);
 }
 

@@ -38,9 +38,46 @@ BatchingShape batching_shape(const Scenario& s, const LongestRequest& longest) {
   return shape;
 }
 
+Bytes all_experts(const Architecture& model) {
+  return model.moe().experts * static_cast<double>(model.moe_layers().size()) * expert_bytes(model);
+}
+
+Bytes usable_host(const DeviceProfile& device) {
+  return device.memory.total.value - device.memory.system_reserve.value;
+}
+
+ExpertStore expert_store(const Architecture& model, const DeviceProfile& device) {
+  const bool beside = device.is_discrete() && all_experts(model) <= usable_host(device);
+  return beside ? ExpertStore::host : ExpertStore::ssd;
+}
+
+/// Whether each server has what `load_from: host` asks of it.
+void check_load_from_host(const Scenario& s, const SystemConfig& system) {
+  const std::optional<MigrationConfig>& migration = system.placed->migration;
+  if (!migration || migration->load_from != MigrationConfig::From::host) return;
+  const ClusterProfile& cluster = s.cluster->profile;
+  for (std::size_t server = 0; server < cluster.servers.size(); ++server) {
+    const DeviceProfile& device = cluster.device(server);
+    if (expert_store(s.model, device) == ExpertStore::host) continue;
+    const std::string reason =
+        device.is_discrete()
+            ? "holds " + to_string(usable_host(device)) + " in its host memory, and all experts of model '" +
+                  s.model.name + "' take " + to_string(all_experts(s.model))
+            : "has one memory (device '" + device.name +
+                  "' has no GPU with memory of its own): an expert in the host's memory is where it is to be";
+    throw InputError(s.name,
+                     "system '" + system.name +
+                         "' loads experts from host memory (migration.load_from: host), and server '" +
+                         cluster.servers[server].name + "' " + reason +
+                         "; expected load_from: nearest (the host memory where it can be, else the "
+                         "SSD), ssd or network");
+  }
+}
+
 ServerMemory plan_server(const Scenario& s, const ClusterServer& server, const DeviceProfile& device,
                          const LongestRequest& longest, bool migrates) {
   ServerMemory m;
+  m.store = expert_store(s.model, device);
   m.budget = server.budget.value_or(s.budget);
   check_budget(s.name, m.budget, device);
   m.non_expert = non_expert_bytes(s.model);
@@ -63,17 +100,17 @@ ServerMemory plan_server(const Scenario& s, const ClusterServer& server, const D
   return m;
 }
 
-/// At which an expert gets into one of a server's GPUs, all that it crosses one after the other.
-double load_rate(const Scenario& s, const SystemConfig& system, std::size_t server) {
+/// At which an expert gets to where a server computes with it, all that it crosses one after the other.
+double load_rate(const Scenario& s, const SystemConfig& system, std::size_t server, ExpertStore store) {
+  using From = MigrationConfig::From;
   const ClusterProfile& cluster = s.cluster->profile;
   const TimingModel timing(cluster.device(server));
   const Bytes expert = expert_bytes(s.model);
-  Seconds seconds = timing.load(expert);
-  const MigrationConfig migration = system.placed->migration.value_or(MigrationConfig());
-  if (migration.load_from == MigrationConfig::From::ssd) seconds += timing.ssd_read(expert);
-  if (migration.load_from == MigrationConfig::From::network &&
-      cluster.network.topology != ClusterNetwork::Topology::platform)
-    seconds += expert / cluster.servers[server].in + cluster.network.latency;
+  const From from = system.placed->migration.value_or(MigrationConfig()).load_from;
+  const bool sent = from == From::network && cluster.network.topology != ClusterNetwork::Topology::platform;
+  Seconds seconds = timing.is_discrete() ? timing.load(expert) : Seconds(0);
+  if (from == From::ssd || (!sent && store == ExpertStore::ssd)) seconds += timing.ssd_read(expert);
+  if (sent) seconds += expert / cluster.servers[server].in + cluster.network.latency;
   return (expert / seconds).value();
 }
 
@@ -88,7 +125,7 @@ PlacementShape placement_shape(const Scenario& s, const SystemConfig& system,
   for (std::size_t server = 0; server < memory.size(); ++server) {
     PlacementServer& p = shape.servers.emplace_back();
     for (const Bytes experts : memory[server].experts) p.gpu_bytes.push_back(experts.value());
-    p.load_bytes_per_second = load_rate(s, system, server);
+    p.load_bytes_per_second = load_rate(s, system, server, memory[server].store);
   }
   return shape;
 }
@@ -98,6 +135,7 @@ PlacementShape placement_shape(const Scenario& s, const SystemConfig& system,
 ClusterPlan plan_cluster(const Scenario& s, const SystemConfig& system,
                          const std::vector<std::vector<ServedRequest>>& requests,
                          const ActivationCounts& history) {
+  check_load_from_host(s, system);
   const LongestRequest longest = longest_request(requests);
   const ClusterProfile& cluster = s.cluster->profile;
   std::vector<ServerMemory> memory;

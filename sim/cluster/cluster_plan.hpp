@@ -1,6 +1,7 @@
 // How the memory of a cluster's GPUs is spent, and where the experts lie at the start.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "policies/batching/batching.hpp"
@@ -9,13 +10,21 @@
 
 namespace moelab {
 
-/// Of each GPU of a server; non-expert weights, KV cache and logits are the first one's alone.
+/// Where a server finds experts that no other server sends.
+enum class ExpertStore : std::uint8_t {
+  host,  // its host memory, which holds all of them beside its GPUs' memory
+  ssd    // there is one memory, or the host's is too small
+};
+
+/// Of each GPU of a server, or of the one memory that it has; non-expert weights, KV cache and logits are the
+/// first one's alone.
 struct ServerMemory {
   Bytes budget;
   Bytes non_expert, kv_cache;
   Bytes activations;           // of the first GPU; the others' have the rows that they are sent, no more
   Bytes staging;               // room for an expert that is on its way, where experts migrate
   std::vector<Bytes> experts;  // by GPU: what is left
+  ExpertStore store = ExpertStore::host;
 };
 
 struct ClusterPlan {
@@ -28,7 +37,8 @@ struct ClusterPlan {
 /// budget - non-expert weights - KV cache of the `batch` longest requests - activations - staging = experts.
 /// Throws InputError for a budget beyond a device's memory, for a server whose first GPU cannot hold the
 /// rest, and, with the shortfall, where the GPUs together cannot hold the experts as often as they are to be
-/// there.
+/// there; for migration from host memory (load_from: host) where a server's is not another memory than its
+/// GPU's, or does not hold all experts.
 ClusterPlan plan_cluster(const Scenario& scenario, const SystemConfig& system,
                          const std::vector<std::vector<ServedRequest>>& requests,
                          const ActivationCounts& history);

@@ -2,6 +2,44 @@
 
 namespace moelab {
 
+namespace {
+
+GpuResources add_gpu(engine::Engine& engine, const std::string& server, int number,
+                     const DeviceProfile& device) {
+  const std::string which = std::to_string(number);
+  GpuResources gpu{engine.add_resource(server + (device.gpu ? "gpu" + which : "cpu"), 1), {}};
+  if (device.is_discrete())
+    gpu.link = {engine.add_resource(server + "link" + which, 1),
+                engine.add_resource(server + "link_out" + which, 1)};
+  return gpu;
+}
+
+void add_capacities(engine::Engine& engine, const std::string& server, ServerNode& node) {
+  const DeviceProfile& device = node.timing->device();
+  if (device.cpu.sharing && node.timing->computes_on_cpu())
+    node.cpu = engine.add_capacity(server + "cpu", {.slowdown = device.cpu.sharing->value});
+  if (device.memory.controller && !device.is_discrete() && engine.resolves_chains())
+    node.memory =
+        engine.add_capacity(server + "memory", {.bandwidth = device.memory.controller->value.value()});
+}
+
+}  // namespace
+
+void ServerNode::share_kernel(engine::Graph& graph, engine::OpIndex op, double seconds, double bytes) const {
+  if (cpu != engine::kNoCapacity)
+    graph.share(op, cpu, seconds);
+  else if (memory != engine::kNoCapacity && bytes > 0)
+    graph.share(op, memory, seconds, bytes);
+}
+
+void ServerNode::share_copy(engine::Graph& graph, engine::OpIndex op, double seconds) const {
+  if (cpu != engine::kNoCapacity && timing->copies_on_cpu()) graph.share(op, cpu, seconds);
+}
+
+void ServerNode::share_read(engine::Graph& graph, engine::OpIndex op, double seconds, double bytes) const {
+  if (memory != engine::kNoCapacity) graph.share(op, memory, seconds, bytes);
+}
+
 ClusterResources::ClusterResources(engine::Engine& engine, const ClusterProfile& cluster) {
   for (const DeviceProfile& device : cluster.devices) timings.emplace_back(device);
   for (std::size_t number = 0; number < cluster.servers.size(); ++number) {
@@ -13,11 +51,9 @@ ClusterResources::ClusterResources(engine::Engine& engine, const ClusterProfile&
     node.ssd = engine.add_resource(name + "ssd", 1);
     node.first_gpu = static_cast<std::uint32_t>(gpus.size());
     node.timing = &timings[cluster.device_of[number]];
+    add_capacities(engine, name, node);
     for (int gpu = 0; gpu < server.gpus; ++gpu) {
-      const std::string which = std::to_string(gpu);
-      gpus.push_back({engine.add_resource(name + "gpu" + which, 1),
-                      engine.add_resource(name + "link" + which, 1),
-                      engine.add_resource(name + "link_out" + which, 1)});
+      gpus.push_back(add_gpu(engine, name, gpu, cluster.device(number)));
       server_of.push_back(static_cast<std::uint32_t>(number));
     }
   }

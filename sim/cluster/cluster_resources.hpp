@@ -1,6 +1,7 @@
 // What the servers of a cluster have, as the engine knows it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "models/cluster.hpp"
@@ -10,8 +11,15 @@
 
 namespace moelab {
 
+/// Between a GPU's memory and its host's; one thing at a time each way.
+struct GpuLink {
+  engine::ResourceId in, out;
+};
+
+/// A GPU, or the CPU of a server without one.
 struct GpuResources {
-  engine::ResourceId compute, link_in, link_out;  // one thing at a time each
+  engine::ResourceId compute;   // one thing at a time
+  std::optional<GpuLink> link;  // none: it works in the host's memory
 };
 
 struct ServerNode {
@@ -20,9 +28,21 @@ struct ServerNode {
   engine::ResourceId ssd;
   std::uint32_t first_gpu = 0;
   const TimingModel* timing = nullptr;
+  /// What its CPU does at once (cpu.sharing): kernels where it computes, copies where it plays a GPU.
+  engine::CapacityId cpu = engine::kNoCapacity;
+  /// Its memory controller, where the executor resolves it and there is one memory.
+  engine::CapacityId memory = engine::kNoCapacity;
+
+  /// Lets an operation of `seconds` share what it computes with: hand-overs are not stretched. `bytes`: that
+  /// it moves through memory.
+  void share_kernel(engine::Graph& graph, engine::OpIndex op, double seconds, double bytes) const;
+  /// Likewise one that copies `bytes` over the link; of a played GPU the CPU copies.
+  void share_copy(engine::Graph& graph, engine::OpIndex op, double seconds) const;
+  /// Likewise one that reads them from the SSD into the memory.
+  void share_read(engine::Graph& graph, engine::OpIndex op, double seconds, double bytes) const;
 };
 
-/// Names are the server's, a stroke and the thing's: "server1/gpu0".
+/// Names are the server's, a stroke and the thing's: "server1/gpu0"; of a server without GPU "server1/cpu".
 struct ClusterResources {
   ClusterResources(engine::Engine& engine, const ClusterProfile& cluster);
 

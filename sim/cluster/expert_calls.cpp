@@ -42,9 +42,19 @@ void ExpertCalls::begin(const Pass& pass, std::uint32_t moe_layer, std::span<con
   left_.assign(uses.begin(), uses.end());
 }
 
-KernelTime ExpertCalls::kernel(std::uint32_t gpu, double distinct, double activations) const {
-  const TimingModel& timing = *world_.resources.servers[world_.resources.server_of[gpu]].timing;
-  return {(timing.grouped_experts(world_.scenario.model, distinct, activations) + timing.dispatch()).value()};
+ExpertCalls::Computing ExpertCalls::computing(std::uint32_t gpu, std::span<const ExpertUse> experts) const {
+  const TimingModel& timing = *node_of(gpu).timing;
+  const Architecture& model = world_.scenario.model;
+  const auto distinct = static_cast<double>(experts.size());
+  const double bytes = distinct * world_.plan.shape.expert_bytes, hand_over = timing.dispatch().value();
+  if (timing.computes_on_cpu()) {
+    Seconds seconds;
+    for (const ExpertUse& use : experts) seconds += timing.expert(model, model.moe(), use.tokens);
+    return {seconds.value() + distinct * hand_over, distinct * hand_over, bytes};
+  }
+  double activations = 0;
+  for (const ExpertUse& use : experts) activations += use.tokens;
+  return {timing.grouped_experts(model, distinct, activations).value() + hand_over, hand_over, bytes};
 }
 
 // Seconds until an expert's answer is back, with everything to itself.
@@ -53,7 +63,7 @@ double ExpertCalls::estimate(std::uint32_t gpu, const ExpertUse& use) const {
   const Bytes bytes = message_bytes(world_.scenario.model, use.tokens);
   const double network = world_.engine.flow_seconds(server_, to, bytes.value()) +
                          world_.engine.flow_seconds(to, server_, bytes.value());
-  return network + kernel(gpu, 1, use.tokens).seconds + world_.system.host_per_call.value();
+  return network + computing(gpu, {&use, 1}).seconds + world_.system.host_per_call.value();
 }
 
 std::uint32_t ExpertCalls::choose_at_home(const ExpertUse& use) const {
@@ -114,7 +124,7 @@ void ExpertCalls::send() {
     call.experts.push_back(use);
     call.activations += use.tokens;
     call_of_expert_[use.object] = call_of_gpu_[gpu];
-    if (world_.resources.server_of[gpu] == server_) assigned_s_[gpu] += kernel(gpu, 1, use.tokens).seconds;
+    if (world_.resources.server_of[gpu] == server_) assigned_s_[gpu] += computing(gpu, {&use, 1}).seconds;
   }
   left_.resize(nowhere);
   count_tokens();
@@ -172,36 +182,55 @@ OpIndex ExpertCalls::add_message(Call& call, std::uint32_t from, std::uint32_t t
   return op;
 }
 
+// Over the link of a GPU with memory of its own. Elsewhere there is nothing to copy.
+OpIndex ExpertCalls::add_copy(Call& call, std::uint32_t gpu, bool to_gpu, Bytes bytes, OpKind kind,
+                              OpIndex after) {
+  const std::optional<GpuLink>& link = world_.resources.gpus[gpu].link;
+  if (!link) return after;
+  const ServerNode& node = node_of(gpu);
+  const double seconds = (to_gpu ? node.timing->load(bytes) : node.timing->store(bytes)).value();
+  const OpIndex op = add(call, to_gpu ? link->in : link->out, seconds, kind, after);
+  node.share_copy(call.graph.graph, op, seconds);
+  return op;
+}
+
+OpIndex ExpertCalls::add_computing(Call& call, const Computing& work, OpKind kind, OpIndex after) {
+  const OpIndex op = add(call, world_.resources.gpus[call.gpu].compute, work.seconds, kind, after);
+  node_of(call.gpu).share_kernel(call.graph.graph, op, work.seconds - work.hand_overs, work.bytes);
+  return op;
+}
+
 // There and back.
-void ExpertCalls::add_chain(Call& call, double tokens, const KernelTime& compute) {
+void ExpertCalls::add_chain(Call& call, double tokens, std::span<const ExpertUse> experts) {
   const ClusterResources& r = world_.resources;
-  const GpuResources &home = r.gpus[home_gpu_], &away = r.gpus[call.gpu];
   const std::uint32_t to = r.server_of[call.gpu];
-  const TimingModel &here = *r.servers[server_].timing, &there = *r.servers[to].timing;
   const Bytes bytes = message_bytes(world_.scenario.model, tokens);
   OpIndex last = engine::kNoOp;
   if (const Seconds software = world_.system.host_per_call; software > Seconds(0))
     last = add(call, r.servers[server_].host, software.value(), OpKind::host, last);
-  last = add(call, home.link_out, here.store(bytes).value(), OpKind::send, last);
+  last = add_copy(call, home_gpu_, false, bytes, OpKind::send, last);
   if (to != server_) last = add_message(call, server_, to, bytes.value(), last);
-  last = add(call, away.link_in, there.load(bytes).value(), OpKind::send, last);
-  last = add(call, away.compute, compute.seconds, OpKind::remote_experts, last);
-  last = add(call, away.link_out, there.store(bytes).value(), OpKind::receive, last);
+  last = add_copy(call, call.gpu, true, bytes, OpKind::send, last);
+  last = add_computing(call, computing(call.gpu, experts), OpKind::remote_experts, last);
+  last = add_copy(call, call.gpu, false, bytes, OpKind::receive, last);
   if (to != server_) last = add_message(call, to, server_, bytes.value(), last);
-  add(call, home.link_in, here.load(bytes).value(), OpKind::receive, last);
+  add_copy(call, home_gpu_, true, bytes, OpKind::receive, last);
 }
 
 void ExpertCalls::build(Call& call) {
   call.graph.layer = layer_;
-  const auto distinct = static_cast<double>(call.experts.size());
   if (call.gpu == home_gpu_) {
-    const double routed = call.activations > 0 ? kernel(call.gpu, distinct, call.activations).seconds : 0;
-    add(call, world_.resources.gpus[home_gpu_].compute, shared_.seconds + routed, OpKind::grouped_experts,
-        engine::kNoOp);
+    Computing all{shared_.seconds, 0, shared_.bytes};
+    if (shared_.seconds > 0) all.hand_overs = node_of(home_gpu_).timing->dispatch().value();
+    if (call.activations > 0) {
+      const Computing routed = computing(home_gpu_, call.experts);
+      all = {all.seconds + routed.seconds, all.hand_overs + routed.hand_overs, all.bytes + routed.bytes};
+    }
+    add_computing(call, all, OpKind::grouped_experts, engine::kNoOp);
   } else if (world_.placed().call_per_expert) {
-    for (const ExpertUse& use : call.experts) add_chain(call, use.tokens, kernel(call.gpu, 1, use.tokens));
+    for (const ExpertUse& use : call.experts) add_chain(call, use.tokens, {&use, 1});
   } else {
-    add_chain(call, call.tokens, kernel(call.gpu, distinct, call.activations));
+    add_chain(call, call.tokens, call.experts);
   }
 }
 

@@ -5,6 +5,9 @@
 //   an own other GPU:    to the host -> to that GPU -> compute -> to the host -> back
 //   another server's:    to the host -> network -> to that GPU -> compute -> to the host -> network -> back
 //
+// Where a GPU, or a CPU without one, works in the host's memory, the ways to and from the host are none. A
+// GPU computes the experts of a call in one grouped kernel, a CPU one after the other.
+//
 // An expert that is at home is computed at home. Of those elsewhere, each goes to the GPU that would be done
 // first with it, given what this layer has sent there already (greedy list scheduling with what a server can
 // know: its own calls, not the others'). At most kCandidates of the GPUs that hold it are looked at, those
@@ -70,12 +73,24 @@ class ExpertCalls {
   Call& call_to(std::uint32_t gpu);
   void count_tokens();
   void build(Call& call);
-  void add_chain(Call& call, double tokens, const KernelTime& compute);
+  void add_chain(Call& call, double tokens, std::span<const ExpertUse> experts);
   engine::OpIndex add(Call& call, engine::ResourceId resource, double seconds, OpKind kind,
                       engine::OpIndex after);
   engine::OpIndex add_message(Call& call, std::uint32_t from, std::uint32_t to, double bytes,
                               engine::OpIndex after);
-  KernelTime kernel(std::uint32_t gpu, double distinct, double activations) const;
+  engine::OpIndex add_copy(Call& call, std::uint32_t gpu, bool to_gpu, Bytes bytes, OpKind kind,
+                           engine::OpIndex after);
+  const ServerNode& node_of(std::uint32_t gpu) const {
+    return world_.resources.servers[world_.resources.server_of[gpu]];
+  }
+  /// What a GPU computes, or a CPU.
+  struct Computing {
+    double seconds = 0;     // hand-overs included
+    double hand_overs = 0;  // seconds of these
+    double bytes = 0;       // moved through memory
+  };
+  Computing computing(std::uint32_t gpu, std::span<const ExpertUse> experts) const;
+  engine::OpIndex add_computing(Call& call, const Computing& work, OpKind kind, engine::OpIndex after);
   void count(const Call& call);
 
   ClusterWorld& world_;

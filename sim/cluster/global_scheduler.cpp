@@ -219,15 +219,15 @@ std::uint32_t GlobalScheduler::nearest_holder(std::uint32_t gpu, const Object& o
   return best;
 }
 
-// An expert's way to a GPU, behind all that is more urgent. Where nobody has it, its server's own memory
-// does.
+// An expert's way to a GPU, behind all that is more urgent. Where no other server sends it, it comes from the
+// server's own store.
 void GlobalScheduler::submit_load(std::uint32_t gpu, const Object& object) {
   using From = MigrationConfig::From;
   const ClusterResources& r = world_.resources;
   const std::uint32_t server = r.server_of[gpu];
   const ServerNode& node = r.servers[server];
   const Bytes bytes(shape_.expert_bytes);
-  const From from = world_.placed().migration ? world_.placed().migration->load_from : From::host;
+  const From from = world_.placed().migration.value_or(MigrationConfig()).load_from;
   LabelledGraph& load = movers_[gpu].load;
   load.clear();
   load.layer = object.layer;
@@ -239,13 +239,20 @@ void GlobalScheduler::submit_load(std::uint32_t gpu, const Object& object) {
     return op;
   };
   OpIndex last = engine::kNoOp;
-  if (from == From::ssd) last = add(node.ssd, node.timing->ssd_read(bytes).value(), last);
   const std::uint32_t holder = from == From::network ? nearest_holder(gpu, object) : server;
   if (holder != server) {
     last = add(r.servers[holder].nic, world_.scenario.cluster->profile.network.latency.value(), last);
     graph.flow(last, holder, server, bytes.value());
+  } else if (from == From::ssd || world_.plan.memory[server].store == ExpertStore::ssd) {
+    const double seconds = node.timing->ssd_read(bytes).value();
+    last = add(node.ssd, seconds, last);
+    node.share_read(graph, last, seconds - node.timing->ssd_read(Bytes(0)).value(), bytes.value());
   }
-  last = add(r.gpus[gpu].link_in, node.timing->load(bytes).value(), last);
+  if (const std::optional<GpuLink>& link = r.gpus[gpu].link) {
+    const double seconds = node.timing->load(bytes).value();
+    last = add(link->in, seconds, last);
+    node.share_copy(graph, last, seconds);
+  }
   // Calls on their way may still read what lay in its room.
   for (LabelledGraph* const call : world_.live.calls(gpu)) graph.depend_on(last, call->graph);
   world_.engine.submit(graph, engine::kPrefetch);

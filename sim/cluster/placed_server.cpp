@@ -126,16 +126,23 @@ OpIndex PlacedServer::add(engine::ResourceId resource, double seconds, OpKind ki
   return op;
 }
 
+OpIndex PlacedServer::add_dense(const KernelTime& time, OpIndex after) {
+  const OpIndex op = add(gpu_, time.seconds, OpKind::dense, after);
+  if (time.seconds > 0)
+    node_.share_kernel(dense_.graph, op, time.seconds - node_.timing->dispatch().value(), time.bytes);
+  return op;
+}
+
 void PlacedServer::submit_dense(std::size_t layer) {
   dense_.clear();
   const OpIndex host = add(node_.host, world_.system.host_per_layer.value(), OpKind::host, engine::kNoOp);
-  add(gpu_, dense_times_.dense(layer).seconds, OpKind::dense, host);
+  add_dense(dense_times_.dense(layer), host);
   world_.engine.submit(dense_.graph, engine::kDemand);
 }
 
 void PlacedServer::submit_head() {
   dense_.clear();
-  const OpIndex head = add(gpu_, dense_times_.head().seconds, OpKind::dense, engine::kNoOp);
+  const OpIndex head = add_dense(dense_times_.head(), engine::kNoOp);
   add(node_.host, world_.system.host_per_pass.value(), OpKind::host, head);
   world_.engine.submit(dense_.graph, engine::kDemand);
 }

@@ -40,6 +40,7 @@ class PlacedServer {
   void submit_dense(std::size_t layer);
   void submit_head();
   engine::OpIndex add(engine::ResourceId resource, double seconds, OpKind kind, engine::OpIndex after);
+  engine::OpIndex add_dense(const KernelTime& time, engine::OpIndex after);
   void ask_experts(std::size_t layer);
   void account(const LabelledGraph& graph, std::int32_t layer);
   void finish_stage(std::int32_t layer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include "models/input_error.hpp"
 #include "models/timing.hpp"
@@ -12,6 +13,7 @@
 #include "sim/cluster/run_cluster.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/serving/expert_costs.hpp"
+#include "sim/serving/pool_planning.hpp"
 #include "sim/serving/server.hpp"
 
 namespace moelab {
@@ -31,8 +33,7 @@ void add_row(const RoutingTrace& rows, std::uint64_t row, Phase phase, std::vect
   builder.add_token(phase, ids, {});
 }
 
-AllRequests all_requests(const Scenario& s, const RoutingTrace& rows) {
-  const auto requests = cluster_requests(s, rows);
+AllRequests all_requests(const std::vector<std::vector<ServedRequest>>& requests, const RoutingTrace& rows) {
   std::vector<std::pair<const ServedRequest*, std::size_t>> ordered;
   for (std::size_t server = 0; server < requests.size(); ++server)
     for (const ServedRequest& q : requests[server]) ordered.emplace_back(&q, server);
@@ -58,6 +59,41 @@ AllRequests all_requests(const Scenario& s, const RoutingTrace& rows) {
     all.arrivals.push_back({ordered[i].second, request});
   }
   return all;
+}
+
+AllRequests all_requests(const Scenario& s, const RoutingTrace& rows) {
+  return all_requests(cluster_requests(s, rows), rows);
+}
+
+bool is_planned(const SystemConfig& system) {
+  return find_cache_policy(system.cache.name)->uses_pools;
+}
+
+/// What sizes of pools are planned by: requests that the users brought before, from the rows that the first
+/// placement of other systems is made from too. A batch is of one server's users. Nothing where no pools are.
+std::optional<RankInclusion> past_use(const Scenario& s, const SystemConfig& system,
+                                      const RoutingTrace& rows) {
+  constexpr std::uint32_t kRequests = 64, kTokens = 64;  // of all servers; decoded by each request
+  if (!is_planned(system)) return std::nullopt;
+  Scenario past = s;
+  for (TaskConfig& task : past.cluster->tasks)
+    task = {task.name, {1, 1}, {kTokens + 1, kTokens + 1}, task.domain};
+  const auto servers = static_cast<std::uint32_t>(past.cluster->loads.size());
+  for (ServerLoad& load : past.cluster->loads) {
+    load.log.clear();
+    load.arrivals_per_s = 0;
+    if (!load.history.empty())
+      load.phases = {{std::max(s.workload.batch, kRequests / servers), load.history}};
+  }
+  auto requests = cluster_requests(past, rows);
+  for (auto& of_server : requests)
+    for (ServedRequest& q : of_server) q.pool_begin += q.pool_rows;  // the half that is history
+  return rank_inclusion(all_requests(requests, rows).trace, s.workload.batch, false);
+}
+
+/// Throws InputError where a server cannot serve for want of memory.
+void must_fit(const Scenario& alone, const SystemConfig& system, const MemoryPlan& memory) {
+  if (memory.shortfall > Bytes(0)) throw InputError(alone.name, shortfall_text(system.name, memory));
 }
 
 void check_known(const Scenario& s, const SystemConfig& system) {
@@ -86,6 +122,7 @@ struct AloneServer {
   Scenario scenario;
   std::unique_ptr<ExpertCosts> costs;
   MemoryPlan memory;
+  Plan plan;
   std::string prefix;
   std::unique_ptr<Server> server;
 };
@@ -118,9 +155,11 @@ Scenario alone_scenario(const Scenario& s, std::size_t server) {
   alone.cluster.reset();
   alone.name = s.name + ", " + of.name;
   alone.device = s.cluster->profile.device(server);
-  GpuMemory& memory = *alone.device.gpu->own;
-  memory.total.value = memory.total.value * of.gpus;
-  memory.reserve.value = memory.reserve.value * of.gpus;
+  if (alone.device.is_discrete()) {
+    GpuMemory& memory = *alone.device.gpu->own;
+    memory.total.value = memory.total.value * of.gpus;
+    memory.reserve.value = memory.reserve.value * of.gpus;
+  }
   alone.budget = of.budget.value_or(s.budget) * of.gpus;
   return alone;
 }
@@ -128,18 +167,23 @@ Scenario alone_scenario(const Scenario& s, std::size_t server) {
 void check_alone_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& rows) {
   check_known(s, system);
   const AllRequests all = all_requests(s, rows);
+  const std::optional<RankInclusion> use = past_use(s, system, rows);
   for (std::size_t number = 0; number < s.cluster->profile.servers.size(); ++number) {
     Scenario alone = alone_scenario(s, number);
     alone.workload.log = all_logged(system, all);
     alone.systems = {system};
     alone.systems.front().redirection = Redirection::none;
-    check_scenario(alone, all.trace);
+    check_scenario(alone, all.trace, use ? &*use : nullptr);
+    const ExpertCosts costs = expert_costs(s.model, TimingModel(alone.device), system);
+    must_fit(alone, system, plan_memory(alone, system, costs, all.trace));
   }
 }
 
 void run_alone_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& rows,
                       const RunOptions& options, RunResult& r) {
   const AllRequests all = all_requests(s, rows);
+  const std::optional<RankInclusion> use = past_use(s, system, rows);
+  if (use) r.provenance.push_back("planning statistics: requests that the servers' users brought before");
   const std::size_t count = s.cluster->profile.servers.size();
   Redirector redirector(all.arrivals, count, system.redirection);
   const std::unique_ptr<engine::Engine> engine = make_engine(options.executor);
@@ -152,8 +196,10 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     const TimingModel timing(one->scenario.device);
     one->costs = std::make_unique<ExpertCosts>(expert_costs(s.model, timing, system));
     one->memory = plan_memory(one->scenario, system, *one->costs, all.trace);
-    if (one->memory.shortfall > Bytes(0))
-      throw InputError(one->scenario.name, shortfall_text(system.name, one->memory));
+    must_fit(one->scenario, system, one->memory);
+    if (use)
+      one->plan =
+          plan_pools(system, plan_input(system, *one->costs, one->memory.expert_cache / rows.layers(), *use));
     one->prefix = s.cluster->profile.servers[number].name + "/";
     ServerOptions of;
     of.source = &redirector.source(number);
@@ -167,7 +213,7 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
                          all.trace.tokens());
       };
     one->server = std::make_unique<Server>(*engine, one->scenario, system, all.trace, *one->costs,
-                                           one->memory, std::array<std::uint32_t, kStates>{}, of);
+                                           one->memory, one->plan.capacity, of);
     servers.push_back(std::move(one));
   }
   std::vector<engine::Process> processes;

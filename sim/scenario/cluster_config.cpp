@@ -1,6 +1,8 @@
 #include "sim/scenario/cluster_config.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <numeric>
 
 #include "models/yaml_reader.hpp"
@@ -21,10 +23,18 @@ std::vector<std::string> task_names(const ClusterConfig& cluster) {
   return names;
 }
 
-std::vector<std::string> server_names(const ClusterConfig& cluster) {
-  std::vector<std::string> names;
-  for (const ClusterServer& server : cluster.profile.servers) names.push_back(server.name);
-  return names;
+using ServersByName = std::map<std::string, std::vector<std::size_t>>;
+
+/// The servers that `server: name` means: one, or a group. Empty after a problem.
+std::vector<std::size_t> read_servers(const YamlMap& map, const ServersByName& named) {
+  const std::string name = map.text("server");
+  if (name.empty()) return {};  // reported already
+  const auto found = named.find(name);
+  if (found != named.end()) return found->second;
+  std::vector<std::string> known;
+  for (const auto& [any, servers] : named) known.push_back(any);
+  map.fail("server", "no server is named '" + name + "'" + suggestion(name, known));
+  return {};
 }
 
 std::optional<std::size_t> place_of(const std::string& name, const std::vector<std::string>& known) {
@@ -144,31 +154,78 @@ ServerLoad read_load(const YamlMap& map, const std::string& base, Problems& prob
   return load;
 }
 
-/// One entry a server; where there are fewer, they come again from the first on.
-void read_loads(const YamlMap& section, const std::string& base, Problems& problems, ClusterConfig& cluster) {
-  std::vector<ServerLoad> loads;
-  const std::vector<YamlNode> items = section.list("servers");
-  for (const YamlNode& item : items)
-    loads.push_back(read_load(item.map("a server's users"), base, problems, cluster));
-  const std::size_t servers = cluster.profile.servers.size();
-  if (loads.empty()) {
-    if (section.has("servers") && section.node("servers").is_list())
-      section.fail("servers", "no server's users are listed");
-    return;
+/// Entry of each server whose entries name servers: the one that names itself, else the one of its group;
+/// kNoEntry: nobody asks it.
+constexpr std::size_t kNoEntry = std::numeric_limits<std::size_t>::max();
+std::vector<std::size_t> entries_by_name(const std::vector<YamlNode>& items, const ClusterProfile& profile) {
+  const ServersByName named = profile.servers_by_name();
+  std::vector<std::size_t> own(profile.servers.size(), kNoEntry), of_group = own;
+  for (std::size_t entry = 0; entry < items.size(); ++entry) {
+    if (!items[entry].is_map()) continue;  // reported already
+    const YamlMap map = items[entry].map("a server's users");
+    if (!map.has("server")) continue;  // likewise
+    const std::vector<std::size_t> servers = read_servers(map, named);
+    if (servers.empty()) continue;
+    const std::string name = map.text("server");
+    std::vector<std::size_t>& entries = profile.servers[servers.front()].name == name ? own : of_group;
+    if (entries[servers.front()] != kNoEntry) map.fail("server", "users of '" + name + "' are listed twice");
+    for (const std::size_t server : servers) entries[server] = entry;
   }
-  if (loads.size() > servers && servers > 0)
-    items[servers].fail("users of " + std::to_string(loads.size()) + " servers are listed, cluster '" +
-                        cluster.profile.name + "' has " + std::to_string(servers));
-  for (std::size_t server = 0; server < servers; ++server)
-    cluster.loads.push_back(loads[server % loads.size()]);
+  for (std::size_t server = 0; server < own.size(); ++server)
+    if (own[server] == kNoEntry) own[server] = of_group[server];
+  return own;
+}
+
+/// Entry of each server, in the order of servers; where there are fewer, they come again from the first on.
+std::vector<std::size_t> entries_by_place(const std::vector<YamlNode>& items, const ClusterProfile& profile) {
+  const std::size_t servers = profile.servers.size();
+  if (items.size() > servers && servers > 0)
+    items[servers].fail("users of " + std::to_string(items.size()) + " servers are listed, cluster '" +
+                        profile.name + "' has " + std::to_string(servers));
+  std::vector<std::size_t> entries;
+  for (std::size_t server = 0; server < servers; ++server) entries.push_back(server % items.size());
+  return entries;
+}
+
+/// `entries`: as listed.
+void check_loads(const YamlMap& section, const ClusterConfig& cluster,
+                 const std::vector<ServerLoad>& entries) {
   std::uint64_t requests = 0;
   for (const ServerLoad& load : cluster.loads)
     for (const LoadPhase& phase : load.phases) requests += phase.requests;
   if (requests > kMostRequests)
     section.fail("servers", std::to_string(requests) + " requests of all servers' users, expected at most " +
                                 std::to_string(kMostRequests));
-  if (std::all_of(loads.begin(), loads.end(), [](const ServerLoad& load) { return load.phases.empty(); }))
+  if (std::all_of(entries.begin(), entries.end(), [](const ServerLoad& load) { return load.phases.empty(); }))
     section.fail("servers", "no server has a user: expected 'requests' and 'tasks' of one at least");
+}
+
+/// Entries name their servers, or none does.
+void read_loads(const YamlMap& section, const std::string& base, Problems& problems, ClusterConfig& cluster) {
+  const std::vector<YamlNode> items = section.list("servers");
+  if (items.empty()) {
+    if (section.has("servers") && section.node("servers").is_list())
+      section.fail("servers", "no server's users are listed");
+    return;
+  }
+  const auto names_server = [](const YamlNode& item) {
+    return item.is_map() && item.map("a server's users").has("server");
+  };
+  const auto named = std::count_if(items.begin(), items.end(), names_server);
+  std::vector<ServerLoad> loads;
+  for (const YamlNode& item : items) {
+    const YamlMap map = item.map("a server's users");
+    if (named > 0 && item.is_map() && !map.has("server"))
+      map.fail("server",
+               "expected the server or the group of servers whose users these are, since other "
+               "entries of the list say it; or none does, and they go by the order of servers");
+    loads.push_back(read_load(map, base, problems, cluster));
+    cluster.request_logs.push_back(loads.back().request_log);
+  }
+  for (const std::size_t entry :
+       named > 0 ? entries_by_name(items, cluster.profile) : entries_by_place(items, cluster.profile))
+    cluster.loads.push_back(entry == kNoEntry ? ServerLoad() : loads[entry]);
+  check_loads(section, cluster, loads);
 }
 
 void read_popularity(const YamlMap& section, const std::string& base, WorkloadConfig& w,
@@ -209,24 +266,23 @@ void read_faults(const YamlMap& root, ClusterConfig& cluster) {
   const auto section = root.optional_map("faults");
   if (!section) return;
   static const std::vector<std::string> kKinds = {"leaves", "returns", "bandwidth"};
-  const std::vector<std::string> known = server_names(cluster);
+  const ServersByName named = cluster.profile.servers_by_name();
   for (const YamlNode& item : section->list_or_empty("events")) {
     const YamlMap map = item.map("an event");
     FaultEvent event;
     event.at_s = map.quantity<Seconds>("at", {Seconds(0), kLongestFaultTime}).value();
     event.kind = static_cast<FaultEvent::Kind>(map.choice("event", kKinds));
-    const std::string server = map.text("server");
-    if (const auto place = place_of(server, known))
-      event.server = *place;
-    else if (!server.empty())
-      map.fail("server", "no server is named '" + server + "'" + suggestion(server, known));
+    const std::vector<std::size_t> servers = read_servers(map, named);
     if (event.kind == FaultEvent::Kind::bandwidth) {
       event.bandwidth = map.quantity<BytesPerSecond>("bandwidth", at_least(kLeastBandwidth));
       if (cluster.profile.network.topology == ClusterNetwork::Topology::platform)
         map.fail("event", "bandwidths of a platform are its file's");
     }
     map.done();
-    cluster.faults.push_back(event);
+    for (const std::size_t server : servers) {
+      event.server = server;
+      cluster.faults.push_back(event);
+    }
   }
   std::stable_sort(cluster.faults.begin(), cluster.faults.end(),
                    [](const FaultEvent& a, const FaultEvent& b) { return a.at_s < b.at_s; });

@@ -42,7 +42,7 @@ struct ServerLoad {
   std::vector<RequestRecord> log;  // what it holds
 };
 
-/// Something that goes wrong, or right again.
+/// Something that goes wrong, or right again. A group's is one for each of its servers.
 struct FaultEvent {
   enum class Kind : std::uint8_t { leaves, returns, bandwidth };
   double at_s = 0;
@@ -59,8 +59,9 @@ struct FaultRates {
 
 struct ClusterConfig {
   ClusterProfile profile;
-  std::vector<TaskConfig> tasks;  // one at least
-  std::vector<ServerLoad> loads;  // by server
+  std::vector<TaskConfig> tasks;          // one at least
+  std::vector<ServerLoad> loads;          // by server
+  std::vector<std::string> request_logs;  // by entry of workload.servers, as ServerLoad::request_log
   /// Whose experts the tasks use: counts by domain, or drawn: all tasks share one popularity of experts, of
   /// which each has so much of its own.
   std::string counts_file;

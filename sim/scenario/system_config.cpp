@@ -208,7 +208,7 @@ PagingConfig read_paging(const YamlMap& root) {
 
 MigrationConfig read_migration(const YamlMap& migration) {
   static const std::vector<std::string> kStatistics = {"since-change", "window", "decay"};
-  static const std::vector<std::string> kSources = {"host", "ssd", "network"};
+  static const std::vector<std::string> kSources = {"host", "ssd", "network", "nearest"};
   static const std::vector<std::string> kCosts = {"since-start", "since-change"};
   constexpr Seconds kLeastInterval(1e-6);  // they are numbered: no more than an integer counts
   MigrationConfig m;
@@ -217,7 +217,7 @@ MigrationConfig read_migration(const YamlMap& migration) {
   m.statistics = static_cast<MigrationConfig::Statistics>(migration.choice("statistics", kStatistics, 0));
   if (m.statistics != MigrationConfig::Statistics::since_change)
     m.window = migration.quantity<Seconds>("window", above(Seconds(0)));
-  m.load_from = static_cast<MigrationConfig::From>(migration.choice("load_from", kSources, 0));
+  m.load_from = static_cast<MigrationConfig::From>(migration.choice("load_from", kSources, 3));
   m.costs = static_cast<MigrationConfig::Costs>(migration.choice("costs", kCosts, 0));
   if (migration.has("computing_every"))
     m.computing_every = migration.quantity<Seconds>("computing_every", at_least(kLeastInterval));

@@ -61,9 +61,11 @@ struct MigrationConfig {
   enum class Statistics : std::uint8_t { since_change, window, decay };
   Statistics statistics = Statistics::since_change;
   Seconds window;
-  /// Where a server gets experts from that it has not yet on a GPU.
-  enum class From : std::uint8_t { host, ssd, network };
-  From load_from = From::host;
+  /// Where a server gets experts from that it has not yet on a GPU. host: its own host memory, over the link
+  /// of its GPU. ssd: its own. network: the nearest server that holds it; nearest, where none does. nearest:
+  /// the host memory where that is another than the GPU's and holds all experts, else the SSD.
+  enum class From : std::uint8_t { host, ssd, network, nearest };
+  From load_from = From::nearest;
   /// Of which calls it takes what a remote one costs: all since the start, or those since the placement last
   /// changed ("the average values of all executions between the last placement change and the current
   /// moment", Prism, section IV-A).

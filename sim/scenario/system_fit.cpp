@@ -48,6 +48,21 @@ void check_batching(const SystemConfig& system, const Scenario& scenario, const 
                to_string(usable) + " that device '" + scenario.device.name + "' has to give");
 }
 
+/// A codec that the device has a speed for, and cores for its threads.
+void check_codec(const SystemConfig& system, const DeviceProfile& device, const YamlNode& where) {
+  if (!system.compressed) return;
+  if (!device.codecs.contains(system.codec)) {
+    std::vector<std::string> known;
+    for (const auto& [name, codec] : device.codecs) known.push_back(name);
+    where.fail("system '" + system.name + "' uses codec '" + system.codec + "', which device '" +
+               device.name + "' has no speed for" + suggestion(system.codec, known));
+  }
+  if (system.threads > static_cast<std::uint32_t>(device.cpu.threads.value))
+    where.fail("system '" + system.name + "' wants " + std::to_string(system.threads) +
+               " decompression threads, but device '" + device.name + "' has " +
+               std::to_string(device.cpu.threads.value) + " cores");
+}
+
 /// What is different where there are several servers.
 void check_on_cluster(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
   const std::string who = "system '" + system.name + "' ";
@@ -56,9 +71,12 @@ void check_on_cluster(const SystemConfig& system, const Scenario& scenario, cons
                "; the scenario has one device: expected 'cluster' in the place of 'device'");
     return;
   }
-  if (system.paging || system.compressed)
-    where.fail(who + "has weights '" + (system.paging ? "paged" : "compressed") +
-               "'; on the servers of a cluster experts are 'placed', or 'whole' on each server alone");
+  if (system.paging)
+    where.fail(who +
+               "has weights 'paged'; on the servers of a cluster experts are 'placed', or 'whole' or "
+               "'compressed' on each server alone");
+  for (const DeviceProfile& device : scenario.cluster->profile.devices)
+    if (!device.is_discrete()) check_codec(system, device, where);  // there it cannot be: run.cpp says why
   if (system.placed && system.placed->copies > scenario.cluster->profile.servers.size())
     where.fail(who + "keeps each expert on " + std::to_string(system.placed->copies) +
                " servers (placement.copies); cluster '" + scenario.cluster->profile.name + "' has " +
@@ -74,17 +92,7 @@ void check_on_device(const SystemConfig& system, const Scenario& scenario, const
   }
   if (system.paging) check_paging(system, scenario, where);
   if (system.batching) check_batching(system, scenario, where);
-  if (!system.compressed) return;
-  if (!scenario.device.codecs.contains(system.codec)) {
-    std::vector<std::string> known;
-    for (const auto& [name, codec] : scenario.device.codecs) known.push_back(name);
-    where.fail("system '" + system.name + "' uses codec '" + system.codec + "', which device '" +
-               scenario.device.name + "' has no speed for" + suggestion(system.codec, known));
-  }
-  if (system.threads > static_cast<std::uint32_t>(scenario.device.cpu.threads.value))
-    where.fail("system '" + system.name + "' wants " + std::to_string(system.threads) +
-               " decompression threads, but device '" + scenario.device.name + "' has " +
-               std::to_string(scenario.device.cpu.threads.value) + " cores");
+  check_codec(system, scenario.device, where);
 }
 
 /// A compressed tensor is a BF16 one, split into two planes of a byte an element.

@@ -83,6 +83,27 @@ TEST_CASE("calibrate writes a profile that the simulator reads and validate runs
     if (figure["variation"] > 0.05) CHECK((figure["noisy"] == true || figure["points"] == 0));
   CHECK(folder.names() == std::vector<std::string>{"here.yaml"});
 
+  // Calibrate, then scale: 64 of this machine, beside each other.
+  write_bytes(
+      folder / "rack.yaml",
+      "{name: rack, title: Rack, sources: {switch: {kind: assumed, text: a test}}, "
+      "servers: [{name: box, device: here.yaml, count: 64}], "
+      "network: {bandwidth: {value: 10 Gbit/s, source: switch}, latency: {value: 50 us, source: switch}}}");
+  write_bytes(
+      folder / "many.yaml",
+      "{name: many, model: validate-8x16, cluster: rack.yaml, budget: 1 GB, workload: {tasks: [{name: a, "
+      "prompt_tokens: 4, output_tokens: 2}], servers: [{server: box, tasks: {a: 1}, requests: 1}]}, "
+      "systems: [prism, moe-infinity-edge]}");
+  const ProgramResult scaled = run_program(
+      MOELAB_PROGRAM, {"run", (folder / "many.yaml").string(), "--executor", "fast", "--format", "json"});
+  INFO(scaled.err);
+  REQUIRE(scaled.status == 0);
+  for (const auto& result : nlohmann::json::parse(scaled.out)) {
+    REQUIRE(result["cluster"]["servers"].size() == 64);
+    for (const auto& server : result["cluster"]["servers"]) CHECK(server["requests"] == 1);
+  }
+  for (const char* const name : {"rack.yaml", "many.yaml"}) std::filesystem::remove(folder / name);
+
   // Two of the model's layers, a store of one codec, one budget, two tokens.
   const ProgramResult validated = run_with(
       readme_line("validate", folder),

@@ -310,7 +310,7 @@ std::vector<std::string> smaller(std::vector<std::string> words, const Folder& f
     if (word == "store") word = folder.name(word);
   }
   const std::string& command = words.front();
-  if (command == "run" && words[1].rfind("prism-", 0) == 0)
+  if (command == "run" && (words[1].rfind("prism-", 0) == 0 || words[1] == "orin-rack"))
     return with(words, {"--set", "workload.servers=[{tasks: {abstract-narrative: 1}, requests: 2}]"});
   if (command == "run" && words[1] != "recorded-default")
     return with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",

@@ -1,6 +1,9 @@
 // Small clusters of servers with users.
 #pragma once
 
+#include <array>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -144,6 +147,56 @@ inline Scenario random_cluster(std::uint64_t seed) {
   const RoutingTrace rows = task_rows(s);
   for (std::size_t i = 0; i < gpus.size(); ++i)
     give_experts(s, i, placed.copies > 1 ? all / gpus[i] + 1 : each, rows);
+  return s;
+}
+
+/// What a server can be.
+enum class MachineKind : std::uint8_t { discrete_gpu, shared_memory, cpu_alone, played_gpu };
+inline constexpr std::array<MachineKind, 4> kMachineKinds = {
+    MachineKind::discrete_gpu, MachineKind::shared_memory, MachineKind::cpu_alone, MachineKind::played_gpu};
+
+inline DeviceProfile machine_of(MachineKind kind) {
+  const bool own = kind == MachineKind::discrete_gpu || kind == MachineKind::played_gpu;
+  DeviceProfile d = own ? small_discrete_device() : small_device();
+  if (kind == MachineKind::cpu_alone || kind == MachineKind::played_gpu) {
+    d.memory.bandwidth.reset();
+    d.cpu.recover = {Curve({{0, 1e-6}, {1000, 4e-6}}), ""};
+    d.cpu.peak = {FlopsPerSecond(2e9), ""};
+    d.cpu.bandwidth = {BytesPerSecond(5e8), ""};
+    d.cpu.dense_launch = {Seconds(1e-6), ""};
+    d.cpu.experts = {{32, 48, 3, {Curve({{1, 2e-5}, {4, 5e-5}}), ""}}};
+  }
+  if (kind == MachineKind::cpu_alone) d.gpu.reset();
+  if (kind == MachineKind::played_gpu) d.gpu->stand_in = true;
+  return d;
+}
+
+inline void set_machine(Scenario& s, std::size_t server, const DeviceProfile& device) {
+  ClusterProfile& profile = s.cluster->profile;
+  profile.device_of[server] = profile.devices.size();
+  profile.devices.push_back(device);
+  if (!device.is_discrete() || device.has_stand_in()) profile.servers[server].gpus = 1;
+  if (server == 0) s.device = device;
+}
+
+/// random_cluster() with servers of any kind, some with a CPU whose cores slow each other down.
+inline Scenario random_mixed_cluster(std::uint64_t seed) {
+  Scenario s = random_cluster(seed);
+  Random random(seed + 0x6d69786564);
+  const std::size_t servers = s.cluster->profile.servers.size();
+  for (std::size_t i = 0; i < servers; ++i) {
+    DeviceProfile device = machine_of(kMachineKinds[random.below(kMachineKinds.size())]);
+    if (coin(random)) device.cpu.sharing = {{1, 1.25, 1.5, 2.5}, ""};
+    if (coin(random)) device.cpu.dispatch.value = Seconds(1e-6);
+    set_machine(s, i, device);
+  }
+  auto& migration = placed_of(s).migration;
+  if (migration && migration->load_from == MigrationConfig::From::host)
+    migration->load_from = MigrationConfig::From::nearest;
+  const double all = static_cast<double>(s.model.moe_layers().size()) * s.model.moe().experts;
+  const double each = placed_of(s).copies > 1 ? all : std::ceil(all / static_cast<double>(servers));
+  const RoutingTrace rows = task_rows(s);
+  for (std::size_t i = 0; i < servers; ++i) give_experts(s, i, each + 1, rows);
   return s;
 }
 

@@ -3,6 +3,7 @@
 
 #include "sim/child_process.hpp"
 #include "sim/results/result_transfer.hpp"
+#include "sim/serving/dense_times.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
 
@@ -20,7 +21,7 @@ RunResult run_simgrid(const Scenario& s) {
 
 TEST_CASE("simgrid: clusters agree with fast on a mesh, and on a star that only senders limit") {
   for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(40u, 4u); ++seed) {
-    Scenario s = random_cluster(seed);
+    Scenario s = seed % 4 < 2 ? random_cluster(seed) : random_mixed_cluster(seed);
     INFO("seed " << seed);
     // Decisions of when to migrate hang on times; without them both do the same.
     placed_of(s).migration.reset();
@@ -36,6 +37,45 @@ TEST_CASE("simgrid: clusters agree with fast on a mesh, and on a star that only 
       CHECK(simgrid.cluster.servers[i].network_bytes == fast.cluster.servers[i].network_bytes);
       CHECK(simgrid.cluster.servers[i].remote_calls == fast.cluster.servers[i].remote_calls);
     }
+  }
+}
+
+// A kernel moves its bytes no faster than the controller of the memory that it works in.
+TEST_CASE(
+    "simgrid: kernels of a server with one memory share its controller, those of a discrete GPU do not") {
+  ModelShape shape;
+  shape.experts = shape.top_k = 2;
+  shape.shared_width = 48;
+  for (const MachineKind kind : {MachineKind::shared_memory, MachineKind::discrete_gpu}) {
+    Scenario s = cluster_scenario(small_model(shape), {1}, "uniform");
+    s.cluster->tasks = {{"task", {1, 1}, {1, 1}, "task"}};
+    s.cluster->loads[0].phases = {{1, {1}}};
+    DeviceProfile device = machine_of(kind);
+    const BytesPerSecond controller(1e8);  // the GPU streams 1 GB/s
+    device.memory.controller = {controller, ""};
+    set_machine(s, 0, device);
+    const TimingModel timing(device);
+    DenseTimes dense(s.model, timing);
+    Pass pass;
+    pass.prompt = true;
+    pass.tokens = pass.prompt_tokens = pass.produces = 1;
+    pass.prompt_context = 1;
+    dense.begin(pass);
+    const auto stretched = [&](double seconds, double bytes) {
+      return timing.is_discrete() ? seconds : std::max(seconds, bytes / controller.value());
+    };
+    double expected = stretched(dense.head().seconds, dense.head().bytes), alone = dense.head().seconds;
+    for (std::size_t layer = 0; layer < s.model.layers.size(); ++layer) {
+      const KernelTime first = dense.dense(layer), shared = dense.shared(layer);
+      const double experts = shared.seconds + timing.grouped_experts(s.model, 2, 2).value();
+      expected += stretched(first.seconds, first.bytes) +
+                  stretched(experts, shared.bytes + 2 * expert_bytes(s.model).value());
+      alone += first.seconds + experts;
+    }
+    CHECK((expected > 1.5 * alone) == (kind == MachineKind::shared_memory));
+    REQUIRE(run_simgrid(s).metrics.end_to_end_s.size() == 1);
+    CHECK(run_simgrid(s).metrics.end_to_end_s.front() == Approx(expected).epsilon(1e-9));
+    CHECK(run_cluster(s).metrics.end_to_end_s.front() == Approx(alone).epsilon(1e-9));
   }
 }
 
