@@ -31,8 +31,11 @@ std::string memory_line(const SystemConfig& system, const MemoryPlan& m) {
   if (m.shortfall > Bytes(0))
     return "  " + system.name + ": does not fit, " + to_string(m.shortfall) + " more are needed; " +
            shortfall_text(system.name, m) + "\n";
+  const std::string blocks = m.kv_blocks == 0 ? ""
+                                              : " = " + std::to_string(m.kv_blocks) + " blocks of " +
+                                                    std::to_string(system.kv.block_tokens) + " tokens";
   return "  " + system.name + ": non-expert weights " + to_string(m.non_expert) + ", KV cache " +
-         to_string(m.kv_cache) + ", experts in use " + to_string(m.staging) + ", prefetch " +
+         to_string(m.kv_cache) + blocks + ", experts in use " + to_string(m.staging) + ", prefetch " +
          to_string(m.prefetch) + ", expert cache " + to_string(m.expert_cache) +
          "; page cache outside the budget " + to_string(m.page_cache) + "\n";
 }

@@ -357,6 +357,15 @@ void check_fits(const RunResult& r) {
   if (r.memory.shortfall > Bytes(0)) throw InputError(r.scenario, shortfall_text(r.system, r.memory));
 }
 
+void check_fits(const Scenario& s, const RoutingTrace& trace) {
+  for (const SystemConfig& system : s.systems) {
+    if (system.paging || system.placed) continue;
+    const MemoryPlan memory =
+        plan_memory(s, system, expert_costs(s.model, TimingModel(s.device), system), trace);
+    if (memory.shortfall > Bytes(0)) throw InputError(s.name, shortfall_text(system.name, memory));
+  }
+}
+
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                      const RunOptions& options) {
   try {

@@ -74,5 +74,7 @@ RunResult run_system(const Scenario& scenario, const SystemConfig& system, const
 
 /// Throws InputError with what the system lacks, where it was not run for want of memory.
 void check_fits(const RunResult& result);
+/// The same before anything runs, for each of a scenario's systems that cache experts on one machine.
+void check_fits(const Scenario& scenario, const RoutingTrace& trace);
 
 }  // namespace moelab

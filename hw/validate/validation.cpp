@@ -206,8 +206,11 @@ class Validator {
     require_memory(*std::max_element(budgets_.begin(), budgets_.end()), files);
     make_devices();
     for (const std::string& codec : codecs_)
-      for (const Bytes budget : budgets_)
-        check_scenario(at(scenario_, budget, threads_.front(), profile_name(codec)), trace_);
+      for (const Bytes budget : budgets_) {
+        const Scenario point = at(scenario_, budget, threads_.front(), profile_name(codec));
+        check_scenario(point, trace_);
+        check_fits(point, trace_);
+      }
   }
 
   /// Experts in host memory are as they are: no codec, and nobody decompresses.

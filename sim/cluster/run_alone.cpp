@@ -91,11 +91,6 @@ std::optional<RankInclusion> past_use(const Scenario& s, const SystemConfig& sys
   return rank_inclusion(all_requests(requests, rows).trace, s.workload.batch, false);
 }
 
-/// Throws InputError where a server cannot serve for want of memory.
-void must_fit(const Scenario& alone, const SystemConfig& system, const MemoryPlan& memory) {
-  if (memory.shortfall > Bytes(0)) throw InputError(alone.name, shortfall_text(system.name, memory));
-}
-
 void check_known(const Scenario& s, const SystemConfig& system) {
   const auto refuse = [&](const std::string& what) {
     throw InputError(s.name, "system '" + system.name + "' " + what);
@@ -174,8 +169,7 @@ void check_alone_system(const Scenario& s, const SystemConfig& system, const Rou
     alone.systems = {system};
     alone.systems.front().redirection = Redirection::none;
     check_scenario(alone, all.trace, use ? &*use : nullptr);
-    const ExpertCosts costs = expert_costs(s.model, TimingModel(alone.device), system);
-    must_fit(alone, system, plan_memory(alone, system, costs, all.trace));
+    check_fits(alone, all.trace);
   }
 }
 
@@ -196,7 +190,8 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     const TimingModel timing(one->scenario.device);
     one->costs = std::make_unique<ExpertCosts>(expert_costs(s.model, timing, system));
     one->memory = plan_memory(one->scenario, system, *one->costs, all.trace);
-    must_fit(one->scenario, system, one->memory);
+    if (one->memory.shortfall > Bytes(0))
+      throw InputError(one->scenario.name, shortfall_text(system.name, one->memory));
     if (use)
       one->plan =
           plan_pools(system, plan_input(system, *one->costs, one->memory.expert_cache / rows.layers(), *use));

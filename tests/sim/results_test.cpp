@@ -126,8 +126,9 @@ TEST_CASE("results: the JSON interface") {
       "prediction", "all_reduce",      "kv_swap",     "network",        "remote_experts", "recovery"};
   CHECK(keys_of(j["stall_s"]) == causes);
   CHECK(keys_of(j["decode_stall_s"]) == causes);
-  // There is no discrete GPU, no policy that replaces experts, and none that fetches ahead.
-  for (const char* key : {"execution", "routing", "prefetch", "serving"}) CHECK_FALSE(j.contains(key));
+  CHECK(holds_all(keys_of(j["prefetch"]), {"fetched", "used", "late", "unused"}));
+  // There is no discrete GPU, no policy that replaces experts, and no KV cache in blocks.
+  for (const char* key : {"execution", "routing", "serving"}) CHECK_FALSE(j.contains(key));
 
   CHECK(keys_of(j["layers"]) == std::set<std::string>{"decode_hits", "decode_stall_s"});
   CHECK(j["layers"]["decode_hits"]["F"].get<std::vector<std::uint64_t>>() ==
