@@ -33,8 +33,9 @@ inline constexpr int kPrefetch = 1;
 
 inline constexpr std::uint32_t kUnlimitedSlots = std::numeric_limits<std::uint32_t>::max();
 
-/// While an operation runs on resource `busy`, the users of `capacity` take `factor` times as long (`fast`
-/// only: other executors see the cause itself, as a shared capacity or as the machine).
+/// While an operation runs on resource `busy`, the users of `capacity` take `factor` times as long. Where
+/// several are busy their factors multiply. Under `simgrid` what is beyond the capacity may slow them further:
+/// they get what the slower of the two leaves them, not the product. On hardware the machine itself does this.
 struct Interference {
   CapacityId capacity;
   ResourceId busy;
@@ -50,8 +51,7 @@ class Engine {
   // Before run().
   virtual ResourceId add_resource(std::string name, std::uint32_t slots) = 0;
   virtual CapacityId add_capacity(std::string name, const CapacityLaw& law) = 0;
-  /// Whether operations that cross a capacity use what is beyond it as well. If not, interference stands for
-  /// it.
+  /// Whether operations that cross a capacity use what is beyond it as well.
   virtual bool resolves_chains() const = 0;
   virtual void add_interference(Interference interference) = 0;
   /// What Graph::flow sends over; once. Throws InputError for a law that is wrong or that the executor does

@@ -104,7 +104,7 @@ class SimGridExecutor {
   void set_network(const NetworkLaw& law) { network_.emplace(law); }
   void prepare(std::size_t most, std::span<const std::uint32_t> slots);
   void start(Graph& graph, OpIndex op, double now);
-  void set_factor(CapacityId, double, double) {}  // it sees the cause: shared capacity
+  void set_factor(CapacityId id, double factor, double now);
   void set_node(NodeId node, NetworkLaw::Node bandwidth, double) { network_->set_node(node, bandwidth); }
   double flow_seconds(NodeId from, NodeId to, double bytes) const {
     return network_->latency(from, to) + bytes / network_->bandwidth(from, to);
@@ -126,11 +126,17 @@ class SimGridExecutor {
   struct Way {
     sg4::Host* from;
     sg4::Link* own;
+    double alone = 0;  // bandwidth of `own` where nothing interferes with who has the way
+    CapacityId capacity = kNoCapacity;
   };
   struct Capacity {
     std::vector<sg4::LinkInRoute> links;  // its own, then those beyond: the way to `to`
     double units;                         // SimGrid's sizes are whole numbers: so many for 1 of the amount
     sg4::Host* to;
+    sg4::Link* own;
+    double alone;                    // bandwidth of `own` where nothing interferes
+    double factor = 1;               // by which what is busy slows its users
+    std::vector<std::size_t> users;  // ways
   };
   static constexpr std::size_t kNoWay = std::numeric_limits<std::size_t>::max();
   struct Lent {
@@ -145,6 +151,9 @@ class SimGridExecutor {
   void lend_fixed(const InFlight& what, double seconds, Then then);
   void lend_shared(const InFlight& what);
   void lend_flow(const InFlight& what);
+  void send(sg4::Comm& message, std::size_t way);
+  void set_bandwidths(CapacityId id, bool interfered);
+  void give_back(std::size_t way);
   sg4::CommPtr lend_comm(const InFlight& what, std::size_t way);
   void completed(const sg4::Activity& activity);
   void hand_on_later();
@@ -429,14 +438,13 @@ double units_of(double bandwidth) {
 void SimGridExecutor::add_link(const CapacityLaw& law) {
   const Capacity* const beyond = law.beyond == kNoCapacity ? nullptr : &capacities_[law.beyond];
   const std::string number = std::to_string(capacities_.size());
-  Capacity capacity{{},
-                    beyond != nullptr ? beyond->units : units_of(law.bandwidth),
-                    zone_->create_host("moelab-to" + number, 1.0)};
-  const double full = law.bandwidth * capacity.units;
-  sg4::Link* link = zone_->create_link("moelab-capacity" + number, full)->set_latency(0);
+  const double units = beyond != nullptr ? beyond->units : units_of(law.bandwidth);
+  const double alone = law.bandwidth * units;
+  sg4::Link* link = zone_->create_link("moelab-capacity" + number, alone)->set_latency(0);
+  Capacity capacity{{}, units, zone_->create_host("moelab-to" + number, 1.0), link, alone, 1, {}};
   // n users get n / slowdown[n - 1] of a user's full speed together.
   link->set_sharing_policy(sg4::Link::SharingPolicy::NONLINEAR,
-                           [full, slowdown = law.slowdown](double, int users) {
+                           [slowdown = law.slowdown](double full, int users) {
                              const auto n = static_cast<std::size_t>(std::max(users, 1));
                              if (n <= slowdown.size()) return full * static_cast<double>(n) / slowdown[n - 1];
                              return full * static_cast<double>(slowdown.size()) / slowdown.back();
@@ -464,19 +472,54 @@ sg4::CommPtr SimGridExecutor::lend_comm(const InFlight& what, std::size_t way) {
 }
 
 void SimGridExecutor::lend_shared(const InFlight& what) {
-  const Capacity& capacity = capacities_[what.graph->capacity(what.op)];
+  const CapacityId id = what.graph->capacity(what.op);
+  Capacity& capacity = capacities_[id];
   if (free_ways_.empty())
     throw std::logic_error("simgrid: more than " + std::to_string(ways_.size()) +
                            " operations at once share capacities");
   const std::size_t number = free_ways_.back();
   free_ways_.pop_back();
-  const Way& way = ways_[number];
+  Way& way = ways_[number];
   const double units = what.graph->shared_amount(what.op) * capacity.units;
-  way.own->set_bandwidth(units / what.graph->shared_seconds(what.op));
+  way.alone = units / what.graph->shared_seconds(what.op);
+  way.capacity = id;
+  capacity.users.push_back(number);
   const sg4::CommPtr comm = lend_comm(what, number);
   comm->set_payload_size(static_cast<std::uint64_t>(std::llround(units)));
-  comm->set_source(way.from);
-  comm->set_destination(capacity.to);  // starts it
+  send(*comm, number);
+}
+
+// It starts where nothing interferes: it would never be faster than its links were at that moment.
+void SimGridExecutor::send(sg4::Comm& message, std::size_t number) {
+  const Way& way = ways_[number];
+  const Capacity& capacity = capacities_[way.capacity];
+  message.set_source(way.from);
+  way.own->set_bandwidth(way.alone);
+  set_bandwidths(way.capacity, false);
+  message.set_destination(capacity.to);  // starts it
+  set_bandwidths(way.capacity, true);
+  if (capacity.factor != 1) way.own->set_bandwidth(way.alone / capacity.factor);
+}
+
+// Of what interference slows among a capacity and those beyond it.
+void SimGridExecutor::set_bandwidths(CapacityId id, bool interfered) {
+  for (; id != kNoCapacity; id = laws_[id].beyond)
+    if (const Capacity& c = capacities_[id]; c.factor != 1)
+      c.own->set_bandwidth(interfered ? c.alone / c.factor : c.alone);
+}
+
+// An operation may be slower than the capacity, so its own way is slowed as well.
+void SimGridExecutor::set_factor(CapacityId id, double factor, double) {
+  Capacity& capacity = capacities_[id];
+  if (factor == capacity.factor) return;
+  capacity.factor = factor;
+  capacity.own->set_bandwidth(capacity.alone / factor);
+  for (const std::size_t user : capacity.users) ways_[user].own->set_bandwidth(ways_[user].alone / factor);
+}
+
+void SimGridExecutor::give_back(std::size_t way) {
+  std::erase(capacities_[ways_[way].capacity].users, way);
+  free_ways_.push_back(way);
 }
 
 void SimGridExecutor::lend_flow(const InFlight& what) {
@@ -515,7 +558,7 @@ void SimGridExecutor::completed(const sg4::Activity& activity) {
   graveyard_.push_back(lent.activity);
   if (activity.get_state() == sg4::Activity::State::FAILED)
     throw std::runtime_error("simgrid: a link of the platform went down under a flow");
-  if (lent.way != kNoWay) free_ways_.push_back(lent.way);
+  if (lent.way != kNoWay) give_back(lent.way);
   if (lent.then == Then::shares) return lend_shared(lent.what);
   if (lent.then == Then::flows) return lend_flow(lent.what);
   lent.what.end = sg4::Engine::get_clock();

@@ -175,7 +175,6 @@ TEST_CASE("cpu sharing: fast and simgrid agree on random systems, and so does ru
     // Prefetches depend on which of two ends at an instant comes first; demand alone does not.
     run.scenario.systems.front().prefetch = {"none", {}};
     run.scenario.systems.front().prefetch_buffer = 0;
-    d.ssd.slowdown_while_decompressing.value = 1;  // a factor of `fast` only
     slow_down(d, 1e4 * (1 + 1e-3 * static_cast<double>(seed)));
     const RunResult fast = run.run();
     const RunResult simgrid = unpack_result(run_in_child([&] {

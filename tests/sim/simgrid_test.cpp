@@ -78,6 +78,17 @@ std::string compare(const EnginePlan& plan) {
   return difference(fast, PlayedPlan(plan, engine::make_simgrid_engine()).run());
 }
 
+/// Whether some operation uses a capacity that another resource can slow.
+bool interferes(const EnginePlan& plan) {
+  return std::any_of(plan.interferences.begin(), plan.interferences.end(), [&](const PlanInterference& i) {
+    return i.factor > 1 && std::any_of(plan.graphs.begin(), plan.graphs.end(), [&](const PlanGraph& g) {
+             return std::any_of(g.ops.begin(), g.ops.end(), [&](const PlanOp& op) {
+               return op.capacity == i.capacity && op.shared_seconds > 0;
+             });
+           });
+  });
+}
+
 /// Ends of operations that all start at time 0, each on a slot of its own, under SimGrid.
 std::vector<double> shared_ends(const std::vector<double>& slowdown, const std::vector<PlanOp>& ops) {
   EnginePlan plan;
@@ -148,6 +159,88 @@ TEST_CASE("simgrid: with shared capacity both executors agree on every operation
     plan.interferences.clear();
     return plan;
   });
+}
+
+TEST_CASE("simgrid: with interference both executors agree on every operation") {
+  std::uint64_t draw = 0;  // plans without interference are passed over
+  int disturbed = 0;
+  compare_plans("interference", [&](std::uint64_t seed) {
+    EnginePlan plan;
+    do plan = with_rough_times(RandomPlan(draw++).draw(), seed);
+    while (!interferes(plan));
+    const Records with = PlayedPlan(plan).run();
+    EnginePlan without = plan;
+    without.interferences.clear();
+    if (!difference(with, PlayedPlan(without).run()).empty()) ++disturbed;
+    return plan;
+  });
+  CHECK(disturbed > kPlans / 4);  // it made a difference to them
+}
+
+TEST_CASE("simgrid: interference slows what is slower than the capacity, from its start or on the way") {
+  // A capacity of 1 a second, slowed to a third while `busy` is, from 2 to 5. Alone the operation moves
+  // `amount` in `seconds` on it.
+  const auto end = [](double starts, double seconds, double amount) {
+    return std::stod(run_in_child([&] {
+      const auto engine = engine::make_simgrid_engine();
+      const auto io = engine->add_resource("io", 1), busy = engine->add_resource("busy", 1);
+      const auto capacity = engine->add_capacity("capacity", {});
+      engine->add_interference({capacity, busy, 3});
+      engine::Graph graph;
+      const auto wait = graph.add(graph.lane(busy), 3), idle = graph.add(graph.lane(io), 2);
+      graph.depend(wait, idle);
+      engine::Graph reads;
+      const auto read = reads.add(reads.lane(io), seconds);
+      reads.share(read, capacity, seconds, amount);
+      const auto play = [&]() -> engine::Process {
+        engine->submit(graph, engine::kDemand);
+        co_await engine->until(starts);
+        engine->submit(reads, engine::kDemand);
+        co_await engine->finished(reads);
+      };
+      engine::Process process = play();
+      engine->spawn(process);
+      engine->run();
+      std::ostringstream out;
+      out.precision(17);
+      out << reads.end(read);
+      return out.str();
+    }));
+  };
+  CHECK(end(3, 0.5, 0.5) == Approx(3 + 3 * 0.5).epsilon(1e-9));
+  CHECK(end(3, 2, 2) == Approx(5 + 2 - (5 - 3) / 3.0).epsilon(1e-9));    // the rest at full speed
+  CHECK(end(3, 2, 0.1) == Approx(5 + 2 - (5 - 3) / 3.0).epsilon(1e-9));  // a twentieth of the capacity
+  CHECK(end(5, 2, 0.1) == Approx(5 + 2).epsilon(1e-9));
+}
+
+TEST_CASE("simgrid: of interference and what is beyond, the slower one counts") {
+  // A disk of 1 a second whose reads take `factor` times as long beside `busy`, which moves 6 a second through
+  // a memory of `memory`: alone the read would take 2.
+  const auto end = [](double factor, double memory_bandwidth) {
+    return std::stod(run_in_child([&] {
+      const auto engine = engine::make_simgrid_engine();
+      const auto io = engine->add_resource("io", 1), busy = engine->add_resource("busy", 1);
+      const auto memory = engine->add_capacity("memory", {.bandwidth = memory_bandwidth});
+      const auto disk = engine->add_capacity("disk", {.beyond = memory});
+      engine->add_interference({disk, busy, factor});
+      engine::Graph graph;
+      const auto read = graph.add(graph.lane(io), 2), work = graph.add(graph.lane(busy), 50);
+      graph.share(read, disk, 2);
+      graph.share(work, memory, 50, 300);
+      const auto play = [&]() -> engine::Process {
+        engine->submit(graph, engine::kDemand);
+        co_await engine->finished(graph);
+      };
+      engine::Process process = play();
+      engine->spawn(process);
+      engine->run();
+      return std::to_string(graph.end(read));
+    }));
+  };
+  // Max-min: the read gets min(1 / factor, half the memory).
+  CHECK(end(1.25, 100) == Approx(2 * 1.25).epsilon(1e-6));
+  CHECK(end(1.25, 1) == Approx(2 / 0.5).epsilon(1e-6));
+  CHECK(end(4, 1) == Approx(2 * 4).epsilon(1e-6));
 }
 
 TEST_CASE("simgrid: flows that share a link") {
