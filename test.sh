@@ -99,14 +99,13 @@ fi
 check release
 build debug
 check debug
+stage 'fuzz: run'
+tests/fuzz/run.sh 5
 build tsan
 check tsan
 if there arm64 arm64; then
   build arm64
   check arm64
 fi
-build fuzz
-stage 'fuzz: run'
-tests/fuzz/run.sh 5
 stage ''
 echo "all stages passed"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the fuzz targets built by the preset `fuzz`: each on its corpus, then on new inputs, for so many seconds.
+# Runs the fuzz targets built by the preset `debug`: each on its corpus, then on new inputs, for so many seconds.
 # usage: tests/fuzz/run.sh SECONDS [TARGET..]     no target: all of them, as many at a time as there are processors
-# Fails on any finding; its input is kept in build/fuzz/findings, and how to repeat it is said.
+# Fails on any finding; its input is kept in build/debug/fuzz-findings, and how to repeat it is said.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-build=${here%/tests/fuzz}/build/fuzz
-findings=$build/findings
+build=${here%/tests/fuzz}/build/debug
+findings=$build/fuzz-findings
 [[ "${1:-}" =~ ^[1-9][0-9]*$ ]] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
 seconds=$1
 shift
@@ -18,7 +18,7 @@ mkdir -p "$findings"
 run_target() {
   local target=$1 program=$build/tests/fuzz/fuzz_$1 corpus=$here/corpus/$1 log=$scratch/$1.log
   local dictionary=() allocation_mb=64
-  [ -x "$program" ] || { echo "fuzz $target: not built: cmake --preset fuzz && cmake --build --preset fuzz" >&2; return 1; }
+  [ -x "$program" ] || { echo "fuzz $target: not built: cmake --preset debug && cmake --build --preset debug --target fuzz" >&2; return 1; }
   case $target in
     safetensors | routing_trace | counts_trace)
       dictionary=(-dict="$here/safetensors.dict")
@@ -33,7 +33,7 @@ run_target() {
     return 0
   fi
   tail -40 "$log" >&2
-  echo "fuzz $target: FOUND something. Repeat it with: build/fuzz/tests/fuzz/fuzz_$target FILE, where FILE is" \
+  echo "fuzz $target: FOUND something. Repeat it with: build/debug/tests/fuzz/fuzz_$target FILE, where FILE is" \
     "$(sed -n 's/.*Test unit written to //p' "$log" | tail -1)" >&2
   return 1
 }
