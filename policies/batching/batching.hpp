@@ -24,7 +24,8 @@
 
 namespace moelab {
 
-/// A request as the batcher sees it. Output has one token at least, and the prompt too unless it is prefilled.
+/// A request as the batcher sees it. Output has one token at least, and the prompt too unless it is
+/// prefilled.
 struct BatchRequest {
   std::uint32_t id = 0;  // only handed back; two requests that are there at once have different ones
   std::uint32_t prompt_tokens = 1;
@@ -32,8 +33,8 @@ struct BatchRequest {
   /// Disaggregated prefill: the prompt's keys and values come with it, and the first token, which is not one
   /// of output_tokens. Its first step is a decode step that runs this token.
   bool prefilled = false;
-  /// An encoder-decoder's: the prompt runs through the encoder and produces no token; the first one comes from
-  /// a decode step of its own, which runs the start token.
+  /// An encoder-decoder's: the prompt runs through the encoder and produces no token; the first one comes
+  /// from a decode step of its own, which runs the start token.
   bool encoded = false;
   bool operator==(const BatchRequest&) const = default;
 };

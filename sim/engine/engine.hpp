@@ -34,8 +34,9 @@ inline constexpr int kPrefetch = 1;
 inline constexpr std::uint32_t kUnlimitedSlots = std::numeric_limits<std::uint32_t>::max();
 
 /// While an operation runs on resource `busy`, the users of `capacity` take `factor` times as long. Where
-/// several are busy their factors multiply. Under `simgrid` what is beyond the capacity may slow them further:
-/// they get what the slower of the two leaves them, not the product. On hardware the machine itself does this.
+/// several are busy their factors multiply. Under `simgrid` what is beyond the capacity may slow them
+/// further: they get what the slower of the two leaves them, not the product. On hardware the machine itself
+/// does this.
 struct Interference {
   CapacityId capacity;
   ResourceId busy;

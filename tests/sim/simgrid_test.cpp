@@ -214,8 +214,8 @@ TEST_CASE("simgrid: interference slows what is slower than the capacity, from it
 }
 
 TEST_CASE("simgrid: of interference and what is beyond, the slower one counts") {
-  // A disk of 1 a second whose reads take `factor` times as long beside `busy`, which moves 6 a second through
-  // a memory of `memory`: alone the read would take 2.
+  // A disk of 1 a second whose reads take `factor` times as long beside `busy`, which moves 6 a second
+  // through a memory of `memory`: alone the read would take 2.
   const auto end = [](double factor, double memory_bandwidth) {
     return std::stod(run_in_child([&] {
       const auto engine = engine::make_simgrid_engine();
