@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "models/architecture.hpp"
 #include "policies/execution/execution.hpp"
 #include "sim/serving/layer_graph.hpp"
 #include "sim/serving/load_witness.hpp"
@@ -20,7 +21,6 @@
 namespace moelab {
 
 class TimingModel;
-struct Architecture;
 struct ExpertCosts;
 struct SystemConfig;
 

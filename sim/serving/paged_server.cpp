@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "models/tensor_parallel.hpp"
+#include "traces/routing_trace.hpp"
 
 namespace moelab {
 

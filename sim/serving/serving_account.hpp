@@ -1,6 +1,7 @@
 // Counts what serving from a KV cache in blocks takes, step by step, and keeps samples of it.
 #pragma once
 
+#include "models/units.hpp"
 #include "policies/batching/batching.hpp"
 #include "sim/serving/metrics.hpp"
 
