@@ -70,7 +70,7 @@ struct MemoryProfile {
   /// GPU streaming reads and writes, achievable. Present exactly when there is a GPU that shares this memory.
   std::optional<Sourced<BytesPerSecond>> bandwidth;
   /// What the memory controller moves for all its users together: storage, CPU, GPU. Executors that resolve
-  /// shared capacity (simgrid) share it; `fast` has the slowdowns below instead. Absent: no limit.
+  /// shared capacity (simgrid) share it; `fast` has the slowdowns below alone. Absent: no limit.
   std::optional<Sourced<BytesPerSecond>> controller;
   bool operator==(const MemoryProfile&) const = default;
 };
@@ -98,7 +98,7 @@ struct CpuProfile {
 
 struct SsdProfile {
   Sourced<Curve> read;                           // seconds over bytes of one read, cold, queue depth 1
-  Sourced<double> slowdown_while_decompressing;  // factor >= 1 on reads that start while decompression runs
+  Sourced<double> slowdown_while_decompressing;  // factor >= 1 on reads while decompression runs
   Sourced<std::vector<double>>
       readers;  // [n - 1]: factor on each of n concurrent reads' time; {1, 2, ...}: fixed total rate
   bool operator==(const SsdProfile&) const = default;
