@@ -140,9 +140,11 @@ double routed_weights(const Architecture& a);  // all routed experts of all laye
 Bytes expert_tensor_bytes(const Architecture& a);  // one matrix of one routed expert, as served
 Bytes expert_bytes(const Architecture& a);
 Bytes non_expert_bytes(const Architecture& a);  // everything but the routed experts
-/// KV cache of one token over all layers: 2 bytes a value, keys and values (mla: the latent), decoder layers;
-/// an encoder-decoder adds the cross-attention's keys and values of the same width for each *encoder* token.
+/// KV cache of one token of the decoder over its layers: 2 bytes a value, keys and values (mla: the latent).
 Bytes kv_bytes_per_token(const Architecture& a);
+/// KV cache of one token of the *encoder*: what the cross-attention of all decoder layers keeps of it. 0
+/// where there is no encoder.
+Bytes cross_kv_bytes_per_token(const Architecture& a);
 /// What a request keeps however long it is: the states of linear attention and the last inputs of their
 /// convolutions, 2 bytes a value.
 Bytes state_bytes_per_request(const Architecture& a);
@@ -160,16 +162,18 @@ struct Work {
 
   bool operator==(const Work&) const = default;
 };
-/// FLOPs: 2 a weight and token, and for each query token 2 * heads * (head_dim + value_dim) * context (a
-/// window cuts the context). MLA runs in the absorbed form (DeepSeek-V2, arXiv 2405.04434, section 2.1.2):
-/// its projections cost the same, its scores 2 * heads * (2 * kv_lora_rank + rope_dim) * context. Linear
-/// attention costs 7 * value heads * head_dim * value_dim a token (gated delta rule, arXiv 2412.06464,
-/// equation 10: decay 1, and 2 each for recall, update and read-out) and reads its state instead of a cache.
-/// `queries_per_read`: query tokens that share one read of keys and values: 1 when decoding, the tile or the
-/// chunk of one prompt when prefilling. A decoder layer with cross-attention attends to `context` tokens of
-/// the encoder as well, whose keys and values cross_cache_work() made before.
+/// FLOPs: 2 a weight and token, and for each query token 2 * heads * (head_dim + value_dim) * context.
+/// `context` is what a query token attends to in this layer, mean over them, itself included: where the layer
+/// has a window, of each what the window leaves, so never more than the window. MLA runs in the absorbed form
+/// (DeepSeek-V2, arXiv 2405.04434, section 2.1.2): its projections cost the same, its scores 2 * heads * (2 *
+/// kv_lora_rank + rope_dim) * context. Linear attention costs 7 * value heads * head_dim * value_dim a token
+/// (gated delta rule, arXiv 2412.06464, equation 10: decay 1, and 2 each for recall, update and read-out) and
+/// reads its state instead of a cache. `queries_per_read`: query tokens that share one read of keys and
+/// values: 1 when decoding, the tile or the chunk of one prompt when prefilling. A decoder layer with
+/// cross-attention attends to `encoded` tokens of the encoder as well (mean over query tokens), whose keys
+/// and values cross_cache_work() made before.
 Work attention_work(const Architecture& a, const Layer& layer, double tokens, double context,
-                    double queries_per_read = 1);
+                    double queries_per_read = 1, double encoded = 0);
 /// Keys and values of `encoder_tokens` for one decoder layer's cross-attention, once a request. Nothing for
 /// other layers.
 Work cross_cache_work(const Architecture& a, const Layer& layer, double encoder_tokens);

@@ -163,9 +163,16 @@ Bytes kv_bytes_per_token(const Architecture& a) {
   constexpr double kBytesPerValue = 2;
   double values = 0;
   for (const Layer& layer : a.layers) {
-    if (layer.stack != Stack::decoder) continue;
-    values += (layer.cross_attention ? 2 : 1) * kv_values_per_token(layer.attention);
+    if (layer.stack == Stack::decoder) values += kv_values_per_token(layer.attention);
   }
+  return Bytes(values * kBytesPerValue);
+}
+
+Bytes cross_kv_bytes_per_token(const Architecture& a) {
+  constexpr double kBytesPerValue = 2;
+  double values = 0;
+  for (const Layer& layer : a.layers)
+    if (layer.cross_attention) values += kv_values_per_token(layer.attention);
   return Bytes(values * kBytesPerValue);
 }
 

@@ -2,7 +2,6 @@
 // fusions (one projection for queries, keys and values; residual addition inside the norm; one attention
 // kernel): about right within a few launches a layer, and stated so that a system's own overhead can be set
 // against them.
-#include <algorithm>
 #include <cassert>
 
 #include "models/architecture.hpp"
@@ -100,19 +99,19 @@ Work projection_work(const Architecture& a, double weights, double tokens, int k
 }  // namespace
 
 Work attention_work(const Architecture& a, const Layer& layer, double tokens, double context,
-                    double queries_per_read) {
-  assert(tokens >= 0 && context >= 0 && queries_per_read >= 1);
+                    double queries_per_read, double encoded) {
+  assert(tokens >= 0 && context >= 0 && queries_per_read >= 1 && encoded >= 0);
   if (tokens == 0) return {};
   const Attention& t = layer.attention;
+  assert(t.window == 0 || context <= t.window);
   const double weights = attention_weights(a, layer) + gate_weights(a, layer) - cross_cache_weights(a, layer);
   Work work = projection_work(a, weights, tokens, attention_kernels(layer));
   const double reads = tokens / queries_per_read;
-  const double seen = t.window > 0 ? std::min(context, double(t.window)) : context;
-  work.flops += Flops(mixing_flops(t, seen) * tokens);
-  work.kv_bytes += Bytes(cached_values(t, seen) * kBytesPerCachedValue * reads);
-  if (layer.cross_attention) {  // the encoder's tokens are seen whole
-    work.flops += Flops(mixing_flops(t, context) * tokens);
-    work.kv_bytes += Bytes(cached_values(t, context) * kBytesPerCachedValue * reads);
+  work.flops += Flops(mixing_flops(t, context) * tokens);
+  work.kv_bytes += Bytes(cached_values(t, context) * kBytesPerCachedValue * reads);
+  if (layer.cross_attention) {
+    work.flops += Flops(mixing_flops(t, encoded) * tokens);
+    work.kv_bytes += Bytes(cached_values(t, encoded) * kBytesPerCachedValue * reads);
   }
   return work;
 }

@@ -12,25 +12,46 @@ constexpr double kPromptTile = 128;
 
 DenseTimes::DenseTimes(const Architecture& model, const TimingModel& timing)
     : model_(model), timing_(timing), dense_(model.layers.size()), shared_(model.layers.size()) {
-  for (const Layer& layer : model.layers)
+  for (const Layer& layer : model.layers) {
     kind_.push_back(static_cast<std::size_t>(std::find(model.layers.begin(), model.layers.end(), layer) -
                                              model.layers.begin()));
+    const auto known = std::find_if(spans_.begin(), spans_.end(), [&](const AttentionSpan& s) {
+      return s.window == layer.attention.window;
+    });
+    span_.push_back(static_cast<std::size_t>(known - spans_.begin()));
+    if (known == spans_.end()) spans_.push_back({layer.attention.window});
+  }
 }
 
 void DenseTimes::begin(const Pass& pass) {
-  pass_.tokens = pass.tokens;
-  pass_.prompt_tokens = pass.prompt_tokens;
-  pass_.produces = pass.produces;
-  pass_.context = pass.context;
-  pass_.prompt_context = pass.prompt_context;
-  pass_.new_encoder_tokens = pass.new_encoder_tokens;
+  tokens_ = pass.tokens;
+  prompt_tokens_ = pass.prompt_tokens;
+  produces_ = pass.produces;
+  new_encoder_tokens_ = pass.new_encoder_tokens;
+  sum_up(pass.runs);
   std::fill(dense_.begin(), dense_.end(), kUnknown);
   std::fill(shared_.begin(), shared_.end(), kUnknown);
 }
 
+void DenseTimes::sum_up(const std::vector<RowRun>& runs) {
+  double decoding = 0, prompts = 0, encoded = 0;
+  for (const RowRun& run : runs) {
+    (run.prompt ? prompts : decoding) += run.rows;
+    encoded += run.rows * run.encoded;
+  }
+  encoded_ = decoding == 0 ? 0 : encoded / decoding;
+  for (AttentionSpan& span : spans_) {
+    span.decoding = span.prompts = 0;
+    for (const RowRun& run : runs)
+      (run.prompt ? span.prompts : span.decoding) += attended_tokens(run, span.window);
+    if (decoding > 0) span.decoding /= decoding;
+    if (prompts > 0) span.prompts /= prompts;
+  }
+}
+
 const KernelTime& DenseTimes::dense(std::size_t layer) {
   KernelTime& time = dense_[kind_[layer]];
-  if (time.seconds < 0) time = compute_dense(model_.layers[layer]);
+  if (time.seconds < 0) time = compute_dense(kind_[layer]);
   return time;
 }
 
@@ -46,35 +67,37 @@ KernelTime DenseTimes::time(const Work& work) const {
 }
 
 KernelTime DenseTimes::head() const {
-  if (pass_.produces == 0) return {};
-  return time(head_work(model_, pass_.produces));
+  if (produces_ == 0) return {};
+  return time(head_work(model_, produces_));
 }
 
-KernelTime DenseTimes::compute_dense(const Layer& layer) const {
+KernelTime DenseTimes::compute_dense(std::size_t kind) const {
+  const Layer& layer = model_.layers[kind];
+  const AttentionSpan& span = spans_[span_[kind]];
   const auto add = [](Work& work, const Work& more) {
     work.flops += more.flops;
     work.weight_bytes += more.weight_bytes;
     work.kv_bytes += more.kv_bytes;
     work.kernels += more.kernels;
   };
-  const std::uint32_t decoding = pass_.tokens - pass_.prompt_tokens;
-  Work work = attention_work(model_, layer, decoding, pass_.context);
-  if (pass_.prompt_tokens > 0) {
-    Work prompts = attention_work(model_, layer, pass_.prompt_tokens, pass_.prompt_context, kPromptTile);
+  const std::uint32_t decoding = tokens_ - prompt_tokens_;
+  Work work = attention_work(model_, layer, decoding, span.decoding, 1, encoded_);
+  if (prompt_tokens_ > 0) {
+    Work prompts = attention_work(model_, layer, prompt_tokens_, span.prompts, kPromptTile);
     if (decoding > 0) {  // one pass: its weights are read once
       prompts.weight_bytes = Bytes(0);
       prompts.kernels = 1;
     }
     add(work, prompts);
   }
-  if (pass_.new_encoder_tokens > 0) add(work, cross_cache_work(model_, layer, pass_.new_encoder_tokens));
-  if (layer.feed_forward.kind == FeedForward::Kind::dense) add(work, dense_work(model_, layer, pass_.tokens));
+  if (new_encoder_tokens_ > 0) add(work, cross_cache_work(model_, layer, new_encoder_tokens_));
+  if (layer.feed_forward.kind == FeedForward::Kind::dense) add(work, dense_work(model_, layer, tokens_));
   return time(work);
 }
 
 KernelTime DenseTimes::compute_shared(const Layer& layer) const {
   if (layer.feed_forward.shared_width == 0) return {};
-  return time(dense_work(model_, layer, pass_.tokens));
+  return time(dense_work(model_, layer, tokens_));
 }
 
 }  // namespace moelab

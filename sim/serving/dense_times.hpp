@@ -28,15 +28,25 @@ class DenseTimes {
 
  private:
   static constexpr KernelTime kUnknown{-1, 0};
+  /// Tokens that a row of this pass attends to through a window, mean over rows: of those that decode, and of
+  /// prompts.
+  struct AttentionSpan {
+    int window;  // 0: none
+    double decoding = 0, prompts = 0;
+  };
   KernelTime time(const Work& work) const;
-  KernelTime compute_dense(const Layer& layer) const;
+  KernelTime compute_dense(std::size_t kind) const;
   KernelTime compute_shared(const Layer& layer) const;
+  void sum_up(const std::vector<RowRun>& runs);
 
   const Architecture& model_;
   const TimingModel& timing_;
   std::vector<std::size_t> kind_;           // by layer: the first layer that equals it
   std::vector<KernelTime> dense_, shared_;  // by kind, of this pass
-  Pass pass_;                               // without its rows
+  std::vector<std::size_t> span_;           // by kind: where its window is in spans_
+  std::vector<AttentionSpan> spans_;        // one a window that the model has
+  double encoded_ = 0;                      // tokens of the encoder that a row which decodes attends to, mean
+  std::uint32_t tokens_ = 0, prompt_tokens_ = 0, produces_ = 0, new_encoder_tokens_ = 0;  // of this pass
 };
 
 }  // namespace moelab

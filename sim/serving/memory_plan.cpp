@@ -14,15 +14,20 @@
 namespace moelab {
 namespace {
 
-/// Tokens that the largest static batch holds in its KV cache when its requests are done.
-double largest_batch_tokens(const RoutingTrace& trace, std::size_t batch) {
+/// What the largest static batch holds in its KV cache when its requests are done.
+Bytes largest_batch_kv(const Architecture& model, const RoutingTrace& trace, std::size_t batch) {
+  const Bytes of_token = kv_bytes_per_token(model), of_encoded = cross_kv_bytes_per_token(model);
+  const bool encodes = model.has_encoder();
   const auto requests = trace.requests();
-  double largest = 0;
+  Bytes largest(0);
   for (std::size_t first = 0; first < requests.size(); first += batch) {
-    double tokens = 0;
-    for (std::size_t i = first; i < std::min(first + batch, requests.size()); ++i)
-      tokens += static_cast<double>(requests[i].end - requests[i].begin + 1);
-    largest = std::max(largest, tokens);
+    double tokens = 0, encoded = 0;
+    for (std::size_t i = first; i < std::min(first + batch, requests.size()); ++i) {
+      const TraceRequest& q = requests[i];
+      tokens += static_cast<double>(q.end - (encodes ? q.decode_begin : q.begin) + 1);
+      if (encodes) encoded += static_cast<double>(q.decode_begin - q.begin);
+    }
+    largest = std::max(largest, of_token * tokens + of_encoded * encoded);
   }
   return largest;
 }
@@ -77,14 +82,15 @@ namespace {
 
 /// The KV cache of static batches: of the largest one at its longest.
 Bytes static_kv_cache(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
-  const Bytes token = kv_bytes_per_token(s.model);
-  if (come_in_turn(s, system)) return token * largest_batch_tokens(trace, s.workload.batch);
-  std::vector<double> tokens;
+  if (come_in_turn(s, system)) return largest_batch_kv(s.model, trace, s.workload.batch);
+  const Bytes of_token = kv_bytes_per_token(s.model);
+  const Bytes of_prompt = s.model.has_encoder() ? cross_kv_bytes_per_token(s.model) : of_token;
+  std::vector<Bytes> held;
   for (const ServedRequest& q : served_requests(s, trace))
-    tokens.push_back(1.0 * q.prompt_tokens + q.output_tokens);
-  std::sort(tokens.begin(), tokens.end(), std::greater<>());
-  tokens.resize(std::min<std::size_t>(tokens.size(), s.workload.batch));
-  return token * std::accumulate(tokens.begin(), tokens.end(), 0.0);
+    held.push_back(of_prompt * q.prompt_tokens + of_token * q.output_tokens);
+  std::sort(held.begin(), held.end(), std::greater<>());
+  held.resize(std::min<std::size_t>(held.size(), s.workload.batch));
+  return std::accumulate(held.begin(), held.end(), Bytes(0));
 }
 
 /// The KV cache of requests that come and go, in blocks; the longest one has room at least.

@@ -78,7 +78,7 @@ double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
   Pass pass;
   pass.tokens = pass.produces = s.workload.batch;
   for (const ServedRequest& q : requests)
-    pass.context += (q.prompt_tokens + q.output_tokens / 2.0) / static_cast<double>(requests.size());
+    pass.runs.push_back({.first = q.prompt_tokens + q.output_tokens / 2.0});
   dense.begin(pass);
   const auto layers = s.model.moe_layers();
   double seconds = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/architecture.hpp"
+#include "sim/serving/attended.hpp"
 
 namespace moelab {
 
@@ -15,12 +16,12 @@ struct Pass {
   std::uint32_t tokens = 0;         // rows that run
   std::uint32_t prompt_tokens = 0;  // of these, rows of prompts
   std::uint32_t produces = 0;       // requests that get a token from it
-  // Tokens each row attends to, mean over rows: of those that decode, and of prompts.
-  double context = 0;
-  double prompt_context = 0;
   /// Whose cross-attention keys and values this pass makes: those of requests that decode their first row.
   std::uint32_t new_encoder_tokens = 0;
+  /// Of prompts that ran elsewhere, whose keys and values requests bring that begin with this pass.
+  std::uint32_t brought_tokens = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> rows;  // [begin, end) of the trace
+  std::vector<RowRun> runs;                                   // what the same rows attend to
 };
 
 }  // namespace moelab

@@ -10,11 +10,20 @@ namespace {
 /// Rows of a long answer that leave the memory together.
 constexpr std::uint64_t kReleasedTogether = 1 << 15;
 
-/// Tokens that the rows of a share attend to: what is in the cache and the rows of its own before it, itself
-/// included; in an encoder all rows.
-double seen_tokens(const StepShare& share, bool in_encoder) {
-  const double rows = share.tokens;
-  return rows * (share.context + (in_encoder ? rows : (rows + 1) / 2));
+/// A row attends to what its request has in the cache and to the rows of its own share up to itself. In an
+/// encoder it attends to all of its prompt, and what comes of that is what the decoder's rows attend to by
+/// cross-attention, beside the tokens decoded up to themselves.
+RowRun attention_of(const StepShare& share, const ServedRequest& request) {
+  RowRun run{.prompt = share.prompt, .first = share.context + 1.0, .rows = share.tokens};
+  if (request.encoder_tokens == 0) return run;
+  if (share.prompt) {
+    run.first = request.encoder_tokens;
+    run.whole = true;
+  } else {
+    run.first -= request.encoder_tokens;
+    run.encoded = request.encoder_tokens;
+  }
+  return run;
 }
 
 }  // namespace
@@ -63,29 +72,30 @@ void RequestStream::add_rows(const StepShare& share, const ServedRequest& reques
 bool RequestStream::next(double now, Pass& pass) {
   announce(now);
   release_rows();
-  pass = {.rows = std::move(pass.rows)};
+  pass = {.rows = std::move(pass.rows), .runs = std::move(pass.runs)};
   pass.rows.clear();
+  pass.runs.clear();
   if (!policy_.form(step_)) return false;
   running_ += step_.admitted.size();
   begins_ = !step_.admitted.empty() && running_ == step_.admitted.size();
-  for (const std::uint32_t number : step_.admitted) live_.at(number).begin = now;
-  double context = 0, prompt_context = 0;
+  for (const std::uint32_t number : step_.admitted) {
+    Live& live = live_.at(number);
+    live.begin = now;
+    if (live.request.prefilled) pass.brought_tokens += live.request.prompt_tokens;
+  }
   for (const StepShare& share : step_.shares) {
     const ServedRequest& request = live_.at(share.request).request;
     const bool in_encoder = share.prompt && request.encoded;
     add_rows(share, request, pass);
     pass.tokens += share.tokens;
     pass.produces += share.produces ? 1 : 0;
-    (share.prompt ? prompt_context : context) += seen_tokens(share, in_encoder);
+    pass.runs.push_back(attention_of(share, request));
     if (share.prompt) pass.prompt_tokens += share.tokens;
     if (in_encoder) pass.stack = Stack::encoder;
     if (request.encoded && !share.prompt && share.context == request.prompt_tokens)
       pass.new_encoder_tokens += request.prompt_tokens;
   }
-  const std::uint32_t decoding = pass.tokens - pass.prompt_tokens;
-  pass.prompt = decoding == 0;
-  pass.context = decoding == 0 ? 0 : context / decoding;
-  pass.prompt_context = pass.prompt_tokens == 0 ? 0 : prompt_context / pass.prompt_tokens;
+  pass.prompt = pass.tokens == pass.prompt_tokens;
   return true;
 }
 

@@ -73,6 +73,7 @@ ServedRequest trace_request(const RoutingTrace& trace, std::size_t number, const
   ServedRequest request{.prompt_tokens = prompt, .output_tokens = decoded, .first_row = q.begin};
   request.prefilled = prompts.prefilled || prompt == 0;
   request.encoded = prompts.encoded && !request.prefilled;
+  request.encoder_tokens = prompts.encoded ? prompt : 0;
   // A decoder's first token comes with the prompt.
   if (!request.prefilled && !request.encoded) ++request.output_tokens;
   return request;

@@ -23,6 +23,8 @@ struct ServedRequest {
   std::uint64_t pool_begin = 0, pool_rows = 0;
   bool prefilled = false;  // as BatchRequest says, likewise the next
   bool encoded = false;
+  /// Of its prompt: those that an encoder read, to which the decoder attends by cross-attention.
+  std::uint32_t encoder_tokens = 0;
 };
 
 /// As the batching policy sees it.

@@ -136,13 +136,15 @@ engine::Process Server::serve() {
 
 void Server::begin_pass() {
   if (stream_.begins()) {
-    kv_tokens_ = 0;
+    kv_tokens_ = kv_encoded_ = 0;
     cache_.begin_request();
     if (prefetcher_) prefetcher_->begin_request();
   }
   if (prefetcher_) prefetcher_->begin_pass(pass_number_);
   if (account_) account_->begin(stream_.step(), batching_->use(), memory_.kv_blocks);
-  kv_tokens_ += pass_.tokens;
+  if (pass_.stack == Stack::decoder) kv_tokens_ += pass_.tokens;
+  kv_encoded_ += pass_.new_encoder_tokens;
+  (scenario_.model.has_encoder() ? kv_encoded_ : kv_tokens_) += pass_.brought_tokens;
   show_memory();
   dense_times_.begin(pass_);
   all_reduces_.begin(pass_);
@@ -178,7 +180,8 @@ void Server::show_memory() const {
   MemoryContents memory;
   cache_.count(memory);
   memory.kv_bytes = account_ ? static_cast<double>(batching_->use().gpu_blocks) * memory_.kv_block.value()
-                             : kv_tokens_ * kv_bytes_per_token(scenario_.model).value();
+                             : kv_tokens_ * kv_bytes_per_token(scenario_.model).value() +
+                                   kv_encoded_ * cross_kv_bytes_per_token(scenario_.model).value();
   options_.observer->holds(engine_.now(), memory);
 }
 

@@ -163,6 +163,7 @@ class Server {
   Pass pass_;                      // that runs
   std::uint64_t pass_number_ = 0;  // its
   double kv_tokens_ = 0;           // that the batch has in the KV cache
+  double kv_encoded_ = 0;          // tokens of the encoder there
   bool predicts_ = false;          // prediction_ belongs to the layer that runs
 };
 

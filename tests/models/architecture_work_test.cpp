@@ -48,8 +48,7 @@ TEST_CASE("attention work of key-value heads", "[architecture]") {
   // seven queries of one prompt read the cache once
   check_work(attention_work(a, layer, 7, 11, 7), 2 * weights * 7 + 24 * 7 * 11, weights, 12.0 * 11, 10);
   layer.attention.window = 5;
-  check_work(attention_work(a, layer, 7, 11), 2 * weights * 7 + 24 * 7 * 5, weights, 12.0 * 7 * 5, 10);
-  check_work(attention_work(a, layer, 7, 3), 2 * weights * 7 + 24 * 7 * 3, weights, 12.0 * 7 * 3, 10);
+  check_work(attention_work(a, layer, 7, 3.5), 2 * weights * 7 + 24 * 7 * 3.5, weights, 12.0 * 7 * 3.5, 10);
   CHECK(attention_work(a, layer, 0, 11) == Work{});
 }
 
@@ -125,9 +124,11 @@ TEST_CASE("attention work with cross-attention", "[architecture]") {
   layer.attention.window = 5;
   // Two attentions of 72 without the second one's keys and values 4*3 + 4*3; three norms; router.
   const double weights = 2 * 72 - 24 + 12 + 20;
-  // The window cuts its own tokens to 5, not the encoder's 11.
-  check_work(attention_work(a, layer, 7, 11), 2 * weights * 7 + 24 * 7 * (5 + 11), weights,
+  // The window is of its own tokens, not of the encoder's 11.
+  check_work(attention_work(a, layer, 7, 5, 1, 11), 2 * weights * 7 + 24 * 7 * (5 + 11), weights,
              12.0 * 7 * (5 + 11), 7 + 4 + 3);
+  check_work(attention_work(a, layer, 7, 5, 7, 11), 2 * weights * 7 + 24 * 7 * (5 + 11), weights,
+             12.0 * (5 + 11), 7 + 4 + 3);
   check_work(cross_cache_work(a, layer, 9), 2 * 24.0 * 9, 24, 0, 1);
   CHECK(cross_cache_work(a, layer, 0) == Work{});
   layer.attention.bias = true;  // 6 more
@@ -191,13 +192,16 @@ TEST_CASE("cache bytes read by one decoded token grow by the cache bytes of a to
        {"deepseek-v3", "qwen3-next-80b-a3b", "switch-large-128", "mixtral-8x7b"}) {
     INFO(name);
     const Architecture a = model_of_file(name);
-    double grown = 0;
+    double grown = 0, encoded = 0;
     for (const Layer& layer : a.layers) {
       if (layer.stack == Stack::encoder) continue;
-      grown +=
-          (attention_work(a, layer, 1, 101).kv_bytes - attention_work(a, layer, 1, 100).kv_bytes).value();
+      const Bytes before = attention_work(a, layer, 1, 100, 1, 50).kv_bytes;
+      grown += (attention_work(a, layer, 1, 101, 1, 50).kv_bytes - before).value();
+      encoded += (attention_work(a, layer, 1, 100, 1, 51).kv_bytes - before).value();
     }
     CHECK(grown == kv_bytes_per_token(a).value());
+    CHECK(encoded == cross_kv_bytes_per_token(a).value());
+    CHECK((encoded > 0) == a.has_encoder());
   }
 }
 

@@ -24,7 +24,7 @@ struct DenseSeconds {
     pass.prompt = true;
     pass.tokens = pass.prompt_tokens = tokens;
     pass.produces = 1;
-    pass.prompt_context = (tokens + 1) / 2.0;  // the mean
+    pass.runs = {{.prompt = true, .first = 1, .rows = tokens}};
     times.begin(pass);
     double sum = times.head().seconds;
     for (std::size_t layer = 0; layer < model.layers.size(); ++layer)

@@ -47,7 +47,7 @@ double one_call_seconds(const Scenario& s) {
   Pass pass;
   pass.prompt = true;
   pass.tokens = pass.prompt_tokens = pass.produces = 1;
-  pass.prompt_context = 1;
+  pass.runs = {{.prompt = true, .first = 1}};
   dense.begin(pass);
   const Bytes hidden(2.0 * s.model.hidden);
   const double way =

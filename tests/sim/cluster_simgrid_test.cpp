@@ -59,7 +59,7 @@ TEST_CASE(
     Pass pass;
     pass.prompt = true;
     pass.tokens = pass.prompt_tokens = pass.produces = 1;
-    pass.prompt_context = 1;
+    pass.runs = {{.prompt = true, .first = 1}};
     dense.begin(pass);
     const auto stretched = [&](double seconds, double bytes) {
       return timing.is_discrete() ? seconds : std::max(seconds, bytes / controller.value());

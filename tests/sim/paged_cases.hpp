@@ -109,6 +109,10 @@ inline SmallRun random_paged_run(std::uint64_t seed, bool codecs) {
   SmallRun run = paged_run(random_paged_model(random), random_backends(random, codecs),
                            std::uint32_t{1} << random.below(3));
   Scenario& s = run.scenario;
+  Random windows(seed + 0x3d0);
+  for (Layer& layer : s.model.layers)
+    if (layer.attention.kind != Attention::Kind::linear && windows.below(3) == 0)
+      layer.attention.window = static_cast<int>(from(windows, 1, 12));
   SystemConfig& system = s.systems.front();
   PagingConfig& p = *system.paging;
   s.seed = seed;

@@ -18,9 +18,17 @@ namespace moelab::test {
 
 /// What a step has in it, counted row by row.
 struct NaiveStep {
-  double rows = 0, decoding = 0, context = 0, prompt = 0, prompt_context = 0, produces = 0;
+  double rows = 0, decoding = 0, prompt = 0, produces = 0;
+  std::vector<double> context, prompt_context;  // tokens that each row attends to
   std::vector<std::uint64_t> trace_rows;
 };
+
+/// Mean over rows of what a window leaves of each; 0: no window.
+inline double mean_through(const std::vector<double>& attended, int window) {
+  double sum = 0;
+  for (const double tokens : attended) sum += window > 0 && window < tokens ? window : tokens;
+  return sum / static_cast<double>(attended.size());
+}
 
 inline NaiveStep naive_step(const BatchStep& step, const std::vector<ServedRequest>& requests,
                             std::uint64_t trace_rows) {
@@ -29,14 +37,12 @@ inline NaiveStep naive_step(const BatchStep& step, const std::vector<ServedReque
     for (std::uint64_t t = 0; t < share.tokens; ++t) {
       const double sees = static_cast<double>(share.context + t + 1);
       (share.prompt ? n.prompt : n.decoding) += 1;
-      (share.prompt ? n.prompt_context : n.context) += sees;
+      (share.prompt ? n.prompt_context : n.context).push_back(sees);
       n.trace_rows.push_back((requests[share.request].first_row + share.context + t) % trace_rows);
     }
     if (share.produces) n.produces += 1;
   }
   n.rows = n.prompt + n.decoding;
-  if (n.decoding > 0) n.context /= n.decoding;
-  if (n.prompt > 0) n.prompt_context /= n.prompt;
   return n;
 }
 
@@ -56,9 +62,11 @@ class NaiveTimes {
   NaiveKernel dense(const Layer& layer, const NaiveStep& n) const {
     constexpr double kTile = 128;  // of a prompt's attention
     Work all;
-    if (n.decoding > 0) all = attention_work(model_, layer, n.decoding, n.context);
+    const int window = layer.attention.window;
+    if (n.decoding > 0) all = attention_work(model_, layer, n.decoding, mean_through(n.context, window));
     if (n.prompt > 0) {
-      const Work prompt = attention_work(model_, layer, n.prompt, n.prompt_context, kTile);
+      const Work prompt =
+          attention_work(model_, layer, n.prompt, mean_through(n.prompt_context, window), kTile);
       all.flops += prompt.flops;
       all.kv_bytes += prompt.kv_bytes;
       all.weight_bytes = prompt.weight_bytes;  // read once

@@ -53,6 +53,39 @@ inline std::vector<NaivePass> naive_passes(const RoutingTrace& trace, std::size_
   return passes;
 }
 
+/// Tokens that each row of a pass attends to, full attention.
+struct NaiveAttention {
+  std::vector<double> prompts, decoding;
+  std::vector<double> encoded;  // of rows that decode: tokens of the encoder, by cross-attention
+};
+
+/// Through a sliding window of so many; 0: none.
+inline double sum_through(const std::vector<double>& attended, int window) {
+  double sum = 0;
+  for (const double tokens : attended) sum += window > 0 ? std::min<double>(tokens, window) : tokens;
+  return sum;
+}
+
+/// A row sees its request's tokens up to itself. An encoder's row sees its whole prompt, and what comes of it
+/// is what a decoder's row sees by cross-attention, beside the decoder's tokens up to itself.
+inline NaiveAttention naive_attention(const SmallRun& run, const NaivePass& pass) {
+  const bool encodes = run.scenario.model.has_encoder();
+  NaiveAttention all;
+  for (const std::uint64_t row : pass.rows)
+    for (const TraceRequest& q : run.trace.requests()) {
+      if (row < q.begin || row >= q.end) continue;
+      const auto prompt = static_cast<double>(q.decode_begin - q.begin);
+      const auto behind = static_cast<double>(row - (encodes && !pass.prompt ? q.decode_begin : q.begin));
+      if (pass.prompt) {
+        all.prompts.push_back(encodes ? prompt : behind + 1);
+      } else {
+        all.decoding.push_back(behind + 1);
+        all.encoded.push_back(encodes ? prompt : 0);
+      }
+    }
+  return all;
+}
+
 /// Tokens by distinct expert.
 inline std::map<std::uint32_t, std::uint32_t> naive_uses(const RoutingTrace& trace, const NaivePass& pass,
                                                          std::uint32_t moe_layer) {

@@ -173,17 +173,23 @@ inline SystemConfig plain_system(std::string name = "plain") {
 inline double bytes_before_cache(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
   const FeedForward& ff = s.model.moe();
   const double expert = expert_bytes(s.model).value();
-  double most_tokens = 0;
+  double most_kv = 0;
   for (std::size_t first = 0; first < trace.requests().size(); first += s.workload.batch) {
-    double tokens = 0;
-    for (std::size_t i = first; i < std::min(first + s.workload.batch, trace.requests().size()); ++i)
-      tokens += static_cast<double>(trace.requests()[i].end - trace.requests()[i].begin) + 1;
-    most_tokens = std::max(most_tokens, tokens);
+    double kv = 0;
+    for (std::size_t i = first; i < std::min(first + s.workload.batch, trace.requests().size()); ++i) {
+      const TraceRequest& q = trace.requests()[i];
+      const auto prompt = static_cast<double>(q.decode_begin - q.begin);
+      const double decoder = static_cast<double>(q.end - q.decode_begin) + 1;  // tokens of an encoder's
+      kv += s.model.has_encoder() ? cross_kv_bytes_per_token(s.model).value() * prompt +
+                                        kv_bytes_per_token(s.model).value() * decoder
+                                  : kv_bytes_per_token(s.model).value() * (prompt + decoder);
+    }
+    most_kv = std::max(most_kv, kv);
   }
   double in_use = std::min<double>(ff.experts, ff.top_k * static_cast<double>(s.workload.batch));
   if (system.fetch_whole_layer) in_use = ff.experts;
-  return non_expert_bytes(s.model).value() + kv_bytes_per_token(s.model).value() * most_tokens +
-         in_use * expert * (system.compressed ? 2 : 1) + system.prefetch_buffer * expert;
+  return non_expert_bytes(s.model).value() + most_kv + in_use * expert * (system.compressed ? 2 : 1) +
+         system.prefetch_buffer * expert;
 }
 
 /// A budget that leaves room for so many full experts a layer, and as much memory outside it.
