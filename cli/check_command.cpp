@@ -103,7 +103,10 @@ void print_valid(const Scenario& s, const RoutingTrace& trace) {
     if (system.paging)
       std::cout << paged_memory_line(system, plan_paged(s, system, served_requests(s, trace)).memory);
     else
-      std::cout << memory_line(system, plan_memory(s, system, expert_costs(s.model, timing, system), trace));
+      std::cout << memory_line(
+          system,
+          plan_memory(s, system, expert_costs(s.model, timing, system, static_cast<int>(s.tensor_parallel)),
+                      trace));
 }
 
 void check_points(const CheckArguments& options, const Settings& settings) {

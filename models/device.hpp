@@ -130,6 +130,9 @@ struct GpuMemory {
 struct GpuCodecProfile {
   Sourced<double> ratio;         // stored over plain size of whole weights
   Sourced<BytesPerSecond> rate;  // plain bytes made ready, with the GPU to itself
+  /// Stored over plain size of the exponents, half of the bytes, where it codes these alone; at most 0: it
+  /// does more than that.
+  double exponent_ratio() const { return 2 * ratio.value - 1; }
   bool operator==(const GpuCodecProfile&) const = default;
 };
 

@@ -67,6 +67,24 @@ void check_policies(const SystemConfig& system, const RoutingTrace& trace) {
   find_cache_policy(system.cache.name)->make(shape, system.cache.parameters);
 }
 
+/// Compressed planes that come over the link of a discrete GPU.
+void check_linked_planes(const Scenario& s, const SystemConfig& system) {
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(s.name, "system '" + system.name + "' stores its experts compressed; " + what);
+  };
+  if (system.execution.name != "gpu-only")
+    refuse(
+        "execution '" + system.execution.name +
+        "' lets the CPU compute experts, which needs them whole in the host's memory: expected 'execution: "
+        "{policy: gpu-only}', or 'weights: whole'");
+  if (system.worker_reads)
+    refuse("with a discrete GPU (device '" + s.device.name +
+           "') chunks lie in host memory, where threads read nothing: expected 'exponent_reads: io-thread'");
+  if (s.device.has_stand_in() && !s.device.cpu.recover)
+    refuse("device '" + s.device.name +
+           "' has a GPU that the CPU plays, and no cpu.recover: the time in which it joins planes");
+}
+
 /// What a system asks of the device: policies of discrete GPUs, and what only they cannot do.
 void check_on_gpu(const Scenario& s, const SystemConfig& system) {
   const auto refuse = [&](const std::string& what) {
@@ -80,9 +98,7 @@ void check_on_gpu(const Scenario& s, const SystemConfig& system) {
              "' has no GPU with memory of its own");
     return;
   }
-  if (system.compressed)
-    refuse("stores its experts compressed; with a discrete GPU (device '" + s.device.name +
-           "') they lie in host memory as they are: expected 'weights: whole'");
+  if (system.compressed) return check_linked_planes(s, system);
   if (system.schedule.name != "fifo")
     refuse("has schedule '" + system.schedule.name +
            "'; with a discrete GPU the execution policy orders loads: expected 'schedule: {policy: fifo}'");
@@ -146,7 +162,8 @@ void check_system(const Scenario& s, const SystemConfig& system, const RoutingTr
   check_on_gpu(s, system);
   check_scores(s, system, trace);
   check_policies(system, trace);
-  const ExpertCosts costs = expert_costs(s.model, TimingModel(s.device), system);
+  const ExpertCosts costs =
+      expert_costs(s.model, TimingModel(s.device), system, static_cast<int>(s.tensor_parallel));
   const MemoryPlan memory = plan_memory(s, system, costs, trace);
   if (memory.shortfall > Bytes(0)) return;  // a result, when it is run
   if (!come_in_turn(s, system)) check_requests(s, system, memory, served_requests(s, trace));
@@ -235,7 +252,7 @@ Counted counted_of(const Scenario& s, const SystemConfig& system) {
           .bytes = !system.placed,
           .prefetch = one_by_one && system.prefetch.name != "none",
           .routing = one_by_one && find_routing_policy(system.routing.name)->needs_all_scores,
-          .execution = one_by_one && (s.cluster || s.device.is_discrete())};
+          .execution = one_by_one && !system.compressed && (s.cluster || s.device.is_discrete())};
 }
 
 RunResult run_of(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
@@ -262,7 +279,8 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   }
 
   const TimingModel timing(scenario.device);
-  const ExpertCosts costs = expert_costs(scenario.model, timing, system);
+  const ExpertCosts costs =
+      expert_costs(scenario.model, timing, system, static_cast<int>(scenario.tensor_parallel));
   r.memory = plan_memory(scenario, system, costs, trace);
   if (r.memory.shortfall > Bytes(0)) {
     r.executor = options.executor == ExecutorKind::simgrid ? "simgrid" : "fast";
@@ -360,8 +378,9 @@ void check_fits(const RunResult& r) {
 void check_fits(const Scenario& s, const RoutingTrace& trace) {
   for (const SystemConfig& system : s.systems) {
     if (system.paging || system.placed) continue;
-    const MemoryPlan memory =
-        plan_memory(s, system, expert_costs(s.model, TimingModel(s.device), system), trace);
+    const MemoryPlan memory = plan_memory(
+        s, system, expert_costs(s.model, TimingModel(s.device), system, static_cast<int>(s.tensor_parallel)),
+        trace);
     if (memory.shortfall > Bytes(0)) throw InputError(s.name, shortfall_text(system.name, memory));
   }
 }

@@ -18,7 +18,8 @@ namespace moelab {
 namespace {
 
 /// Keys that only systems with compressed weights have.
-constexpr std::array<std::string_view, 4> kOnlyCompressed = {"codec", "shards", "threads", "exponent_reads"};
+constexpr std::array<std::string_view, 5> kOnlyCompressed = {"codec", "decoder", "shards", "threads",
+                                                             "exponent_reads"};
 
 /// A key of a system under which a policy is named, with its parameters beside it.
 struct Family {

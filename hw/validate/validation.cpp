@@ -39,6 +39,9 @@ void require_fit_for_hardware(const Scenario& scenario) {
           "(--set overrides.system.page_cache=false for systems by name)");
     if (system.prefetch.name != "none")
       fail("prefetches: what it does depends on how fast things are, so the two runs would not do the same");
+    if (system.compressed && scenario.device.is_discrete())
+      fail("stores its experts compressed; what validate runs for a GPU with memory of its own (device '" +
+           scenario.device.name + "') lies in the host's memory as it is: expected 'weights: whole'");
   }
   problems.throw_if_any();
 }

@@ -39,31 +39,40 @@ bool caches(const Scenario& scenario, const std::string& name) {
   });
 }
 
+/// Where one memory holds all: of every system; beside a discrete GPU: of those that keep planes there, ""
+/// where none does.
 std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& results) {
-  std::vector<std::vector<std::string>> rows = {{"found in state, % of experts used while decoding", "F", "C",
-                                                 "S", "E", "missing", "SSD GB", "page cache GB", "cache GB"}};
+  const bool linked = scenario.device.is_discrete();
+  std::vector<std::vector<std::string>> rows = {
+      {"found in state, % of experts used while decoding", "F", "C", "S", "E", "missing"}};
+  for (const char* title :
+       linked ? std::vector{"link GB", "cache GB"} : std::vector{"SSD GB", "page cache GB", "cache GB"})
+    rows.front().push_back(title);
+  const auto gigabytes = [](const RunResult& r, Tier tier) {
+    return fixed(r.metrics.bytes[static_cast<std::size_t>(tier)] / 1e9, 1);
+  };
   for (const RunResult& r : results) {
-    if (!r.counted.lookups || r.memory.shortfall > Bytes(0)) continue;
+    if (!r.counted.lookups || r.memory.shortfall > Bytes(0) || (linked && r.counted.execution)) continue;
     double all = 0;
     for (const std::uint64_t n : r.metrics.decode_hits) all += static_cast<double>(n);
     std::vector<std::string> row = {r.system};
     for (const std::uint64_t n : r.metrics.decode_hits) row.push_back(percent(static_cast<double>(n), all));
-    row.push_back(fixed(r.metrics.bytes[static_cast<std::size_t>(Tier::ssd)] / 1e9, 1));
-    row.push_back(fixed(r.metrics.bytes[static_cast<std::size_t>(Tier::page_cache)] / 1e9, 1));
+    for (const Tier tier : linked ? std::vector{Tier::host} : std::vector{Tier::ssd, Tier::page_cache})
+      row.push_back(gigabytes(r, tier));
     row.push_back(caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-");
     rows.push_back(std::move(row));
   }
-  return align_columns(rows, 1);
+  return linked && rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
 /// With a discrete GPU: where the experts used while decoding were, who made ready what was missing, and what
-/// was changed for that.
+/// was changed for that. Of systems that keep experts whole; "" where none does.
 std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"experts used while decoding, %", "on the GPU",
                                                  "prefetch late", "loaded", "by the CPU", "link GB",
                                                  "cache GB"}};
   for (const RunResult& r : results) {
-    if (!r.counted.lookups || r.memory.shortfall > Bytes(0)) continue;
+    if (!r.counted.execution || r.memory.shortfall > Bytes(0)) continue;
     double all = 0;
     for (const std::uint64_t n : r.metrics.decode_hits) all += static_cast<double>(n);
     const auto on_gpu = static_cast<double>(r.metrics.decode_hits[index(State::F)]);
@@ -74,7 +83,7 @@ std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& re
                     fixed(r.metrics.bytes[static_cast<std::size_t>(Tier::host)] / 1e9, 1),
                     caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-"});
   }
-  return align_columns(rows, 1);
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
 /// How the memory of each GPU was spent; "" where no system has pages.
@@ -260,7 +269,8 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
       " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " + std::to_string(s.seed) +
       ", executor " + results.front().executor + "\n\n";
   out += speed_table(results) + "\n" + shortfall_lines(results);
-  if (looked_up) out += (s.device.is_discrete() ? gpu_table(s, results) : hits_table(s, results)) + "\n";
+  if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
+  if (looked_up) out += hits_table(s, results);
   out += serving_table(results) + paged_memory_table(results);
   out += routing_table(results) + quality_table(results) +
          (s.device.is_discrete() ? prefetch_table(results) : "");

@@ -112,7 +112,13 @@ void read_weights(const YamlMap& root, SystemConfig& system) {
   if (system.compressed) {
     system.codec = root.text("codec");
     system.shards = static_cast<std::uint32_t>(root.integer("shards", 1, 1024));
-    system.threads = static_cast<std::uint32_t>(root.integer("threads", 1, 1024));
+    static const std::vector<std::string> kDecoders = {"cpu", "gpu"};
+    system.decoder = root.choice("decoder", kDecoders, 0) == 1 ? Decoder::gpu : Decoder::cpu;
+    // A decoder that is not understood may be one that needs no threads: one mistake is one problem.
+    const bool by_cpu = !root.has("decoder") ||
+                        (root.node("decoder").is_scalar() && root.text("decoder") == kDecoders.front());
+    if (by_cpu || root.has("threads"))
+      system.threads = static_cast<std::uint32_t>(root.integer("threads", 1, 1024));
     static const std::vector<std::string> kReaders = {"io-thread", "workers"};
     system.worker_reads = root.choice("exponent_reads", kReaders, 0) == 1;
   }

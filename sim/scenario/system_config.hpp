@@ -91,6 +91,9 @@ struct PlacedConfig {
 /// Requests that go to another server than their user's, where each serves alone.
 enum class Redirection : std::uint8_t { none, least_loaded };
 
+/// Who decompresses exponents: threads of the CPU, or a GPU with memory of its own in that.
+enum class Decoder : std::uint8_t { cpu, gpu };
+
 /// What one object of a cache policy manages: what the policy asks for (most: a layer), or the whole model.
 enum class CacheDomain : std::uint8_t { policy, model };
 /// Whether a cache policy of this name, which exists, then has one domain for the whole model.
@@ -102,8 +105,9 @@ struct SystemConfig {
   std::string title;
   std::string source;  // paper or code that describes the system
 
-  bool compressed = false;    // planes with compressed exponents on storage; false: whole BF16 tensors
-  std::string codec;          // of the device profile; only when compressed
+  bool compressed = false;  // planes with compressed exponents on storage; false: whole BF16 tensors
+  std::string codec;        // of the device profile (codecs, or gpu.codecs); only when compressed
+  Decoder decoder = Decoder::cpu;
   std::uint32_t shards = 0;   // K, E-chunks a tensor; 0 when not compressed
   std::uint32_t threads = 1;  // L, decompression threads
   bool worker_reads =

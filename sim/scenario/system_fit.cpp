@@ -48,15 +48,39 @@ void check_batching(const SystemConfig& system, const Scenario& scenario, const 
                to_string(usable) + " that device '" + scenario.device.name + "' has to give");
 }
 
+/// A codec that a part of the device has a speed for.
+template <class Codecs>
+bool has_codec(const SystemConfig& system, const DeviceProfile& device, const Codecs& codecs,
+               const std::string& part, const YamlNode& where) {
+  if (codecs.contains(system.codec)) return true;
+  std::vector<std::string> known;
+  for (const auto& [name, codec] : codecs) known.push_back(name);
+  where.fail("system '" + system.name + "' uses codec '" + system.codec + "', which device '" + device.name +
+             "' has no speed for" + part + suggestion(system.codec, known));
+  return false;
+}
+
+/// A GPU that decodes in its own memory.
+void check_gpu_codec(const SystemConfig& system, const DeviceProfile& device, const YamlNode& where) {
+  const std::string who = "system '" + system.name + "' has decoder 'gpu'";
+  if (!device.is_discrete() || device.has_stand_in()) {
+    where.fail(who + ", which decodes in a GPU's own memory; device '" + device.name +
+               (device.has_stand_in() ? "' has a GPU that the CPU plays" : "' has none") +
+               ": expected 'decoder: cpu'");
+    return;
+  }
+  if (!has_codec(system, device, device.gpu->codecs, " on its GPU (gpu.codecs)", where)) return;
+  const GpuCodecProfile& codec = device.gpu->codecs.at(system.codec);
+  if (!(codec.exponent_ratio() > 0))
+    where.fail(who + "; codec '" + system.codec + "' of device '" + device.name +
+               "' makes weights half as long or less, so it codes more than exponents: expected another one");
+}
+
 /// A codec that the device has a speed for, and cores for its threads.
 void check_codec(const SystemConfig& system, const DeviceProfile& device, const YamlNode& where) {
   if (!system.compressed) return;
-  if (!device.codecs.contains(system.codec)) {
-    std::vector<std::string> known;
-    for (const auto& [name, codec] : device.codecs) known.push_back(name);
-    where.fail("system '" + system.name + "' uses codec '" + system.codec + "', which device '" +
-               device.name + "' has no speed for" + suggestion(system.codec, known));
-  }
+  if (system.decoder == Decoder::gpu) return check_gpu_codec(system, device, where);
+  has_codec(system, device, device.codecs, "", where);
   if (system.threads > static_cast<std::uint32_t>(device.cpu.threads.value))
     where.fail("system '" + system.name + "' wants " + std::to_string(system.threads) +
                " decompression threads, but device '" + device.name + "' has " +
@@ -75,8 +99,7 @@ void check_on_cluster(const SystemConfig& system, const Scenario& scenario, cons
     where.fail(who +
                "has weights 'paged'; on the servers of a cluster experts are 'placed', or 'whole' or "
                "'compressed' on each server alone");
-  for (const DeviceProfile& device : scenario.cluster->profile.devices)
-    if (!device.is_discrete()) check_codec(system, device, where);  // there it cannot be: run.cpp says why
+  for (const DeviceProfile& device : scenario.cluster->profile.devices) check_codec(system, device, where);
   if (system.placed && system.placed->copies > scenario.cluster->profile.servers.size())
     where.fail(who + "keeps each expert on " + std::to_string(system.placed->copies) +
                " servers (placement.copies); cluster '" + scenario.cluster->profile.name + "' has " +

@@ -10,27 +10,79 @@
 
 namespace moelab {
 
-/// Of experts that lie in the host's memory and come over the link of a discrete GPU, a matrix a transfer: so
-/// do the frameworks, whose tensors are matrices, and what is urgent waits for one matrix at most.
-static ExpertCosts linked_costs(const Architecture& model, const TimingModel& timing) {
+namespace {
+
+/// Whole tensors in the host's memory, a matrix a transfer: so do the frameworks, whose tensors are matrices,
+/// and what is urgent waits for one matrix at most.
+void cost_whole(double bytes_per_weight, ExpertCosts& c) {
+  c.sm_bytes = Bytes(c.elements * bytes_per_weight);
+  c.timing.threads = 1;
+  c.timing.shards = 0;
+  c.stored = c.tensors * c.sm_bytes;
+}
+
+/// Bytes of all chunks of a plane, each of whole bytes.
+Bytes in_chunks(double bytes, double shards) {
+  return Bytes(shards * std::ceil(bytes / shards));
+}
+
+/// Planes in the host's memory, exponents in chunks. One kernel decodes a tensor's chunks and joins its
+/// planes (as that of DFloat11 does, arXiv 2504.11651), or threads of the host decode and a kernel joins.
+void cost_planes(const TimingModel& timing, const SystemConfig& system, int ranks, ExpertCosts& c) {
+  const double shards = system.shards;
+  double compressed = 0;
+  if (system.decoder == Decoder::gpu) {
+    const GpuProfile& gpu = *timing.device().gpu;
+    const GpuCodecProfile& codec = gpu.codecs.at(system.codec);
+    c.path = PlanePath::send_decode;
+    c.ratio = compressed = codec.exponent_ratio();
+    c.timing.recover_s = (timing.decode(codec, Bytes(2 * c.elements)) + gpu.launch.value).value();
+  } else {
+    const CodecProfile& codec = timing.device().codecs.at(system.codec);
+    c.path = PlanePath::decode_send_join;
+    compressed = codec.ratio.value;
+    c.timing.decompress_s = ranks * timing.decompress(codec, Bytes(c.elements / shards)).value();
+    c.timing.recover_s = timing.recover(c.elements).value();
+    c.traffic.decompress = ranks * (in_chunks(c.elements * compressed, shards).value() + c.elements) / shards;
+  }
+  c.sm_bytes = Bytes(c.elements);
+  c.e_bytes = in_chunks(c.elements * c.ratio, shards);
+  c.timing.threads = system.threads;
+  c.timing.shards = system.shards;
+  c.timing.e_read_s = timing.load(c.e_bytes / shards).value();
+  c.traffic.e_read = c.e_bytes.value() / shards;
+  c.traffic.recover = 4 * c.elements;
+  c.stored = c.tensors * (c.sm_bytes + in_chunks(c.elements * compressed, shards));
+}
+
+/// Of experts that lie in the host's memory and come over the link of a discrete GPU.
+ExpertCosts linked_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system,
+                         int ranks) {
   ExpertCosts c;
   c.tensors = static_cast<std::uint32_t>(model.moe().matrices);
   c.elements = expert_tensor_weights(model, model.moe());
-  c.sm_bytes = Bytes(c.elements * model.bytes_per_weight);
-  const double full = c.sm_bytes.value() * c.tensors;
+  if (system.compressed)
+    cost_planes(timing, system, ranks, c);
+  else
+    cost_whole(model.bytes_per_weight, c);
+  const double full = c.elements * model.bytes_per_weight * c.tensors;
   c.bytes = {full, full, full, full, 0};
-  c.timing.threads = 1;
-  c.timing.shards = 0;
+  if (system.compressed)
+    c.bytes = {full, (c.sm_bytes + c.e_bytes).value() * c.tensors, c.sm_bytes.value() * c.tensors,
+               c.e_bytes.value() * c.tensors, 0};
   c.timing.sm_read_s = timing.load(c.sm_bytes).value();
-  c.cold = {c.timing.sm_read_s, 0, timing.load(Bytes(0)).value(), Tier::host, Tier::host};
+  c.cold = {c.timing.sm_read_s, c.timing.e_read_s, timing.load(Bytes(0)).value(), Tier::host, Tier::host};
   c.cached = c.cold;
   c.traffic.sm_read = c.sm_bytes.value();
   c.traffic.execute = full;
   return c;
 }
 
-ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system) {
-  if (timing.is_discrete()) return linked_costs(model, timing);
+}  // namespace
+
+ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system,
+                         int ranks) {
+  if (timing.is_discrete()) return linked_costs(model, timing, system, ranks);
   ExpertCosts c;
   const FeedForward& ff = model.moe();
   c.tensors = static_cast<std::uint32_t>(ff.matrices);
@@ -71,6 +123,7 @@ ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, c
   c.bytes = {full, (c.sm_bytes + c.e_bytes).value() * tensors, c.sm_bytes.value() * tensors,
              c.e_bytes.value() * tensors, 0};
   if (!system.compressed) c.bytes = {full, full, full, full, 0};  // states C, S and E do not occur
+  c.stored = Bytes(c.bytes[index(system.compressed ? State::C : State::F)]);
   return c;
 }
 

@@ -15,21 +15,27 @@ class TimingModel;
 struct Architecture;
 struct SystemConfig;
 
-/// With a discrete GPU tensors are stored whole in the host's memory.
+/// With a discrete GPU experts lie in the host's memory, whole or compressed, and come over the link. What
+/// threads of the host decompress comes, and is kept, plain.
 struct ExpertCosts {
   std::uint32_t tensors = 0;  // matrices an expert
   double elements = 0;        // BF16 values a tensor
-  double ratio = 1;           // compressed over plain exponent plane
+  double ratio = 1;           // compressed over plain exponent plane, as read and kept
   Bytes sm_bytes;  // of one tensor: the sign-mantissa plane, or the whole tensor when not compressed
-  Bytes e_bytes;   // of one tensor: all compressed E-chunks; 0 when not compressed
+  Bytes e_bytes;   // of one tensor: all E-chunks, as read and kept; 0 when not compressed
+  Bytes stored;    // of one expert, where it lies when nothing of it is kept
+  PlanePath path = PlanePath::read_decode_join;
   std::array<double, kStates> bytes{};  // of one expert in each state
   LayerInstance timing;      // L, K and the times of one operation when storage is cold; no experts
   ExpertReads cold, cached;  // reads from the SSD and from the page cache
   OpBytes traffic;
-  double load_s() const { return timing.sm_read_s * tensors; }  // of a whole expert over the link
-  double ssd_bytes_per_second = 0;                              // the fastest of the reads, its latency aside
+  /// Of a whole expert over the link.
+  double load_s() const { return (timing.sm_read_s + timing.shards * timing.e_read_s) * tensors; }
+  double ssd_bytes_per_second = 0;  // the fastest of the reads, its latency aside
 };
 
-ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system);
+/// `model`: what one of `ranks` GPUs has of it; the host's threads decompress for all of them.
+ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system,
+                         int ranks = 1);
 
 }  // namespace moelab

@@ -38,22 +38,30 @@ void LayerGraphBuilder::index_tasks(const LayerInstance& instance) {
   execution_.assign(instance.experts.size(), kNoOp);
 }
 
+void LayerGraphBuilder::add_read_of_sm(const LayerInstance& instance, std::uint32_t task,
+                                       const ExpertReads& reads, LabelledGraph& out) {
+  const OpKind kind = instance.shards == 0 ? OpKind::read_tensor : OpKind::read_sm;
+  read_[task] = add_read(out, io_, reads.sm_s, reads.latency_s,
+                         {kind, reads.sm_tier, static_cast<std::uint16_t>(tensor_of_[task]), 0,
+                          instance.experts[expert_of_[task]].id});
+}
+
+void LayerGraphBuilder::add_read_of_e(const LayerInstance& instance, std::uint32_t task, std::uint32_t chunk,
+                                      const ExpertReads& reads, LabelledGraph& out) {
+  chunk_[task * instance.shards + chunk] =
+      add_read(out, io_, reads.e_s, reads.latency_s,
+               {OpKind::read_e, reads.e_tier, static_cast<std::uint16_t>(tensor_of_[task]),
+                static_cast<std::uint16_t>(chunk), instance.experts[expert_of_[task]].id});
+}
+
 void LayerGraphBuilder::add_reads(const LayerInstance& instance, const LayerOrder& order,
                                   std::span<const ExpertReads> reads, LabelledGraph& out) {
   for (const ChunkRead& read : order.reads) {
-    const std::uint32_t e = expert_of_[read.task];
-    OpLabel label{OpKind::read_sm, reads[e].sm_tier, static_cast<std::uint16_t>(tensor_of_[read.task]), 0,
-                  instance.experts[e].id};
-    if (read.chunk == kSmChunk) {
-      if (instance.shards == 0) label.kind = OpKind::read_tensor;
-      read_[read.task] = add_read(out, io_, reads[e].sm_s, reads[e].latency_s, label);
-    } else if (!worker_reads_) {
-      label.kind = OpKind::read_e;
-      label.tier = reads[e].e_tier;
-      label.chunk = static_cast<std::uint16_t>(read.chunk);
-      chunk_[read.task * instance.shards + read.chunk] =
-          add_read(out, io_, reads[e].e_s, reads[e].latency_s, label);
-    }
+    const ExpertReads& of = reads[expert_of_[read.task]];
+    if (read.chunk == kSmChunk)
+      add_read_of_sm(instance, read.task, of, out);
+    else if (!worker_reads_)
+      add_read_of_e(instance, read.task, read.chunk, of, out);
   }
 }
 
@@ -78,6 +86,23 @@ void LayerGraphBuilder::add_decompression(const LayerInstance& instance, std::ui
   }
 }
 
+// What threads decompress goes over the link when it is plain, its own planes ahead of those of later tasks.
+void LayerGraphBuilder::add_decoded_and_sent(const LayerInstance& instance, std::uint32_t task,
+                                             const ExpertReads& reads, LabelledGraph& out) {
+  const LayerExpert& expert = instance.experts[expert_of_[task]];
+  if (!has_sm(expert.state)) add_read_of_sm(instance, task, reads, out);
+  if (has_e(expert.state)) return;  // it is there, plain
+  for (std::uint32_t c = 0; c < instance.shards; ++c) {
+    const OpIndex decompress =
+        add(out, threads_, instance.decompress_s,
+            {OpKind::decompress, Tier::none, static_cast<std::uint16_t>(tensor_of_[task]),
+             static_cast<std::uint16_t>(c), expert.id});
+    resources_.share(out.graph, decompress, true, instance.decompress_s, bytes_.decompress);
+    add_read_of_e(instance, task, c, reads, out);
+    out.graph.depend(chunk_[task * instance.shards + c], decompress);
+  }
+}
+
 void LayerGraphBuilder::add_task(const LayerInstance& instance, std::uint32_t task,
                                  std::span<const ExpertReads> reads, LabelledGraph& out) {
   const LayerExpert& expert = instance.experts[expert_of_[task]];
@@ -86,13 +111,17 @@ void LayerGraphBuilder::add_task(const LayerInstance& instance, std::uint32_t ta
     ready_[task] = read_[task];
     return;
   }
-  add_decompression(instance, task, reads[expert_of_[task]], out);
+  if (resources_.path == PlanePath::read_decode_join)
+    add_decompression(instance, task, reads[expert_of_[task]], out);
+  else if (resources_.path == PlanePath::decode_send_join)
+    add_decoded_and_sent(instance, task, reads[expert_of_[task]], out);
   const OpLabel label{OpKind::recover, Tier::none, static_cast<std::uint16_t>(tensor_of_[task]), 0,
                       expert.id};
   const OpIndex recover = add(out, recovery_, instance.recover_s, label);
   resources_.share(out.graph, recover, resources_.recovers_on_cpu, instance.recover_s, bytes_.recover);
   for (std::uint32_t c = 0; c < instance.shards; ++c)
-    out.graph.depend(recover, chunk_[task * instance.shards + c]);
+    if (const OpIndex chunk = chunk_[task * instance.shards + c]; chunk != kNoOp)
+      out.graph.depend(recover, chunk);
   if (read_[task] != kNoOp) out.graph.depend(recover, read_[task]);
   ready_[task] = recover;
 }
@@ -105,7 +134,7 @@ void LayerGraphBuilder::build(const LayerInstance& instance, const LayerOrder& o
   recovery_ = out.graph.lane(resources_.recover);
   compute_ = out.graph.lane(resources_.experts);
   index_tasks(instance);
-  add_reads(instance, order, reads, out);
+  if (resources_.path != PlanePath::decode_send_join) add_reads(instance, order, reads, out);
   for (const std::uint32_t task : order.tasks) add_task(instance, task, reads, out);
   for (const std::uint32_t e : order.experts) {
     if (tokens[e] == 0) continue;

@@ -53,8 +53,14 @@ class LayerGraphBuilder {
   void index_tasks(const LayerInstance& instance);
   void add_reads(const LayerInstance& instance, const LayerOrder& order, std::span<const ExpertReads> reads,
                  LabelledGraph& out);
+  void add_read_of_sm(const LayerInstance& instance, std::uint32_t task, const ExpertReads& reads,
+                      LabelledGraph& out);
+  void add_read_of_e(const LayerInstance& instance, std::uint32_t task, std::uint32_t chunk,
+                     const ExpertReads& reads, LabelledGraph& out);
   void add_decompression(const LayerInstance& instance, std::uint32_t task, const ExpertReads& reads,
                          LabelledGraph& out);
+  void add_decoded_and_sent(const LayerInstance& instance, std::uint32_t task, const ExpertReads& reads,
+                            LabelledGraph& out);
   void add_task(const LayerInstance& instance, std::uint32_t task, std::span<const ExpertReads> reads,
                 LabelledGraph& out);
   engine::OpIndex add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const;

@@ -123,7 +123,7 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
 
   check_budget(scenario.name, scenario.budget, scenario.device);
   const DeviceProfile& device = scenario.device;
-  if (device.is_discrete()) m.host_experts = host_experts(scenario, Bytes(full));
+  if (device.is_discrete()) m.host_experts = host_experts(scenario, costs.stored);
   const Bytes needed = m.non_expert + m.kv_cache + m.staging + m.prefetch;
   if (needed > m.budget) {
     m.shortfall = needed - m.budget;

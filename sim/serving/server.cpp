@@ -34,8 +34,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       experts_(trace.experts()),
       moe_numbers_(scenario.model.moe_numbers()),
       moe_layers_(scenario.model.moe_layers()),
-      resources_(
-          add_server_resources(engine, options_.prefix, timing_, system.threads, costs.ssd_bytes_per_second)),
+      resources_(add_server_resources(engine, options_.prefix, timing_, costs)),
       all_reduces_(scenario, timing_, engine, options_.prefix),
       in_turn_(trace, scenario.workload.batch, prompts_of(scenario)),
       batching_(make_batching(scenario, system, memory)),
@@ -50,7 +49,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
   dense_outcome_.time = {0, 1, 1, {{{resources_.dense, 0}}}};
   if (const auto* routing = find_routing_policy(system.routing.name); routing->needs_all_scores)
     routing_ = routing->make(system.routing.parameters);
-  if (timing_.is_discrete())
+  if (timing_.is_discrete() && !system.compressed)
     missing_ = std::make_unique<MissingExperts>(scenario.model, timing_, system, costs, resources_,
                                                 static_cast<int>(scenario.tensor_parallel));
   if (routing_ || cache_.needs_all_scores()) gates_ = std::make_unique<StepGates>(trace);

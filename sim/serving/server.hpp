@@ -132,7 +132,7 @@ class Server {
   std::unique_ptr<SchedulePolicy> schedule_;
   std::unique_ptr<Prefetcher> prefetcher_;   // nullptr: none
   std::unique_ptr<RoutingPolicy> routing_;   // nullptr: as the model chose
-  std::unique_ptr<MissingExperts> missing_;  // nullptr: no discrete GPU
+  std::unique_ptr<MissingExperts> missing_;  // nullptr: no discrete GPU, or a schedule for its chunks
   std::unique_ptr<StepGates> gates_;         // where somebody wants the scores of all experts
 
   LayerGraphBuilder builder_;

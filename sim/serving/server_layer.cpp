@@ -164,18 +164,18 @@ void Server::gather_experts(std::uint32_t moe_layer) {
 // Adds an expert to the layer's instance: one of its uses, or, of no tokens, one that is only made ready.
 void Server::add_demand(std::uint32_t moe_layer, const ExpertUse& use) {
   const std::uint32_t expert = use.object;
-  const bool executes = use.tokens > 0;
+  const bool executes = use.tokens > 0, low_score = routing_ && layer_uses_.low_score(expert);
   const State kept = cache_.state(moe_layer, expert);
   Prefetcher::Met met{kept, kept};
   if (prefetcher_)
     met = prefetcher_->meet(moe_layer, expert, kept,
-                            {.executes = executes, .top_score = routing_ && !layer_uses_.low_score(expert)});
+                            {.executes = executes, .top_score = routing_ && !low_score});
   if (met.fetch != nullptr) awaited_.push_back({instance_.experts.size(), met.fetch});
   reads_.push_back(cache_.plan_reads(moe_layer, expert, met.held));
   tokens_.push_back(use.tokens);
   scores_.push_back(use.score);
   if (options_.mirror != nullptr) options_.mirror->use({moe_layer, expert});
-  codes_.push_back(LayerMemo::code(reads_.back(), met.held, use.tokens));
+  codes_.push_back(LayerMemo::code(reads_.back(), met.held, use.tokens, low_score));
   instance_.experts.push_back({expert, costs_.tensors, met.held, executes ? expert_seconds(use.tokens) : 0});
   if (executes) count_use(moe_layer, expert, met.found);
 }

@@ -4,12 +4,12 @@
 
 #include "models/device.hpp"
 #include "models/timing.hpp"
+#include "sim/serving/expert_costs.hpp"
 
 namespace moelab {
 
 ServerResources add_server_resources(engine::Engine& engine, std::string_view prefix,
-                                     const TimingModel& timing, std::uint32_t decompression_threads,
-                                     double ssd_bytes_per_second) {
+                                     const TimingModel& timing, const ExpertCosts& costs) {
   const auto add = [&](const char* name, std::uint32_t slots) {
     return engine.add_resource(std::string(prefix) + name, slots);
   };
@@ -23,7 +23,11 @@ ServerResources add_server_resources(engine::Engine& engine, std::string_view pr
     r.memory = engine.add_capacity("memory", {.bandwidth = device.memory.controller->value.value()});
   if (device.cpu.sharing) r.cpu = engine.add_capacity("cpu", {.slowdown = device.cpu.sharing->value});
   if (device.is_discrete()) {
+    r.gpu_memory = true;
+    r.path = costs.path;
     r.io = r.decompress = r.recover = add("link", 1);
+    if (costs.timing.shards > 0) r.recover = add("recover", 1);
+    if (r.path == PlanePath::decode_send_join) r.decompress = add("decompress", costs.timing.threads);
     r.link_out = add("link_out", 1);
     r.cpu_experts = add("cpu_experts", 1);
     r.experts = add("expert_compute", 1);
@@ -31,12 +35,13 @@ ServerResources add_server_resources(engine::Engine& engine, std::string_view pr
     return r;
   }
   r.io = add("io", 1);
-  r.decompress = add("decompress", decompression_threads);
+  r.decompress = add("decompress", costs.timing.threads);
   r.recover = add("recover", 1);
   r.experts = add("expert_compute", 1);
   r.dense = add("dense_compute", 1);
   r.ssd = engine.add_capacity(
-      "ssd", {.slowdown = device.ssd.readers.value, .bandwidth = ssd_bytes_per_second, .beyond = r.memory});
+      "ssd",
+      {.slowdown = device.ssd.readers.value, .bandwidth = costs.ssd_bytes_per_second, .beyond = r.memory});
   engine.add_interference({r.ssd, r.decompress, device.ssd.slowdown_while_decompressing.value});
   return r;
 }

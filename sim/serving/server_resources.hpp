@@ -9,10 +9,19 @@
 namespace moelab {
 
 class TimingModel;
+struct ExpertCosts;
+
+/// The way of a compressed tensor's planes to where experts compute.
+enum class PlanePath : std::uint8_t {
+  read_decode_join,  // read from storage, decompressed by threads, joined: one memory
+  decode_send_join,  // decompressed by threads in the host's memory, sent over the link, joined by the GPU
+  send_decode,       // sent compressed, decoded by the GPU, which joins the planes as it does
+};
 
 /// The resources of one server: an I/O thread, decompression threads, a recovery stream, the expert and dense
-/// compute streams, the host program; and what their operations share. With a discrete GPU the link to its
-/// memory takes the place of all that makes weights ready: `io`, `decompress` and `recover` are one.
+/// compute streams, the host program; and what their operations share. With a discrete GPU `io` is the link
+/// to its memory, and what has nothing to do there is the link too: `decompress` where threads decode
+/// nothing, `recover` where nothing is joined.
 struct ServerResources {
   engine::ResourceId host, io, decompress, recover, experts, dense;
   // Of a discrete GPU: the link the other way, and the cores that compute experts.
@@ -25,9 +34,14 @@ struct ServerResources {
   engine::CapacityId cpu = engine::kNoCapacity;
   bool recovers_on_cpu = false, computes_on_cpu = false;
   bool copies_on_cpu = false;  // what goes over the link
+  bool gpu_memory = false;     // of the GPU's own: what it computes is none of `memory`'s
+  PlanePath path = PlanePath::read_decode_join;
 
   /// What operations of a kind that the CPU does, or the GPU, share.
-  engine::CapacityId shared(bool on_cpu) const { return on_cpu && cpu != engine::kNoCapacity ? cpu : memory; }
+  engine::CapacityId shared(bool on_cpu) const {
+    if (on_cpu && cpu != engine::kNoCapacity) return cpu;
+    return !on_cpu && gpu_memory ? engine::kNoCapacity : memory;
+  }
   /// Lets an operation share that for `seconds`, in which it moves `bytes` through memory.
   void share(engine::Graph& graph, engine::OpIndex op, bool on_cpu, double seconds, double bytes) const {
     const engine::CapacityId capacity = shared(on_cpu);
@@ -42,9 +56,8 @@ struct ServerResources {
   }
 };
 
-/// `prefix`: of the resources' names. `ssd_bytes_per_second`: what all reads share, where they go to an SSD.
+/// `prefix`: of the resources' names. `costs`: of the experts that they make ready.
 ServerResources add_server_resources(engine::Engine& engine, std::string_view prefix,
-                                     const TimingModel& timing, std::uint32_t decompression_threads,
-                                     double ssd_bytes_per_second);
+                                     const TimingModel& timing, const ExpertCosts& costs);
 
 }  // namespace moelab

@@ -34,11 +34,12 @@ class LayerMemo {
   static constexpr std::size_t kMostExperts = 16;
   static constexpr std::size_t kMostLayers = 1 << 15;
 
-  /// What decides when an expert's parts are read, decompressed and executed, as one number.
-  /// `tokens`: 0 for one that is only made ready.
-  static std::uint64_t code(const ExpertReads& reads, State state, std::uint32_t tokens) {
-    return std::uint64_t{tokens} << 8 | static_cast<std::uint64_t>(state) << 4 |
-           static_cast<std::uint64_t>(reads.sm_tier) << 2 | static_cast<std::uint64_t>(reads.e_tier);
+  /// What decides when an expert's parts are read, decompressed and executed, and what waiting for them is
+  /// called, as one number. `tokens`: 0 for one that is only made ready.
+  static std::uint64_t code(const ExpertReads& reads, State state, std::uint32_t tokens, bool low_score) {
+    return std::uint64_t{tokens} << 8 | std::uint64_t{low_score} << 7 |
+           static_cast<std::uint64_t>(state) << 4 | static_cast<std::uint64_t>(reads.sm_tier) << 2 |
+           static_cast<std::uint64_t>(reads.e_tier);
   }
   /// Looks up the layer of these experts (codes in the instance's order) and of shared experts that take
   /// `shared_s`; nullptr when it is too large or has not been kept.

@@ -51,4 +51,25 @@ inline SmallRun random_discrete_run(std::uint64_t seed) {
   return run;
 }
 
+/// Compressed planes in the host's memory, decoded there or by the GPU.
+inline SmallRun random_planes_run(std::uint64_t seed) {
+  for (std::uint64_t tried = 0;; ++tried) {
+    SmallRun run = random_run(seed * 64 + tried);
+    SystemConfig& system = run.scenario.systems.front();
+    if (!system.compressed) continue;
+    Random random(seed + 0x91a4e5);
+    const Seconds dispatch = run.scenario.device.cpu.dispatch.value;
+    run.scenario.device = small_discrete_device();
+    run.scenario.device.cpu.dispatch.value = dispatch;
+    run.scenario.device.gpu->codecs["lz"] = {{0.55 + 0.5 * random.uniform(), ""}, {BytesPerSecond(8e8), ""}};
+    system.worker_reads = system.page_cache = false;
+    system.decoder = coin(random) ? Decoder::gpu : Decoder::cpu;
+    if (!run.scenario.model.has_encoder() && !find_cache_policy(system.cache.name)->needs_future &&
+        coin(random))
+      system.routing = {"smoe", {{"alpha", 0.05 * from(random, 0, 19)}}};
+    give_room(run, random.uniform() * 1.2 * run.scenario.model.moe().experts);
+    return run;
+  }
+}
+
 }  // namespace moelab::test

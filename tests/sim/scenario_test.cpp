@@ -384,9 +384,15 @@ TEST_CASE("scenario: a workload may be drawn from a law, at the model's sizes") 
   CHECK(!with("  law: broken.yaml\n").empty());
 }
 
-TEST_CASE("scenario: compressed weights are refused on a GPU with memory of its own, whole ones are served") {
+TEST_CASE("scenario: who decodes planes needs a speed for their codec") {
   Files files;
   CHECK(all_of(files.problems()) == "");
+  files.change("pooled.yaml", "codec: lz\n", "codec: lz\ndecoder: fpga\n");
+  CHECK(files.problems().size() == 1);
+  CHECK(says(files.problems(), "pooled.yaml", 0, "'fpga' for decoder is not a known name (known: cpu, gpu)"));
+  files.change("pooled.yaml", "decoder: fpga\n", "decoder: gpu\n");
+  CHECK(says(files.problems(), "scenario.yaml", 0,
+             "decodes in a GPU's own memory; device 'tiny-device' has none"));
   files.change("device.yaml", "  bandwidth: {value: 1 GB/s, source: test}\n", "");
   files.change("device.yaml", "launch: {value: 2 us, source: test}\n",
                "launch: {value: 2 us, source: test}\n"
@@ -396,11 +402,24 @@ TEST_CASE("scenario: compressed weights are refused on a GPU with memory of its 
                "  link:\n"
                "    to_device: {latency: 9 us, rate: 1 GB/s, source: test}\n"
                "    to_host: {latency: 9 us, rate: 1 GB/s, source: test}\n");
-  CHECK(files.load().device.is_discrete());
-  const std::vector<Problem> problems = files.problems();
-  INFO(all_of(problems));
-  REQUIRE(problems.size() == 1);
-  CHECK(says(problems, "tiny-scenario", 0, "system 'pooled' stores its experts compressed"));
+  CHECK(says(files.problems(), "scenario.yaml", 0, "has no speed for on its GPU (gpu.codecs)"));
+  const std::string link = "to_host: {latency: 9 us, rate: 1 GB/s, source: test}\n";
+  const auto give_codec = [&](const std::string& name, const std::string& ratio) {
+    files.change("device.yaml", link,
+                 link + "  codecs:\n    " + name + ":\n      ratio: {value: " + ratio +
+                     ", source: test}\n      rate: {value: 20 GB/s, source: test}\n");
+  };
+  give_codec("lz4", "0.7");
+  CHECK(says(files.problems(), "scenario.yaml", 0, "did you mean 'lz4'"));
+  files.change("device.yaml", "    lz4:\n      ratio: {value: 0.7", "    lz:\n      ratio: {value: 0.5");
+  CHECK(says(files.problems(), "scenario.yaml", 0, "codes more than exponents"));
+  files.change("device.yaml", "ratio: {value: 0.5, source: test}\n      rate",
+               "ratio: {value: 0.7, source: test}\n      rate");
+  CHECK(all_of(files.problems()) == "");
+  CHECK(files.load().systems.front().decoder == Decoder::gpu);
+  files.change("pooled.yaml", "decoder: gpu\n", "");
+  CHECK(all_of(files.problems()) == "");
+  CHECK(files.load().systems.front().decoder == Decoder::cpu);
 }
 
 }  // namespace moelab::scenario_test

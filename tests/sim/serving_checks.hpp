@@ -13,7 +13,8 @@
 namespace moelab::test {
 
 /// Within one graph, by what its operations mean (ZipMoE, Fig. 6): nothing begins before what it needs.
-inline void check_order_within(const DoneGraph& graph) {
+/// `sent_plain`: exponents are decompressed before they go over a link.
+inline void check_order_within(const DoneGraph& graph, bool sent_plain = false) {
   std::map<std::array<std::uint32_t, 3>, double> chunk_read, chunk_ready;  // expert, tensor, chunk
   std::map<std::array<std::uint32_t, 2>, double> read, recovered;          // expert, tensor
   for (const DoneOp& op : graph.ops) {
@@ -30,12 +31,17 @@ inline void check_order_within(const DoneGraph& graph) {
   for (const DoneOp& op : graph.ops) {
     const OpLabel& l = op.label;
     held &= op.start >= graph.submitted && op.end >= op.start;
-    if (const auto r = chunk_read.find({l.expert, l.tensor, l.chunk});
-        l.kind == OpKind::decompress && r != chunk_read.end())
-      held &= op.start >= r->second;
+    const std::array<std::uint32_t, 3> chunk = {l.expert, l.tensor, l.chunk};
+    if (const auto r = chunk_read.find(chunk); !sent_plain && l.kind == OpKind::decompress)
+      held &= r == chunk_read.end() || op.start >= r->second;
+    if (sent_plain && l.kind == OpKind::read_e) {
+      const auto plain = chunk_ready.find(chunk);
+      held &= plain != chunk_ready.end() && op.start >= plain->second;
+    }
     if (l.kind == OpKind::recover) {
-      for (const auto& [key, end] : chunk_ready)
-        if (key[0] == l.expert && key[1] == l.tensor) held &= op.start >= end;
+      for (const auto* ends : {&chunk_ready, &chunk_read})
+        for (const auto& [key, end] : *ends)
+          if (key[0] == l.expert && key[1] == l.tensor) held &= op.start >= end;
       if (const auto r = read.find({l.expert, l.tensor}); r != read.end()) held &= op.start >= r->second;
     }
     if (l.kind == OpKind::execute) {
@@ -115,11 +121,11 @@ inline void check_prefetch_counts(const RunResult& r, const Recorder& record) {
 }
 
 /// Nothing between graphs, apart from predictions, which run beside their layer.
-inline void check_no_gaps(const Recorder& record, const RunResult& r) {
+inline void check_no_gaps(const Recorder& record, const RunResult& r, bool sent_plain = false) {
   double now = 0, submitted = 0;
   bool in_sequence = true;
   for (const DoneGraph& graph : record.graphs) {
-    check_order_within(graph);
+    check_order_within(graph, sent_plain);
     if (graph.is_fetch()) continue;
     const bool beside = graph.holds(OpKind::predict);
     in_sequence &= graph.submitted == (beside ? submitted : now);
