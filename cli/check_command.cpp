@@ -37,7 +37,9 @@ std::string memory_line(const SystemConfig& system, const MemoryPlan& m) {
   return "  " + system.name + ": non-expert weights " + to_string(m.non_expert) + ", KV cache " +
          to_string(m.kv_cache) + blocks + ", experts in use " + to_string(m.staging) + ", prefetch " +
          to_string(m.prefetch) + ", expert cache " + to_string(m.expert_cache) +
-         "; page cache outside the budget " + to_string(m.page_cache) + "\n";
+         (m.experts_on_ssd ? "; experts on the SSD, in host memory those read last, "
+                           : "; page cache outside the budget ") +
+         to_string(m.page_cache) + "\n";
 }
 
 /// As serving engines print it, so that a user can hold the number of blocks against a real run's.

@@ -53,6 +53,7 @@ Json memory_json(const MemoryPlan& m) {
             {"expert_cache", m.expert_cache.value()},
             {"host_experts", m.host_experts.value()},
             {"page_cache", m.page_cache.value()}};
+  if (m.experts_on_ssd) j["experts_on_ssd"] = true;
   if (m.shortfall > Bytes(0)) j["shortfall"] = m.shortfall.value();
   if (m.kv_blocks > 0)
     j.update({{"kv_block", m.kv_block.value()},

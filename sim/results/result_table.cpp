@@ -39,15 +39,24 @@ bool caches(const Scenario& scenario, const std::string& name) {
   });
 }
 
+/// Whether a discrete GPU's experts came from the SSD, the host's memory being too small for them.
+bool read_from_ssd(const std::vector<RunResult>& results) {
+  return std::any_of(results.begin(), results.end(),
+                     [](const RunResult& r) { return r.memory.experts_on_ssd; });
+}
+
 /// Where one memory holds all: of every system; beside a discrete GPU: of those that keep planes there, ""
 /// where none does.
 std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& results) {
   const bool linked = scenario.device.is_discrete();
   std::vector<std::vector<std::string>> rows = {
       {"found in state, % of experts used while decoding", "F", "C", "S", "E", "missing"}};
-  for (const char* title :
-       linked ? std::vector{"link GB", "cache GB"} : std::vector{"SSD GB", "page cache GB", "cache GB"})
-    rows.front().push_back(title);
+  std::vector<std::pair<Tier, const char*>> tiers;
+  if (!linked || read_from_ssd(results)) tiers.emplace_back(Tier::ssd, "SSD GB");
+  tiers.emplace_back(linked ? std::pair{Tier::host, "link GB"}
+                            : std::pair{Tier::page_cache, "page cache GB"});
+  for (const auto& [tier, title] : tiers) rows.front().push_back(title);
+  rows.front().push_back("cache GB");
   const auto gigabytes = [](const RunResult& r, Tier tier) {
     return fixed(r.metrics.bytes[static_cast<std::size_t>(tier)] / 1e9, 1);
   };
@@ -57,8 +66,7 @@ std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& r
     for (const std::uint64_t n : r.metrics.decode_hits) all += static_cast<double>(n);
     std::vector<std::string> row = {r.system};
     for (const std::uint64_t n : r.metrics.decode_hits) row.push_back(percent(static_cast<double>(n), all));
-    for (const Tier tier : linked ? std::vector{Tier::host} : std::vector{Tier::ssd, Tier::page_cache})
-      row.push_back(gigabytes(r, tier));
+    for (const auto& [tier, title] : tiers) row.push_back(gigabytes(r, tier));
     row.push_back(caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-");
     rows.push_back(std::move(row));
   }
@@ -68,9 +76,11 @@ std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& r
 /// With a discrete GPU: where the experts used while decoding were, who made ready what was missing, and what
 /// was changed for that. Of systems that keep experts whole; "" where none does.
 std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& results) {
-  std::vector<std::vector<std::string>> rows = {{"experts used while decoding, %", "on the GPU",
-                                                 "prefetch late", "loaded", "by the CPU", "link GB",
-                                                 "cache GB"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"experts used while decoding, %", "on the GPU", "prefetch late", "loaded", "by the CPU"}};
+  const bool ssd = read_from_ssd(results);
+  for (const char* title : {"SSD GB", "link GB", "cache GB"})
+    if (ssd || title != std::string("SSD GB")) rows.front().push_back(title);
   for (const RunResult& r : results) {
     if (!r.counted.execution || r.memory.shortfall > Bytes(0)) continue;
     double all = 0;
@@ -78,10 +88,14 @@ std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& re
     const auto on_gpu = static_cast<double>(r.metrics.decode_hits[index(State::F)]);
     const auto loaded = static_cast<double>(r.metrics.execution.loaded);
     const auto on_cpu = static_cast<double>(r.metrics.execution.on_cpu);
-    rows.push_back({r.system, percent(on_gpu, all), percent(all - on_gpu - loaded - on_cpu, all),
-                    percent(loaded, all), percent(on_cpu, all),
-                    fixed(r.metrics.bytes[static_cast<std::size_t>(Tier::host)] / 1e9, 1),
-                    caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-"});
+    std::vector<std::string> row = {r.system, percent(on_gpu, all),
+                                    percent(all - on_gpu - loaded - on_cpu, all), percent(loaded, all),
+                                    percent(on_cpu, all)};
+    for (const Tier tier : {Tier::ssd, Tier::host})
+      if (ssd || tier == Tier::host)
+        row.push_back(fixed(r.metrics.bytes[static_cast<std::size_t>(tier)] / 1e9, 1));
+    row.push_back(caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-");
+    rows.push_back(std::move(row));
   }
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
@@ -129,6 +143,16 @@ std::string shortfall_lines(const std::vector<RunResult>& results) {
              (r.paged ? " on each GPU than its budget of " + to_string(r.memory.budget)
                       : "; " + shortfall_text(r.system, r.memory)) +
              "\n";
+  return out.empty() ? "" : out + "\n";
+}
+
+/// Whose experts the host's memory behind a discrete GPU is too small for.
+std::string ssd_lines(const std::vector<RunResult>& results) {
+  std::string out;
+  for (const RunResult& r : results)
+    if (r.memory.experts_on_ssd && r.memory.shortfall == Bytes(0))
+      out += "system '" + r.system + "': host memory holds " + to_string(r.memory.page_cache) +
+             " of experts, those read last; the others are on the SSD\n";
   return out.empty() ? "" : out + "\n";
 }
 
@@ -268,7 +292,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
       ", batch " + std::to_string(s.workload.batch) + ", " + std::to_string(m.end_to_end_s.size()) +
       " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " + std::to_string(s.seed) +
       ", executor " + results.front().executor + "\n\n";
-  out += speed_table(results) + "\n" + shortfall_lines(results);
+  out += speed_table(results) + "\n" + shortfall_lines(results) + ssd_lines(results);
   if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
   if (looked_up) out += hits_table(s, results);
   out += serving_table(results) + paged_memory_table(results);

@@ -39,8 +39,8 @@ static void from_json(const nlohmann::json& j, Bytes& b) {
   b = Bytes(j.get<double>());
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryPlan, budget, non_expert, kv_cache, staging, prefetch, expert_cache,
-                                   host_experts, page_cache, activations, kv_block, kv_blocks, state_blocks,
-                                   swap_blocks, shortfall)
+                                   host_experts, experts_on_ssd, page_cache, activations, kv_block, kv_blocks,
+                                   state_blocks, swap_blocks, shortfall)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LocalShareSeries::Bucket, local, remote)
 static void to_json(nlohmann::json& j, const LocalShareSeries& series) {
   j = {{"width_s", series.width_s()}, {"buckets", series.buckets()}};

@@ -1,5 +1,6 @@
 #include "sim/serving/expert_cache.hpp"
 
+#include "models/timing.hpp"
 #include "sim/engine/expert_mirror.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
@@ -44,6 +45,8 @@ ExpertCache::ExpertCache(const ServerContext& server, const MemoryPlan& memory,
       costs_(server.costs),
       layers_(server.trace.layers()),
       experts_(server.trace.experts()),
+      buffered_(memory.experts_on_ssd ? Tier::host : Tier::page_cache),
+      buffers_(memory.experts_on_ssd || (system_.page_cache && !server.timing.is_discrete())),
       entry_(*find_cache_policy(server.system.cache.name)),
       per_model_(cache_spans_model(server.system.cache.name, server.system.cache_domain)),
       domains_(make_domains(entry_, server, memory, pools, profile)),
@@ -105,17 +108,18 @@ bool ExpertCache::insert(std::uint32_t layer, std::uint32_t expert) {
 
 ExpertReads ExpertCache::plan_reads(std::uint32_t layer, std::uint32_t expert, State state) {
   ExpertReads reads = costs_.cold;
-  if (state == State::F || !system_.page_cache) return reads;
+  if (state == State::F || !buffers_) return reads;
+  reads.sm_tier = reads.e_tier = Tier::ssd;
   const std::uint32_t plane = sm_plane(layer, expert);
   const double sm = has_sm(state) ? 0 : costs_.sm_bytes.value() * costs_.tensors;
-  const double e = has_e(state) ? 0 : costs_.e_bytes.value() * costs_.tensors;
+  const double e = has_e(state) ? 0 : costs_.e_stored.value() * costs_.tensors;
   if (sm > 0 && page_cache_.read(plane, sm)) {
     reads.sm_s = costs_.cached.sm_s;
-    reads.sm_tier = Tier::page_cache;
+    reads.sm_tier = buffered_;
   }
   if (e > 0 && page_cache_.read(plane + 1, e)) {
     reads.e_s = costs_.cached.e_s;
-    reads.e_tier = Tier::page_cache;
+    reads.e_tier = buffered_;
   }
   return reads;
 }

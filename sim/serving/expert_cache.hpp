@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/cache/cache.hpp"
+#include "sim/engine/labelled_graph.hpp"
 #include "sim/serving/future_uses.hpp"
 #include "sim/serving/page_cache.hpp"
 
@@ -78,6 +79,8 @@ class ExpertCache {
   const SystemConfig& system_;
   const ExpertCosts& costs_;
   std::uint32_t layers_, experts_;
+  Tier buffered_;  // where the page cache's are read from
+  bool buffers_;   // whether what is missing is read through it
   const CachePolicyEntry& entry_;
   bool per_model_;  // one domain
   std::vector<std::unique_ptr<CachePolicy>> domains_;

@@ -52,7 +52,8 @@ void cost_planes(const TimingModel& timing, const SystemConfig& system, int rank
   c.timing.e_read_s = timing.load(c.e_bytes / shards).value();
   c.traffic.e_read = c.e_bytes.value() / shards;
   c.traffic.recover = 4 * c.elements;
-  c.stored = c.tensors * (c.sm_bytes + in_chunks(c.elements * compressed, shards));
+  c.e_stored = in_chunks(c.elements * compressed, shards);
+  c.stored = c.tensors * (c.sm_bytes + c.e_stored);
 }
 
 /// Of experts that lie in the host's memory and come over the link of a discrete GPU.
@@ -75,6 +76,14 @@ ExpertCosts linked_costs(const Architecture& model, const TimingModel& timing, c
   c.cached = c.cold;
   c.traffic.sm_read = c.sm_bytes.value();
   c.traffic.execute = full;
+  const double shards = std::max(1u, c.timing.shards);
+  const Bytes chunk = c.e_stored / shards;
+  c.host_reads = {timing.ssd_read(c.sm_bytes).value(), timing.ssd_read(chunk).value(),
+                  timing.ssd_read(Bytes(0)).value(), c.sm_bytes.value(), chunk.value()};
+  c.ssd_bytes_per_second = c.host_reads.sm_bytes / (c.host_reads.sm_s - c.host_reads.latency_s);
+  if (system.compressed)
+    c.ssd_bytes_per_second =
+        std::max(c.ssd_bytes_per_second, chunk.value() / (c.host_reads.e_s - c.host_reads.latency_s));
   return c;
 }
 
@@ -124,6 +133,7 @@ ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, c
              c.e_bytes.value() * tensors, 0};
   if (!system.compressed) c.bytes = {full, full, full, full, 0};  // states C, S and E do not occur
   c.stored = Bytes(c.bytes[index(system.compressed ? State::C : State::F)]);
+  c.e_stored = c.e_bytes;
   return c;
 }
 

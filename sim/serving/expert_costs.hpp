@@ -24,10 +24,12 @@ struct ExpertCosts {
   Bytes sm_bytes;  // of one tensor: the sign-mantissa plane, or the whole tensor when not compressed
   Bytes e_bytes;   // of one tensor: all E-chunks, as read and kept; 0 when not compressed
   Bytes stored;    // of one expert, where it lies when nothing of it is kept
+  Bytes e_stored;  // of one tensor: all E-chunks there
   PlanePath path = PlanePath::read_decode_join;
   std::array<double, kStates> bytes{};  // of one expert in each state
   LayerInstance timing;      // L, K and the times of one operation when storage is cold; no experts
   ExpertReads cold, cached;  // reads from the SSD and from the page cache
+  HostReads host_reads;      // with a discrete GPU: of what its host's memory does not hold
   OpBytes traffic;
   /// Of a whole expert over the link.
   double load_s() const { return (timing.sm_read_s + timing.shards * timing.e_read_s) * tensors; }

@@ -10,6 +10,25 @@ OpIndex LayerGraphBuilder::add(LabelledGraph& out, engine::Lane lane, double sec
   return out.graph.add(lane, seconds + dispatch_s_);
 }
 
+OpIndex add_host_read(const ServerResources& resources, const HostReads& reads, double dispatch_s,
+                      OpLabel label, LabelledGraph& out) {
+  const bool e = label.kind == OpKind::read_e;
+  const double seconds = e ? reads.e_s : reads.sm_s;
+  const OpIndex op = out.graph.add(out.graph.lane(resources.reader), seconds + dispatch_s);
+  out.graph.share(op, resources.ssd, seconds - reads.latency_s, e ? reads.e_bytes : reads.sm_bytes);
+  label.tier = Tier::ssd;
+  out.labels.push_back(label);
+  return op;
+}
+
+OpIndex LayerGraphBuilder::add_transfer(LabelledGraph& out, double seconds, double latency_s, OpLabel label,
+                                        OpIndex behind) const {
+  if (resources_.gpu_memory) label.tier = Tier::host;
+  const OpIndex op = add_read(out, io_, seconds, latency_s, label);
+  if (behind != kNoOp) out.graph.depend(op, behind);
+  return op;
+}
+
 OpIndex LayerGraphBuilder::add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
                                     OpLabel label) const {
   const double bytes = label.kind == OpKind::read_e ? bytes_.e_read : bytes_.sm_read;
@@ -40,18 +59,29 @@ void LayerGraphBuilder::index_tasks(const LayerInstance& instance) {
 
 void LayerGraphBuilder::add_read_of_sm(const LayerInstance& instance, std::uint32_t task,
                                        const ExpertReads& reads, LabelledGraph& out) {
-  const OpKind kind = instance.shards == 0 ? OpKind::read_tensor : OpKind::read_sm;
-  read_[task] = add_read(out, io_, reads.sm_s, reads.latency_s,
-                         {kind, reads.sm_tier, static_cast<std::uint16_t>(tensor_of_[task]), 0,
-                          instance.experts[expert_of_[task]].id});
+  const OpLabel label{instance.shards == 0 ? OpKind::read_tensor : OpKind::read_sm, reads.sm_tier,
+                      static_cast<std::uint16_t>(tensor_of_[task]), 0, instance.experts[expert_of_[task]].id};
+  const OpIndex first = resources_.gpu_memory && reads.sm_tier == Tier::ssd
+                            ? add_host_read(resources_, host_reads_, dispatch_s_, label, out)
+                            : kNoOp;
+  read_[task] = add_transfer(out, reads.sm_s, reads.latency_s, label, first);
 }
 
 void LayerGraphBuilder::add_read_of_e(const LayerInstance& instance, std::uint32_t task, std::uint32_t chunk,
                                       const ExpertReads& reads, LabelledGraph& out) {
-  chunk_[task * instance.shards + chunk] =
-      add_read(out, io_, reads.e_s, reads.latency_s,
-               {OpKind::read_e, reads.e_tier, static_cast<std::uint16_t>(tensor_of_[task]),
-                static_cast<std::uint16_t>(chunk), instance.experts[expert_of_[task]].id});
+  const OpLabel label{OpKind::read_e, reads.e_tier, static_cast<std::uint16_t>(tensor_of_[task]),
+                      static_cast<std::uint16_t>(chunk), instance.experts[expert_of_[task]].id};
+  OpIndex before = kNoOp;
+  if (resources_.gpu_memory && reads.e_tier == Tier::ssd)
+    before = add_host_read(resources_, host_reads_, dispatch_s_, label, out);
+  if (resources_.path == PlanePath::decode_send_join) {
+    const OpIndex decompress = add(out, threads_, instance.decompress_s,
+                                   {OpKind::decompress, Tier::none, label.tensor, label.chunk, label.expert});
+    resources_.share(out.graph, decompress, true, instance.decompress_s, bytes_.decompress);
+    if (before != kNoOp) out.graph.depend(decompress, before);
+    before = decompress;
+  }
+  chunk_[task * instance.shards + chunk] = add_transfer(out, reads.e_s, reads.latency_s, label, before);
 }
 
 void LayerGraphBuilder::add_reads(const LayerInstance& instance, const LayerOrder& order,
@@ -89,18 +119,10 @@ void LayerGraphBuilder::add_decompression(const LayerInstance& instance, std::ui
 // What threads decompress goes over the link when it is plain, its own planes ahead of those of later tasks.
 void LayerGraphBuilder::add_decoded_and_sent(const LayerInstance& instance, std::uint32_t task,
                                              const ExpertReads& reads, LabelledGraph& out) {
-  const LayerExpert& expert = instance.experts[expert_of_[task]];
-  if (!has_sm(expert.state)) add_read_of_sm(instance, task, reads, out);
-  if (has_e(expert.state)) return;  // it is there, plain
-  for (std::uint32_t c = 0; c < instance.shards; ++c) {
-    const OpIndex decompress =
-        add(out, threads_, instance.decompress_s,
-            {OpKind::decompress, Tier::none, static_cast<std::uint16_t>(tensor_of_[task]),
-             static_cast<std::uint16_t>(c), expert.id});
-    resources_.share(out.graph, decompress, true, instance.decompress_s, bytes_.decompress);
-    add_read_of_e(instance, task, c, reads, out);
-    out.graph.depend(chunk_[task * instance.shards + c], decompress);
-  }
+  const State state = instance.experts[expert_of_[task]].state;
+  if (!has_sm(state)) add_read_of_sm(instance, task, reads, out);
+  if (has_e(state)) return;  // it is there, plain
+  for (std::uint32_t c = 0; c < instance.shards; ++c) add_read_of_e(instance, task, c, reads, out);
 }
 
 void LayerGraphBuilder::add_task(const LayerInstance& instance, std::uint32_t task,

@@ -32,14 +32,26 @@ struct ExpertReads {
   Tier e_tier = Tier::ssd;
 };
 
+/// Reads into the host's memory of what lies on the SSD and goes over a link from there: of one tensor's
+/// SM-chunk (or the whole tensor), and of one E-chunk.
+struct HostReads {
+  double sm_s = 0, e_s = 0;
+  double latency_s = 0;              // of each
+  double sm_bytes = 0, e_bytes = 0;  // as stored
+};
+
 class LayerGraphBuilder {
  public:
   /// `worker_reads`: each decompression thread reads the E-chunk it is about to decompress (the prototype's
   /// form, ZipMoE section 4), so that SM-chunks alone queue at the I/O thread. `dispatch_s` is added to every
-  /// operation that is handed over.
+  /// operation that is handed over. `host_reads`: where a link's `reads` say Tier::ssd.
   LayerGraphBuilder(const ServerResources& resources, bool worker_reads, double dispatch_s,
-                    const OpBytes& bytes = {})
-      : resources_(resources), worker_reads_(worker_reads), dispatch_s_(dispatch_s), bytes_(bytes) {}
+                    const OpBytes& bytes = {}, const HostReads& host_reads = {})
+      : resources_(resources),
+        worker_reads_(worker_reads),
+        dispatch_s_(dispatch_s),
+        bytes_(bytes),
+        host_reads_(host_reads) {}
 
   /// Appends the instance's operations to `out`. `reads` and `tokens` by position in the instance; an expert
   /// of no tokens does not execute, it is only made ready.
@@ -66,11 +78,15 @@ class LayerGraphBuilder {
   engine::OpIndex add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const;
   engine::OpIndex add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
                            OpLabel label) const;
+  /// Over the link where that leads to where experts compute; `behind`: what it waits for, or kNoOp.
+  engine::OpIndex add_transfer(LabelledGraph& out, double seconds, double latency_s, OpLabel label,
+                               engine::OpIndex behind) const;
 
   ServerResources resources_;
   bool worker_reads_;
   double dispatch_s_;
   OpBytes bytes_;
+  HostReads host_reads_;
   engine::Lane io_ = 0, threads_ = 0, recovery_ = 0, compute_ = 0;
   std::vector<std::uint32_t> expert_of_, tensor_of_;  // by task
   std::vector<engine::OpIndex> read_;                 // by task: read of its SM-chunk or whole tensor
@@ -78,5 +94,9 @@ class LayerGraphBuilder {
   std::vector<engine::OpIndex> ready_;                // by task: what makes the tensor usable
   std::vector<engine::OpIndex> execution_;
 };
+
+/// One of `reads`, as the label says, on the SSD's reader.
+engine::OpIndex add_host_read(const ServerResources& resources, const HostReads& reads, double dispatch_s,
+                              OpLabel label, LabelledGraph& out);
 
 }  // namespace moelab

@@ -37,18 +37,17 @@ Bytes usable_memory(const DeviceProfile& device) {
   return device.memory.total.value - device.memory.system_reserve.value;
 }
 
-/// Of all GPUs that share the model: `expert` is one's part.
-Bytes host_experts(const Scenario& scenario, Bytes expert) {
-  const Bytes all = scenario.tensor_parallel * double(scenario.model.moe().experts) *
-                    double(scenario.model.moe_layers().size()) * expert;
+/// The host's memory behind a discrete GPU: all experts, or, where they are too many, those read last. Of all
+/// GPUs that share the model: `expert` is one's part.
+void plan_host(const Scenario& scenario, const SystemConfig& system, Bytes expert, MemoryPlan& m) {
+  const double ranks = scenario.tensor_parallel;
+  const Bytes all =
+      ranks * double(scenario.model.moe().experts) * double(scenario.model.moe_layers().size()) * expert;
   const MemoryProfile& host = scenario.device.memory;
-  const Bytes usable = host.total.value - host.system_reserve.value;
-  if (all > usable)
-    throw InputError(scenario.name, "the experts of model '" + scenario.model.name + "' take " +
-                                        to_string(all) + ", more than the host memory of device '" +
-                                        scenario.device.name + "' has to give: " + to_string(usable) +
-                                        " of " + to_string(host.total.value));
-  return all;
+  const Bytes swap = system.batching ? ranks * system.kv.swap_space : Bytes(0);
+  const Bytes usable = std::max(Bytes(0), host.total.value - host.system_reserve.value - swap);
+  m.experts_on_ssd = all > usable;
+  (m.experts_on_ssd ? m.page_cache : m.host_experts) = m.experts_on_ssd ? usable / ranks : all;
 }
 
 }  // namespace
@@ -123,14 +122,14 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
 
   check_budget(scenario.name, scenario.budget, scenario.device);
   const DeviceProfile& device = scenario.device;
-  if (device.is_discrete()) m.host_experts = host_experts(scenario, costs.stored);
+  if (device.is_discrete()) plan_host(scenario, system, costs.stored, m);
   const Bytes needed = m.non_expert + m.kv_cache + m.staging + m.prefetch;
   if (needed > m.budget) {
     m.shortfall = needed - m.budget;
     return m;
   }
   m.expert_cache = m.budget - needed;
-  m.page_cache = system.page_cache && !device.is_discrete() ? usable_memory(device) - m.budget : Bytes(0);
+  if (system.page_cache && !device.is_discrete()) m.page_cache = usable_memory(device) - m.budget;
   return m;
 }
 

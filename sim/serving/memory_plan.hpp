@@ -23,8 +23,9 @@ struct MemoryPlan {
   Bytes staging;   // experts in use: one decode step's (all of a layer, where whole layers are loaded), with
                    // room for both planes while they are joined
   Bytes prefetch;  // experts fetched ahead (SystemConfig::prefetch_buffer)
-  Bytes expert_cache;  // what is left
-  Bytes host_experts;  // outside the budget, with a discrete GPU: all experts, in the host's memory
+  Bytes expert_cache;           // what is left
+  Bytes host_experts;           // outside the budget, with a discrete GPU: all experts, in the host's memory
+  bool experts_on_ssd = false;  // with a discrete GPU: because the host's memory is too small for all
   // Where experts are paged `staging` is the window, `expert_cache` what stored experts take, and `kv_cache`
   // what is left.
   Bytes activations;               // of the largest step, where experts are paged
@@ -35,8 +36,9 @@ struct MemoryPlan {
   /// What the budget lacks for everything but cached experts, or for one block of the KV cache where experts
   /// are paged; not 0: nothing was run.
   Bytes shortfall;
-  Bytes page_cache;  // outside the budget: device memory - system reserve - budget, for systems with buffered
-                     // reads
+  /// Outside the budget: device memory - system reserve - budget, for systems with buffered reads. With a
+  /// discrete GPU whose experts lie on the SSD: what the host's memory holds of a GPU's parts of them.
+  Bytes page_cache;
 };
 
 /// Throws InputError, about `scenario`, where the budget is more than the device's memory.
@@ -49,7 +51,7 @@ void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile
 Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uint64_t logits, int ranks = 1);
 
 /// Where the budget does not hold everything but the expert cache, `shortfall` says how much it lacks. Throws
-/// InputError where it exceeds the device's memory, or the experts exceed the host's.
+/// InputError where it exceeds the device's memory.
 MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
                        const RoutingTrace& trace);
 

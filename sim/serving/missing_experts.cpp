@@ -62,7 +62,7 @@ void MissingExperts::plan(LayerInstance& instance, std::uint32_t step_tokens, st
   }
   for (const std::uint32_t place : plan_.cpu) {
     const std::uint32_t p = positions_[place];
-    cpu_.push_back({instance.experts[p].id, tokens[p]});
+    cpu_.push_back({instance.experts[p].id, tokens[p], p});
     on_cpu_[p] = 1;
     instance.experts[p].state = State::F;
     tokens[p] = 0;
@@ -83,7 +83,17 @@ OpIndex MissingExperts::add(LabelledGraph& out, engine::ResourceId resource, dou
   return out.graph.add(out.graph.lane(resource), seconds + timing_.dispatch().value());
 }
 
-void MissingExperts::build(std::uint32_t step_tokens, LabelledGraph& out) {
+// What the CPU computes has to be in its memory.
+void MissingExperts::await_reads(const CpuExpert& expert, OpIndex execution, LabelledGraph& out) const {
+  for (std::uint32_t tensor = 0; tensor < costs_.tensors; ++tensor)
+    out.graph.depend(execution, add_host_read(resources_, costs_.host_reads, timing_.dispatch().value(),
+                                              {OpKind::read_tensor, Tier::ssd,
+                                               static_cast<std::uint16_t>(tensor), 0, expert.id},
+                                              out));
+}
+
+void MissingExperts::build(std::uint32_t step_tokens, std::span<const ExpertReads> reads,
+                           LabelledGraph& out) {
   if (cpu_.empty()) return;
   std::uint64_t rows = 0;
   for (const CpuExpert& expert : cpu_) rows += expert.tokens;
@@ -102,6 +112,7 @@ void MissingExperts::build(std::uint32_t step_tokens, LabelledGraph& out) {
     const OpIndex op = add(out, resources_.cpu_experts, seconds,
                            {OpKind::cpu_execute, Tier::none, 0, 0, expert.id, expert.tokens});
     resources_.share(out.graph, op, true, seconds, cpu_traffic_);
+    if (reads[expert.position].sm_tier == Tier::ssd) await_reads(expert, op, out);
     out.graph.depend(op, send);
     out.graph.depend(receive, op);
   }

@@ -43,15 +43,17 @@ class MissingExperts {
   std::uint64_t loaded() const { return plan_.loads.size(); }
 
   /// Adds the CPU's part of the last plan to a graph, before everything else that uses the link.
-  /// `step_tokens`: rows whose activations travel, at most.
-  void build(std::uint32_t step_tokens, LabelledGraph& out);
+  /// `step_tokens`: rows whose activations travel, at most. `reads` by position in the instance: what the
+  /// host's memory does not hold is read first.
+  void build(std::uint32_t step_tokens, std::span<const ExpertReads> reads, LabelledGraph& out);
   /// Tells the policy how long the loads of a finished graph took, as the witness puts it.
   void observe(const LabelledGraph& graph, const LoadWitness& witness);
 
  private:
   struct CpuExpert {
-    std::uint32_t id, tokens;
+    std::uint32_t id, tokens, position;
   };
+  void await_reads(const CpuExpert& expert, engine::OpIndex execution, LabelledGraph& out) const;
   double cpu_seconds(std::uint32_t tokens);
   void add_loads(std::uint32_t position, LayerOrder& order) const;
   engine::OpIndex add(LabelledGraph& out, engine::ResourceId resource, double seconds, OpLabel label) const;

@@ -61,7 +61,7 @@ Prefetcher::Prefetcher(const ServerContext& server, ExpertCache& cache, Schedule
       layers_(server.trace.layers()),
       experts_(server.trace.experts()),
       builder_(server.resources, server.system.worker_reads, server.timing.dispatch().value(),
-               server.costs.traffic),
+               server.costs.traffic, server.costs.host_reads),
       instance_(server.costs.timing),
       fetches_(server.system.prefetch_buffer, std::size_t{layers_} * experts_),
       taken_bytes_(std::size_t{layers_} * experts_, kNotTaken) {

@@ -34,7 +34,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       experts_(trace.experts()),
       moe_numbers_(scenario.model.moe_numbers()),
       moe_layers_(scenario.model.moe_layers()),
-      resources_(add_server_resources(engine, options_.prefix, timing_, costs)),
+      resources_(add_server_resources(engine, options_.prefix, timing_, costs, memory.experts_on_ssd)),
       all_reduces_(scenario, timing_, engine, options_.prefix),
       in_turn_(trace, scenario.workload.batch, prompts_of(scenario)),
       batching_(make_batching(scenario, system, memory)),
@@ -42,7 +42,7 @@ Server::Server(engine::Engine& engine, const Scenario& scenario, const SystemCon
       cache_(context(), memory, pools, options_.profile),
       schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
       prefetcher_(Prefetcher::make(context(), cache_, *schedule_)),
-      builder_(resources_, system.worker_reads, timing_.dispatch().value(), costs.traffic),
+      builder_(resources_, system.worker_reads, timing_.dispatch().value(), costs.traffic, costs.host_reads),
       instance_(costs.timing),
       layer_uses_(trace.experts(), wants_scores(system)),
       memory_(memory) {

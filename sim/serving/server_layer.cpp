@@ -193,7 +193,7 @@ void Server::submit_experts(std::uint32_t moe_layer, const KernelTime& shared) {
   if (!missing_) schedule_->order(instance_, order_);
   layer_.clear();
   layer_.layer = moe_layer;
-  if (missing_) missing_->build(pass_.tokens, layer_);
+  if (missing_) missing_->build(pass_.tokens, reads_, layer_);
   if (shared.seconds > 0)  // first on the experts' stream: there is one GPU, and it has one memory
     add_kernel(layer_, resources_.experts, shared, OpKind::shared_expert);
   builder_.build(instance_, order_, reads_, tokens_, layer_);

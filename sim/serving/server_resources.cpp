@@ -9,12 +9,16 @@
 namespace moelab {
 
 ServerResources add_server_resources(engine::Engine& engine, std::string_view prefix,
-                                     const TimingModel& timing, const ExpertCosts& costs) {
+                                     const TimingModel& timing, const ExpertCosts& costs,
+                                     bool experts_on_ssd) {
   const auto add = [&](const char* name, std::uint32_t slots) {
     return engine.add_resource(std::string(prefix) + name, slots);
   };
   const DeviceProfile& device = timing.device();
   ServerResources r{};
+  const auto slow_reads_while = [&](engine::ResourceId decompress) {
+    engine.add_interference({r.ssd, decompress, device.ssd.slowdown_while_decompressing.value});
+  };
   r.host = add("host", 1);
   r.recovers_on_cpu = timing.recovers_on_cpu();
   r.computes_on_cpu = timing.computes_on_cpu();
@@ -22,6 +26,10 @@ ServerResources add_server_resources(engine::Engine& engine, std::string_view pr
   if (device.memory.controller && engine.resolves_chains())
     r.memory = engine.add_capacity("memory", {.bandwidth = device.memory.controller->value.value()});
   if (device.cpu.sharing) r.cpu = engine.add_capacity("cpu", {.slowdown = device.cpu.sharing->value});
+  if (!device.is_discrete() || experts_on_ssd)
+    r.ssd = engine.add_capacity(
+        "ssd",
+        {.slowdown = device.ssd.readers.value, .bandwidth = costs.ssd_bytes_per_second, .beyond = r.memory});
   if (device.is_discrete()) {
     r.gpu_memory = true;
     r.path = costs.path;
@@ -32,6 +40,8 @@ ServerResources add_server_resources(engine::Engine& engine, std::string_view pr
     r.cpu_experts = add("cpu_experts", 1);
     r.experts = add("expert_compute", 1);
     r.dense = add("dense_compute", 1);
+    if (experts_on_ssd) r.reader = add("io", 1);
+    if (experts_on_ssd && r.path == PlanePath::decode_send_join) slow_reads_while(r.decompress);
     return r;
   }
   r.io = add("io", 1);
@@ -39,10 +49,7 @@ ServerResources add_server_resources(engine::Engine& engine, std::string_view pr
   r.recover = add("recover", 1);
   r.experts = add("expert_compute", 1);
   r.dense = add("dense_compute", 1);
-  r.ssd = engine.add_capacity(
-      "ssd",
-      {.slowdown = device.ssd.readers.value, .bandwidth = costs.ssd_bytes_per_second, .beyond = r.memory});
-  engine.add_interference({r.ssd, r.decompress, device.ssd.slowdown_while_decompressing.value});
+  slow_reads_while(r.decompress);
   return r;
 }
 

@@ -24,8 +24,9 @@ enum class PlanePath : std::uint8_t {
 /// nothing, `recover` where nothing is joined.
 struct ServerResources {
   engine::ResourceId host, io, decompress, recover, experts, dense;
-  // Of a discrete GPU: the link the other way, and the cores that compute experts.
-  engine::ResourceId link_out = 0, cpu_experts = 0;
+  // Of a discrete GPU: the link the other way, the cores that compute experts, and, where the host's memory
+  // is too small for all experts, who reads the SSD.
+  engine::ResourceId link_out = 0, cpu_experts = 0, reader = 0;
   engine::CapacityId ssd = engine::kNoCapacity;
   /// What the SSD's reads, the CPU and the GPU share; kNoCapacity where nobody would resolve it.
   engine::CapacityId memory = engine::kNoCapacity;
@@ -56,8 +57,10 @@ struct ServerResources {
   }
 };
 
-/// `prefix`: of the resources' names. `costs`: of the experts that they make ready.
+/// `prefix`: of the resources' names. `costs`: of the experts that they make ready. `experts_on_ssd`: whether
+/// a discrete GPU's are read from there.
 ServerResources add_server_resources(engine::Engine& engine, std::string_view prefix,
-                                     const TimingModel& timing, const ExpertCosts& costs);
+                                     const TimingModel& timing, const ExpertCosts& costs,
+                                     bool experts_on_ssd);
 
 }  // namespace moelab

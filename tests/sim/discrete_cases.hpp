@@ -51,6 +51,13 @@ inline SmallRun random_discrete_run(std::uint64_t seed) {
   return run;
 }
 
+/// The host's memory too small for all experts, or for any.
+inline void crowd_host(SmallRun& run, Random& random) {
+  const double all = run.costs().stored.value() * run.scenario.model.moe().experts * run.trace.layers();
+  MemoryProfile& host = run.scenario.device.memory;
+  host.total.value = host.system_reserve.value + Bytes(random.uniform() * all * (coin(random) ? 1 : 0.1));
+}
+
 /// Compressed planes in the host's memory, decoded there or by the GPU.
 inline SmallRun random_planes_run(std::uint64_t seed) {
   for (std::uint64_t tried = 0;; ++tried) {

@@ -49,7 +49,8 @@ std::vector<double> layer_seconds(const SmallRun& run) {
   run.run(&record);
   std::vector<double> seconds;
   for (const DoneGraph& graph : record.graphs)
-    if (graph.holds(OpKind::execute)) seconds.push_back(end_of(graph) - graph.submitted);
+    if (graph.holds(OpKind::execute) || graph.holds(OpKind::cpu_execute))
+      seconds.push_back(end_of(graph) - graph.submitted);
   return seconds;
 }
 
@@ -68,7 +69,9 @@ SmallRun whole_of(SmallRun run) {
 TEST_CASE("planes over a link: random systems keep the laws and agree with naive replays") {
   std::map<std::string, int> seen;
   for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(500u); ++seed) {
-    const SmallRun run = random_planes_run(seed);
+    SmallRun run = random_planes_run(seed);
+    Random host(seed + 0xd15c);
+    if (host.below(3) == 0) crowd_host(run, host);
     const SystemConfig& system = run.system();
     const bool on_cpu = system.decoder == Decoder::cpu;
     INFO("seed " << seed << ", cache " << system.cache.name << ", prefetch " << system.prefetch.name
@@ -101,8 +104,10 @@ TEST_CASE("planes over a link: random systems keep the laws and agree with naive
     seen["prefetch"] += system.prefetch.name != "none" ? 1 : 0;
     seen["routing"] += system.routing.name == "smoe" ? 1 : 0;
     seen["decoded"] += decoded ? 1 : 0;
+    seen["on the SSD"] += r.memory.experts_on_ssd ? 1 : 0;
+    if (!r.memory.experts_on_ssd) CHECK(r.metrics.bytes[static_cast<std::size_t>(Tier::ssd)] == 0);
   }
-  for (const char* what : {"cpu", "gpu", "prefetch", "routing", "decoded"})
+  for (const char* what : {"cpu", "gpu", "prefetch", "routing", "decoded", "on the SSD"})
     CHECK(seen[what] > moelab::test::random_runs(50));
   for (const auto& entry : cache_policies()) CHECK(seen["cache " + std::string(entry.info.name)] > 0);
 }
@@ -208,6 +213,76 @@ TEST_CASE("planes over a link: a code of ratio 1 that takes no time is no code")
     ++compared;
   }
   CHECK(compared == static_cast<int>(moelab::test::random_runs(300u)));
+}
+
+TEST_CASE("more than host memory: what it does not hold is read from the SSD first, once while it holds it") {
+  // Whole matrices of 3072 bytes: SSD 5 us and 500 MB/s, link 3 us and 400 MB/s. One expert, three steps.
+  SmallRun run = whole_of(two_matrices(Decoder::cpu, 1, 1));
+  MemoryProfile& host = run.scenario.device.memory;
+  const double ssd = 5e-6 + 3072 / 5e8, link = 3e-6 + 3072 / 4e8;
+  const double execute =
+      TimingModel(run.scenario.device).expert(run.scenario.model, run.scenario.model.moe(), 1).value();
+  const double from_ssd = ssd + std::max(ssd, link) + link + execute, from_host = 2 * link + execute;
+  CHECK(layer_seconds(run)[0] == Approx(from_host).epsilon(1e-12));
+  host.total.value = host.system_reserve.value + Bytes(2 * 3072 - 1);
+  const RunResult r = run.run();
+  CHECK(r.memory.experts_on_ssd);
+  CHECK(r.memory.host_experts == Bytes(0));
+  CHECK(r.metrics.bytes[static_cast<std::size_t>(Tier::ssd)] == 3 * 2 * 3072);
+  CHECK(r.metrics.bytes[static_cast<std::size_t>(Tier::host)] == 3 * 2 * 3072);
+  for (const double seconds : layer_seconds(run)) CHECK(seconds == Approx(from_ssd).epsilon(1e-12));
+  // Planes are smaller: their host memory holds what it could not hold whole.
+  SmallRun planes = two_matrices(Decoder::gpu, 1, 1);
+  planes.scenario.device.memory.total.value = host.total.value;
+  CHECK_FALSE(planes.run().memory.experts_on_ssd);
+  planes.scenario.device.memory.total.value = host.system_reserve.value + Bytes(3 * 1536 - 1);
+  CHECK(planes.run().memory.experts_on_ssd);
+  // Room for both experts of a layer that uses one: the first step reads it.
+  run.scenario.model.layers[0].feed_forward.experts = 2;
+  run.trace = steady_trace(run.scenario.model, {0, 3});
+  give_room(run, 0);
+  host.total.value = host.system_reserve.value + Bytes(2 * 3072 + 1);
+  CHECK(run.run().memory.experts_on_ssd);
+  const std::vector<double> seconds = layer_seconds(run);
+  CHECK(seconds[0] == Approx(from_ssd).epsilon(1e-12));
+  for (const std::size_t step : {1, 2}) CHECK(seconds[step] == Approx(from_host).epsilon(1e-12));
+}
+
+TEST_CASE("more than host memory: the CPU computes what has been read") {
+  SmallRun run = whole_of(two_matrices(Decoder::cpu, 1, 1));
+  run.scenario.systems.front().execution.name = "cpu-only";
+  const double in_memory = layer_seconds(run)[0];
+  run.scenario.device.memory.total.value = run.scenario.device.memory.system_reserve.value;
+  // Activations travel while the SSD is read; the CPU waits for the later of the two.
+  const double sent = 2e-6 + 2 * 32 / 3e8, ssd = 2 * (5e-6 + 3072 / 5e8);
+  for (const double seconds : layer_seconds(run))
+    CHECK(seconds == Approx(in_memory - sent + std::max(sent, ssd)).epsilon(1e-9));
+}
+
+TEST_CASE("more than host memory: an SSD that takes no time is host memory") {
+  int on_ssd = 0;
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(300u); ++seed) {
+    SmallRun run = seed % 2 == 0 ? random_planes_run(seed) : random_discrete_run(seed);
+    INFO("seed " << seed);
+    // A fetch that has begun to be read is not given up for one that is demanded.
+    run.scenario.systems.front().prefetch = {"none", {}};
+    run.scenario.device.cpu.dispatch.value = Seconds(0);
+    RunOptions options;
+    options.free_resources = {"io"};
+    const RunResult there = run_system(run.scenario, run.system(), run.trace, options);
+    Random random(seed);
+    crowd_host(run, random);
+    // Planes all come from there: what is ready at the same moment goes over the link in another order else.
+    if (run.system().compressed)
+      run.scenario.device.memory.total.value = run.scenario.device.memory.system_reserve.value;
+    const RunResult read = run_system(run.scenario, run.system(), run.trace, options);
+    on_ssd += read.memory.experts_on_ssd ? 1 : 0;
+    CHECK(read.metrics.hits == there.metrics.hits);
+    CHECK(read.metrics.wall_s == Approx(there.metrics.wall_s).epsilon(1e-9));
+    CHECK(read.metrics.bytes[static_cast<std::size_t>(Tier::host)] ==
+          Approx(there.metrics.bytes[static_cast<std::size_t>(Tier::host)]).epsilon(1e-12));
+  }
+  CHECK(on_ssd > moelab::test::random_runs(200));
 }
 
 TEST_CASE("planes over a link: GPUs that share a model share the threads that decode for them") {

@@ -15,26 +15,41 @@ namespace moelab::test {
 /// Within one graph, by what its operations mean (ZipMoE, Fig. 6): nothing begins before what it needs.
 /// `sent_plain`: exponents are decompressed before they go over a link.
 inline void check_order_within(const DoneGraph& graph, bool sent_plain = false) {
-  std::map<std::array<std::uint32_t, 3>, double> chunk_read, chunk_ready;  // expert, tensor, chunk
-  std::map<std::array<std::uint32_t, 2>, double> read, recovered;          // expert, tensor
+  std::map<std::array<std::uint32_t, 3>, double> chunk_read, chunk_ready, decoding;  // expert, tensor, chunk
+  std::map<std::array<std::uint32_t, 2>, double> read, recovered;                    // expert, tensor
+  std::map<std::array<std::uint32_t, 2>, double> stored, sent;  // the end there, the start here
   for (const DoneOp& op : graph.ops) {
     const OpLabel& l = op.label;
-    if (l.kind == OpKind::read_e) chunk_read[{l.expert, l.tensor, l.chunk}] = op.end;
+    // The last one counts: over a link what is on the SSD comes after it was read.
+    if (l.kind == OpKind::read_e) {
+      double& end = chunk_read[{l.expert, l.tensor, l.chunk}];
+      end = std::max(end, op.end);
+    }
     if (l.kind == OpKind::decompress) chunk_ready[{l.expert, l.tensor, l.chunk}] = op.end;
-    if (l.kind == OpKind::read_sm || l.kind == OpKind::read_tensor) read[{l.expert, l.tensor}] = op.end;
+    if (l.kind == OpKind::decompress) decoding[{l.expert, l.tensor, l.chunk}] = op.start;
+    if (l.kind == OpKind::read_sm || l.kind == OpKind::read_tensor) {
+      double& end = read[{l.expert, l.tensor}];
+      end = std::max(end, op.end);
+      if (l.tier == Tier::ssd) stored[{l.expert, l.tensor}] = op.end;
+      if (l.tier == Tier::host) sent[{l.expert, l.tensor}] = op.start;
+    }
     if (l.kind == OpKind::recover) recovered[{l.expert, l.tensor}] = op.end;
   }
+  bool held = true;
+  for (const auto& [tensor, start] : sent)
+    if (const auto from = stored.find(tensor); from != stored.end()) held &= start >= from->second;
   double host_end = graph.submitted;
   for (const DoneOp& op : graph.ops)
     if (op.label.kind == OpKind::host && graph.layer >= 0) host_end = op.end;
-  bool held = true;
   for (const DoneOp& op : graph.ops) {
     const OpLabel& l = op.label;
     held &= op.start >= graph.submitted && op.end >= op.start;
     const std::array<std::uint32_t, 3> chunk = {l.expert, l.tensor, l.chunk};
     if (const auto r = chunk_read.find(chunk); !sent_plain && l.kind == OpKind::decompress)
       held &= r == chunk_read.end() || op.start >= r->second;
-    if (sent_plain && l.kind == OpKind::read_e) {
+    if (sent_plain && l.kind == OpKind::read_e && l.tier == Tier::ssd)
+      held &= !decoding.contains(chunk) || op.end <= decoding.at(chunk);  // else it was given up
+    if (sent_plain && l.kind == OpKind::read_e && l.tier == Tier::host) {
       const auto plain = chunk_ready.find(chunk);
       held &= plain != chunk_ready.end() && op.start >= plain->second;
     }
@@ -44,7 +59,7 @@ inline void check_order_within(const DoneGraph& graph, bool sent_plain = false) 
           if (key[0] == l.expert && key[1] == l.tensor) held &= op.start >= end;
       if (const auto r = read.find({l.expert, l.tensor}); r != read.end()) held &= op.start >= r->second;
     }
-    if (l.kind == OpKind::execute) {
+    if (l.kind == OpKind::execute || l.kind == OpKind::cpu_execute) {
       for (const auto& [key, end] : read)
         if (key[0] == l.expert) held &= op.start >= end;
       for (const auto& [key, end] : recovered)
@@ -98,7 +113,8 @@ inline void check_conservation(const SmallRun& run, const Recorder& record, cons
       if (op.label.kind == OpKind::read_sm || op.label.kind == OpKind::read_tensor)
         bytes[static_cast<std::size_t>(op.label.tier)] += costs.sm_bytes.value();
       if (op.label.kind == OpKind::read_e)
-        bytes[static_cast<std::size_t>(op.label.tier)] += costs.e_bytes.value() / run.system().shards;
+        bytes[static_cast<std::size_t>(op.label.tier)] +=
+            (op.label.tier == Tier::ssd ? costs.e_stored : costs.e_bytes).value() / run.system().shards;
     }
   for (std::size_t t = 0; t < bytes.size(); ++t) CHECK(m.bytes[t] == Approx(bytes[t]).epsilon(1e-9));
   CHECK(r.operations == operations);

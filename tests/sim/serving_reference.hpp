@@ -214,7 +214,8 @@ inline Counts replay(const SmallRun& run, const RunResult& result, const Experts
     shape.profile = std::span(profile).subspan(std::size_t{d} * shape.objects, shape.objects);
     caches.push_back(entry.make(shape, system.cache.parameters));
   }
-  NaivePageCache page_cache(system.page_cache ? result.memory.page_cache.value() : 0);
+  const bool on_ssd = result.memory.experts_on_ssd, linked = s.device.is_discrete();
+  NaivePageCache page_cache(system.page_cache || on_ssd ? result.memory.page_cache.value() : 0);
 
   // Steps at which each expert is used, a layer's steps counted where it is used at all.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint64_t>> steps_of;
@@ -253,13 +254,15 @@ inline Counts replay(const SmallRun& run, const RunResult& result, const Experts
         const std::uint32_t object = layer * experts + e;
         const double sm = has_sm(state) ? 0 : costs.sm_bytes.value() * costs.tensors;
         const double exponents = has_e(state) ? 0 : costs.e_bytes.value() * costs.tensors;
-        const auto tier = [&](std::uint32_t plane, double bytes) {
-          if (s.device.is_discrete()) return static_cast<std::size_t>(Tier::host);
-          return static_cast<std::size_t>(page_cache.read(plane, bytes) ? Tier::page_cache : Tier::ssd);
+        const auto read = [&](std::uint32_t plane, double stored, double bytes) {
+          const bool buffered = (!linked || on_ssd) && page_cache.read(plane, stored);
+          if (linked ? on_ssd && !buffered : !buffered)
+            counts.bytes[static_cast<std::size_t>(Tier::ssd)] += stored;
+          if (linked && !by_cpu(e)) counts.bytes[static_cast<std::size_t>(Tier::host)] += bytes;
+          if (!linked && buffered) counts.bytes[static_cast<std::size_t>(Tier::page_cache)] += bytes;
         };
-        if (by_cpu(e)) return index(state);
-        if (sm > 0) counts.bytes[tier(2 * object, sm)] += sm;
-        if (exponents > 0) counts.bytes[tier(2 * object + 1, exponents)] += exponents;
+        if (sm > 0) read(2 * object, sm, sm);
+        if (exponents > 0) read(2 * object + 1, costs.e_stored.value() * costs.tensors, exponents);
         return index(state);
       };
       for (const auto& [e, use] : uses) {
