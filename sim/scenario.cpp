@@ -182,6 +182,8 @@ void hold_paths(Json& document, const Scenario& s) {
   hold(workload, "request_log", s.workload.request_log);
   if (!s.cluster) return;
   hold(workload, "counts", s.cluster->counts_file);
+  for (std::size_t i = 0; i < workload["tasks"].size(); ++i)
+    hold(workload["tasks"][i], "trace", s.cluster->tasks[i].trace_file);
   for (std::size_t i = 0; i < workload["servers"].size(); ++i)
     hold(workload["servers"][i], "request_log", s.cluster->request_logs[i]);
   hold(document["cluster"]["network"], "file", s.cluster->profile.network.platform_file);
@@ -280,6 +282,8 @@ std::vector<std::string> scenario_inputs(const Scenario& scenario) {
   for (const std::string& file :
        {scenario.cluster->counts_file, scenario.cluster->profile.network.platform_file})
     if (!file.empty()) files.push_back(file);
+  for (const TaskConfig& task : scenario.cluster->tasks)
+    if (!task.trace_file.empty()) files.push_back(task.trace_file);
   for (const ServerLoad& load : scenario.cluster->loads)
     if (!load.request_log.empty()) files.push_back(load.request_log);
   return files;

@@ -8,6 +8,7 @@
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
 #include "sim/cluster/cluster_requests.hpp"
+#include "sim/scenario/trace_fit.hpp"
 #include "sim/serving/served_request.hpp"
 #include "sim/trace_scores.hpp"
 #include "traces/default_trace.hpp"
@@ -132,31 +133,6 @@ RoutingTrace draw_requests_of(const Scenario& s, const Draw& draw) {
   return s.workload.has_law ? draw_from_law(s, draw) : draw_from_generator(s, draw);
 }
 
-void check_trace_fits(const Scenario& s, const RoutingTrace& trace) {
-  const FeedForward& ff = s.model.moe();
-  Problems problems;
-  const auto fail = [&](std::string what) { problems.add({s.workload.trace_file, 0, 0, std::move(what)}); };
-  const auto compare = [&](const std::string& what, std::uint64_t has, std::uint64_t wants) {
-    if (has != wants)
-      fail("the trace has " + std::to_string(has) + " " + what + ", model '" + s.model.name + "' has " +
-           std::to_string(wants));
-  };
-  compare("MoE layers", trace.layers(), s.model.moe_layers().size());
-  compare("experts a layer", trace.experts(), static_cast<std::uint64_t>(ff.experts));
-  compare("experts a token (k)", trace.top_k(), static_cast<std::uint64_t>(ff.top_k));
-  if (trace.requests().empty()) fail("the trace has no requests");
-  const auto encoded = [&](const TraceRequest& q) {
-    return q.begin < q.end && trace.phase_of(q.begin) == Phase::encoder;
-  };
-  const auto requests = trace.requests();
-  if (!s.model.has_encoder() && std::any_of(requests.begin(), requests.end(), encoded))
-    fail("the trace has encoder tokens, model '" + s.model.name + "' has no encoder");
-  if (s.model.has_encoder() && !std::all_of(requests.begin(), requests.end(), encoded))
-    fail("model '" + s.model.name +
-         "' has an encoder, but not every request of the trace has encoder tokens");
-  problems.throw_if_any();
-}
-
 }  // namespace
 
 RoutingTrace scenario_trace(const Scenario& scenario) {
@@ -175,7 +151,7 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
                                        .lengths = log_lengths(w)});
   }
   RoutingTrace trace = open_routing_trace(w.trace_file);
-  check_trace_fits(scenario, trace);
+  check_trace_fits(scenario.model, w.trace_file, trace);
   return trace;
 }
 

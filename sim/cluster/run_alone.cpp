@@ -77,7 +77,7 @@ std::optional<RankInclusion> past_use(const Scenario& s, const SystemConfig& sys
   if (!is_planned(system)) return std::nullopt;
   Scenario past = s;
   for (TaskConfig& task : past.cluster->tasks)
-    task = {task.name, {1, 1}, {kTokens + 1, kTokens + 1}, task.domain};
+    task = {task.name, {1, 1}, {kTokens + 1, kTokens + 1}, task.domain, task.trace_file};
   const auto servers = static_cast<std::uint32_t>(past.cluster->loads.size());
   for (ServerLoad& load : past.cluster->loads) {
     load.log.clear();
@@ -85,10 +85,8 @@ std::optional<RankInclusion> past_use(const Scenario& s, const SystemConfig& sys
     if (!load.history.empty())
       load.phases = {{std::max(s.workload.batch, kRequests / servers), load.history}};
   }
-  auto requests = cluster_requests(past, rows);
-  for (auto& of_server : requests)
-    for (ServedRequest& q : of_server) q.pool_begin += q.pool_rows;  // the half that is history
-  return rank_inclusion(all_requests(requests, rows).trace, s.workload.batch, false);
+  return rank_inclusion(all_requests(cluster_requests(past, rows, true), rows).trace, s.workload.batch,
+                        false);
 }
 
 void check_known(const Scenario& s, const SystemConfig& system) {

@@ -63,15 +63,25 @@ TokenRange read_range(const YamlMap& task, std::string_view key) {
   return range;
 }
 
-void read_tasks(const YamlMap& section, ClusterConfig& cluster) {
-  for (const YamlNode& item : section.list("tasks")) {
-    const YamlMap map = item.map("a task");
-    TaskConfig task;
-    task.name = map.text("name");
+TaskConfig read_task(const YamlMap& map, const std::string& base) {
+  TaskConfig task;
+  task.name = map.text("name");
+  if (map.has("trace")) {
+    task.trace_file = named_file(map.text("trace"), base);
+    for (const std::string_view key : {"prompt_tokens", "output_tokens", "domain"})
+      if (map.has(key)) map.fail(key, "'" + std::string(key) + "' is the trace's to say");
+  } else {
     task.prompt = read_range(map, "prompt_tokens");
     task.output = read_range(map, "output_tokens");
     task.domain = map.text("domain", task.name);
-    map.done();
+  }
+  map.done();
+  return task;
+}
+
+void read_tasks(const YamlMap& section, const std::string& base, ClusterConfig& cluster) {
+  for (const YamlNode& item : section.list("tasks")) {
+    const TaskConfig task = read_task(item.map("a task"), base);
     if (place_of(task.name, task_names(cluster))) item.fail("task '" + task.name + "' is listed twice");
     if (cluster.tasks.size() == kMostTasks) {
       item.fail("more than " + std::to_string(kMostTasks) + " tasks");
@@ -256,7 +266,7 @@ void read_cluster_workload(const YamlMap& root, const std::string& base, Problem
                            WorkloadConfig& workload, ClusterConfig& cluster) {
   const YamlMap section = root.map("workload");
   workload.batch = static_cast<std::uint32_t>(section.integer("batch", 1, 4096, 1));
-  read_tasks(section, cluster);
+  read_tasks(section, base, cluster);
   read_loads(section, base, problems, cluster);
   read_popularity(section, base, workload, cluster);
   section.done();

@@ -23,8 +23,9 @@ struct TokenRange {
 /// A kind of requests: how long they are, and whose experts they use.
 struct TaskConfig {
   std::string name;
-  TokenRange prompt, output;
-  std::string domain;  // of the counts file; the task's name where the file does not say
+  TokenRange prompt, output;  // of requests that are drawn
+  std::string domain;         // of the counts file; the task's name where the file does not say
+  std::string trace_file{};   // of recorded requests, which its users bring as they were; "": drawn
 };
 
 /// A server's users for so many requests: by task, its share of them; sums to 1.

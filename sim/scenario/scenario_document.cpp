@@ -50,7 +50,7 @@ std::string digest_of_text(std::string_view text) {
 /// Of a file, or of what is in the program: of a law, what it says, whatever its comments.
 std::string digest_of(const std::string& path, const WorkloadConfig& workload) {
   if (path == workload.law_file) return digest_of_text(to_yaml(workload.law));
-  if (path == workload.trace_file && is_default_trace(path)) return digest_of_text(default_trace_bytes());
+  if (is_default_trace(path)) return digest_of_text(default_trace_bytes());
   return digest_of_file(path);
 }
 

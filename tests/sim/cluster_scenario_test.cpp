@@ -133,6 +133,8 @@ TEST_CASE("cluster scenario: mistakes are named with what was expected") {
   check_problem("scenario.yaml", "[3, 5]", "[5, 3]", "fewer than the least");
   check_problem("scenario.yaml", "[3, 5]", "[3]", "the least and the most");
   check_problem("scenario.yaml", "name: talk", "name: code", "task 'code' is listed twice");
+  check_problem("scenario.yaml", "prompt_tokens: 4", "trace: a.safetensors",
+                "'output_tokens' is the trace's to say");
   check_problem("scenario.yaml", "{code: 3, talk: 1}", "{code: 0}", "above 0");
   check_problem("scenario.yaml", "requests: 4", "requests: 0", "requests");
   check_problem("scenario.yaml", "{code: 3, talk: 1}", "{}", "such as {code: 1}");
