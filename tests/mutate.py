@@ -28,7 +28,7 @@ SURVIVORS = WORK / "survivors.json"
 # Folder -> test programs, the longest matching name; those that need less building first.
 PROGRAMS = {
     "models": ["test_models"], "traces": ["test_traces"], "policies": ["test_policies"], "sim": ["test_sim"],
-    "sim/cluster": ["test_cluster"], "sim/engine": ["test_engine", "test_simgrid"], "sim/store": ["test_store"],
+    "sim/cluster": ["test_cluster"], "sim/serving": ["test_sim", "test_simgrid"], "sim/engine": ["test_engine", "test_simgrid"], "sim/store": ["test_store"],
     "sim/sweep": ["test_sweep"]}
 # Their files are compiled one by one.
 LIBRARIES = ["moelab_models", "moelab_policies", "moelab_engine", "moelab_sim", "moelab_store", "moelab_sweep"]

@@ -252,7 +252,8 @@ TEST_CASE("discrete GPU: time on the link goes to the experts that were loaded, 
 TEST_CASE("discrete GPU: an execution policy hears how many tokens run and how many experts are there") {
   // hybrimoe-code's constants, one token: with nothing on the GPU three loads would be done at 0.918, 1.418
   // and 1.918 > 1.79, so the CPU takes the least of four; with three there the fourth would be done at 2
-  // > 1.79, so the CPU takes it, which with none there would be loaded. Two tokens: all are loaded.
+  // > 1.79, so the CPU takes it, which with none there would be loaded; with one there, two of three missing
+  // ones would be done at 1 and 1.5, and the third at 2. Two tokens: all are loaded.
   for (const std::uint32_t batch : {1U, 2U}) {
     SmallRun run = steady_discrete_run("hybrimoe-code", 0);
     run.scenario.systems.front().cache.name = "lru";
@@ -268,16 +269,15 @@ TEST_CASE("discrete GPU: an execution policy hears how many tokens run and how m
     const std::vector<float> scores = {0.9F, 0.8F, 0.7F, 0.6F, 0.5F, 0.1F};
     for (std::uint32_t request = 0; request < batch; ++request) {
       builder.begin_request();
-      for (const std::uint16_t last : {std::uint16_t{3}, std::uint16_t{4}}) {
-        const std::vector<std::uint16_t> ids = {0, 1, 2, last};
+      for (const std::vector<std::uint16_t>& ids :
+           {std::vector<std::uint16_t>{0, 1, 2, 3}, {0, 1, 2, 4}, {0, 3, 4, 5}})
         builder.add_token({Phase::decode, ids, {}, scores, {}, {}});
-      }
     }
     run.trace = builder.finish();
     give_room(run, 6);
     const RunResult r = run.run();
-    CHECK(r.metrics.execution.loaded == (batch == 1 ? 3 : 5));
-    CHECK(r.metrics.execution.on_cpu == (batch == 1 ? 2 : 0));
+    CHECK(r.metrics.execution.loaded == (batch == 1 ? 5 : 6));
+    CHECK(r.metrics.execution.on_cpu == (batch == 1 ? 3 : 0));
   }
 }
 

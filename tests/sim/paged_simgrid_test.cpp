@@ -5,6 +5,7 @@
 
 #include "sim/child_process.hpp"
 #include "sim/results/result_transfer.hpp"
+#include "sim/serving/paged_resources.hpp"
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/serving_checks.hpp"
 
@@ -41,6 +42,17 @@ TEST_CASE("simgrid: paged serving agrees with fast where nothing is shared") {
     CHECK(simgrid.serving.swap_in_bytes == fast.serving.swap_in_bytes);
     for (std::size_t i = 0; i < kCauses; ++i)
       CHECK(simgrid.stall_s[i] == Approx(fast.stall_s[i]).epsilon(1e-6).margin(1e-9));
+  }
+}
+
+TEST_CASE("simgrid: what a ring of GPUs moves to sum up, step by step") {
+  constexpr double kBytes = 5040;  // each GPU's; divisible by all of 1 to 10
+  for (int ranks = 1; ranks <= 10; ++ranks) {
+    double received =
+        0;  // by each: its neighbour's part of the sums so far, then the parts that are complete
+    for (int pass = 0; pass < 2; ++pass)
+      for (int step = 1; step < ranks; ++step) received += kBytes / ranks;
+    CHECK(ring_bytes(ranks, kBytes) == Approx(received).epsilon(1e-14));
   }
 }
 
