@@ -1,6 +1,5 @@
 // The command line: what scripts rely on, and what happens to bad input.
 #include <signal.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -11,6 +10,7 @@
 #include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/random_runs.hpp"
+#include "tests/scratch_folder.hpp"
 #include "tests/traces/trace_files.hpp"
 
 namespace moelab::cli_test {
@@ -23,25 +23,18 @@ ProgramResult moelab(const std::vector<std::string>& arguments) {
   return run_program(MOELAB_PROGRAM, arguments);
 }
 
-/// A folder of its own, gone at the end.
+/// A folder whose files' names are arguments of the program.
 class Folder {
  public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "moelab-test-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
   std::string file(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
+    std::ofstream(folder_ / name) << text;
+    return this->name(name);
   }
-  std::string name(const std::string& file) const { return (path_ / file).string(); }
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
-  }
+  std::string name(const std::string& file) const { return (folder_ / file).string(); }
+  std::size_t files() const { return folder_.names().size(); }
 
  private:
-  fs::path path_;
+  test::ScratchFolder folder_;
 };
 
 const std::vector<std::string> kSmall = {"run",   "zipmoe-orin",

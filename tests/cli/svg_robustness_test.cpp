@@ -16,6 +16,7 @@
 #include "models/input_error.hpp"
 #include "tests/cli/xml_document.hpp"
 #include "tests/random_runs.hpp"
+#include "tests/scratch_folder.hpp"
 #include "traces/random.hpp"
 
 namespace moelab::svg_robustness_test {
@@ -175,15 +176,13 @@ TEST_CASE("figures that are not as described are the programmer's error") {
 }
 
 TEST_CASE("a chart is written whole or the error names the file") {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "moelab_svg_chart_test";
-  std::filesystem::create_directories(folder);
+  const test::ScratchFolder folder;
   const Figure figure = figure_of({{.name = "s", .x = {1, 2}, .y = {1, 2}}});
   write_svg(figure, folder / "a.svg");
   std::ifstream file(folder / "a.svg", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   CHECK(text == svg(figure));
-  CHECK_THROWS_AS(write_svg(figure, folder / "missing" / "a.svg"), InputError);
-  std::filesystem::remove_all(folder);
+  CHECK_THROWS_AS(write_svg(figure, folder / "missing/a.svg"), InputError);
 }
 
 }  // namespace moelab::svg_robustness_test

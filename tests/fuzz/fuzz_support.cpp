@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
-#include <system_error>
 
 #include <algorithm>
 #include <array>
@@ -11,24 +10,10 @@
 #include <cstdlib>
 #include <set>
 
+#include "tests/scratch_folder.hpp"
+
 namespace moelab::fuzz {
 namespace {
-
-class OutputFolder {
- public:
-  OutputFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "moelab-fuzz-XXXXXX").string();
-    require(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~OutputFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  OutputFolder(const OutputFolder&) = delete;
-  OutputFolder& operator=(const OutputFolder&) = delete;
-  std::filesystem::path path;
-};
 
 // Ids of a row: distinct experts, or none of them.
 void check_ids(std::span<const std::uint16_t> ids, std::uint32_t experts) {
@@ -89,8 +74,8 @@ std::filesystem::path memory_file(std::string_view bytes, std::size_t number) {
 }
 
 std::filesystem::path output_path(const std::string& name) {
-  static const OutputFolder folder;
-  return folder.path / name;
+  static const test::ScratchFolder folder;
+  return folder / name;
 }
 
 ImportTarget small_target() {

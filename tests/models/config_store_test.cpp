@@ -10,6 +10,7 @@
 
 #include "models/input_error.hpp"
 #include "models/yaml_reader.hpp"
+#include "tests/scratch_folder.hpp"
 
 namespace moelab::config_store_test {
 
@@ -33,37 +34,32 @@ std::string refusal(const std::string& kind, const std::string& name, const fs::
   return "found";
 }
 
-/// A folder of this test's own, removed at its end, with the working directory inside it meanwhile.
-class ScratchFolder {
+/// A folder with `base` and `work` in it; `work` is the working directory meanwhile.
+class WorkFolder {
  public:
-  ScratchFolder()
-      : before_(fs::current_path()), path_(fs::temp_directory_path() / "moelab_config_store_test") {
-    fs::remove_all(path_);
-    fs::create_directories(path_ / "work");
-    fs::create_directories(path_ / "base");
-    fs::current_path(path_ / "work");
+  WorkFolder() : before_(fs::current_path()) {
+    fs::create_directories(folder_ / "work");
+    fs::create_directories(folder_ / "base");
+    fs::current_path(folder_ / "work");
   }
-  ~ScratchFolder() {
-    fs::current_path(before_);
-    fs::remove_all(path_);
+  ~WorkFolder() { fs::current_path(before_); }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  fs::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
   }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  fs::path write(const fs::path& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return path_ / name;
-  }
-  fs::path path() const { return path_; }
+  fs::path path() const { return folder_.path(); }
 
  private:
   fs::path before_;
-  fs::path path_;
+  test::ScratchFolder folder_;
 };
 
 }  // namespace
 
 TEST_CASE("the embedded configurations are the files of configs/, byte for byte") {
-  const ScratchFolder elsewhere;  // nothing to find on disk from here
+  const WorkFolder elsewhere;  // nothing to find on disk from here
   std::size_t compared = 0;
   for (const std::string& kind : kinds) {
     std::vector<std::string> stems;
@@ -104,7 +100,7 @@ TEST_CASE("every embedded configuration is strict YAML") {
 }
 
 TEST_CASE("a path is looked for beside the naming file, then here, then among the embedded") {
-  const ScratchFolder scratch;
+  const WorkFolder scratch;
   const fs::path base = scratch.path() / "base";
   const std::string embedded = config_names("models").at(0) + ".yaml";
 
@@ -127,7 +123,7 @@ TEST_CASE("a path is looked for beside the naming file, then here, then among th
 }
 
 TEST_CASE("a configuration that is not there is an input error that helps") {
-  const ScratchFolder scratch;
+  const WorkFolder scratch;
   const std::string stem = config_names("models").at(0);
   CHECK(refusal("models", stem + "x").find("unknown model '" + stem + "x' (did you mean '" + stem + "'?)") ==
         0);

@@ -1,7 +1,5 @@
 #include "models/hf_import.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -11,6 +9,7 @@
 #include "tests/models/model_files.hpp"
 #include "tests/models/random_architecture.hpp"
 #include "tests/random_runs.hpp"
+#include "tests/scratch_folder.hpp"
 
 namespace moelab::hf_import_test {
 namespace {
@@ -304,12 +303,11 @@ TEST_CASE("what is not a configuration is an error", "[hf]") {
 }
 
 TEST_CASE("a configuration is read from its file", "[hf]") {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("moelab-hf-" + std::to_string(::getpid())) / "Kimi-K2";
+  const test::ScratchFolder scratch;
+  const std::filesystem::path folder = scratch / "Kimi-K2";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "config.json") << config_of("kimi-k2");
   const Architecture a = import_hf_config(folder / "config.json");
-  std::filesystem::remove_all(folder.parent_path());
   CHECK(a.name == "kimi-k2");
   CHECK((a.layers == model_of_file("kimi-k2").layers));
 }

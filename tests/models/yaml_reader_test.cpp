@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/random_runs.hpp"
+#include "tests/scratch_folder.hpp"
 
 namespace moelab::yaml_reader_test {
 namespace {
@@ -445,9 +446,7 @@ TEST_CASE("hostile texts end in a problem, quickly") {
 
 TEST_CASE("a file is read from disk, or why not is a problem") {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / "moelab_yaml_reader_test";
-  fs::remove_all(folder);
-  fs::create_directories(folder);
+  const test::ScratchFolder folder;
   const auto problem_of = [](const fs::path& path) {
     Problems problems;
     read_sample(YamlDocument::from_file(path, problems).root());
@@ -462,9 +461,8 @@ TEST_CASE("a file is read from disk, or why not is a problem") {
   CHECK(problems.empty());
   CHECK(problem_of(folder / "none.yaml") ==
         (folder / "none.yaml").string() + ": cannot be opened: No such file or directory");
-  CHECK(problem_of(folder) == folder.string() + ": is a folder; expected a file");
+  CHECK(problem_of(folder.path()) == folder.path().string() + ": is a folder; expected a file");
   if (fs::exists("/dev/zero")) CHECK(problem_of("/dev/zero").find("larger than 64 MiB") != std::string::npos);
-  fs::remove_all(folder);
 }
 
 namespace {
