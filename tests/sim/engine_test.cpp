@@ -369,6 +369,28 @@ TEST_CASE("engine: users of a capacity share it at every instant") {
   CHECK(graph.end(second) == 4);
 }
 
+TEST_CASE("engine: what is on a free resource takes no time and shares nothing, the rest is as it was") {
+  // Two users of a capacity for 2 s and one of a resource of its own for 3 s behind the second.
+  const auto ends = [](bool free) {
+    const auto engine = make_fast_engine();
+    const ResourceId freed = engine->add_resource("freed", kUnlimitedSlots);
+    const ResourceId kept = engine->add_resource("kept", kUnlimitedSlots);
+    const CapacityId ssd = engine->add_capacity("ssd", {});
+    if (free) engine->make_free(freed);
+    CHECK(engine->is_free(freed) == free);
+    CHECK_FALSE(engine->is_free(kept));
+    Graph graph;
+    const OpIndex first = graph.add(graph.lane(kept), 2), second = graph.add(graph.lane(freed), 2);
+    const OpIndex last = graph.add(graph.lane(kept), 3);
+    graph.depend(last, second);
+    for (const OpIndex op : {first, second}) graph.share(op, ssd);
+    run_alone(*engine, graph);
+    return std::vector<double>{graph.end(first), graph.end(second), graph.end(last)};
+  };
+  CHECK(ends(false) == std::vector<double>{4, 4, 7});
+  CHECK(ends(true) == std::vector<double>{2, 0, 3});
+}
+
 TEST_CASE("engine: the part that nobody stretches comes first") {
   // 1 s of its own, then 2 s shared: the other user is gone after 2 * 1 s, at 1 + 2; of the 2 s, 1 is left
   // then.
