@@ -115,10 +115,32 @@ class Browser:
         check(not log, f"{where}: the console says {log}")
 
 
+# Of a figure: drawn shapes that have a size, axes and legends aside.
+MARKS = """((figure) => [...figure.querySelectorAll('.mark-rect path, .mark-symbol path, .mark-line path')]
+  .filter((p) => !p.closest('.role-legend, .role-axis') && (p.getAttribute('d') ?? '').length > 8).length)"""
+
+
 def marks(browser, figure):
-    """Drawn shapes that have a size, axes and legends aside."""
-    return browser.js("[...arguments[0].querySelectorAll('.mark-rect path, .mark-symbol path, .mark-line path')]"
-                      ".filter((p) => !p.closest('.role-legend, .role-axis') && (p.getAttribute('d') ?? '').length > 8).length", figure)
+    return browser.js(MARKS + "(arguments[0])", figure)
+
+
+def after_each_choice(browser, figure, field):
+    """[value, whether the figure says that it is empty, marks] of each option, chosen in turn; the first choice is put back."""
+    return browser.js("""(async (figure, field) => {
+      const first = field.value;
+      const choose = (value) => {  // and wait: charts are drawn once a click has been dealt with
+        field.value = value;
+        field.dispatchEvent(new Event('change', { bubbles: true }));
+        return new Promise((drawn) => setTimeout(drawn));
+      };
+      const shown = [];
+      for (const { value } of field.options) {
+        await choose(value);
+        shown.push([value, figure.querySelector('.empty') !== null, %s(figure)]);
+      }
+      await choose(first);
+      return shown;
+    })(arguments[0], arguments[1])""" % MARKS, figure, field)
 
 
 def check_charts(browser, name, expected):
@@ -130,12 +152,8 @@ def check_charts(browser, name, expected):
         check(browser.js("arguments[0].querySelector('.drawing svg [aria-label], .drawing svg[aria-label]') !== null", figure),
               f"{name}: chart {chart} has no description")
         for field in figure.find_elements(By.TAG_NAME, "select"):
-            first = Select(field).first_selected_option.get_attribute("value")
-            for value in [option.get_attribute("value") for option in Select(field).options]:
-                Select(field).select_by_value(value)
-                empty = figure.find_elements(By.CSS_SELECTOR, ".empty")
-                check(bool(empty) != (marks(browser, figure) > 0), f"{name}: chart {chart} with {value!r}")
-            Select(field).select_by_value(first)
+            for value, empty, drawn in after_each_choice(browser, figure, field):
+                check(empty != (drawn > 0), f"{name}: chart {chart} with {value!r}")
         figure.find_element(By.CSS_SELECTOR, "summary").click()
         WebDriverWait(browser.driver, 5).until(lambda _: figure.find_elements(By.CSS_SELECTOR, "details tbody tr"),
                                                f"{name}: chart {chart} has no numbers")

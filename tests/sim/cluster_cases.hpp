@@ -5,7 +5,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "policies/placement/placement.hpp"
@@ -71,22 +74,49 @@ inline void give_experts(Scenario& s, std::size_t server, double experts, const 
       m.budget - m.experts.front() + (experts + 0.5) * expert_bytes(s.model);
 }
 
+/// task_rows(), which takes far longer than a small cluster's run, drawn once while scenarios that follow
+/// each other differ in nothing that it is drawn from.
+inline std::shared_ptr<const RoutingTrace> drawn_rows(const Scenario& s) {
+  struct From {
+    Architecture model;
+    std::uint64_t seed;
+    std::vector<double> law;
+    std::vector<std::string> tasks;
+    bool operator==(const From&) const = default;
+  };
+  static std::optional<From> before;
+  static std::shared_ptr<const RoutingTrace> rows;
+  const ClusterConfig& c = *s.cluster;
+  const WorkloadConfig& w = s.workload;
+  From from{s.model, s.seed, {w.skew, w.reuse, w.gate_decay, c.own_popularity}, {}};
+  bool recorded = !c.counts_file.empty();
+  for (const TaskConfig& task : c.tasks) {
+    from.tasks.push_back(task.name);
+    recorded |= !task.trace_file.empty();
+  }
+  if (!recorded && before == from) return rows;
+  before.reset();
+  rows = std::make_shared<const RoutingTrace>(task_rows(s));
+  if (!recorded) before = std::move(from);
+  return rows;
+}
+
 inline void give_experts(Scenario& s, std::size_t server, double experts) {
-  give_experts(s, server, experts, task_rows(s));
+  give_experts(s, server, experts, *drawn_rows(s));
 }
 
 inline RunResult run_cluster(const Scenario& s, ExecutorKind executor = ExecutorKind::fast) {
-  const RoutingTrace rows = task_rows(s);
-  check_scenario(s, rows);
+  const std::shared_ptr<const RoutingTrace> rows = drawn_rows(s);
+  check_scenario(s, *rows);
   RunOptions options;
   options.executor = executor;
-  return run_system(s, s.systems.front(), rows, options);
+  return run_system(s, s.systems.front(), *rows, options);
 }
 
 /// Tokens that run through the layers for all requests: prompt and output but the last.
 inline double rows_of(const Scenario& s) {
   double rows = 0;
-  for (const auto& of_server : cluster_requests(s, task_rows(s)))
+  for (const auto& of_server : cluster_requests(s, *drawn_rows(s)))
     for (const ServedRequest& q : of_server) rows += q.prompt_tokens + q.output_tokens - 1.0;
   return rows;
 }
@@ -144,9 +174,9 @@ inline Scenario random_cluster(std::uint64_t seed) {
   double gpus_in_all = 0;
   for (const int n : gpus) gpus_in_all += n;
   const double each = std::ceil(all * placed.copies / gpus_in_all) + static_cast<double>(random.below(4));
-  const RoutingTrace rows = task_rows(s);
+  const std::shared_ptr<const RoutingTrace> rows = drawn_rows(s);
   for (std::size_t i = 0; i < gpus.size(); ++i)
-    give_experts(s, i, placed.copies > 1 ? all / gpus[i] + 1 : each, rows);
+    give_experts(s, i, placed.copies > 1 ? all / gpus[i] + 1 : each, *rows);
   return s;
 }
 
@@ -195,8 +225,8 @@ inline Scenario random_mixed_cluster(std::uint64_t seed) {
     migration->load_from = MigrationConfig::From::nearest;
   const double all = static_cast<double>(s.model.moe_layers().size()) * s.model.moe().experts;
   const double each = placed_of(s).copies > 1 ? all : std::ceil(all / static_cast<double>(servers));
-  const RoutingTrace rows = task_rows(s);
-  for (std::size_t i = 0; i < servers; ++i) give_experts(s, i, each + 1, rows);
+  const std::shared_ptr<const RoutingTrace> rows = drawn_rows(s);
+  for (std::size_t i = 0; i < servers; ++i) give_experts(s, i, each + 1, *rows);
   return s;
 }
 

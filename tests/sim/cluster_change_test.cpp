@@ -167,7 +167,7 @@ TEST_CASE("cluster: requests that come while their server is away are delayed, a
   placed_of(s).detection = Seconds(1e-4);
   s.cluster->loads[0].phases = {{40, {1}}};
   s.cluster->loads[0].arrivals_per_s = 20;
-  const std::vector<ServedRequest> requests = cluster_requests(s, task_rows(s)).front();
+  const std::vector<ServedRequest> requests = cluster_requests(s, *drawn_rows(s)).front();
   REQUIRE(requests.size() == 40);
   const auto before = [&](std::size_t i) { return (requests[i - 1].arrival_s + requests[i].arrival_s) / 2; };
   REQUIRE(requests[25].arrival_s - before(25) > 1e-3);  // the server sees in time that it is back
@@ -296,7 +296,7 @@ TEST_CASE("cluster: whatever goes wrong when, every request is accounted for, tw
     Timeline timeline({});
     RunOptions options;
     options.observer = [&](const SystemConfig&) { return &timeline; };
-    const RunResult r = run_system(s, s.systems.front(), task_rows(s), options);
+    const RunResult r = run_system(s, s.systems.front(), *drawn_rows(s), options);
     events += check_events(nlohmann::json::parse(timeline_json({timeline.events(r, {})})), r.cluster);
     CHECK(accounted(r) == asked(s));
     for (const FaultRecord& fault : r.cluster.faults)

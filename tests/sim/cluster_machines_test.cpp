@@ -230,7 +230,8 @@ TEST_CASE("machines: a CPU that plays a GPU computes slower while hidden states 
   Recorder record;
   RunOptions options;
   options.observer = [&](const SystemConfig&) { return &record; };
-  const RoutingTrace rows = task_rows(s);
+  const std::shared_ptr<const RoutingTrace> drawn = drawn_rows(s);
+  const RoutingTrace& rows = *drawn;
   run_system(s, s.systems.front(), rows, options);
 
   const TimingModel timing(played);
@@ -275,7 +276,8 @@ TEST_CASE("machines: an expert that migrates takes the way that its server's mem
       Recorder record;
       RunOptions options;
       options.observer = [&](const SystemConfig&) { return &record; };
-      const RoutingTrace rows = task_rows(s);
+      const std::shared_ptr<const RoutingTrace> drawn = drawn_rows(s);
+      const RoutingTrace& rows = *drawn;
       check_scenario(s, rows);
       run_system(s, s.systems.front(), rows, options);
 
@@ -308,7 +310,8 @@ TEST_CASE("machines: experts come from the SSD where the host memory does not ho
     DeviceProfile device = machine_of(MachineKind::discrete_gpu);
     device.memory.total.value = device.memory.system_reserve.value + Bytes(usable);
     set_machine(s, 1, device);
-    const RoutingTrace rows = task_rows(s);
+    const std::shared_ptr<const RoutingTrace> drawn = drawn_rows(s);
+    const RoutingTrace& rows = *drawn;
     return plan_cluster(s, s.systems.front(), cluster_requests(s, rows), history_counts(s, rows))
         .memory[1]
         .store;

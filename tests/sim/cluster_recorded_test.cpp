@@ -134,7 +134,7 @@ TEST_CASE(
     }
     const RunResult r = run_cluster(s);
     double tokens = 0, requests = 0;
-    for (const auto& of_server : cluster_requests(s, task_rows(s)))
+    for (const auto& of_server : cluster_requests(s, *drawn_rows(s)))
       for (const ServedRequest& q : of_server) {
         tokens += q.output_tokens;
         ++requests;

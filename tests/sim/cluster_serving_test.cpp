@@ -101,7 +101,7 @@ TEST_CASE("cluster: one server alone takes as long as one machine with all weigh
     alone.scenario.device = s.device;
     alone.scenario.workload.batch = batch;
     alone.scenario.workload.request_log = "as the cluster's";
-    const auto requests = cluster_requests(s, task_rows(s));
+    const auto requests = cluster_requests(s, *drawn_rows(s));
     for (const ServedRequest& q : requests.front())
       alone.scenario.workload.log.push_back({q.arrival_s, q.prompt_tokens, q.output_tokens});
     alone.scenario.systems.front().host_per_layer = Seconds(4e-6);
@@ -209,8 +209,8 @@ TEST_CASE("cluster: any cluster answers every request, and every activation is s
 TEST_CASE("cluster: what one server's users ask does not depend on the others") {
   Scenario s = random_cluster(3), fewer = s;
   s.cluster->loads.push_back(s.cluster->loads.front());
-  const auto all = cluster_requests(s, task_rows(s));
-  const auto some = cluster_requests(fewer, task_rows(fewer));
+  const auto all = cluster_requests(s, *drawn_rows(s));
+  const auto some = cluster_requests(fewer, *drawn_rows(fewer));
   for (std::size_t i = 0; i < some.size(); ++i) {
     REQUIRE(some[i].size() == all[i].size());
     for (std::size_t q = 0; q < some[i].size(); ++q) {
@@ -232,7 +232,8 @@ TEST_CASE("cluster: a server alone says what it holds and how busy its GPU was")
   system.cache.name = "lru";
   s.cluster->loads[1].phases = {{2, {1}}};
   const RunResult r = run_cluster(s);
-  const RoutingTrace rows = task_rows(s);
+  const std::shared_ptr<const RoutingTrace> drawn = drawn_rows(s);
+  const RoutingTrace& rows = *drawn;
   const auto requests = cluster_requests(s, rows);
   REQUIRE(r.cluster.servers.size() == 2);
   double busy = 0;
@@ -258,7 +259,8 @@ TEST_CASE("cluster: a timeline has every operation of every server, and requests
   for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(40u, 4u); ++seed) {
     INFO("seed " << seed);
     const Scenario s = random_cluster(seed);
-    const RoutingTrace rows = task_rows(s);
+    const std::shared_ptr<const RoutingTrace> drawn = drawn_rows(s);
+    const RoutingTrace& rows = *drawn;
     Timeline timeline({}), part({.first_token = 3, .last_token = 4});
     Recorder record;
     const auto run = [&](GraphObserver& observer) {
