@@ -3,9 +3,10 @@
 
 namespace moelab::test {
 
-/// Whether each instance takes its time: under sanitizers, which look for other mistakes than wrong results,
-/// and on an emulated processor. Tests with the tag [long] are not run there: what they find takes many
-/// draws, much memory or a whole program's minutes, and shorter tests take nearly the same paths.
+/// Whether fewer will do: under sanitizers, which look for other mistakes than wrong results, on an emulated
+/// processor, and in the loop of daily work (preset quick). Tests with the tag [long] are not run there: what
+/// they find takes many draws, much memory or a whole program's minutes, and shorter tests take nearly the
+/// same paths.
 #ifdef MOELAB_FEWER_RANDOM_RUNS
 constexpr bool kFewerRuns = true;
 #else

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <random>
 #include <set>
 #include <stdexcept>
 
@@ -351,6 +353,43 @@ TEST_CASE("engine: a cancelled graph is free to be used again while what it wait
   engine->spawn(process);
   engine->run();
   CHECK(graph.start(1) == 22);
+}
+
+TEST_CASE("engine: to cancel a graph that is not submitted, or has finished, does nothing") {
+  const auto engine = make_fast_engine();
+  Graph graph;
+  const OpIndex first = graph.add(graph.lane(engine->add_resource("r", 1)), 3);
+  graph.depend(graph.add(0, 4), first);
+  engine->cancel(graph);
+  run_alone(*engine, graph);
+  CHECK(graph.finished_at() == 3 + 4);
+  engine->cancel(graph);
+  CHECK(graph.finished());
+  CHECK(graph.finished_at() == 3 + 4);
+  CHECK(engine->now() == 3 + 4);
+}
+
+TEST_CASE("engine: what depends on an operation can be asked") {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < moelab::test::random_runs(200); ++round) {
+    const auto engine = make_fast_engine();
+    Graph graph;
+    const auto lane = graph.lane(engine->add_resource("r", 1));
+    std::map<OpIndex, std::multiset<OpIndex>> expected;
+    for (OpIndex op = 0; op < 12; ++op) {
+      graph.add(lane, 1);
+      for (OpIndex before = 0; before < op; ++before) {
+        if (random() % 3 != 0) continue;
+        graph.depend(op, before);
+        expected[before].insert(op);
+      }
+    }
+    for (OpIndex op = 0; op < 12; ++op) {
+      std::multiset<OpIndex> said;
+      graph.for_dependents(op, [&](OpIndex after) { said.insert(after); });
+      CHECK(said == expected[op]);
+    }
+  }
 }
 
 TEST_CASE("engine: users of a capacity share it at every instant") {
