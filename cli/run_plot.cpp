@@ -48,7 +48,7 @@ void check_serving_figure(const Scenario& scenario) {
 
 plot::Figure serving_figure(const Scenario& s, const std::vector<RunResult>& results) {
   using S = ServingSample;
-  const plot::Axis share{.label = "share", .range = plot::Range{0, 1}}, requests{.label = "requests"};
+  const plot::Axis share{.label = "share", .range = plot::AxisRange{0, 1}}, requests{.label = "requests"};
   plot::Figure figure{.title = s.name + ": " + s.model.title, .caption = caption(results), .columns = 3};
   figure.panels = {
       panel(results, "Throughput", {.label = "tokens/s"}, [](const S& x) { return x.tokens_per_s(); }),

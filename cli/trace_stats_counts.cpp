@@ -73,7 +73,7 @@ std::string counts_json(const CountsStatistics& s) {
 plot::Figure counts_figure(const CountsStatistics& s) {
   plot::Panel skew{.title = "Skew",
                    .x = {.label = "MoE layer", .integers = true},
-                   .y = {.label = "share", .range = plot::Range{0, 1}},
+                   .y = {.label = "share", .range = plot::AxisRange{0, 1}},
                    .series = {over_layers(s.layers, "busiest quarter's uses",
                                           [](const Layer& l) { return l.top_quarter; })}};
   plot::Panel drift{

@@ -30,7 +30,7 @@ plot::Axis layer_axis() {
   return {.label = "MoE layer", .integers = true};
 }
 plot::Axis share_axis(const std::string& label) {
-  return {.label = label, .range = plot::Range{0, 1}};
+  return {.label = label, .range = plot::AxisRange{0, 1}};
 }
 
 plot::Panel by_layer(const std::string& title, plot::Axis y, std::vector<plot::Series> series) {

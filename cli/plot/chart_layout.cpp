@@ -88,7 +88,7 @@ void lay_out_heat_map(PanelLayout& layout, const HeatMap& map) {
   layout.empty = colours.empty();
   Axis colour = map.colour;  // all shades are used: the bar ends where the data do
   if (!colour.range && !colours.empty() && has_extent({colours.low, colours.high}))
-    colour.range = Range{colours.low, colours.high};
+    colour.range = AxisRange{colours.low, colours.high};
   layout.colour = fitted(colours, colour);
 }
 

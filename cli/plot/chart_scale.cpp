@@ -88,7 +88,7 @@ std::int64_t steps_rounded(double value, double step, bool up) {
 }
 
 // Steps grow by at most 2.5, so the first that needs no more than 8 ticks needs at least 3.
-std::vector<Tick> linear_ticks(Range data, const Axis& axis, bool tight) {
+std::vector<Tick> linear_ticks(AxisRange data, const Axis& axis, bool tight) {
   const int finest = decimal_exponent(data.high - data.low) - 2;
   for (int exponent = axis.integers ? std::max(finest, 0) : finest;; ++exponent) {
     for (const int mantissa : mantissas) {
@@ -108,7 +108,7 @@ std::vector<Tick> linear_ticks(Range data, const Axis& axis, bool tight) {
 }
 
 // Some extent for data that have none: five percent each way.
-Range widened(Range data) {
+AxisRange widened(AxisRange data) {
   const double magnitude = std::max(std::abs(data.low), std::abs(data.high));
   if (magnitude < 1e-290) return {data.low < 0 ? -1.0 : 0.0, 1};
   if (data.high - data.low >= 1e-6 * magnitude) return data;
@@ -116,7 +116,7 @@ Range widened(Range data) {
   return {middle - 0.05 * magnitude, middle + 0.05 * magnitude};
 }
 
-Scale linear_scale(Range data, const Axis& axis, bool tight) {
+Scale linear_scale(AxisRange data, const Axis& axis, bool tight) {
   if (!tight) data = widened(data);
   Scale scale{
       .kind = axis.scale, .low = data.low, .high = data.high, .ticks = linear_ticks(data, axis, tight)};
@@ -168,7 +168,7 @@ std::vector<double> minor_marks(const Scale& scale) {
 
 // Decades if three or more lie between the ends, else 1, 2, 5, 10, ... if three or more of them do, else
 // equal steps: each of these has 8 or fewer where those before have less than 3.
-Scale log_scale(Range data, const Axis& axis, bool tight) {
+Scale log_scale(AxisRange data, const Axis& axis, bool tight) {
   if (!tight && data.high <= 2.5 * data.low) return linear_scale(data, axis, false);
   Scale scale{.kind = ScaleKind::log, .low = data.low, .high = data.high};
   const int first = tight ? preferred_at_or_above(data.low) : preferred_at_or_below(data.low);
@@ -200,7 +200,7 @@ Scale log_scale(Range data, const Axis& axis, bool tight) {
 
 }  // namespace
 
-bool has_extent(const Range& range) {
+bool has_extent(const AxisRange& range) {
   const double extent = range.high - range.low;
   return extent > 1e-290 && extent > 1e-9 * std::max(std::abs(range.low), std::abs(range.high));
 }
@@ -228,7 +228,7 @@ bool Scale::shows(double value) const {
   return can_place(value) && value >= low && value <= high;
 }
 
-Scale make_scale(Range data, const Axis& axis, bool tight) {
+Scale make_scale(AxisRange data, const Axis& axis, bool tight) {
   assert(can_place(data.low, axis.scale) && can_place(data.high, axis.scale) && data.low <= data.high);
   return axis.scale == ScaleKind::log ? log_scale(data, axis, tight) : linear_scale(data, axis, tight);
 }

@@ -9,7 +9,7 @@
 namespace moelab::plot {
 
 /// Whether the ends are far enough apart for an axis to end there: by more than 1e-9 of their magnitude.
-bool has_extent(const Range& range);
+bool has_extent(const AxisRange& range);
 
 struct Tick {
   double value = 0;
@@ -40,6 +40,6 @@ bool can_place(double value, ScaleKind kind);
 /// ends are `data`'s, with the ticks between them; else they are moved outwards to such numbers, and data of
 /// (nearly) no extent get some. axis.range is not looked at. Expects ends that can_place(), low <= high, for
 /// `tight` has_extent().
-Scale make_scale(Range data, const Axis& axis, bool tight);
+Scale make_scale(AxisRange data, const Axis& axis, bool tight);
 
 }  // namespace moelab::plot

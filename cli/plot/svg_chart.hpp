@@ -10,7 +10,7 @@
 namespace moelab::plot {
 
 /// Ends of an axis, low < high.
-struct Range {
+struct AxisRange {
   double low = 0;
   double high = 1;
 };
@@ -25,7 +25,7 @@ struct Axis {
   ScaleKind scale = ScaleKind::linear;
   /// What the axis shows. Without it: what the data need, rounded outwards to whole ticks. Far enough
   /// apart for an axis (1e-9 of their magnitude), and on a log axis at or above 1e-280.
-  std::optional<Range> range{};
+  std::optional<AxisRange> range{};
   /// Only whole numbers are named along the axis (layers, experts).
   bool integers = false;
 };

@@ -41,7 +41,7 @@ double random_magnitude(Random& random, double decades) {
   return std::pow(10.0, decades * (2 * random.uniform() - 1));
 }
 
-Range random_range(Random& random) {
+AxisRange random_range(Random& random) {
   const double middle = (random.uniform() - 0.5) * random_magnitude(random, 12);
   const double half = std::abs(middle) * random_magnitude(random, 3) + 1e-13;
   switch (random.below(4)) {
@@ -78,7 +78,7 @@ void check_equal_steps(const Scale& scale) {
 TEST_CASE("linear axes: 3 to 8 ticks at multiples of 1, 2 or 5 cover the data") {
   Random random(1);
   for (int i = 0; i < moelab::test::random_runs(5000); ++i) {
-    const Range data = random_range(random);
+    const AxisRange data = random_range(random);
     const Axis axis{.unit = random.below(2) == 0 ? "s" : ""};
     const Scale scale = make_scale(data, axis, false);
     CAPTURE(data.low, data.high);
@@ -100,7 +100,7 @@ TEST_CASE("linear axes: 3 to 8 ticks at multiples of 1, 2 or 5 cover the data") 
 TEST_CASE("axes with given ends: 3 to 8 ticks between them") {
   Random random(2);
   for (int i = 0; i < moelab::test::random_runs(5000); ++i) {
-    Range data = random_range(random);
+    AxisRange data = random_range(random);
     Axis axis{.scale = random.below(2) == 0 ? ScaleKind::linear : ScaleKind::log};
     if (axis.scale == ScaleKind::log) {
       data.low = random_magnitude(random, 9);
@@ -173,7 +173,7 @@ TEST_CASE("data without extent, and the largest and smallest there are") {
 }
 
 TEST_CASE("numbers along an axis read as people write them") {
-  const auto texts = [](Range data, const Axis& axis) {
+  const auto texts = [](AxisRange data, const Axis& axis) {
     std::string joined;
     for (const Tick& tick : make_scale(data, axis, false).ticks) joined += tick.text + " ";
     return joined;

@@ -124,8 +124,8 @@ TEST_CASE("whatever the values, a chart is well formed and stays on its page") {
     const bool bars = random.below(2) == 0;
     if (!bars && random.below(2) == 0) panel.x.scale = ScaleKind::log;
     if (random.below(2) == 0) panel.y.scale = ScaleKind::log;
-    if (random.below(3) == 0) panel.x.range = Range{0.25, 0.25 + random.uniform() + 1e-8};
-    if (random.below(3) == 0) panel.y.range = Range{1e-9, 1e12};
+    if (random.below(3) == 0) panel.x.range = AxisRange{0.25, 0.25 + random.uniform() + 1e-8};
+    if (random.below(3) == 0) panel.y.range = AxisRange{1e-9, 1e12};
     panel.diagonal = panel.x.scale == panel.y.scale && random.below(2) == 0;
     for (std::uint64_t i = random.below(3); i > 0; --i) {
       const std::size_t count = random.below(6);
@@ -161,9 +161,9 @@ TEST_CASE("figures that are not as described are the programmer's error") {
   rejects([](Figure&, Panel&, Series& s) { s.low = {1, 2}; });
   rejects([](Figure&, Panel&, Series& s) { s.low = s.high = {1}; });
   rejects([](Figure&, Panel&, Series& s) { s.notes = {"one"}; });
-  rejects([](Figure&, Panel& p, Series&) { p.y.range = Range{1, 1}; });
-  rejects([](Figure&, Panel& p, Series&) { p.y.range = Range{0, not_a_number}; });
-  rejects([](Figure&, Panel& p, Series&) { p.y = Axis{.scale = ScaleKind::log, .range = Range{0, 1}}; });
+  rejects([](Figure&, Panel& p, Series&) { p.y.range = AxisRange{1, 1}; });
+  rejects([](Figure&, Panel& p, Series&) { p.y.range = AxisRange{0, not_a_number}; });
+  rejects([](Figure&, Panel& p, Series&) { p.y = Axis{.scale = ScaleKind::log, .range = AxisRange{0, 1}}; });
   rejects([](Figure&, Panel& p, Series&) { p.categories = {"a", "b"}; });  // x = 2 is no place
   rejects([](Figure&, Panel& p, Series& s) { s.mark = Mark::bars, p.x.scale = ScaleKind::log; });
   rejects([](Figure&, Panel& p, Series&) { p.diagonal = true, p.x.scale = ScaleKind::log; });

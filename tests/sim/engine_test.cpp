@@ -358,8 +358,9 @@ TEST_CASE("engine: a cancelled graph is free to be used again while what it wait
 TEST_CASE("engine: to cancel a graph that is not submitted, or has finished, does nothing") {
   const auto engine = make_fast_engine();
   Graph graph;
-  const OpIndex first = graph.add(graph.lane(engine->add_resource("r", 1)), 3);
-  graph.depend(graph.add(0, 4), first);
+  const auto lane = graph.lane(engine->add_resource("r", 1));
+  const OpIndex first = graph.add(lane, 3);
+  graph.depend(graph.add(lane, 4), first);
   engine->cancel(graph);
   run_alone(*engine, graph);
   CHECK(graph.finished_at() == 3 + 4);
