@@ -14,10 +14,11 @@
 #include "sim/run_paged.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/serving/cached_stage.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/kv_plan.hpp"
 #include "sim/serving/pool_planning.hpp"
-#include "sim/serving/server.hpp"
+#include "sim/serving/serving_loop.hpp"
 #include "sim/serving/step_gates.hpp"
 
 namespace moelab {
@@ -296,27 +297,31 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   std::vector<ServedRequest> requests;
   if (!come_in_turn(scenario, system)) requests = served_requests(scenario, trace);
   ListedRequests listed(requests);
+  RequestsInTurn in_turn(trace, scenario.workload.batch, prompts_of(scenario));
+  RequestSource& source = come_in_turn(scenario, system) ? static_cast<RequestSource&>(in_turn) : listed;
   const std::uint64_t all_tokens = tokens_to_generate(scenario, trace, requests);
-  ServerOptions server_options;
-  if (!come_in_turn(scenario, system)) server_options.source = &listed;
-  if (options.observer) server_options.observer = options.observer(system);
-  server_options.witness = options.witness;
+  ServingProgress progress;
   if (options.progress)
-    server_options.progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
+    progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 
+  CachedStageOptions stage_options;
+  stage_options.witness = options.witness;
   std::vector<double> profile;
   if (find_cache_policy(system.cache.name)->needs_profile) profile = profile_experts(scenario, trace, r);
-  server_options.profile = profile;
+  stage_options.profile = profile;
   const Platform platform = make_platform(scenario, system, costs, r.memory, options);
   const std::unique_ptr<engine::Engine>& engine = platform.engine;
-  server_options.mirror = platform.mirror;
-  Server server(*engine, scenario, system, trace, costs, r.memory, r.plan.capacity, server_options);
+  stage_options.mirror = platform.mirror;
+  ServerState state(*engine, options.observer ? options.observer(system) : nullptr, progress);
+  state.serve(source, trace, make_batching(scenario, system, r.memory));
+  CachedStage stage(state, scenario, system, trace, costs, r.memory, r.plan.capacity, stage_options);
+  ServingLoop loop(state, stage, scenario.model, r.memory.kv_block);
   free_resources(options, *engine);
-  engine::Process serving = server.serve();
+  engine::Process serving = loop.serve();
   engine->spawn(serving);
   engine->run();
 
-  r.metrics = server.metrics();
+  r.metrics = state.metrics;
   add_account(*engine, r);
   return r;
 }

@@ -2,7 +2,8 @@
 
 #include "models/input_error.hpp"
 #include "policies/residency/residency.hpp"
-#include "sim/serving/paged_server.hpp"
+#include "sim/serving/serving_loop.hpp"
+#include "sim/serving/windowed_stage.hpp"
 
 namespace moelab {
 
@@ -30,19 +31,22 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
 
   std::uint64_t all_tokens = 0;
   for (const ServedRequest& request : requests) all_tokens += request.output_tokens;
-  GraphObserver* const observer = options.observer ? options.observer(system) : nullptr;
   ServingProgress progress;
   if (options.progress)
     progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 
   const std::unique_ptr<engine::Engine> engine = make_engine(options.executor);
-  PagedServer server(*engine, s, system, trace, plan, requests, observer, progress);
+  ServerState state(*engine, options.observer ? options.observer(system) : nullptr, progress);
+  ListedRequests source(requests);
+  state.serve(source, trace, make_batching(s, system, plan.memory));
+  WindowedStage stage(state, s, system, trace, plan, requests);
+  ServingLoop loop(state, stage, s.model, plan.memory.kv_block);
   free_resources(options, *engine);
-  engine::Process serving = server.serve();
+  engine::Process serving = loop.serve();
   engine->spawn(serving);
   engine->run();
 
-  r.metrics = server.metrics();
+  r.metrics = state.metrics;
   add_account(*engine, r);
 }
 

@@ -92,7 +92,7 @@ void FaultPlayer::play(const FaultEvent& event) {
     if (up) {
       world_.live.clear(static_cast<std::uint32_t>(server));  // whatever others know by now
     } else {
-      servers_[server]->leave();
+      servers_[server]->stage.leave();
       const ServerNode& node = world_.resources.servers[server];
       const auto gpus = static_cast<std::uint32_t>(world_.plan.shape.servers[server].gpu_bytes.size());
       for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + gpus; ++gpu)

@@ -12,9 +12,11 @@
 #include "sim/cluster/redirector.hpp"
 #include "sim/cluster/run_cluster.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/serving/cached_stage.hpp"
 #include "sim/serving/expert_costs.hpp"
+#include "sim/serving/kv_plan.hpp"
 #include "sim/serving/pool_planning.hpp"
-#include "sim/serving/server.hpp"
+#include "sim/serving/serving_loop.hpp"
 
 namespace moelab {
 namespace {
@@ -117,7 +119,9 @@ struct AloneServer {
   MemoryPlan memory;
   Plan plan;
   std::string prefix;
-  std::unique_ptr<Server> server;
+  std::optional<ServerState> state;
+  std::optional<CachedStage> stage;
+  std::optional<ServingLoop> loop;
 };
 
 ServerResult server_result(const Scenario& s, std::size_t number, const Redirector& redirector,
@@ -132,11 +136,11 @@ ServerResult server_result(const Scenario& s, std::size_t number, const Redirect
   const Summary whole = summarize(latencies);
   r.end_to_end_s = whole.mean;
   r.end_to_end_p90_s = whole.p90;
-  r.ttft_s = mean(alone.server->metrics().ttft_s);
-  r.experts = alone.server->experts_held();
-  const ServerResources& resources = alone.server->resources();
+  r.ttft_s = mean(alone.state->metrics.ttft_s);
+  r.experts = alone.stage->experts_held();
+  const ServerResources& resources = alone.stage->resources();
   r.busy_s = engine.busy_seconds(resources.experts) + engine.busy_seconds(resources.dense);
-  for (const std::uint64_t n : alone.server->metrics().hits) r.local_activations += static_cast<double>(n);
+  for (const std::uint64_t n : alone.state->metrics.hits) r.local_activations += static_cast<double>(n);
   return r;
 }
 
@@ -194,30 +198,34 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
       one->plan =
           plan_pools(system, plan_input(system, *one->costs, one->memory.expert_cache / rows.layers(), *use));
     one->prefix = s.cluster->profile.servers[number].name + "/";
-    ServerOptions of;
-    of.source = &redirector.source(number);
-    of.prefix = one->prefix;
-    if (GraphObserver* const observer = options.observer ? options.observer(system) : nullptr)
-      of.observer = observer->of_server(one->prefix);
+    GraphObserver* observer = options.observer ? options.observer(system) : nullptr;
+    if (observer != nullptr) observer = observer->of_server(one->prefix);
+    ServingProgress progress;
     if (options.progress)
-      of.progress = [&, number](std::uint64_t generated) {
+      progress = [&, number](std::uint64_t generated) {
         tokens[number] = generated;
         options.progress(system, std::accumulate(tokens.begin(), tokens.end(), std::uint64_t{0}),
                          all.trace.tokens());
       };
-    one->server = std::make_unique<Server>(*engine, one->scenario, system, all.trace, *one->costs,
-                                           one->memory, one->plan.capacity, of);
+    CachedStageOptions of;
+    of.prefix = one->prefix;
+    one->state.emplace(*engine, observer, progress);
+    one->state->serve(redirector.source(number), all.trace,
+                      make_batching(one->scenario, system, one->memory));
+    one->stage.emplace(*one->state, one->scenario, system, all.trace, *one->costs, one->memory,
+                       one->plan.capacity, of);
+    one->loop.emplace(*one->state, *one->stage, one->scenario.model, one->memory.kv_block);
     servers.push_back(std::move(one));
   }
   std::vector<engine::Process> processes;
-  for (const auto& one : servers) processes.push_back(one->server->serve());
+  for (const auto& one : servers) processes.push_back(one->loop->serve());
   free_resources(options, *engine);
   for (engine::Process& process : processes) engine->spawn(process);
   engine->run();
 
   for (std::size_t number = 0; number < count; ++number) {
     r.cluster.servers.push_back(server_result(s, number, redirector, *servers[number], *engine));
-    add_metrics(servers[number]->server->metrics(), r.metrics);
+    add_metrics(servers[number]->state->metrics, r.metrics);
   }
   r.cluster.redirected = redirector.redirected();
   add_account(*engine, r);

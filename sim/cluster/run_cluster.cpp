@@ -91,19 +91,23 @@ void run_cluster_system(const Scenario& s, const SystemConfig& system, const Rou
   std::vector<std::unique_ptr<PlacedServer>> servers;
   std::uint64_t tokens = 0;
   std::vector<std::uint64_t> tokens_of(requests.size(), 0);
-  for (std::uint32_t number = 0; number < requests.size(); ++number)
-    servers.push_back(
-        std::make_unique<PlacedServer>(world, number, requests[number], [&, number](std::uint64_t generated) {
-          tokens += generated - tokens_of[number];
-          tokens_of[number] = generated;
-          if (options.progress) options.progress(system, tokens, all_tokens);
-        }));
+  for (std::uint32_t number = 0; number < requests.size(); ++number) {
+    GraphObserver* observer = nullptr;
+    if (world.observer != nullptr)
+      observer = world.observer->of_server(s.cluster->profile.servers[number].name + "/");
+    const auto progress = [&, number](std::uint64_t generated) {
+      tokens += generated - tokens_of[number];
+      tokens_of[number] = generated;
+      if (options.progress) options.progress(system, tokens, all_tokens);
+    };
+    servers.push_back(std::make_unique<PlacedServer>(world, number, requests[number], observer, progress));
+  }
   GlobalScheduler scheduler(world);
   FaultPlayer faults(world, servers, scheduler);
 
   std::vector<engine::Process> processes;
   processes.reserve(servers.size() + 2);
-  for (const auto& server : servers) processes.push_back(server->serve());
+  for (const auto& server : servers) processes.push_back(server->loop.serve());
   processes.push_back(scheduler.run());
   processes.push_back(faults.run());
   free_resources(options, *engine);
@@ -111,8 +115,8 @@ void run_cluster_system(const Scenario& s, const SystemConfig& system, const Rou
   engine->run();
 
   for (const auto& server : servers) {
-    add_metrics(server->metrics(), r.metrics);
-    r.cluster.servers.push_back(server->result());
+    add_metrics(server->state.metrics, r.metrics);
+    r.cluster.servers.push_back(server->stage.result());
   }
   r.cluster.migrations = scheduler.records();
   r.cluster.faults = faults.records();

@@ -1,18 +1,18 @@
-// One layer of the serving loop: its dense part, who is used, where they are, the graph that makes them ready
+// One layer of the cached stage: its dense part, who is used, where they are, the graph that makes them ready
 // and runs them, and what is to be remembered of that.
 #include "sim/engine/expert_mirror.hpp"
 #include "sim/scenario.hpp"
+#include "sim/serving/cached_stage.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/graph_observer.hpp"
-#include "sim/serving/server.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
 
 using engine::OpIndex;
 
-void Server::add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time,
-                        OpKind kind) const {
+void CachedStage::add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time,
+                             OpKind kind) const {
   const OpIndex op = out.graph.add(out.graph.lane(stream), time.seconds);
   const double kernel_s = time.seconds - timing_.dispatch().value();
   resources_.share(out.graph, op, resources_.computes_on_cpu, kernel_s, time.bytes);
@@ -20,8 +20,49 @@ void Server::add_kernel(LabelledGraph& out, engine::ResourceId stream, const Ker
   out.kernel = {time.bytes, time.flops};
 }
 
+LabelledGraph* CachedStage::start_dense() {
+  if (skip_dense(dense_times_.dense(model_layer_).seconds)) return nullptr;
+  submit_dense(model_layer_);
+  return &dense_;
+}
+
+LabelledGraph* CachedStage::start_experts() {
+  route(moe_layer_);
+  prefetch(moe_layer_);
+  gather_experts(moe_layer_);
+  const KernelTime& shared = dense_times_.shared(model_layer_);
+  if (skip_experts(shared.seconds)) return nullptr;
+  submit_experts(moe_layer_, shared);
+  return &layer_;
+}
+
+LabelledGraph* CachedStage::start_all_reduce() {
+  LabelledGraph* const reduce = all_reduces_.after_experts();
+  if (reduce != nullptr) engine_.submit(reduce->graph, engine::kDemand);
+  return reduce;
+}
+
+// It was submitted when the layer's gate was known; the next layer's dense part has the same GPU.
+LabelledGraph* CachedStage::start_wait_for_prediction() {
+  waits_since_ = engine_.now();
+  return predicts_ ? &prediction_ : nullptr;
+}
+
+LabelledGraph* CachedStage::end_layer() {
+  finish_layer(moe_layer_);
+  show_memory();
+  return nullptr;
+}
+
+LabelledGraph* CachedStage::start_wait_for_fetch() {
+  ending_fetch_ = prefetcher_->on_its_way();
+  if (ending_fetch_ != nullptr) return &ending_fetch_->load;
+  prefetcher_->end();
+  return nullptr;
+}
+
 // The framework's cost, in dense_. kNoOp: none.
-OpIndex Server::add_host(Seconds time) {
+OpIndex CachedStage::add_host(Seconds time) {
   if (!(time.value() > 0)) return engine::kNoOp;
   const OpIndex host = dense_.graph.add(dense_.graph.lane(resources_.host), time.value());
   dense_.labels.push_back({OpKind::host});
@@ -30,7 +71,7 @@ OpIndex Server::add_host(Seconds time) {
 
 // Dense part: host overhead, then attention (with the gate) and, in a dense layer, its feed-forward part;
 // what several GPUs share of that they sum up.
-void Server::submit_dense(std::size_t layer) {
+void CachedStage::submit_dense(std::size_t layer) {
   dense_.clear();
   add_kernel(dense_, resources_.dense, dense_times_.dense(layer), OpKind::dense);
   if (const OpIndex host = add_host(system_.host_per_layer); host != engine::kNoOp)
@@ -41,7 +82,7 @@ void Server::submit_dense(std::size_t layer) {
 
 // End of a pass: the output embedding for the rows whose next token is wanted, and the framework's cost a
 // pass.
-void Server::submit_head() {
+void CachedStage::submit_head() {
   dense_.clear();
   const KernelTime time = dense_times_.head();
   if (time.seconds > 0) add_kernel(dense_, resources_.dense, time, OpKind::dense);
@@ -51,14 +92,14 @@ void Server::submit_head() {
 }
 
 // Whether nobody would see the graph run, and nothing come in between: then its outcome is as good.
-bool Server::may_skip() const {
-  return options_.observer == nullptr && engine_.alone();
+bool CachedStage::may_skip() const {
+  return state_.observer == nullptr && engine_.alone();
 }
 
 // What submit_dense() comes to, unless there is more to it than one operation. One alone takes its time to
 // the last digit even where it shares a capacity: its hand-over and the rest add up exactly (Sterbenz'
 // lemma), and alone it is not slowed down.
-bool Server::skip_dense(double seconds) {
+bool CachedStage::skip_dense(double seconds) {
   if (system_.host_per_layer.value() > 0 || all_reduces_.any() || !may_skip()) return false;
   if (engine_.is_free(resources_.dense)) seconds = 0;
   dense_outcome_.time.seconds = seconds;
@@ -69,7 +110,7 @@ bool Server::skip_dense(double seconds) {
   return true;
 }
 
-bool Server::skip_experts(double shared_s) {
+bool CachedStage::skip_experts(double shared_s) {
   // What the link and the CPU do depends on more than the states of experts.
   remember_ = may_skip() && missing_ == nullptr;
   if (!remember_) return false;
@@ -80,7 +121,7 @@ bool Server::skip_experts(double shared_s) {
   return true;
 }
 
-void Server::route(std::uint32_t moe_layer) {
+void CachedStage::route(std::uint32_t moe_layer) {
   if (gates_) gates_->read(pass_, moe_layer);
   if (routing_)
     substitute(moe_layer);
@@ -90,7 +131,7 @@ void Server::route(std::uint32_t moe_layer) {
 }
 
 // The routing policy's choice takes the place of the model's.
-void Server::substitute(std::uint32_t moe_layer) {
+void CachedStage::substitute(std::uint32_t moe_layer) {
   if (prefetcher_) prefetcher_->before_routing(moe_layer);
   cache_.find_kept(moe_layer, resident_);
   if (prefetcher_) prefetcher_->add_waiting(moe_layer, resident_);
@@ -109,14 +150,14 @@ void Server::substitute(std::uint32_t moe_layer) {
     for (const std::uint16_t expert : token.chosen) counts.score_sum += token.scores[expert];
 }
 
-void Server::prefetch(std::uint32_t moe_layer) {
+void CachedStage::prefetch(std::uint32_t moe_layer) {
   predicts_ = prefetcher_ && prefetcher_->predicts(moe_layer);
   if (predicts_) submit_prediction(moe_layer);
   if (prefetcher_) prefetcher_->after_gate(moe_layer, pass_, uses_, predicts_ ? &prediction_.graph : nullptr);
 }
 
 // Behind the experts that are on the GPU already, ahead of those that have to be loaded first.
-void Server::submit_prediction(std::uint32_t moe_layer) {
+void CachedStage::submit_prediction(std::uint32_t moe_layer) {
   prediction_.clear();
   const auto next = static_cast<std::size_t>(moe_layers_[moe_layer + 1]);
   add_kernel(prediction_, resources_.experts, dense_times_.dense(next), OpKind::predict);
@@ -124,20 +165,20 @@ void Server::submit_prediction(std::uint32_t moe_layer) {
   engine_.submit(prediction_.graph, engine::kPrefetch);
 }
 
-void Server::add(const StepOutcome& outcome) {
+void CachedStage::add(const StepOutcome& outcome) {
   metrics_.add_stalls(outcome.stall_s, pass_.prompt);
   for (std::size_t i = 0; i < kTiers; ++i) metrics_.bytes[i] += outcome.bytes[i];
 }
 
 // Seconds of the experts for so many tokens as nobody has asked for yet.
-void Server::compute_expert_seconds(std::uint32_t tokens) {
+void CachedStage::compute_expert_seconds(std::uint32_t tokens) {
   for (std::size_t n = expert_seconds_.size(); n <= tokens; ++n)
     expert_seconds_.push_back(
         timing_.expert(scenario_.model, scenario_.model.moe(), static_cast<double>(n)).value());
 }
 
 // The experts that the layer needs, and where they are.
-void Server::gather_experts(std::uint32_t moe_layer) {
+void CachedStage::gather_experts(std::uint32_t moe_layer) {
   instance_.experts.clear();
   codes_.clear();
   reads_.clear();
@@ -162,7 +203,7 @@ void Server::gather_experts(std::uint32_t moe_layer) {
 }
 
 // Adds an expert to the layer's instance: one of its uses, or, of no tokens, one that is only made ready.
-void Server::add_demand(std::uint32_t moe_layer, const ExpertUse& use) {
+void CachedStage::add_demand(std::uint32_t moe_layer, const ExpertUse& use) {
   const std::uint32_t expert = use.object;
   const bool executes = use.tokens > 0, low_score = routing_ && layer_uses_.low_score(expert);
   const State kept = cache_.state(moe_layer, expert);
@@ -180,7 +221,7 @@ void Server::add_demand(std::uint32_t moe_layer, const ExpertUse& use) {
   if (executes) count_use(moe_layer, expert, met.found);
 }
 
-void Server::count_use(std::uint32_t moe_layer, std::uint32_t expert, State found) {
+void CachedStage::count_use(std::uint32_t moe_layer, std::uint32_t expert, State found) {
   ++metrics_.hits[index(found)];
   if (pass_.prompt) return;
   ++metrics_.decode_hits[index(found)];
@@ -189,7 +230,7 @@ void Server::count_use(std::uint32_t moe_layer, std::uint32_t expert, State foun
   ++(layer_uses_.low_score(expert) ? metrics_.routing.low_score_misses : metrics_.routing.top_score_misses);
 }
 
-void Server::submit_experts(std::uint32_t moe_layer, const KernelTime& shared) {
+void CachedStage::submit_experts(std::uint32_t moe_layer, const KernelTime& shared) {
   if (!missing_) schedule_->order(instance_, order_);
   layer_.clear();
   layer_.layer = moe_layer;
@@ -204,7 +245,7 @@ void Server::submit_experts(std::uint32_t moe_layer, const KernelTime& shared) {
 }
 
 // Experts that are on their way execute when they are there.
-void Server::add_waits() {
+void CachedStage::add_waits() {
   waits_.clear();
   for (const auto& [position, fetch] : awaited_) {
     OpIndex op = builder_.execution(position);
@@ -217,7 +258,7 @@ void Server::add_waits() {
   }
 }
 
-void Server::finish_layer(std::uint32_t moe_layer) {
+void CachedStage::finish_layer(std::uint32_t moe_layer) {
   for (std::size_t position = 0; position < uses_.size(); ++position) {
     if (missing_ && missing_->on_cpu(position)) continue;  // it has not been on the GPU
     const ExpertUse& use = uses_[position];
@@ -230,19 +271,17 @@ void Server::finish_layer(std::uint32_t moe_layer) {
   if (prefetcher_) prefetcher_->after_layer(moe_layer);
 }
 
-void Server::account(const LabelledGraph& graph, std::int32_t layer) {
-  const bool experts = &graph == &layer_;
+void CachedStage::account_experts() {
   StepOutcome outcome;
-  outcome.stall_s =
-      critical_path(graph, experts ? std::span<const FetchWait>(waits_) : std::span<const FetchWait>());
-  if (experts) outcome.bytes = bytes_read(graph, costs_);
+  outcome.stall_s = critical_path(layer_, waits_);
+  outcome.bytes = bytes_read(layer_, costs_);
   add(outcome);
-  if (experts && missing_) missing_->observe(graph, options_.witness);
-  if (experts && remember_) {
-    outcome.time = graph.graph.outcome();
+  if (missing_) missing_->observe(layer_, options_.witness);
+  if (remember_) {
+    outcome.time = layer_.graph.outcome();
     memo_.keep(outcome);
   }
-  if (options_.observer) options_.observer->finished(graph, pass_number_, layer);
+  state_.show(layer_, static_cast<std::int32_t>(model_layer_));
 }
 
 }  // namespace moelab

@@ -1,10 +1,11 @@
-// One server's serving loop: requests -> batches -> passes -> layers -> decisions -> operations.
+// Experts one by one, from a cache and what is behind it: layers -> decisions -> operations.
 //
-// For each layer: the dense part runs; its gate says which experts are used, and the routing policy may
-// change that; the cache says in which state they are; the schedule policy orders their operations (with a
-// discrete GPU the execution policy does, and leaves some to the CPU); the graph runs; the cache learns what
-// was used. Prefetches run beside all that at a lower priority. The loop is a coroutine, so that several
-// servers can live in one engine.
+//   layer:  dense part -> experts -> all-reduce -> gates ahead, if anything predicts
+//
+// The dense part's gate says which experts are used, and the routing policy may change that; the cache says
+// in which state they are; the schedule policy orders their operations (with a discrete GPU the execution
+// policy does, and leaves some to the CPU); the graph runs; the cache learns what was used. Prefetches run
+// beside all that at a lower priority.
 #pragma once
 
 #include <array>
@@ -26,9 +27,9 @@
 #include "sim/serving/layer_uses.hpp"
 #include "sim/serving/missing_experts.hpp"
 #include "sim/serving/prefetcher.hpp"
-#include "sim/serving/request_stream.hpp"
 #include "sim/serving/server_context.hpp"
-#include "sim/serving/serving_account.hpp"
+#include "sim/serving/server_state.hpp"
+#include "sim/serving/serving_stage.hpp"
 #include "sim/serving/step_gates.hpp"
 #include "sim/serving/step_outcome.hpp"
 
@@ -43,45 +44,55 @@ struct MemoryPlan;
 struct Scenario;
 struct SystemConfig;
 
-struct ServerOptions {
-  RequestSource* source = nullptr;  // nullptr: RequestsInTurn, batch after batch
-  std::string_view prefix{};        // of its resources' names
-  GraphObserver* observer = nullptr;
+struct CachedStageOptions {
+  std::string_view prefix{};  // of its resources' names
   /// Told of every change of what is kept of an expert; by the constructor, of what is kept from the start.
   engine::ExpertMirror* mirror = nullptr;
   /// [layers * experts] uses of experts in an offline profile, for caches that need one. Read by the
   /// constructor.
   std::span<const double> profile{};
-  LoadWitness witness;       // empty: the execution policy hears what was
-  ServingProgress progress;  // may be empty
+  LoadWitness witness;  // empty: the execution policy hears what was
 };
 
-class Server {
+class CachedStage final : public ServingStage {
  public:
-  /// Everything by reference outlives the server. `pools` are the plan's capacities in experts a layer (0 for
+  /// Everything by reference outlives the stage. `pools` are the plan's capacities in experts a layer (0 for
   /// caches without pools).
-  Server(engine::Engine& engine, const Scenario& scenario, const SystemConfig& system,
-         const RoutingTrace& trace, const ExpertCosts& costs, const MemoryPlan& memory,
-         const std::array<std::uint32_t, kStates>& pools, ServerOptions options);
-  Server(const Server&) = delete;  // its parts know each other
-  Server& operator=(const Server&) = delete;
+  CachedStage(ServerState& state, const Scenario& scenario, const SystemConfig& system,
+              const RoutingTrace& trace, const ExpertCosts& costs, const MemoryPlan& memory,
+              const std::array<std::uint32_t, kStates>& pools, CachedStageOptions options);
+  CachedStage(const CachedStage&) = delete;  // its parts know each other
+  CachedStage& operator=(const CachedStage&) = delete;
 
-  /// The serving loop: serves every request of the trace once.
-  engine::Process serve();
+  void begin_step() override;
+  StageWait begin_layer(std::size_t layer) override;
+  StageWait begin_head() override;
+  StageWait begin_end() override;
+  StageWait next() override;
 
-  const Metrics& metrics() const { return metrics_; }
+  std::uint64_t kv_blocks() const override;
+  SwapPath swap_path() const override { return {resources_.io, resources_.link_out}; }
+  double resident_share() const override;
+  const TimingModel& timing() const override { return timing_; }
+
   const ServerResources& resources() const { return resources_; }
   /// Experts that its cache keeps whole now.
   std::uint64_t experts_held() const { return cache_.whole_experts(); }
 
  private:
-  // A pass.
-  void begin_pass();
-  void finish_pass();
+  enum class Part : std::uint8_t { dense, experts, all_reduce, prediction, layer_end, head, fetches, over };
+  LabelledGraph* start(Part part);
+  LabelledGraph* start_dense();
+  LabelledGraph* start_experts();
+  LabelledGraph* start_all_reduce();
+  LabelledGraph* start_wait_for_prediction();
+  LabelledGraph* end_layer();
+  LabelledGraph* start_wait_for_fetch();
+  Part after(Part part) const;
+  void count(Part part, const LabelledGraph& graph);
   void show_memory() const;
-  double resident_share() const;
 
-  // One layer, in the loop's order.
+  // One layer, in this order.
   void submit_dense(std::size_t layer);
   bool skip_dense(double seconds);
   void route(std::uint32_t moe_layer);
@@ -99,9 +110,8 @@ class Server {
 
   void add_kernel(LabelledGraph& out, engine::ResourceId stream, const KernelTime& time, OpKind kind) const;
   engine::OpIndex add_host(Seconds time);
-  bool submit_swaps();
   bool may_skip() const;
-  void account(const LabelledGraph& graph, std::int32_t layer);
+  void account_experts();
   void add(const StepOutcome& outcome);
   double expert_seconds(std::uint32_t tokens) {
     if (tokens >= expert_seconds_.size()) compute_expert_seconds(tokens);
@@ -110,12 +120,13 @@ class Server {
   void compute_expert_seconds(std::uint32_t tokens);
   ServerContext context();
 
+  ServerState& state_;
   engine::Engine& engine_;
   const Scenario& scenario_;
   const SystemConfig& system_;
   const RoutingTrace& trace_;
   const ExpertCosts& costs_;
-  ServerOptions options_;
+  CachedStageOptions options_;
   TimingModel timing_;
   DenseTimes dense_times_;
   std::uint32_t experts_;
@@ -123,11 +134,9 @@ class Server {
   std::vector<int> moe_layers_;            // by MoE layer: its number among all of the model
   ServerResources resources_;
   AllReduces all_reduces_;
-  Metrics metrics_;
+  Metrics& metrics_;
+  const Pass& pass_;
 
-  RequestsInTurn in_turn_;
-  std::unique_ptr<BatchingPolicy> batching_;
-  RequestStream stream_;
   ExpertCache cache_;
   std::unique_ptr<SchedulePolicy> schedule_;
   std::unique_ptr<Prefetcher> prefetcher_;   // nullptr: none
@@ -136,7 +145,7 @@ class Server {
   std::unique_ptr<StepGates> gates_;         // where somebody wants the scores of all experts
 
   LayerGraphBuilder builder_;
-  LabelledGraph dense_, layer_, prediction_, swaps_;
+  LabelledGraph dense_, layer_, prediction_;
   LayerInstance instance_;
   LayerOrder order_;
   std::vector<ExpertReads> reads_;     // by position in instance_
@@ -158,13 +167,16 @@ class Server {
   StepRouting step_routing_;
   std::vector<double> expert_seconds_;  // by tokens, as far as known
   const MemoryPlan& memory_;
-  std::optional<ServingAccount> account_;  // where the KV cache is in blocks
 
-  Pass pass_;                      // that runs
-  std::uint64_t pass_number_ = 0;  // its
-  double kv_tokens_ = 0;           // that the batch has in the KV cache
-  double kv_encoded_ = 0;          // tokens of the encoder there
-  bool predicts_ = false;          // prediction_ belongs to the layer that runs
+  Part part_ = Part::over;                  // that is under way
+  LabelledGraph* awaited_graph_ = nullptr;  // what it waits for; nullptr: it has not begun
+  double waits_since_ = 0;                  // for a prediction
+  FetchSlot* ending_fetch_ = nullptr;       // that is waited for at the end of a run
+  std::size_t model_layer_ = 0;             // the one that runs
+  std::uint32_t moe_layer_ = 0;             // its number among those with experts, if it has any
+  double kv_tokens_ = 0;                    // that the batch has in the KV cache
+  double kv_encoded_ = 0;                   // tokens of the encoder there
+  bool predicts_ = false;                   // prediction_ belongs to the layer that runs
 };
 
 }  // namespace moelab

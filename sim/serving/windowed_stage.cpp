@@ -1,8 +1,7 @@
-#include "sim/serving/paged_server.hpp"
+#include "sim/serving/windowed_stage.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <stdexcept>
 
 #include "models/tensor_parallel.hpp"
 #include "traces/routing_trace.hpp"
@@ -22,79 +21,74 @@ std::uint64_t largest_request(const KvShape& shape, const std::vector<ServedRequ
 
 }  // namespace
 
-PagedServer::PagedServer(engine::Engine& engine, const Scenario& scenario, const SystemConfig& system,
-                         const RoutingTrace& trace, const PagedPlan& plan,
-                         const std::vector<ServedRequest>& requests, GraphObserver* observer,
-                         ServingProgress progress)
-    : engine_(engine),
+WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const SystemConfig& system,
+                             const RoutingTrace& trace, const PagedPlan& plan,
+                             const std::vector<ServedRequest>& requests)
+    : state_(state),
+      engine_(state.engine),
       scenario_(scenario),
       system_(system),
       trace_(trace),
       plan_(plan),
-      observer_(observer),
-      progress_(std::move(progress)),
       timing_(scenario.device),
       dense_times_(scenario.model, timing_),
-      resources_(add_paged_resources(engine, timing_, plan)),
-      batching_(make_batching(scenario, system, plan.memory)),
-      residency_(engine, resources_, timing_, plan, system, static_cast<int>(scenario.tensor_parallel),
-                 largest_request(kv_shape(system, plan.memory), requests), observer_),
-      window_(engine, resources_, timing_, plan, scenario.model.moe().matrices,
+      resources_(add_paged_resources(engine_, timing_, plan)),
+      residency_(engine_, resources_, timing_, plan, system, static_cast<int>(scenario.tensor_parallel),
+                 largest_request(kv_shape(system, plan.memory), requests), state.observer),
+      window_(engine_, resources_, timing_, plan, scenario.model.moe().matrices,
               static_cast<int>(scenario.tensor_parallel)),
-      source_(requests),
-      stream_(source_, trace, *batching_),
       moe_numbers_(scenario.model.moe_numbers()),
       experts_times_(scenario.model.layers.size()),
-      touched_((trace.experts() + 63) / 64),
-      account_(metrics_, plan.memory.kv_block) {
+      pass_(state.pass),
+      metrics_(state.metrics),
+      touched_((trace.experts() + 63) / 64) {
   metrics_.layers = LayerCounts(scenario.model.moe_layers().size());
 }
 
-engine::Process PagedServer::serve() {
-  for (;;) {
-    residency_.adjust(metrics_.serving.steps, compute_s_, *batching_, metrics_.serving);
-    if (!stream_.next(engine_.now(), pass_)) {
-      if (!stream_.next_arrival()) break;
-      co_await engine_.until(*stream_.next_arrival());
-      continue;
-    }
-    begin_step();
-    if (submit_swaps()) {
-      co_await engine_.finished(swaps_.graph);
-      account(swaps_, -1);
-    }
-    for (std::size_t layer = 0; layer < scenario_.model.layers.size(); ++layer) {
-      const double began = engine_.now();
-      load_ahead(layer);
-      submit_layer(layer);
-      co_await engine_.finished(layer_.graph);
-      finish_layer(layer);
-      if (moe_numbers_[layer] >= 0 && !pass_.prompt)
-        metrics_.layers.stall_s[static_cast<std::size_t>(moe_numbers_[layer])] += engine_.now() - began;
-    }
-    submit_head();
-    co_await engine_.finished(layer_.graph);
-    account(layer_, -1);
-    finish_step();
-  }
-  if (const KvUse use = batching_->use(); use.running + use.waiting + use.swapped > 0)
-    throw std::logic_error("requests wait for a KV cache that nobody will free");
-  metrics_.wall_s = engine_.now();
-  account_.finish(residency_.split().gpu_share());
+void WindowedStage::between_steps() {
+  residency_.adjust(state_.steps, compute_s_, *state_.batching, metrics_.serving);
+}
+
+StageWait WindowedStage::begin_layer(std::size_t layer) {
+  model_layer_ = static_cast<std::int32_t>(layer);
+  load_ahead(layer);
+  submit_layer(layer);
+  return {&layer_.graph};
+}
+
+StageWait WindowedStage::begin_head() {
+  model_layer_ = -1;
+  submit_head();
+  return {&layer_.graph};
+}
+
+StageWait WindowedStage::begin_end() {
   const ServingCounts& c = metrics_.serving;
   metrics_.bytes[static_cast<std::size_t>(Tier::ssd)] = c.ssd_bytes;
   metrics_.bytes[static_cast<std::size_t>(Tier::host)] = c.loaded_bytes + c.promoted_bytes - c.ssd_bytes;
+  return cancel_load();
+}
 
-  // What comes for a step that never is.
-  while (LabelledGraph* const load = window_.any()) {
-    engine_.cancel(load->graph);
-    co_await engine_.finished(load->graph);
-    window_.drop(*load);
+// What comes for a step that never is.
+StageWait WindowedStage::cancel_load() {
+  ending_load_ = window_.any();
+  if (ending_load_ == nullptr) return {};
+  engine_.cancel(ending_load_->graph);
+  return {&ending_load_->graph};
+}
+
+StageWait WindowedStage::next() {
+  if (ending_load_ != nullptr) {
+    window_.drop(*ending_load_);
+    return cancel_load();
   }
+  state_.account(layer_, model_layer_, waits_);
+  if (model_layer_ >= 0) finish_layer();
+  return {};
 }
 
 // How long each layer computes with its weights there.
-void PagedServer::begin_step() {
+void WindowedStage::begin_step() {
   dense_times_.begin(pass_);
   const Bytes reduced = all_reduce_bytes(scenario_.model, pass_.tokens);
   all_reduce_s_ = timing_.all_reduce(static_cast<int>(scenario_.tensor_parallel), reduced).value();
@@ -104,21 +98,10 @@ void PagedServer::begin_step() {
     compute_s_ += system_.host_per_layer.value() + dense_times_.dense(layer).seconds +
                   experts_times_[layer].seconds + all_reduces(scenario_.model.layers[layer]) * all_reduce_s_;
   }
-  account_.begin(stream_.step(), batching_->use(), residency_.kv_blocks());
-}
-
-// The GPU's copies run before the step's kernels, as the stream has them in order.
-bool PagedServer::submit_swaps() {
-  if (account_.swapped_out() == Bytes(0) && account_.swapped_in() == Bytes(0)) return false;
-  swaps_.clear();
-  add_swaps(swaps_, account_.swapped_out(), account_.swapped_in(),
-            {resources_.link_in, resources_.link_out, resources_.link}, timing_);
-  engine_.submit(swaps_.graph, engine::kDemand);
-  return true;
 }
 
 // While a layer runs, the experts of the next MoE layer come into the other half of the window.
-void PagedServer::load_ahead(std::size_t layer) {
+void WindowedStage::load_ahead(std::size_t layer) {
   const auto load = [this](std::uint32_t moe_layer) {
     if (window_.streams(residency_.split(), moe_layer) && !window_.holds(moe_layer))
       window_.load(residency_.split(), moe_layer, metrics_.serving);
@@ -130,7 +113,7 @@ void PagedServer::load_ahead(std::size_t layer) {
   if (next != layer) load(static_cast<std::uint32_t>(moe_numbers_[next]));
 }
 
-OpIndex PagedServer::add_kernel(const KernelTime& time, OpKind kind, OpIndex after) {
+OpIndex WindowedStage::add_kernel(const KernelTime& time, OpKind kind, OpIndex after) {
   engine::Graph& graph = layer_.graph;
   const OpIndex op = graph.add(graph.lane(resources_.compute), time.seconds);
   if (resources_.memory != engine::kNoCapacity) {
@@ -142,7 +125,7 @@ OpIndex PagedServer::add_kernel(const KernelTime& time, OpKind kind, OpIndex aft
   return op;
 }
 
-OpIndex PagedServer::add_all_reduce(OpIndex after) {
+OpIndex WindowedStage::add_all_reduce(OpIndex after) {
   if (all_reduce_s_ == 0) return after;
   engine::Graph& graph = layer_.graph;
   const OpIndex op = graph.add(graph.lane(resources_.collective), all_reduce_s_);
@@ -154,14 +137,14 @@ OpIndex PagedServer::add_all_reduce(OpIndex after) {
   return op;
 }
 
-OpIndex PagedServer::add_host(double seconds) {
+OpIndex WindowedStage::add_host(double seconds) {
   if (seconds == 0) return engine::kNoOp;
   const OpIndex op = layer_.graph.add(layer_.graph.lane(resources_.host), seconds);
   layer_.labels.push_back({OpKind::host});
   return op;
 }
 
-void PagedServer::submit_layer(std::size_t layer) {
+void WindowedStage::submit_layer(std::size_t layer) {
   layer_.clear();
   waits_.clear();
   OpIndex last = add_host(system_.host_per_layer.value());
@@ -185,7 +168,7 @@ void PagedServer::submit_layer(std::size_t layer) {
 }
 
 // Distinct routed experts that the step touches in a layer.
-std::uint32_t PagedServer::distinct_experts(std::uint32_t moe_layer) {
+std::uint32_t WindowedStage::distinct_experts(std::uint32_t moe_layer) {
   std::fill(touched_.begin(), touched_.end(), 0);
   for (const auto& [begin, end] : pass_.rows)
     for (std::uint64_t row = begin; row < end; ++row)
@@ -196,7 +179,7 @@ std::uint32_t PagedServer::distinct_experts(std::uint32_t moe_layer) {
   return distinct;
 }
 
-KernelTime PagedServer::experts_time(std::size_t layer) {
+KernelTime WindowedStage::experts_time(std::size_t layer) {
   if (moe_numbers_[layer] < 0) return {};
   const FeedForward& ff = scenario_.model.layers[layer].feed_forward;
   const std::uint32_t distinct = distinct_experts(static_cast<std::uint32_t>(moe_numbers_[layer]));
@@ -208,17 +191,16 @@ KernelTime PagedServer::experts_time(std::size_t layer) {
   return time;
 }
 
-void PagedServer::finish_layer(std::size_t layer) {
-  const auto number = static_cast<std::int32_t>(layer);
-  account(layer_, number);
-  if (moe_numbers_[layer] < 0) return;
-  const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
+void WindowedStage::finish_layer() {
+  const std::int32_t number = moe_numbers_[static_cast<std::size_t>(model_layer_)];
+  if (number < 0) return;
+  const auto moe_layer = static_cast<std::uint32_t>(number);
   if (!window_.holds(moe_layer)) return;
-  if (observer_) observer_->finished(window_.loading(moe_layer), metrics_.serving.steps - 1, number);
+  state_.show(window_.loading(moe_layer), model_layer_);
   window_.release(moe_layer, layer_.graph.start(experts_op_), layer_.graph.end(experts_op_));
 }
 
-void PagedServer::submit_head() {
+void WindowedStage::submit_head() {
   layer_.clear();
   waits_.clear();
   OpIndex last = engine::kNoOp;
@@ -231,23 +213,10 @@ void PagedServer::submit_head() {
   engine_.submit(layer_.graph, engine::kDemand);
 }
 
-void PagedServer::account(const LabelledGraph& graph, std::int32_t layer) {
-  const bool waited = &graph == &layer_;
-  const std::span<const FetchWait> waits = waited ? std::span(waits_) : std::span<FetchWait>();
-  metrics_.add_stalls(critical_path(graph, waits), pass_.prompt);
-  if (observer_) observer_->finished(graph, metrics_.serving.steps - 1, layer);
-}
-
-void PagedServer::finish_step() {
-  const KvUse use = batching_->use();
-  stream_.complete(engine_.now(), metrics_, observer_);
-  account_.end(engine_.now(), use, residency_.kv_blocks(), [this] { return residency_.split().gpu_share(); });
-  if (observer_ != nullptr) {
-    const double kv_bytes = static_cast<double>(use.gpu_blocks) * plan_.memory.kv_block.value();
-    observer_->holds(engine_.now(), {{}, residency_.split().gpu_bytes(), kv_bytes});
-    observer_->pass_ended(engine_.now(), metrics_.serving.steps - 1, metrics_.tokens);
-  }
-  if (progress_) progress_(metrics_.tokens);
+void WindowedStage::end_step(const KvUse& use) {
+  if (state_.observer == nullptr) return;
+  const double kv_bytes = static_cast<double>(use.gpu_blocks) * plan_.memory.kv_block.value();
+  state_.observer->holds(engine_.now(), {{}, residency_.split().gpu_bytes(), kv_bytes});
 }
 
 }  // namespace moelab

@@ -1,0 +1,214 @@
+#include "sim/cluster/called_stage.hpp"
+
+#include <algorithm>
+
+#include "sim/results/statistics.hpp"
+
+namespace moelab {
+
+using engine::OpIndex;
+
+CalledStage::CalledStage(ServerState& state, ClusterWorld& world, std::uint32_t number,
+                         const std::vector<ServedRequest>& requests)
+    : state_(state),
+      world_(world),
+      number_(number),
+      node_(world.resources.servers[number]),
+      gpu_(world.resources.gpus[node_.first_gpu].compute),
+      dense_times_(world.scenario.model, *node_.timing),
+      moe_numbers_(world.scenario.model.moe_numbers()),
+      calls_(world, number),
+      layer_uses_(world.plan.shape.experts, false) {
+  state.metrics.layers = LayerCounts(world.scenario.model.moe_layers().size());
+  start_stream(requests);
+  serves_ = !requests.empty();
+  if (serves_) ++world_.serving;
+}
+
+void CalledStage::start_stream(const std::vector<ServedRequest>& requests) {
+  requests_ = requests;
+  admitted_.assign(requests_.size(), kWaiting);
+  const PolicyChoice& policy = world_.system.batching->policy;
+  source_.emplace(requests_);
+  state_.serve(*source_, world_.rows,
+               find_batching_policy(policy.name)->make(world_.plan.batching, policy.parameters));
+}
+
+StageWait CalledStage::begin_layer(std::size_t layer) {
+  model_layer_ = layer;
+  part_ = Part::dense;
+  submit_dense(layer);
+  return {&dense_.graph};
+}
+
+StageWait CalledStage::begin_head() {
+  part_ = Part::head;
+  submit_head();
+  return {&dense_.graph};
+}
+
+StageWait CalledStage::begin_end() {
+  result_.failed +=
+      requests_.size() - static_cast<std::size_t>(std::count(admitted_.begin(), admitted_.end(), kFinished));
+  if (serves_) --world_.serving;
+  return {};
+}
+
+StageWait CalledStage::next() {
+  switch (part_) {
+    case Part::dense:
+      state_.account(dense_, static_cast<std::int32_t>(model_layer_));
+      if (moe_numbers_[model_layer_] < 0 || gone_) return {};
+      ask_experts(model_layer_);
+      return call_experts();
+    case Part::calls:
+      return next_call();
+    case Part::recovery:
+      state_.metrics.stall_s[static_cast<std::size_t>(Cause::recovery)] += world_.engine.now() - waits_since_;
+      return gone_ ? StageWait() : call_experts();
+    case Part::head:
+      state_.account(dense_, -1);
+      return {};
+  }
+  return {};
+}
+
+StageWait CalledStage::call_experts() {
+  part_ = Part::calls;
+  awaited_ = 0;
+  calls_.send();
+  return next_call();
+}
+
+// When all have ended: experts that no server holds are called again once one may.
+StageWait CalledStage::next_call() {
+  if (awaited_ < calls_.size()) return {&calls_.call(awaited_++).graph};
+  finish_calls();
+  if (!calls_.left() || gone_) return {};
+  if (!world_.hopeful) gone_ = true;  // an expert that will never be back: no request can be answered
+  part_ = Part::recovery;
+  waits_since_ = world_.engine.now();
+  return {nullptr, look_again()};
+}
+
+void CalledStage::leave() {
+  gone_ = true;
+  left_at_ = world_.engine.now();
+  world_.engine.cancel(dense_.graph);
+  calls_.cancel();
+}
+
+StageWait CalledStage::away() {
+  if (!abandoned_) abandon();
+  if (world_.up[number_]) {
+    come_back();
+    return {};
+  }
+  if (!world_.may_return[number_]) return {};
+  return {nullptr, look_again()};
+}
+
+// Those under way fail; the others wait for the server to come back.
+void CalledStage::abandon() {
+  std::vector<ServedRequest> others;
+  for (std::size_t i = 0; i < requests_.size(); ++i)
+    if (admitted_[i] == kWaiting)
+      others.push_back(requests_[i]);
+    else if (admitted_[i] == kRunning)
+      ++result_.failed;
+  start_stream(others);
+  abandoned_ = true;
+}
+
+void CalledStage::come_back() {
+  gone_ = abandoned_ = false;
+  for (const ServedRequest& q : requests_)
+    if (q.arrival_s >= left_at_ && q.arrival_s < world_.engine.now()) ++result_.delayed;
+  left_at_ = world_.engine.now();
+}
+
+void CalledStage::begin_step() {
+  dense_times_.begin(state_.pass);
+  for (const std::uint32_t id : state_.stream->step().admitted) admitted_[id] = kRunning;
+}
+
+OpIndex CalledStage::add(engine::ResourceId resource, double seconds, OpKind kind, OpIndex after) {
+  if (seconds == 0) return after;
+  const OpIndex op = dense_.graph.add(dense_.graph.lane(resource), seconds);
+  dense_.labels.push_back({kind});
+  if (after != engine::kNoOp) dense_.graph.depend(op, after);
+  return op;
+}
+
+OpIndex CalledStage::add_dense(const KernelTime& time, OpIndex after) {
+  const OpIndex op = add(gpu_, time.seconds, OpKind::dense, after);
+  if (time.seconds > 0)
+    node_.share_kernel(dense_.graph, op, time.seconds - node_.timing->dispatch().value(), time.bytes);
+  return op;
+}
+
+void CalledStage::submit_dense(std::size_t layer) {
+  dense_.clear();
+  const OpIndex host = add(node_.host, world_.system.host_per_layer.value(), OpKind::host, engine::kNoOp);
+  add_dense(dense_times_.dense(layer), host);
+  world_.engine.submit(dense_.graph, engine::kDemand);
+}
+
+void CalledStage::submit_head() {
+  dense_.clear();
+  const OpIndex head = add_dense(dense_times_.head(), engine::kNoOp);
+  add(node_.host, world_.system.host_per_pass.value(), OpKind::host, head);
+  world_.engine.submit(dense_.graph, engine::kDemand);
+}
+
+void CalledStage::ask_experts(std::size_t layer) {
+  const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
+  const std::span<const ExpertUse> uses = layer_uses_.collect(world_.rows, state_.pass, moe_layer);
+  for (const ExpertUse& use : uses) world_.uses.add(number_, moe_layer, use.object, use.tokens);
+  calls_.begin(state_.pass, moe_layer, uses, dense_times_.shared(layer));
+}
+
+void CalledStage::finish_calls() {
+  const auto layer = static_cast<std::int32_t>(model_layer_);
+  const std::size_t calls = calls_.size();
+  calls_.settle();
+  for (std::size_t i = 0; i < calls; ++i) {
+    LabelledGraph& call = calls_.call(i);
+    if (&call == calls_.last())
+      state_.account(call, layer);
+    else
+      state_.show(call, layer);
+  }
+}
+
+void CalledStage::end_step(const KvUse&) {
+  for (const std::uint32_t id : state_.stream->step().finished) admitted_[id] = kFinished;
+  result_.local_share.add(world_.engine.now(), calls_.local_activations() - counted_local_,
+                          calls_.remote_activations() - counted_remote_);
+  counted_local_ = calls_.local_activations();
+  counted_remote_ = calls_.remote_activations();
+}
+
+ServerResult CalledStage::result() const {
+  ServerResult r = result_;
+  r.name = world_.scenario.cluster->profile.servers[number_].name;
+  r.gpus = static_cast<std::uint32_t>(world_.plan.shape.servers[number_].gpu_bytes.size());
+  for (std::uint32_t gpu = node_.first_gpu; gpu < node_.first_gpu + r.gpus; ++gpu) {
+    r.expert_bytes += world_.plan.shape.servers[number_].gpu_bytes[gpu - node_.first_gpu];
+    r.experts += world_.live.placement().held(gpu);
+    r.busy_s += world_.engine.busy_seconds(world_.resources.gpus[gpu].compute);
+  }
+  const Metrics& metrics = state_.metrics;
+  r.requests = metrics.end_to_end_s.size();
+  const Summary whole = summarize(metrics.end_to_end_s);
+  r.end_to_end_s = whole.mean;
+  r.end_to_end_p90_s = whole.p90;
+  r.ttft_s = mean(metrics.ttft_s);
+  r.local_activations = calls_.local_activations();
+  r.remote_activations = calls_.remote_activations();
+  r.remote_calls = calls_.remote_calls();
+  r.network_bytes = calls_.network_bytes();
+  return r;
+}
+
+}  // namespace moelab

@@ -1,0 +1,193 @@
+#include "sim/serving/cached_stage.hpp"
+
+#include <algorithm>
+
+#include "sim/engine/expert_mirror.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "sim/serving/memory_plan.hpp"
+#include "traces/routing_trace.hpp"
+
+namespace moelab {
+
+namespace {
+
+bool wants_scores(const SystemConfig& system) {
+  return find_cache_policy(system.cache.name)->needs_scores ||
+         find_execution_policy(system.execution.name)->needs_scores;
+}
+
+}  // namespace
+
+CachedStage::CachedStage(ServerState& state, const Scenario& scenario, const SystemConfig& system,
+                         const RoutingTrace& trace, const ExpertCosts& costs, const MemoryPlan& memory,
+                         const std::array<std::uint32_t, kStates>& pools, CachedStageOptions options)
+    : state_(state),
+      engine_(state.engine),
+      scenario_(scenario),
+      system_(system),
+      trace_(trace),
+      costs_(costs),
+      options_(std::move(options)),
+      timing_(scenario.device),
+      dense_times_(scenario.model, timing_),
+      experts_(trace.experts()),
+      moe_numbers_(scenario.model.moe_numbers()),
+      moe_layers_(scenario.model.moe_layers()),
+      resources_(add_server_resources(engine_, options_.prefix, timing_, costs, memory.experts_on_ssd)),
+      all_reduces_(scenario, timing_, engine_, options_.prefix),
+      metrics_(state.metrics),
+      pass_(state.pass),
+      cache_(context(), memory, pools, options_.profile),
+      schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
+      prefetcher_(Prefetcher::make(context(), cache_, *schedule_)),
+      builder_(resources_, system.worker_reads, timing_.dispatch().value(), costs.traffic, costs.host_reads),
+      instance_(costs.timing),
+      layer_uses_(trace.experts(), wants_scores(system)),
+      memory_(memory) {
+  dense_outcome_.time = {0, 1, 1, {{{resources_.dense, 0}}}};
+  if (const auto* routing = find_routing_policy(system.routing.name); routing->needs_all_scores)
+    routing_ = routing->make(system.routing.parameters);
+  if (timing_.is_discrete() && !system.compressed)
+    missing_ = std::make_unique<MissingExperts>(scenario.model, timing_, system, costs, resources_,
+                                                static_cast<int>(scenario.tensor_parallel));
+  if (routing_ || cache_.needs_all_scores()) gates_ = std::make_unique<StepGates>(trace);
+  metrics_.ttft_s.reserve(trace.requests().size());
+  metrics_.end_to_end_s.reserve(trace.requests().size());
+  metrics_.token_gaps_s.reserve(trace.tokens());
+  metrics_.layers = LayerCounts(trace.layers());
+}
+
+// For parts that are made when all that it refers to is there.
+ServerContext CachedStage::context() {
+  return {engine_, scenario_,  system_,  trace_,          costs_,
+          timing_, resources_, metrics_, state_.observer, options_.mirror};
+}
+
+StageWait CachedStage::begin_layer(std::size_t layer) {
+  model_layer_ = layer;
+  moe_layer_ = static_cast<std::uint32_t>(std::max(moe_numbers_[layer], 0));
+  part_ = Part::dense;
+  return next();
+}
+
+StageWait CachedStage::begin_head() {
+  part_ = Part::head;
+  return next();
+}
+
+// What is still on its way is of no use any more; a read that has begun ends.
+StageWait CachedStage::begin_end() {
+  if (!prefetcher_) return {};
+  prefetcher_->cancel_all();
+  part_ = Part::fetches;
+  return next();
+}
+
+StageWait CachedStage::next() {
+  while (part_ != Part::over) {
+    if (awaited_graph_ == nullptr) {
+      awaited_graph_ = start(part_);
+      if (awaited_graph_ != nullptr) return {&awaited_graph_->graph};
+    } else {
+      count(part_, *awaited_graph_);
+      awaited_graph_ = nullptr;
+    }
+    part_ = after(part_);
+  }
+  return {};
+}
+
+CachedStage::Part CachedStage::after(Part part) const {
+  switch (part) {
+    case Part::dense:
+      return moe_numbers_[model_layer_] < 0 ? Part::over : Part::experts;
+    case Part::experts:
+      return Part::all_reduce;
+    case Part::all_reduce:
+      return Part::prediction;
+    case Part::prediction:
+      return Part::layer_end;
+    case Part::fetches:
+      return ending_fetch_ != nullptr ? Part::fetches : Part::over;
+    default:
+      return Part::over;
+  }
+}
+
+// Does what a part begins with. nullptr: it ends with that, else when the graph has ended.
+LabelledGraph* CachedStage::start(Part part) {
+  switch (part) {
+    case Part::dense:
+      return start_dense();
+    case Part::experts:
+      return start_experts();
+    case Part::all_reduce:
+      return start_all_reduce();
+    case Part::prediction:
+      return start_wait_for_prediction();
+    case Part::layer_end:
+      return end_layer();
+    case Part::head:
+      submit_head();
+      return &dense_;
+    case Part::fetches:
+      return start_wait_for_fetch();
+    default:
+      return nullptr;
+  }
+}
+
+void CachedStage::count(Part part, const LabelledGraph& graph) {
+  const auto layer = static_cast<std::int32_t>(model_layer_);
+  switch (part) {
+    case Part::experts:
+      return account_experts();
+    case Part::prediction:
+      metrics_.add_stall(Cause::prediction, engine_.now() - waits_since_, pass_.prompt);
+      return state_.show(graph, layer);
+    case Part::head:
+      return state_.account(graph, -1);
+    case Part::fetches:
+      return prefetcher_->drop(*ending_fetch_);
+    default:
+      return state_.account(graph, layer);
+  }
+}
+
+void CachedStage::begin_step() {
+  if (state_.stream->begins()) {
+    kv_tokens_ = kv_encoded_ = 0;
+    cache_.begin_request();
+    if (prefetcher_) prefetcher_->begin_request();
+  }
+  if (prefetcher_) prefetcher_->begin_pass(state_.step());
+  if (pass_.stack == Stack::decoder) kv_tokens_ += pass_.tokens;
+  kv_encoded_ += pass_.new_encoder_tokens;
+  (scenario_.model.has_encoder() ? kv_encoded_ : kv_tokens_) += pass_.brought_tokens;
+  show_memory();
+  dense_times_.begin(pass_);
+  all_reduces_.begin(pass_);
+}
+
+std::uint64_t CachedStage::kv_blocks() const {
+  return memory_.kv_blocks;
+}
+
+// Experts that the cache keeps whole, as a share of all.
+double CachedStage::resident_share() const {
+  return static_cast<double>(cache_.whole_experts()) / (1.0 * experts_ * trace_.layers());
+}
+
+void CachedStage::show_memory() const {
+  if (state_.observer == nullptr || !state_.observer->wants_memory()) return;
+  MemoryContents memory;
+  cache_.count(memory);
+  memory.kv_bytes = memory_.kv_blocks > 0
+                        ? static_cast<double>(state_.batching->use().gpu_blocks) * memory_.kv_block.value()
+                        : kv_tokens_ * kv_bytes_per_token(scenario_.model).value() +
+                              kv_encoded_ * cross_kv_bytes_per_token(scenario_.model).value();
+  state_.observer->holds(engine_.now(), memory);
+}
+
+}  // namespace moelab
