@@ -250,7 +250,7 @@ std::uint64_t tokens_to_generate(const Scenario& s, const RoutingTrace& trace,
 Counted counted_of(const Scenario& s, const SystemConfig& system) {
   const bool one_by_one = !system.paging && !system.placed;
   return {.lookups = one_by_one,
-          .bytes = !system.placed,
+          .bytes = !system.placed || system.placed->loads(),
           .prefetch = one_by_one && system.prefetch.name != "none",
           .routing = one_by_one && find_routing_policy(system.routing.name)->needs_all_scores,
           .execution = one_by_one && !system.compressed && (s.cluster || s.device.is_discrete())};

@@ -51,6 +51,7 @@ StageWait CalledStage::begin_end() {
   result_.failed +=
       requests_.size() - static_cast<std::size_t>(std::count(admitted_.begin(), admitted_.end(), kFinished));
   if (serves_) --world_.serving;
+  state_.metrics.bytes = calls_.bytes();
   return {};
 }
 
@@ -207,6 +208,7 @@ ServerResult CalledStage::result() const {
   r.local_activations = calls_.local_activations();
   r.remote_activations = calls_.remote_activations();
   r.remote_calls = calls_.remote_calls();
+  if (world_.placed().loads()) r.loaded_experts = static_cast<std::int64_t>(calls_.loaded_experts());
   r.network_bytes = calls_.network_bytes();
   return r;
 }

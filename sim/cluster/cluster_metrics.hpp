@@ -43,8 +43,9 @@ struct ServerResult {
   double ttft_s = 0;  // mean
   double local_activations = 0, remote_activations = 0;
   std::uint64_t remote_calls = 0;
-  double network_bytes = 0;  // of its calls, both ways
-  double busy_s = 0;         // its GPUs with kernels, summed
+  std::int64_t loaded_experts = -1;  // for one step each, and computed at home; -1: its system loads none
+  double network_bytes = 0;          // of its calls, both ways
+  double busy_s = 0;                 // its GPUs with kernels, summed
   LocalShareSeries local_share;
 };
 

@@ -75,7 +75,7 @@ void check_load_from_host(const Scenario& s, const SystemConfig& system) {
 }
 
 ServerMemory plan_server(const Scenario& s, const ClusterServer& server, const DeviceProfile& device,
-                         const LongestRequest& longest, bool migrates) {
+                         const LongestRequest& longest, const PlacedConfig& placed) {
   ServerMemory m;
   m.store = expert_store(s.model, device);
   m.budget = server.budget.value_or(s.budget);
@@ -84,17 +84,20 @@ ServerMemory plan_server(const Scenario& s, const ClusterServer& server, const D
   m.kv_cache = s.workload.batch * (static_cast<double>(longest.tokens) * kv_bytes_per_token(s.model) +
                                    state_bytes_per_request(s.model));
   m.activations = activation_bytes(s.model, longest.rows, s.workload.batch);
-  if (migrates) m.staging = expert_bytes(s.model);
+  if (placed.migration) m.staging = expert_bytes(s.model);
+  const FeedForward& ff = s.model.moe();
+  if (placed.loads())
+    m.loading = std::min<double>(ff.experts, double(ff.top_k) * s.workload.batch) * expert_bytes(s.model);
   const Bytes received = activation_bytes(s.model, longest.rows, 0);
   for (int gpu = 0; gpu < server.gpus; ++gpu) {
-    const Bytes taken = gpu == 0 ? m.non_expert + m.kv_cache + m.activations : received;
+    const Bytes taken = gpu == 0 ? m.non_expert + m.kv_cache + m.activations + m.loading : received;
     if (taken + m.staging > m.budget)
       throw InputError(s.name, "budget " + to_string(m.budget) + " is too small for server '" + server.name +
                                    "': it needs " + to_string(taken + m.staging) +
                                    " before it can hold a single expert (non-expert weights " +
                                    to_string(m.non_expert) + ", KV cache " + to_string(m.kv_cache) +
                                    ", activations " + to_string(m.activations) + ", staging " +
-                                   to_string(m.staging) + ")");
+                                   to_string(m.staging + m.loading) + ")");
     m.experts.push_back(m.budget - taken - m.staging);
   }
   return m;
@@ -140,8 +143,8 @@ ClusterPlan plan_cluster(const Scenario& s, const SystemConfig& system,
   const ClusterProfile& cluster = s.cluster->profile;
   std::vector<ServerMemory> memory;
   for (std::size_t server = 0; server < cluster.servers.size(); ++server)
-    memory.push_back(plan_server(s, cluster.servers[server], cluster.device(server), longest,
-                                 system.placed->migration.has_value()));
+    memory.push_back(
+        plan_server(s, cluster.servers[server], cluster.device(server), longest, *system.placed));
   const PlacementShape shape = placement_shape(s, system, memory);
   const PolicyChoice& policy = system.placed->placement;
   return {memory, shape, find_placement_policy(policy.name)->place(shape, history, policy.parameters),

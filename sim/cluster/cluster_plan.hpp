@@ -23,6 +23,7 @@ struct ServerMemory {
   Bytes non_expert, kv_cache;
   Bytes activations;           // of the first GPU; the others' have the rows that they are sent, no more
   Bytes staging;               // room for an expert that is on its way, where experts migrate
+  Bytes loading;               // of the first GPU: experts that a step loads, as many as can be in use
   std::vector<Bytes> experts;  // by GPU: what is left
   ExpertStore store = ExpertStore::host;
 };
@@ -34,7 +35,8 @@ struct ClusterPlan {
   BatchingShape batching;
 };
 
-/// budget - non-expert weights - KV cache of the `batch` longest requests - activations - staging = experts.
+/// budget - non-expert weights - KV cache of the `batch` longest requests - activations - staging - loading =
+/// experts.
 /// Throws InputError for a budget beyond a device's memory, for a server whose first GPU cannot hold the
 /// rest, and, with the shortfall, where the GPUs together cannot hold the experts as often as they are to be
 /// there; for migration from host memory (load_from: host) where a server's is not another memory than its

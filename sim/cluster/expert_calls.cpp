@@ -76,32 +76,67 @@ std::uint32_t ExpertCalls::choose_at_home(const ExpertUse& use) const {
   return best;
 }
 
-std::uint32_t ExpertCalls::choose(const ExpertUse& use) {
-  const Placement& placement = world_.live.placement();
-  if (placement.on_server(server_, layer_, use.object)) return choose_at_home(use);
-  const auto holders = placement.holders(layer_, use.object);
-  if (holders.empty()) return kNobody;
+// What estimate() leaves out, as it is much the same wherever a call goes: latencies, and copies between GPUs
+// and hosts.
+double ExpertCalls::hand_over_seconds(std::uint32_t gpu, const ExpertUse& use) const {
+  const Bytes bytes = message_bytes(world_.scenario.model, use.tokens);
+  double seconds = 0;
+  if (world_.resources.server_of[gpu] != server_)
+    seconds += 2 * world_.scenario.cluster->profile.network.latency.value();
+  for (const std::uint32_t end : {home_gpu_, gpu})
+    if (world_.resources.gpus[end].link)
+      seconds += (node_of(end).timing->store(bytes) + node_of(end).timing->load(bytes)).value();
+  return seconds;
+}
+
+// With everything to itself: what it crosses one after the other.
+double ExpertCalls::load_seconds() const {
+  const TimingModel& timing = *node_of(home_gpu_).timing;
+  const Bytes bytes(world_.plan.shape.expert_bytes);
+  double seconds = from_ssd() ? timing.ssd_read(bytes).value() : 0;
+  if (world_.resources.gpus[home_gpu_].link) seconds += timing.load(bytes).value();
+  return seconds;
+}
+
+ExpertCalls::Way ExpertCalls::choose(const ExpertUse& use) {
+  if (world_.live.placement().on_server(server_, layer_, use.object)) return {choose_at_home(use)};
+  if (world_.placed().execution != PlacedExecution::load) return choose_elsewhere(use);
+  return {home_gpu_, true};
+}
+
+ExpertCalls::Way ExpertCalls::choose_elsewhere(const ExpertUse& use) {
+  const auto holders = world_.live.placement().holders(layer_, use.object);
   const auto first =
       static_cast<std::size_t>(std::lower_bound(holders.begin(), holders.end(), home_gpu_) - holders.begin());
-  std::uint32_t best = kNobody;
+  Way best;
   double best_s = 0;
   for (std::size_t i = 0; i < std::min(kCandidates, holders.size()); ++i) {
     const std::uint32_t gpu = holders[(first + i) % holders.size()];
     const double seconds = assigned_s_[gpu] + estimate(gpu, use);
-    if (best != kNobody && seconds >= best_s) continue;
-    best = gpu;
+    if (best.gpu != kNobody && seconds >= best_s) continue;
+    best.gpu = gpu;
     best_s = seconds;
   }
-  assigned_s_[best] = best_s;
+  if (world_.placed().execution == PlacedExecution::call_or_load) {
+    const double loaded_s = loading_s_ + load_seconds();
+    const double computed_s = loaded_s + computing(home_gpu_, {&use, 1}).seconds;
+    if (best.gpu == kNobody || computed_s < best_s + hand_over_seconds(best.gpu, use)) {
+      loading_s_ = loaded_s;
+      return {home_gpu_, true};
+    }
+  }
+  if (best.gpu != kNobody) assigned_s_[best.gpu] = best_s;
   return best;
 }
 
-ExpertCalls::Call& ExpertCalls::call_to(std::uint32_t gpu) {
-  if (call_of_gpu_[gpu] != kNobody) return calls_[call_of_gpu_[gpu]];
+ExpertCalls::Call& ExpertCalls::call_to(Way way) {
+  std::uint32_t& number = way.loads ? call_that_loads_ : call_of_gpu_[way.gpu];
+  if (number != kNobody) return calls_[number];
   if (used_ == calls_.size()) calls_.emplace_back();
   Call& call = calls_[used_];
-  call_of_gpu_[gpu] = static_cast<std::uint32_t>(used_++);
-  call.gpu = gpu;
+  number = static_cast<std::uint32_t>(used_++);
+  call.gpu = way.gpu;
+  call.loads = way.loads;
   call.experts.clear();
   call.activations = 0;
   call.tokens = 0;
@@ -112,19 +147,20 @@ ExpertCalls::Call& ExpertCalls::call_to(std::uint32_t gpu) {
 void ExpertCalls::send() {
   used_ = 0;
   last_ = nullptr;
-  if (shared_.seconds > 0) call_to(home_gpu_);
+  if (shared_.seconds > 0) call_to({home_gpu_});
   std::size_t nowhere = 0;
   for (const ExpertUse& use : left_) {
-    const std::uint32_t gpu = choose(use);
-    if (gpu == kNobody) {
+    const Way way = choose(use);
+    if (way.gpu == kNobody) {
       left_[nowhere++] = use;
       continue;
     }
-    Call& call = call_to(gpu);
+    Call& call = call_to(way);
     call.experts.push_back(use);
     call.activations += use.tokens;
-    call_of_expert_[use.object] = call_of_gpu_[gpu];
-    if (world_.resources.server_of[gpu] == server_) assigned_s_[gpu] += computing(gpu, {&use, 1}).seconds;
+    call_of_expert_[use.object] = way.loads ? call_that_loads_ : call_of_gpu_[way.gpu];
+    if (!way.loads && world_.resources.server_of[way.gpu] == server_)
+      assigned_s_[way.gpu] += computing(way.gpu, {&use, 1}).seconds;
   }
   left_.resize(nowhere);
   count_tokens();
@@ -142,6 +178,8 @@ void ExpertCalls::send() {
     assigned_s_[calls_[i].gpu] = 0;
     for (const ExpertUse& use : calls_[i].experts) call_of_expert_[use.object] = kNobody;
   }
+  call_that_loads_ = kNobody;
+  loading_s_ = 0;
   shared_ = {};
 }
 
@@ -217,9 +255,33 @@ void ExpertCalls::add_chain(Call& call, double tokens, std::span<const ExpertUse
   add_copy(call, home_gpu_, true, bytes, OpKind::receive, last);
 }
 
+// From the own store to the first GPU, which computes it when it is there.
+void ExpertCalls::add_load(Call& call, const ExpertUse& use) {
+  const ServerNode& node = node_of(home_gpu_);
+  const Bytes bytes(world_.plan.shape.expert_bytes);
+  LabelledGraph& out = call.graph;
+  OpIndex last = engine::kNoOp;
+  if (from_ssd()) {
+    const double seconds = node.timing->ssd_read(bytes).value();
+    last = add(call, node.ssd, seconds, OpKind::read_tensor, last);
+    node.share_read(out.graph, last, seconds - node.timing->ssd_read(Bytes(0)).value(), bytes.value());
+    out.labels.back() = {OpKind::read_tensor, Tier::ssd, 0, 0, use.object};
+  }
+  if (const std::optional<GpuLink>& link = world_.resources.gpus[home_gpu_].link) {
+    const double seconds = node.timing->load(bytes).value();
+    last = add(call, link->in, seconds, OpKind::load, last);
+    node.share_copy(out.graph, last, seconds);
+    out.labels.back() = {OpKind::load, Tier::host, 0, 0, use.object};
+  }
+  add_computing(call, computing(home_gpu_, {&use, 1}), OpKind::execute, last);
+  out.labels.back() = {OpKind::execute, Tier::none, 0, 0, use.object, use.tokens};
+}
+
 void ExpertCalls::build(Call& call) {
   call.graph.layer = layer_;
-  if (call.gpu == home_gpu_) {
+  if (call.loads) {
+    for (const ExpertUse& use : call.experts) add_load(call, use);
+  } else if (call.gpu == home_gpu_) {
     Computing all{shared_.seconds, 0, shared_.bytes};
     if (shared_.seconds > 0) all.hand_overs = node_of(home_gpu_).timing->dispatch().value();
     if (call.activations > 0) {
@@ -234,9 +296,18 @@ void ExpertCalls::build(Call& call) {
   }
 }
 
+void ExpertCalls::count_loads(const Call& call) {
+  const auto experts = static_cast<double>(call.experts.size());
+  const double bytes = experts * world_.plan.shape.expert_bytes;
+  if (from_ssd()) bytes_[static_cast<std::size_t>(Tier::ssd)] += bytes;
+  if (world_.resources.gpus[home_gpu_].link) bytes_[static_cast<std::size_t>(Tier::host)] += bytes;
+  loaded_ += call.experts.size();
+}
+
 void ExpertCalls::count(const Call& call) {
   if (world_.resources.server_of[call.gpu] == server_) {
     local_ += call.activations;
+    if (call.loads) count_loads(call);
     return;
   }
   remote_ += call.activations;

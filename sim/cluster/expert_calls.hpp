@@ -4,6 +4,7 @@
 //   an own first GPU:    compute
 //   an own other GPU:    to the host -> to that GPU -> compute -> to the host -> back
 //   another server's:    to the host -> network -> to that GPU -> compute -> to the host -> network -> back
+//   loaded for the step: from the own SSD or host memory -> the own first GPU: compute, one by one
 //
 // Where a GPU, or a CPU without one, works in the host's memory, the ways to and from the host are none. A
 // GPU computes the experts of a call in one grouped kernel, a CPU one after the other.
@@ -14,6 +15,7 @@
 // that follow the own server's in the order of the cluster: so callers spread over many copies.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -55,22 +57,35 @@ class ExpertCalls {
   double remote_activations() const { return remote_; }
   std::uint64_t remote_calls() const { return remote_calls_; }
   double network_bytes() const { return network_bytes_; }
+  /// Loaded for a step, by tier.
+  const std::array<double, kTiers>& bytes() const { return bytes_; }
+  std::uint64_t loaded_experts() const { return loaded_; }  // distinct ones of each step
 
  private:
+  static constexpr std::uint32_t kNobody = 0xffffffff;
   struct Call {
     std::uint32_t gpu = 0;
     std::vector<ExpertUse> experts;
     double activations = 0;
     std::uint32_t tokens = 0;  // distinct
     bool sent = false;         // to a server that answers
+    bool loads = false;        // its experts, to the first GPU at home
     LabelledGraph graph;
   };
-  static constexpr std::uint32_t kNobody = 0xffffffff;
-
-  std::uint32_t choose(const ExpertUse& use);
+  /// Where an expert is computed; kNobody: nowhere.
+  struct Way {
+    std::uint32_t gpu = kNobody;
+    bool loads = false;
+  };
+  Way choose(const ExpertUse& use);
+  Way choose_elsewhere(const ExpertUse& use);
   std::uint32_t choose_at_home(const ExpertUse& use) const;
   double estimate(std::uint32_t gpu, const ExpertUse& use) const;
-  Call& call_to(std::uint32_t gpu);
+  Call& call_to(Way way);
+  bool from_ssd() const { return world_.plan.memory[server_].store == ExpertStore::ssd; }
+  double hand_over_seconds(std::uint32_t gpu, const ExpertUse& use) const;
+  double load_seconds() const;
+  void add_load(Call& call, const ExpertUse& use);
   void count_tokens();
   void build(Call& call);
   void add_chain(Call& call, double tokens, std::span<const ExpertUse> experts);
@@ -92,6 +107,7 @@ class ExpertCalls {
   Computing computing(std::uint32_t gpu, std::span<const ExpertUse> experts) const;
   engine::OpIndex add_computing(Call& call, const Computing& work, OpKind kind, engine::OpIndex after);
   void count(const Call& call);
+  void count_loads(const Call& call);
 
   ClusterWorld& world_;
   std::uint32_t server_, home_gpu_;
@@ -103,10 +119,13 @@ class ExpertCalls {
   std::size_t used_ = 0;
   std::vector<std::uint32_t> call_of_gpu_;     // kNobody: none
   std::vector<std::uint32_t> call_of_expert_;  // of the calls being made
-  std::vector<double> assigned_s_;             // by GPU: what this layer has sent there
+  std::uint32_t call_that_loads_ = kNobody;
+  std::vector<double> assigned_s_;  // by GPU: what this layer has sent there
+  double loading_s_ = 0;            // what this layer loads
   const LabelledGraph* last_ = nullptr;
   double local_ = 0, remote_ = 0, network_bytes_ = 0;
-  std::uint64_t remote_calls_ = 0;
+  std::uint64_t remote_calls_ = 0, loaded_ = 0;
+  std::array<double, kTiers> bytes_{};
 };
 
 }  // namespace moelab

@@ -22,22 +22,24 @@ Json series_json(const LocalShareSeries& series) {
 }
 
 Json server_json(const ServerResult& s) {
-  return {{"name", s.name},
-          {"gpus", s.gpus},
-          {"expert_bytes", s.expert_bytes},
-          {"experts", s.experts},
-          {"requests", s.requests},
-          {"failed_requests", s.failed},
-          {"delayed_requests", s.delayed},
-          {"end_to_end_s", s.end_to_end_s},
-          {"end_to_end_p90_s", s.end_to_end_p90_s},
-          {"ttft_s", s.ttft_s},
-          {"local_activations", s.local_activations},
-          {"remote_activations", s.remote_activations},
-          {"remote_calls", s.remote_calls},
-          {"network_bytes", s.network_bytes},
-          {"gpu_busy_s", s.busy_s},
-          {"series", series_json(s.local_share)}};
+  Json j = {{"name", s.name},
+            {"gpus", s.gpus},
+            {"expert_bytes", s.expert_bytes},
+            {"experts", s.experts},
+            {"requests", s.requests},
+            {"failed_requests", s.failed},
+            {"delayed_requests", s.delayed},
+            {"end_to_end_s", s.end_to_end_s},
+            {"end_to_end_p90_s", s.end_to_end_p90_s},
+            {"ttft_s", s.ttft_s},
+            {"local_activations", s.local_activations},
+            {"remote_activations", s.remote_activations},
+            {"remote_calls", s.remote_calls},
+            {"network_bytes", s.network_bytes},
+            {"gpu_busy_s", s.busy_s},
+            {"series", series_json(s.local_share)}};
+  if (s.loaded_experts >= 0) j["loaded_experts"] = s.loaded_experts;
+  return j;
 }
 
 Json migration_json(const MigrationRecord& m) {

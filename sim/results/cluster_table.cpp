@@ -26,6 +26,12 @@ LocalShareSeries::Bucket sum_of(const RunResult& r, double from_s, double to_s) 
   return sum;
 }
 
+/// Whether its servers load experts for a step.
+bool loads(const RunResult& r) {
+  return std::any_of(r.cluster.servers.begin(), r.cluster.servers.end(),
+                     [](const ServerResult& server) { return server.loaded_experts >= 0; });
+}
+
 std::string migration_line(const RunResult& r, const MigrationRecord& m) {
   std::string line = "  " + fixed(m.at_s, 1) + " s  " + r.system + ": ";
   const std::string done = m.done_s < 0 ? "not before the end" : "by " + fixed(m.done_s, 1) + " s";
@@ -74,9 +80,12 @@ std::string cluster_latency_table(const std::vector<RunResult>& results) {
 std::string cluster_calls_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"experts called", "at home %", "calls elsewhere",
                                                  "network GB", "GPUs busy %", "experts held", "migrations"}};
+  const bool any_loads = std::any_of(results.begin(), results.end(), loads);
+  if (any_loads) rows.front().emplace_back("loaded");
   for (const RunResult& r : results) {
     double local = 0, remote = 0, bytes = 0, busy = 0, gpus = 0;
     std::uint64_t calls = 0, held = 0, migrations = 0;
+    std::int64_t loaded = 0;
     for (const ServerResult& server : r.cluster.servers) {
       local += server.local_activations;
       remote += server.remote_activations;
@@ -85,11 +94,13 @@ std::string cluster_calls_table(const std::vector<RunResult>& results) {
       gpus += server.gpus;
       calls += server.remote_calls;
       held += server.experts;
+      loaded += server.loaded_experts;
     }
     for (const MigrationRecord& m : r.cluster.migrations) migrations += m.adopted ? 1 : 0;
     rows.push_back({r.system, percent(local, local + remote), std::to_string(calls), fixed(bytes / 1e9, 2),
                     percent(busy, gpus * r.metrics.wall_s), std::to_string(held),
                     std::to_string(migrations)});
+    if (any_loads) rows.back().push_back(loads(r) ? std::to_string(loaded) : "-");
   }
   return align_columns(rows, 1);
 }

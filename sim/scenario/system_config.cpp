@@ -233,6 +233,7 @@ MigrationConfig read_migration(const YamlMap& migration) {
 
 PlacedConfig read_placed(const YamlMap& root) {
   static const std::vector<std::string> kCalls = {"expert", "gpu"};
+  static const std::vector<std::string> kExecutions = {"call", "load", "call-or-load"};
   constexpr Seconds kDetection(1);
   PlacedConfig p;
   const YamlMap placement = root.map("placement");
@@ -240,6 +241,10 @@ PlacedConfig read_placed(const YamlMap& root) {
   p.copies = static_cast<std::uint32_t>(placement.integer("copies", 1, 1024, 1));
   placement.done();
   p.call_per_expert = root.choice("calls_by", kCalls, 0) == 0;
+  if (const auto execution = root.optional_map("execution")) {
+    p.execution = static_cast<PlacedExecution>(execution->choice("policy", kExecutions));
+    execution->done();
+  }
   if (const auto migration = root.optional_map("migration")) p.migration = read_migration(*migration);
   p.detection = root.quantity<Seconds>("detection", at_least(Seconds(0.001)), kDetection);
   return p;

@@ -76,6 +76,10 @@ struct MigrationConfig {
   Seconds computing_every;
 };
 
+/// What a server does about an expert that none of its GPUs holds: asks another server to compute it, loads
+/// it from its own host memory or SSD for this one step, or does what is done first as far as it can tell.
+enum class PlacedExecution : std::uint8_t { call, load, call_or_load };
+
 /// Experts that stay where they are placed, on GPUs of several servers that call each other (Prism).
 struct PlacedConfig {
   PolicyChoice placement;
@@ -83,9 +87,11 @@ struct PlacedConfig {
   /// One message an expert, with the tokens routed to it (as the paper has it); else one a GPU, in which no
   /// token comes twice.
   bool call_per_expert = true;
+  PlacedExecution execution = PlacedExecution::call;
   std::optional<MigrationConfig> migration;
   Seconds
       detection;  // until a server that does not answer is known to be gone, and before a call is repeated
+  bool loads() const { return execution != PlacedExecution::call; }
 };
 
 /// Requests that go to another server than their user's, where each serves alone.

@@ -170,6 +170,8 @@ TEST_CASE("cluster scenario: mistakes are named with what was expected") {
   check_problem("scenario.yaml", "cluster: cluster.yaml", "device: device.yaml", "several servers");
   check_problem("placed.yaml", "policy: prism", "policy: prisma", "did you mean 'prism'");
   check_problem("placed.yaml", "policy: prism", "policy: prism, copies: 3", "has 2");
+  check_problem("placed.yaml", "migration: {every: 1 s}", "execution: {policy: call-or-lode}",
+                "call-or-load");
   check_problem("placed.yaml", "every: 1 s", "every: 0 s", "every");
   check_problem("placed.yaml", "every: 1 s", "every: 1 s, statistics: window", "window");
 }
