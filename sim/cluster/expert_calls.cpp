@@ -120,10 +120,14 @@ ExpertCalls::Way ExpertCalls::choose_elsewhere(const ExpertUse& use) {
   if (world_.placed().execution == PlacedExecution::call_or_load) {
     const double loaded_s = loading_s_ + load_seconds();
     const double computed_s = loaded_s + computing(home_gpu_, {&use, 1}).seconds;
-    if (best.gpu == kNobody || computed_s < best_s + hand_over_seconds(best.gpu, use)) {
+    if (best.gpu == kNobody || computed_s < sending_s_ + best_s + hand_over_seconds(best.gpu, use)) {
       loading_s_ = loaded_s;
       return {home_gpu_, true};
     }
+    const Bytes bytes = message_bytes(world_.scenario.model, use.tokens);
+    const std::uint32_t to = world_.resources.server_of[best.gpu];
+    sending_s_ += std::max(world_.engine.flow_seconds(server_, to, bytes.value()),
+                           world_.engine.flow_seconds(to, server_, bytes.value()));
   }
   if (best.gpu != kNobody) assigned_s_[best.gpu] = best_s;
   return best;
@@ -179,7 +183,7 @@ void ExpertCalls::send() {
     for (const ExpertUse& use : calls_[i].experts) call_of_expert_[use.object] = kNobody;
   }
   call_that_loads_ = kNobody;
-  loading_s_ = 0;
+  loading_s_ = sending_s_ = 0;
   shared_ = {};
 }
 

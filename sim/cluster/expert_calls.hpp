@@ -13,6 +13,10 @@
 // first with it, given what this layer has sent there already (greedy list scheduling with what a server can
 // know: its own calls, not the others'). At most kCandidates of the GPUs that hold it are looked at, those
 // that follow the own server's in the order of the cluster: so callers spread over many copies.
+//
+// Where the system loads (PlacedConfig::execution), the own store is one more place to have such an expert
+// from. Loads follow one another; so, it is reckoned, do all messages of a layer, which share the own network
+// interface. What is loaded is not kept.
 #pragma once
 
 #include <array>
@@ -122,6 +126,7 @@ class ExpertCalls {
   std::uint32_t call_that_loads_ = kNobody;
   std::vector<double> assigned_s_;  // by GPU: what this layer has sent there
   double loading_s_ = 0;            // what this layer loads
+  double sending_s_ = 0;            // what it sends to other servers, or they send back
   const LabelledGraph* last_ = nullptr;
   double local_ = 0, remote_ = 0, network_bytes_ = 0;
   std::uint64_t remote_calls_ = 0, loaded_ = 0;

@@ -8,7 +8,6 @@
 // with that how long it computes.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "sim/serving/dense_times.hpp"
