@@ -5,6 +5,7 @@
 
 #include "models/input_error.hpp"
 #include "models/timing.hpp"
+#include "sim/cluster/cluster_resources.hpp"
 #include "sim/serving/memory_plan.hpp"
 
 namespace moelab {
@@ -85,9 +86,7 @@ ServerMemory plan_server(const Scenario& s, const ClusterServer& server, const D
                                    state_bytes_per_request(s.model));
   m.activations = activation_bytes(s.model, longest.rows, s.workload.batch);
   if (placed.migration) m.staging = expert_bytes(s.model);
-  const FeedForward& ff = s.model.moe();
-  if (placed.loads())
-    m.loading = std::min<double>(ff.experts, double(ff.top_k) * s.workload.batch) * expert_bytes(s.model);
+  if (placed.loads()) m.loading = most_experts_in_use(s) * expert_bytes(s.model);
   const Bytes received = activation_bytes(s.model, longest.rows, 0);
   for (int gpu = 0; gpu < server.gpus; ++gpu) {
     const Bytes taken = gpu == 0 ? m.non_expert + m.kv_cache + m.activations + m.loading : received;
@@ -111,8 +110,8 @@ double load_rate(const Scenario& s, const SystemConfig& system, std::size_t serv
   const Bytes expert = expert_bytes(s.model);
   const From from = system.placed->migration.value_or(MigrationConfig()).load_from;
   const bool sent = from == From::network && cluster.network.topology != ClusterNetwork::Topology::platform;
-  Seconds seconds = timing.is_discrete() ? timing.load(expert) : Seconds(0);
-  if (from == From::ssd || (!sent && store == ExpertStore::ssd)) seconds += timing.ssd_read(expert);
+  const bool from_ssd = from == From::ssd || (!sent && store == ExpertStore::ssd);
+  Seconds seconds = store_load_seconds(timing, expert, from_ssd);
   if (sent) seconds += expert / cluster.servers[server].in + cluster.network.latency;
   return (expert / seconds).value();
 }

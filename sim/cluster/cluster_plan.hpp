@@ -36,10 +36,9 @@ struct ClusterPlan {
 };
 
 /// budget - non-expert weights - KV cache of the `batch` longest requests - activations - staging - loading =
-/// experts.
-/// Throws InputError for a budget beyond a device's memory, for a server whose first GPU cannot hold the
-/// rest, and, with the shortfall, where the GPUs together cannot hold the experts as often as they are to be
-/// there; for migration from host memory (load_from: host) where a server's is not another memory than its
+/// experts. Throws InputError for a budget beyond a device's memory, for a server whose first GPU cannot hold
+/// the rest, and, with the shortfall, where the GPUs together cannot hold the experts as often as they are to
+/// be there; for migration from host memory (load_from: host) where a server's is not another memory than its
 /// GPU's, or does not hold all experts.
 ClusterPlan plan_cluster(const Scenario& scenario, const SystemConfig& system,
                          const std::vector<std::vector<ServedRequest>>& requests,

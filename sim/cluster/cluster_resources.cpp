@@ -60,6 +60,34 @@ ClusterResources::ClusterResources(engine::Engine& engine, const ClusterProfile&
   engine.set_network(network_law(cluster));
 }
 
+engine::OpIndex add_store_load(LabelledGraph& out, const StoreLoad& load, const ServerNode& node,
+                               const GpuResources& gpu, engine::OpIndex after) {
+  const auto add = [&](engine::ResourceId resource, double seconds, const OpLabel& label) {
+    const engine::OpIndex op = out.graph.add(out.graph.lane(resource), seconds);
+    out.labels.push_back(label);
+    if (after != engine::kNoOp) out.graph.depend(op, after);
+    after = op;
+  };
+  if (load.from_ssd) {
+    const double seconds = node.timing->ssd_read(load.bytes).value();
+    add(node.ssd, seconds, load.read);
+    const double latency = node.timing->ssd_read(Bytes(0)).value();
+    node.share_read(out.graph, after, seconds - latency, load.bytes.value());
+  }
+  if (gpu.link) {
+    const double seconds = node.timing->load(load.bytes).value();
+    add(gpu.link->in, seconds, load.copy);
+    node.share_copy(out.graph, after, seconds);
+  }
+  return after;
+}
+
+Seconds store_load_seconds(const TimingModel& timing, Bytes bytes, bool from_ssd) {
+  Seconds seconds = timing.is_discrete() ? timing.load(bytes) : Seconds(0);
+  if (from_ssd) seconds += timing.ssd_read(bytes);
+  return seconds;
+}
+
 engine::NetworkLaw network_law(const ClusterProfile& cluster) {
   using Topology = engine::NetworkLaw::Topology;
   engine::NetworkLaw law;

@@ -7,6 +7,7 @@
 #include "models/cluster.hpp"
 #include "models/timing.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/labelled_graph.hpp"
 #include "sim/engine/network.hpp"
 
 namespace moelab {
@@ -51,6 +52,19 @@ struct ClusterResources {
   std::vector<GpuResources> gpus;        // through all servers
   std::vector<std::uint32_t> server_of;  // by GPU
 };
+
+/// An expert on its way from its server's own store to a GPU of that server.
+struct StoreLoad {
+  Bytes bytes;
+  bool from_ssd = false;  // else from the host's memory
+  OpLabel read, copy;     // of what the SSD does, and the link
+};
+/// Adds it, behind operation `after` (engine::kNoOp: at once), and gives its last operation; `after` where
+/// there is nothing to cross.
+engine::OpIndex add_store_load(LabelledGraph& out, const StoreLoad& load, const ServerNode& node,
+                               const GpuResources& gpu, engine::OpIndex after);
+/// What that takes with everything to itself.
+Seconds store_load_seconds(const TimingModel& timing, Bytes bytes, bool from_ssd);
 
 engine::NetworkLaw network_law(const ClusterProfile& cluster);
 

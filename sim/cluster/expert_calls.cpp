@@ -78,7 +78,7 @@ std::uint32_t ExpertCalls::choose_at_home(const ExpertUse& use) const {
 
 // What estimate() leaves out, as it is much the same wherever a call goes: latencies, and copies between GPUs
 // and hosts.
-double ExpertCalls::hand_over_seconds(std::uint32_t gpu, const ExpertUse& use) const {
+double ExpertCalls::latencies_and_copies(std::uint32_t gpu, const ExpertUse& use) const {
   const Bytes bytes = message_bytes(world_.scenario.model, use.tokens);
   double seconds = 0;
   if (world_.resources.server_of[gpu] != server_)
@@ -89,22 +89,13 @@ double ExpertCalls::hand_over_seconds(std::uint32_t gpu, const ExpertUse& use) c
   return seconds;
 }
 
-// With everything to itself: what it crosses one after the other.
-double ExpertCalls::load_seconds() const {
-  const TimingModel& timing = *node_of(home_gpu_).timing;
-  const Bytes bytes(world_.plan.shape.expert_bytes);
-  double seconds = from_ssd() ? timing.ssd_read(bytes).value() : 0;
-  if (world_.resources.gpus[home_gpu_].link) seconds += timing.load(bytes).value();
-  return seconds;
-}
-
 ExpertCalls::Way ExpertCalls::choose(const ExpertUse& use) {
   if (world_.live.placement().on_server(server_, layer_, use.object)) return {choose_at_home(use)};
-  if (world_.placed().execution != PlacedExecution::load) return choose_elsewhere(use);
+  if (world_.placed().execution != PlacedExecution::load) return choose_for_missing(use);
   return {home_gpu_, true};
 }
 
-ExpertCalls::Way ExpertCalls::choose_elsewhere(const ExpertUse& use) {
+ExpertCalls::Way ExpertCalls::choose_for_missing(const ExpertUse& use) {
   const auto holders = world_.live.placement().holders(layer_, use.object);
   const auto first =
       static_cast<std::size_t>(std::lower_bound(holders.begin(), holders.end(), home_gpu_) - holders.begin());
@@ -118,9 +109,11 @@ ExpertCalls::Way ExpertCalls::choose_elsewhere(const ExpertUse& use) {
     best_s = seconds;
   }
   if (world_.placed().execution == PlacedExecution::call_or_load) {
-    const double loaded_s = loading_s_ + load_seconds();
+    const double loaded_s = loading_s_ + store_load_seconds(*node_of(home_gpu_).timing,
+                                                            Bytes(world_.plan.shape.expert_bytes), from_ssd())
+                                             .value();
     const double computed_s = loaded_s + computing(home_gpu_, {&use, 1}).seconds;
-    if (best.gpu == kNobody || computed_s < sending_s_ + best_s + hand_over_seconds(best.gpu, use)) {
+    if (best.gpu == kNobody || computed_s < sending_s_ + best_s + latencies_and_copies(best.gpu, use)) {
       loading_s_ = loaded_s;
       return {home_gpu_, true};
     }
@@ -261,24 +254,14 @@ void ExpertCalls::add_chain(Call& call, double tokens, std::span<const ExpertUse
 
 // From the own store to the first GPU, which computes it when it is there.
 void ExpertCalls::add_load(Call& call, const ExpertUse& use) {
-  const ServerNode& node = node_of(home_gpu_);
-  const Bytes bytes(world_.plan.shape.expert_bytes);
-  LabelledGraph& out = call.graph;
-  OpIndex last = engine::kNoOp;
-  if (from_ssd()) {
-    const double seconds = node.timing->ssd_read(bytes).value();
-    last = add(call, node.ssd, seconds, OpKind::read_tensor, last);
-    node.share_read(out.graph, last, seconds - node.timing->ssd_read(Bytes(0)).value(), bytes.value());
-    out.labels.back() = {OpKind::read_tensor, Tier::ssd, 0, 0, use.object};
-  }
-  if (const std::optional<GpuLink>& link = world_.resources.gpus[home_gpu_].link) {
-    const double seconds = node.timing->load(bytes).value();
-    last = add(call, link->in, seconds, OpKind::load, last);
-    node.share_copy(out.graph, last, seconds);
-    out.labels.back() = {OpKind::load, Tier::host, 0, 0, use.object};
-  }
-  add_computing(call, computing(home_gpu_, {&use, 1}), OpKind::execute, last);
-  out.labels.back() = {OpKind::execute, Tier::none, 0, 0, use.object, use.tokens};
+  const StoreLoad load{.bytes = Bytes(world_.plan.shape.expert_bytes),
+                       .from_ssd = from_ssd(),
+                       .read = {OpKind::read_tensor, Tier::ssd, 0, 0, use.object},
+                       .copy = {OpKind::load, Tier::host, 0, 0, use.object}};
+  const OpIndex there =
+      add_store_load(call.graph, load, node_of(home_gpu_), world_.resources.gpus[home_gpu_], engine::kNoOp);
+  add_computing(call, computing(home_gpu_, {&use, 1}), OpKind::execute, there);
+  call.graph.labels.back() = {OpKind::execute, Tier::none, 0, 0, use.object, use.tokens};
 }
 
 void ExpertCalls::build(Call& call) {

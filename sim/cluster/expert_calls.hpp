@@ -82,13 +82,12 @@ class ExpertCalls {
     bool loads = false;
   };
   Way choose(const ExpertUse& use);
-  Way choose_elsewhere(const ExpertUse& use);
+  Way choose_for_missing(const ExpertUse& use);
   std::uint32_t choose_at_home(const ExpertUse& use) const;
   double estimate(std::uint32_t gpu, const ExpertUse& use) const;
   Call& call_to(Way way);
   bool from_ssd() const { return world_.plan.memory[server_].store == ExpertStore::ssd; }
-  double hand_over_seconds(std::uint32_t gpu, const ExpertUse& use) const;
-  double load_seconds() const;
+  double latencies_and_copies(std::uint32_t gpu, const ExpertUse& use) const;
   void add_load(Call& call, const ExpertUse& use);
   void count_tokens();
   void build(Call& call);

@@ -225,34 +225,24 @@ void GlobalScheduler::submit_load(std::uint32_t gpu, const Object& object) {
   using From = MigrationConfig::From;
   const ClusterResources& r = world_.resources;
   const std::uint32_t server = r.server_of[gpu];
-  const ServerNode& node = r.servers[server];
   const Bytes bytes(shape_.expert_bytes);
   const From from = world_.placed().migration.value_or(MigrationConfig()).load_from;
   LabelledGraph& load = movers_[gpu].load;
   load.clear();
   load.layer = object.layer;
   engine::Graph& graph = load.graph;
-  const auto add = [&](engine::ResourceId resource, double seconds, OpIndex after) {
-    const OpIndex op = graph.add(graph.lane(resource), seconds);
-    load.labels.push_back({.kind = OpKind::migrate, .expert = object.expert});
-    if (after != engine::kNoOp) graph.depend(op, after);
-    return op;
-  };
+  const OpLabel label{.kind = OpKind::migrate, .expert = object.expert};
   OpIndex last = engine::kNoOp;
   const std::uint32_t holder = from == From::network ? nearest_holder(gpu, object) : server;
   if (holder != server) {
-    last = add(r.servers[holder].nic, world_.scenario.cluster->profile.network.latency.value(), last);
+    last = graph.add(graph.lane(r.servers[holder].nic),
+                     world_.scenario.cluster->profile.network.latency.value());
+    load.labels.push_back(label);
     graph.flow(last, holder, server, bytes.value());
-  } else if (from == From::ssd || world_.plan.memory[server].store == ExpertStore::ssd) {
-    const double seconds = node.timing->ssd_read(bytes).value();
-    last = add(node.ssd, seconds, last);
-    node.share_read(graph, last, seconds - node.timing->ssd_read(Bytes(0)).value(), bytes.value());
   }
-  if (const std::optional<GpuLink>& link = r.gpus[gpu].link) {
-    const double seconds = node.timing->load(bytes).value();
-    last = add(link->in, seconds, last);
-    node.share_copy(graph, last, seconds);
-  }
+  const bool reads = from == From::ssd || world_.plan.memory[server].store == ExpertStore::ssd;
+  last = add_store_load(load, {bytes, holder == server && reads, label, label}, r.servers[server],
+                        r.gpus[gpu], last);
   // Calls on their way may still read what lay in its room.
   for (LabelledGraph* const call : world_.live.calls(gpu)) graph.depend_on(last, call->graph);
   world_.engine.submit(graph, engine::kPrefetch);

@@ -48,12 +48,6 @@ LabelledGraph* CachedStage::start_wait_for_prediction() {
   return predicts_ ? &prediction_ : nullptr;
 }
 
-LabelledGraph* CachedStage::end_layer() {
-  finish_layer(moe_layer_);
-  show_memory();
-  return nullptr;
-}
-
 LabelledGraph* CachedStage::start_wait_for_fetch() {
   ending_fetch_ = prefetcher_->on_its_way();
   if (ending_fetch_ != nullptr) return &ending_fetch_->load;

@@ -127,7 +127,9 @@ LabelledGraph* CachedStage::start(Part part) {
     case Part::prediction:
       return start_wait_for_prediction();
     case Part::layer_end:
-      return end_layer();
+      finish_layer(moe_layer_);
+      show_memory();
+      return nullptr;
     case Part::head:
       submit_head();
       return &dense_;

@@ -85,7 +85,6 @@ class CachedStage final : public ServingStage {
   LabelledGraph* start_experts();
   LabelledGraph* start_all_reduce();
   LabelledGraph* start_wait_for_prediction();
-  LabelledGraph* end_layer();
   LabelledGraph* start_wait_for_fetch();
   Part after(Part part) const;
   void count(Part part, const LabelledGraph& graph);

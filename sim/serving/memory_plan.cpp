@@ -52,6 +52,11 @@ void plan_host(const Scenario& scenario, const SystemConfig& system, Bytes exper
 
 }  // namespace
 
+double most_experts_in_use(const Scenario& s) {
+  const FeedForward& ff = s.model.moe();
+  return std::min<double>(ff.experts, double(ff.top_k) * s.workload.batch);
+}
+
 Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uint64_t logits, int ranks) {
   constexpr double kBytesPerActivation = 2;  // BF16
   constexpr double kBytesPerLogit = 4;       // sampled in single precision
@@ -106,7 +111,6 @@ void plan_kv_blocks(const Scenario& s, const SystemConfig& system, const Routing
 MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
                        const RoutingTrace& trace) {
   MemoryPlan m;
-  const FeedForward& ff = scenario.model.moe();
   const double full = costs.bytes[index(State::F)];
   m.budget = scenario.budget;
   m.non_expert = non_expert_bytes(scenario.model);
@@ -114,9 +118,8 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
     plan_kv_blocks(scenario, system, trace, m);
   else
     m.kv_cache = static_kv_cache(scenario, system, trace);
-  const double in_use = system.fetch_whole_layer
-                            ? ff.experts
-                            : std::min<double>(ff.experts, double(ff.top_k) * scenario.workload.batch);
+  const double in_use =
+      system.fetch_whole_layer ? scenario.model.moe().experts : most_experts_in_use(scenario);
   m.staging = Bytes(in_use * full * (system.compressed ? 2 : 1));
   m.prefetch = Bytes(system.prefetch_buffer * full);
 

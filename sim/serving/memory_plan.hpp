@@ -44,6 +44,9 @@ struct MemoryPlan {
 /// Throws InputError, about `scenario`, where the budget is more than the device's memory.
 void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile& device);
 
+/// Distinct experts of a layer that a step of the largest batch can use, each of its requests one row.
+double most_experts_in_use(const Scenario& scenario);
+
 /// What a step of `tokens` rows needs besides weights and KV cache: the rows through the layer of which most
 /// is kept at once (hidden states in and out, the projections of its dense or shared part, and for each of k
 /// experts its projections and its output), and the logits of `logits` rows in 4 bytes. `ranks`: GPUs that

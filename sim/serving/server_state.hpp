@@ -15,8 +15,7 @@
 
 namespace moelab {
 
-class ServerState {
- public:
+struct ServerState {
   /// Everything by reference outlives the state; `observer` may be nullptr and `progress` empty.
   ServerState(engine::Engine& e, GraphObserver* o, ServingProgress p)
       : engine(e), observer(o), progress(std::move(p)) {}

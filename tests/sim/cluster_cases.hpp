@@ -1,6 +1,7 @@
 // Small clusters of servers with users.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -61,6 +62,14 @@ inline Scenario cluster_scenario(const Architecture& model, const std::vector<in
 
 inline PlacedConfig& placed_of(Scenario& s) {
   return *s.systems.front().placed;
+}
+
+/// Servers load what they lack as `execution` says, and have room for that beside what they had room for.
+inline void let_load(Scenario& s, PlacedExecution execution) {
+  placed_of(s).execution = execution;
+  const double in_use = std::min<double>(s.model.moe().experts, 1.0 * s.model.moe().top_k * s.workload.batch);
+  for (ClusterServer& server : s.cluster->profile.servers)
+    server.budget = server.budget.value_or(s.budget) + in_use * expert_bytes(s.model);
 }
 
 /// A budget with which each GPU of a server has room for so many experts, and half a one.
