@@ -1,8 +1,8 @@
 // A Mixture-of-Experts architecture, and what each part of it weighs and computes.
 //
 // Layers are listed one by one, so that dense-first, interleaved, hybrid-attention and encoder-decoder models
-// are all the same thing to the rest of the program. Bytes are those of the weights as served
-// (bytes_per_weight, 2 for BF16).
+// are all the same thing to the rest of the program. Bytes are those of the weights as stored (2 a weight
+// for BF16).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/units.hpp"
+#include "models/weight_format.hpp"
 
 namespace moelab {
 
@@ -80,8 +81,8 @@ struct Architecture {
   std::string source;  // where the configuration is from
   int hidden = 0;
   int vocab = 0;
-  int embedding_copies = 2;  // in the checkpoint; 1: input and output embeddings are tied
-  double bytes_per_weight = 2;
+  int embedding_copies = 2;   // in the checkpoint; 1: input and output embeddings are tied
+  StoredWeights stored;       // what each part is stored and served as
   std::vector<Layer> layers;  // encoder layers first
   double extra_weights =
       0;  // weights the formulas leave out (position biases, extra norms), with their reason in `source`
@@ -128,6 +129,8 @@ double attention_weights(const Architecture& a,
 double feed_forward_dense_weights(const Architecture& a,
                                   const Layer& layer);  // dense FFN, or shared experts with their gate
 double gate_weights(const Architecture& a, const Layer& layer);  // router of an MoE layer
+/// Which part feed_forward_dense_weights() belongs to: a dense layer's FFN or shared experts.
+WeightPart dense_part(const Layer& layer);
 double expert_tensor_weights(const Architecture& a,
                              const FeedForward& ff);                  // one matrix of one routed expert
 double expert_weights(const Architecture& a, const FeedForward& ff);  // all matrices (and biases) of one
@@ -140,6 +143,13 @@ double routed_weights(const Architecture& a);  // all routed experts of all laye
 Bytes expert_tensor_bytes(const Architecture& a);  // one matrix of one routed expert, as served
 Bytes expert_bytes(const Architecture& a);
 Bytes non_expert_bytes(const Architecture& a);  // everything but the routed experts
+/// One layer without its routed experts, and with them.
+Bytes layer_non_routed_bytes(const Architecture& a, const Layer& layer);
+Bytes layer_bytes(const Architecture& a, const Layer& layer);
+Bytes routed_bytes(const Architecture& a);  // all routed experts of all layers
+Bytes total_bytes(const Architecture& a);   // all weights as stored
+/// What one token reads: every part but the input embedding, and top_k experts a layer.
+Bytes active_bytes(const Architecture& a);
 /// KV cache of one token of the decoder over its layers: 2 bytes a value, keys and values (mla: the latent).
 Bytes kv_bytes_per_token(const Architecture& a);
 /// KV cache of one token of the *encoder*: what the cross-attention of all decoder layers keeps of it. 0

@@ -110,6 +110,10 @@ double gate_weights(const Architecture& a, const Layer& layer) {
   return 1.0 * ff.experts * a.hidden + (ff.gate_bias ? ff.experts : 0);
 }
 
+WeightPart dense_part(const Layer& layer) {
+  return layer.feed_forward.kind == FeedForward::Kind::dense ? WeightPart::dense : WeightPart::shared;
+}
+
 double expert_tensor_weights(const Architecture& a, const FeedForward& ff) {
   return 1.0 * a.hidden * ff.width;
 }
@@ -148,15 +152,51 @@ double routed_weights(const Architecture& a) {
 }
 
 Bytes expert_tensor_bytes(const Architecture& a) {
-  return Bytes(expert_tensor_weights(a, a.moe()) * a.bytes_per_weight);
+  return Bytes(expert_tensor_weights(a, a.moe()) * a.stored.of(WeightPart::experts));
 }
 
 Bytes expert_bytes(const Architecture& a) {
-  return Bytes(expert_weights(a, a.moe()) * a.bytes_per_weight);
+  return Bytes(expert_weights(a, a.moe()) * a.stored.of(WeightPart::experts));
+}
+
+Bytes layer_non_routed_bytes(const Architecture& a, const Layer& layer) {
+  return Bytes(attention_weights(a, layer) * a.stored.of(WeightPart::attention) +
+               feed_forward_dense_weights(a, layer) * a.stored.of(dense_part(layer)) +
+               gate_weights(a, layer) * a.stored.of(WeightPart::router));
+}
+
+Bytes layer_bytes(const Architecture& a, const Layer& layer) {
+  const FeedForward& ff = layer.feed_forward;
+  const double routed = ff.kind == FeedForward::Kind::moe ? ff.experts * expert_weights(a, ff) : 0;
+  return layer_non_routed_bytes(a, layer) + Bytes(routed * a.stored.of(WeightPart::experts));
 }
 
 Bytes non_expert_bytes(const Architecture& a) {
-  return Bytes((total_weights(a) - routed_weights(a)) * a.bytes_per_weight);
+  const StoredWeights& stored = a.stored;
+  const double final_norms_and_extra = model_wide_weights(a) - a.embedding_copies * embedding_weights(a);
+  double bytes = embedding_weights(a) * (stored.of(WeightPart::head) +
+                                         (a.embedding_copies - 1) * stored.of(WeightPart::embedding)) +
+                 final_norms_and_extra * stored.of(WeightPart::attention);
+  for (const Layer& layer : a.layers) bytes += layer_non_routed_bytes(a, layer).value();
+  return Bytes(bytes);
+}
+
+Bytes routed_bytes(const Architecture& a) {
+  return Bytes(routed_weights(a) * a.stored.of(WeightPart::experts));
+}
+
+Bytes total_bytes(const Architecture& a) {
+  return non_expert_bytes(a) + routed_bytes(a);
+}
+
+Bytes active_bytes(const Architecture& a) {
+  double routed = 0;
+  for (const Layer& layer : a.layers) {
+    const FeedForward& ff = layer.feed_forward;
+    if (ff.kind == FeedForward::Kind::moe) routed += ff.top_k * expert_weights(a, ff);
+  }
+  const double inputs = (a.embedding_copies - 1) * embedding_weights(a) * a.stored.of(WeightPart::embedding);
+  return non_expert_bytes(a) - Bytes(inputs) + Bytes(routed * a.stored.of(WeightPart::experts));
 }
 
 Bytes kv_bytes_per_token(const Architecture& a) {

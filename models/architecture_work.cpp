@@ -34,8 +34,8 @@ constexpr int kSharedGateKernels = 2;
 // Norm; output embedding; choice of the token.
 constexpr int kHeadKernels = 3;
 
-Bytes as_served(const Architecture& a, double weights) {
-  return Bytes(weights * a.bytes_per_weight);
+Bytes as_stored(const Architecture& a, WeightPart part, double weights) {
+  return Bytes(weights * a.stored.of(part));
 }
 
 // FLOPs of scores, weighted values or state update for one query token.
@@ -92,8 +92,8 @@ double cross_cache_weights(const Architecture& a, const Layer& layer) {
   return (a.hidden + (t.bias ? 1.0 : 0.0)) * outputs;
 }
 
-Work projection_work(const Architecture& a, double weights, double tokens, int kernels) {
-  return {Flops(2 * weights * tokens), as_served(a, weights), Bytes(0), kernels};
+Work projection_work(const Architecture& a, WeightPart part, double weights, double tokens, int kernels) {
+  return {Flops(2 * weights * tokens), as_stored(a, part, weights), Bytes(0), kernels};
 }
 
 }  // namespace
@@ -104,8 +104,11 @@ Work attention_work(const Architecture& a, const Layer& layer, double tokens, do
   if (tokens == 0) return {};
   const Attention& t = layer.attention;
   assert(t.window == 0 || context <= t.window);
-  const double weights = attention_weights(a, layer) + gate_weights(a, layer) - cross_cache_weights(a, layer);
-  Work work = projection_work(a, weights, tokens, attention_kernels(layer));
+  const double gate = gate_weights(a, layer);
+  const double weights = attention_weights(a, layer) - cross_cache_weights(a, layer);
+  Work work = projection_work(a, WeightPart::attention, weights, tokens, attention_kernels(layer));
+  work.flops += Flops(2 * gate * tokens);
+  work.weight_bytes += as_stored(a, WeightPart::router, gate);
   const double reads = tokens / queries_per_read;
   work.flops += Flops(mixing_flops(t, context) * tokens);
   work.kv_bytes += Bytes(cached_values(t, context) * kBytesPerCachedValue * reads);
@@ -119,7 +122,7 @@ Work attention_work(const Architecture& a, const Layer& layer, double tokens, do
 Work cross_cache_work(const Architecture& a, const Layer& layer, double encoder_tokens) {
   assert(encoder_tokens >= 0);
   if (encoder_tokens == 0 || !layer.cross_attention) return {};
-  return projection_work(a, cross_cache_weights(a, layer), encoder_tokens, 1);
+  return projection_work(a, WeightPart::attention, cross_cache_weights(a, layer), encoder_tokens, 1);
 }
 
 Work dense_work(const Architecture& a, const Layer& layer, double tokens) {
@@ -129,19 +132,19 @@ Work dense_work(const Architecture& a, const Layer& layer, double tokens) {
   const bool shared = layer.feed_forward.kind == FeedForward::Kind::moe;
   const int kernels = kFeedForwardKernels + (shared ? kSharedAddKernels : 0) +
                       (layer.feed_forward.shared_gate ? kSharedGateKernels : 0);
-  return projection_work(a, weights, tokens, kernels);
+  return projection_work(a, dense_part(layer), weights, tokens, kernels);
 }
 
 Work head_work(const Architecture& a, double tokens) {
   assert(tokens >= 0);
   if (tokens == 0) return {};
-  return projection_work(a, embedding_weights(a) + a.hidden, tokens, kHeadKernels);
+  return projection_work(a, WeightPart::head, embedding_weights(a) + a.hidden, tokens, kHeadKernels);
 }
 
 Work expert_work(const Architecture& a, const FeedForward& ff, double tokens) {
   assert(tokens >= 0);
   if (tokens == 0) return {};
-  return projection_work(a, expert_weights(a, ff), tokens, kFeedForwardKernels);
+  return projection_work(a, WeightPart::experts, expert_weights(a, ff), tokens, kFeedForwardKernels);
 }
 
 }  // namespace moelab

@@ -173,6 +173,17 @@ void check_stacks(const Architecture& a, const std::vector<Layer>& encoder,
   }
 }
 
+/// Nothing for BF16; one key for a file whose parts are all alike.
+std::string stored_text(const StoredWeights& stored) {
+  if (stored == StoredWeights()) return "";
+  if (stored == StoredWeights::plain(stored.bytes.front()))
+    return "bytes_per_weight: " + number(stored.bytes.front()) + "\n";
+  std::string parts = "name: " + yaml::quoted(stored.name);
+  for (std::size_t p = 0; p < kWeightParts; ++p)
+    parts += ", " + std::string(to_string(static_cast<WeightPart>(p))) + ": " + number(stored.bytes[p]);
+  return "bytes_per_weight: {" + parts + "}\n";
+}
+
 std::string published_text(const Architecture& a) {
   std::string text;
   if (a.published_weights) text += "  weights: " + number(*a.published_weights) + "\n";
@@ -191,7 +202,7 @@ std::string architecture_to_yaml(const Architecture& a) {
   if (!a.source.empty()) text += "source: " + yaml::quoted(a.source) + "\n";
   text += "hidden: " + std::to_string(a.hidden) + "\nvocab: " + std::to_string(a.vocab) + "\n";
   if (a.embedding_copies != 2) text += "embedding_copies: " + std::to_string(a.embedding_copies) + "\n";
-  if (a.bytes_per_weight != 2) text += "bytes_per_weight: " + number(a.bytes_per_weight) + "\n";
+  text += stored_text(a.stored);
   if (a.extra_weights != 0) text += "extra_weights: " + number(a.extra_weights) + "\n";
   text += stack_text(decoder, "") + "moe: " + flow(moe_fields(a.moe())) + "\n";
   if (const FeedForward* dense = dense_part(a)) text += "dense: " + flow(dense_fields(*dense)) + "\n";

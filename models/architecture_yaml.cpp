@@ -6,13 +6,13 @@
 //   hidden: 2048
 //   vocab: 151936
 //   embedding_copies: 2        # default 2; 1: tied
-//   bytes_per_weight: 2        # default 2, as served
-//   extra_weights: 0           # default 0; what the formulas leave out, said in `source`
-//   layers: 48                 # decoder layers
-//   dense_first: 0             # default 0: the first so many layers are dense
-//   moe_every: 1               # default 1: of layers 1, 2, 3, ... every n-th has experts
-//   dense_layers: []           # default none: further dense layers, by index from 0
-//   attention:                 # one block, or a list of blocks that repeats over the layers ("repeat: 3" in
+//   weights: {experts: mxfp4}  # default bf16: a name for all, or formats by part (models/stored_weights.hpp)
+//   bytes_per_weight: 2        # instead of it: bytes of each weight as stored, or {name, attention: 2, ...}
+//   by part extra_weights: 0           # default 0; what the formulas leave out, said in `source` layers: 48
+//   # decoder layers dense_first: 0             # default 0: the first so many layers are dense moe_every: 1
+//   # default 1: of layers 1, 2, 3, ... every n-th has experts dense_layers: []           # default none:
+//   further dense layers, by index from 0 attention:                 # one block, or a list of blocks that
+//   repeats over the layers ("repeat: 3" in
 //   a
 //     kind: kv_heads           # block stands for three of it); kinds kv_heads (default), mla, linear
 //     ...
@@ -26,6 +26,7 @@
 #include <array>
 
 #include "models/architecture.hpp"
+#include "models/stored_weights.hpp"
 #include "models/yaml_reader.hpp"
 
 namespace moelab {
@@ -225,6 +226,23 @@ void read_published(const YamlMap& map, Architecture& a) {
   map.done();
 }
 
+/// One number for all parts, or a map with a name and a number for each.
+StoredWeights read_bytes_per_weight(const YamlMap& root) {
+  constexpr Range<double> range{0, 16, true, false};
+  if (!root.has("bytes_per_weight")) return {};
+  if (!root.node("bytes_per_weight").is_map())
+    return StoredWeights::plain(root.number("bytes_per_weight", range));
+  const YamlMap map = root.map("bytes_per_weight");
+  StoredWeights stored;
+  stored.name = map.text("name");
+  for (std::size_t p = 0; p < kWeightParts; ++p) {
+    const auto part = static_cast<WeightPart>(p);
+    stored.set(part, map.number(to_string(part), range));
+  }
+  map.done();
+  return stored;
+}
+
 std::string read_name(const YamlMap& root) {
   const std::string name = root.text("name");
   const bool good = std::all_of(name.begin(), name.end(), [](char c) {
@@ -250,9 +268,11 @@ Architecture read_architecture(const YamlMap& root) {
   a.hidden = integer(root, "hidden", 1, 1'000'000);
   a.vocab = integer(root, "vocab", 1, 100'000'000);
   a.embedding_copies = integer(root, "embedding_copies", 1, 8, 2);
-  a.bytes_per_weight = root.number("bytes_per_weight", {0, 16, true, false}, 2.0);
   a.extra_weights = root.number("extra_weights", {0, 1e12}, 0.0);
   read_layers(root, a);
+  if (root.has("weights") && root.has("bytes_per_weight"))
+    root.fail("bytes_per_weight", "'weights' says it already: give one of them");
+  a.stored = root.has("weights") ? read_stored(root, "weights", a) : read_bytes_per_weight(root);
   if (const std::optional<YamlMap> published = root.optional_map("published")) read_published(*published, a);
   report(root, fault(a));
   root.done();

@@ -94,6 +94,30 @@ std::string HfConfig::text(Keys keys) const {
   return {};
 }
 
+const nlohmann::json* HfConfig::find_in(std::string_view key, std::string_view inner) const {
+  for (const nlohmann::json* root : {root_, document_.get()}) {
+    const auto map = root->find(std::string(key));
+    if (map == root->end() || !map->is_object()) continue;
+    const auto found = map->find(std::string(inner));
+    return found == map->end() || found->is_null() ? nullptr : &*found;
+  }
+  return nullptr;
+}
+
+std::string HfConfig::text_in(std::string_view key, std::string_view inner) const {
+  const nlohmann::json* const found = find_in(key, inner);
+  if (found == nullptr) return {};
+  if (found->is_string()) return found->get<std::string>();
+  fail("'" + std::string(key) + "." + std::string(inner) + "' must be a string");
+  return {};
+}
+
+std::optional<int> HfConfig::integer_in(std::string_view key, std::string_view inner) const {
+  const nlohmann::json* const found = find_in(key, inner);
+  if (found == nullptr) return {};
+  return to_integer(std::string(key) + "." + std::string(inner), *found, 0, 64);
+}
+
 std::optional<std::vector<std::string>> HfConfig::texts(Keys keys) const {
   const Found found = find(keys);
   if (!found.value) return {};

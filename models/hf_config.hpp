@@ -30,6 +30,9 @@ class HfConfig {
   int integer_or(Keys keys, int low, int high, int fallback) const;
   bool boolean(Keys keys, bool fallback) const;
   std::string text(Keys keys) const;  // "" when absent
+  /// A text of the map at `key`, of the text part's configuration or of the whole; "" when either is absent.
+  std::string text_in(std::string_view key, std::string_view inner) const;
+  std::optional<int> integer_in(std::string_view key, std::string_view inner) const;
   std::optional<std::vector<std::string>> texts(Keys keys) const;
   std::optional<std::vector<int>> integers(Keys keys, int low, int high) const;
   bool is_list(Keys keys) const;
@@ -43,6 +46,7 @@ class HfConfig {
     const nlohmann::json* value = nullptr;
   };
   Found find(Keys keys) const;
+  const nlohmann::json* find_in(std::string_view key, std::string_view inner) const;
   int to_integer(std::string_view key, const nlohmann::json& value, int low, int high) const;
 
   std::string file_;

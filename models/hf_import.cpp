@@ -6,6 +6,7 @@
 
 #include "models/hf_config.hpp"
 #include "models/hf_layers.hpp"
+#include "models/stored_weights.hpp"
 #include "models/text_file.hpp"
 
 namespace moelab {
@@ -118,11 +119,34 @@ std::string source_text(const HfConfig& config, const std::filesystem::path& fil
   const std::string type = config.text({"model_type"});
   std::string text = file.filename().string() + ", model_type " + (type.empty() ? "not given" : type);
   if (!family) text += "; this type is not known by name: read by its keys alone, check biases and norms";
-  if (config.has({"quantization_config"})) text += "; natively quantised, described as up-cast to BF16";
   if (config.integer_or({"num_nextn_predict_layers"}, 0, kMostLayers, 0) > 0) {
     text += "; the multi-token prediction layers are left out";
   }
   return text;
+}
+
+/// What quantization_config says; BF16 where there is none.
+StoredWeights read_quantization(const HfConfig& config, const Architecture& a) {
+  constexpr std::string_view key = "quantization_config";
+  const std::string method = config.text_in(key, "quant_method");
+  const int bits = method == "gptq" || method == "awq" ? config.integer_in(key, "bits").value_or(4) : 0;
+  if (method.empty()) return {};
+  if (method == "fp8" || method == "fbgemm_fp8") return stored_as(a, "fp8");
+  if (method == "gptq" && bits == 4) return stored_as(a, "gptq-int4");
+  if (method == "gptq" && bits == 8) return stored_as(a, "int8");
+  if (method == "awq" && bits == 4) return stored_as(a, "awq");
+  if (method == "mxfp4") {
+    StoredWeights stored;
+    stored.name = "experts mxfp4, else bf16";
+    stored.set(WeightPart::experts, find_weight_format("mxfp4").bits / 8);
+    return stored;
+  }
+  config.fail(
+      "quantization_config.quant_method '" + method.substr(0, 60) + "'" +
+      (bits > 0 ? " of " + std::to_string(bits) + " bits" : "") +
+      " is not covered (known: fp8, gptq and awq of 4 bits, gptq of 8 bits, mxfp4). Remove it and say "
+      "'weights: NAME' in the model file");
+  return {};
 }
 
 // A title as the name of a model file: lower case, '-' for every character that a name cannot have.
@@ -190,6 +214,8 @@ Architecture parse_hf_config(const std::string& file, std::string_view text, con
     read_decoder(config, family, a);
   }
   check(config, known, model_type, a);
+  a.stored = read_quantization(config, a);
+  config.throw_if_any();
   return a;
 }
 

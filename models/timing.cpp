@@ -88,7 +88,7 @@ std::optional<Seconds> TimingModel::cpu_expert(const Architecture& model, const 
                                                double tokens) const {
   if (tokens == 0) return Seconds(0);
   const auto fits = [&](const CpuExperts& e) {
-    return model.bytes_per_weight == 2 && e.hidden == model.hidden && e.width == ff.width &&
+    return model.stored.of(WeightPart::experts) == 2 && e.hidden == model.hidden && e.width == ff.width &&
            e.matrices == ff.matrices;
   };
   const std::vector<CpuExperts>& measured = device_.cpu.experts;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "models/input_error.hpp"
+#include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
 #include "models/timing.hpp"
 #include "policies/execution/execution.hpp"
@@ -263,7 +264,7 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   r.system = system.name;
   r.seed = scenario.seed;
   r.question = scenario.question;
-  r.model = scenario.model.title;
+  r.model = title_with_weights(scenario.model);
   r.device = scenario.cluster ? scenario.cluster->profile.title : scenario.device.title;
   add_provenance(scenario, system, trace, r);
   r.document = scenario_document(scenario, system);

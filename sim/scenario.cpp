@@ -8,6 +8,7 @@
 
 #include "models/config_store.hpp"
 #include "models/json.hpp"
+#include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
 #include "sim/scenario/system_fit.hpp"
 #include "sim/scenario_overrides.hpp"
@@ -202,6 +203,10 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
   parts.model = readable("models", "model", [&](const YamlMap& map, const std::filesystem::path&) {
     s.model = read_architecture(map);
   });
+  if (parts.model)
+    s.model.stored = read_stored(root, "weights", s.model);
+  else
+    (void)root.has("weights");
   if (root.has("cluster")) {
     s.cluster.emplace();
     std::filesystem::path folder;

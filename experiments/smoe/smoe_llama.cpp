@@ -19,15 +19,6 @@ DeviceProfile without_gpu(DeviceProfile device) {
   return device;
 }
 
-Bytes layer_bytes(const Architecture& model, const Layer& layer) {
-  const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
-  const double experts = moe ? layer.feed_forward.experts * expert_weights(model, layer.feed_forward) +
-                                   gate_weights(model, layer)
-                             : 0;
-  return Bytes((attention_weights(model, layer) + feed_forward_dense_weights(model, layer) + experts) *
-               model.bytes_per_weight);
-}
-
 class Steps {
  public:
   Steps(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace, Offload offload)
@@ -49,7 +40,7 @@ class Steps {
   double seconds(const Pass& pass) {
     gpu_dense_.begin(pass);
     cpu_dense_.begin(pass);
-    const Bytes hidden(double{model_.bytes_per_weight} * model_.hidden * pass.tokens);
+    const Bytes hidden(double{model_.stored.of(WeightPart::attention)} * model_.hidden * pass.tokens);
     double sum = 0;
     for (std::size_t i = 0; i < model_.layers.size(); ++i)
       sum += i >= first_on_gpu_ ? on_gpu(i, pass) : (by_layers_ ? on_cpu(i, pass) : shared(i, pass, hidden));

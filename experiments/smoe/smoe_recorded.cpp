@@ -37,15 +37,14 @@ MemoryPlan memory_of(const Scenario& scenario, const SystemConfig& system, const
 }
 
 double cache_share(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace) {
-  return memory_of(scenario, system, trace).expert_cache.value() /
-         (routed_weights(scenario.model) * scenario.model.bytes_per_weight);
+  return memory_of(scenario, system, trace).expert_cache.value() / (routed_bytes(scenario.model).value());
 }
 
 /// The budget with which a system's cache holds this share of all experts.
 Bytes budget_for(Scenario scenario, const SystemConfig& system, const RoutingTrace& trace, double share) {
   scenario.budget = scenario.device.gpu->own->total.value - scenario.device.gpu->own->reserve.value;
   const MemoryPlan all = memory_of(scenario, system, trace);
-  const double experts = routed_weights(scenario.model) * scenario.model.bytes_per_weight;
+  const double experts = routed_bytes(scenario.model).value();
   return all.budget - all.expert_cache + Bytes(share * experts);
 }
 

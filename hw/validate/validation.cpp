@@ -29,6 +29,10 @@ constexpr const char* kAsTheyAre = "none";
 
 void require_fit_for_hardware(const Scenario& scenario) {
   Problems problems;
+  if (scenario.model.stored.of(WeightPart::experts) != 2)
+    problems.add({scenario.name, 0, 0,
+                  "model '" + scenario.model.name + "' has experts as " + scenario.model.stored.name +
+                      "; what validate packs and computes with is BF16: expected 'weights: bf16'"});
   for (const SystemConfig& system : scenario.systems) {
     const auto fail = [&](const std::string& what) {
       problems.add({scenario.name, 0, 0, "system '" + system.name + "' " + what});
@@ -404,7 +408,7 @@ std::vector<Bytes> default_budgets(const Scenario& scenario, const RoutingTrace&
     const MemoryPlan plan = plan_memory(roomy, any, costs, trace);
     needed = std::max(needed, (plan.budget - plan.expert_cache).value());
   }
-  const double experts = routed_weights(scenario.model) * scenario.model.bytes_per_weight;
+  const double experts = routed_bytes(scenario.model).value();
   std::vector<Bytes> budgets;
   const double step = std::pow(10.0, std::floor(std::log10(experts)) - 2);
   for (const double share : {0.25, 0.5, 0.75})

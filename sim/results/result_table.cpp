@@ -2,6 +2,7 @@
 #include <array>
 #include <numeric>
 
+#include "models/stored_weights.hpp"
 #include "sim/results/cluster_table.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/serving_picture.hpp"
@@ -265,10 +266,11 @@ std::string notes(const std::vector<RunResult>& results) {
 
 std::string cluster_results(const Scenario& s, const std::vector<RunResult>& results) {
   const std::string title = s.cluster->profile.title;
-  std::string out = s.name + ": " + s.model.title + " on " + title + "\nbudget " + to_string(s.budget) +
-                    " of each GPU, batch " + std::to_string(s.workload.batch) + " a server, " +
-                    std::to_string(results.front().metrics.end_to_end_s.size()) + " request(s), seed " +
-                    std::to_string(s.seed) + ", executor " + results.front().executor + "\n\n";
+  std::string out = s.name + ": " + title_with_weights(s.model) + " on " + title + "\nbudget " +
+                    to_string(s.budget) + " of each GPU, batch " + std::to_string(s.workload.batch) +
+                    " a server, " + std::to_string(results.front().metrics.end_to_end_s.size()) +
+                    " request(s), seed " + std::to_string(s.seed) + ", executor " + results.front().executor +
+                    "\n\n";
   out += cluster_latency_table(results) + "\n" + cluster_calls_table(results) + "\n";
   out += local_share_picture(results) + "\n" + stall_table(results) + "\n";
   const std::string events = cluster_events(results);
@@ -287,7 +289,8 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
     return r.counted.lookups && r.memory.shortfall == Bytes(0);
   });
   std::string out =
-      s.name + ": " + s.model.title + " on " + s.device.title + "\n" + "budget " + to_string(s.budget) +
+      s.name + ": " + title_with_weights(s.model) + " on " + s.device.title + "\n" + "budget " +
+      to_string(s.budget) +
       (s.tensor_parallel > 1 ? " on each of " + std::to_string(s.tensor_parallel) + " GPUs" : "") +
       ", batch " + std::to_string(s.workload.batch) + ", " + std::to_string(m.end_to_end_s.size()) +
       " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " + std::to_string(s.seed) +

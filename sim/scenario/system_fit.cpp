@@ -126,10 +126,11 @@ void check_on_model(const SystemConfig& system, const Scenario& scenario, const 
                scenario.model.name +
                "' has an encoder: one that gives way would run its answer through it. Expected 'batching: "
                "{policy: static}', or none, with experts whole or compressed on one device");
-  if (system.compressed && scenario.model.bytes_per_weight != 2)
+  if (system.compressed && scenario.model.stored.of(WeightPart::experts) != 2)
     where.fail("system '" + system.name + "' compresses BF16 weights, but those of model '" +
-               scenario.model.name + "' take " + std::to_string(scenario.model.bytes_per_weight) +
-               " bytes each");
+               scenario.model.name + "' take " +
+               shortest_text(scenario.model.stored.of(WeightPart::experts)) + " bytes each (" +
+               scenario.model.stored.name + "). What would make it possible: weights: bf16");
 }
 
 }  // namespace moelab

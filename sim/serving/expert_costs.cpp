@@ -65,8 +65,8 @@ ExpertCosts linked_costs(const Architecture& model, const TimingModel& timing, c
   if (system.compressed)
     cost_planes(timing, system, ranks, c);
   else
-    cost_whole(model.bytes_per_weight, c);
-  const double full = c.elements * model.bytes_per_weight * c.tensors;
+    cost_whole(model.stored.of(WeightPart::experts), c);
+  const double full = c.elements * model.stored.of(WeightPart::experts) * c.tensors;
   c.bytes = {full, full, full, full, 0};
   if (system.compressed)
     c.bytes = {full, (c.sm_bytes + c.e_bytes).value() * c.tensors, c.sm_bytes.value() * c.tensors,
@@ -109,7 +109,7 @@ ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, c
     c.timing.recover_s = timing.recover(c.elements).value();
     c.cached.e_s = timing.page_cache_read(c.e_bytes / shards).value();
   } else {
-    c.sm_bytes = Bytes(c.elements * model.bytes_per_weight);
+    c.sm_bytes = Bytes(c.elements * model.stored.of(WeightPart::experts));
   }
   c.timing.sm_read_s = timing.ssd_read(c.sm_bytes).value();
   c.cold = {c.timing.sm_read_s, c.timing.e_read_s, timing.ssd_read(Bytes(0)).value(), Tier::ssd, Tier::ssd};
@@ -128,7 +128,7 @@ ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, c
   }
 
   const double tensors = c.tensors;
-  const double full = c.elements * model.bytes_per_weight * tensors;
+  const double full = c.elements * model.stored.of(WeightPart::experts) * tensors;
   c.bytes = {full, (c.sm_bytes + c.e_bytes).value() * tensors, c.sm_bytes.value() * tensors,
              c.e_bytes.value() * tensors, 0};
   if (!system.compressed) c.bytes = {full, full, full, full, 0};  // states C, S and E do not occur

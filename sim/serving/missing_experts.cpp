@@ -12,6 +12,10 @@ namespace moelab {
 
 using engine::OpIndex;
 
+namespace {
+constexpr double kBytesPerActivation = 2;  // BF16
+}
+
 MissingExperts::MissingExperts(const Architecture& model, const TimingModel& timing,
                                const SystemConfig& system, const ExpertCosts& costs,
                                const ServerResources& resources, int ranks)
@@ -98,7 +102,7 @@ void MissingExperts::build(std::uint32_t step_tokens, std::span<const ExpertRead
   std::uint64_t rows = 0;
   for (const CpuExpert& expert : cpu_) rows += expert.tokens;
   const auto travelling = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, step_tokens));
-  const Bytes activations(static_cast<double>(travelling) * model_.hidden * model_.bytes_per_weight);
+  const Bytes activations(static_cast<double>(travelling) * model_.hidden * kBytesPerActivation);
   const auto add_copy = [&](engine::ResourceId resource, Seconds time, OpKind kind) {
     const OpIndex op = add(out, resource, time.value(), {kind, Tier::none, 0, 0, 0, travelling});
     if (resources_.copies_on_cpu)

@@ -53,9 +53,7 @@ bool holds(const Condition& where, const SweepPoint& point, const Scenario& s) {
     if (value.is_primitive()) known.push_back(key);
   const auto lookup = [&](const std::string& name) -> std::optional<Value> {
     if (name == "model.size")
-      return Measure{
-          (non_expert_bytes(s.model) + Bytes(routed_weights(s.model) * s.model.bytes_per_weight)).value(),
-          Measure::Unit::bytes};
+      return Measure{(non_expert_bytes(s.model) + routed_bytes(s.model)).value(), Measure::Unit::bytes};
     if (name == "model") return s.model.name;
     if (name == "device") return s.device.name;
     if (name == "system") return point.system;

@@ -226,6 +226,9 @@ TEST_CASE("validation: what cannot be compared is refused before anything is pac
   s.systems[0].prefetch.name = "layer-window";
   CHECK_THAT(refusal(s), Contains("prefetches"));
   s = good;
+  s.model.stored = StoredWeights::uniform("q8_0", 8.5 / 8);
+  CHECK_THAT(refusal(s), Contains("q8_0") && Contains("weights: bf16"));
+  s = good;
   s.systems[1].shards = 4;
   CHECK_THAT(refusal(s), Contains("3 and 4 shards"));
   s = good;

@@ -161,7 +161,8 @@ TEST_CASE("work of feed-forward parts, experts and head", "[architecture]") {
 TEST_CASE("the parts of a model's work add up to its weights", "[architecture]") {
   for (const std::string_view name : kModelNames) {
     INFO(name);
-    const Architecture a = model_of_file(name);
+    Architecture a = model_of_file(name);
+    a.stored = {};  // 2 bytes each, whatever the model's own formats
     Work sum = head_work(a, 1);
     const auto add = [&](const Work& work, double times) {
       sum.flops += work.flops * times;

@@ -87,7 +87,7 @@ TEST_CASE("defaults of a model file", "[architecture]") {
   const Architecture a = test::model_of_text(kGood);
   CHECK(a.title == "m");
   CHECK(a.embedding_copies == 2);
-  CHECK(a.bytes_per_weight == 2);
+  CHECK(a.stored == StoredWeights());
   CHECK(a.extra_weights == 0);
   CHECK_FALSE(a.published_weights);
   CHECK(a.layers[0].attention.kv_heads == 2);

@@ -151,9 +151,9 @@ TEST_CASE("cpu device: times are the measured ones where there are any, else the
     ff.matrices = 2;
     CHECK(timing.expert(model, ff, tokens).value() == Approx(roofline(2.0 * 2048 * 1408, 2, tokens)));
     ff.matrices = 3;
-    model.bytes_per_weight = 0.5;
+    model.stored = StoredWeights::plain(0.5);
     CHECK(timing.expert(model, ff, tokens).value() == Approx(roofline(3.0 * 2048 * 1408, 0.5, tokens)));
-    model.bytes_per_weight = 2;
+    model.stored = {};
   }
 }
 

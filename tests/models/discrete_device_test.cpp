@@ -188,9 +188,9 @@ TEST_CASE("discrete device: random experts take what the formulas say") {
     e.model.hidden = 8 * dice.from(1, 1000);
     e.ff.width = 8 * dice.from(1, 1000);
     e.ff.matrices = dice.from(2, 3);
-    e.model.bytes_per_weight = dice.coin() ? 2 : 1;
+    e.model.stored = StoredWeights::plain(dice.coin() ? 2 : 1);
     const double weights = 1.0 * e.ff.matrices * e.model.hidden * e.ff.width, tokens = dice.from(1, 300);
-    const double bytes = weights * e.model.bytes_per_weight, flops = 2 * weights * tokens;
+    const double bytes = weights * e.model.stored.of(WeightPart::experts), flops = 2 * weights * tokens;
     const double launches = expert_work(e.model, e.ff, tokens).kernels;
     CHECK(timing.expert(e.model, e.ff, tokens).value() ==
           Approx(std::max(flops / 50e12, bytes / 800e9) + launches * 3e-6).epsilon(1e-12));

@@ -82,7 +82,8 @@ const std::vector<Published> kPublished{
  "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "quantization_config": {"fmt": "e4m3", "quant_method": "fp8",
  "weight_block_size": [128, 128]}, "tie_word_embeddings": false, "topk_method": "noaux_tc", "v_head_dim": 128,
  "vocab_size": 129280})"},
-    {"kimi-k2", R"({"architectures": ["DeepseekV3ForCausalLM"], "model_type": "kimi_k2",
+    {"kimi-k2",
+     R"({"architectures": ["DeepseekV3ForCausalLM"], "quantization_config": {"quant_method": "fp8"}, "model_type": "kimi_k2",
  "num_hidden_layers": 61, "hidden_size": 7168, "num_attention_heads": 64, "num_key_value_heads": 64,
  "intermediate_size": 18432, "vocab_size": 163840, "max_position_embeddings": 131072, "n_routed_experts": 384,
  "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 2048, "moe_layer_freq": 1,
@@ -107,7 +108,8 @@ const std::vector<Published> kPublished{
     {"gpt-oss-120b", R"({"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 2880,
  "intermediate_size": 2880, "max_position_embeddings": 131072, "num_attention_heads": 64,
  "num_experts_per_tok": 4, "num_hidden_layers": 36, "num_key_value_heads": 8, "num_local_experts": 128,
- "sliding_window": 128, "tie_word_embeddings": false, "vocab_size": 201088})"},
+ "quantization_config": {"quant_method": "mxfp4"}, "sliding_window": 128, "tie_word_embeddings": false,
+ "vocab_size": 201088})"},
     {"phi-3.5-moe", R"({"model_type": "phimoe", "attention_bias": true, "hidden_size": 4096,
  "intermediate_size": 6400, "lm_head_bias": true, "max_position_embeddings": 131072, "num_attention_heads": 32,
  "num_experts_per_tok": 2, "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 16,
@@ -165,7 +167,7 @@ TEST_CASE("the published configuration of each family is the architecture of its
     CHECK(theirs.vocab == ours.vocab);
     CHECK(theirs.embedding_copies == ours.embedding_copies);
     CHECK(theirs.extra_weights == ours.extra_weights);
-    CHECK(theirs.bytes_per_weight == ours.bytes_per_weight);
+    CHECK(theirs.stored == ours.stored);
     CHECK((theirs.layers == ours.layers));
     CHECK(total_weights(theirs) == total_weights(ours));
     CHECK(active_weights(theirs) == active_weights(ours));
@@ -183,10 +185,24 @@ TEST_CASE("an imported model is called as its folder, its file or as asked", "[h
   CHECK(parse_hf_config("config.json", config, "My_model+v1.0").name == "my_model-v1.0");
 }
 
+TEST_CASE("a configuration's own quantisation is read, and one that is not known is named", "[hf]") {
+  const auto with = [](const std::string& quantisation) {
+    return replaced(config_of("mixtral-8x7b"), "\"model_type\"",
+                    "\"quantization_config\": {" + quantisation + "}, \"model_type\"");
+  };
+  CHECK(imported(with(R"("quant_method": "awq", "bits": 4)")).stored.name == "awq");
+  CHECK(imported(with(R"("quant_method": "gptq", "bits": 4)")).stored.name == "gptq-int4");
+  CHECK(imported(with(R"("quant_method": "gptq", "bits": 8)")).stored.name == "int8");
+  CHECK(imported(with(R"("quant_method": "fp8")")).stored.name == "fp8");
+  CHECK(imported(with(R"("bits": 4)")).stored.name == "bf16");
+  CHECK(refusal(with(R"("quant_method": "gptq", "bits": 3)")).find("gptq' of 3 bits") != std::string::npos);
+  CHECK(refusal(with(R"("quant_method": "quip")")).find("quip") != std::string::npos);
+  CHECK(refusal(with(R"("quant_method": 7)")).find("must be a string") != std::string::npos);
+}
+
 TEST_CASE("the source of an import says what was assumed", "[hf]") {
   const std::string v3 = imported(config_of("deepseek-v3")).source;
   CHECK(v3.find("deepseek_v3") != std::string::npos);
-  CHECK(v3.find("up-cast") != std::string::npos);
   CHECK(v3.find("multi-token") != std::string::npos);
   CHECK(v3.find("not known by name") == std::string::npos);
   const std::string other = imported(replaced(config_of("mixtral-8x7b"), "\"mixtral\"", "\"newmoe\"")).source;

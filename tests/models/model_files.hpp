@@ -20,6 +20,34 @@ inline constexpr std::array<std::string_view, 17> kModelNames{
     "qwen1.5-moe-a2.7b", "qwen2-57b-a14b",   "qwen3-235b-a22b", "qwen3-30b-a3b", "qwen3-next-80b-a3b",
     "switch-large-128",  "xverse-moe-a4.2b"};
 
+/// Further models, held against nothing but the total that their makers publish, mostly rounded.
+inline constexpr std::array<std::string_view, 26> kRoundedModelNames{"dbrx",
+                                                                     "deepseek-coder-v2-lite",
+                                                                     "deepseek-r1",
+                                                                     "deepseek-v2",
+                                                                     "deepseek-v3.1",
+                                                                     "dots.llm1",
+                                                                     "ernie-4.5-21b-a3b",
+                                                                     "ernie-4.5-300b-a47b",
+                                                                     "glm-4.5",
+                                                                     "glm-4.5-air",
+                                                                     "glm-4.6",
+                                                                     "granite-3.1-1b-a400m",
+                                                                     "granite-3.1-3b-a800m",
+                                                                     "grok-1",
+                                                                     "hunyuan-a13b",
+                                                                     "llama-4-maverick",
+                                                                     "llama-4-scout",
+                                                                     "minimax-m2",
+                                                                     "moonlight-16b-a3b",
+                                                                     "qwen3-coder-30b-a3b",
+                                                                     "qwen3-coder-480b-a35b",
+                                                                     "qwen3-coder-next",
+                                                                     "qwen3.5-122b-a10b",
+                                                                     "qwen3.5-35b-a3b",
+                                                                     "qwen3.5-397b-a17b",
+                                                                     "qwen3.6-35b-a3b"};
+
 inline Architecture model_of_file(std::string_view name) {
   Problems problems;
   const YamlDocument document = YamlDocument::from_file(

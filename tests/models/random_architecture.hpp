@@ -77,7 +77,11 @@ inline Architecture random_architecture(Dice& dice) {
   a.hidden = dice.from(1, 40);
   a.vocab = dice.from(1, 100);
   a.embedding_copies = dice.from(1, 4);
-  a.bytes_per_weight = dice.coin() ? 2 : dice.from(1, 40) / 10.0;
+  if (dice.coin()) a.stored = StoredWeights::plain(dice.from(1, 40) / 10.0);
+  if (dice.from(0, 3) == 0) {
+    a.stored.name = "parts: {of} several \"kinds\"";
+    for (double& bytes : a.stored.bytes) bytes = dice.from(1, 40) / 8.0;
+  }
   a.extra_weights = dice.coin() ? dice.from(0, 1000) : 0;
   if (dice.coin()) a.published_weights = dice.from(1, 1000000) * 1234567.0;
   if (dice.coin()) a.published_active_weights = dice.from(1, 1000000) / 7.0 + 1;

@@ -1,0 +1,37 @@
+// What a model weighs in the formats that people download it in: from a short name ("gguf-q4_k_m", "fp8") or
+// by part ({experts: mxfp4, head: q8_0}).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/architecture.hpp"
+
+namespace moelab {
+
+class YamlMap;
+
+/// The model's weights as a whole-model name says:
+/// - "bf16", "fp16", "fp32": all of it;
+/// - "mlx-4bit", "q4f16_1" and their like: all of it but the router;
+/// - "fp8", "int8", "gptq-int4", "awq", "nvfp4": its linear layers; embedding, head and router stay 16-bit;
+/// - "gguf-TYPE": as llama.cpp's quantize mixes types for it (llama_tensor_get_type: by tensor and layer,
+/// with
+///   the fall-backs for rows that do not divide by 256; norms and routers 32-bit). TYPE is "q4_k_m", "q8_0",
+///   "iq4_xs", ...; "mxfp4": experts MXFP4, the rest Q8_0. Importance matrices change types little and are
+///   left out.
+/// Throws InputError for an unknown name, with the closest.
+StoredWeights stored_as(const Architecture& model, std::string_view name);
+/// All names that stored_as() takes.
+std::vector<std::string> stored_names();
+
+/// The model's title, with what its weights are stored as and what they weigh where that is not BF16:
+/// "GPT-OSS-20B (experts mxfp4, else bf16: 13.79 GB)".
+std::string title_with_weights(const Architecture& model);
+
+/// Reads `key` of a map: a whole-model name, or formats by part with `all` for those not named; absent: what
+/// the model's own file says. Problems go to the document's.
+StoredWeights read_stored(const YamlMap& map, std::string_view key, const Architecture& model);
+
+}  // namespace moelab

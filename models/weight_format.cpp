@@ -1,0 +1,85 @@
+#include "models/weight_format.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "models/input_error.hpp"
+#include "models/units.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr std::string_view kGgml = "ggml-common.h of llama.cpp: bytes of a block over its weights";
+constexpr std::string_view kIeee = "plain";
+constexpr std::string_view kMx = "OCP Microscaling Formats 1.0: blocks of 32 with an 8-bit scale";
+
+constexpr std::array kFormats{
+    WeightFormat{"bf16", 16, kIeee},
+    WeightFormat{"fp16", 16, kIeee},
+    WeightFormat{"fp32", 32, kIeee},
+    WeightFormat{"fp8", 8, "DeepSeek-V3 (arXiv 2412.19437), section 3.3: a scale for 128 x 128 weights"},
+    WeightFormat{"int8", 8, "one scale a channel"},
+    WeightFormat{"gptq-int4", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero"},
+    WeightFormat{"awq", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero"},
+    WeightFormat{"mxfp4", 4.25, kMx},
+    WeightFormat{"nvfp4", 4.5, "NVIDIA NVFP4: blocks of 16 with an 8-bit scale"},
+    WeightFormat{"mlx-4bit", 4.5, "MLX quantize: groups of 64 with a 16-bit scale and bias"},
+    WeightFormat{"mlx-6bit", 6.5, "MLX quantize: groups of 64 with a 16-bit scale and bias"},
+    WeightFormat{"mlx-8bit", 8.5, "MLX quantize: groups of 64 with a 16-bit scale and bias"},
+    WeightFormat{"q4f16_1", 4.5, "MLC LLM group quantization: 32 weights with a 16-bit scale"},
+    WeightFormat{"q8_0", 8.5, kGgml},
+    WeightFormat{"q6_k", 6.5625, kGgml},
+    WeightFormat{"q5_k", 5.5, kGgml},
+    WeightFormat{"q5_1", 6, kGgml},
+    WeightFormat{"q5_0", 5.5, kGgml},
+    WeightFormat{"q4_k", 4.5, kGgml},
+    WeightFormat{"q4_1", 5, kGgml},
+    WeightFormat{"q4_0", 4.5, kGgml},
+    WeightFormat{"q3_k", 3.4375, kGgml},
+    WeightFormat{"q2_k", 2.625, kGgml},
+    WeightFormat{"iq4_nl", 4.5, kGgml},
+    WeightFormat{"iq4_xs", 4.25, kGgml},
+    WeightFormat{"iq3_s", 3.4375, kGgml},
+    WeightFormat{"iq3_xxs", 3.0625, kGgml},
+    WeightFormat{"iq2_s", 2.5625, kGgml},
+    WeightFormat{"iq2_xs", 2.3125, kGgml},
+    WeightFormat{"iq2_xxs", 2.0625, kGgml},
+    WeightFormat{"iq1_m", 1.75, kGgml},
+    WeightFormat{"iq1_s", 1.5625, kGgml},
+};
+
+constexpr std::array<std::string_view, kWeightParts> kParts{"attention", "dense",     "shared", "router",
+                                                            "experts",   "embedding", "head"};
+
+}  // namespace
+
+std::string_view to_string(WeightPart part) {
+  return kParts[static_cast<std::size_t>(part)];
+}
+
+std::span<const WeightFormat> weight_formats() {
+  return kFormats;
+}
+
+const WeightFormat& find_weight_format(std::string_view name) {
+  const auto found =
+      std::find_if(kFormats.begin(), kFormats.end(), [&](const WeightFormat& f) { return f.name == name; });
+  if (found != kFormats.end()) return *found;
+  std::vector<std::string> known;
+  for (const WeightFormat& format : kFormats) known.emplace_back(format.name);
+  throw InputError("", "unknown weight format '" + std::string(name) + "'" + suggestion(name, known));
+}
+
+StoredWeights StoredWeights::uniform(std::string name, double bytes_per_weight) {
+  StoredWeights stored{std::move(name), {}};
+  stored.bytes.fill(bytes_per_weight);
+  return stored;
+}
+
+StoredWeights StoredWeights::plain(double bytes_per_weight) {
+  if (bytes_per_weight == 2) return {};
+  return uniform(shortest_text(bytes_per_weight) + " bytes a weight", bytes_per_weight);
+}
+
+}  // namespace moelab

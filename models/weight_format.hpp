@@ -1,0 +1,47 @@
+// How weights are stored: the formats that model files use, and which part of a model is in which.
+//
+// Bits are those of the file, scales and offsets included, so that bytes are the file's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace moelab {
+
+/// Parts of a model that a file may store in different formats. Norms and biases count to what they belong
+/// to; `dense` is the FFN of layers without experts; without an embedding of its own (tied) a model's one
+/// copy is `head`.
+enum class WeightPart : std::uint8_t { attention, dense, shared, router, experts, embedding, head };
+inline constexpr std::size_t kWeightParts = 7;
+std::string_view to_string(WeightPart part);
+
+struct WeightFormat {
+  std::string_view name;  // "q4_k"
+  double bits;            // a weight, scales included
+  std::string_view source;
+};
+/// All formats, those of 16 bits first.
+std::span<const WeightFormat> weight_formats();
+/// Throws InputError with the closest name.
+const WeightFormat& find_weight_format(std::string_view name);
+
+/// What each part of a model is stored as. Parts of which a file mixes formats have the mixture's mean.
+struct StoredWeights {
+  std::string name = "bf16";  // the whole: "bf16", "gguf-q4_k_m", "experts mxfp4, else bf16"
+  std::array<double, kWeightParts> bytes{2, 2, 2, 2, 2, 2, 2};  // a weight
+
+  double of(WeightPart part) const { return bytes[static_cast<std::size_t>(part)]; }
+  void set(WeightPart part, double bytes_per_weight) {
+    bytes[static_cast<std::size_t>(part)] = bytes_per_weight;
+  }
+  static StoredWeights uniform(std::string name, double bytes_per_weight);
+  /// So many bytes each, in no format of the table; "bf16" for 2.
+  static StoredWeights plain(double bytes_per_weight);
+  bool operator==(const StoredWeights&) const = default;
+};
+
+}  // namespace moelab

@@ -1,0 +1,112 @@
+// Formats of weights: what files of models weigh, against the files that people download.
+#include "models/stored_weights.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "models/input_error.hpp"
+#include "models/yaml_reader.hpp"
+#include "tests/models/random_architecture.hpp"
+#include "tests/random_runs.hpp"
+
+namespace moelab::stored_weights_test {
+namespace {
+
+struct File {
+  const char* model;
+  const char* weights;
+  double gigabytes;  // of the file, or files, as Hugging Face lists them
+};
+
+// Qwen3: unsloth/Qwen3-30B-A3B-GGUF; others bartowski's and ggml-org's. gpt-oss: ggml-org/gpt-oss-*-GGUF.
+constexpr File kFiles[] = {
+    {"qwen3-30b-a3b", "gguf-q8_0", 32.48},    {"qwen3-30b-a3b", "gguf-q6_k", 25.09},
+    {"qwen3-30b-a3b", "gguf-q5_k_m", 21.73},  {"qwen3-30b-a3b", "gguf-q4_k_m", 18.56},
+    {"qwen3-30b-a3b", "gguf-q4_k_s", 17.46},  {"qwen3-30b-a3b", "gguf-q3_k_m", 14.71},
+    {"qwen3-30b-a3b", "gguf-q2_k", 11.26},    {"deepseek-v2-lite", "gguf-q4_k_m", 10.36},
+    {"deepseek-v2-lite", "gguf-q8_0", 16.70}, {"gpt-oss-20b", "gguf-mxfp4", 12.11},
+    {"gpt-oss-120b", "gguf-mxfp4", 63.39},    {"mixtral-8x7b", "gguf-q8_0", 49.62},
+    {"deepseek-v3", "gguf-q8_0", 713.3},      {"deepseek-v3", "gguf-q4_k_m", 404.4},
+    {"olmoe-1b-7b", "gguf-q4_k_m", 4.21},     {"qwen3-235b-a22b", "gguf-q4_k_m", 142.3},
+};
+
+TEST_CASE("weight formats: GGUF files weigh what their mixtures say", "[formats]") {
+  for (const File& file : kFiles) {
+    Architecture model = load_architecture(file.model);
+    model.stored = stored_as(model, file.weights);
+    INFO(file.model << " " << file.weights);
+    CHECK(total_bytes(model).value() / 1e9 == Approx(file.gigabytes).epsilon(0.01));
+  }
+}
+
+TEST_CASE("weight formats: what checkpoints hold that are not BF16", "[formats]") {
+  // Safetensors of openai/gpt-oss-20b: 13.76 GB; of deepseek-ai/DeepSeek-V3 without its prediction layer:
+  // 671.03e9 weights, a byte each but for embedding, head and routers.
+  CHECK(total_bytes(load_architecture("gpt-oss-20b")).value() / 1e9 == Approx(13.76).epsilon(0.01));
+  const Architecture v3 = load_architecture("deepseek-v3");
+  CHECK(total_bytes(v3).value() == Approx(671.03e9 + 2 * 129280 * 7168.0).epsilon(0.001));
+}
+
+TEST_CASE("weight formats: a token reads its experts and everything but the input embedding", "[formats]") {
+  test::Dice dice(5);
+  for (int i = 0; i < moelab::test::random_runs(1000); ++i) {
+    const Architecture a = random_architecture(dice);
+    // Every layer's experts used are top_k of all: what is not read are the others and the embedding.
+    double idle = (a.embedding_copies - 1) * embedding_weights(a) * a.stored.of(WeightPart::embedding);
+    for (const Layer& layer : a.layers) {
+      const FeedForward& ff = layer.feed_forward;
+      if (ff.kind == FeedForward::Kind::moe)
+        idle += (ff.experts - ff.top_k) * expert_weights(a, ff) * a.stored.of(WeightPart::experts);
+    }
+    REQUIRE(active_bytes(a).value() == Approx(total_bytes(a).value() - idle).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("weight formats: every name is taken, and what is near an unknown one is named", "[formats]") {
+  const Architecture model = load_architecture("qwen3-30b-a3b");
+  for (const std::string& name : stored_names()) {
+    const StoredWeights stored = stored_as(model, name);
+    CHECK(stored.name == name);
+    for (const double bytes : stored.bytes) CHECK((bytes > 0.19 && bytes <= 4));
+  }
+  try {
+    stored_as(model, "gguf-q4_km");
+    FAIL("accepted");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).find("gguf-q4_k_m") != std::string::npos);
+  }
+}
+
+TEST_CASE("weight formats: a title says what is not BF16, and what it weighs", "[formats]") {
+  Architecture model = load_architecture("qwen3-30b-a3b");
+  CHECK(title_with_weights(model) == "Qwen3-30B-A3B");
+  model.stored = stored_as(model, "gguf-q8_0");
+  CHECK(title_with_weights(model) == "Qwen3-30B-A3B (gguf-q8_0: " + to_string(total_bytes(model)) + ")");
+}
+
+TEST_CASE("weight formats: by part, with what is said for all", "[formats]") {
+  const Architecture model = load_architecture("qwen3-30b-a3b");
+  const auto read = [&](const std::string& value, std::string& problem) {
+    Problems problems;
+    const YamlDocument document = YamlDocument::from_text("t", "weights: " + value, problems);
+    const StoredWeights stored = read_stored(document.root(), "weights", model);
+    problem = problems.empty() ? "" : problems.all().front().what;
+    return stored;
+  };
+  std::string problem;
+  const StoredWeights mixed = read("{all: fp8, experts: q4_k, head: q8_0}", problem);
+  CHECK(problem.empty());
+  CHECK(mixed.of(WeightPart::experts) == 4.5 / 8);
+  CHECK(mixed.of(WeightPart::head) == 8.5 / 8);
+  CHECK(mixed.of(WeightPart::attention) == 1);
+  CHECK(mixed.of(WeightPart::embedding) == 2);
+  CHECK(mixed.name == "experts q4_k, head q8_0, else fp8");
+  CHECK(read("gguf-q8_0", problem) == stored_as(model, "gguf-q8_0"));
+  read("{experts: q4_kk}", problem);
+  CHECK(problem.find("q4_k") != std::string::npos);
+  read("{expert: q4_k}", problem);
+  CHECK(problem.find("experts") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace moelab::stored_weights_test
