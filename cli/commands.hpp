@@ -43,6 +43,8 @@ void add_tune(CLI::App& program);
 void add_explain(CLI::App& program);
 void add_tune_residency(CLI::App& tune);
 void add_results(CLI::App& program);
+void add_advise(CLI::App& program);
+void add_parts(CLI::App& program);  // parts, runtimes and formats
 
 /// A sweep of more combinations than this asks for --yes.
 inline constexpr std::uint64_t kAsksFrom = 10'000;

@@ -11,6 +11,9 @@
 #include "models/device.hpp"
 #include "models/hf_import.hpp"
 #include "models/json.hpp"
+#include "models/part.hpp"
+#include "models/runtime.hpp"
+#include "models/stored_weights.hpp"
 #include "models/yaml_reader.hpp"
 #include "policies/batching/batching.hpp"
 #include "policies/cache/cache.hpp"
@@ -22,6 +25,7 @@
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
 #include "policies/storage/storage.hpp"
+#include "sim/results/text_table.hpp"
 #include "sim/scenario.hpp"
 
 namespace moelab::cli {
@@ -169,6 +173,83 @@ void list_policies(const std::string& format) {
   if (format == "json") std::cout << all.dump(2) << "\n";
 }
 
+void list_parts(const std::string& format) {
+  Json all{{"gpus", Json::array()}, {"cpus", Json::array()}, {"ssds", Json::array()}};
+  std::vector<std::vector<std::string>> gpus{{"GPU", "memory", "bandwidth", "16-bit peak", "link"}};
+  for (const GpuPart& p : gpu_parts()) {
+    gpus.push_back({p.name, p.unified() ? "the host's" : to_string(p.memory), to_string(p.bandwidth),
+                    to_string(p.peak), p.unified() ? "-" : p.link});
+    all["gpus"].push_back({{"name", p.name},
+                           {"title", p.title},
+                           {"memory", p.memory.value()},
+                           {"bandwidth", p.bandwidth.value()},
+                           {"peak", p.peak.value()},
+                           {"link", p.link},
+                           {"source", p.source}});
+  }
+  std::vector<std::vector<std::string>> cpus{{"CPU", "cores", "FP32 peak", "memory", "channels"}};
+  for (const CpuPart& p : cpu_parts()) {
+    cpus.push_back({p.name, std::to_string(p.cores + p.efficiency_cores), to_string(p.peak()), p.memory,
+                    std::to_string(p.channels)});
+    all["cpus"].push_back({{"name", p.name},
+                           {"title", p.title},
+                           {"cores", p.cores},
+                           {"efficiency_cores", p.efficiency_cores},
+                           {"peak", p.peak().value()},
+                           {"memory", p.memory},
+                           {"channels", p.channels},
+                           {"source", p.source}});
+  }
+  std::vector<std::vector<std::string>> ssds{{"SSD", "read", "latency"}};
+  for (const SsdPart& p : ssd_parts()) {
+    ssds.push_back({p.name, to_string(p.read), to_string(p.latency)});
+    all["ssds"].push_back({{"name", p.name},
+                           {"title", p.title},
+                           {"read", p.read.value()},
+                           {"latency", p.latency.value()},
+                           {"source", p.source}});
+  }
+  if (format == "json")
+    std::cout << all.dump(2) << "\n";
+  else
+    std::cout << align_columns(gpus, 1) << "\n" << align_columns(cpus, 1) << "\n" << align_columns(ssds, 1);
+}
+
+void list_runtimes(const std::string& format) {
+  Json all = Json::array();
+  for (const std::string& name : config_names("runtimes")) {
+    const Runtime r = load_runtime(name);
+    Json constants;
+    for (const Runtime::Constant& c : Runtime::constants()) constants[std::string(c.name)] = r.*c.value;
+    if (format == "table") {
+      std::cout << padded(name, 20) << r.title << (r.based_on.empty() ? "" : ", on " + r.based_on) << "\n";
+      for (const std::string& line : r.provenance) std::cout << "    " << line << "\n";
+    }
+    all.push_back({{"name", name},
+                   {"title", r.title},
+                   {"based_on", r.based_on},
+                   {"constants", constants},
+                   {"provenance", r.provenance}});
+  }
+  if (format == "json") std::cout << all.dump(2) << "\n";
+}
+
+void list_formats(const std::string& format) {
+  Json all{{"parts", Json::array()}, {"models", stored_names()}};
+  std::vector<std::vector<std::string>> table{{"format of a part", "bits a weight", "from"}};
+  for (const WeightFormat& f : weight_formats()) {
+    table.push_back({std::string(f.name), shortest_text(f.bits), std::string(f.source)});
+    all["parts"].push_back({{"name", f.name}, {"bits", f.bits}, {"source", f.source}});
+  }
+  if (format == "json") {
+    std::cout << all.dump(2) << "\n";
+    return;
+  }
+  std::cout << align_columns(table, 3) << "\nOf a whole model (weights: NAME):";
+  for (const std::string& name : stored_names()) std::cout << " " << name;
+  std::cout << "\n";
+}
+
 CLI::App* add_list(CLI::App& program, const char* name, const char* help, void (*list)(const std::string&)) {
   const auto format = std::make_shared<std::string>("table");
   CLI::App* command = program.add_subcommand(name, help);
@@ -217,6 +298,11 @@ void add_clusters(CLI::App& program) {
 }
 void add_systems(CLI::App& program) {
   add_list(program, "systems", "List the serving systems", list_systems);
+}
+void add_parts(CLI::App& program) {
+  add_list(program, "parts", "List the GPUs, CPUs and SSDs that machines are put together from", list_parts);
+  add_list(program, "runtimes", "List the runtimes, their constants and where each is from", list_runtimes);
+  add_list(program, "formats", "List the weight formats of parts and of whole models", list_formats);
 }
 void add_policies(CLI::App& program) {
   add_list(program, "policies", "List every policy by family, with its parameters and source", list_policies);

@@ -185,6 +185,8 @@ int run_program(int argc, char** argv) {
   add_clusters(program);
   add_systems(program);
   add_policies(program);
+  add_parts(program);
+  add_advise(program);
   add_trace(program);
   add_pack(program);
   add_bench(program);

@@ -20,7 +20,7 @@ class YamlMap;
 
 /// Where a number is from. A profile lists its sources once and every number names one.
 struct Source {
-  enum class Kind { measured, datasheet, paper, derived, assumed };
+  enum class Kind { measured, datasheet, paper, derived, assumed, fitted };
   std::string name;  // key in the profile
   Kind kind = Kind::assumed;
   std::string text;  // command, date and machine; document; or the derivation

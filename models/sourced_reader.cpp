@@ -7,7 +7,8 @@
 namespace moelab {
 namespace {
 
-const std::vector<std::string> kKindNames = {"measured", "datasheet", "paper", "derived", "assumed"};
+const std::vector<std::string> kKindNames = {"measured", "datasheet", "paper",
+                                             "derived",  "assumed",   "fitted"};
 constexpr Range<double> kFactors{1, 1e6};
 constexpr std::int64_t kMostAmount = std::int64_t{1} << 53;  // whole numbers are exact so far
 

@@ -1,0 +1,205 @@
+#include "experiments/world/world_points.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "models/config_store.hpp"
+#include "models/input_error.hpp"
+#include "models/stored_weights.hpp"
+#include "traces/import/csv_reader.hpp"
+
+namespace moelab::world {
+namespace {
+
+constexpr double kShortPrompt = 32;    // where a source says "short"
+constexpr double kShortContext = 256;  // prompt and some answer
+
+std::optional<double> number_in(const std::string& text) {
+  return parse_number(text);
+}
+
+/// The number behind `key` in "ncmoe=25 ubatch=2048".
+std::optional<double> option(const std::string& text, const std::string& key) {
+  const std::size_t at = text.find(key + "=");
+  if (at == std::string::npos) return {};
+  double value = 0;
+  const char* const begin = text.data() + at + key.size() + 1;
+  const auto [rest, error] = std::from_chars(begin, text.data() + text.size(), value);
+  if (error != std::errc()) return {};
+  return value;
+}
+
+/// A runtime for an engine: that of its version's name, where there is one ("ktransformers-0.2" for V0.2.1).
+std::string runtime_of(const Point& point) {
+  const std::vector<std::string> known = config_names("runtimes");
+  std::string best;
+  for (const std::string& name : known) {
+    if (name == point.engine) best = best.empty() ? name : best;
+    if (!name.starts_with(point.engine + "-")) continue;
+    const std::string version = name.substr(point.engine.size() + 1);
+    const std::size_t digits = point.version.find_first_of("0123456789");
+    if (digits == std::string::npos || digits > 1 || version.find_first_of("0123456789") != 0) continue;
+    const std::string stated = point.version.substr(digits);
+    if (stated == version || stated.starts_with(version + ".")) best = name;
+  }
+  return best;
+}
+
+/// The share of experts that fits beside the rest.
+double share_that_fits(const Question& q, const Runtime& runtime) {
+  Split none;
+  none.gpu_expert_share = 0;
+  const SplitMemory without = ServingEstimate(q.model, q.machine, runtime, none).memory(q.context);
+  const double left = q.machine.gpu_memory().value() - without.gpu();
+  return std::clamp(left / routed_bytes(q.model).value(), 0.0, 1.0);
+}
+
+void read_split(const Point& point, const Runtime& runtime, Question& q) {
+  const std::string& o = point.offload;
+  const int moe_layers = static_cast<int>(q.model.moe_layers().size());
+  if (const auto layers = option(o, "ncmoe")) {
+    q.split.cpu_expert_layers = std::clamp(static_cast<int>(*layers), 0, moe_layers);
+  } else if (const auto experts = option(o, "gpu-experts-per-layer")) {
+    q.split.gpu_expert_share = std::clamp(*experts / q.model.moe().experts, 0.0, 1.0);
+  } else if (const auto percent = option(o, "gpu-experts-share")) {
+    q.split.gpu_expert_share = std::clamp(*percent / 100, 0.0, 1.0);
+  } else if (o.starts_with("experts-on-cpu=all")) {
+    q.split.gpu_expert_share = 0;
+  } else if (o.starts_with("experts-on-cpu")) {
+    q.split.gpu_expert_share = share_that_fits(q, runtime);
+  } else if (o.starts_with("cpu-only")) {
+    q.split.cpu_only = true;
+  } else if (!o.starts_with("resident")) {
+    q.why_not = "offload '" + o + "' is not known";
+  }
+  q.micro_batch = option(o, "ubatch");
+}
+
+std::string group_of(const Point& point, const Question& q) {
+  const bool prefill = q.prefill && q.micro_batch.value_or(2) > 1;
+  std::string place;
+  if (q.split.cpu_only || !q.machine.gpu)
+    place = "CPU only";
+  else if (q.split.cpu_expert_layers > 0 || q.split.gpu_expert_share < 1)
+    place = "experts on the CPU";
+  else if (point.gpus > 1)
+    place = "several GPUs";
+  else
+    place = q.machine.gpu->unified() ? "unified memory" : "one GPU";
+  return place + (prefill ? ", prefill" : ", decode");
+}
+
+void read_machine(const Point& point, Question& q) {
+  MachineText text;
+  text.gpu = point.gpu;
+  text.gpus = point.gpu.empty() ? 0 : std::max(1, point.gpus);
+  text.cpu = point.cpu == "not stated" ? "" : point.cpu;
+  text.sockets = point.sockets;
+  text.memory = point.memory;
+  q.machine = machine_of(text);
+}
+
+void read_amounts(const Point& point, Question& q) {
+  q.batch = point.batch;
+  q.prompt = number_in(point.prompt).value_or(kShortPrompt);
+  q.context = std::max(number_in(point.context).value_or(kShortContext), 1.0);
+  q.prefill = point.metric == "prefill" || point.metric == "ttft_ms";
+  const std::vector<std::string> metrics{"decode", "prefill", "throughput", "tpot_ms", "ttft_ms"};
+  if (std::find(metrics.begin(), metrics.end(), point.metric) == metrics.end())
+    q.why_not = "metric '" + point.metric + "' is not known";
+}
+
+bool uses_cpu(const Question& q) {
+  return q.split.cpu_only || q.split.cpu_expert_layers > 0 || q.split.gpu_expert_share < 1;
+}
+
+/// What cannot be said of a point that was read.
+std::string unanswerable(const Question& q, const Runtime& runtime) {
+  if (!uses_cpu(q)) return {};
+  const bool copied = q.prefill && runtime.stream_from > 0 &&
+                      std::min(q.micro_batch.value_or(runtime.micro_batch), q.prompt) >= runtime.stream_from;
+  if (q.machine.host_bandwidth().value() <= 0 && !copied)
+    return "the CPU computes experts, and the source does not say which CPU or memory";
+  return {};
+}
+
+}  // namespace
+
+std::vector<Point> read_points(const std::string& path) {
+  CsvReader csv(path);
+  const auto column = [&](const char* name) { return csv.column(name); };
+  const std::size_t id = column("id"), source = column("source"), engine = column("engine"),
+                    version = column("version"), model = column("model"), weights = column("weights"),
+                    gpu = column("gpu"), gpus = column("gpus"), cpu = column("cpu"),
+                    sockets = column("sockets"), memory = column("memory"), offload = column("offload"),
+                    batch = column("batch"), prompt = column("prompt"), context = column("context"),
+                    metric = column("metric"), value = column("value"), grade = column("grade");
+  const auto count = [&](std::size_t at, double fallback) {
+    return csv.field(at).empty() ? fallback : csv.number_at(at, "a number");
+  };
+  std::vector<Point> points;
+  while (csv.next()) {
+    const auto text = [&](std::size_t at) { return std::string(csv.field(at)); };
+    Point p{text(id),  text(source), text(engine),  text(version), text(model),   text(weights), text(gpu),
+            text(cpu), text(memory), text(offload), text(prompt),  text(context), text(metric)};
+    p.gpus = static_cast<int>(std::clamp(count(gpus, p.gpu.empty() ? 0 : 1), 0.0, 1024.0));
+    p.sockets = static_cast<int>(std::clamp(count(sockets, 1), 1.0, 64.0));
+    p.batch = std::max(1.0, count(batch, 1));
+    p.value = csv.number_at(value, "a measured value");
+    p.grade = csv.field(grade).empty() ? 'C' : csv.field(grade).front();
+    points.push_back(std::move(p));
+  }
+  return points;
+}
+
+Question question_of(const Point& point, Runtimes& runtimes) {
+  Question q;
+  try {
+    q.runtime = runtime_of(point);
+    if (q.runtime.empty())
+      throw InputError(
+          "", "no runtime '" + point.engine + "'" + suggestion(point.engine, config_names("runtimes")));
+    if (!runtimes.contains(q.runtime)) runtimes.emplace(q.runtime, load_runtime(q.runtime));
+    q.model = load_architecture(point.model);
+    q.model.stored = stored_as(q.model, point.weights);
+    read_machine(point, q);
+    read_amounts(point, q);
+    if (q.why_not.empty()) read_split(point, runtimes.at(q.runtime), q);
+    q.group = group_of(point, q);
+    if (q.why_not.empty()) q.why_not = unanswerable(q, runtimes.at(q.runtime));
+  } catch (const InputError& error) {
+    q.why_not = error.problems().front().what;
+  }
+  return q;
+}
+
+Prediction predict(const Point& point, const Question& q, const Runtimes& runtimes) {
+  const ServingEstimate estimate(q.model, q.machine, runtimes.at(q.runtime), q.split);
+  if (q.prefill) {
+    const StepEstimate prompt = estimate.prompt(q.prompt, q.micro_batch);
+    const double seconds = prompt.total();
+    return {point.metric == "ttft_ms" ? seconds * 1e3 : q.prompt / seconds, prompt.bound()};
+  }
+  const StepEstimate step = estimate.decode(q.batch, q.context);
+  const double seconds = step.total();
+  if (point.metric == "tpot_ms") return {seconds * 1e3, step.bound()};
+  return {(point.metric == "throughput" ? q.batch : 1) / seconds, step.bound()};
+}
+
+double null_prediction(const Point& point, const Question& q) {
+  const double host = q.machine.host_bandwidth().value();
+  const double bandwidth = uses_cpu(q) && host > 0 ? host
+                           : q.machine.gpu         ? q.machine.gpu->bandwidth.value()
+                                                   : host;
+  double seconds = active_bytes(q.model).value() / bandwidth;
+  if (q.prefill) {
+    const double peak = q.machine.gpu ? q.machine.gpu->peak.value() : q.machine.cpu_peak().value();
+    seconds = 2 * active_weights(q.model) * q.prompt / peak;
+  }
+  if (point.metric == "ttft_ms" || point.metric == "tpot_ms") return seconds * 1e3;
+  if (q.prefill) return q.prompt / seconds;
+  return (point.metric == "throughput" ? q.batch : 1) / seconds;
+}
+
+}  // namespace moelab::world

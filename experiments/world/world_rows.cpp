@@ -1,0 +1,277 @@
+// Published measurements beside predictions. usage: world_rows POINTS.csv [--format table|json] [--fit]
+// README.md here says what the columns mean and how far the predictions are off.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "experiments/world/world_fit.hpp"
+#include "experiments/world/world_points.hpp"
+#include "models/input_error.hpp"
+#include "sim/results/statistics.hpp"
+#include "sim/results/text_table.hpp"
+
+namespace moelab::world {
+namespace {
+
+struct Row {
+  const Point* point;
+  Question question;
+  Prediction prediction;
+  double null_value = 0;  // with an efficiency that its source had no part in
+  double apart = 0;       // predicted by constants that its source had no part in
+  bool answered() const { return question.why_not.empty(); }
+  double error() const { return prediction.value / point->value - 1; }
+};
+
+/// What the null model would need to be right.
+double efficiency(const Row& row) {
+  const double ratio = row.point->value / row.null_value;
+  return row.point->metric.ends_with("_ms") ? 1 / ratio : ratio;
+}
+
+struct Arguments {
+  std::string points;
+  bool json = false, fit = false;
+};
+
+[[noreturn]] void usage(const std::string& problem) {
+  throw InputError("", problem +
+                           "\nusage: run.sh [POINTS.csv] [--format table|json] [--fit]\n"
+                           "example: experiments/world/run.sh mine.csv --format json");
+}
+
+Arguments read_arguments(int argc, char** argv) {
+  Arguments a;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--fit") {
+      a.fit = true;
+    } else if (word == "--format") {
+      const std::string format = ++i < argc ? argv[i] : "";
+      if (format != "table" && format != "json")
+        usage("--format: expected table or json, not '" + format + "'");
+      a.json = format == "json";
+    } else if (word.starts_with("-") || !a.points.empty()) {
+      usage("unexpected argument '" + word + "'");
+    } else {
+      a.points = word;
+    }
+  }
+  return a;
+}
+
+std::vector<Answerable> answerable(const std::vector<Row>& rows) {
+  std::vector<Answerable> list;
+  for (const Row& row : rows)
+    if (row.answered()) list.push_back({row.point, &row.question});
+  return list;
+}
+
+/// Each runtime's null model has one efficiency for decoding and one for prompts, where the CPU takes part
+/// others: the median of what was measured over what efficiency 1 gives, over the counted rows of other
+/// sources; where there are none, over those of other runtimes.
+void fill_null(std::vector<Row>& rows) {
+  const auto kind = [](const Row& row) {
+    const bool cpu = row.question.group.find("CPU") != std::string::npos;
+    return std::string(row.question.prefill ? "prefill" : "decode") + (cpu ? " cpu" : "");
+  };
+  for (Row& row : rows)
+    if (row.answered()) row.null_value = null_prediction(*row.point, row.question);
+  std::vector<double> efficiencies;
+  for (const Row& row : rows) {
+    std::vector<double> same, any;
+    for (const Row& other : rows) {
+      if (!row.answered() || !other.answered() || !other.point->counted()) continue;
+      if (other.point->source == row.point->source || kind(other) != kind(row)) continue;
+      any.push_back(efficiency(other));
+      if (other.question.runtime == row.question.runtime) same.push_back(any.back());
+    }
+    std::vector<double>& of = same.empty() ? any : same;
+    std::sort(of.begin(), of.end());
+    efficiencies.push_back(of.empty() ? 1 : quantile(of, 0.5));
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool time = rows[i].point->metric.ends_with("_ms");
+    rows[i].null_value *= time ? 1 / efficiencies[i] : efficiencies[i];
+  }
+}
+
+/// Of each source the rows, by constants fitted to the others.
+void fill_apart(std::vector<Row>& rows, const Runtimes& runtimes) {
+  std::map<std::string, std::vector<Row*>> sources;
+  for (Row& row : rows)
+    if (row.answered()) sources[row.point->source].push_back(&row);
+  for (auto& [source, own] : sources) {
+    std::vector<Answerable> others;
+    for (const Answerable& a : answerable(rows))
+      if (a.point->source != source) others.push_back(a);
+    const Runtimes fitted = with(runtimes, fit(runtimes, parameters_of(runtimes), others));
+    for (Row* row : own) row->apart = predict(*row->point, row->question, fitted).value;
+  }
+}
+
+std::vector<Row> predicted_rows(const std::vector<Point>& points, Runtimes& runtimes) {
+  std::vector<Row> rows;
+  rows.reserve(points.size());
+  for (const Point& point : points) rows.push_back({&point, question_of(point, runtimes), {}});
+  for (Row& row : rows)
+    if (row.answered()) row.prediction = predict(*row.point, row.question, runtimes);
+  fill_null(rows);
+  return rows;
+}
+
+void print_json(const std::vector<Row>& rows) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Row& row : rows) {
+    nlohmann::ordered_json item;
+    item["id"] = row.point->id;
+    item["metric"] = row.point->metric;
+    item["measured"] = row.point->value;
+    item["predicted"] = row.answered() ? nlohmann::ordered_json(row.prediction.value) : nullptr;
+    item["error"] = row.answered() ? nlohmann::ordered_json(row.error()) : nullptr;
+    item["counted"] = row.answered() && row.point->counted();
+    item["group"] = row.question.group;
+    item["why_not"] =
+        row.answered() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(row.question.why_not);
+    list.push_back(std::move(item));
+  }
+  std::printf("%s\n", list.dump(1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+std::string shown_error(double error) {
+  return (error >= 0 ? "+" : "") + fixed(100 * error, 0) + " %";
+}
+
+/// A text of the file for the terminal.
+std::string plain(std::string text) {
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
+void print_rows(const std::vector<Row>& rows) {
+  std::vector<std::vector<std::string>> table{{"id", "model", "weights", "machine", "runtime", "metric",
+                                               "measured", "predicted", "error", "bound by"}};
+  for (const Row& row : rows) {
+    const Point& p = *row.point;
+    std::vector<std::string> cells{
+        plain(p.id),     plain(p.model),  plain(p.weights),      plain(p.gpu.empty() ? p.cpu : p.gpu),
+        plain(p.engine), plain(p.metric), shortest_text(p.value)};
+    if (row.answered()) {
+      cells.push_back(fixed(row.prediction.value, row.prediction.value < 100 ? 1 : 0));
+      cells.push_back(shown_error(row.error()) + (p.counted() ? "" : " (C)"));
+      cells.push_back(row.prediction.bound);
+    } else {
+      cells.insert(cells.end(), {"-", "-", plain(row.question.why_not)});
+    }
+    table.push_back(std::move(cells));
+  }
+  std::printf("%s\n", align_columns(table, 6).c_str());
+}
+
+/// Of one group: absolute errors, sorted, in percent.
+struct Errors {
+  std::vector<double> own, null, apart;
+};
+
+std::string quantile_of(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? "-" : fixed(100 * quantile(values, q), 0) + " %";
+}
+std::string median_of(const std::vector<double>& values) {
+  return quantile_of(values, 0.5);
+}
+
+void print_groups(const std::vector<Row>& rows) {
+  std::map<std::string, Errors> groups;
+  for (const Row& row : rows) {
+    if (!row.answered() || !row.point->counted()) continue;
+    const bool decode = row.question.group.ends_with("decode");
+    for (const std::string& name :
+         {row.question.group, std::string(decode ? "~ all decode" : "~ all prefill")}) {
+      groups[name].own.push_back(std::abs(row.error()));
+      groups[name].apart.push_back(std::abs(row.apart / row.point->value - 1));
+      groups[name].null.push_back(std::abs(row.null_value / row.point->value - 1));
+    }
+  }
+  std::vector<std::vector<std::string>> table{{"median absolute error", "rows", "predicted",
+                                               "source left out", "nine in ten", "null model, too",
+                                               "within 30 %"}};
+  for (const auto& [name, e] : groups) {
+    const auto near = std::count_if(e.own.begin(), e.own.end(), [](double x) { return x <= 0.3; });
+    table.push_back({name.starts_with("~ ") ? name.substr(2) : name, std::to_string(e.own.size()),
+                     median_of(e.own), median_of(e.apart), quantile_of(e.apart, 0.9), median_of(e.null),
+                     percent(static_cast<double>(near), static_cast<double>(e.own.size())) + " %"});
+  }
+  std::printf("%s", align_columns(table, 1).c_str());
+}
+
+void print_fit(const Runtimes& runtimes, const std::vector<Row>& rows) {
+  std::vector<std::vector<std::string>> table{{"runtime", "constant", "in its file", "fitted"}};
+  const std::vector<Parameter> before = parameters_of(runtimes);
+  const std::vector<Parameter> after = fit(runtimes, before, answerable(rows));
+  for (std::size_t i = 0; i < before.size(); ++i)
+    table.push_back({before[i].owner, std::string(before[i].constant->name), shortest_text(before[i].value),
+                     fixed(after[i].value, after[i].value < 0.01 ? 8 : 3)});
+  std::printf("%s", align_columns(table, 2).c_str());
+}
+
+void print_sentence(const std::vector<Row>& rows) {
+  const auto unanswered = std::count_if(rows.begin(), rows.end(), [](const Row& r) { return !r.answered(); });
+  std::vector<double> decode, prefill;
+  for (const Row& row : rows)
+    if (row.answered() && row.point->counted())
+      (row.question.group.ends_with("decode") ? decode : prefill).push_back(std::abs(row.error()));
+  std::printf(
+      "Of %zu measurements %zu decode and %zu prefill ones are predicted and counted, with median "
+      "absolute errors of %s and %s; %td are shown with the reason why not.\n\n",
+      rows.size(), decode.size(), prefill.size(), median_of(decode).c_str(), median_of(prefill).c_str(),
+      unanswered);
+}
+
+int run(const Arguments& arguments) {
+  std::string file = arguments.points;
+  if (file.empty()) {
+    file = MOELAB_SOURCE_DIR "/../shared/data/world-measured/points.csv";
+    if (!std::filesystem::exists(file)) {
+      std::printf("%s\n", arguments.json ? "[]"
+                                         : "skipped: the default file of measurements is not beside "
+                                           "the repository; give one: run.sh POINTS.csv");
+      return 0;
+    }
+  }
+  const std::vector<Point> points = read_points(file);
+  Runtimes runtimes;
+  std::vector<Row> rows = predicted_rows(points, runtimes);
+  if (arguments.json) {
+    print_json(rows);
+    return 0;
+  }
+  print_sentence(rows);
+  print_rows(rows);
+  fill_apart(rows, runtimes);
+  print_groups(rows);
+  if (arguments.fit) {
+    std::printf("\n");
+    print_fit(runtimes, rows);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace moelab::world
+
+int main(int argc, char** argv) {
+  try {
+    return moelab::world::run(moelab::world::read_arguments(argc, argv));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,48 @@
+// A machine put together from catalogue parts.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "models/part.hpp"
+
+namespace moelab {
+
+class YamlMap;
+
+struct MachineParts {
+  std::optional<GpuPart> gpu;
+  int gpus = 0;  // of that kind, each with a link of its own
+  std::optional<CpuPart> cpu;
+  int sockets = 1;  // that take part
+  MemoryPart memory;
+  std::optional<Bytes> ram;  // of the host; absent: as much as is needed
+  std::optional<SsdPart> ssd;
+
+  /// What all GPUs hold; what a GPU that works in the host's memory holds is the host's.
+  Bytes gpu_memory() const { return Bytes(gpu ? gpu->memory.value() * gpus : 0); }
+  /// Of all sockets, by the data sheet.
+  BytesPerSecond host_bandwidth() const { return memory.bandwidth() * sockets; }
+  FlopsPerSecond cpu_peak() const;
+  std::string title() const;
+};
+
+/// What people write of a machine, as text: empty, or not said.
+struct MachineText {
+  std::string gpu;  // "rtx-4090-24gb"
+  int gpus = 1;
+  std::string cpu;  // "Xeon Gold 6454S"
+  int sockets = 1;
+  std::string memory;  // "ddr5-5600, 2 channels"
+  std::string ram;     // "64 GiB"
+  std::string ssd;
+};
+/// Throws InputError: parts that are not known, memory that the CPU does not take, more sockets than it
+/// works in, no processor at all.
+MachineParts machine_of(const MachineText& text);
+
+/// `{gpu: rtx-4090-24gb, gpus: 1, cpu: ryzen-9-7950x, sockets: 1, memory: ddr5-6000 x 2, ram: 64 GiB, ssd:
+/// pcie4-x4}`; problems go to the map's document.
+std::optional<MachineParts> read_machine(const YamlMap& map);
+
+}  // namespace moelab

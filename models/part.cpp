@@ -1,0 +1,307 @@
+#include "models/part.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "models/config_store.hpp"
+#include "models/input_error.hpp"
+#include "models/yaml_reader.hpp"
+
+namespace moelab {
+namespace {
+
+template <class Part>
+struct Parts {
+  std::vector<Part> all;
+  std::map<std::string, std::size_t> by_name;  // aliases too
+};
+
+/// A frequency: "4.5 GHz".
+double read_clock(const YamlMap& map, std::string_view key) {
+  const std::string text = map.text(key);
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  if (error == std::errc() && number > 0 && number < 20 && unit == " GHz") return number * 1e9;
+  map.fail(key, "expected a clock such as '4.5 GHz'");
+  return 1e9;
+}
+
+GpuPart read_gpu(const YamlMap& map) {
+  GpuPart part;
+  part.maker = map.text("maker");
+  part.generation = map.text("generation");
+  part.memory = map.quantity<Bytes>("memory", at_least(Bytes(0)), Bytes(0));
+  // "24 GB" on a board is 24 GiB.
+  part.memory = Bytes(part.memory.value() / 1e9 * 0x1p30);
+  part.bandwidth = map.quantity<BytesPerSecond>("bandwidth", above(BytesPerSecond(0)));
+  part.peak = map.quantity<FlopsPerSecond>("peak", above(FlopsPerSecond(0)));
+  part.link = map.text("link", "");
+  const bool unified = map.boolean("unified", false);
+  if (unified == !part.link.empty()) map.fail("link", "expected either 'unified: true' or a link");
+  if (!part.link.empty()) try {
+      (void)link_rate(part.link);
+    } catch (const InputError& error) {
+      map.fail("link", error.problems().front().what);
+    }
+  map.has("units"), map.has("clock");
+  if (map.has("power")) {
+    const std::string power = map.text("power");
+    const auto [rest, error] = std::from_chars(power.data(), power.data() + power.size(), part.watts);
+    if (error != std::errc() || std::string_view(rest) != " W") map.fail("power", "expected watts: '450 W'");
+  }
+  return part;
+}
+
+CpuPart read_cpu(const YamlMap& map) {
+  CpuPart part;
+  part.generation = map.text("generation");
+  part.cores = static_cast<int>(map.integer("cores", 1, 1024));
+  part.efficiency_cores = static_cast<int>(map.integer("efficiency_cores", 0, 1024, 0));
+  part.clock = read_clock(map, "clock");
+  if (map.has("base")) (void)read_clock(map, "base");
+  part.flops_per_cycle = static_cast<int>(map.integer("flops", 1, 1024));
+  part.amx = map.boolean("amx", false);
+  part.memory = map.text("memory");
+  part.channels = static_cast<int>(map.integer("channels", 1, 64));
+  part.sockets = static_cast<int>(map.integer("sockets", 1, 8, 1));
+  if (map.has("bandwidth"))
+    part.bandwidth = map.quantity<BytesPerSecond>("bandwidth", above(BytesPerSecond(0)));
+  map.has("link");
+  return part;
+}
+
+SsdPart read_ssd(const YamlMap& map) {
+  SsdPart part;
+  part.read = map.quantity<BytesPerSecond>("read", above(BytesPerSecond(0)));
+  part.latency = map.quantity<Seconds>("latency", at_least(Seconds(0)));
+  map.has("link");
+  return part;
+}
+
+template <class Part>
+Parts<Part> read_table(std::string_view table, Part (*read)(const YamlMap&)) {
+  const ConfigText file = find_config("parts", table);
+  Problems problems;
+  const YamlDocument document = YamlDocument::from_text(file.name, file.text, problems);
+  const YamlMap root = document.root();
+  Parts<Part> parts;
+  for (const YamlNode& node : root.list(table)) {
+    const YamlMap map = node.map("a part");
+    Part part = read(map);
+    part.name = map.text("name");
+    part.title = map.text("title", part.name);
+    part.source = map.text("source");
+    std::vector<std::string> names{part.name};
+    for (const YamlNode& alias : map.list_or_empty("alias")) names.push_back(alias.text("an alias"));
+    for (const std::string& name : names)
+      if (!parts.by_name.emplace(name, parts.all.size()).second)
+        map.fail("name", "'" + name + "' stands twice");
+    parts.all.push_back(std::move(part));
+    map.done();
+  }
+  root.done();
+  problems.throw_if_any();
+  return parts;
+}
+
+const Parts<GpuPart>& gpus() {
+  static const Parts<GpuPart> parts = read_table<GpuPart>("gpus", read_gpu);
+  return parts;
+}
+const Parts<CpuPart>& cpus() {
+  static const Parts<CpuPart> parts = read_table<CpuPart>("cpus", read_cpu);
+  return parts;
+}
+const Parts<SsdPart>& ssds() {
+  static const Parts<SsdPart> parts = read_table<SsdPart>("ssds", read_ssd);
+  return parts;
+}
+
+template <class Part>
+const Part& find_part(const Parts<Part>& parts, std::string_view what, std::string_view name) {
+  const auto found = parts.by_name.find(std::string(name));
+  if (found != parts.by_name.end()) return parts.all[found->second];
+  std::vector<std::string> known;
+  for (const auto& [known_name, index] : parts.by_name) known.push_back(known_name);
+  throw InputError("", "unknown " + std::string(what) + " '" + std::string(name) + "'" +
+                           suggestion(name, known) + "; `moelab parts` lists them");
+}
+
+/// Words of a name in lower case: letters, digits and what is within one word ("i9-10900x", "8480+").
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (std::isalnum(c) || c == '+')
+      words.back() += static_cast<char>(std::tolower(c));
+    else if (c == '(') {  // "(R)", "(16 threads used)"
+      const std::size_t end = text.find(')', i);
+      if (end == std::string_view::npos) break;
+      i = end;
+    } else if (!words.back().empty())
+      words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+bool has_digit(std::string_view word) {
+  return std::any_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// How well a CPU's name fits the words of a text: the letters of its own words that are among them. All
+/// words of the model number must be; 0: one is not.
+struct Fit {
+  int letters = 0;
+  bool whole = false;  // every word of the name
+};
+Fit fit(const std::string& name, const std::vector<std::string>& words) {
+  Fit fit{0, true};
+  for (const std::string& word : words_of(name)) {
+    const bool there = std::find(words.begin(), words.end(), word) != words.end();
+    if (!there && has_digit(word) && !(word.size() == 1 || word.starts_with("i"))) return {};
+    if (there) fit.letters += static_cast<int>(word.size());
+    fit.whole = fit.whole && there;
+  }
+  return fit;
+}
+
+constexpr std::array<std::string_view, 9> kTypes{"ddr3",   "ddr4",    "ddr5",  "lpddr4", "lpddr4x",
+                                                 "lpddr5", "lpddr5x", "hbm2e", "hbm3"};
+
+bool is_memory_type(std::string_view type) {
+  return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
+}
+
+/// "ddr5-4800" -> its type and transfers a second (0: not said). False: no memory.
+bool read_type(std::string_view text, MemoryPart& memory) {
+  const std::size_t dash = text.find('-');
+  const std::string_view type = text.substr(0, dash);
+  if (!is_memory_type(type)) return false;
+  memory.type = std::string(type);
+  if (dash == std::string_view::npos) return true;
+  double mega = 0;
+  const std::string_view digits = text.substr(dash + 1);
+  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), mega);
+  if (error != std::errc() || mega < 100 || mega > 20000) return false;
+  memory.transfers = mega * 1e6;
+  return true;
+}
+
+/// The rate in "102 GB/s as the source says" or "unified 204.8 GB/s".
+std::optional<BytesPerSecond> stated_rate(const std::string& text) {
+  const std::size_t unit = text.find(" gb/s");
+  if (unit == std::string::npos) return {};
+  std::size_t begin = unit;
+  while (begin > 0 && (std::isdigit(static_cast<unsigned char>(text[begin - 1])) || text[begin - 1] == '.'))
+    --begin;
+  double value = 0;
+  const auto [rest, error] = std::from_chars(text.data() + begin, text.data() + unit, value);
+  if (error != std::errc() || value <= 0) return {};
+  return BytesPerSecond(value * 1e9);
+}
+
+/// "2 channels", "x 2".
+int stated_channels(const std::string& text) {
+  int count = 0;
+  if (const std::size_t word = text.find(" channel"); word != std::string::npos) {
+    std::size_t begin = word;
+    while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1]))) --begin;
+    std::from_chars(text.data() + begin, text.data() + word, count);
+  } else if (const std::size_t times = text.find(" x "); times != std::string::npos) {
+    std::from_chars(text.data() + times + 3, text.data() + text.size(), count);
+  }
+  return count;
+}
+
+}  // namespace
+
+const std::vector<GpuPart>& gpu_parts() {
+  return gpus().all;
+}
+const std::vector<CpuPart>& cpu_parts() {
+  return cpus().all;
+}
+const std::vector<SsdPart>& ssd_parts() {
+  return ssds().all;
+}
+
+const GpuPart& find_gpu(std::string_view name) {
+  return find_part(gpus(), "GPU", name);
+}
+const SsdPart& find_ssd(std::string_view name) {
+  return find_part(ssds(), "SSD", name);
+}
+
+const CpuPart& find_cpu(std::string_view text) {
+  const Parts<CpuPart>& parts = cpus();
+  const std::vector<std::string> words = words_of(text);
+  Fit best;
+  std::size_t which = 0;
+  for (const auto& [name, index] : parts.by_name) {
+    if (name == text) return parts.all[index];
+    const Fit fits = fit(name, words);
+    if (fits.letters > best.letters) best = fits, which = index;
+  }
+  const bool numbered = std::any_of(words.begin(), words.end(), has_digit);
+  if (best.whole || (best.letters > 0 && numbered)) return parts.all[which];
+  return find_part(parts, "CPU", text);
+}
+
+MemoryPart read_memory(std::string_view text, const CpuPart* cpu) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  MemoryPart memory;
+  memory.stated = stated_rate(lower);
+  memory.channels = stated_channels(lower);
+  const std::string first = lower.substr(0, lower.find_first_of(", "));
+  const bool open = lower.empty() || lower.starts_with("not stated") || lower.starts_with("unified");
+  if (!open && !read_type(first, memory))
+    throw InputError("",
+                     "memory '" + std::string(text) +
+                         "': expected modules and channels, such as 'ddr5-6000 x 2', or 'unified 273 GB/s'");
+  if (cpu == nullptr) return memory;
+  MemoryPart own;
+  (void)read_type(cpu->memory, own);
+  if (memory.type.empty()) {
+    memory.type = own.type;
+    if (!memory.stated) memory.stated = cpu->bandwidth;
+  } else if (memory.type.substr(0, 4) != own.type.substr(0, 4) && !cpu->bandwidth &&
+             own.type.starts_with("ddr") &&
+             !(cpu->generation == "alder-lake" || cpu->generation == "raptor-lake")) {
+    throw InputError("", "memory '" + std::string(text) + "': " + cpu->title + " takes " + own.type);
+  }
+  if (memory.transfers == 0) memory.transfers = own.transfers;
+  if (memory.channels == 0) memory.channels = cpu->channels;
+  return memory;
+}
+
+BytesPerSecond link_rate(std::string_view link) {
+  if (link == "nvlink-c2c") return BytesPerSecond(450e9);
+  // Giga-transfers a second and lane: 128 of 130 bits are data.
+  constexpr std::array<double, 7> rates{0,
+                                        0.25e9,
+                                        0.5e9,
+                                        8e9 / 8 * 128 / 130,
+                                        16e9 / 8 * 128 / 130,
+                                        32e9 / 8 * 128 / 130,
+                                        64e9 / 8 * 242 / 256};
+  const std::size_t dash = link.find("-x");
+  int lanes = 0;
+  if (link.starts_with("pcie") && link.size() > 4 && dash == 5 && link[4] >= '1' && link[4] <= '6') {
+    const char* const end = link.data() + link.size();
+    const auto [rest, error] = std::from_chars(link.data() + dash + 2, end, lanes);
+    if (error == std::errc() && rest == end && lanes >= 1 && lanes <= 32)
+      return BytesPerSecond(rates[static_cast<std::size_t>(link[4] - '0')] * lanes);
+  }
+  throw InputError("", "link '" + std::string(link) + "': expected 'pcie4-x16' and its like, or nvlink-c2c");
+}
+
+}  // namespace moelab

@@ -1,0 +1,156 @@
+#include "models/runtime.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "models/config_store.hpp"
+#include "models/input_error.hpp"
+#include "models/sourced_reader.hpp"
+#include "models/yaml_reader.hpp"
+
+namespace moelab {
+namespace {
+
+using ConstantUnit = Runtime::Constant::Unit;
+constexpr std::array kConstants{
+    Runtime::Constant{"launch", &Runtime::launch, ConstantUnit::seconds, 0, 0.01,
+                      "one GPU kernel, with idling around it"},
+    Runtime::Constant{"step", &Runtime::step, ConstantUnit::seconds, 0, 1, "one step: scheduling, sampling"},
+    Runtime::Constant{"dense_bandwidth", &Runtime::dense_bandwidth, ConstantUnit::share, 0.01, 1,
+                      "of the GPU's bandwidth: attention, dense and shared matrices, head"},
+    Runtime::Constant{"expert_bandwidth", &Runtime::expert_bandwidth, ConstantUnit::share, 0.01, 1,
+                      "of the GPU's bandwidth: experts for one token"},
+    Runtime::Constant{"batched_bandwidth", &Runtime::batched_bandwidth, ConstantUnit::share, 0.01, 1,
+                      "of the GPU's bandwidth: experts for several tokens"},
+    Runtime::Constant{"attention_bandwidth", &Runtime::attention_bandwidth, ConstantUnit::share, 0.01, 1,
+                      "of the GPU's bandwidth: keys and values"},
+    Runtime::Constant{"dense_peak", &Runtime::dense_peak, ConstantUnit::share, 0.01, 1,
+                      "of the GPU's peak: dense products"},
+    Runtime::Constant{"expert_peak", &Runtime::expert_peak, ConstantUnit::share, 0.01, 1,
+                      "of the GPU's peak: expert products"},
+    Runtime::Constant{"attention_peak", &Runtime::attention_peak, ConstantUnit::share, 0.01, 1,
+                      "of the GPU's peak: attention of prompts"},
+    Runtime::Constant{"overlap", &Runtime::overlap, ConstantUnit::count, 0, 1,
+                      "experts for several tokens: 1 memory and arithmetic at once, 0 one by one"},
+    Runtime::Constant{"cpu_bandwidth", &Runtime::cpu_bandwidth, ConstantUnit::share, 0.01, 1,
+                      "of the host's bandwidth: what the CPU computes"},
+    Runtime::Constant{"second_socket", &Runtime::second_socket, ConstantUnit::share, 0.01, 1,
+                      "of twice one socket's bandwidth and arithmetic: what two reach"},
+    Runtime::Constant{"cpu_peak", &Runtime::cpu_peak, ConstantUnit::share, 0.001, 8,
+                      "of the CPU's FP32 peak: several tokens"},
+    Runtime::Constant{"cpu_layer", &Runtime::cpu_layer, ConstantUnit::seconds, 0, 0.1,
+                      "a layer's experts to the CPU and back"},
+    Runtime::Constant{"cpu_launch", &Runtime::cpu_launch, ConstantUnit::seconds, 0, 0.1,
+                      "one kernel where the CPU computes everything"},
+    Runtime::Constant{"link", &Runtime::link, ConstantUnit::share, 0.01, 1,
+                      "of the link's rate: experts copied for a prompt"},
+    Runtime::Constant{"stream_from", &Runtime::stream_from, ConstantUnit::count, 0, 1e6,
+                      "tokens from which on a prompt's experts are copied to the GPU; 0: never"},
+    Runtime::Constant{"micro_batch", &Runtime::micro_batch, ConstantUnit::count, 1, 1e6,
+                      "tokens of a prompt that go through the layers at once"},
+    Runtime::Constant{"all_reduce", &Runtime::all_reduce, ConstantUnit::seconds, 0, 0.1, "one sum over GPUs"},
+    Runtime::Constant{"tensor_parallel", &Runtime::tensor_parallel, ConstantUnit::count, 0, 1,
+                      "1: several GPUs share each layer; 0: each has its own layers"},
+    Runtime::Constant{"bias_kernels", &Runtime::bias_kernels, ConstantUnit::count, 0, 1,
+                      "1: each addition of a bias is a kernel of its own"},
+    Runtime::Constant{"gpu_reserve", &Runtime::gpu_reserve, ConstantUnit::bytes, 0, 1e11,
+                      "GPU memory of context, driver and workspaces"},
+};
+
+/// "of the share of another runtime" would not do: a chain of files is at most this long.
+constexpr int kLongestChain = 4;
+
+double read_value(SourcedReader& reader, const YamlMap& constants, const Runtime::Constant& c, Runtime& r) {
+  const std::string name(c.name);
+  switch (c.unit) {
+    case ConstantUnit::seconds: {
+      const auto v = reader.quantity<Seconds>(constants, name, name, {Seconds(c.low), Seconds(c.high)});
+      r.sources_of_own.push_back(v.source);
+      return v.value.value();
+    }
+    case ConstantUnit::bytes: {
+      const auto v = reader.quantity<Bytes>(constants, name, name, {Bytes(c.low), Bytes(c.high)});
+      r.sources_of_own.push_back(v.source);
+      return v.value.value();
+    }
+    case ConstantUnit::share:
+    case ConstantUnit::count: {
+      const auto v = reader.number(constants, name, name, {c.low, c.high});
+      r.sources_of_own.push_back(v.source);
+      return v.value;
+    }
+  }
+  return 0;
+}
+
+Runtime read_chain(const YamlMap& root, int depth) {
+  Runtime r;
+  const std::string base = root.text("based_on", "");
+  if (!base.empty() && depth == kLongestChain) {
+    root.fail("based_on", "more than " + std::to_string(kLongestChain) + " files stand on each other");
+  } else if (!base.empty()) {
+    try {
+      const ConfigText file = find_config("runtimes", base);
+      Problems problems;
+      const YamlDocument document = YamlDocument::from_text(file.name, file.text, problems);
+      r = read_chain(document.root(), depth + 1);
+      problems.throw_if_any();
+    } catch (const InputError& error) {
+      root.fail("based_on", error.problems().front().what);
+    }
+  }
+  r.own.clear();
+  r.sources_of_own.clear();
+  r.provenance.clear();
+  r.sources.clear();
+  r.based_on = base;
+  r.name = root.text("name");
+  r.title = root.text("title", r.name);
+  SourcedReader reader(r);
+  reader.sources(root);
+  const YamlMap constants = root.map("constants");
+  for (const Runtime::Constant& c : kConstants) {
+    if (!constants.has(c.name)) {
+      if (base.empty())
+        constants.fail(c.name, "missing key '" + std::string(c.name) + "': " + std::string(c.what));
+      continue;
+    }
+    r.own.emplace_back(c.name);
+    r.*c.value = read_value(reader, constants, c, r);
+  }
+  constants.done();
+  root.done();
+  return r;
+}
+
+}  // namespace
+
+std::span<const Runtime::Constant> Runtime::constants() {
+  return kConstants;
+}
+
+std::vector<const Runtime::Constant*> Runtime::fitted() const {
+  std::vector<const Constant*> list;
+  for (std::size_t i = 0; i < own.size() && i < sources_of_own.size(); ++i) {
+    if (sources_of_own[i] != "world") continue;
+    const auto constant = std::find_if(kConstants.begin(), kConstants.end(),
+                                       [&](const Constant& c) { return c.name == own[i]; });
+    list.push_back(&*constant);
+  }
+  return list;
+}
+
+Runtime read_runtime(const YamlMap& root) {
+  return read_chain(root, 0);
+}
+
+Runtime load_runtime(std::string_view name) {
+  const ConfigText file = find_config("runtimes", name);
+  Problems problems;
+  const YamlDocument document = YamlDocument::from_text(file.name, file.text, problems);
+  Runtime r = read_runtime(document.root());
+  problems.throw_if_any();
+  return r;
+}
+
+}  // namespace moelab

@@ -1,0 +1,87 @@
+// How long a step takes where it is settled before a run which parts of a model lie and are computed where:
+// the closed form of what llama.cpp, vLLM, KTransformers and their like do. What a cache decides as it runs,
+// sim/ simulates.
+//
+// A step is the sum over its layers of what each part of a layer takes: on a GPU max(FLOPs / peak, bytes /
+// bandwidth) with the runtime's shares of the data sheet's figures, and so much a kernel launch; experts of
+// several tokens in one grouped product, of which the weights of each distinct expert are read once. Of n
+// tokens that choose k of E experts each for itself, E (1 - (1 - k / E)^n) distinct ones are expected.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "models/architecture.hpp"
+#include "models/machine_parts.hpp"
+#include "models/runtime.hpp"
+
+namespace moelab {
+
+/// What lies and is computed where.
+struct Split {
+  bool cpu_only = false;
+  int cpu_expert_layers = 0;    // the experts of so many MoE layers, the first, on the CPU
+  double gpu_expert_share = 1;  // of the experts of each other MoE layer, on the GPU; the rest on the CPU
+  bool operator==(const Split&) const = default;
+};
+
+/// Seconds of one step by what takes them.
+struct StepEstimate {
+  double gpu_memory = 0;    // weights from the GPU's memory, or arithmetic on them where that takes longer
+  double attention = 0;     // keys and values, scores
+  double launches = 0;      // of kernels, and the runtime's own time a step
+  double cpu = 0;           // what the CPU computes, beyond what the GPU does meanwhile
+  double handing_over = 0;  // between GPU and CPU
+  double copies = 0;        // of experts to the GPU, beyond what it computes meanwhile
+  double reduces = 0;       // sums over GPUs
+
+  double total() const { return gpu_memory + attention + launches + cpu + handing_over + copies + reduces; }
+  /// The largest part, as a phrase: "the GPU's memory", "launches of kernels", ...
+  std::string bound() const;
+};
+
+/// Memory that a split takes. Bytes of all GPUs together, and of the host.
+struct SplitMemory {
+  double gpu_weights = 0, gpu_kv = 0, gpu_reserve = 0;
+  double host = 0;
+  double gpu() const { return gpu_weights + gpu_kv + gpu_reserve; }
+};
+
+class ServingEstimate {
+ public:
+  /// Keeps references to the first three.
+  ServingEstimate(const Architecture& model, const MachineParts& machine, const Runtime& runtime,
+                  const Split& split);
+
+  /// One token for each of `sequences`, each of which attends to `context` tokens.
+  StepEstimate decode(double sequences, double context) const;
+  /// A prompt of so many tokens alone, in the runtime's micro-batches or in those of `micro_batch` tokens.
+  StepEstimate prompt(double tokens, std::optional<double> micro_batch = {}) const;
+  /// With the keys and values of `tokens` in all sequences together.
+  SplitMemory memory(double tokens) const;
+  /// Why the machine cannot do it: no GPU, not enough memory; empty where it can.
+  std::string impossible(double tokens) const;
+
+ private:
+  struct Pass {
+    double tokens, context, queries_per_read;
+    bool prompt;
+  };
+  void add_pass(const Pass& pass, StepEstimate& out) const;
+  void add_layer(const Layer& layer, int moe_number, const Pass& pass, StepEstimate& out) const;
+  void add_experts(const Layer& layer, int moe_number, const Pass& pass, StepEstimate& out) const;
+  void add_work(const Work& work, StepEstimate& out) const;
+  double gpu_experts_s(const FeedForward& ff, double distinct, double pairs, bool single) const;
+  double cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const;
+  double cpu_share_of(int moe_number) const;
+  int ranks() const;  // GPUs that share a layer
+
+  const Architecture& model_;
+  const MachineParts& machine_;
+  const Runtime& runtime_;
+  Split split_;
+  double gpu_bandwidth_ = 0, gpu_peak_ = 0, link_ = 0;  // of the GPUs that share a layer
+  double cpu_bandwidth_ = 0, cpu_peak_ = 0;             // as the runtime gets them
+};
+
+}  // namespace moelab

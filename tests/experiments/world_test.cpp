@@ -1,0 +1,129 @@
+// Published measurements: how rows become questions, and what fitting does.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "experiments/world/world_fit.hpp"
+#include "experiments/world/world_points.hpp"
+#include "models/input_error.hpp"
+#include "tests/scratch_folder.hpp"
+
+namespace moelab::world_test {
+
+using namespace moelab::world;
+namespace {
+
+constexpr const char* kHeader =
+    "id,source,engine,version,model,weights,gpu,gpus,cpu,sockets,memory,offload,batch,prompt,context,metric,"
+    "value,unit,grade,notes\n";
+
+std::vector<Point> points_of(const std::string& rows) {
+  const test::ScratchFolder folder;
+  std::ofstream(folder / "points.csv") << kHeader << rows;
+  return read_points((folder / "points.csv").string());
+}
+
+Point one(const std::string& row) {
+  return points_of(row + "\n").at(0);
+}
+
+const std::string kResident =
+    "p1,x,llama.cpp-cuda,2026,qwen3-30b-a3b,gguf-q4_k_m,rtx-4090-24gb,1,,,,resident,1,short,short,decode,200,"
+    "tok/s,A,";
+
+TEST_CASE("world: a row is put in this program's terms") {
+  Runtimes runtimes;
+  const Question resident = question_of(one(kResident), runtimes);
+  CHECK(resident.why_not.empty());
+  CHECK(resident.group == "one GPU, decode");
+  CHECK(resident.model.stored.name == "gguf-q4_k_m");
+  CHECK(resident.split == Split{});
+  const Question layers = question_of(one("p2,x,llama.cpp-cuda,2026,gpt-oss-120b,gguf-mxfp4,rtx-3090-24gb,1,"
+                                          "i9-14900K,1,\"ddr5-6800, 2 channels\","
+                                          "ncmoe=25 ubatch=2048,1,4096,4096,prefill,1000,tok/s,A,"),
+                                      runtimes);
+  CHECK(layers.split.cpu_expert_layers == 25);
+  CHECK(layers.micro_batch == 2048.0);
+  CHECK(layers.group == "experts on the CPU, prefill");
+  const Question experts = question_of(one("p3,x,ktransformers,0.5.2,qwen3-30b-a3b,bf16,rtx-5090-32gb,1,EPYC "
+                                           "9355,1,,gpu-experts-per-layer=32,1,9,9,"
+                                           "decode,50,tok/s,A,"),
+                                       runtimes);
+  CHECK(experts.split.gpu_expert_share == 0.25);
+  CHECK(experts.runtime == "ktransformers");
+  CHECK(
+      question_of(one("p4,x,ktransformers,V0.2.1,deepseek-v3,gguf-q4_k_m,rtx-4090d-24gb,1,Xeon Gold 6454S,1,,"
+                      "experts-on-cpu=all,1,9,9,decode,8,tok/s,A,"),
+                  runtimes)
+          .runtime == "ktransformers-0.2");
+  CHECK(
+      question_of(one("p5,x,llama.cpp-cpu,2026,qwen3-30b-a3b,gguf-q4_k_m,,0,i7-8700,1,,cpu-only,1,9,9,decode,"
+                      "10,tok/s,A,"),
+                  runtimes)
+          .group == "CPU only, decode");
+}
+
+TEST_CASE("world: a row that cannot be answered says why") {
+  Runtimes runtimes;
+  const auto why_not = [&](const std::string& from, const std::string& to) {
+    std::string row = kResident;
+    row.replace(row.find(from), from.size(), to);
+    return question_of(one(row), runtimes).why_not;
+  };
+  CHECK(why_not("rtx-4090-24gb", "rtx-4099-24gb").find("rtx-4090-24gb") != std::string::npos);
+  CHECK(why_not("qwen3-30b-a3b", "qwen9").find("unknown model") != std::string::npos);
+  CHECK(why_not("gguf-q4_k_m", "gguf-q4_k_q").find("gguf-q4_k_m") != std::string::npos);
+  CHECK(why_not("llama.cpp-cuda", "lama.cpp").find("no runtime") != std::string::npos);
+  CHECK(why_not("resident", "halfway").find("offload") != std::string::npos);
+  CHECK(why_not("resident", "ncmoe=9").find("which CPU") != std::string::npos);
+  CHECK(why_not("decode", "joules").find("metric") != std::string::npos);
+  CHECK_THROWS_AS(points_of("p,x\n"), InputError);
+  CHECK_THROWS_AS(points_of(kResident + "\n" + "p,x,y,z,m,w,g,one,,,,,,,,decode,5,,A,\n"), InputError);
+}
+
+TEST_CASE("world: tokens a second, gaps and times to the first token are one prediction") {
+  Runtimes runtimes;
+  const auto value = [&](const std::string& metric) {
+    std::string row = kResident;
+    row.replace(row.find("decode,200"), 10, metric + ",200");
+    const Point point = one(row);
+    const Question q = question_of(point, runtimes);
+    return predict(point, q, runtimes).value;
+  };
+  CHECK(value("decode") * value("tpot_ms") == Approx(1000));
+  CHECK(value("prefill") * value("ttft_ms") == Approx(32 * 1000));
+}
+
+TEST_CASE("world: fitting finds the constants that made the measurements") {
+  Runtimes runtimes;
+  std::vector<Point> points;
+  for (const char* model : {"qwen3-30b-a3b", "deepseek-v2-lite", "gpt-oss-20b"})
+    for (const char* offload : {"resident", "ncmoe=20"})
+      points.push_back(one("p,x,llama.cpp-cuda,2026," + std::string(model) +
+                           ",gguf-q8_0,a100-80gb,1,i9-14900K,1,," + offload + ",1,9,99,decode,1,tok/s,A,"));
+  std::vector<Question> questions;
+  for (const Point& p : points) questions.push_back(question_of(p, runtimes));
+  std::vector<Parameter> truth = parameters_of(runtimes);
+  for (Parameter& p : truth)
+    if (p.constant->name == "launch")
+      p.value = 5e-6;
+    else if (p.constant->name == "cpu_bandwidth")
+      p.value = 0.7;
+  const Runtimes made = with(runtimes, truth);
+  std::vector<Answerable> answerable;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    points[i].value = predict(points[i], questions[i], made).value;
+    answerable.push_back({&points[i], &questions[i]});
+  }
+  for (const Parameter& p : fit(runtimes, parameters_of(runtimes), answerable)) {
+    INFO(p.constant->name);
+    if (p.constant->name == "launch") CHECK(p.value == Approx(5e-6).epsilon(0.02));
+    if (p.constant->name == "cpu_bandwidth") CHECK(p.value == Approx(0.7).epsilon(0.02));
+    // No row has several tokens: what only they show stays.
+    if (p.constant->name == "expert_peak") CHECK(p.value == runtimes.at("llama.cpp-cuda").expert_peak);
+  }
+}
+
+}  // namespace
+}  // namespace moelab::world_test

@@ -1,0 +1,110 @@
+// Machines put together from catalogue parts.
+#include "models/machine_parts.hpp"
+
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+#include "models/input_error.hpp"
+
+namespace moelab::machine_parts_test {
+namespace {
+
+std::string refusal(const MachineText& text) {
+  try {
+    (void)machine_of(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST_CASE("parts: every row of the catalogue reads, and is found by its name", "[parts]") {
+  CHECK(gpu_parts().size() > 100);
+  CHECK(cpu_parts().size() > 400);
+  CHECK(ssd_parts().size() > 10);
+  for (const GpuPart& p : gpu_parts()) {
+    INFO(p.name);
+    CHECK(&find_gpu(p.name) == &p);
+    // From a Raspberry Pi's to a rack's: what lies outside is a slip of a key.
+    CHECK((p.bandwidth.value() > 50e9 && p.bandwidth.value() <= 8e12));
+    CHECK((p.peak.value() > 1e12 && p.peak.value() < 3e15));
+    CHECK(p.unified() == (p.memory == Bytes(0)));
+    if (!p.unified()) CHECK(link_rate(p.link).value() > 1e9);
+  }
+  for (const CpuPart& p : cpu_parts()) {
+    INFO(p.name);
+    CHECK(&find_cpu(p.name) == &p);
+    CHECK(&find_cpu(p.title) == &p);
+    CHECK((p.clock > 1.5e9 && p.clock < 6e9));
+    const MemoryPart memory = read_memory("", &p);
+    CHECK((memory.bandwidth().value() > 15e9 && memory.bandwidth().value() < 1e12));
+  }
+}
+
+TEST_CASE("parts: data sheets' figures that people know by heart", "[parts]") {
+  // Data sheets: RTX 4090 1008 GB/s, 24 GB; A100 80 GB SXM 2039 GB/s, 312 TFLOP/s; M4 Pro 273 GB/s.
+  CHECK(find_gpu("rtx-4090-24gb").bandwidth == BytesPerSecond(1008e9));
+  CHECK(find_gpu("rtx-4090-24gb").memory == Bytes(24 * 0x1p30));
+  CHECK(find_gpu("a100-80gb").bandwidth == BytesPerSecond(2039e9));
+  CHECK(find_gpu("a100-80gb").peak == FlopsPerSecond(312e12));
+  CHECK(find_gpu("apple-m4-pro").bandwidth == BytesPerSecond(273e9));
+  // 16 lanes of 16 GT/s in blocks of 128 of 130 bits.
+  CHECK(link_rate("pcie4-x16").value() == Approx(16 * 16e9 / 8 * 128 / 130));
+  // EPYC 9355: 12 channels of DDR5-6400 are 614.4 GB/s.
+  CHECK(read_memory("", &find_cpu("epyc-9355")).bandwidth().value() == Approx(614.4e9));
+}
+
+TEST_CASE("parts: CPUs by what programs and people call them", "[parts]") {
+  const char* const names[][2] = {{"Intel(R) Core(TM) i9-10900X CPU @ 3.70GHz", "core-i9-10900x"},
+                                  {"i9-14900K", "core-i9-14900k"},
+                                  {"i7-8700", "core-i7-8700"},
+                                  {"EPYC 9355 (16 threads used)", "epyc-9355"},
+                                  {"Xeon Gold 6454S", "xeon-gold-6454s"},
+                                  {"Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz", "xeon-e5-2680-v4"},
+                                  {"AMD Ryzen 9 7950X 16-Core Processor", "ryzen-9-7950x"},
+                                  {"AMD EPYC 7742 64-Core Processor", "epyc-7742"},
+                                  {"Intel(R) Xeon(R) Platinum 8480+", "xeon-platinum-8480+"},
+                                  {"Ryzen 7 7800X3D", "ryzen-7-7800x3d"},
+                                  {"AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "ryzen-ai-max-395"},
+                                  {"Threadripper PRO 7965WX", "threadripper-pro-7965wx"},
+                                  {"Apple M4 Pro", "apple-m4-pro"}};
+  for (const auto& [text, name] : names) {
+    INFO(text);
+    CHECK(find_cpu(text).name == name);
+  }
+  CHECK_THROWS_AS(find_cpu("i9-14900Q"), InputError);
+  CHECK_THROWS_AS(find_cpu("Ryzen"), InputError);
+  CHECK_THROWS_AS(find_cpu(""), InputError);
+}
+
+TEST_CASE("parts: memory as people write it", "[parts]") {
+  const CpuPart& core = find_cpu("i9-14900K");
+  CHECK(read_memory("ddr5-6800, 2 channels (assumed)", &core).bandwidth().value() == Approx(108.8e9));
+  CHECK(read_memory("ddr5-6000 x 2", &core).bandwidth().value() == Approx(96e9));
+  CHECK(read_memory("DDR5-6000", &core).bandwidth().value() == Approx(96e9));
+  CHECK(read_memory("ddr4-3200, 2 channels", &core).bandwidth().value() == Approx(51.2e9));
+  CHECK(read_memory("not stated", &core).bandwidth().value() == Approx(89.6e9));  // DDR5-5600, two channels
+  CHECK(read_memory("ddr4, 4 channels, 102 GB/s as the source says", &find_cpu("i9-10900X")).bandwidth() ==
+        BytesPerSecond(102e9));
+  CHECK(read_memory("unified 204.8 GB/s", nullptr).bandwidth() == BytesPerSecond(204.8e9));
+  CHECK_THROWS_AS(read_memory("ddr5-6000", &find_cpu("i7-8700")), InputError);
+  CHECK_THROWS_AS(read_memory("ddr9-6000", &core), InputError);
+  CHECK_THROWS_AS(read_memory("ddr5-1", &core), InputError);
+}
+
+TEST_CASE("parts: a machine that cannot be is refused with the reason", "[parts]") {
+  CHECK(refusal({}).find("needs a GPU or a CPU") != std::string::npos);
+  CHECK(refusal({.gpu = "rtx-4091"}).find("rtx-4090") != std::string::npos);
+  CHECK(refusal({.cpu = "i9-14900K", .sockets = 2}).find("1 socket") != std::string::npos);
+  CHECK(refusal({.cpu = "i7-8700", .memory = "ddr5-6000"}).find("takes ddr4") != std::string::npos);
+  CHECK(refusal({.gpu = "apple-m4-pro", .gpus = 2}).find("there is one") != std::string::npos);
+  CHECK(refusal({.gpu = "rtx-4090", .ram = "64"}).find("ram '64'") != std::string::npos);
+  CHECK(refusal({.gpu = "rtx-4090", .cpu = "Ryzen 9 7950X", .ram = "64 GiB", .ssd = "pcie4-x4"}) ==
+        "accepted");
+  for (const char* link : {"pcie9-x16", "pcie4-x", "pcie4-x16b", "pcie4-x64", "", "pcie", "nvlink"})
+    CHECK_THROWS_AS(link_rate(link), InputError);
+}
+
+}  // namespace
+}  // namespace moelab::machine_parts_test

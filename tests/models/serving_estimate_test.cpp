@@ -1,0 +1,177 @@
+// The closed form of a settled split: against formulas written out for a model of one layer, and what must
+// hold of any model, machine and runtime.
+#include "models/serving_estimate.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "models/config_store.hpp"
+#include "models/input_error.hpp"
+#include "models/stored_weights.hpp"
+#include "models/yaml_reader.hpp"
+#include "tests/models/model_files.hpp"
+#include "tests/models/random_architecture.hpp"
+#include "tests/random_runs.hpp"
+
+namespace moelab::serving_estimate_test {
+namespace {
+
+MachineParts desktop() {
+  return machine_of({.gpu = "rtx-4090-24gb", .cpu = "Ryzen 9 7950X", .memory = "ddr5-6000 x 2"});
+}
+
+/// Everything free but what a test sets.
+Runtime ideal() {
+  Runtime r;
+  r.name = "ideal";
+  r.attention_peak = r.expert_peak = r.dense_peak = 1;
+  return r;
+}
+
+const char* const kTiny =
+    "name: tiny\nhidden: 1024\nvocab: 1000\nlayers: 1\nattention: {heads: 8, kv_heads: 2, head_dim: 128}\n"
+    "moe: {experts: 16, top_k: 4, width: 512}\n";
+
+TEST_CASE("estimate: decoding reads what a token uses, at the share of bandwidth", "[estimate]") {
+  const Architecture model = test::model_of_text(kTiny);
+  const MachineParts machine = desktop();
+  Runtime r = ideal();
+  r.dense_bandwidth = 0.5;
+  r.expert_bandwidth = 0.25;
+  // Written out: projections 1024 x (1024 + 2 x 256) + 1024 x 1024, two norms, router, head with its norm.
+  const double dense = 1024.0 * 1536 + 1024 * 1024 + 2 * 1024 + 16 * 1024 + 1000 * 1024 + 1024;
+  const double experts = 4 * 3 * 1024.0 * 512;
+  const ServingEstimate all(model, machine, r, {});
+  const double expected = 2 * dense / (0.5 * 1008e9) + 2 * experts / (0.25 * 1008e9);
+  CHECK(all.decode(1, 0).total() == Approx(expected).epsilon(1e-9));
+  // Keys and values of 1000 tokens: 2 x 2 heads x 128 values of 2 bytes each.
+  CHECK(all.decode(1, 1000).attention == Approx(1000 * 2 * 2 * 128 * 2 / 1008e9).epsilon(1e-9));
+  // On the CPU instead: 96 GB/s.
+  const StepEstimate cpu = ServingEstimate(model, machine, r, {.cpu_expert_layers = 1}).decode(1, 0);
+  CHECK(cpu.cpu == Approx(2 * experts / 96e9).epsilon(1e-9));
+  CHECK(cpu.gpu_memory == Approx(2 * dense / (0.5 * 1008e9)).epsilon(1e-9));
+  // Half of the experts there: both work at once.
+  const StepEstimate half = ServingEstimate(model, machine, r, {.gpu_expert_share = 0.5}).decode(1, 0);
+  CHECK(half.gpu_memory + half.cpu == Approx(2 * dense / (0.5 * 1008e9) + experts / 96e9).epsilon(1e-9));
+}
+
+TEST_CASE("estimate: launches, layers on the CPU and steps cost what they cost", "[estimate]") {
+  const Architecture model = test::model_of_text(kTiny);
+  const MachineParts machine = desktop();
+  Runtime r = ideal();
+  r.launch = 1e-3;
+  r.step = 10;
+  r.cpu_layer = 100;
+  const int kernels = attention_work(model, model.layers[0], 1, 0).kernels + head_work(model, 1).kernels +
+                      expert_work(model, model.moe(), 1).kernels;
+  CHECK(ServingEstimate(model, machine, r, {}).decode(1, 5).launches == Approx(10 + kernels * 1e-3));
+  CHECK(ServingEstimate(model, machine, r, {.cpu_expert_layers = 1}).decode(1, 5).handing_over == 100);
+}
+
+TEST_CASE("estimate: a prompt's experts are copied or computed where they lie", "[estimate]") {
+  const Architecture model = test::model_of_text(kTiny);
+  const MachineParts machine = desktop();
+  Runtime r = ideal();
+  const double distinct = 16 * (1 - std::pow(0.75, 1000)), bytes = distinct * 3 * 1024 * 512 * 2;
+  r.stream_from = 32;
+  r.link = 0.5;
+  r.micro_batch = 1000;
+  const StepEstimate copied = ServingEstimate(model, machine, r, {.cpu_expert_layers = 1}).prompt(1000);
+  const double copy = bytes / (0.5 * link_rate("pcie4-x16").value());
+  const double flops = 2 * 4000.0 * 3 * 1024 * 512 / 165.2e12, memory = bytes / 1008e9;
+  CHECK(copied.copies == Approx(copy - std::max(flops, memory)).epsilon(1e-9));
+  CHECK(copied.cpu == 0);
+  r.stream_from = 0;
+  r.cpu_peak = 0.1;
+  const StepEstimate there = ServingEstimate(model, machine, r, {.cpu_expert_layers = 1}).prompt(1000);
+  const double peak = 0.1 * find_cpu("Ryzen 9 7950X").peak().value();
+  CHECK(there.cpu == Approx(std::max(2 * 4000.0 * 3 * 1024 * 512 / peak, bytes / 96e9)).epsilon(1e-9));
+  CHECK(there.copies == 0);
+}
+
+/// A random runtime: constants within their ranges.
+Runtime random_runtime(test::Dice& dice) {
+  Runtime r;
+  for (const Runtime::Constant& c : Runtime::constants()) {
+    const double high = c.unit == Runtime::Constant::Unit::count ? std::min(c.high, 100.0) : c.high;
+    r.*c.value = c.low + (high - c.low) * dice.from(0, 100) / 100;
+  }
+  r.micro_batch = dice.from(1, 64);
+  // Between one token and several, and where copies begin, a runtime changes its way: no order holds there.
+  r.stream_from = dice.from(0, 1);
+  r.batched_bandwidth = r.expert_bandwidth;
+  return r;
+}
+
+TEST_CASE("estimate: what holds of any model and runtime", "[estimate]") {
+  test::Dice dice(31);
+  const MachineParts machine = desktop();
+  for (int i = 0; i < moelab::test::random_runs(500); ++i) {
+    const Architecture model = random_architecture(dice);
+    const Runtime r = random_runtime(dice);
+    const int layers = static_cast<int>(model.moe_layers().size());
+    const Split split{.cpu_expert_layers = dice.from(0, layers), .gpu_expert_share = dice.from(0, 4) / 4.0};
+    const ServingEstimate estimate(model, machine, r, split);
+    const double now = estimate.decode(1, 10).total();
+    REQUIRE((std::isfinite(now) && now > 0));
+    // More to attend to, more users or more tokens never take less.
+    REQUIRE(estimate.decode(1, 20).total() >= now);
+    REQUIRE(estimate.decode(3, 10).attention >= estimate.decode(1, 10).attention);
+    REQUIRE(estimate.prompt(40).total() >= estimate.prompt(20).total() * (1 - 1e-12));
+    // Nothing on the CPU is no CPU's time; and what lies where adds up to the whole.
+    const ServingEstimate resident(model, machine, r, {});
+    REQUIRE(resident.decode(1, 10).cpu == 0);
+    REQUIRE(resident.decode(1, 10).handing_over == 0);
+    for (const ServingEstimate* e : {&estimate, &resident}) {
+      const SplitMemory m = e->memory(0);
+      REQUIRE(m.gpu_weights + m.host == Approx(total_bytes(model).value()).epsilon(1e-9));
+    }
+    const SplitMemory cpu = ServingEstimate(model, machine, r, {.cpu_only = true}).memory(0);
+    REQUIRE(cpu.gpu() == 0);
+    REQUIRE(cpu.host == Approx(total_bytes(model).value() + state_bytes_per_request(model).value()));
+  }
+}
+
+TEST_CASE("estimate: what does not fit is said with what is missing", "[estimate]") {
+  Architecture model = test::model_of_file("qwen3-30b-a3b");
+  MachineParts machine = desktop();
+  const Runtime r = ideal();
+  CHECK(ServingEstimate(model, machine, r, {}).impossible(0).find("the GPU's memory needs") == 0);
+  model.stored = stored_as(model, "gguf-q4_k_m");
+  CHECK(ServingEstimate(model, machine, r, {}).impossible(1000).empty());
+  machine.ram = Bytes(1e9);
+  CHECK(ServingEstimate(model, machine, r, {.gpu_expert_share = 0}).impossible(0).find("the host's memory") ==
+        0);
+  machine.cpu.reset();
+  machine.ram.reset();
+  machine.memory = {};
+  CHECK(ServingEstimate(model, machine, r, {.gpu_expert_share = 0}).impossible(0).find("which CPU") !=
+        std::string::npos);
+}
+
+TEST_CASE("runtimes: every file reads, names its sources, and stands on one that is there", "[runtimes]") {
+  for (const std::string& name : config_names("runtimes")) {
+    INFO(name);
+    const Runtime r = load_runtime(name);
+    CHECK(r.name == name);
+    CHECK(!r.own.empty());
+    CHECK(r.provenance.size() == r.own.size());
+    for (const Runtime::Constant& c : Runtime::constants()) {
+      CHECK(r.*c.value >= c.low);
+      CHECK(r.*c.value <= c.high);
+    }
+  }
+  // What a file does not say is its base's; one without a base says all.
+  const Runtime base = load_runtime("llama.cpp-cuda"), rocm = load_runtime("llama.cpp-rocm");
+  CHECK(rocm.cpu_bandwidth == base.cpu_bandwidth);
+  CHECK(rocm.launch != base.launch);
+  Problems problems;
+  const YamlDocument document = YamlDocument::from_text(
+      "r", "name: r\nsources: {a: {kind: assumed, text: x}}\nconstants: {launch: {value: 2 s, source: b}}\n",
+      problems);
+  (void)read_runtime(document.root());
+  CHECK(problems.all().size() > Runtime::constants().size() - 2);  // each missing, one out of range
+}
+
+}  // namespace
+}  // namespace moelab::serving_estimate_test
