@@ -104,7 +104,7 @@ void add_advise(CLI::App& program) {
   command->add_option("--runtime", a->runtimes, "Only these (`moelab runtimes` lists them)");
   command->add_option("--weights", a->weights, "Only these weight formats (`moelab formats` lists them)");
   command->add_option("--prompt", a->prompt, "Tokens of a prompt")
-      ->check(number_from(1, 1e7))
+      ->check(number_from(1, 1e6))
       ->capture_default_str();
   command->add_option("--context", a->context, "Tokens of each user's KV cache, all of them attended to")
       ->check(number_from(1, 1e8))

@@ -234,6 +234,13 @@ const std::vector<SsdPart>& ssd_parts() {
 }
 
 const GpuPart& find_gpu(std::string_view name) {
+  // "apple-m4-max-128gb": what works in the host's memory is one part, however much of it there is.
+  const std::size_t dash = name.rfind('-');
+  if (!gpus().by_name.contains(std::string(name)) && name.ends_with("gb") && dash != std::string_view::npos) {
+    const auto found = gpus().by_name.find(std::string(name.substr(0, dash)));
+    if (found != gpus().by_name.end() && gpus().all[found->second].unified())
+      return gpus().all[found->second];
+  }
   return find_part(gpus(), "GPU", name);
 }
 const SsdPart& find_ssd(std::string_view name) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace moelab {
@@ -56,7 +57,9 @@ ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& 
   }
   const double sockets = machine.sockets > 1 ? runtime.second_socket : 1;
   cpu_bandwidth_ = machine.host_bandwidth().value() * runtime.cpu_bandwidth * sockets;
-  cpu_peak_ = machine.cpu_peak().value() * runtime.cpu_peak * sockets;
+  // Of a CPU that is not known only its memory is.
+  cpu_peak_ = machine.cpu ? machine.cpu_peak().value() * runtime.cpu_peak * sockets
+                          : std::numeric_limits<double>::infinity();
 }
 
 int ServingEstimate::ranks() const {

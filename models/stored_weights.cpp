@@ -177,7 +177,35 @@ StoredWeights gguf(const Architecture& a, const Mixture& m) {
   return stored;
 }
 
+/// Other names of mixtures: short ones, and Unsloth's "dynamic" ones, which choose types by layer; their
+/// files weigh within some 6 % of the mixture that stands for them here.
+std::string_view mixture_named(std::string_view type) {
+  constexpr std::array<std::array<std::string_view, 2>, 11> others{{{"q5_k", "q5_k_m"},
+                                                                    {"q4_k", "q4_k_m"},
+                                                                    {"q3_k", "q3_k_m"},
+                                                                    {"q2_k_s", "q2_k"},
+                                                                    {"q8_k_xl", "q8_0"},
+                                                                    {"q6_k_xl", "q6_k"},
+                                                                    {"q5_k_xl", "q5_k_m"},
+                                                                    {"q4_k_xl", "q4_k_m"},
+                                                                    {"q3_k_xl", "q3_k_m"},
+                                                                    {"q2_k_xl", "q2_k"},
+                                                                    {"iq3_m", "iq3_s"}}};
+  if (type.starts_with("ud-")) type.remove_prefix(3);
+  for (const auto& [other, mixture] : others)
+    if (type == other) return mixture;
+  return type;
+}
+
+StoredWeights mxfp4_experts() {
+  StoredWeights stored;
+  stored.name = "mxfp4";
+  stored.set(WeightPart::experts, bytes_of("mxfp4"));
+  return stored;
+}
+
 std::optional<StoredWeights> find_stored(const Architecture& model, std::string_view name) {
+  if (name == "mxfp4") return mxfp4_experts();
   if (std::find(kWhole.begin(), kWhole.end(), name) != kWhole.end()) {
     StoredWeights stored = StoredWeights::uniform(std::string(name), bytes_of(name));
     if (bytes_of(name) < 2) stored.set(WeightPart::router, 2);
@@ -190,10 +218,13 @@ std::optional<StoredWeights> find_stored(const Architecture& model, std::string_
     return stored;
   }
   if (!name.starts_with(kGguf)) return std::nullopt;
-  const auto mixture = std::find_if(kMixtures.begin(), kMixtures.end(),
-                                    [&](const Mixture& m) { return m.name == name.substr(kGguf.size()); });
+  const std::string_view wanted = mixture_named(name.substr(kGguf.size()));
+  const auto mixture =
+      std::find_if(kMixtures.begin(), kMixtures.end(), [&](const Mixture& m) { return m.name == wanted; });
   if (mixture == kMixtures.end()) return std::nullopt;
-  return gguf(model, *mixture);
+  StoredWeights stored = gguf(model, *mixture);
+  stored.name = std::string(name);
+  return stored;
 }
 
 std::string unknown_stored(std::string_view name) {
@@ -223,6 +254,7 @@ StoredWeights stored_as(const Architecture& model, std::string_view name) {
 std::vector<std::string> stored_names() {
   std::vector<std::string> names(kWhole.begin(), kWhole.end());
   names.insert(names.end(), kLinearOnly.begin(), kLinearOnly.end());
+  names.emplace_back("mxfp4");
   for (const Mixture& m : kMixtures) names.push_back(std::string(kGguf) + std::string(m.name));
   return names;
 }

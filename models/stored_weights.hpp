@@ -21,6 +21,7 @@ class YamlMap;
 ///   the fall-backs for rows that do not divide by 256; norms and routers 32-bit). TYPE is "q4_k_m", "q8_0",
 ///   "iq4_xs", ...; "mxfp4": experts MXFP4, the rest Q8_0. Importance matrices change types little and are
 ///   left out.
+/// - "mxfp4": the experts, the rest BF16.
 /// Throws InputError for an unknown name, with the closest.
 StoredWeights stored_as(const Architecture& model, std::string_view name);
 /// All names that stored_as() takes.

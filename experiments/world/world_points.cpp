@@ -74,6 +74,7 @@ void read_split(const Point& point, const Runtime& runtime, Question& q) {
     q.why_not = "offload '" + o + "' is not known";
   }
   q.micro_batch = option(o, "ubatch");
+  if (q.micro_batch) q.micro_batch = std::max(1.0, *q.micro_batch);
 }
 
 std::string group_of(const Point& point, const Question& q) {
@@ -90,6 +91,8 @@ std::string group_of(const Point& point, const Question& q) {
   return place + (prefill ? ", prefill" : ", decode");
 }
 
+/// The machine, as far as the question depends on it: a CPU that is not known may be left out where its
+/// memory says enough, and all of the host where everything is on the GPU.
 void read_machine(const Point& point, Question& q) {
   MachineText text;
   text.gpu = point.gpu;
@@ -97,13 +100,27 @@ void read_machine(const Point& point, Question& q) {
   text.cpu = point.cpu == "not stated" ? "" : point.cpu;
   text.sockets = point.sockets;
   text.memory = point.memory;
-  q.machine = machine_of(text);
+  const bool resident = point.offload.starts_with("resident");
+  MachineText without_cpu = text;
+  without_cpu.cpu.clear();
+  if (resident && text.memory.find("unified") == std::string::npos) without_cpu.memory.clear();
+  const bool memory_says_enough =
+      text.memory.find("channel") != std::string::npos || text.memory.find("GB/s") != std::string::npos;
+  try {
+    q.machine = machine_of(text);
+  } catch (const InputError&) {
+    if (text.gpu.empty() || text.cpu.empty() || !(resident || memory_says_enough)) throw;
+    q.machine = machine_of(without_cpu);
+  }
 }
 
 void read_amounts(const Point& point, Question& q) {
   q.batch = point.batch;
-  q.prompt = number_in(point.prompt).value_or(kShortPrompt);
+  constexpr double kMost = 1e7;  // tokens
+  q.prompt = std::max(number_in(point.prompt).value_or(kShortPrompt), 1.0);
   q.context = std::max(number_in(point.context).value_or(kShortContext), 1.0);
+  if (q.prompt > kMost || q.context > kMost || q.batch > kMost)
+    throw InputError("", "more tokens than any published run has");
   q.prefill = point.metric == "prefill" || point.metric == "ttft_ms";
   const std::vector<std::string> metrics{"decode", "prefill", "throughput", "tpot_ms", "ttft_ms"};
   if (std::find(metrics.begin(), metrics.end(), point.metric) == metrics.end())
@@ -119,7 +136,7 @@ std::string unanswerable(const Question& q, const Runtime& runtime) {
   if (!uses_cpu(q)) return {};
   const bool copied = q.prefill && runtime.stream_from > 0 &&
                       std::min(q.micro_batch.value_or(runtime.micro_batch), q.prompt) >= runtime.stream_from;
-  if (q.machine.host_bandwidth().value() <= 0 && !copied)
+  if ((q.machine.host_bandwidth().value() <= 0 || (q.prefill && !q.machine.cpu)) && !copied)
     return "the CPU computes experts, and the source does not say which CPU or memory";
   return {};
 }

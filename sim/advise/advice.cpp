@@ -38,8 +38,8 @@ std::vector<std::string> weights_for(const std::string& runtime, const Architect
     return {"gguf-q8_0", "gguf-q6_k", "gguf-q5_k_m", "gguf-q4_k_m"};
   }
   if (runtime == "mlx") return {"mlx-8bit", "mlx-6bit", "mlx-4bit"};
+  if (mxfp4) return {"mxfp4"};
   if (runtime.starts_with("ktransformers")) return {"bf16", "gguf-q4_k_m"};
-  if (mxfp4) return {""};  // as the model's own file has it
   return {"bf16", "fp8", "awq"};
 }
 
@@ -93,11 +93,23 @@ std::string command_of(const Advice& a, const AdviceRequest& q) {
   return text + " --max-model-len " + whole(q.context);
 }
 
+/// The micro-batch that a prompt is fastest with, and the command that says it.
+void add_prompt(const AdviceRequest& request, const Runtime& runtime, const Architecture& model, Advice& a) {
+  const ServingEstimate estimate(model, request.machine, runtime, a.split);
+  for (const double micro_batch : micro_batches_of(runtime.name, runtime)) {
+    const double seconds = estimate.prompt(request.prompt, micro_batch).total();
+    if (a.micro_batch > 0 && seconds >= a.prompt_s * 0.999) continue;
+    a.prompt_s = seconds;
+    a.micro_batch = micro_batch;
+  }
+  a.command = command_of(a, request);
+}
+
 /// The fastest way of one runtime with one format; what it lacks where none fits.
 std::optional<Advice> best_of(const AdviceRequest& request, const Runtime& runtime,
                               const std::string& weights, std::string& lacks) {
   Architecture model = request.model;
-  if (!weights.empty()) model.stored = stored_as(model, weights);
+  model.stored = stored_as(model, weights);
   std::optional<Advice> best;
   for (const Split& split : splits_of(runtime.name, model, request.machine)) {
     const ServingEstimate estimate(model, request.machine, runtime, split);
@@ -111,22 +123,15 @@ std::optional<Advice> best_of(const AdviceRequest& request, const Runtime& runti
     Advice a;
     a.runtime = runtime.name;
     a.title = runtime.title;
-    a.weights = weights.empty() ? model.stored.name : weights;
+    a.weights = weights;
     a.split = split;
     a.decode_s = step.total();
     a.bound = step.bound();
     a.memory = estimate.memory(request.context * request.users);
-    a.prompt_s = -1;
-    for (const double micro_batch : micro_batches_of(runtime.name, runtime)) {
-      const double seconds = estimate.prompt(request.prompt, micro_batch).total();
-      if (a.prompt_s >= 0 && seconds >= a.prompt_s * 0.999) continue;
-      a.prompt_s = seconds;
-      a.micro_batch = micro_batch;
-    }
     a.error = kDecodeError;
-    a.command = command_of(a, request);
     best = std::move(a);
   }
+  if (best) add_prompt(request, runtime, model, *best);
   return best;
 }
 

@@ -77,6 +77,11 @@ TEST_CASE("world: a row that cannot be answered says why") {
   CHECK(why_not("llama.cpp-cuda", "lama.cpp").find("no runtime") != std::string::npos);
   CHECK(why_not("resident", "halfway").find("offload") != std::string::npos);
   CHECK(why_not("resident", "ncmoe=9").find("which CPU") != std::string::npos);
+  // A CPU that nothing depends on need not be known; nor one whose memory says enough.
+  CHECK(why_not(",1,,,,resident", ",1,Kryo 77,1,,resident").empty());
+  CHECK(why_not(",1,,,,resident", ",1,Kryo 77,1,\"ddr5-5600, 2 channels\",ncmoe=9").empty());
+  CHECK(why_not(",1,,,,resident", ",1,Kryo 77,1,,ncmoe=9").find("Kryo") != std::string::npos);
+  CHECK(why_not("short,decode", "1e9,decode").find("more tokens") != std::string::npos);
   CHECK(why_not("decode", "joules").find("metric") != std::string::npos);
   CHECK_THROWS_AS(points_of("p,x\n"), InputError);
   CHECK_THROWS_AS(points_of(kResident + "\n" + "p,x,y,z,m,w,g,one,,,,,,,,decode,5,,A,\n"), InputError);

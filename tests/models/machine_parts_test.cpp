@@ -46,6 +46,8 @@ TEST_CASE("parts: data sheets' figures that people know by heart", "[parts]") {
   // Data sheets: RTX 4090 1008 GB/s, 24 GB; A100 80 GB SXM 2039 GB/s, 312 TFLOP/s; M4 Pro 273 GB/s.
   CHECK(find_gpu("rtx-4090-24gb").bandwidth == BytesPerSecond(1008e9));
   CHECK(find_gpu("rtx-4090-24gb").memory == Bytes(24 * 0x1p30));
+  CHECK(&find_gpu("apple-m4-max-128gb") == &find_gpu("apple-m4-max"));
+  CHECK_THROWS_AS(find_gpu("rtx-4090-12gb"), InputError);
   CHECK(find_gpu("a100-80gb").bandwidth == BytesPerSecond(2039e9));
   CHECK(find_gpu("a100-80gb").peak == FlopsPerSecond(312e12));
   CHECK(find_gpu("apple-m4-pro").bandwidth == BytesPerSecond(273e9));

@@ -77,6 +77,19 @@ TEST_CASE("weight formats: every name is taken, and what is near an unknown one 
   }
 }
 
+TEST_CASE("weight formats: dynamic and short names stand for the mixture next to them", "[formats]") {
+  const Architecture model = load_architecture("qwen3-30b-a3b");
+  const auto gigabytes = [&](const char* name) {
+    Architecture a = model;
+    a.stored = stored_as(model, name);
+    CHECK(a.stored.name == name);
+    return total_bytes(a).value() / 1e9;
+  };
+  CHECK(gigabytes("gguf-ud-q4_k_xl") == Approx(17.72).epsilon(0.06));  // unsloth/Qwen3-30B-A3B-GGUF
+  CHECK(gigabytes("gguf-q4_k") == gigabytes("gguf-q4_k_m"));
+  CHECK_THROWS_AS(stored_as(model, "gguf-ud-q9_k_xl"), InputError);
+}
+
 TEST_CASE("weight formats: a title says what is not BF16, and what it weighs", "[formats]") {
   Architecture model = load_architecture("qwen3-30b-a3b");
   CHECK(title_with_weights(model) == "Qwen3-30B-A3B");
