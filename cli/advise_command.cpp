@@ -60,11 +60,12 @@ void print_table(const std::vector<Advice>& list, const AdviceRequest& q) {
     table.push_back({a.runtime, a.weights, place_of(a, q), speed(1 / a.decode_s),
                      speed(q.prompt / a.prompt_s), to_string(Bytes(a.memory.gpu())),
                      to_string(Bytes(a.memory.host))});
-  std::cout
-      << align_columns(table, 3) << "\n"
-      << best.command << "\n\n"
-      << "From data sheets and each runtime's measured or fitted constants; the range is what nine in ten "
-         "published runs of this kind stay within (experiments/world).\n";
+  std::cout << align_columns(table, 3) << "\n"
+            << best.command << "\n\n"
+            << "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). The "
+               "range is what "
+               "nine in ten of 25 published runs stayed within; constants were set with them in view "
+               "(experiments/world).\n";
 }
 
 void print_json(const std::vector<Advice>& list) {

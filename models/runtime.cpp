@@ -57,7 +57,7 @@ constexpr std::array kConstants{
                       "GPU memory of context, driver and workspaces"},
 };
 
-/// "of the share of another runtime" would not do: a chain of files is at most this long.
+/// Files that stand on each other, at most: more is a circle.
 constexpr int kLongestChain = 4;
 
 double read_value(SourcedReader& reader, const YamlMap& constants, const Runtime::Constant& c, Runtime& r) {

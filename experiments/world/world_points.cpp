@@ -59,7 +59,7 @@ void read_split(const Point& point, const Runtime& runtime, Question& q) {
   const std::string& o = point.offload;
   const int moe_layers = static_cast<int>(q.model.moe_layers().size());
   if (const auto layers = option(o, "ncmoe")) {
-    q.split.cpu_expert_layers = std::clamp(static_cast<int>(*layers), 0, moe_layers);
+    q.split.cpu_expert_layers = static_cast<int>(std::clamp(*layers, 0.0, static_cast<double>(moe_layers)));
   } else if (const auto experts = option(o, "gpu-experts-per-layer")) {
     q.split.gpu_expert_share = std::clamp(*experts / q.model.moe().experts, 0.0, 1.0);
   } else if (const auto percent = option(o, "gpu-experts-share")) {

@@ -26,8 +26,8 @@ struct Advice {
   double decode_s = 0;  // between tokens of one user
   double prompt_s = 0;  // a prompt alone
   SplitMemory memory;
-  std::string bound;  // what takes most of a decoding step
-  double error = 0;   // of decoding, as a share: nine in ten published runs of this kind are predicted better
+  std::string bound;    // what takes most of a decoding step
+  double error = 0;     // of decoding, as a share: kDecodeError in advice.cpp says of what
   std::string command;  // to type
 };
 

@@ -15,10 +15,12 @@ namespace {
 struct File {
   const char* model;
   const char* weights;
-  double gigabytes;  // of the file, or files, as Hugging Face lists them
+  double gigabytes;  // of the file, or files
 };
 
-// Qwen3: unsloth/Qwen3-30B-A3B-GGUF; others bartowski's and ggml-org's. gpt-oss: ggml-org/gpt-oss-*-GGUF.
+// Sizes as remembered from listings of unsloth's, bartowski's and ggml-org's files, written down before the
+// formulas were run. Looked up since: Qwen3-30B-A3B Q8_0, Q6_K and Q5_K_M (bartowski: 32.48, 25.10, 21.74
+// GB), DeepSeek-V3 Q8_0 and Q4_K_M (unsloth: 712 GB, and 377, which are GiB: 404.8 GB).
 constexpr File kFiles[] = {
     {"qwen3-30b-a3b", "gguf-q8_0", 32.48},    {"qwen3-30b-a3b", "gguf-q6_k", 25.09},
     {"qwen3-30b-a3b", "gguf-q5_k_m", 21.73},  {"qwen3-30b-a3b", "gguf-q4_k_m", 18.56},
