@@ -5,6 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "models/json.hpp"
+#include "models/model_import.hpp"
 #include "sim/advise/advice.hpp"
 #include "sim/results/text_table.hpp"
 
@@ -23,7 +24,8 @@ struct AdviseArguments {
 
 AdviceRequest request_of(const AdviseArguments& a) {
   AdviceRequest request;
-  request.model = load_architecture(a.model);
+  request.model = find_model(a.model);
+  if (a.model.ends_with(".gguf")) request.gguf = a.model;
   request.machine = machine_of(a.machine);
   request.runtimes = a.runtimes;
   request.weights = a.weights;
@@ -93,7 +95,9 @@ void add_advise(CLI::App& program) {
   const auto a = std::make_shared<AdviseArguments>();
   CLI::App* command = program.add_subcommand(
       "advise", "How to serve a model on a machine of catalogue parts: runtime, weight format, split, speed");
-  command->add_option("--model", a->model, "A model by name, or a model file")->required();
+  command
+      ->add_option("--model", a->model, "A model by name, a model file, a GGUF file or a Hugging Face folder")
+      ->required();
   command->add_option("--gpu", a->machine.gpu, "GPU, as `moelab parts` has it: rtx-4090-24gb");
   command->add_option("--gpus", a->machine.gpus, "GPUs of that kind")->check(CLI::Range(1, 64));
   command->add_option("--cpu", a->machine.cpu, "CPU, as its maker or /proc/cpuinfo calls it");

@@ -9,8 +9,8 @@
 #include "models/cluster.hpp"
 #include "models/config_store.hpp"
 #include "models/device.hpp"
-#include "models/hf_import.hpp"
 #include "models/json.hpp"
+#include "models/model_import.hpp"
 #include "models/part.hpp"
 #include "models/runtime.hpp"
 #include "models/stored_weights.hpp"
@@ -261,30 +261,51 @@ CLI::App* add_list(CLI::App& program, const char* name, const char* help, void (
 
 }  // namespace
 
+namespace {
+
+void print_imported(const std::string& path, const std::string& format) {
+  const Architecture a = import_model(path);
+  const std::string yaml = architecture_to_yaml(a);
+  if (format != "json") {
+    std::cout << yaml;
+    return;
+  }
+  Json bytes;
+  for (std::size_t p = 0; p < kWeightParts; ++p) {
+    const auto part = static_cast<WeightPart>(p);
+    bytes[std::string(to_string(part))] = a.stored.of(part);
+  }
+  const double expert = a.is_moe() ? expert_bytes(a).value() : 0;
+  std::cout << Json{{"name", a.name},
+                    {"parameters", total_weights(a)},
+                    {"bytes", total_bytes(a).value()},
+                    {"expert_bytes", expert},
+                    {"weights", a.stored.name},
+                    {"bytes_per_weight", bytes},
+                    {"yaml", yaml}}
+                   .dump(2)
+            << "\n";
+}
+
+}  // namespace
+
 void add_models(CLI::App& program) {
   add_list(program, "models", "List the known architectures with what they weigh", list_models);
   CLI::App* model = program.add_subcommand("model", "Work with one architecture");
   model->require_subcommand(1);
-  add_example(*model, "moelab model import config.json > my-model.yaml");
+  add_example(*model, "moelab model import model-Q4_K_M.gguf > my-model.yaml");
   const auto path = std::make_shared<std::string>();
   const auto format = std::make_shared<std::string>("table");
-  CLI::App* import =
-      model->add_subcommand("import", "Turn a Hugging Face config.json of any MoE model into a model file");
-  import->add_option("CONFIG", *path, "config.json")->required();
+  CLI::App* import = model->add_subcommand(
+      "import", "Turn a GGUF file, or a Hugging Face folder or config.json, into a model file");
+  import
+      ->add_option(
+          "FILE", *path,
+          "A GGUF file (its first megabytes will do), config.json, safetensors index, or their folder")
+      ->required();
   add_format(*import, *format);
   add_example(*import, "moelab model import config.json > my-model.yaml");
-  import->callback([path, format] {
-    const Architecture a = import_hf_config(*path);
-  const std::string yaml = architecture_to_yaml(a);
-  if (*format == "json")
-    std::cout << Json{{"name", a.name},
-                      {"parameters", total_weights(a)},
-                      {"expert_bytes", expert_bytes(a).value()},
-                      {"yaml", yaml}}
-                     .dump(2)
-              << "\n";
-  else
-    std::cout << yaml;
+  import->callback([path, format] { print_imported(*path, *format);
 });
 }  // namespace moelab::cli
 

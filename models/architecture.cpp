@@ -97,8 +97,6 @@ std::optional<Fault> fault(const Architecture& a) {
   for (const Layer& layer : a.layers) {
     if (is_moe_layer(layer)) routed_experts += layer.feed_forward.experts;
   }
-  if (routed_experts == 0)
-    return Fault{"layers", "no layer has experts: a Mixture-of-Experts model needs one"};
   if (routed_experts > kMostRoutedExperts) {
     return Fault{"layers", "more than a million routed experts over all layers"};
   }
@@ -106,13 +104,34 @@ std::optional<Fault> fault(const Architecture& a) {
   return {};
 }
 
-Architecture load_architecture(std::string_view name, const std::string& base) {
+std::optional<Fault> lack_of_experts(const Architecture& a) {
+  if (a.is_moe()) return {};
+  return Fault{"layers", "no layer has experts: a Mixture-of-Experts model needs one"};
+}
+
+std::string model_file_name(std::string_view title) {
+  std::string name(title.substr(0, 100));
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    if (!good) c = '-';
+  }
+  return name;
+}
+
+Architecture load_any_architecture(std::string_view name, const std::string& base) {
   const ConfigText config = find_config("models", name, base);
   Problems problems;
   const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
   Architecture architecture = read_architecture(document);
   problems.throw_if_any();
   return architecture;
+}
+
+Architecture load_architecture(std::string_view name, const std::string& base) {
+  Architecture a = load_any_architecture(name, base);
+  if (const std::optional<Fault> found = lack_of_experts(a)) throw InputError(std::string(name), found->what);
+  return a;
 }
 
 }  // namespace moelab

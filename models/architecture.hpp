@@ -1,4 +1,4 @@
-// A Mixture-of-Experts architecture, and what each part of it weighs and computes.
+// A model's architecture, of a Mixture-of-Experts or dense, and what each part of it weighs and computes.
 //
 // Layers are listed one by one, so that dense-first, interleaved, hybrid-attention and encoder-decoder models
 // are all the same thing to the rest of the program. Bytes are those of the weights as stored (2 a weight
@@ -112,7 +112,7 @@ struct Architecture {
 };
 
 /// What contradicts itself in a description, whoever made it: heads that do not divide, more experts a token
-/// than there are, nothing routed, or more weights than a double counts exactly. `key` is the model file's.
+/// than there are, or more weights than a double counts exactly. `key` is the model file's.
 struct Fault {
   std::string key;
   std::string what;  // a sentence
@@ -199,7 +199,14 @@ Architecture read_architecture(const YamlMap& root);
 /// A model file that reads back to the same Architecture. Throws InputError where a file cannot say it (dense
 /// layers of several widths, a decoder that attends to its encoder in some layers only).
 std::string architecture_to_yaml(const Architecture& a);
-/// By name or path, through the configuration store. Throws InputError.
+/// A title as the name of a model file: at most 100 characters, lower case, '-' for every other character
+/// that a name cannot have.
+std::string model_file_name(std::string_view title);
+/// By name or path, through the configuration store. Throws InputError, also for a model without experts.
 Architecture load_architecture(std::string_view name, const std::string& base = {});
+/// The same, dense models too.
+Architecture load_any_architecture(std::string_view name, const std::string& base = {});
+/// What is said of a dense model where experts are needed.
+std::optional<Fault> lack_of_experts(const Architecture& a);
 
 }  // namespace moelab

@@ -109,7 +109,7 @@ std::string attention_text(const std::vector<Layer>& layers, const std::string& 
 
 // dense_first, moe_every and dense_layers of one stack: the largest stride that meets every MoE layer, then
 // the layers it meets that are dense.
-std::string dense_text(const std::vector<Layer>& layers, const std::string& indent) {
+std::string dense_text(const std::vector<Layer>& layers, const std::string& indent, bool some_have_experts) {
   int stride = 0;
   int first = static_cast<int>(layers.size());
   const auto is_moe = [&](int i) {
@@ -121,7 +121,7 @@ std::string dense_text(const std::vector<Layer>& layers, const std::string& inde
     stride = std::gcd(stride, i + 1);
     first = i;
   }
-  if (stride == 0) return indent + "dense_first: " + std::to_string(count) + "\n";
+  if (stride == 0) return some_have_experts ? indent + "dense_first: " + std::to_string(count) + "\n" : "";
   std::string dense;
   for (int i = first; i < count; ++i) {
     if ((i + 1) % stride == 0 && !is_moe(i)) dense += (dense.empty() ? "" : ", ") + std::to_string(i);
@@ -133,9 +133,9 @@ std::string dense_text(const std::vector<Layer>& layers, const std::string& inde
   return text;
 }
 
-std::string stack_text(const std::vector<Layer>& layers, const std::string& indent) {
-  return indent + "layers: " + std::to_string(layers.size()) + "\n" + dense_text(layers, indent) +
-         attention_text(layers, indent);
+std::string stack_text(const std::vector<Layer>& layers, const std::string& indent, bool some_have_experts) {
+  return indent + "layers: " + std::to_string(layers.size()) + "\n" +
+         dense_text(layers, indent, some_have_experts) + attention_text(layers, indent);
 }
 
 std::vector<Layer> stack(const Architecture& a, Stack which) {
@@ -204,9 +204,10 @@ std::string architecture_to_yaml(const Architecture& a) {
   if (a.embedding_copies != 2) text += "embedding_copies: " + std::to_string(a.embedding_copies) + "\n";
   text += stored_text(a.stored);
   if (a.extra_weights != 0) text += "extra_weights: " + number(a.extra_weights) + "\n";
-  text += stack_text(decoder, "") + "moe: " + flow(moe_fields(a.moe())) + "\n";
+  text += stack_text(decoder, "", a.is_moe());
+  if (a.is_moe()) text += "moe: " + flow(moe_fields(a.moe())) + "\n";
   if (const FeedForward* dense = dense_part(a)) text += "dense: " + flow(dense_fields(*dense)) + "\n";
-  if (!encoder.empty()) text += "encoder:\n" + stack_text(encoder, "  ");
+  if (!encoder.empty()) text += "encoder:\n" + stack_text(encoder, "  ", a.is_moe());
   return text + published_text(a);
 }
 

@@ -1,3 +1,4 @@
+// clang-format off
 // A model file:
 //
 //   name: qwen3-30b-a3b        # [a-z0-9._-], what scenarios call it
@@ -7,21 +8,21 @@
 //   vocab: 151936
 //   embedding_copies: 2        # default 2; 1: tied
 //   weights: {experts: mxfp4}  # default bf16: a name for all, or formats by part (models/stored_weights.hpp)
-//   bytes_per_weight: 2        # instead of it: bytes of each weight as stored, or {name, attention: 2, ...}
-//   by part extra_weights: 0           # default 0; what the formulas leave out, said in `source` layers: 48
-//   # decoder layers dense_first: 0             # default 0: the first so many layers are dense moe_every: 1
-//   # default 1: of layers 1, 2, 3, ... every n-th has experts dense_layers: []           # default none:
-//   further dense layers, by index from 0 attention:                 # one block, or a list of blocks that
-//   repeats over the layers ("repeat: 3" in
-//   a
-//     kind: kv_heads           # block stands for three of it); kinds kv_heads (default), mla, linear
+//   bytes_per_weight: 2        # instead of it: bytes of each weight as stored, or {name, attention: 2, ...} by part
+//   extra_weights: 0           # default 0; what the formulas leave out, said in `source`
+//   layers: 48                 # decoder layers
+//   dense_first: 0             # default 0: the first so many layers are dense
+//   moe_every: 1               # default 1: of layers 1, 2, 3, ... every n-th has experts
+//   dense_layers: []           # default none: further dense layers, by index from 0
+//   attention:                 # one block, or a list of blocks that repeats over the layers
+//     kind: kv_heads           # kinds kv_heads (default), mla, linear; in a list, "repeat: 3" stands for three
 //     ...
-//   moe: {experts: 128, top_k: 8, width: 768}
+//   moe: {experts: 128, top_k: 8, width: 768}  # a model without it is dense
 //   dense: {width: 6144}       # needed if and only if some layer is dense
-//   encoder:                   # makes the model an encoder-decoder; every decoder layer attends to the
-//   encoder
+//   encoder:                   # makes the model an encoder-decoder; every decoder layer attends to the encoder
 //     layers: 24               # and dense_first, moe_every, dense_layers, attention as above
 //   published: {weights: 30.5e9, active_weights: 3.3e9, source: model card}
+// clang-format on
 #include <algorithm>
 #include <array>
 
@@ -192,9 +193,12 @@ std::vector<Attention> read_stack(const YamlMap& map, Stack stack, const FeedFor
 
 void read_layers(const YamlMap& root, Architecture& a) {
   FeedForwards feed_forwards;
-  feed_forwards.moe = read_moe(root.map("moe"));
   const std::optional<YamlMap> dense = root.optional_map("dense");
   if (dense) feed_forwards.dense = read_dense(*dense);
+  if (root.has("moe") || !dense)
+    feed_forwards.moe = read_moe(root.map("moe"));
+  else
+    feed_forwards.moe = feed_forwards.dense;
   std::vector<Layer> decoder;
   const std::vector<Attention> pattern = read_stack(root, Stack::decoder, feed_forwards, nullptr, decoder);
   if (const std::optional<YamlMap> encoder = root.optional_map("encoder")) {
@@ -212,6 +216,8 @@ void read_layers(const YamlMap& root, Architecture& a) {
   const bool any_dense = std::any_of(a.layers.begin(), a.layers.end(), [](const Layer& layer) {
     return layer.feed_forward.kind == FeedForward::Kind::dense;
   });
+  if (root.has("moe") && !a.is_moe() && !a.layers.empty())
+    root.fail("layers", "no layer has experts: remove 'moe', or let fewer layers be dense");
   if (any_dense && !dense) root.fail("dense", "some layers are dense: give 'dense: {width: ...}'");
   if (!any_dense && dense) {
     root.fail("dense", "no layer is dense: remove 'dense', or give dense_first, moe_every or dense_layers");

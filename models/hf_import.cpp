@@ -15,6 +15,10 @@ namespace {
 using namespace hf;
 
 constexpr std::array kFamilies{
+    Family{.model_type = "llama"},
+    Family{.model_type = "mistral"},
+    Family{.model_type = "qwen2", .qkv_bias = true},
+    Family{.model_type = "qwen3", .qk_norm = true},
     Family{.model_type = "mixtral"},
     Family{.model_type = "qwen2_moe", .qkv_bias = true, .shared_gate = true},
     Family{.model_type = "qwen3_moe", .qk_norm = true},
@@ -35,9 +39,14 @@ constexpr std::array kFamilies{
 };
 
 // Keys of layers that Architecture cannot say or that this reader does not know how to place.
-constexpr std::array<std::string_view, 5> kForeignKeys{"mamba_d_state", "mamba_num_heads",
-                                                       "attn_layer_period", "expert_layer_period",
-                                                       "interleave_moe_layer_step"};
+constexpr std::array<std::string_view, 12> kForeignKeys{
+    "mamba_d_state",           "mamba_num_heads",    "attn_layer_period",
+    "expert_layer_period",     "linear_attn_config", "interleave_moe_layer_step",
+    "hybrid_override_pattern", "layers_block_type",  "hybrid_block_layers",
+    "ssm_state_size",          "attn_type_list",     "block_types"};
+// Of which any says that some layers have experts.
+constexpr std::initializer_list<std::string_view> kExpertKeys{"num_local_experts", "num_experts",
+                                                              "n_routed_experts", "moe_num_experts"};
 
 const Family* find_family(std::string_view model_type) {
   const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
@@ -48,8 +57,7 @@ const Family* find_family(std::string_view model_type) {
 FeedForward moe_part(const HfConfig& config, const Family& family) {
   FeedForward ff;
   ff.kind = FeedForward::Kind::moe;
-  ff.experts = config.required({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}, 1,
-                               kMostExperts);
+  ff.experts = config.required(kExpertKeys, 1, kMostExperts);
   ff.top_k =
       config.required({"num_experts_per_tok", "experts_per_token", "moe_top_k", "moe_k"}, 1, kMostExperts);
   ff.width = config.required({"moe_intermediate_size", "intermediate_size"}, 1, kMostWidth);
@@ -69,8 +77,10 @@ void read_decoder(const HfConfig& config, const Family& family, Architecture& a)
   const int layers = config.required({"num_hidden_layers", "num_layers", "n_layer"}, 1, kMostLayers);
   a.embedding_copies = config.boolean({"tie_word_embeddings"}, false) ? 1 : 2;
   const std::vector<Attention> attention = attentions(config, family, a.hidden, layers);
-  const std::vector<bool> moe = moe_flags(config, layers);
-  const FeedForward experts = moe_part(config, family);
+  const bool any_experts = config.has(kExpertKeys);
+  const std::vector<bool> moe =
+      any_experts ? moe_flags(config, layers) : std::vector<bool>(static_cast<std::size_t>(layers), false);
+  const FeedForward experts = any_experts ? moe_part(config, family) : FeedForward{};
   FeedForward dense;
   if (std::find(moe.begin(), moe.end(), false) != moe.end()) {
     dense.width = config.required({"intermediate_size"}, 1, kMostWidth);
@@ -122,6 +132,7 @@ std::string source_text(const HfConfig& config, const std::filesystem::path& fil
   if (config.integer_or({"num_nextn_predict_layers"}, 0, kMostLayers, 0) > 0) {
     text += "; the multi-token prediction layers are left out";
   }
+  if (config.has({"index_topk"})) text += "; its sparse attention is taken as full";
   return text;
 }
 
@@ -147,17 +158,6 @@ StoredWeights read_quantization(const HfConfig& config, const Architecture& a) {
       " is not covered (known: fp8, gptq and awq of 4 bits, gptq of 8 bits, mxfp4). Remove it and say "
       "'weights: NAME' in the model file");
   return {};
-}
-
-// A title as the name of a model file: lower case, '-' for every character that a name cannot have.
-std::string as_name(const std::string& title) {
-  std::string name = title.substr(0, 100);
-  for (char& c : name) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    const bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-    if (!good) c = '-';
-  }
-  return name;
 }
 
 // A file called config.json is known by its folder.
@@ -192,6 +192,8 @@ void check(const HfConfig& config, const Family* family, const std::string& mode
     break;
   }
   if (const std::optional<Fault> found = fault(a)) config.fail(found->what);
+  if (const std::optional<Fault> found = lack_of_experts(a); found && config.has(kExpertKeys))
+    config.fail(found->what);
   config.throw_if_any();
 }
 
@@ -204,7 +206,7 @@ Architecture parse_hf_config(const std::string& file, std::string_view text, con
   const Family family = known ? *known : Family{.model_type = model_type};
   Architecture a;
   a.title = name.empty() ? default_title(file) : name;
-  a.name = as_name(a.title);
+  a.name = model_file_name(a.title);
   a.source = source_text(config, file, known);
   a.hidden = config.required({"hidden_size", "d_model", "n_embd"}, 1, 1'000'000);
   a.vocab = config.required({"vocab_size"}, 1, 100'000'000);

@@ -8,6 +8,7 @@
 
 #include "models/config_store.hpp"
 #include "models/json.hpp"
+#include "models/model_import.hpp"
 #include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
 #include "sim/scenario/system_fit.hpp"
@@ -34,6 +35,9 @@ ConfigText config_at(const YamlNode& where, std::string_view kind, std::string_v
   const std::string name = where.text(what);
   if (name.empty()) return {};  // reported already
   try {
+    if (kind == "models")
+      if (const std::optional<std::string> path = find_foreign_model(name, reading.base))
+        return {*path, architecture_to_yaml(import_model(*path))};
     return find_config(kind, name, reading.base);
   } catch (const InputError& error) {
     for (const Problem& p : error.problems()) where.fail(p.what);
@@ -202,6 +206,7 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
   Readable parts;
   parts.model = readable("models", "model", [&](const YamlMap& map, const std::filesystem::path&) {
     s.model = read_architecture(map);
+    if (const std::optional<Fault> found = lack_of_experts(s.model)) map.fail(found->key, found->what);
   });
   if (parts.model)
     s.model.stored = read_stored(root, "weights", s.model);

@@ -20,18 +20,26 @@ bool is_llama(const std::string& runtime) {
   return runtime.starts_with("llama.cpp") || runtime.starts_with("ik_llama.cpp");
 }
 
-std::vector<std::string> runtimes_for(const MachineParts& machine) {
+/// The weights of the GGUF file that the request names.
+constexpr std::string_view kOfTheFile;
+
+std::vector<std::string> runtimes_for(const AdviceRequest& request) {
+  const MachineParts& machine = request.machine;
   if (!machine.gpu) return {"llama.cpp-cpu"};
-  if (machine.gpu->maker == "apple") return {"llama.cpp-metal", "mlx"};
+  if (machine.gpu->maker == "apple" && request.gguf.empty()) return {"llama.cpp-metal", "mlx"};
+  if (machine.gpu->maker == "apple") return {"llama.cpp-metal"};
   if (machine.gpu->maker == "amd") return {"llama.cpp-rocm", "llama.cpp-vulkan"};
   if (machine.gpu->maker == "intel") return {"llama.cpp-vulkan"};
+  if (!request.gguf.empty()) return {"llama.cpp-cuda"};
   std::vector<std::string> names{"llama.cpp-cuda", "vllm"};
   if (!machine.gpu->unified() && machine.cpu) names.emplace_back("ktransformers");
   return names;
 }
 
 /// Of four bits and more: what fewer cost in quality, speed cannot say.
-std::vector<std::string> weights_for(const std::string& runtime, const Architecture& model) {
+std::vector<std::string> weights_for(const std::string& runtime, const AdviceRequest& request) {
+  const Architecture& model = request.model;
+  if (!request.gguf.empty()) return {std::string(kOfTheFile)};
   const bool mxfp4 = model.stored.of(WeightPart::experts) == find_weight_format("mxfp4").bits / 8;
   if (is_llama(runtime)) {
     if (mxfp4) return {"gguf-mxfp4"};
@@ -70,13 +78,24 @@ std::string whole(double value) {
   return std::to_string(static_cast<long long>(std::llround(value)));
 }
 
+/// As one word of a shell's command line.
+std::string quoted(const std::string& path) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:@%,";
+  if (path.find_first_not_of(plain) == std::string::npos) return path;
+  std::string text = "'";
+  for (const char c : path) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 std::string command_of(const Advice& a, const AdviceRequest& q) {
   const std::string context = whole(q.context * q.users);
   if (is_llama(a.runtime)) {
     std::string type = a.weights.substr(a.weights.find('-') + 1);
     std::transform(type.begin(), type.end(), type.begin(),
                    [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
-    std::string text = "llama-server -m " + q.model.name + "-" + type + ".gguf -c " + context;
+    const std::string file = q.gguf.empty() ? q.model.name + "-" + type + ".gguf" : quoted(q.gguf);
+    std::string text = "llama-server -m " + file + " -c " + context;
     text += a.split.cpu_only ? " -ngl 0" : " -ngl 99";
     if (a.split.cpu_expert_layers > 0) text += " -ncmoe " + std::to_string(a.split.cpu_expert_layers);
     if (q.users > 1) text += " -np " + whole(q.users);
@@ -109,7 +128,7 @@ void add_prompt(const AdviceRequest& request, const Runtime& runtime, const Arch
 std::optional<Advice> best_of(const AdviceRequest& request, const Runtime& runtime,
                               const std::string& weights, std::string& lacks) {
   Architecture model = request.model;
-  model.stored = stored_as(model, weights);
+  if (weights != kOfTheFile) model.stored = stored_as(model, weights);
   std::optional<Advice> best;
   for (const Split& split : splits_of(runtime.name, model, request.machine)) {
     const ServingEstimate estimate(model, request.machine, runtime, split);
@@ -123,7 +142,7 @@ std::optional<Advice> best_of(const AdviceRequest& request, const Runtime& runti
     Advice a;
     a.runtime = runtime.name;
     a.title = runtime.title;
-    a.weights = weights;
+    a.weights = model.stored.name;
     a.split = split;
     a.decode_s = step.total();
     a.bound = step.bound();
@@ -139,13 +158,12 @@ std::optional<Advice> best_of(const AdviceRequest& request, const Runtime& runti
 
 std::vector<Advice> advise(const AdviceRequest& request) {
   const std::vector<std::string> runtimes =
-      request.runtimes.empty() ? runtimes_for(request.machine) : request.runtimes;
+      request.runtimes.empty() ? runtimes_for(request) : request.runtimes;
   std::vector<Advice> list;
   std::string lacks;
   for (const std::string& name : runtimes) {
     const Runtime runtime = load_runtime(name);
-    for (const std::string& weights :
-         request.weights.empty() ? weights_for(name, request.model) : request.weights)
+    for (const std::string& weights : request.weights.empty() ? weights_for(name, request) : request.weights)
       if (std::optional<Advice> advice = best_of(request, runtime, weights, lacks))
         list.push_back(std::move(*advice));
   }

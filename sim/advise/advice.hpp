@@ -11,12 +11,14 @@ namespace moelab {
 
 struct AdviceRequest {
   Architecture model;
+  std::string gguf;  // path of the model's GGUF file, served as it is; empty: there is none
   MachineParts machine;
   std::vector<std::string> runtimes;  // empty: all for this machine's maker
-  std::vector<std::string> weights;   // whole-model names; empty: the usual ones of four bits and more
-  double prompt = 512;                // tokens
-  double context = 4096;              // tokens that the KV cache has room for, and decoding attends to
-  double users = 1;                   // who decode at once
+  std::vector<std::string>
+      weights;  // whole-model names; empty: the GGUF file's, else the usual ones of four bits and more
+  double prompt = 512;    // tokens
+  double context = 4096;  // tokens that the KV cache has room for, and decoding attends to
+  double users = 1;       // who decode at once
 };
 
 struct Advice {

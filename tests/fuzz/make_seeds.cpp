@@ -4,6 +4,8 @@
 #include <iostream>
 
 #include "tests/fuzz/seed_tables.hpp"
+#include "tests/models/gguf_file.hpp"
+#include "tests/models/random_architecture.hpp"
 #include "tests/traces/import_files.hpp"
 #include "traces/counts_trace.hpp"
 #include "traces/import/zip_archive.hpp"
@@ -194,6 +196,19 @@ void store_seeds() {
   seed("store", "empty_file", form(1));
 }
 
+// Small models: every kind of attention, with and without experts.
+void gguf_seeds() {
+  for (std::uint64_t number = 0; number < 12; ++number) {
+    Dice dice(number);
+    Architecture a = random_architecture(dice);
+    if (a.has_encoder()) continue;
+    if (a.layers.size() > 3) a.layers.resize(3);
+    seed("gguf", "model" + std::to_string(number), GgufOfModel(a).file.header());
+  }
+  seed("gguf", "package",
+       read_bytes(std::filesystem::path(MOELAB_SOURCE_DIR) / "tests/models/tiny-qwen3moe.gguf"));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -209,4 +224,5 @@ int main(int argc, char** argv) {
   sglang_seeds();
   text_seeds();
   store_seeds();
+  gguf_seeds();
 }

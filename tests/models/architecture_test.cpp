@@ -397,7 +397,8 @@ TEST_CASE("moe() is the one shape of all experts", "[architecture]") {
   CHECK_FALSE(a.is_moe());
   CHECK(a.moe_layers().empty());
   CHECK_THROWS_AS(a.moe(), InputError);
-  CHECK(fault(a).value().key == "layers");
+  CHECK_FALSE(fault(a));  // a dense model
+  CHECK(lack_of_experts(a).value().key == "layers");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "models/model_import.hpp"
 #include "tests/models/model_files.hpp"
 #include "tests/models/random_architecture.hpp"
 #include "tests/random_runs.hpp"
@@ -296,15 +297,30 @@ TEST_CASE("a wrong configuration is an error that names the key", "[hf]") {
             .find("kv_heads") != std::string::npos);
 }
 
-TEST_CASE("a model without the keys of experts says which were looked for", "[hf]") {
-  const std::string said = refusal(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 128})");
+TEST_CASE("a configuration without experts is a dense model, where its keys are known", "[hf]") {
+  // Llama 3.1 8B: 8.03 billion parameters by its model card.
+  const Architecture a = parse_hf_config("config.json", R"({"model_type": "llama", "hidden_size": 4096,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+    "intermediate_size": 14336, "tie_word_embeddings": false})");
+  CHECK_FALSE(a.is_moe());
+  CHECK(total_weights(a) == Approx(8.03e9).epsilon(1e-3));
+  CHECK(total_weights(a) == active_weights(a));
+  const std::string said = refusal(R"({"model_type": "strange", "hidden_size": 64, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "vocab_size": 100})");
   INFO(said);
-  for (const char* part : {"num_local_experts", "num_experts", "n_routed_experts", "num_experts_per_tok",
-                           "moe_top_k", "model_type 'llama' is not known"}) {
-    CHECK(said.find(part) != std::string::npos);
-  }
+  CHECK(said.find("'intermediate_size'") != std::string::npos);
+  CHECK(said.find("model_type 'strange' is not known") != std::string::npos);
   CHECK(refusal(R"({"is_encoder_decoder": true})").find("switch_transformers") != std::string::npos);
+}
+
+TEST_CASE("layers that differ in kind are refused by name", "[hf]") {
+  for (const char* key : {"\"hybrid_override_pattern\": \"MEM*EM\"", "\"linear_attn_config\": {}",
+                          "\"layers_block_type\": [\"mamba\"]", "\"attn_type_list\": [0, 1]"}) {
+    const std::string text = replaced(config_of("deepseek-v2-lite"), "\"moe_layer_freq\": 1", key);
+    INFO(text);
+    CHECK(refusal(text).find(std::string(key).substr(1, 5)) != std::string::npos);
+    CHECK(refusal(text).find("this kind of layers is not covered") != std::string::npos);
+  }
 }
 
 TEST_CASE("what is not a configuration is an error", "[hf]") {
@@ -316,6 +332,35 @@ TEST_CASE("what is not a configuration is an error", "[hf]") {
   CHECK(refusal(std::string(std::size_t{17} << 20, ' ')).find("larger than") != std::string::npos);
   CHECK_THROWS_AS(import_hf_config("no/such/config.json"), InputError);
   CHECK_THROWS_AS(import_hf_config("/"), InputError);
+}
+
+TEST_CASE("an index of safetensors is held against its configuration", "[hf]") {
+  const test::ScratchFolder scratch;
+  const std::string index = (scratch / "model.safetensors.index.json").string();
+  const auto write = [](const std::filesystem::path& path, const std::string& text) {
+    std::ofstream(path) << text;
+  };
+  const auto said = [&] {
+    try {
+      return import_model(scratch.path().string()).source;
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+  };
+  CHECK(said().find("has no config.json") != std::string::npos);
+  // Two bytes for each of 46.70 billion weights.
+  write(index, R"({"metadata": {"total_size": 93405585408}, "weight_map": {}})");
+  CHECK(said().find("config.json has to lie beside it") != std::string::npos);
+  write(scratch / "config.json", std::string(config_of("mixtral-8x7b")));
+  INFO(said());
+  CHECK(said().find("its index has 93.41 GB (+0.0 %)") != std::string::npos);
+  CHECK((find_model(index).layers == find_model("mixtral-8x7b").layers));
+  write(index, R"({"metadata": {"total_size": 26000000000}, "weight_map": {}})");
+  CHECK(said().find("they are of different models") != std::string::npos);
+  for (const char* text : {"", "[]", "{}", "{\"weight_map\": "}) {
+    write(index, text);
+    CHECK(said().find("is no index of safetensors") != std::string::npos);
+  }
 }
 
 TEST_CASE("a configuration is read from its file", "[hf]") {

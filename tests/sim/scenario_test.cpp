@@ -229,6 +229,22 @@ TEST_CASE("scenario: everything wrong is said at once") {
   CHECK(says(problems, "scenario.yaml", 12, "wants 9 decompression threads"));
 }
 
+TEST_CASE("scenario: a model may be a GGUF file, in the formats that it holds") {
+  const std::string file = std::string(MOELAB_SOURCE_DIR) + "/tests/models/tiny-qwen3moe.gguf";
+  const Scenario s =
+      load_scenario("smoe-deepseek-3080ti", {{"model", file}, {"budget", "1 GB"}}, {"llama-cpp"});
+  CHECK(s.model.name == "tiny-qwen3moe");
+  CHECK(total_bytes(s.model).value() ==
+        Approx(6316672));  // of the file's tensors (tests/models/tiny_gguf.py)
+  CHECK(scenario_of_document("again", s.document).model == s.model);
+  try {
+    load_scenario("smoe-deepseek-3080ti", {{"model", "no-such.gguf"}}, {"llama-cpp"});
+    FAIL("no error");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).find("is not a file that can be read") != std::string::npos);
+  }
+}
+
 TEST_CASE("scenario: no systems") {
   Files files;
   std::string text = kScenario.substr(0, kScenario.find("systems:"));

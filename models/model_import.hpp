@@ -1,0 +1,27 @@
+// Models as people have them: a GGUF file, a Hugging Face folder or file, or one of this project's files.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "models/architecture.hpp"
+
+namespace moelab {
+
+/// A GGUF file (by its first bytes), a config.json, a model.safetensors.index.json or its folder (the
+/// config.json beside it says what it is, and its metadata.total_size what it weighs). Throws InputError: as
+/// gguf_import.hpp and hf_import.hpp, and for an index whose size is more than 10 % off what the
+/// configuration makes.
+Architecture import_model(const std::string& path);
+
+/// Where such a file or folder lies that a name says, beside `base` or here; nullopt for this project's own
+/// models, which are found first.
+std::optional<std::string> find_foreign_model(const std::string& name,
+                                              const std::filesystem::path& base = {});
+
+/// What `--model` takes where nothing is routed: a known name, a model file, or anything of import_model().
+/// Throws InputError.
+Architecture find_model(const std::string& name);
+
+}  // namespace moelab
