@@ -99,16 +99,17 @@ void print_valid(const Scenario& s, const RoutingTrace& trace) {
   std::cout << s.name << ": valid. " << s.model.title << " on " << s.device.title << ", budget "
             << to_string(s.budget) << ", " << requests << " request(s), " << trace.tokens()
             << " rows of routing\n";
-  const TimingModel timing(s.device);
   if (s.tensor_parallel > 1) std::cout << "on each of " << s.tensor_parallel << " GPUs:\n";
-  for (const SystemConfig& system : s.systems)
-    if (system.paging)
-      std::cout << paged_memory_line(system, plan_paged(s, system, served_requests(s, trace)).memory);
-    else
-      std::cout << memory_line(
-          system,
-          plan_memory(s, system, expert_costs(s.model, timing, system, static_cast<int>(s.tensor_parallel)),
-                      trace));
+  for (const SystemConfig& system : s.systems) {
+    const Scenario own = scenario_of_system(s, system);
+    if (system.paging) {
+      std::cout << paged_memory_line(system, plan_paged(own, system, served_requests(own, trace)).memory);
+      continue;
+    }
+    const ExpertCosts costs =
+        expert_costs(own.model, TimingModel(own.device), system, static_cast<int>(own.tensor_parallel));
+    std::cout << memory_line(system, plan_memory(own, system, costs, trace));
+  }
 }
 
 void check_points(const CheckArguments& options, const Settings& settings) {

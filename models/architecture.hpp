@@ -169,8 +169,20 @@ struct Work {
   Bytes kv_bytes;  // keys and values read
   int kernels =
       0;  // launches, about: what a serving engine with the usual fusions makes (architecture_work.cpp)
+  Flops mixing{};  // of `flops`: scores, weighted values, updates of a state
+  int biases = 0;  // additions of biases, where they are kernels of their own
 
   bool operator==(const Work&) const = default;
+  /// Of two works that follow each other.
+  Work& operator+=(const Work& more) {
+    flops += more.flops;
+    weight_bytes += more.weight_bytes;
+    kv_bytes += more.kv_bytes;
+    kernels += more.kernels;
+    mixing += more.mixing;
+    biases += more.biases;
+    return *this;
+  }
 };
 /// FLOPs: 2 a weight and token, and for each query token 2 * heads * (head_dim + value_dim) * context.
 /// `context` is what a query token attends to in this layer, mean over them, itself included: where the layer

@@ -93,7 +93,7 @@ double cross_cache_weights(const Architecture& a, const Layer& layer) {
 }
 
 Work projection_work(const Architecture& a, WeightPart part, double weights, double tokens, int kernels) {
-  return {Flops(2 * weights * tokens), as_stored(a, part, weights), Bytes(0), kernels};
+  return {Flops(2 * weights * tokens), as_stored(a, part, weights), Bytes(0), kernels, Flops(0), 0};
 }
 
 }  // namespace
@@ -110,10 +110,15 @@ Work attention_work(const Architecture& a, const Layer& layer, double tokens, do
   work.flops += Flops(2 * gate * tokens);
   work.weight_bytes += as_stored(a, WeightPart::router, gate);
   const double reads = tokens / queries_per_read;
-  work.flops += Flops(mixing_flops(t, context) * tokens);
+  work.mixing = Flops(mixing_flops(t, context) * tokens);
+  work.flops += work.mixing;
+  // Queries, keys and values; output; router.
+  work.biases = (t.bias ? 3 : 0) + (t.output_bias ? 1 : 0) + (layer.feed_forward.gate_bias ? 1 : 0);
   work.kv_bytes += Bytes(cached_values(t, context) * kBytesPerCachedValue * reads);
   if (layer.cross_attention) {
-    work.flops += Flops(mixing_flops(t, encoded) * tokens);
+    const Flops encoder(mixing_flops(t, encoded) * tokens);
+    work.flops += encoder;
+    work.mixing += encoder;
     work.kv_bytes += Bytes(cached_values(t, encoded) * kBytesPerCachedValue * reads);
   }
   return work;
@@ -132,7 +137,9 @@ Work dense_work(const Architecture& a, const Layer& layer, double tokens) {
   const bool shared = layer.feed_forward.kind == FeedForward::Kind::moe;
   const int kernels = kFeedForwardKernels + (shared ? kSharedAddKernels : 0) +
                       (layer.feed_forward.shared_gate ? kSharedGateKernels : 0);
-  return projection_work(a, dense_part(layer), weights, tokens, kernels);
+  Work work = projection_work(a, dense_part(layer), weights, tokens, kernels);
+  if (!shared && layer.feed_forward.bias) work.biases = layer.feed_forward.matrices;
+  return work;
 }
 
 Work head_work(const Architecture& a, double tokens) {
@@ -144,7 +151,9 @@ Work head_work(const Architecture& a, double tokens) {
 Work expert_work(const Architecture& a, const FeedForward& ff, double tokens) {
   assert(tokens >= 0);
   if (tokens == 0) return {};
-  return projection_work(a, WeightPart::experts, expert_weights(a, ff), tokens, kFeedForwardKernels);
+  Work work = projection_work(a, WeightPart::experts, expert_weights(a, ff), tokens, kFeedForwardKernels);
+  if (ff.bias) work.biases = ff.matrices;
+  return work;
 }
 
 }  // namespace moelab

@@ -11,6 +11,7 @@
 
 #include "models/curve.hpp"
 #include "models/machine_identity.hpp"
+#include "models/runtime_costs.hpp"
 #include "models/units.hpp"
 
 namespace moelab {
@@ -188,10 +189,18 @@ struct DeviceProfile : SourcedNumbers {
   PageCacheProfile page_cache;
   std::map<std::string, CodecProfile> codecs;
   std::optional<GpuProfile> gpu;  // absent: recovery, experts and dense kernels run on the CPU
+  /// What the software that runs on it costs (with_runtime()); absent: nothing but what the profile says of
+  /// launches. Not a part of profile files.
+  std::optional<RuntimeCosts> software;
 
   /// Whether there is a GPU with memory of its own; `memory` is then the host's.
   bool is_discrete() const { return gpu && gpu->own; }
   bool has_stand_in() const { return gpu && gpu->stand_in; }
+  /// What a budget may take: of the memory that the GPU computes from, less what others hold of it.
+  Bytes usable_memory() const {
+    return is_discrete() ? gpu->own->total.value - gpu->own->reserve.value
+                         : memory.total.value - memory.system_reserve.value;
+  }
 
   bool operator==(const DeviceProfile&) const = default;
 

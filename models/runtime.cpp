@@ -13,48 +13,52 @@ namespace {
 
 using ConstantUnit = Runtime::Constant::Unit;
 constexpr std::array kConstants{
-    Runtime::Constant{"launch", &Runtime::launch, ConstantUnit::seconds, 0, 0.01,
+    Runtime::Constant{"launch", &RuntimeCosts::launch, ConstantUnit::seconds, 0, 0.01,
                       "one GPU kernel, with idling around it"},
-    Runtime::Constant{"step", &Runtime::step, ConstantUnit::seconds, 0, 1, "one step: scheduling, sampling"},
-    Runtime::Constant{"dense_bandwidth", &Runtime::dense_bandwidth, ConstantUnit::share, 0.01, 1,
+    Runtime::Constant{"step", &RuntimeCosts::step, ConstantUnit::seconds, 0, 1,
+                      "one step: scheduling, sampling"},
+    Runtime::Constant{"dense_bandwidth", &RuntimeCosts::dense_bandwidth, ConstantUnit::share, 0.01, 1,
                       "of the GPU's bandwidth: attention, dense and shared matrices, head"},
-    Runtime::Constant{"expert_bandwidth", &Runtime::expert_bandwidth, ConstantUnit::share, 0.01, 1,
+    Runtime::Constant{"expert_bandwidth", &RuntimeCosts::expert_bandwidth, ConstantUnit::share, 0.01, 1,
                       "of the GPU's bandwidth: experts for one token"},
-    Runtime::Constant{"batched_bandwidth", &Runtime::batched_bandwidth, ConstantUnit::share, 0.01, 1,
+    Runtime::Constant{"batched_bandwidth", &RuntimeCosts::batched_bandwidth, ConstantUnit::share, 0.01, 1,
                       "of the GPU's bandwidth: experts for several tokens"},
-    Runtime::Constant{"attention_bandwidth", &Runtime::attention_bandwidth, ConstantUnit::share, 0.01, 1,
+    Runtime::Constant{"attention_bandwidth", &RuntimeCosts::attention_bandwidth, ConstantUnit::share, 0.01, 1,
                       "of the GPU's bandwidth: keys and values"},
-    Runtime::Constant{"dense_peak", &Runtime::dense_peak, ConstantUnit::share, 0.01, 1,
+    Runtime::Constant{"dense_peak", &RuntimeCosts::dense_peak, ConstantUnit::share, 0.01, 1,
                       "of the GPU's peak: dense products"},
-    Runtime::Constant{"expert_peak", &Runtime::expert_peak, ConstantUnit::share, 0.01, 1,
+    Runtime::Constant{"expert_peak", &RuntimeCosts::expert_peak, ConstantUnit::share, 0.01, 1,
                       "of the GPU's peak: expert products"},
-    Runtime::Constant{"attention_peak", &Runtime::attention_peak, ConstantUnit::share, 0.01, 1,
+    Runtime::Constant{"attention_peak", &RuntimeCosts::attention_peak, ConstantUnit::share, 0.01, 1,
                       "of the GPU's peak: attention of prompts"},
-    Runtime::Constant{"overlap", &Runtime::overlap, ConstantUnit::count, 0, 1,
+    Runtime::Constant{"overlap", &RuntimeCosts::overlap, ConstantUnit::count, 0, 1,
                       "experts for several tokens: 1 memory and arithmetic at once, 0 one by one"},
-    Runtime::Constant{"cpu_bandwidth", &Runtime::cpu_bandwidth, ConstantUnit::share, 0.01, 1,
+    Runtime::Constant{"cpu_bandwidth", &RuntimeCosts::cpu_bandwidth, ConstantUnit::share, 0.01, 1,
                       "of the host's bandwidth: what the CPU computes"},
-    Runtime::Constant{"second_socket", &Runtime::second_socket, ConstantUnit::share, 0.01, 1,
+    Runtime::Constant{"second_socket", &RuntimeCosts::second_socket, ConstantUnit::share, 0.01, 1,
                       "of twice one socket's bandwidth and arithmetic: what two reach"},
-    Runtime::Constant{"cpu_peak", &Runtime::cpu_peak, ConstantUnit::share, 0.001, 8,
+    Runtime::Constant{"cpu_peak", &RuntimeCosts::cpu_peak, ConstantUnit::share, 0.001, 8,
                       "of the CPU's FP32 peak: several tokens"},
-    Runtime::Constant{"cpu_layer", &Runtime::cpu_layer, ConstantUnit::seconds, 0, 0.1,
+    Runtime::Constant{"cpu_layer", &RuntimeCosts::cpu_layer, ConstantUnit::seconds, 0, 0.1,
                       "a layer's experts to the CPU and back"},
-    Runtime::Constant{"cpu_launch", &Runtime::cpu_launch, ConstantUnit::seconds, 0, 0.1,
+    Runtime::Constant{"cpu_launch", &RuntimeCosts::cpu_launch, ConstantUnit::seconds, 0, 0.1,
                       "one kernel where the CPU computes everything"},
-    Runtime::Constant{"link", &Runtime::link, ConstantUnit::share, 0.01, 1,
+    Runtime::Constant{"link", &RuntimeCosts::link, ConstantUnit::share, 0.01, 1,
                       "of the link's rate: experts copied for a prompt"},
-    Runtime::Constant{"stream_from", &Runtime::stream_from, ConstantUnit::count, 0, 1e6,
+    Runtime::Constant{"stream_from", &RuntimeCosts::stream_from, ConstantUnit::count, 0, 1e6,
                       "tokens from which on a prompt's experts are copied to the GPU; 0: never"},
-    Runtime::Constant{"micro_batch", &Runtime::micro_batch, ConstantUnit::count, 1, 1e6,
+    Runtime::Constant{"micro_batch", &RuntimeCosts::micro_batch, ConstantUnit::count, 1, 1e6,
                       "tokens of a prompt that go through the layers at once"},
-    Runtime::Constant{"all_reduce", &Runtime::all_reduce, ConstantUnit::seconds, 0, 0.1, "one sum over GPUs"},
-    Runtime::Constant{"tensor_parallel", &Runtime::tensor_parallel, ConstantUnit::count, 0, 1,
+    Runtime::Constant{"all_reduce", &RuntimeCosts::all_reduce, ConstantUnit::seconds, 0, 0.1,
+                      "one sum over GPUs"},
+    Runtime::Constant{"tensor_parallel", &RuntimeCosts::tensor_parallel, ConstantUnit::count, 0, 1,
                       "1: several GPUs share each layer; 0: each has its own layers"},
-    Runtime::Constant{"bias_kernels", &Runtime::bias_kernels, ConstantUnit::count, 0, 1,
+    Runtime::Constant{"bias_kernels", &RuntimeCosts::bias_kernels, ConstantUnit::count, 0, 1,
                       "1: each addition of a bias is a kernel of its own"},
-    Runtime::Constant{"gpu_reserve", &Runtime::gpu_reserve, ConstantUnit::bytes, 0, 1e11,
+    Runtime::Constant{"gpu_reserve", &RuntimeCosts::gpu_reserve, ConstantUnit::bytes, 0, 1e11,
                       "GPU memory of context, driver and workspaces"},
+    Runtime::Constant{"launch_each", &RuntimeCosts::launch_each, ConstantUnit::count, 0, 1,
+                      "1: kernels for each expert; 0: one product for all of a layer's"},
 };
 
 /// Files that stand on each other, at most: more is a circle.
@@ -125,6 +129,14 @@ Runtime read_chain(const YamlMap& root, int depth) {
 
 }  // namespace
 
+RuntimeCosts RuntimeCosts::times_alone() const {
+  RuntimeCosts costs = *this;
+  for (const Runtime::Constant& c : kConstants)
+    if (c.unit == ConstantUnit::share) costs.*c.value = 1;
+  costs.overlap = 1;
+  return costs;
+}
+
 std::span<const Runtime::Constant> Runtime::constants() {
   return kConstants;
 }
@@ -138,6 +150,15 @@ std::vector<const Runtime::Constant*> Runtime::fitted() const {
     list.push_back(&*constant);
   }
   return list;
+}
+
+std::vector<std::string> runtime_provenance(const Runtime& runtime) {
+  std::vector<std::string> lines;
+  for (const std::string& line : runtime.provenance)
+    lines.push_back("runtime " + runtime.name + " constants." + line);
+  if (!runtime.based_on.empty())
+    for (const std::string& line : runtime_provenance(load_runtime(runtime.based_on))) lines.push_back(line);
+  return lines;
 }
 
 Runtime read_runtime(const YamlMap& root) {

@@ -24,14 +24,6 @@ double overlapped(double memory, double arithmetic, double overlap) {
   return std::max(memory, arithmetic) + (1 - overlap) * std::min(memory, arithmetic);
 }
 
-/// Additions of biases in a layer: queries, keys and values; output; router; each matrix of the experts or of
-/// the dense FFN.
-int bias_additions(const Layer& layer) {
-  const FeedForward& ff = layer.feed_forward;
-  return (layer.attention.bias ? 3 : 0) + (layer.attention.output_bias ? 1 : 0) + (ff.gate_bias ? 1 : 0) +
-         (ff.bias ? ff.matrices : 0);
-}
-
 }  // namespace
 
 std::string StepEstimate::bound() const {
@@ -87,15 +79,19 @@ double ServingEstimate::cpu_experts_s(const FeedForward& ff, double distinct, do
 }
 
 void ServingEstimate::add_work(const Work& work, StepEstimate& out) const {
+  const Flops projected = work.flops - work.mixing;
+  const double launches = work.kernels + runtime_.bias_kernels * work.biases;
   if (split_.cpu_only) {
-    const double bytes = work.weight_bytes.value() + work.kv_bytes.value();
-    out.cpu += std::max(bytes / cpu_bandwidth_, work.flops.value() / cpu_peak_);
-    out.launches += work.kernels * runtime_.cpu_launch;
+    out.cpu += std::max(work.weight_bytes.value() / cpu_bandwidth_, projected.value() / cpu_peak_);
+    out.attention += std::max(work.kv_bytes.value() / cpu_bandwidth_, work.mixing.value() / cpu_peak_);
+    out.launches += launches * runtime_.cpu_launch;
     return;
   }
   out.gpu_memory += std::max(work.weight_bytes.value() / (gpu_bandwidth_ * runtime_.dense_bandwidth),
-                             work.flops.value() / (gpu_peak_ * runtime_.dense_peak));
-  out.launches += work.kernels * runtime_.launch;
+                             projected.value() / (gpu_peak_ * runtime_.dense_peak));
+  out.attention += std::max(work.kv_bytes.value() / (gpu_bandwidth_ * runtime_.attention_bandwidth),
+                            work.mixing.value() / (gpu_peak_ * runtime_.attention_peak));
+  out.launches += launches * runtime_.launch;
 }
 
 void ServingEstimate::add_experts(const Layer& layer, int moe_number, const Pass& pass,
@@ -104,16 +100,20 @@ void ServingEstimate::add_experts(const Layer& layer, int moe_number, const Pass
   const double on_cpu = cpu_share_of(moe_number);
   const double distinct = pass.tokens == 1 ? ff.top_k : distinct_experts(ff, pass.tokens);
   const double pairs = pass.tokens * ff.top_k;
-  const int kernels = expert_work(model_, ff, 1).kernels;
+  const Work one = expert_work(model_, ff, 1);
+  // Of one product for all of a layer's experts, or of one for each that is computed there.
+  const auto kernels = [&](double experts) {
+    return (one.kernels + runtime_.bias_kernels * one.biases) * (runtime_.launch_each != 0 ? experts : 1);
+  };
   if (split_.cpu_only) {
     out.cpu += cpu_experts_s(ff, distinct, pairs);
-    out.launches += kernels * runtime_.cpu_launch;
+    out.launches += kernels(distinct) * runtime_.cpu_launch;
     return;
   }
-  out.launches += kernels * runtime_.launch;
   const bool single = pass.tokens == 1;
   const bool copied =
       pass.prompt && on_cpu > 0 && runtime_.stream_from > 0 && pass.tokens >= runtime_.stream_from;
+  out.launches += kernels(copied ? distinct : (1 - on_cpu) * distinct) * runtime_.launch;
   if (copied) {
     const double computed = gpu_experts_s(ff, distinct, pairs, single);
     const double copy = link_ > 0 ? on_cpu * distinct * expert_bytes(model_).value() / link_ : 0;
@@ -131,25 +131,11 @@ void ServingEstimate::add_experts(const Layer& layer, int moe_number, const Pass
 
 void ServingEstimate::add_layer(const Layer& layer, int moe_number, const Pass& pass,
                                 StepEstimate& out) const {
-  // Projections and what mixes tokens are different kernels: without a context there are only projections.
   const double context = pass.prompt                  ? attended(layer.attention, pass.context, pass.tokens)
                          : layer.attention.window > 0 ? std::min<double>(pass.context, layer.attention.window)
                                                       : pass.context;
-  const Work with = attention_work(model_, layer, pass.tokens, context, pass.queries_per_read);
-  Work projections = attention_work(model_, layer, pass.tokens, 0, pass.queries_per_read);
-  const Flops mixing = with.flops - projections.flops;
-  const Bytes cached = with.kv_bytes;
-  projections.kv_bytes = Bytes(0);
-  add_work(projections, out);
-  if (split_.cpu_only) {
-    out.attention += std::max(cached.value() / cpu_bandwidth_, mixing.value() / cpu_peak_);
-  } else {
-    out.attention += std::max(cached.value() / (gpu_bandwidth_ * runtime_.attention_bandwidth),
-                              mixing.value() / (gpu_peak_ * runtime_.attention_peak));
-  }
+  add_work(attention_work(model_, layer, pass.tokens, context, pass.queries_per_read), out);
   add_work(dense_work(model_, layer, pass.tokens), out);
-  out.launches += bias_additions(layer) * runtime_.bias_kernels *
-                  (split_.cpu_only ? runtime_.cpu_launch : runtime_.launch);
   if (moe_number >= 0) add_experts(layer, moe_number, pass, out);
   if (ranks() > 1 && !split_.cpu_only) out.reduces += 2 * runtime_.all_reduce;
 }

@@ -19,7 +19,52 @@ Seconds roofline(const Work& work, const CpuProfile& cpu) {
   return roofline(work, cpu.peak->value, cpu.bandwidth->value, cpu.dense_launch->value);
 }
 
+Seconds longer(Flops flops, FlopsPerSecond peak, Bytes bytes, BytesPerSecond bandwidth) {
+  return std::max(flops / peak, bytes / bandwidth);
+}
+
 }  // namespace
+
+Seconds TimingModel::launches_of_software(const Work& work) const {
+  const RuntimeCosts& r = *device_.software;
+  const double launch = computes_on_cpu() ? r.cpu_launch : r.launch;
+  return Seconds((work.kernels + r.bias_kernels * work.biases) * launch);
+}
+
+Seconds TimingModel::kernel_of_software(const Work& work) const {
+  const RuntimeCosts& r = *device_.software;
+  const Flops projected = work.flops - work.mixing;
+  if (computes_on_cpu()) {
+    const FlopsPerSecond peak = device_.cpu.peak->value * r.cpu_peak;
+    const BytesPerSecond bandwidth = device_.cpu.bandwidth->value * r.cpu_bandwidth;
+    return longer(projected, peak, work.weight_bytes, bandwidth) +
+           longer(work.mixing, peak, work.kv_bytes, bandwidth) + launches_of_software(work);
+  }
+  const FlopsPerSecond peak = device_.gpu->peak.value * device_.gpu->flops_efficiency.value;
+  const BytesPerSecond bandwidth = gpu_bandwidth();
+  return longer(projected, peak * r.dense_peak, work.weight_bytes, bandwidth * r.dense_bandwidth) +
+         longer(work.mixing, peak * r.attention_peak, work.kv_bytes, bandwidth * r.attention_bandwidth) +
+         launches_of_software(work);
+}
+
+Seconds TimingModel::experts_of_software(const Work& work, bool single) const {
+  const RuntimeCosts& r = *device_.software;
+  const Seconds arithmetic =
+      work.flops / (device_.gpu->peak.value * device_.gpu->flops_efficiency.value * r.expert_peak);
+  const Seconds memory =
+      work.weight_bytes / (gpu_bandwidth() * (single ? r.expert_bandwidth : r.batched_bandwidth));
+  if (single) return std::max(memory, arithmetic);
+  return std::max(memory, arithmetic) + (1 - r.overlap) * std::min(memory, arithmetic);
+}
+
+Seconds TimingModel::launch() const {
+  return device_.software ? Seconds(device_.software->launch) : device_.gpu->launch.value;
+}
+
+Seconds TimingModel::expert_launches(const Architecture& model, const FeedForward& ff) const {
+  if (!device_.software || device_.software->launch_each != 0) return Seconds(0);
+  return launches_of_software(expert_work(model, ff, 1));
+}
 
 BytesPerSecond TimingModel::gpu_bandwidth() const {
   return is_discrete() ? device_.gpu->own->bandwidth.value : device_.memory.bandwidth->value;
@@ -45,25 +90,33 @@ std::optional<Seconds> TimingModel::load_pageable(Bytes bytes) const {
 
 Seconds TimingModel::recover(double elements) const {
   if (recovers_on_cpu()) return Seconds(device_.cpu.recover->value(elements));
-  return Bytes(4 * elements) / gpu_bandwidth() + device_.gpu->launch.value;
+  return Bytes(4 * elements) / gpu_bandwidth() + launch();
 }
 
 Seconds TimingModel::kernel(const Work& work) const {
+  if (device_.software) return kernel_of_software(work);
   if (computes_on_cpu()) return roofline(work, device_.cpu);
   const GpuProfile& gpu = *device_.gpu;
   return roofline(work, gpu.peak.value * gpu.flops_efficiency.value, gpu_bandwidth(), gpu.launch.value);
 }
 
-Seconds TimingModel::expert(const Architecture& model, const FeedForward& ff, double tokens) const {
+Seconds TimingModel::expert(const Architecture& model, const FeedForward& ff, double tokens,
+                            bool single) const {
   if (computes_on_cpu()) return *cpu_expert(model, ff, tokens);
-  return kernel(expert_work(model, ff, tokens));
+  const Work work = expert_work(model, ff, tokens);
+  if (!device_.software) return kernel(work);
+  if (tokens == 0) return Seconds(0);
+  const Seconds own = device_.software->launch_each != 0 ? launches_of_software(work) : Seconds(0);
+  return experts_of_software(work, single) + own;
 }
 
 Seconds TimingModel::grouped_experts(const Architecture& model, double distinct, double activations) const {
   if (activations == 0) return Seconds(0);
   Work work = expert_work(model, model.moe(), activations);
   work.weight_bytes = work.weight_bytes * distinct;
-  return kernel(work);
+  if (!device_.software || computes_on_cpu()) return kernel(work);
+  const Seconds own = device_.software->launch_each != 0 ? distinct * launches_of_software(work) : Seconds(0);
+  return experts_of_software(work, activations <= model.moe().top_k) + own;
 }
 
 Seconds TimingModel::all_reduce(int ranks, Bytes bytes) const {
@@ -95,7 +148,13 @@ std::optional<Seconds> TimingModel::cpu_expert(const Architecture& model, const 
   const auto found = std::find_if(measured.begin(), measured.end(), fits);
   if (found != measured.end()) return Seconds(found->seconds.value(tokens));
   if (!has_roofline(device_.cpu)) return std::nullopt;
-  return roofline(expert_work(model, ff, tokens), device_.cpu);
+  const Work work = expert_work(model, ff, tokens);
+  if (!device_.software) return roofline(work, device_.cpu);
+  const RuntimeCosts& r = *device_.software;
+  const bool own_launches = computes_on_cpu() && r.launch_each != 0;
+  return longer(work.flops, device_.cpu.peak->value * r.cpu_peak, work.weight_bytes,
+                device_.cpu.bandwidth->value * r.cpu_bandwidth) +
+         (own_launches ? launches_of_software(work) : Seconds(0));
 }
 
 }  // namespace moelab

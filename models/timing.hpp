@@ -5,6 +5,11 @@
 //   max(FLOPs / achievable peak, bytes / bandwidth of the memory it works in) + launches * launch cost
 // Expert compute is charged by the distinct experts touched, each with its own tokens and its weights read
 // once.
+//
+// A profile that carries what its software costs (DeviceProfile::software) is charged by that: projections,
+// attention and experts each with their share of peak and bandwidth, the runtime's cost of a launch, and
+// launches for all experts of a layer together where the runtime computes them so. It is what ServingEstimate
+// charges, operation by operation.
 #pragma once
 
 #include <optional>
@@ -26,8 +31,14 @@ class TimingModel {
   /// Join of a tensor. On the GPU both planes are read and the BF16 values written, 4 bytes an element.
   Seconds recover(double elements) const;
   Seconds kernel(const Work& work) const;
-  /// One routed expert for so many tokens, where kernels run: on the GPU if there is one.
-  Seconds expert(const Architecture& model, const FeedForward& ff, double tokens) const;
+  /// One routed expert for so many tokens of a step, where kernels run: on the GPU if there is one. `single`:
+  /// the step has one token.
+  Seconds expert(const Architecture& model, const FeedForward& ff, double tokens, bool single) const;
+  Seconds expert(const Architecture& model, const FeedForward& ff, double tokens) const {
+    return expert(model, ff, tokens, tokens == 1);
+  }
+  /// Launches that all experts of a layer share: a part of its dense time. 0 where each has its own.
+  Seconds expert_launches(const Architecture& model, const FeedForward& ff) const;
   /// The same on the CPU, beside a GPU or not: the curve of its shape, else the CPU's roofline. nullopt where
   /// the profile of a machine with a GPU has neither.
   std::optional<Seconds> cpu_expert(const Architecture& model, const FeedForward& ff, double tokens) const;
@@ -47,6 +58,10 @@ class TimingModel {
   Seconds decode(const GpuCodecProfile& codec, Bytes plain) const;
   /// Address space of so many bytes backed by other physical memory; 0 where the profile does not say.
   Seconds remap(Bytes bytes) const;
+  /// One kernel of the GPU. Precondition: there is one, and it is no stand-in.
+  Seconds launch() const;
+  /// Software's cost of leaving a layer's experts to the CPU, there and back; beside what moves their inputs.
+  Seconds hand_over() const { return Seconds(device_.software ? device_.software->cpu_layer : 0); }
   /// Hand-off cost of one operation.
   Seconds dispatch() const { return device_.cpu.dispatch.value; }
 
@@ -61,6 +76,9 @@ class TimingModel {
 
  private:
   const LinkProfile& link() const;
+  Seconds kernel_of_software(const Work& work) const;
+  Seconds launches_of_software(const Work& work) const;
+  Seconds experts_of_software(const Work& work, bool single) const;
 
   DeviceProfile device_;
 };

@@ -157,8 +157,9 @@ void check_scores(const Scenario& s, const SystemConfig& system, const RoutingTr
                                  system.routing.name + "', which uses something else");
 }
 
-void check_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
+void check_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                   const std::optional<RankInclusion>& statistics) {
+  const Scenario s = scenario_of_system(scenario, system);
   if (s.cluster) return check_cluster_system(s, system, trace);
   if (system.paging) return check_paged_system(s, system, trace);
   check_on_gpu(s, system);
@@ -218,7 +219,10 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
   r.provenance.push_back("trace: " + trace.provenance());
   r.provenance.push_back("model: " + s.model.source);
   if (!system.source.empty()) r.provenance.push_back("system: " + system.source);
-  if (!system.host_source.empty()) r.provenance.push_back("host overhead: " + system.host_source);
+  if (system.runtime)
+    for (const std::string& line : runtime_provenance(*system.runtime)) r.provenance.push_back(line);
+  else if (!system.host_source.empty())
+    r.provenance.push_back("host overhead: " + system.host_source);
   const SourcedNumbers& numbers =
       s.cluster ? static_cast<const SourcedNumbers&>(s.cluster->profile) : s.device;
   const std::string kind = s.cluster ? "cluster" : "device";
@@ -257,8 +261,9 @@ Counted counted_of(const Scenario& s, const SystemConfig& system) {
           .execution = one_by_one && !system.compressed && (s.cluster || s.device.is_discrete())};
 }
 
-RunResult run_of(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
+RunResult run_of(const Scenario& as_read, const SystemConfig& system, const RoutingTrace& trace,
                  const RunOptions& options) {
+  const Scenario scenario = scenario_of_system(as_read, system);
   RunResult r;
   r.scenario = scenario.name;
   r.system = system.name;
@@ -266,6 +271,7 @@ RunResult run_of(const Scenario& scenario, const SystemConfig& system, const Rou
   r.question = scenario.question;
   r.model = title_with_weights(scenario.model);
   r.device = scenario.cluster ? scenario.cluster->profile.title : scenario.device.title;
+  if (system.runtime) r.runtime = system.runtime->title;
   add_provenance(scenario, system, trace, r);
   r.document = scenario_document(scenario, system);
   r.counted = counted_of(scenario, system);
@@ -384,9 +390,10 @@ void check_fits(const RunResult& r) {
 void check_fits(const Scenario& s, const RoutingTrace& trace) {
   for (const SystemConfig& system : s.systems) {
     if (system.paging || system.placed) continue;
-    const MemoryPlan memory = plan_memory(
-        s, system, expert_costs(s.model, TimingModel(s.device), system, static_cast<int>(s.tensor_parallel)),
-        trace);
+    const Scenario own = scenario_of_system(s, system);
+    const ExpertCosts costs =
+        expert_costs(own.model, TimingModel(own.device), system, static_cast<int>(own.tensor_parallel));
+    const MemoryPlan memory = plan_memory(own, system, costs, trace);
     if (memory.shortfall > Bytes(0)) throw InputError(s.name, shortfall_text(system.name, memory));
   }
 }

@@ -34,6 +34,7 @@ struct RunResult {
   std::string scenario, system, executor;
   std::string question;       // of the scenario
   std::string model, device;  // titles; on a cluster, the cluster's in the device's place
+  std::string runtime;        // title of the software that it runs in; empty where none is said
   std::uint64_t seed = 0;
   Metrics metrics;
   Counted counted;

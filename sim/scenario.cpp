@@ -8,6 +8,7 @@
 
 #include "models/config_store.hpp"
 #include "models/json.hpp"
+#include "models/machine_profile.hpp"
 #include "models/model_import.hpp"
 #include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
@@ -111,6 +112,7 @@ Json read_one_system(const YamlNode& item, const Reading& reading, Readable read
     const std::size_t before = reading.problems.all().size();
     system = read_system(map);
     const bool good = reading.problems.all().size() == before;
+    if (good && scenario.runtime && !system.runtime) set_runtime(*scenario.runtime, system);
     if (good && readable.device) check_on_device(system, scenario, item);
     if (good && readable.model) check_on_model(system, scenario, item);
     if (good && readable.model && system.prefetch_buffer_layers > 0)
@@ -194,6 +196,23 @@ void hold_paths(Json& document, const Scenario& s) {
   hold(document["cluster"]["network"], "file", s.cluster->profile.network.platform_file);
 }
 
+/// A machine of catalogue parts, as the device that it makes under the scenario's runtime.
+bool read_machine_of_parts(const YamlMap& root, const Reading& reading, Scenario& s) {
+  if (!s.runtime && !root.has("runtime")) s.runtime = load_runtime(kBareRuntime);
+  if (reading.overrides && reading.overrides->has("device"))
+    reading.overrides->fail("device", "changes a profile; a machine of parts is changed where it stands");
+  const std::size_t before = reading.problems.all().size();
+  s.machine = read_machine(root.map("machine"));
+  if (!s.machine || !s.runtime || reading.problems.all().size() > before) return false;
+  try {
+    s.device = profile_of(*s.machine, *s.runtime);
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) root.fail("machine", problem.what);
+    return false;
+  }
+  return true;
+}
+
 /// Reads model, device or cluster, workload and systems, and puts them into `document` in the place of their
 /// names.
 void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& document) {
@@ -226,12 +245,37 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
     read_faults(root, *s.cluster);
   } else {
     s.workload = read_workload(root, reading.base, problems);
-    parts.device = readable("devices", "device", [&](const YamlMap& map, const std::filesystem::path&) {
-      s.device = read_device(map);
-    });
+    if (root.has("machine"))
+      parts.device = read_machine_of_parts(root, reading, s);
+    else
+      parts.device = readable("devices", "device", [&](const YamlMap& map, const std::filesystem::path&) {
+        s.device = read_device(map);
+      });
     read_tensor_parallel(root, parts, s);
   }
   document["systems"] = read_systems(root, reading, parts, s);
+}
+
+/// The memory to share out; of a machine of parts it may be left out, and is then all that there is.
+void read_budget(const YamlMap& root, Scenario& s) {
+  s.budget_given = root.has("budget") || !root.has("machine");
+  if (s.budget_given) s.budget = root.quantity<Bytes>("budget", above(Bytes(0)));
+}
+
+/// `machine` and `device` are one thing said in two ways: what is set for a run takes the place of what the
+/// file says.
+void choose_machine(const YamlMap& root, const std::vector<std::pair<std::string, std::string>>& settings,
+                    Json& document) {
+  if (!root.has("machine") || !root.has("device")) return;
+  const auto is_set = [&](std::string_view key) {
+    return std::any_of(settings.begin(), settings.end(), [&](const auto& setting) {
+      return setting.first == key || setting.first.starts_with(std::string(key) + ".");
+    });
+  };
+  if (is_set("machine") && !is_set("device"))
+    document.erase("device");
+  else
+    root.fail("machine", "is given beside 'device': a scenario runs on one of the two");
 }
 
 /// Everything of a scenario from its text.
@@ -247,11 +291,13 @@ Scenario read_scenario(const ConfigText& config,
   s.name = root.text("name");
   s.question = root.text("question", "");
   s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
-  s.budget = root.quantity<Bytes>("budget", above(Bytes(0)));
+  read_budget(root, s);
+  if (root.has("runtime")) s.runtime = read_named_runtime(root);
   const Reading reading{config.name, std::filesystem::path(config.name).parent_path(), problems,
                         root.optional_map("overrides"), only};
   Json document = Json::parse(yaml.node().json());
   if (!document.is_object()) document = Json::object();  // a problem, reported already
+  choose_machine(root, settings, document);
   read_parts(root, reading, s, document);
   if (reading.overrides) {
     reading.overrides->has("system");
@@ -259,6 +305,7 @@ Scenario read_scenario(const ConfigText& config,
   }
   root.done();
   problems.throw_if_any();
+  if (!s.budget_given) s.budget = s.device.usable_memory();
   document.erase("overrides");
   hold_paths(document, s);
   s.document = document.dump();
@@ -273,6 +320,16 @@ Scenario::Scenario(Scenario&&) noexcept = default;
 Scenario& Scenario::operator=(const Scenario&) = default;
 Scenario& Scenario::operator=(Scenario&&) noexcept = default;
 Scenario::~Scenario() = default;
+
+Scenario scenario_of_system(const Scenario& scenario, const SystemConfig& system) {
+  Scenario s = scenario;
+  if (!system.runtime) return s;
+  s.device = s.machine ? profile_of(*s.machine, *system.runtime) : with_runtime(s.device, *system.runtime);
+  if (!s.budget_given) s.budget = s.device.usable_memory();
+  if (s.cluster)
+    for (DeviceProfile& device : s.cluster->profile.devices) device = with_runtime(device, *system.runtime);
+  return s;
+}
 
 void check_listed(const Scenario& scenario, const std::vector<std::string>& names, const std::string& what) {
   std::vector<std::string> known = scenario.left_out;

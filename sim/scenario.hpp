@@ -11,6 +11,8 @@
 
 #include "models/architecture.hpp"
 #include "models/device.hpp"
+#include "models/machine_parts.hpp"
+#include "models/runtime.hpp"
 #include "sim/scenario/cluster_config.hpp"
 #include "sim/scenario/system_config.hpp"
 #include "sim/scenario/workload_config.hpp"
@@ -19,13 +21,16 @@ namespace moelab {
 
 struct Scenario {
   std::string name;
-  std::string question;               // what it is to answer
-  Architecture model;                 // with tensor_parallel: one GPU's part of it
-  DeviceProfile device;               // with a cluster: the first server's
-  std::uint32_t tensor_parallel = 1;  // GPUs that share each layer
+  std::string question;  // what it is to answer
+  Architecture model;    // with tensor_parallel: one GPU's part of it
+  DeviceProfile device;  // with a cluster: the first server's; of parts: under the scenario's runtime
+  std::optional<MachineParts> machine;  // catalogue parts that the device is put together from
+  std::optional<Runtime> runtime;       // of systems that name none of their own
+  std::uint32_t tensor_parallel = 1;    // GPUs that share each layer
   /// Memory the serving process may use: non-expert weights, KV cache, staging and expert cache. With several
   /// GPUs, of each.
   Bytes budget;
+  bool budget_given = true;  // else all that the device has to give, under each system's runtime
   WorkloadConfig workload;
   std::optional<ClusterConfig> cluster;  // several servers, each with users of its own
   std::vector<SystemConfig> systems;
@@ -61,6 +66,11 @@ Scenario load_scenario(std::string_view name_or_path,
 Scenario scenario_of_document(const std::string& name, const std::string& document,
                               const std::vector<std::pair<std::string, std::string>>& settings = {},
                               const std::vector<std::string>& only = {});
+
+/// The scenario as a system meets it: its devices carry what the system's runtime costs, and of a machine of
+/// parts the system has the memory that its runtime leaves. The scenario as it is where neither scenario nor
+/// system says anything of runtimes.
+Scenario scenario_of_system(const Scenario& scenario, const SystemConfig& system);
 
 /// Throws InputError about `what` ("--system") for a name that the scenario lists no system of.
 void check_listed(const Scenario& scenario, const std::vector<std::string>& names, const std::string& what);

@@ -277,6 +277,18 @@ std::string cluster_results(const Scenario& s, const std::vector<RunResult>& res
   return out + events + (events.empty() ? "" : "\n") + notes(results);
 }
 
+/// Which software each system runs in, where that is said of any: "software: llama.cpp (CUDA)", or by system.
+std::string runtime_line(const std::vector<RunResult>& results) {
+  const auto same = [&](const RunResult& r) { return r.runtime == results.front().runtime; };
+  if (std::all_of(results.begin(), results.end(), same))
+    return results.front().runtime.empty() ? "" : "software: " + results.front().runtime + "\n";
+  std::string line;
+  for (const RunResult& r : results)
+    line += (line.empty() ? "software: " : "; ") + r.system + " in " +
+            (r.runtime.empty() ? std::string("none that is stated") : r.runtime);
+  return line + "\n";
+}
+
 }  // namespace
 
 std::string results_table(const Scenario& s, const std::vector<RunResult>& results) {
@@ -294,7 +306,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
       (s.tensor_parallel > 1 ? " on each of " + std::to_string(s.tensor_parallel) + " GPUs" : "") +
       ", batch " + std::to_string(s.workload.batch) + ", " + std::to_string(m.end_to_end_s.size()) +
       " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " + std::to_string(s.seed) +
-      ", executor " + results.front().executor + "\n\n";
+      ", executor " + results.front().executor + "\n" + runtime_line(results) + "\n";
   out += speed_table(results) + "\n" + shortfall_lines(results) + ssd_lines(results);
   if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
   if (looked_up) out += hits_table(s, results);

@@ -138,6 +138,15 @@ void read_host(const YamlMap& root, SystemConfig& system) {
   host->done();
 }
 
+/// The system's own runtime; what a framework costs is then its.
+void read_own_runtime(const YamlMap& root, SystemConfig& system) {
+  if (!root.has("runtime")) return;
+  system.runtime = read_named_runtime(root);
+  if (root.has("host_overhead"))
+    root.fail("host_overhead", "what software costs is said twice: by 'runtime' and by 'host_overhead'");
+  if (system.runtime) set_runtime(*system.runtime, system);
+}
+
 bool has_weights(const YamlMap& root, std::string_view form) {
   return root.has("weights") && root.node("weights").is_scalar() && root.text("weights") == form;
 }
@@ -261,6 +270,24 @@ bool cache_spans_model(std::string_view policy, CacheDomain domain) {
   return domain == CacheDomain::model || find_cache_policy(policy)->per_model;
 }
 
+void set_runtime(const Runtime& runtime, SystemConfig& system) {
+  system.runtime = runtime;
+  system.host_per_layer = Seconds(0);
+  system.host_per_pass = Seconds(runtime.step);
+  system.host_source = "runtime " + runtime.name;
+}
+
+std::optional<Runtime> read_named_runtime(const YamlMap& root) {
+  const std::string name = root.text("runtime");
+  if (name.empty()) return std::nullopt;  // a problem, reported already
+  try {
+    return load_runtime(name);
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) root.fail("runtime", problem.what);
+    return std::nullopt;
+  }
+}
+
 SystemConfig::SystemConfig() = default;
 SystemConfig::SystemConfig(const SystemConfig&) = default;
 SystemConfig::SystemConfig(SystemConfig&&) noexcept = default;
@@ -279,6 +306,7 @@ SystemConfig read_system(const YamlMap& root) {
   if (!system.placed) system.kv = read_kv(root, !system.paging);
   if (system.paging || system.placed) {
     read_host(root, system);
+    read_own_runtime(root, system);
     root.done();
     return system;
   }
@@ -306,6 +334,7 @@ SystemConfig read_system(const YamlMap& root) {
     execution->done();
   }
   read_host(root, system);
+  read_own_runtime(root, system);
   read_redirection(root, system);
   if (!system.compressed &&
       (system.kept_as != State::F || system.pools[1] || system.pools[2] || system.pools[3]))

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/runtime.hpp"
 #include "models/units.hpp"
 #include "policies/compression_state.hpp"
 #include "policies/policy_info.hpp"
@@ -147,6 +148,9 @@ struct SystemConfig {
   std::optional<PlacedConfig> placed;           // weights: placed; likewise
   Redirection redirection = Redirection::none;  // of a cluster whose servers do not call each other
 
+  /// What software the system runs in, which gives the costs below in the place of host_overhead: its own, or
+  /// the scenario's.
+  std::optional<Runtime> runtime;
   Seconds
       host_per_layer;  // framework cost before each layer, and after each pass; with its source when not zero
   Seconds host_per_pass;
@@ -161,6 +165,11 @@ struct SystemConfig {
   SystemConfig& operator=(SystemConfig&&) noexcept;
   ~SystemConfig();
 };
+
+/// Lets the system run in this software: its costs take the place of `host_overhead`.
+void set_runtime(const Runtime& runtime, SystemConfig& system);
+/// `runtime: NAME` of a system or a scenario; nullopt after a problem.
+std::optional<Runtime> read_named_runtime(const YamlMap& root);
 
 /// Reads one system file.
 SystemConfig read_system(const YamlDocument& document);

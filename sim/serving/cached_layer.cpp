@@ -164,11 +164,11 @@ void CachedStage::add(const StepOutcome& outcome) {
   for (std::size_t i = 0; i < kTiers; ++i) metrics_.bytes[i] += outcome.bytes[i];
 }
 
-// Seconds of the experts for so many tokens as nobody has asked for yet.
+// Seconds of the experts for so many tokens as were not asked for yet.
 void CachedStage::compute_expert_seconds(std::uint32_t tokens) {
   for (std::size_t n = expert_seconds_.size(); n <= tokens; ++n)
     expert_seconds_.push_back(
-        timing_.expert(scenario_.model, scenario_.model.moe(), static_cast<double>(n)).value());
+        timing_.expert(scenario_.model, scenario_.model.moe(), static_cast<double>(n), false).value());
 }
 
 // The experts that the layer needs, and where they are.

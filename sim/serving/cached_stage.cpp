@@ -46,6 +46,7 @@ CachedStage::CachedStage(ServerState& state, const Scenario& scenario, const Sys
       layer_uses_(trace.experts(), wants_scores(system)),
       memory_(memory) {
   dense_outcome_.time = {0, 1, 1, {{{resources_.dense, 0}}}};
+  single_expert_s_ = timing_.expert(scenario.model, scenario.model.moe(), 1).value();
   if (const auto* routing = find_routing_policy(system.routing.name); routing->needs_all_scores)
     routing_ = routing->make(system.routing.parameters);
   if (timing_.is_discrete() && !system.compressed)

@@ -112,6 +112,7 @@ class CachedStage final : public ServingStage {
   void account_experts();
   void add(const StepOutcome& outcome);
   double expert_seconds(std::uint32_t tokens) {
+    if (pass_.tokens == 1) return single_expert_s_;
     if (tokens >= expert_seconds_.size()) compute_expert_seconds(tokens);
     return expert_seconds_[tokens];
   }
@@ -163,7 +164,8 @@ class CachedStage final : public ServingStage {
   std::span<const ExpertUse> uses_;
   std::vector<std::uint8_t> resident_;  // [experts] of a layer: 1 on the GPU
   StepRouting step_routing_;
-  std::vector<double> expert_seconds_;  // by tokens, as far as known
+  std::vector<double> expert_seconds_;  // by tokens, as far as known, in steps of several tokens
+  double single_expert_s_ = 0;          // in steps of one
   const MemoryPlan& memory_;
 
   Part part_ = Part::over;                  // that is under way

@@ -74,12 +74,6 @@ KernelTime DenseTimes::head() const {
 KernelTime DenseTimes::compute_dense(std::size_t kind) const {
   const Layer& layer = model_.layers[kind];
   const AttentionSpan& span = spans_[span_[kind]];
-  const auto add = [](Work& work, const Work& more) {
-    work.flops += more.flops;
-    work.weight_bytes += more.weight_bytes;
-    work.kv_bytes += more.kv_bytes;
-    work.kernels += more.kernels;
-  };
   const std::uint32_t decoding = tokens_ - prompt_tokens_;
   Work work = attention_work(model_, layer, decoding, span.decoding, 1, encoded_);
   if (prompt_tokens_ > 0) {
@@ -87,12 +81,16 @@ KernelTime DenseTimes::compute_dense(std::size_t kind) const {
     if (decoding > 0) {  // one pass: its weights are read once
       prompts.weight_bytes = Bytes(0);
       prompts.kernels = 1;
+      prompts.biases = 0;
     }
-    add(work, prompts);
+    work += prompts;
   }
-  if (new_encoder_tokens_ > 0) add(work, cross_cache_work(model_, layer, new_encoder_tokens_));
-  if (layer.feed_forward.kind == FeedForward::Kind::dense) add(work, dense_work(model_, layer, tokens_));
-  return time(work);
+  if (new_encoder_tokens_ > 0) work += cross_cache_work(model_, layer, new_encoder_tokens_);
+  if (layer.feed_forward.kind == FeedForward::Kind::dense) work += dense_work(model_, layer, tokens_);
+  KernelTime result = time(work);
+  if (layer.feed_forward.kind == FeedForward::Kind::moe && tokens_ > 0)
+    result.seconds += timing_.expert_launches(model_, layer.feed_forward).value();
+  return result;
 }
 
 KernelTime DenseTimes::compute_shared(const Layer& layer) const {

@@ -36,7 +36,7 @@ void cost_planes(const TimingModel& timing, const SystemConfig& system, int rank
     const GpuCodecProfile& codec = gpu.codecs.at(system.codec);
     c.path = PlanePath::send_decode;
     c.ratio = compressed = codec.exponent_ratio();
-    c.timing.recover_s = (timing.decode(codec, Bytes(2 * c.elements)) + gpu.launch.value).value();
+    c.timing.recover_s = (timing.decode(codec, Bytes(2 * c.elements)) + timing.launch()).value();
   } else {
     const CodecProfile& codec = timing.device().codecs.at(system.codec);
     c.path = PlanePath::decode_send_join;

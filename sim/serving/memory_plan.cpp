@@ -32,11 +32,6 @@ Bytes largest_batch_kv(const Architecture& model, const RoutingTrace& trace, std
   return largest;
 }
 
-Bytes usable_memory(const DeviceProfile& device) {
-  if (device.is_discrete()) return device.gpu->own->total.value - device.gpu->own->reserve.value;
-  return device.memory.total.value - device.memory.system_reserve.value;
-}
-
 /// The host's memory behind a discrete GPU: all experts, or, where they are too many, those read last. Of all
 /// GPUs that share the model: `expert` is one's part.
 void plan_host(const Scenario& scenario, const SystemConfig& system, Bytes expert, MemoryPlan& m) {
@@ -74,7 +69,7 @@ Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uin
 }
 
 void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile& device) {
-  const Bytes usable = usable_memory(device);
+  const Bytes usable = device.usable_memory();
   if (budget <= usable) return;
   const Bytes total = device.is_discrete() ? device.gpu->own->total.value : device.memory.total.value;
   throw InputError(scenario, "budget " + to_string(budget) + " is more than " +
@@ -132,7 +127,7 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
     return m;
   }
   m.expert_cache = m.budget - needed;
-  if (system.page_cache && !device.is_discrete()) m.page_cache = usable_memory(device) - m.budget;
+  if (system.page_cache && !device.is_discrete()) m.page_cache = device.usable_memory() - m.budget;
   return m;
 }
 

@@ -109,7 +109,8 @@ void MissingExperts::build(std::uint32_t step_tokens, std::span<const ExpertRead
       resources_.share(out.graph, op, true, time.value(), 2 * activations.value());
     return op;
   };
-  const OpIndex send = add_copy(resources_.link_out, timing_.store(activations), OpKind::send);
+  const OpIndex send =
+      add_copy(resources_.link_out, timing_.store(activations) + timing_.hand_over(), OpKind::send);
   const OpIndex receive = add_copy(resources_.io, timing_.load(activations), OpKind::receive);
   for (const CpuExpert& expert : cpu_) {
     const double seconds = cpu_seconds(expert.tokens);

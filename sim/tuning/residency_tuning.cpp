@@ -114,6 +114,8 @@ Scenario ResidencyTuning::with_memory_for_all(const MemoryPlan& level) const {
                     (static_cast<double>(level.kv_blocks) + 0.5) * m.kv_block;
   GpuMemory& gpu = *scenario.device.gpu->own;
   gpu.total.value = std::max(gpu.total.value, scenario.budget + gpu.reserve.value);
+  scenario.budget_given = true;
+  if (scenario.machine) scenario.machine->gpu->memory = gpu.total.value;
   return scenario;
 }
 

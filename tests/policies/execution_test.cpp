@@ -158,6 +158,11 @@ TEST_CASE("gpu-only loads all, best score first; cpu-only loads nothing") {
   layer.missing = {{2, 0.1F, 1}, {5, 0.7F, 1}, {6, 0.1F, 1}, {9, 0.3F, 1}};
   CHECK(layer.plan("gpu-only").loads == Positions{1, 3, 0, 2});
   CHECK(layer.plan("cpu-only").cpu == Positions{0, 1, 2, 3});
+  const auto streaming = make("cpu-only", {{"stream_from", 32}});
+  layer.step_tokens = 31;
+  CHECK(layer.plan(*streaming).cpu == Positions{0, 1, 2, 3});
+  layer.step_tokens = 32;
+  CHECK(layer.plan(*streaming).loads == Positions{0, 1, 2, 3});
 }
 
 TEST_CASE("cpu-assisted: Algorithm 2 by hand") {

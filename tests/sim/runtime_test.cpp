@@ -1,0 +1,247 @@
+// Runtimes and machines of catalogue parts in the simulator: a token takes what the closed form of
+// models/serving_estimate.hpp says, which charges the same work without engine, cache or graph.
+#include "models/runtime.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <fstream>
+
+#include "models/input_error.hpp"
+#include "models/machine_profile.hpp"
+#include "models/serving_estimate.hpp"
+#include "models/timing.hpp"
+#include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
+#include "tests/models/random_architecture.hpp"
+#include "tests/random_runs.hpp"
+#include "tests/scratch_folder.hpp"
+
+namespace moelab::runtime_test {
+namespace {
+
+constexpr std::uint32_t kPrompt = 5, kOutput = 4;
+const char* const kMachine = "{gpu: rtx-4090-24gb, cpu: ryzen-9-7950x, memory: ddr5-6000 x 2, ram: 64 GiB}";
+
+/// A model that one stage can serve: no encoder.
+Architecture random_decoder(test::Dice& dice, bool shared) {
+  while (true) {
+    Architecture a = test::random_architecture(dice);
+    if (a.has_encoder()) continue;
+    if (!shared)
+      for (Layer& layer : a.layers)
+        layer.feed_forward.shared_gate = false, layer.feed_forward.shared_width = 0;
+    a.name = "random";
+    return a;
+  }
+}
+
+std::string random_runtime_text(test::Dice& dice) {
+  std::string text = "name: random\nsources: {any: {kind: assumed, text: drawn}}\nconstants:\n";
+  for (const Runtime::Constant& c : Runtime::constants()) {
+    const double high = c.unit == Runtime::Constant::Unit::count ? 1 : std::min(c.high, 1e9);
+    const double value = std::max(c.low, high * dice.from(1, 100) / 100);
+    std::string shown = std::to_string(value);
+    if (c.unit == Runtime::Constant::Unit::count)
+      shown = std::to_string(dice.from(static_cast<int>(c.low), 1));
+    if (c.unit == Runtime::Constant::Unit::seconds) shown = std::to_string(value * 1e6) + " us";
+    if (c.unit == Runtime::Constant::Unit::bytes) shown = std::to_string(std::llround(value)) + " B";
+    text += "  " + std::string(c.name) + ": {value: " + shown + ", source: any}\n";
+  }
+  return text;
+}
+
+std::string indented(const std::string& text) {
+  std::string out = "  ";
+  for (const char c : text) out += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  return out + "\n";
+}
+
+/// One request on the machine above.
+std::string scenario_text(const Architecture& model, const std::string& runtime, const std::string& system,
+                          const std::string& more) {
+  return "name: one\nmodel:\n" + indented(architecture_to_yaml(model)) + "machine: " + kMachine +
+         "\nruntime: " + runtime + "\n" + more +
+         "workload: {requests: 1, batch: 1, prompt_tokens: " + std::to_string(kPrompt) +
+         ", output_tokens: " + std::to_string(kOutput) + "}\nsystems:\n  - " + system + "\n";
+}
+
+RunResult run_text(const std::string& text, Scenario* read = nullptr) {
+  const Scenario s = scenario_of_document("scenario", text);
+  if (read != nullptr) *read = s;
+  const RoutingTrace trace = scenario_trace(s);
+  check_scenario(s, trace);
+  return run_system(s, s.systems.front(), trace, {});
+}
+
+/// Seconds of the closed form for the token of each gap; `on_cpu`: MoE layers whose experts the CPU has.
+double expected_gap(const Scenario& s, int on_cpu, std::size_t gap) {
+  const ServingEstimate estimate(s.model, *s.machine, *s.runtime, {.cpu_expert_layers = on_cpu});
+  const TimingModel timing(scenario_of_system(s, s.systems.front()).device);
+  const Bytes activations(2.0 * s.model.hidden);  // there and back, which the closed form has in cpu_layer
+  const double moved = (timing.store(activations) + timing.load(activations)).value();
+  return estimate.decode(1, kPrompt + static_cast<double>(gap) + 1).total() + on_cpu * moved;
+}
+
+void check_gaps(const Scenario& s, const RunResult& r, int on_cpu) {
+  REQUIRE(r.metrics.token_gaps_s.size() == kOutput - 1);
+  for (std::size_t gap = 0; gap < r.metrics.token_gaps_s.size(); ++gap)
+    REQUIRE(r.metrics.token_gaps_s[gap] == Approx(expected_gap(s, on_cpu, gap)).epsilon(1e-9));
+}
+
+struct RuntimeFile {
+  test::ScratchFolder scratch;
+  std::string write(const std::string& text) const {
+    const std::filesystem::path path = scratch / "random.yaml";
+    std::ofstream(path) << text;
+    return path.string();
+  }
+};
+
+TEST_CASE("runtime: with all on the GPU a token takes what the closed form says") {
+  test::Dice dice(71);
+  const RuntimeFile file;
+  for (int i = 0; i < test::random_runs(400); ++i) {
+    const Architecture model = random_decoder(dice, true);
+    const std::string runtime = file.write(random_runtime_text(dice));
+    for (const char* system :
+         {"{name: kept, weights: whole, cache: {policy: fixed-layers}, execution: {policy: cpu-only}}",
+          "{name: paged, weights: paged, paging: {backends: [resident]}}"}) {
+      if (kv_bytes_per_token(model) == Bytes(0) && std::string_view(system).starts_with("{name: paged"))
+        continue;  // there is nothing to page
+      Scenario s;
+      INFO(i << " " << system);
+      const RunResult r = run_text(scenario_text(model, runtime, system, ""), &s);
+      check_gaps(s, r, 0);
+    }
+  }
+}
+
+TEST_CASE("runtime: experts of some layers on the CPU take what the closed form says") {
+  test::Dice dice(72);
+  const RuntimeFile file;
+  int split = 0;
+  for (int i = 0; i < test::random_runs(400); ++i) {
+    const Architecture model = random_decoder(dice, false);
+    const std::string runtime = file.write(random_runtime_text(dice));
+    const std::string system =
+        "{name: kept, weights: whole, cache: {policy: fixed-layers, from_last: 1}, execution: {policy: "
+        "cpu-only}}";
+    Scenario s;
+    RunResult r = run_text(scenario_text(model, runtime, system, ""), &s);
+    // Room for so many layers' experts, and half of one more, which then stays where it is.
+    const int layers = static_cast<int>(model.moe_layers().size()), there = dice.from(0, layers - 1);
+    // A cache counts an expert's matrices, without what biases it has.
+    const double of_layer = model.moe().experts * model.moe().matrices *
+                            expert_tensor_weights(model, model.moe()) * model.stored.of(WeightPart::experts);
+    const Bytes budget = r.memory.budget - r.memory.expert_cache + Bytes((there + 0.01) * of_layer);
+    INFO(i << ": " << there << " of " << layers);
+    r = run_text(scenario_text(model, runtime, system,
+                               "budget: " + std::to_string(std::llround(budget.value())) + " B\n"),
+                 &s);
+    const int on_cpu = layers - there;
+    REQUIRE(r.metrics.execution.on_cpu ==
+            static_cast<std::uint64_t>(on_cpu * model.moe().top_k) * (kOutput - 1));
+    check_gaps(s, r, on_cpu);
+    split += there > 0 ? 1 : 0;
+  }
+  CHECK(split > 0);
+}
+
+TEST_CASE("runtime: of a profile that says what its machine achieves only times are taken") {
+  const Scenario plain = load_scenario("smoe-deepseek-3080ti", {}, {"llama-cpp"});
+  const Scenario in_llama =
+      load_scenario("smoe-deepseek-3080ti", {{"runtime", "llama.cpp-cuda"}}, {"llama-cpp"});
+  const DeviceProfile device = scenario_of_system(in_llama, in_llama.systems.front()).device;
+  const Runtime runtime = load_runtime("llama.cpp-cuda");
+  CHECK(device.gpu->own->bandwidth == plain.device.gpu->own->bandwidth);
+  CHECK(device.software->launch == runtime.launch);
+  CHECK(device.software->dense_bandwidth == 1);
+  CHECK(device.software->cpu_bandwidth == 1);
+  CHECK(in_llama.systems.front().host_per_pass.value() == runtime.step);
+  const Architecture& model = plain.model;
+  const Work head = head_work(model, 1);
+  const double bytes = head.weight_bytes.value() / device.gpu->own->bandwidth.value.value();
+  CHECK(TimingModel(device).kernel(head).value() == Approx(bytes + head.kernels * runtime.launch));
+}
+
+TEST_CASE("runtime: of a system or of the scenario, in the place of host_overhead") {
+  const auto systems = [](const std::string& scenario_has, const std::string& system_has) {
+    const std::string text = std::string("name: two\nmodel: olmoe-1b-7b\nmachine: ") + kMachine + "\n" +
+                             scenario_has + "workload: {requests: 1, prompt_tokens: 4, output_tokens: 3}\n" +
+                             "systems:\n  - {name: a, weights: whole, cache: {policy: lru}" + system_has +
+                             "}\n";
+    return scenario_of_document("two", text);
+  };
+  const std::string overhead = ", host_overhead: {per_layer: 1 ms, source: test}";
+  const Scenario of_scenario = systems("runtime: vllm\n", overhead);
+  CHECK(of_scenario.systems.front().runtime->name == "vllm");
+  CHECK(of_scenario.systems.front().host_per_layer == Seconds(0));
+  const Scenario of_system = systems("runtime: vllm\n", ", runtime: transformers");
+  CHECK(of_system.systems.front().runtime->name == "transformers");
+  CHECK(of_system.runtime->name == "vllm");
+  CHECK(systems("", "").systems.front().runtime->name == "bare");
+  const auto refusal = [&](const std::string& scenario_has, const std::string& system_has) {
+    try {
+      systems(scenario_has, system_has);
+      return std::string("accepted");
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+  };
+  CHECK(refusal("", ", runtime: vllm" + overhead).find("said twice") != std::string::npos);
+  CHECK(refusal("runtime: vlm\n", "").find("did you mean 'vllm'") != std::string::npos);
+  CHECK(refusal("", ", runtime: vlm").find("did you mean 'vllm'") != std::string::npos);
+  CHECK(refusal("device: a100-40gb\n", "").find("on one of the two") != std::string::npos);
+  CHECK(refusal("overrides: {device: {title: x}}\n", "").find("machine of parts") != std::string::npos);
+}
+
+TEST_CASE("machine: without a budget a system has all that its runtime leaves") {
+  const std::string text = std::string("name: all\nmodel: olmoe-1b-7b\nmachine: ") + kMachine +
+                           "\nworkload: {requests: 1, prompt_tokens: 4, output_tokens: 3}\nsystems:\n"
+                           "  - {name: a, weights: whole, cache: {policy: lru}, runtime: vllm}\n"
+                           "  - {name: b, weights: whole, cache: {policy: lru}, runtime: llama.cpp-cuda}\n";
+  const Scenario s = scenario_of_document("all", text);
+  const Bytes of_vllm = scenario_of_system(s, s.systems[0]).budget,
+              of_llama = scenario_of_system(s, s.systems[1]).budget;
+  CHECK(of_vllm == Bytes(24 * 1073741824.0) - Bytes(load_runtime("vllm").gpu_reserve));
+  CHECK(of_llama == Bytes(24 * 1073741824.0) - Bytes(load_runtime("llama.cpp-cuda").gpu_reserve));
+  // The document of a run says the same again.
+  const Scenario again = scenario_of_document("again", s.document);
+  CHECK(scenario_of_system(again, again.systems[1]).budget == of_llama);
+  CHECK(scenario_of_system(again, again.systems[0]).device == scenario_of_system(s, s.systems[0]).device);
+}
+
+TEST_CASE("machine: set for a run it takes the place of the scenario's device") {
+  const Scenario s = load_scenario("smoe-deepseek-3080ti", {{"machine.gpu", "rtx-3090-24gb"}}, {"smoe"});
+  CHECK(s.device.title == "NVIDIA GeForce RTX 3090");
+  CHECK(s.document.find("\"device\"") == std::string::npos);
+}
+
+TEST_CASE("machine: profiles of all GPUs, and of a CPU alone, hold what their parts say") {
+  const Runtime bare = load_runtime(kBareRuntime);
+  for (const GpuPart& part : gpu_parts()) {
+    INFO(part.name);
+    const MachineParts machine = machine_of({.gpu = part.name, .cpu = "ryzen-9-7950x", .ram = "64 GiB"});
+    const DeviceProfile d = profile_of(machine, bare);
+    CHECK(d.is_discrete() == !part.unified());
+    CHECK(d.unmeasured);
+    CHECK((d.is_discrete() ? d.gpu->own->bandwidth.value : d.memory.bandwidth->value) == part.bandwidth);
+    CHECK(d.gpu->peak.value == part.peak);
+    CHECK(d.usable_memory() > Bytes(0));
+  }
+  const DeviceProfile cpu = profile_of(machine_of({.cpu = "i7-8700", .ram = "32 GiB"}), bare);
+  CHECK_FALSE(cpu.gpu);
+  CHECK(cpu.cpu.bandwidth->value.value() == Approx(2 * 8 * 2666e6));
+  for (const MachineText& text : {MachineText{.cpu = "i7-8700"}, MachineText{.gpu = "apple-m4-pro"}}) {
+    try {
+      profile_of(machine_of(text), bare);
+      FAIL_CHECK("no error");
+    } catch (const InputError& error) {
+      CHECK(std::string(error.what()).find("ram: 64 GiB") != std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace moelab::runtime_test
