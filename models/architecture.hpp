@@ -169,8 +169,9 @@ struct Work {
   Bytes kv_bytes;  // keys and values read
   int kernels =
       0;  // launches, about: what a serving engine with the usual fusions makes (architecture_work.cpp)
-  Flops mixing{};  // of `flops`: scores, weighted values, updates of a state
-  int biases = 0;  // additions of biases, where they are kernels of their own
+  Flops mixing{};      // of `flops`: scores and weighted values
+  Flops recurrence{};  // of `flops`: updates of a state of linear attention
+  int biases = 0;      // additions of biases, where they are kernels of their own
 
   bool operator==(const Work&) const = default;
   /// Of two works that follow each other.
@@ -180,6 +181,7 @@ struct Work {
     kv_bytes += more.kv_bytes;
     kernels += more.kernels;
     mixing += more.mixing;
+    recurrence += more.recurrence;
     biases += more.biases;
     return *this;
   }

@@ -93,7 +93,7 @@ double cross_cache_weights(const Architecture& a, const Layer& layer) {
 }
 
 Work projection_work(const Architecture& a, WeightPart part, double weights, double tokens, int kernels) {
-  return {Flops(2 * weights * tokens), as_stored(a, part, weights), Bytes(0), kernels, Flops(0), 0};
+  return {Flops(2 * weights * tokens), as_stored(a, part, weights), Bytes(0), kernels, Flops(0), Flops(0), 0};
 }
 
 }  // namespace
@@ -110,8 +110,9 @@ Work attention_work(const Architecture& a, const Layer& layer, double tokens, do
   work.flops += Flops(2 * gate * tokens);
   work.weight_bytes += as_stored(a, WeightPart::router, gate);
   const double reads = tokens / queries_per_read;
-  work.mixing = Flops(mixing_flops(t, context) * tokens);
-  work.flops += work.mixing;
+  const Flops mixed(mixing_flops(t, context) * tokens);
+  work.flops += mixed;
+  (t.kind == Attention::Kind::linear ? work.recurrence : work.mixing) = mixed;
   // Queries, keys and values; output; router.
   work.biases = (t.bias ? 3 : 0) + (t.output_bias ? 1 : 0) + (layer.feed_forward.gate_bias ? 1 : 0);
   work.kv_bytes += Bytes(cached_values(t, context) * kBytesPerCachedValue * reads);

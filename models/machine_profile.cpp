@@ -39,7 +39,7 @@ class Maker {
     const DeviceProfile told = read_device(YamlDocument::from_text("machine", device_to_yaml(d_), problems));
     problems.throw_if_any();
     d_ = told;  // with its account of where numbers are from
-    d_.software = runtime_;
+    d_.software = runtime_.on(machine_.gpu);
     return d_;
   }
 
@@ -74,8 +74,9 @@ class Maker {
     if (!machine_.gpu) cpu.recover = Sourced<Curve>{Curve::affine(0, kJoinRate / 4), "rule"};
     if (!machine_.cpu) return;
     const double sockets = machine_.sockets > 1 ? runtime_.second_socket : 1;
+    const double share = runtime_.share_at(machine_.memory.bandwidth().value());
     cpu.peak = Sourced<FlopsPerSecond>{machine_.cpu_peak() * sockets, "parts"};
-    cpu.bandwidth = Sourced<BytesPerSecond>{machine_.host_bandwidth() * sockets, "parts"};
+    cpu.bandwidth = Sourced<BytesPerSecond>{machine_.host_bandwidth() * sockets * share, "parts"};
     cpu.dense_launch = Sourced<Seconds>{Seconds(runtime_.cpu_launch), "runtime"};
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
@@ -14,7 +15,11 @@ namespace {
 using ConstantUnit = Runtime::Constant::Unit;
 constexpr std::array kConstants{
     Runtime::Constant{"launch", &RuntimeCosts::launch, ConstantUnit::seconds, 0, 0.01,
-                      "one GPU kernel, with idling around it"},
+                      "one GPU kernel for one token, with idling around it"},
+    Runtime::Constant{"launch_batched", &RuntimeCosts::launch_batched, ConstantUnit::seconds, 0, 0.01,
+                      "one GPU kernel for several tokens"},
+    Runtime::Constant{"activation_bytes", &RuntimeCosts::activation_bytes, ConstantUnit::count, 0, 1000,
+                      "bytes that a kernel for several tokens moves, by token and value of its hidden state"},
     Runtime::Constant{"step", &RuntimeCosts::step, ConstantUnit::seconds, 0, 1,
                       "one step: scheduling, sampling"},
     Runtime::Constant{"dense_bandwidth", &RuntimeCosts::dense_bandwidth, ConstantUnit::share, 0.01, 1,
@@ -28,13 +33,19 @@ constexpr std::array kConstants{
     Runtime::Constant{"dense_peak", &RuntimeCosts::dense_peak, ConstantUnit::share, 0.01, 1,
                       "of the GPU's peak: dense products"},
     Runtime::Constant{"expert_peak", &RuntimeCosts::expert_peak, ConstantUnit::share, 0.01, 1,
-                      "of the GPU's peak: expert products"},
+                      "of the GPU's peak: expert products of many tokens an expert"},
+    Runtime::Constant{"expert_tokens", &RuntimeCosts::expert_tokens, ConstantUnit::count, 0, 1e4,
+                      "tokens an expert at which its products reach half of expert_peak"},
     Runtime::Constant{"attention_peak", &RuntimeCosts::attention_peak, ConstantUnit::share, 0.01, 1,
                       "of the GPU's peak: attention of prompts"},
+    Runtime::Constant{"recurrence_peak", &RuntimeCosts::recurrence_peak, ConstantUnit::share, 0.0001, 1,
+                      "of the GPU's peak: states of linear attention"},
     Runtime::Constant{"overlap", &RuntimeCosts::overlap, ConstantUnit::count, 0, 1,
                       "experts for several tokens: 1 memory and arithmetic at once, 0 one by one"},
     Runtime::Constant{"cpu_bandwidth", &RuntimeCosts::cpu_bandwidth, ConstantUnit::share, 0.01, 1,
                       "of the host's bandwidth: what the CPU computes"},
+    Runtime::Constant{"cpu_doubling", &RuntimeCosts::cpu_doubling, ConstantUnit::share, 0.3, 1,
+                      "of cpu_bandwidth: what is left at each doubling of a socket's bandwidth over 90 GB/s"},
     Runtime::Constant{"second_socket", &RuntimeCosts::second_socket, ConstantUnit::share, 0.01, 1,
                       "of twice one socket's bandwidth and arithmetic: what two reach"},
     Runtime::Constant{"cpu_peak", &RuntimeCosts::cpu_peak, ConstantUnit::share, 0.001, 8,
@@ -87,6 +98,24 @@ double read_value(SourcedReader& reader, const YamlMap& constants, const Runtime
   return 0;
 }
 
+/// Generations of GPUs on which it is another way, beside those of the runtime that it stands on.
+void read_classes(const YamlMap& root, SourcedReader& reader, Runtime& r) {
+  for (auto& [name, factors] : r.classes) factors.own = false;
+  const std::optional<YamlMap> classes = root.optional_map("classes");
+  if (!classes) return;
+  for (const std::string& name : classes->keys()) {
+    const YamlMap map = classes->map(name);
+    RuntimeClass& factors = r.classes[name];
+    factors.own = true;
+    constexpr Range<double> range{0.05, 20};
+    if (map.has("launch")) factors.launch = reader.number(map, name + ".launch", "launch", range).value;
+    if (map.has("arithmetic"))
+      factors.arithmetic = reader.number(map, name + ".arithmetic", "arithmetic", range).value;
+    map.done();
+  }
+  classes->done();
+}
+
 Runtime read_chain(const YamlMap& root, int depth) {
   Runtime r;
   const std::string base = root.text("based_on", "");
@@ -123,11 +152,31 @@ Runtime read_chain(const YamlMap& root, int depth) {
     r.*c.value = read_value(reader, constants, c, r);
   }
   constants.done();
+  read_classes(root, reader, r);
   root.done();
   return r;
 }
 
 }  // namespace
+
+double RuntimeCosts::share_at(double socket_bytes_per_second) const {
+  constexpr double kTwoChannels = 90e9;  // bytes a second, of DDR5-5600
+  const double doublings = std::log2(std::max(1.0, socket_bytes_per_second / kTwoChannels));
+  return std::pow(cpu_doubling, doublings);
+}
+
+RuntimeCosts Runtime::on(const std::optional<GpuPart>& gpu) const {
+  RuntimeCosts costs = *this;
+  const auto found = gpu ? classes.find(gpu->generation) : classes.end();
+  if (found == classes.end()) return costs;
+  const RuntimeClass& factors = found->second;
+  for (double RuntimeCosts::*time : {&RuntimeCosts::launch, &RuntimeCosts::launch_batched})
+    costs.*time *= factors.launch;
+  for (double RuntimeCosts::*share : {&RuntimeCosts::dense_peak, &RuntimeCosts::expert_peak,
+                                      &RuntimeCosts::attention_peak, &RuntimeCosts::recurrence_peak})
+    costs.*share *= factors.arithmetic;
+  return costs;
+}
 
 RuntimeCosts RuntimeCosts::times_alone() const {
   RuntimeCosts costs = *this;

@@ -2,22 +2,37 @@
 // bandwidth and peak its kernels get (configs/runtimes/*.yaml).
 #pragma once
 
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/device.hpp"
+#include "models/part.hpp"
 #include "models/runtime_costs.hpp"
 
 namespace moelab {
 
 class YamlMap;
 
+/// What is different on one generation of GPUs (GpuPart::generation): factors on the runtime's constants.
+struct RuntimeClass {
+  double launch = 1;      // on launch and launch_batched
+  double arithmetic = 1;  // on all shares of the GPU's peak
+  bool own = true;        // its runtime's own file says so
+  bool operator==(const RuntimeClass&) const = default;
+};
+
 struct Runtime : SourcedNumbers, RuntimeCosts {
   std::string name;      // "llama.cpp-cuda"
   std::string title;     // "llama.cpp (CUDA)"
   std::string based_on;  // the runtime whose constants it takes where it has none of its own; empty: none
+  std::map<std::string, RuntimeClass> classes;  // by generation of the GPU
+
+  /// What it costs on that GPU.
+  RuntimeCosts on(const std::optional<GpuPart>& gpu) const;
 
   /// What Runtime's constants are called in files, their unit and what they mean.
   struct Constant {

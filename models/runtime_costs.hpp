@@ -6,17 +6,22 @@ namespace moelab {
 /// Shares are of the data sheet's figures; with a profile that says what is achieved they are 1. Times in
 /// seconds.
 struct RuntimeCosts {
-  double launch = 0;               // one kernel on the GPU, with what stands idle around it
+  double launch = 0;               // one kernel for one token on the GPU, with what stands idle around it
+  double launch_batched = 0;       // one for several tokens: runtimes replay graphs of kernels for one alone
   double step = 0;                 // one step: scheduling, sampling
+  double activation_bytes = 0;     // that a kernel for several tokens moves, by token and hidden value
   double dense_bandwidth = 1;      // of the GPU's memory: attention, dense and shared matrices, head
   double expert_bandwidth = 1;     // of the GPU's memory: experts for one token
   double batched_bandwidth = 1;    // of the GPU's memory: experts for several tokens
   double attention_bandwidth = 1;  // of the GPU's memory: keys and values
   double dense_peak = 1;           // of the GPU's peak
-  double expert_peak = 1;
-  double attention_peak = 1;
+  double expert_peak = 1;          // of the GPU's peak, where each expert has many tokens
+  double expert_tokens = 0;        // an expert, at which its products reach half of that
+  double attention_peak = 1;       // of the GPU's peak: scores and weighted values
+  double recurrence_peak = 1;      // of the GPU's peak: updates of the state of linear attention
   double overlap = 1;        // of experts for several tokens, 1: memory and arithmetic at once; 0: one by one
-  double cpu_bandwidth = 1;  // of the host's memory, one socket: what the CPU computes
+  double cpu_bandwidth = 1;  // of the host's memory, one socket of 90 GB/s or less: what the CPU computes
+  double cpu_doubling = 1;   // of that share, what is left of it at each doubling of a socket's bandwidth
   double second_socket = 1;  // bandwidth and arithmetic of two sockets, as a share of twice one's
   double cpu_peak = 1;       // of FP32 arithmetic of all cores, for several tokens
   double cpu_layer = 0;      // handing one layer's experts to the CPU and back
@@ -32,6 +37,16 @@ struct RuntimeCosts {
 
   bool operator==(const RuntimeCosts&) const = default;
 
+  /// Seconds of one kernel of the GPU whose rows are `rows` hidden states of `hidden` values, beside the
+  /// weights that it reads and what it computes on them. `single`: in a step of one token.
+  double kernel_s(bool single, double rows, double hidden, double gpu_bytes_per_second) const {
+    if (single) return launch;
+    const double moved = activation_bytes * rows * hidden / (gpu_bytes_per_second * dense_bandwidth);
+    return moved > launch_batched ? moved : launch_batched;
+  }
+
+  /// Of a CPU socket's bandwidth, what is left of a share of smaller ones.
+  double share_at(double socket_bytes_per_second) const;
   /// For a machine whose profile says what is achieved of its rates, whatever the software: times alone.
   RuntimeCosts times_alone() const;
 };

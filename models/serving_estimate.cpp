@@ -9,9 +9,17 @@
 namespace moelab {
 namespace {
 
+/// Of measured batches of 2 to 256 users and prompts of 2 to 128 tokens (experiments/world).
+constexpr double kTokensAlike = 0.8;
+
 double distinct_experts(const FeedForward& ff, double tokens) {
-  return ff.experts * (1 - std::pow(1 - static_cast<double>(ff.top_k) / ff.experts, tokens));
+  const double apart = std::pow(tokens, kTokensAlike);
+  return ff.experts * (1 - std::pow(1 - static_cast<double>(ff.top_k) / ff.experts, apart));
 }
+
+constexpr std::array kParts{&StepEstimate::gpu_memory, &StepEstimate::attention,    &StepEstimate::launches,
+                            &StepEstimate::cpu,        &StepEstimate::handing_over, &StepEstimate::copies,
+                            &StepEstimate::reduces};
 
 /// What the mean query of a prompt's tokens from `before` on attends to in this layer.
 double attended(const Attention& attention, double before, double tokens) {
@@ -26,11 +34,21 @@ double overlapped(double memory, double arithmetic, double overlap) {
 
 }  // namespace
 
+StepEstimate& StepEstimate::operator+=(const StepEstimate& more) {
+  for (double StepEstimate::*part : kParts) this->*part += more.*part;
+  return *this;
+}
+
+StepEstimate& StepEstimate::operator*=(double factor) {
+  for (double StepEstimate::*part : kParts) this->*part *= factor;
+  return *this;
+}
+
 std::string StepEstimate::bound() const {
   const std::array<std::pair<double, const char*>, 7> parts{
       {{gpu_memory, "reading weights from the GPU's memory"},
        {attention, "attention"},
-       {launches, "launches of kernels"},
+       {launches, "launches of kernels and their activations"},
        {cpu, "experts that the CPU computes from the host's memory"},
        {handing_over, "handing over between GPU and CPU"},
        {copies, "copies of experts to the GPU"},
@@ -40,18 +58,31 @@ std::string StepEstimate::bound() const {
 
 ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& machine,
                                  const Runtime& runtime, const Split& split)
-    : model_(model), machine_(machine), runtime_(runtime), split_(split) {
+    : model_(model), machine_(machine), runtime_(runtime.on(machine.gpu)), split_(split) {
   if (!machine.gpu) split_.cpu_only = true;
   if (machine.gpu) {
     gpu_bandwidth_ = machine.gpu->bandwidth.value() * ranks();
     gpu_peak_ = machine.gpu->peak.value() * ranks();
-    if (!machine.gpu->unified()) link_ = link_rate(machine.gpu->link).value() * runtime.link * machine.gpus;
+    if (!machine.gpu->unified()) link_ = link_rate(machine.gpu->link).value() * runtime_.link * machine.gpus;
   }
-  const double sockets = machine.sockets > 1 ? runtime.second_socket : 1;
-  cpu_bandwidth_ = machine.host_bandwidth().value() * runtime.cpu_bandwidth * sockets;
+  const double sockets = machine.sockets > 1 ? runtime_.second_socket : 1;
+  cpu_bandwidth_ = machine.host_bandwidth().value() * runtime_.cpu_bandwidth * sockets *
+                   runtime_.share_at(machine.memory.bandwidth().value());
   // Of a CPU that is not known only its memory is.
-  cpu_peak_ = machine.cpu ? machine.cpu_peak().value() * runtime.cpu_peak * sockets
+  cpu_peak_ = machine.cpu ? machine.cpu_peak().value() * runtime_.cpu_peak * sockets
                           : std::numeric_limits<double>::infinity();
+  int moe_number = 0;
+  for (const Layer& layer : model.layers) {
+    const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
+    const double on_cpu = moe ? cpu_share_of(moe_number++) : 0;
+    const auto alike = std::find_if(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
+      return kind.on_cpu == on_cpu && *kind.layer == layer;
+    });
+    if (alike == kinds_.end())
+      kinds_.push_back({&layer, on_cpu, 1});
+    else
+      ++alike->count;
+  }
 }
 
 int ServingEstimate::ranks() const {
@@ -67,7 +98,8 @@ double ServingEstimate::gpu_experts_s(const FeedForward& ff, double distinct, do
                                       bool single) const {
   const double bytes = distinct * expert_bytes(model_).value();
   const double flops = 2 * pairs * expert_weights(model_, ff);
-  const double arithmetic = flops / (gpu_peak_ * runtime_.expert_peak);
+  double arithmetic = flops / (gpu_peak_ * runtime_.expert_peak);
+  if (!single && pairs > 0) arithmetic *= 1 + runtime_.expert_tokens * distinct / pairs;
   if (single) return std::max(bytes / (gpu_bandwidth_ * runtime_.expert_bandwidth), arithmetic);
   return overlapped(bytes / (gpu_bandwidth_ * runtime_.batched_bandwidth), arithmetic, runtime_.overlap);
 }
@@ -78,26 +110,27 @@ double ServingEstimate::cpu_experts_s(const FeedForward& ff, double distinct, do
   return std::max(bytes / cpu_bandwidth_, flops / cpu_peak_);
 }
 
-void ServingEstimate::add_work(const Work& work, StepEstimate& out) const {
-  const Flops projected = work.flops - work.mixing;
+void ServingEstimate::add_work(const Work& work, double tokens, StepEstimate& out) const {
+  const Flops projected = work.flops - work.mixing - work.recurrence;
   const double launches = work.kernels + runtime_.bias_kernels * work.biases;
   if (split_.cpu_only) {
+    const Flops mixed = work.mixing + work.recurrence;
     out.cpu += std::max(work.weight_bytes.value() / cpu_bandwidth_, projected.value() / cpu_peak_);
-    out.attention += std::max(work.kv_bytes.value() / cpu_bandwidth_, work.mixing.value() / cpu_peak_);
+    out.attention += std::max(work.kv_bytes.value() / cpu_bandwidth_, mixed.value() / cpu_peak_);
     out.launches += launches * runtime_.cpu_launch;
     return;
   }
   out.gpu_memory += std::max(work.weight_bytes.value() / (gpu_bandwidth_ * runtime_.dense_bandwidth),
                              projected.value() / (gpu_peak_ * runtime_.dense_peak));
   out.attention += std::max(work.kv_bytes.value() / (gpu_bandwidth_ * runtime_.attention_bandwidth),
-                            work.mixing.value() / (gpu_peak_ * runtime_.attention_peak));
-  out.launches += launches * runtime_.launch;
+                            work.mixing.value() / (gpu_peak_ * runtime_.attention_peak)) +
+                   work.recurrence.value() / (gpu_peak_ * runtime_.recurrence_peak);
+  out.launches += launches * runtime_.kernel_s(tokens == 1, tokens, model_.hidden, gpu_bandwidth_);
 }
 
-void ServingEstimate::add_experts(const Layer& layer, int moe_number, const Pass& pass,
-                                  StepEstimate& out) const {
-  const FeedForward& ff = layer.feed_forward;
-  const double on_cpu = cpu_share_of(moe_number);
+void ServingEstimate::add_experts(const Kind& kind, const Pass& pass, StepEstimate& out) const {
+  const FeedForward& ff = kind.layer->feed_forward;
+  const double on_cpu = kind.on_cpu;
   const double distinct = pass.tokens == 1 ? ff.top_k : distinct_experts(ff, pass.tokens);
   const double pairs = pass.tokens * ff.top_k;
   const Work one = expert_work(model_, ff, 1);
@@ -113,7 +146,9 @@ void ServingEstimate::add_experts(const Layer& layer, int moe_number, const Pass
   const bool single = pass.tokens == 1;
   const bool copied =
       pass.prompt && on_cpu > 0 && runtime_.stream_from > 0 && pass.tokens >= runtime_.stream_from;
-  out.launches += kernels(copied ? distinct : (1 - on_cpu) * distinct) * runtime_.launch;
+  const double rows = runtime_.launch_each != 0 ? pairs / distinct : pairs;
+  out.launches += kernels(copied ? distinct : (1 - on_cpu) * distinct) *
+                  runtime_.kernel_s(single, rows, model_.hidden, gpu_bandwidth_);
   if (copied) {
     const double computed = gpu_experts_s(ff, distinct, pairs, single);
     const double copy = link_ > 0 ? on_cpu * distinct * expert_bytes(model_).value() / link_ : 0;
@@ -129,22 +164,22 @@ void ServingEstimate::add_experts(const Layer& layer, int moe_number, const Pass
   out.handing_over += runtime_.cpu_layer;
 }
 
-void ServingEstimate::add_layer(const Layer& layer, int moe_number, const Pass& pass,
-                                StepEstimate& out) const {
+void ServingEstimate::add_layer(const Kind& kind, const Pass& pass, StepEstimate& out) const {
+  const Layer& layer = *kind.layer;
   const double context = pass.prompt                  ? attended(layer.attention, pass.context, pass.tokens)
                          : layer.attention.window > 0 ? std::min<double>(pass.context, layer.attention.window)
                                                       : pass.context;
-  add_work(attention_work(model_, layer, pass.tokens, context, pass.queries_per_read), out);
-  add_work(dense_work(model_, layer, pass.tokens), out);
-  if (moe_number >= 0) add_experts(layer, moe_number, pass, out);
+  add_work(attention_work(model_, layer, pass.tokens, context, pass.queries_per_read), pass.tokens, out);
+  add_work(dense_work(model_, layer, pass.tokens), pass.tokens, out);
+  if (layer.feed_forward.kind == FeedForward::Kind::moe) add_experts(kind, pass, out);
   if (ranks() > 1 && !split_.cpu_only) out.reduces += 2 * runtime_.all_reduce;
 }
 
 void ServingEstimate::add_pass(const Pass& pass, StepEstimate& out) const {
-  int moe_number = 0;
-  for (const Layer& layer : model_.layers) {
-    const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
-    add_layer(layer, moe ? moe_number++ : -1, pass, out);
+  for (const Kind& kind : kinds_) {
+    StepEstimate one;
+    add_layer(kind, pass, one);
+    out += one *= kind.count;
   }
 }
 
@@ -152,20 +187,20 @@ StepEstimate ServingEstimate::decode(double sequences, double context) const {
   StepEstimate out;
   const Pass pass{sequences, context, 1, false};
   add_pass(pass, out);
-  add_work(head_work(model_, sequences), out);
+  add_work(head_work(model_, sequences), sequences, out);
   out.launches += runtime_.step;
   return out;
 }
 
-StepEstimate ServingEstimate::prompt(double tokens, std::optional<double> micro_batch) const {
+StepEstimate ServingEstimate::prompt(double tokens, std::optional<double> micro_batch, double before) const {
   StepEstimate out;
   const double most = micro_batch.value_or(runtime_.micro_batch);
-  for (double before = 0; before < tokens; before += most) {
-    const double now = std::min(most, tokens - before);
-    add_pass({now, before, now, true}, out);
+  for (double done = 0; done < tokens; done += most) {
+    const double now = std::min(most, tokens - done);
+    add_pass({now, before + done, now, true}, out);
     out.launches += runtime_.step;
   }
-  add_work(head_work(model_, 1), out);
+  add_work(head_work(model_, 1), 1, out);
   return out;
 }
 

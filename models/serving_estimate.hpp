@@ -4,12 +4,14 @@
 //
 // A step is the sum over its layers of what each part of a layer takes: on a GPU max(FLOPs / peak, bytes /
 // bandwidth) with the runtime's shares of the data sheet's figures, and so much a kernel launch; experts of
-// several tokens in one grouped product, of which the weights of each distinct expert are read once. Of n
-// tokens that choose k of E experts each for itself, E (1 - (1 - k / E)^n) distinct ones are expected.
+// several tokens in one grouped product, of which the weights of each distinct expert are read once. n tokens
+// that choose k of E experts are taken to touch E (1 - (1 - k / E)^m) distinct ones, m = n^0.8: as many as
+// fewer tokens would that choose evenly and each for itself, since tokens have preferences in common.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/architecture.hpp"
 #include "models/machine_parts.hpp"
@@ -35,6 +37,8 @@ struct StepEstimate {
   double copies = 0;        // of experts to the GPU, beyond what it computes meanwhile
   double reduces = 0;       // sums over GPUs
 
+  StepEstimate& operator+=(const StepEstimate& more);
+  StepEstimate& operator*=(double factor);
   double total() const { return gpu_memory + attention + launches + cpu + handing_over + copies + reduces; }
   /// The largest part, as a phrase: "the GPU's memory", "launches of kernels", ...
   std::string bound() const;
@@ -49,14 +53,15 @@ struct SplitMemory {
 
 class ServingEstimate {
  public:
-  /// Keeps references to the first three.
+  /// Keeps references to the first two.
   ServingEstimate(const Architecture& model, const MachineParts& machine, const Runtime& runtime,
                   const Split& split);
 
   /// One token for each of `sequences`, each of which attends to `context` tokens.
   StepEstimate decode(double sequences, double context) const;
-  /// A prompt of so many tokens alone, in the runtime's micro-batches or in those of `micro_batch` tokens.
-  StepEstimate prompt(double tokens, std::optional<double> micro_batch = {}) const;
+  /// A prompt of so many tokens alone, in the runtime's micro-batches or in those of `micro_batch` tokens,
+  /// behind `before` tokens whose keys and values are there.
+  StepEstimate prompt(double tokens, std::optional<double> micro_batch = {}, double before = 0) const;
   /// With the keys and values of `tokens` in all sequences together.
   SplitMemory memory(double tokens) const;
   /// Why the machine cannot do it: no GPU, not enough memory; empty where it can.
@@ -67,10 +72,16 @@ class ServingEstimate {
     double tokens, context, queries_per_read;
     bool prompt;
   };
+  /// Layers that are alike, and of whose experts the same share is on the CPU.
+  struct Kind {
+    const Layer* layer;
+    double on_cpu;
+    int count;
+  };
   void add_pass(const Pass& pass, StepEstimate& out) const;
-  void add_layer(const Layer& layer, int moe_number, const Pass& pass, StepEstimate& out) const;
-  void add_experts(const Layer& layer, int moe_number, const Pass& pass, StepEstimate& out) const;
-  void add_work(const Work& work, StepEstimate& out) const;
+  void add_layer(const Kind& kind, const Pass& pass, StepEstimate& out) const;
+  void add_experts(const Kind& kind, const Pass& pass, StepEstimate& out) const;
+  void add_work(const Work& work, double tokens, StepEstimate& out) const;
   double gpu_experts_s(const FeedForward& ff, double distinct, double pairs, bool single) const;
   double cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const;
   double cpu_share_of(int moe_number) const;
@@ -78,8 +89,9 @@ class ServingEstimate {
 
   const Architecture& model_;
   const MachineParts& machine_;
-  const Runtime& runtime_;
+  RuntimeCosts runtime_;  // on this machine
   Split split_;
+  std::vector<Kind> kinds_;
   double gpu_bandwidth_ = 0, gpu_peak_ = 0, link_ = 0;  // of the GPUs that share a layer
   double cpu_bandwidth_ = 0, cpu_peak_ = 0;             // as the runtime gets them
 };

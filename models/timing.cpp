@@ -25,32 +25,36 @@ Seconds longer(Flops flops, FlopsPerSecond peak, Bytes bytes, BytesPerSecond ban
 
 }  // namespace
 
-Seconds TimingModel::launches_of_software(const Work& work) const {
+Seconds TimingModel::launches_of_software(const Work& work, const Rows& rows) const {
   const RuntimeCosts& r = *device_.software;
-  const double launch = computes_on_cpu() ? r.cpu_launch : r.launch;
-  return Seconds((work.kernels + r.bias_kernels * work.biases) * launch);
+  const double one = computes_on_cpu()
+                         ? r.cpu_launch
+                         : r.kernel_s(rows.single, rows.rows, rows.hidden, gpu_bandwidth().value());
+  return Seconds((work.kernels + r.bias_kernels * work.biases) * one);
 }
 
-Seconds TimingModel::kernel_of_software(const Work& work) const {
+Seconds TimingModel::kernel_of_software(const Work& work, const Rows& rows) const {
   const RuntimeCosts& r = *device_.software;
-  const Flops projected = work.flops - work.mixing;
+  const Flops projected = work.flops - work.mixing - work.recurrence;
   if (computes_on_cpu()) {
     const FlopsPerSecond peak = device_.cpu.peak->value * r.cpu_peak;
     const BytesPerSecond bandwidth = device_.cpu.bandwidth->value * r.cpu_bandwidth;
     return longer(projected, peak, work.weight_bytes, bandwidth) +
-           longer(work.mixing, peak, work.kv_bytes, bandwidth) + launches_of_software(work);
+           longer(work.mixing + work.recurrence, peak, work.kv_bytes, bandwidth) +
+           launches_of_software(work, rows);
   }
   const FlopsPerSecond peak = device_.gpu->peak.value * device_.gpu->flops_efficiency.value;
   const BytesPerSecond bandwidth = gpu_bandwidth();
   return longer(projected, peak * r.dense_peak, work.weight_bytes, bandwidth * r.dense_bandwidth) +
          longer(work.mixing, peak * r.attention_peak, work.kv_bytes, bandwidth * r.attention_bandwidth) +
-         launches_of_software(work);
+         work.recurrence / (peak * r.recurrence_peak) + launches_of_software(work, rows);
 }
 
-Seconds TimingModel::experts_of_software(const Work& work, bool single) const {
+Seconds TimingModel::experts_of_software(const Work& work, double tokens_an_expert, bool single) const {
   const RuntimeCosts& r = *device_.software;
-  const Seconds arithmetic =
-      work.flops / (device_.gpu->peak.value * device_.gpu->flops_efficiency.value * r.expert_peak);
+  const Seconds arithmetic = work.flops /
+                             (device_.gpu->peak.value * device_.gpu->flops_efficiency.value * r.expert_peak) *
+                             (single ? 1 : 1 + r.expert_tokens / tokens_an_expert);
   const Seconds memory =
       work.weight_bytes / (gpu_bandwidth() * (single ? r.expert_bandwidth : r.batched_bandwidth));
   if (single) return std::max(memory, arithmetic);
@@ -61,9 +65,10 @@ Seconds TimingModel::launch() const {
   return device_.software ? Seconds(device_.software->launch) : device_.gpu->launch.value;
 }
 
-Seconds TimingModel::expert_launches(const Architecture& model, const FeedForward& ff) const {
-  if (!device_.software || device_.software->launch_each != 0) return Seconds(0);
-  return launches_of_software(expert_work(model, ff, 1));
+Seconds TimingModel::expert_launches(const Architecture& model, const FeedForward& ff, double tokens) const {
+  if (!device_.software || device_.software->launch_each != 0 || tokens == 0) return Seconds(0);
+  return launches_of_software(expert_work(model, ff, 1),
+                              {tokens == 1, tokens * ff.top_k, static_cast<double>(model.hidden)});
 }
 
 BytesPerSecond TimingModel::gpu_bandwidth() const {
@@ -93,8 +98,8 @@ Seconds TimingModel::recover(double elements) const {
   return Bytes(4 * elements) / gpu_bandwidth() + launch();
 }
 
-Seconds TimingModel::kernel(const Work& work) const {
-  if (device_.software) return kernel_of_software(work);
+Seconds TimingModel::kernel(const Work& work, double tokens, double hidden) const {
+  if (device_.software) return kernel_of_software(work, {tokens == 1, tokens, hidden});
   if (computes_on_cpu()) return roofline(work, device_.cpu);
   const GpuProfile& gpu = *device_.gpu;
   return roofline(work, gpu.peak.value * gpu.flops_efficiency.value, gpu_bandwidth(), gpu.launch.value);
@@ -106,8 +111,9 @@ Seconds TimingModel::expert(const Architecture& model, const FeedForward& ff, do
   const Work work = expert_work(model, ff, tokens);
   if (!device_.software) return kernel(work);
   if (tokens == 0) return Seconds(0);
-  const Seconds own = device_.software->launch_each != 0 ? launches_of_software(work) : Seconds(0);
-  return experts_of_software(work, single) + own;
+  const Rows rows{single, tokens, static_cast<double>(model.hidden)};
+  const Seconds own = device_.software->launch_each != 0 ? launches_of_software(work, rows) : Seconds(0);
+  return experts_of_software(work, tokens, single) + own;
 }
 
 Seconds TimingModel::grouped_experts(const Architecture& model, double distinct, double activations) const {
@@ -115,8 +121,11 @@ Seconds TimingModel::grouped_experts(const Architecture& model, double distinct,
   Work work = expert_work(model, model.moe(), activations);
   work.weight_bytes = work.weight_bytes * distinct;
   if (!device_.software || computes_on_cpu()) return kernel(work);
-  const Seconds own = device_.software->launch_each != 0 ? distinct * launches_of_software(work) : Seconds(0);
-  return experts_of_software(work, activations <= model.moe().top_k) + own;
+  const bool single = activations <= model.moe().top_k;
+  const Rows rows{single, activations / distinct, static_cast<double>(model.hidden)};
+  const Seconds own =
+      device_.software->launch_each != 0 ? distinct * launches_of_software(work, rows) : Seconds(0);
+  return experts_of_software(work, activations / distinct, single) + own;
 }
 
 Seconds TimingModel::all_reduce(int ranks, Bytes bytes) const {
@@ -154,7 +163,7 @@ std::optional<Seconds> TimingModel::cpu_expert(const Architecture& model, const 
   const bool own_launches = computes_on_cpu() && r.launch_each != 0;
   return longer(work.flops, device_.cpu.peak->value * r.cpu_peak, work.weight_bytes,
                 device_.cpu.bandwidth->value * r.cpu_bandwidth) +
-         (own_launches ? launches_of_software(work) : Seconds(0));
+         (own_launches ? launches_of_software(work, {true, tokens, 0}) : Seconds(0));
 }
 
 }  // namespace moelab

@@ -30,7 +30,8 @@ class TimingModel {
   Seconds decompress(const CodecProfile& codec, Bytes plain) const { return codec.decompress_seconds(plain); }
   /// Join of a tensor. On the GPU both planes are read and the BF16 values written, 4 bytes an element.
   Seconds recover(double elements) const;
-  Seconds kernel(const Work& work) const;
+  /// Of a step of so many tokens, whose hidden states are of `hidden` values.
+  Seconds kernel(const Work& work, double tokens = 1, double hidden = 0) const;
   /// One routed expert for so many tokens of a step, where kernels run: on the GPU if there is one. `single`:
   /// the step has one token.
   Seconds expert(const Architecture& model, const FeedForward& ff, double tokens, bool single) const;
@@ -38,7 +39,7 @@ class TimingModel {
     return expert(model, ff, tokens, tokens == 1);
   }
   /// Launches that all experts of a layer share: a part of its dense time. 0 where each has its own.
-  Seconds expert_launches(const Architecture& model, const FeedForward& ff) const;
+  Seconds expert_launches(const Architecture& model, const FeedForward& ff, double tokens) const;
   /// The same on the CPU, beside a GPU or not: the curve of its shape, else the CPU's roofline. nullopt where
   /// the profile of a machine with a GPU has neither.
   std::optional<Seconds> cpu_expert(const Architecture& model, const FeedForward& ff, double tokens) const;
@@ -76,9 +77,14 @@ class TimingModel {
 
  private:
   const LinkProfile& link() const;
-  Seconds kernel_of_software(const Work& work) const;
-  Seconds launches_of_software(const Work& work) const;
-  Seconds experts_of_software(const Work& work, bool single) const;
+  /// A step of several tokens has `rows` hidden states in each kernel.
+  struct Rows {
+    bool single;
+    double rows, hidden;
+  };
+  Seconds kernel_of_software(const Work& work, const Rows& rows) const;
+  Seconds launches_of_software(const Work& work, const Rows& rows) const;
+  Seconds experts_of_software(const Work& work, double tokens_an_expert, bool single) const;
 
   DeviceProfile device_;
 };

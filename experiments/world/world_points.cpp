@@ -122,6 +122,9 @@ void read_amounts(const Point& point, Question& q) {
   if (q.prompt > kMost || q.context > kMost || q.batch > kMost)
     throw InputError("", "more tokens than any published run has");
   q.prefill = point.metric == "prefill" || point.metric == "ttft_ms";
+  // "pp512 @ d8192" of llama-bench: a prompt of 512 tokens behind 8192, a context of 8704.
+  if (point.metric == "prefill" && number_in(point.context) && number_in(point.prompt))
+    q.before = std::max(0.0, q.context - q.prompt);
   const std::vector<std::string> metrics{"decode", "prefill", "throughput", "tpot_ms", "ttft_ms"};
   if (std::find(metrics.begin(), metrics.end(), point.metric) == metrics.end())
     q.why_not = "metric '" + point.metric + "' is not known";
@@ -132,7 +135,10 @@ bool uses_cpu(const Question& q) {
 }
 
 /// What cannot be said of a point that was read.
-std::string unanswerable(const Question& q, const Runtime& runtime) {
+std::string unanswerable(const Point& point, const Question& q, const Runtime& runtime) {
+  if (point.metric == "ttft_ms" && q.batch > 1)
+    return "when the first of several requests' tokens comes depends on when they come (`moelab run` has a "
+           "workload for that)";
   if (!uses_cpu(q)) return {};
   const bool copied = q.prefill && runtime.stream_from > 0 &&
                       std::min(q.micro_batch.value_or(runtime.micro_batch), q.prompt) >= runtime.stream_from;
@@ -184,7 +190,7 @@ Question question_of(const Point& point, Runtimes& runtimes) {
     read_amounts(point, q);
     if (q.why_not.empty()) read_split(point, runtimes.at(q.runtime), q);
     q.group = group_of(point, q);
-    if (q.why_not.empty()) q.why_not = unanswerable(q, runtimes.at(q.runtime));
+    if (q.why_not.empty()) q.why_not = unanswerable(point, q, runtimes.at(q.runtime));
   } catch (const InputError& error) {
     q.why_not = error.problems().front().what;
   }
@@ -194,7 +200,7 @@ Question question_of(const Point& point, Runtimes& runtimes) {
 Prediction predict(const Point& point, const Question& q, const Runtimes& runtimes) {
   const ServingEstimate estimate(q.model, q.machine, runtimes.at(q.runtime), q.split);
   if (q.prefill) {
-    const StepEstimate prompt = estimate.prompt(q.prompt, q.micro_batch);
+    const StepEstimate prompt = estimate.prompt(q.prompt, q.micro_batch, q.before);
     const double seconds = prompt.total();
     return {point.metric == "ttft_ms" ? seconds * 1e3 : q.prompt / seconds, prompt.bound()};
   }

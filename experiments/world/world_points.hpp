@@ -32,6 +32,7 @@ struct Question {
   std::string runtime;
   Split split;
   double batch = 1, prompt = 0, context = 0;
+  double before = 0;  // tokens whose keys and values are there when a prompt comes
   std::optional<double> micro_batch;
   bool prefill = false;
   std::string group;    // "everything on one GPU, decode"

@@ -1,4 +1,4 @@
-// Published measurements beside predictions. usage: world_rows POINTS.csv [--format table|json] [--fit]
+// Published measurements beside predictions. usage: world_rows [POINTS.csv ...] [--format table|json] [--fit]
 // README.md here says what the columns mean and how far the predictions are off.
 #include <algorithm>
 #include <cmath>
@@ -36,13 +36,13 @@ double efficiency(const Row& row) {
 }
 
 struct Arguments {
-  std::string points;
+  std::vector<std::string> points;
   bool json = false, fit = false;
 };
 
 [[noreturn]] void usage(const std::string& problem) {
   throw InputError("", problem +
-                           "\nusage: run.sh [POINTS.csv] [--format table|json] [--fit]\n"
+                           "\nusage: run.sh [POINTS.csv ...] [--format table|json] [--fit]\n"
                            "example: experiments/world/run.sh mine.csv --format json");
 }
 
@@ -57,19 +57,23 @@ Arguments read_arguments(int argc, char** argv) {
       if (format != "table" && format != "json")
         usage("--format: expected table or json, not '" + format + "'");
       a.json = format == "json";
-    } else if (word.starts_with("-") || !a.points.empty()) {
+    } else if (word.starts_with("-")) {
       usage("unexpected argument '" + word + "'");
     } else {
-      a.points = word;
+      a.points.push_back(word);
     }
   }
   return a;
 }
 
 std::vector<Answerable> answerable(const std::vector<Row>& rows) {
+  std::map<std::pair<std::string, bool>, int> alike;  // by source and whether it is of prompts
+  const auto kind = [](const Row& row) { return std::pair(row.point->source, row.question.prefill); };
+  for (const Row& row : rows)
+    if (row.answered() && row.point->counted()) ++alike[kind(row)];
   std::vector<Answerable> list;
   for (const Row& row : rows)
-    if (row.answered()) list.push_back({row.point, &row.question});
+    if (row.answered()) list.push_back({row.point, &row.question, weight_of(*row.point, alike[kind(row)])});
   return list;
 }
 
@@ -102,17 +106,23 @@ void fill_null(std::vector<Row>& rows) {
   }
 }
 
-/// Of each source the rows, by constants fitted to the others.
+/// Sources that are left out together: each alone where there are few.
+constexpr std::size_t kMostFolds = 12;
+
+/// Of each source the rows, by constants fitted to others.
 void fill_apart(std::vector<Row>& rows, const Runtimes& runtimes) {
-  std::map<std::string, std::vector<Row*>> sources;
-  for (Row& row : rows)
-    if (row.answered()) sources[row.point->source].push_back(&row);
-  for (auto& [source, own] : sources) {
+  std::map<std::string, std::size_t> fold_of;
+  for (const Row& row : rows)
+    if (row.answered()) fold_of.emplace(row.point->source, fold_of.size() % kMostFolds);
+  const std::vector<Answerable> all = answerable(rows);
+  for (std::size_t fold = 0; fold < std::min(kMostFolds, fold_of.size()); ++fold) {
     std::vector<Answerable> others;
-    for (const Answerable& a : answerable(rows))
-      if (a.point->source != source) others.push_back(a);
+    for (const Answerable& a : all)
+      if (fold_of.at(a.point->source) != fold) others.push_back(a);
     const Runtimes fitted = with(runtimes, fit(runtimes, parameters_of(runtimes), others));
-    for (Row* row : own) row->apart = predict(*row->point, row->question, fitted).value;
+    for (Row& row : rows)
+      if (row.answered() && fold_of.at(row.point->source) == fold)
+        row.apart = predict(*row.point, row.question, fitted).value;
   }
 }
 
@@ -217,7 +227,7 @@ void print_fit(const Runtimes& runtimes, const std::vector<Row>& rows) {
   const std::vector<Parameter> before = parameters_of(runtimes);
   const std::vector<Parameter> after = fit(runtimes, before, answerable(rows));
   for (std::size_t i = 0; i < before.size(); ++i)
-    table.push_back({before[i].owner, std::string(before[i].constant->name), shortest_text(before[i].value),
+    table.push_back({before[i].owner, before[i].name(), shortest_text(before[i].value),
                      fixed(after[i].value, after[i].value < 0.01 ? 8 : 3)});
   std::printf("%s", align_columns(table, 2).c_str());
 }
@@ -236,17 +246,20 @@ void print_sentence(const std::vector<Row>& rows) {
 }
 
 int run(const Arguments& arguments) {
-  std::string file = arguments.points;
-  if (file.empty()) {
-    file = MOELAB_SOURCE_DIR "/../shared/data/world-measured/points.csv";
-    if (!std::filesystem::exists(file)) {
-      std::printf("%s\n", arguments.json ? "[]"
-                                         : "skipped: the default file of measurements is not beside "
-                                           "the repository; give one: run.sh POINTS.csv");
+  std::vector<std::string> files = arguments.points;
+  if (files.empty()) {
+    files.emplace_back(MOELAB_SOURCE_DIR "/../shared/data/world-measured/points.csv");
+    if (!std::filesystem::exists(files.front())) {
+      std::printf("%s\n", arguments.json
+                              ? "[]"
+                              : "skipped: the default file of measurements is not beside "
+                                "the repository; give one: run.sh experiments/world/collected.csv");
       return 0;
     }
   }
-  const std::vector<Point> points = read_points(file);
+  std::vector<Point> points;
+  for (const std::string& file : files)
+    for (Point& point : read_points(file)) points.push_back(std::move(point));
   Runtimes runtimes;
   std::vector<Row> rows = predicted_rows(points, runtimes);
   if (arguments.json) {

@@ -62,7 +62,7 @@ const KernelTime& DenseTimes::shared(std::size_t layer) {
 }
 
 KernelTime DenseTimes::time(const Work& work) const {
-  return {timing_.kernel(work).value() + timing_.dispatch().value(),
+  return {timing_.kernel(work, tokens_, model_.hidden).value() + timing_.dispatch().value(),
           (work.weight_bytes + work.kv_bytes).value(), work.flops.value()};
 }
 
@@ -89,7 +89,7 @@ KernelTime DenseTimes::compute_dense(std::size_t kind) const {
   if (layer.feed_forward.kind == FeedForward::Kind::dense) work += dense_work(model_, layer, tokens_);
   KernelTime result = time(work);
   if (layer.feed_forward.kind == FeedForward::Kind::moe && tokens_ > 0)
-    result.seconds += timing_.expert_launches(model_, layer.feed_forward).value();
+    result.seconds += timing_.expert_launches(model_, layer.feed_forward, tokens_).value();
   return result;
 }
 

@@ -79,6 +79,11 @@ TEST_CASE("estimate: a prompt's experts are copied or computed where they lie", 
   const StepEstimate copied = ServingEstimate(model, machine, r, {.cpu_expert_layers = 1}).prompt(1000);
   const double copy = bytes / (0.5 * link_rate("pcie4-x16").value());
   const double flops = 2 * 4000.0 * 3 * 1024 * 512 / 165.2e12, memory = bytes / 1008e9;
+  // Behind as many tokens again there is more to attend to, and nothing else.
+  const StepEstimate behind =
+      ServingEstimate(model, machine, r, {.cpu_expert_layers = 1}).prompt(1000, {}, 1000);
+  CHECK(behind.attention > copied.attention);
+  CHECK(behind.total() - behind.attention == Approx(copied.total() - copied.attention));
   CHECK(copied.copies == Approx(copy - std::max(flops, memory)).epsilon(1e-9));
   CHECK(copied.cpu == 0);
   r.stream_from = 0;
@@ -155,7 +160,11 @@ TEST_CASE("runtimes: every file reads, names its sources, and stands on one that
     const Runtime r = load_runtime(name);
     CHECK(r.name == name);
     CHECK(!r.own.empty());
-    CHECK(r.provenance.size() == r.own.size());
+    // A source for each number of its own: constants, and factors of generations.
+    std::size_t factors = 0;
+    for (const auto& [generation, on_it] : r.classes)
+      if (on_it.own) factors += (on_it.launch != 1) + (on_it.arithmetic != 1);
+    CHECK(r.provenance.size() == r.own.size() + factors);
     for (const Runtime::Constant& c : Runtime::constants()) {
       CHECK(r.*c.value >= c.low);
       CHECK(r.*c.value <= c.high);
@@ -165,6 +174,13 @@ TEST_CASE("runtimes: every file reads, names its sources, and stands on one that
   const Runtime base = load_runtime("llama.cpp-cuda"), rocm = load_runtime("llama.cpp-rocm");
   CHECK(rocm.cpu_bandwidth == base.cpu_bandwidth);
   CHECK(rocm.launch != base.launch);
+  // What is different on a generation of GPUs is a factor on launches and on shares of the peak.
+  CHECK(base.classes.at("ada").launch < 1);
+  const RuntimeCosts ada = base.on(find_gpu("rtx-4090-24gb")), ampere = base.on(find_gpu("rtx-3090-24gb"));
+  CHECK(ada.launch == base.launch * base.classes.at("ada").launch);
+  CHECK(ada.expert_peak == base.expert_peak * base.classes.at("ada").arithmetic);
+  CHECK(ampere == static_cast<const RuntimeCosts&>(base));
+  CHECK(load_runtime("ik_llama.cpp-cuda").on(find_gpu("rtx-4090-24gb")).launch == ada.launch);
   Problems problems;
   const YamlDocument document = YamlDocument::from_text(
       "r", "name: r\nsources: {a: {kind: assumed, text: x}}\nconstants: {launch: {value: 2 s, source: b}}\n",
