@@ -61,7 +61,7 @@ void print_table(const std::vector<Advice>& list, const AdviceRequest& q) {
   for (const Advice& a : list)
     table.push_back({a.runtime, a.weights, place_of(a, q), speed(1 / a.decode_s),
                      speed(q.prompt / a.prompt_s), to_string(Bytes(a.memory.gpu())),
-                     to_string(Bytes(a.memory.host))});
+                     to_string(Bytes(a.memory.host_total()))});
   std::cout << align_columns(table, 3) << "\n"
             << best.command << "\n\n"
             << "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). The "
@@ -83,7 +83,14 @@ void print_json(const std::vector<Advice>& list) {
                    {"decode_error", a.error},
                    {"prompt_s", a.prompt_s},
                    {"gpu_bytes", a.memory.gpu()},
-                   {"host_bytes", a.memory.host},
+                   {"gpu_weights_bytes", a.memory.gpu_weights},
+                   {"gpu_kv_bytes", a.memory.gpu_kv},
+                   {"gpu_compute_bytes", a.memory.gpu_compute},
+                   {"gpu_context_bytes", a.memory.gpu_context},
+                   {"gpu_reserve_bytes", a.memory.gpu_reserve},
+                   {"host_bytes", a.memory.host_total()},
+                   {"host_weights_bytes", a.memory.host},
+                   {"host_compute_bytes", a.memory.host_compute},
                    {"bound", a.bound},
                    {"command", a.command}});
   std::cout << all.dump(2) << "\n";

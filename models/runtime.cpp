@@ -70,6 +70,20 @@ constexpr std::array kConstants{
                       "GPU memory of context, driver and workspaces"},
     Runtime::Constant{"launch_each", &RuntimeCosts::launch_each, ConstantUnit::count, 0, 1,
                       "1: kernels for each expert; 0: one product for all of a layer's"},
+    Runtime::Constant{"mask_bytes", &RuntimeCosts::mask_bytes, ConstantUnit::count, 0, 4,
+                      "of an attention mask's entry; 0: gpu_reserve stands for all buffers", true},
+    Runtime::Constant{"logits_rows", &RuntimeCosts::logits_rows, ConstantUnit::count, 0, 1,
+                      "1: logits of a whole micro-batch are reserved; 0: of the sequences alone", true},
+    Runtime::Constant{"kv_copy", &RuntimeCosts::kv_copy, ConstantUnit::count, 0, 1,
+                      "1: quantised keys and values of one layer are copied in 16 bits", true},
+    Runtime::Constant{"hidden_states", &RuntimeCosts::hidden_states, ConstantUnit::count, 0, 16,
+                      "that live at once while a layer is computed", true},
+    Runtime::Constant{"expert_outputs", &RuntimeCosts::expert_outputs, ConstantUnit::count, 0, 16,
+                      "of all chosen experts, that live at once", true},
+    Runtime::Constant{"input_copies", &RuntimeCosts::input_copies, ConstantUnit::count, 0, 16,
+                      "on each of several GPUs that work one behind the other", true},
+    Runtime::Constant{"gpu_context", &RuntimeCosts::gpu_context, ConstantUnit::bytes, 0, 1e11,
+                      "GPU memory of driver, libraries and pools, on each GPU", true},
 };
 
 /// Files that stand on each other, at most: more is a circle.
@@ -144,7 +158,7 @@ Runtime read_chain(const YamlMap& root, int depth) {
   const YamlMap constants = root.map("constants");
   for (const Runtime::Constant& c : kConstants) {
     if (!constants.has(c.name)) {
-      if (base.empty())
+      if (base.empty() && !c.optional)
         constants.fail(c.name, "missing key '" + std::string(c.name) + "': " + std::string(c.what));
       continue;
     }

@@ -41,6 +41,7 @@ struct Runtime : SourcedNumbers, RuntimeCosts {
     enum class Unit { share, seconds, count, bytes } unit;
     double low, high;
     std::string_view what;
+    bool optional = false;  // may be absent everywhere: 0 then
   };
   static std::span<const Constant> constants();
   /// Constants of its own that were fitted to published runs (their source is called `world`), not taken from

@@ -35,6 +35,15 @@ struct RuntimeCosts {
   double gpu_reserve = 0;      // bytes that context, driver and workspaces take of a GPU
   double launch_each = 0;      // 1: kernels of their own for each expert; 0: one product for a layer's
 
+  // Memory by llama.cpp's rules (models/llama_memory.hpp), where mask_bytes is not 0.
+  double mask_bytes = 0;      // of an attention mask's entry: 2; 4 before llama.cpp's pull request 23764
+  double logits_rows = 0;     // 1: logits of a whole micro-batch are reserved; 0: of the sequences alone
+  double kv_copy = 0;         // 1: quantised keys and values of one layer are copied in 16 bits
+  double hidden_states = 0;   // that live at once while a layer is computed
+  double expert_outputs = 0;  // of all chosen experts, that live at once
+  double input_copies = 0;    // on each of several GPUs that work one behind the other
+  double gpu_context = 0;     // bytes of driver, libraries and pools on each GPU
+
   bool operator==(const RuntimeCosts&) const = default;
 
   /// Seconds of one kernel of the GPU whose rows are `rows` hidden states of `hidden` values, beside the
@@ -47,6 +56,9 @@ struct RuntimeCosts {
 
   /// Of a CPU socket's bandwidth, what is left of a share of smaller ones.
   double share_at(double socket_bytes_per_second) const;
+  /// Whether buffers are by llama.cpp's rules; else gpu_reserve stands for all of them.
+  bool has_buffers() const { return mask_bytes > 0; }
+
   /// For a machine whose profile says what is achieved of its rates, whatever the software: times alone.
   RuntimeCosts times_alone() const;
 };

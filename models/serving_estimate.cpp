@@ -204,18 +204,19 @@ StepEstimate ServingEstimate::prompt(double tokens, std::optional<double> micro_
   return out;
 }
 
-SplitMemory ServingEstimate::memory(double tokens) const {
-  SplitMemory m;
-  const double kv = kv_bytes_per_token(model_).value() * tokens + state_bytes_per_request(model_).value();
-  if (split_.cpu_only) {
-    m.host = total_bytes(model_).value() + kv;
-    return m;
-  }
+bool ServingEstimate::experts_on_host() const {
+  return split_.cpu_expert_layers > 0 || split_.gpu_expert_share < 1;
+}
+
+void ServingEstimate::add_weights(SplitMemory& m) const {
   // The input embedding is looked up, not multiplied: runtimes keep it where it costs no GPU memory.
   const double embedding =
       model_.embedding_copies > 1 ? embedding_weights(model_) * model_.stored.of(WeightPart::embedding) : 0;
   m.gpu_weights = non_expert_bytes(model_).value() - embedding;
   m.host = embedding;
+  // llama.cpp makes a second copy of a tied one, which is the head too.
+  if (runtime_.has_buffers() && model_.embedding_copies == 1)
+    m.host = embedding_weights(model_) * model_.stored.of(WeightPart::head);
   int moe_number = 0;
   for (const Layer& layer : model_.layers) {
     const FeedForward& ff = layer.feed_forward;
@@ -225,13 +226,61 @@ SplitMemory ServingEstimate::memory(double tokens) const {
     m.gpu_weights += (1 - on_cpu) * bytes;
     m.host += on_cpu * bytes;
   }
+}
+
+/// The first layers' experts lie on the host, and each GPU holds as many layers as the next: the first GPUs
+/// have experts copied to them.
+LlamaPlacement ServingEstimate::llama_placement(double micro_batch) const {
+  LlamaPlacement placement{.gpus = std::max(1, machine_.gpus), .overridden = experts_on_host()};
+  const bool copied =
+      placement.overridden && link_ > 0 && runtime_.stream_from > 0 && micro_batch >= runtime_.stream_from;
+  if (!copied) return placement;
+  const double share = split_.gpu_expert_share < 1
+                           ? 1
+                           : static_cast<double>(split_.cpu_expert_layers) /
+                                 static_cast<double>(std::max<std::size_t>(1, model_.moe_layers().size()));
+  placement.streaming = static_cast<int>(std::ceil(std::min(1.0, share) * placement.gpus));
+  return placement;
+}
+
+void ServingEstimate::add_llama_buffers(double tokens, const LoadOptions& options, SplitMemory& m) const {
+  const double micro_batch = options.micro_batch.value_or(runtime_.micro_batch);
+  const LlamaPlacement placement = llama_placement(micro_batch);
+  const LlamaBuffers buffers = llama_buffers(model_, runtime_, tokens, options, placement);
+  if (split_.cpu_only) {
+    m.host += buffers.kv + buffers.states;
+    m.host_compute = llama_compute_bytes(model_, runtime_, tokens, options);
+    return;
+  }
+  m.gpu_kv = buffers.kv + buffers.states;
+  m.gpu_compute = buffers.gpu_compute;
+  m.gpu_context = runtime_.gpu_context * placement.gpus;
+  m.host_compute = buffers.host_compute;
+}
+
+SplitMemory ServingEstimate::memory(double tokens, const LoadOptions& options) const {
+  SplitMemory m;
+  if (split_.cpu_only)
+    m.host = total_bytes(model_).value();
+  else
+    add_weights(m);
+  if (runtime_.has_buffers()) {
+    add_llama_buffers(tokens, options, m);
+    return m;
+  }
+  const double kv = kv_bytes_per_token(model_).value() * tokens +
+                    state_bytes_per_request(model_).value() * options.sequences;
+  if (split_.cpu_only) {
+    m.host += kv;
+    return m;
+  }
   m.gpu_kv = kv;
   m.gpu_reserve = runtime_.gpu_reserve * std::max(1, machine_.gpus);
   return m;
 }
 
-std::string ServingEstimate::impossible(double tokens) const {
-  const SplitMemory m = memory(tokens);
+std::string ServingEstimate::impossible(double tokens, const LoadOptions& options) const {
+  const SplitMemory m = memory(tokens, options);
   const auto missing = [](const char* where, double needed, double there) {
     return std::string(where) + " needs " + to_string(Bytes(needed)) + " and has " + to_string(Bytes(there));
   };
@@ -239,11 +288,11 @@ std::string ServingEstimate::impossible(double tokens) const {
   if (!split_.cpu_only && !unified && m.gpu() > machine_.gpu_memory().value())
     return missing(machine_.gpus > 1 ? "the GPUs' memory" : "the GPU's memory", m.gpu(),
                    machine_.gpu_memory().value());
-  const double host = m.host + (unified ? m.gpu() : 0);
+  const double host = m.host_total() + (unified ? m.gpu() : 0);
   if (machine_.ram && host > machine_.ram->value())
     return missing("the host's memory", host, machine_.ram->value());
-  const bool on_cpu = split_.cpu_only || split_.cpu_expert_layers > 0 || split_.gpu_expert_share < 1;
-  if (on_cpu && cpu_bandwidth_ <= 0) return "the CPU computes experts, and nothing says which CPU it is";
+  if ((split_.cpu_only || experts_on_host()) && cpu_bandwidth_ <= 0)
+    return "the CPU computes experts, and nothing says which CPU it is";
   return {};
 }
 

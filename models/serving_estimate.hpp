@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "models/architecture.hpp"
+#include "models/llama_memory.hpp"
 #include "models/machine_parts.hpp"
 #include "models/runtime.hpp"
 
@@ -46,9 +47,15 @@ struct StepEstimate {
 
 /// Memory that a split takes. Bytes of all GPUs together, and of the host.
 struct SplitMemory {
-  double gpu_weights = 0, gpu_kv = 0, gpu_reserve = 0;
-  double host = 0;
-  double gpu() const { return gpu_weights + gpu_kv + gpu_reserve; }
+  double gpu_weights = 0;
+  double gpu_kv = 0;       // keys and values, states of linear attention
+  double gpu_compute = 0;  // compute buffers
+  double gpu_context = 0;  // driver, libraries and pools, which no log of the runtime accounts for
+  double gpu_reserve = 0;  // of a runtime without a law for the two above, instead of them
+  double host = 0;         // weights; with nothing on the GPU the caches too
+  double host_compute = 0;
+  double gpu() const { return gpu_weights + gpu_kv + gpu_compute + gpu_context + gpu_reserve; }
+  double host_total() const { return host + host_compute; }
 };
 
 class ServingEstimate {
@@ -62,10 +69,11 @@ class ServingEstimate {
   /// A prompt of so many tokens alone, in the runtime's micro-batches or in those of `micro_batch` tokens,
   /// behind `before` tokens whose keys and values are there.
   StepEstimate prompt(double tokens, std::optional<double> micro_batch = {}, double before = 0) const;
-  /// With the keys and values of `tokens` in all sequences together.
-  SplitMemory memory(double tokens) const;
+  /// With the keys and values of `tokens` in all sequences together. Options beside the sequences count for
+  /// runtimes with a law for their buffers alone (RuntimeCosts::has_buffers).
+  SplitMemory memory(double tokens, const LoadOptions& options = {}) const;
   /// Why the machine cannot do it: no GPU, not enough memory; empty where it can.
-  std::string impossible(double tokens) const;
+  std::string impossible(double tokens, const LoadOptions& options = {}) const;
 
  private:
   struct Pass {
@@ -85,6 +93,10 @@ class ServingEstimate {
   double gpu_experts_s(const FeedForward& ff, double distinct, double pairs, bool single) const;
   double cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const;
   double cpu_share_of(int moe_number) const;
+  bool experts_on_host() const;
+  LlamaPlacement llama_placement(double micro_batch) const;
+  void add_weights(SplitMemory& out) const;
+  void add_llama_buffers(double tokens, const LoadOptions& options, SplitMemory& out) const;
   int ranks() const;  // GPUs that share a layer
 
   const Architecture& model_;

@@ -197,6 +197,14 @@ std::string_view mixture_named(std::string_view type) {
   return type;
 }
 
+/// Null: there is none of that name.
+const Mixture* find_mixture(std::string_view type) {
+  const std::string_view wanted = mixture_named(type);
+  const auto mixture =
+      std::find_if(kMixtures.begin(), kMixtures.end(), [&](const Mixture& m) { return m.name == wanted; });
+  return mixture == kMixtures.end() ? nullptr : &*mixture;
+}
+
 StoredWeights mxfp4_experts() {
   StoredWeights stored;
   stored.name = "mxfp4";
@@ -218,10 +226,8 @@ std::optional<StoredWeights> find_stored(const Architecture& model, std::string_
     return stored;
   }
   if (!name.starts_with(kGguf)) return std::nullopt;
-  const std::string_view wanted = mixture_named(name.substr(kGguf.size()));
-  const auto mixture =
-      std::find_if(kMixtures.begin(), kMixtures.end(), [&](const Mixture& m) { return m.name == wanted; });
-  if (mixture == kMixtures.end()) return std::nullopt;
+  const Mixture* const mixture = find_mixture(name.substr(kGguf.size()));
+  if (mixture == nullptr) return std::nullopt;
   StoredWeights stored = gguf(model, *mixture);
   stored.name = std::string(name);
   return stored;
@@ -249,6 +255,19 @@ void read_part(const YamlMap& map, WeightPart part, StoredWeights& stored, std::
 StoredWeights stored_as(const Architecture& model, std::string_view name) {
   if (const std::optional<StoredWeights> stored = find_stored(model, name)) return *stored;
   throw InputError("", unknown_stored(name));
+}
+
+Bytes largest_expert_tensor(const Architecture& model) {
+  if (!model.is_moe()) return Bytes(0);
+  const FeedForward& ff = model.moe();
+  double bytes = model.stored.of(WeightPart::experts);
+  const std::string_view name = model.stored.name;
+  const Mixture* const mixture = name.starts_with(kGguf) ? find_mixture(name.substr(kGguf.size())) : nullptr;
+  const int n = static_cast<int>(model.layers.size());
+  if (mixture != nullptr && mixture->name != "mxfp4")
+    for (const int i : model.moe_layers())
+      bytes = std::max(bytes, row_bytes(down_type(*mixture, i, n), ff.width));
+  return Bytes(bytes * ff.experts * expert_tensor_weights(model, ff));
 }
 
 std::vector<std::string> stored_names() {

@@ -24,6 +24,9 @@ class YamlMap;
 /// - "mxfp4": the experts, the rest BF16.
 /// Throws InputError for an unknown name, with the closest.
 StoredWeights stored_as(const Architecture& model, std::string_view name);
+/// The largest tensor that holds one matrix of all of a layer's experts: of a GGUF mixture in the widest type
+/// that it gives one, else in the experts' mean. 0: no experts.
+Bytes largest_expert_tensor(const Architecture& model);
 /// All names that stored_as() takes.
 std::vector<std::string> stored_names();
 

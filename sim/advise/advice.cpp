@@ -98,8 +98,7 @@ std::string command_of(const Advice& a, const AdviceRequest& q) {
     std::string text = "llama-server -m " + file + " -c " + context;
     text += a.split.cpu_only ? " -ngl 0" : " -ngl 99";
     if (a.split.cpu_expert_layers > 0) text += " -ncmoe " + std::to_string(a.split.cpu_expert_layers);
-    if (q.users > 1) text += " -np " + whole(q.users);
-    return text + " -ub " + whole(a.micro_batch);
+    return text + " -np " + whole(q.users) + " -ub " + whole(a.micro_batch);
   }
   if (a.runtime == "mlx") return "mlx_lm.server --model " + q.model.name + "-" + a.weights;
   if (a.runtime.starts_with("ktransformers"))
@@ -112,14 +111,19 @@ std::string command_of(const Advice& a, const AdviceRequest& q) {
   return text + " --max-model-len " + whole(q.context);
 }
 
-/// The micro-batch that a prompt is fastest with, and the command that says it.
+/// The micro-batch that a prompt is fastest with, of those whose buffers fit beside what decodes fastest; the
+/// memory that it takes, and the command that says it.
 void add_prompt(const AdviceRequest& request, const Runtime& runtime, const Architecture& model, Advice& a) {
   const ServingEstimate estimate(model, request.machine, runtime, a.split);
+  const double tokens = request.context * request.users;
   for (const double micro_batch : micro_batches_of(runtime.name, runtime)) {
+    const LoadOptions options{.micro_batch = micro_batch, .sequences = request.users};
     const double seconds = estimate.prompt(request.prompt, micro_batch).total();
-    if (a.micro_batch > 0 && seconds >= a.prompt_s * 0.999) continue;
+    if (a.micro_batch > 0 && (seconds >= a.prompt_s * 0.999 || !estimate.impossible(tokens, options).empty()))
+      continue;
     a.prompt_s = seconds;
     a.micro_batch = micro_batch;
+    a.memory = estimate.memory(tokens, options);
   }
   a.command = command_of(a, request);
 }
@@ -132,7 +136,8 @@ std::optional<Advice> best_of(const AdviceRequest& request, const Runtime& runti
   std::optional<Advice> best;
   for (const Split& split : splits_of(runtime.name, model, request.machine)) {
     const ServingEstimate estimate(model, request.machine, runtime, split);
-    const std::string problem = estimate.impossible(request.context * request.users);
+    const std::string problem =
+        estimate.impossible(request.context * request.users, {.sequences = request.users});
     if (!problem.empty()) {
       lacks = problem;
       continue;
@@ -146,7 +151,6 @@ std::optional<Advice> best_of(const AdviceRequest& request, const Runtime& runti
     a.split = split;
     a.decode_s = step.total();
     a.bound = step.bound();
-    a.memory = estimate.memory(request.context * request.users);
     a.error = kDecodeError;
     best = std::move(a);
   }

@@ -128,11 +128,15 @@ TEST_CASE("world: fitting finds the constants that made the measurements") {
   for (std::size_t i = 0; i < found.size(); ++i) {
     const Parameter& p = found[i];
     INFO(p.name());
-    if (p.name() == "launch" || p.name() == "cpu_bandwidth" || p.name() == "ada.launch")
-      CHECK(p.value == Approx(truth[i].value).epsilon(0.02));
+    if (p.name() == "launch" || p.name() == "ada.launch")
+      CHECK(p.value == Approx(truth[i].value).epsilon(0.05));
     // No row has several tokens: what only they show stays.
     if (p.name() == "expert_peak") CHECK(p.value == runtimes.at("llama.cpp-cuda").expert_peak);
   }
+  // What the CPU costs, several constants say together: what is predicted is what was measured.
+  const Runtimes again = with(runtimes, found);
+  for (std::size_t i = 0; i < points.size(); ++i)
+    CHECK(predict(points[i], questions[i], again).value == Approx(points[i].value).epsilon(0.02));
   // Where rows weigh nothing against what is usual, a launch takes 6 us.
   for (const Parameter& p : fit(runtimes, parameters_of(runtimes), answerable, 1e6))
     if (p.name() == "launch") CHECK(p.value == Approx(6e-6).epsilon(0.02));

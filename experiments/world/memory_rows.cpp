@@ -1,0 +1,253 @@
+// Memory of published loads of llama.cpp beside what moelab states. usage: world_memory ROWS.csv [--format
+// table|json] [--fit]
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "experiments/world/memory_points.hpp"
+#include "models/input_error.hpp"
+#include "sim/results/statistics.hpp"
+#include "sim/results/text_table.hpp"
+
+namespace moelab::world {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct MemoryArguments {
+  std::string rows = MOELAB_SOURCE_DIR "/experiments/world/llamacpp_memory.csv";
+  bool json = false, fit = false;
+};
+
+MemoryArguments read_memory_arguments(int argc, char** argv) {
+  const auto usage = [](const std::string& problem) {
+    throw InputError("", problem +
+                             "\nusage: memory.sh [ROWS.csv] [--format table|json] [--fit]\n"
+                             "example: experiments/world/memory.sh mine.csv --format json");
+  };
+  MemoryArguments a;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--fit") {
+      a.fit = true;
+    } else if (word == "--format") {
+      const std::string format = ++i < argc ? argv[i] : "";
+      if (format != "table" && format != "json")
+        usage("--format: expected table or json, not '" + format + "'");
+      a.json = format == "json";
+    } else if (word.starts_with("-")) {
+      usage("unexpected argument '" + word + "'");
+    } else {
+      a.rows = word;
+    }
+  }
+  return a;
+}
+
+struct MemoryAnswer {
+  MemoryRow row;
+  MemoryFigures predicted, apart;  // `apart`: by constants that its source had no part in
+  std::string why_not;             // of the whole row; empty: it is answered
+};
+
+/// Of the items on the GPU.
+double gpu_sum(const MemoryFigures& figures) {
+  double sum = 0;
+  for (const MemoryItem item : {MemoryItem::weights, MemoryItem::kv, MemoryItem::gpu_compute})
+    sum += figures[static_cast<std::size_t>(item)].value_or(0);
+  return sum;
+}
+
+void fill_memory_apart(std::vector<MemoryAnswer>& answers) {
+  std::map<std::string, std::vector<MemoryAnswer*>> sources;
+  for (MemoryAnswer& a : answers)
+    if (a.why_not.empty()) sources[a.row.source].push_back(&a);
+  for (auto& [source, own] : sources) {
+    std::vector<MemoryRow> others;
+    for (const MemoryAnswer& a : answers)
+      if (a.why_not.empty() && a.row.source != source) others.push_back(a.row);
+    const LawConstants fitted = fit_law(others);
+    for (MemoryAnswer* a : own) a->apart = predicted_memory(a->row, fitted);
+  }
+}
+
+std::vector<MemoryAnswer> answers_of(std::vector<MemoryRow> rows) {
+  const LawConstants constants = law_constants();
+  std::vector<MemoryAnswer> answers;
+  for (MemoryRow& row : rows) {
+    MemoryAnswer a{std::move(row), {}, {}, {}};
+    if (!a.row.whole) a.why_not = a.row.why_not;
+    try {
+      if (a.why_not.empty()) a.predicted = predicted_memory(a.row, constants);
+    } catch (const InputError& error) {
+      a.why_not = error.problems().front().what;
+    }
+    answers.push_back(std::move(a));
+  }
+  fill_memory_apart(answers);
+  return answers;
+}
+
+Json json_of(const MemoryFigures& figures, std::size_t item) {
+  return figures[item] ? Json(*figures[item]) : Json(nullptr);
+}
+
+void print_memory_json(const std::vector<MemoryAnswer>& answers) {
+  Json list = Json::array();
+  for (const MemoryAnswer& a : answers) {
+    Json item{{"id", a.row.id}, {"source", a.row.source}};
+    for (std::size_t i = 0; i < kMemoryItems; ++i) {
+      const bool held = a.why_not.empty() && a.row.measured[i].has_value();
+      item[std::string(to_string(static_cast<MemoryItem>(i)))] =
+          held ? Json{{"measured_mib", *a.row.measured[i]},
+                      {"predicted_mib", json_of(a.predicted, i)},
+                      {"source_left_out_mib", json_of(a.apart, i)}}
+               : Json(nullptr);
+    }
+    const std::string& why_not = a.why_not.empty() ? a.row.why_not : a.why_not;
+    item["why_not"] = why_not.empty() ? Json(nullptr) : Json(why_not);
+    list.push_back(std::move(item));
+  }
+  std::printf("%s\n", list.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+std::string terminal_text(std::string text) {
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
+std::string beside(double measured, double predicted) {
+  return fixed(measured, measured < 100 ? 1 : 0) + " / " + fixed(predicted, predicted < 100 ? 1 : 0);
+}
+
+std::string cell_of(const MemoryAnswer& a, MemoryItem item) {
+  const std::size_t i = static_cast<std::size_t>(item);
+  return a.row.measured[i] ? beside(*a.row.measured[i], *a.predicted[i]) : "-";
+}
+
+void print_answered(const std::vector<MemoryAnswer>& answers) {
+  std::vector<std::vector<std::string>> table{{"id", "model", "runtime", "graphs", "weights", "KV cache",
+                                               "compute", "sum", "error", "in %", "host's compute"}};
+  for (const MemoryAnswer& a : answers) {
+    if (!a.why_not.empty()) continue;
+    const double measured = gpu_sum(a.row.measured), predicted = gpu_sum(a.predicted);
+    const double error = predicted - measured;
+    std::vector<std::string> cells;
+    for (const std::string& text : {a.row.id, a.row.model, a.row.runtime, a.row.graphs})
+      cells.push_back(terminal_text(text));
+    for (const MemoryItem item : {MemoryItem::weights, MemoryItem::kv, MemoryItem::gpu_compute})
+      cells.push_back(cell_of(a, item));
+    cells.push_back(beside(measured, predicted));
+    cells.push_back((error >= 0 ? "+" : "") + fixed(error, 1) +
+                    (near_enough(measured, predicted) ? "" : " (!)"));
+    cells.push_back(measured > 0 ? fixed(100 * error / measured, 1) : "-");
+    cells.push_back(cell_of(a, MemoryItem::host_compute));
+    table.push_back(std::move(cells));
+  }
+  std::printf("MiB, measured / predicted; (!): neither within 3 %% nor within 150 MiB.\n\n%s\n",
+              align_columns(table, 4).c_str());
+}
+
+void print_reasons(const std::vector<MemoryAnswer>& answers) {
+  std::vector<std::vector<std::string>> table{{"id", "held against", "why not all"}};
+  for (const MemoryAnswer& a : answers) {
+    if (a.why_not.empty() && a.row.why_not.empty()) continue;
+    const std::string& why_not = a.why_not.empty() ? a.row.why_not : a.why_not;
+    table.push_back({terminal_text(a.row.id), a.why_not.empty() ? "in part" : "no", terminal_text(why_not)});
+  }
+  std::printf("%s\n", align_columns(table, 3).c_str());
+}
+
+struct MemoryErrors {
+  std::vector<double> mib, percent;
+  std::size_t near = 0, near_apart = 0;
+  void add(double measured, double predicted, double apart) {
+    mib.push_back(std::abs(predicted - measured));
+    percent.push_back(100 * mib.back() / measured);
+    near += near_enough(measured, predicted) ? 1 : 0;
+    near_apart += near_enough(measured, apart) ? 1 : 0;
+  }
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
+}
+
+/// By item and program; sums where more than one item of the GPUs is held against.
+void print_errors(const std::vector<MemoryAnswer>& answers) {
+  constexpr std::size_t kSum = kMemoryItems, kGroups = kMemoryItems + 1;
+  std::array<std::array<MemoryErrors, 2>, kGroups> groups;
+  for (const MemoryAnswer& a : answers) {
+    if (!a.why_not.empty()) continue;
+    const std::size_t program = a.row.runtime.starts_with("llama.cpp") ? 0 : 1;
+    for (std::size_t i = 0; i < kMemoryItems; ++i)
+      if (a.row.measured[i]) groups[i][program].add(*a.row.measured[i], *a.predicted[i], *a.apart[i]);
+    const auto on_gpu = a.row.measured.begin() + static_cast<std::ptrdiff_t>(MemoryItem::host_compute);
+    if (std::count_if(a.row.measured.begin(), on_gpu, [](const auto& m) { return m.has_value(); }) > 1)
+      groups[kSum][program].add(gpu_sum(a.row.measured), gpu_sum(a.predicted), gpu_sum(a.apart));
+  }
+  std::vector<std::vector<std::string>> table{{"median absolute error", "of", "rows", "MiB", "in %",
+                                               "within 3 % or 150 MiB", "source left out: within"}};
+  for (std::size_t i = 0; i < kGroups; ++i)
+    for (std::size_t program = 0; program < 2; ++program) {
+      const MemoryErrors& e = groups[i][program];
+      if (e.mib.empty()) continue;
+      const double rows = static_cast<double>(e.mib.size());
+      const std::string name = i == kSum ? "sum" : std::string(to_string(static_cast<MemoryItem>(i)));
+      table.push_back({name, program == 0 ? "llama.cpp" : "its fork", std::to_string(e.mib.size()),
+                       fixed(median(e.mib), 1), fixed(median(e.percent), 1),
+                       percent(static_cast<double>(e.near), rows) + " %",
+                       percent(static_cast<double>(e.near_apart), rows) + " %"});
+    }
+  std::printf("%s", align_columns(table, 2).c_str());
+}
+
+void print_law_fit(const std::vector<MemoryAnswer>& answers) {
+  std::vector<MemoryRow> rows;
+  for (const MemoryAnswer& a : answers)
+    if (a.why_not.empty()) rows.push_back(a.row);
+  const LawConstants now = law_constants(), fitted = fit_law(rows);
+  const std::vector<std::vector<std::string>> table{
+      {"constant", "in its file", "fitted"},
+      {"hidden_states", fixed(now.hidden_states, 0), fixed(fitted.hidden_states, 0)},
+      {"expert_outputs", fixed(now.expert_outputs, 0), fixed(fitted.expert_outputs, 0)},
+      {"expert_outputs of the fork", fixed(now.fork_outputs, 0), fixed(fitted.fork_outputs, 0)}};
+  std::printf("\n%s", align_columns(table, 1).c_str());
+}
+
+int run_memory(const MemoryArguments& arguments) {
+  const std::vector<MemoryAnswer> answers = answers_of(read_memory_rows(arguments.rows));
+  if (arguments.json) {
+    print_memory_json(answers);
+    return 0;
+  }
+  const auto answered =
+      std::count_if(answers.begin(), answers.end(), [](const MemoryAnswer& a) { return a.why_not.empty(); });
+  std::printf("Of %zu loads %td can be expressed, some in part.\n", answers.size(), answered);
+  print_answered(answers);
+  print_reasons(answers);
+  print_errors(answers);
+  if (arguments.fit) print_law_fit(answers);
+  return 0;
+}
+
+}  // namespace
+}  // namespace moelab::world
+
+int main(int argc, char** argv) {
+  try {
+    return moelab::world::run_memory(moelab::world::read_memory_arguments(argc, argv));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 2;
+  }
+}
