@@ -24,18 +24,32 @@ double overlapped(double memory, double arithmetic, double overlap) {
   return std::max(memory, arithmetic) + (1 - overlap) * std::min(memory, arithmetic);
 }
 
+/// What can bound a step: seconds, as a phrase, and in a word or two.
+struct Bound {
+  double seconds;
+  const char *phrase, *word;
+};
+
+Bound largest(const StepEstimate& e) {
+  const std::array<Bound, 7> parts{{{e.gpu_memory, "reading weights from the GPU's memory", "GPU memory"},
+                                    {e.attention, "attention", "attention"},
+                                    {e.launches, "launches of kernels", "launches"},
+                                    {e.cpu, "what the CPU computes from the host's memory", "CPU"},
+                                    {e.handing_over, "handing over between GPU and CPU", "hand-over"},
+                                    {e.copies, "copies of weights to the GPU", "link"},
+                                    {e.reduces, "sums over GPUs", "all-reduce"}}};
+  return *std::max_element(parts.begin(), parts.end(),
+                           [](const Bound& a, const Bound& b) { return a.seconds < b.seconds; });
+}
+
 }  // namespace
 
 std::string StepEstimate::bound() const {
-  const std::array<std::pair<double, const char*>, 7> parts{
-      {{gpu_memory, "reading weights from the GPU's memory"},
-       {attention, "attention"},
-       {launches, "launches of kernels"},
-       {cpu, "experts that the CPU computes from the host's memory"},
-       {handing_over, "handing over between GPU and CPU"},
-       {copies, "copies of experts to the GPU"},
-       {reduces, "sums over GPUs"}}};
-  return std::max_element(parts.begin(), parts.end())->second;
+  return largest(*this).phrase;
+}
+
+std::string StepEstimate::bound_word() const {
+  return largest(*this).word;
 }
 
 ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& machine,
@@ -78,26 +92,44 @@ double ServingEstimate::cpu_experts_s(const FeedForward& ff, double distinct, do
   return std::max(bytes / cpu_bandwidth_, flops / cpu_peak_);
 }
 
-void ServingEstimate::add_work(const Work& work, StepEstimate& out) const {
+ServingEstimate::Place ServingEstimate::place_of(int layer, const Pass& pass) const {
+  if (split_.cpu_only) return Place::cpu;
+  const bool copied = pass.prompt && runtime_.stream_from > 0 && pass.tokens >= runtime_.stream_from;
+  if (layer < split_.cpu_layers && !(copied && link_ > 0)) return Place::cpu;
+  return layer < std::max(split_.cpu_layers, split_.link_layers) && link_ > 0 ? Place::link : Place::gpu;
+}
+
+void ServingEstimate::add_work(const Work& work, Place place, StepEstimate& out) const {
   const Flops projected = work.flops - work.mixing;
   const double launches = work.kernels + runtime_.bias_kernels * work.biases;
-  if (split_.cpu_only) {
+  if (place == Place::cpu) {
     out.cpu += std::max(work.weight_bytes.value() / cpu_bandwidth_, projected.value() / cpu_peak_);
     out.attention += std::max(work.kv_bytes.value() / cpu_bandwidth_, work.mixing.value() / cpu_peak_);
     out.launches += launches * runtime_.cpu_launch;
     return;
   }
-  out.gpu_memory += std::max(work.weight_bytes.value() / (gpu_bandwidth_ * runtime_.dense_bandwidth),
-                             projected.value() / (gpu_peak_ * runtime_.dense_peak));
+  const double computed = std::max(work.weight_bytes.value() / (gpu_bandwidth_ * runtime_.dense_bandwidth),
+                                   projected.value() / (gpu_peak_ * runtime_.dense_peak));
+  out.gpu_memory += computed;
+  if (place == Place::link) out.copies += std::max(0.0, work.weight_bytes.value() / link_ - computed);
   out.attention += std::max(work.kv_bytes.value() / (gpu_bandwidth_ * runtime_.attention_bandwidth),
                             work.mixing.value() / (gpu_peak_ * runtime_.attention_peak));
   out.launches += launches * runtime_.launch;
 }
 
-void ServingEstimate::add_experts(const Layer& layer, int moe_number, const Pass& pass,
+/// A layer's experts, all computed on the GPU, so many of them copied there.
+void ServingEstimate::add_gpu_experts(const FeedForward& ff, double copied, const Pass& pass,
+                                      StepEstimate& out) const {
+  const double distinct = pass.tokens == 1 ? ff.top_k : distinct_experts(ff, pass.tokens);
+  const double computed = gpu_experts_s(ff, distinct, pass.tokens * ff.top_k, pass.tokens == 1);
+  const double copy = link_ > 0 ? copied * expert_bytes(model_).value() / link_ : 0;
+  out.gpu_memory += computed;
+  out.copies += std::max(0.0, copy - computed);
+}
+
+void ServingEstimate::add_experts(const Layer& layer, double on_cpu, Place place, const Pass& pass,
                                   StepEstimate& out) const {
   const FeedForward& ff = layer.feed_forward;
-  const double on_cpu = cpu_share_of(moe_number);
   const double distinct = pass.tokens == 1 ? ff.top_k : distinct_experts(ff, pass.tokens);
   const double pairs = pass.tokens * ff.top_k;
   const Work one = expert_work(model_, ff, 1);
@@ -105,67 +137,68 @@ void ServingEstimate::add_experts(const Layer& layer, int moe_number, const Pass
   const auto kernels = [&](double experts) {
     return (one.kernels + runtime_.bias_kernels * one.biases) * (runtime_.launch_each != 0 ? experts : 1);
   };
-  if (split_.cpu_only) {
+  if (place == Place::cpu) {
     out.cpu += cpu_experts_s(ff, distinct, pairs);
     out.launches += kernels(distinct) * runtime_.cpu_launch;
     return;
   }
-  const bool single = pass.tokens == 1;
   const bool copied =
       pass.prompt && on_cpu > 0 && runtime_.stream_from > 0 && pass.tokens >= runtime_.stream_from;
-  out.launches += kernels(copied ? distinct : (1 - on_cpu) * distinct) * runtime_.launch;
-  if (copied) {
-    const double computed = gpu_experts_s(ff, distinct, pairs, single);
-    const double copy = link_ > 0 ? on_cpu * distinct * expert_bytes(model_).value() / link_ : 0;
-    out.gpu_memory += computed;
-    out.copies += std::max(0.0, copy - computed);
+  if (copied || place == Place::link) {
+    out.launches += kernels(distinct) * runtime_.launch;
+    add_gpu_experts(ff, place == Place::link ? ff.experts : on_cpu * distinct, pass, out);
     return;
   }
+  out.launches += kernels((1 - on_cpu) * distinct) * runtime_.launch;
   const double on_gpu =
-      on_cpu < 1 ? gpu_experts_s(ff, (1 - on_cpu) * distinct, (1 - on_cpu) * pairs, single) : 0;
+      on_cpu < 1 ? gpu_experts_s(ff, (1 - on_cpu) * distinct, (1 - on_cpu) * pairs, pass.tokens == 1) : 0;
   out.gpu_memory += on_gpu;
   if (on_cpu == 0) return;
   out.cpu += std::max(0.0, cpu_experts_s(ff, on_cpu * distinct, on_cpu * pairs) - on_gpu);
   out.handing_over += runtime_.cpu_layer;
 }
 
-void ServingEstimate::add_layer(const Layer& layer, int moe_number, const Pass& pass,
-                                StepEstimate& out) const {
+void ServingEstimate::add_layer(int number, int moe_number, const Pass& pass, StepEstimate& out) const {
+  const Layer& layer = model_.layers[static_cast<std::size_t>(number)];
+  const Place place = place_of(number, pass);
   const double context = pass.prompt                  ? attended(layer.attention, pass.context, pass.tokens)
                          : layer.attention.window > 0 ? std::min<double>(pass.context, layer.attention.window)
                                                       : pass.context;
-  add_work(attention_work(model_, layer, pass.tokens, context, pass.queries_per_read), out);
-  add_work(dense_work(model_, layer, pass.tokens), out);
-  if (moe_number >= 0) add_experts(layer, moe_number, pass, out);
-  if (ranks() > 1 && !split_.cpu_only) out.reduces += 2 * runtime_.all_reduce;
+  add_work(attention_work(model_, layer, pass.tokens, context, pass.queries_per_read), place, out);
+  add_work(dense_work(model_, layer, pass.tokens), place, out);
+  if (moe_number >= 0) add_experts(layer, cpu_share_of(moe_number), place, pass, out);
+  if (ranks() > 1 && place != Place::cpu) out.reduces += 2 * runtime_.all_reduce;
 }
 
 void ServingEstimate::add_pass(const Pass& pass, StepEstimate& out) const {
   int moe_number = 0;
-  for (const Layer& layer : model_.layers) {
-    const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
-    add_layer(layer, moe ? moe_number++ : -1, pass, out);
+  for (std::size_t l = 0; l < model_.layers.size(); ++l) {
+    const bool moe = model_.layers[l].feed_forward.kind == FeedForward::Kind::moe;
+    add_layer(static_cast<int>(l), moe ? moe_number++ : -1, pass, out);
   }
+  if (!split_.cpu_only && place_of(0, pass) == Place::cpu) out.handing_over += runtime_.cpu_layer;
 }
 
 StepEstimate ServingEstimate::decode(double sequences, double context) const {
   StepEstimate out;
+  const Place head_place = split_.cpu_only ? Place::cpu : Place::gpu;
   const Pass pass{sequences, context, 1, false};
   add_pass(pass, out);
-  add_work(head_work(model_, sequences), out);
+  add_work(head_work(model_, sequences), head_place, out);
   out.launches += runtime_.step;
   return out;
 }
 
 StepEstimate ServingEstimate::prompt(double tokens, std::optional<double> micro_batch) const {
   StepEstimate out;
+  const Place head_place = split_.cpu_only ? Place::cpu : Place::gpu;
   const double most = micro_batch.value_or(runtime_.micro_batch);
   for (double before = 0; before < tokens; before += most) {
     const double now = std::min(most, tokens - before);
     add_pass({now, before, now, true}, out);
     out.launches += runtime_.step;
   }
-  add_work(head_work(model_, 1), out);
+  add_work(head_work(model_, 1), head_place, out);
   return out;
 }
 
@@ -181,16 +214,30 @@ SplitMemory ServingEstimate::memory(double tokens) const {
       model_.embedding_copies > 1 ? embedding_weights(model_) * model_.stored.of(WeightPart::embedding) : 0;
   m.gpu_weights = non_expert_bytes(model_).value() - embedding;
   m.host = embedding;
-  int moe_number = 0;
+  // Of the keys and values, what each layer has: as many bytes as it reads of one token.
+  double kv_read = 0, kv_read_by_cpu = 0;
+  int moe_number = 0, number = 0;
   for (const Layer& layer : model_.layers) {
     const FeedForward& ff = layer.feed_forward;
+    const double read = attention_work(model_, layer, 1, 1).kv_bytes.value();
+    kv_read += read;
+    if (number < split_.cpu_layers) kv_read_by_cpu += read;
+    const bool in_host = number++ < std::max(split_.cpu_layers, split_.link_layers);
+    if (in_host) {
+      m.gpu_weights -= layer_non_routed_bytes(model_, layer).value();
+      m.host += layer_non_routed_bytes(model_, layer).value();
+    }
     if (ff.kind != FeedForward::Kind::moe) continue;
     const double bytes = ff.experts * expert_bytes(model_).value();
-    const double on_cpu = cpu_share_of(moe_number++);
-    m.gpu_weights += (1 - on_cpu) * bytes;
+    const double on_cpu = in_host ? 1 : cpu_share_of(moe_number);
+    ++moe_number;
+    m.gpu_experts += (1 - on_cpu) * bytes;
     m.host += on_cpu * bytes;
   }
-  m.gpu_kv = kv;
+  m.gpu_weights += m.gpu_experts;
+  const double kv_of_cpu = kv_read > 0 ? kv * kv_read_by_cpu / kv_read : 0;
+  m.gpu_kv = kv - kv_of_cpu;
+  m.host += kv_of_cpu;
   m.gpu_reserve = runtime_.gpu_reserve * std::max(1, machine_.gpus);
   return m;
 }
@@ -207,7 +254,8 @@ std::string ServingEstimate::impossible(double tokens) const {
   const double host = m.host + (unified ? m.gpu() : 0);
   if (machine_.ram && host > machine_.ram->value())
     return missing("the host's memory", host, machine_.ram->value());
-  const bool on_cpu = split_.cpu_only || split_.cpu_expert_layers > 0 || split_.gpu_expert_share < 1;
+  const bool on_cpu =
+      split_.cpu_only || split_.cpu_layers > 0 || split_.cpu_expert_layers > 0 || split_.gpu_expert_share < 1;
   if (on_cpu && cpu_bandwidth_ <= 0) return "the CPU computes experts, and nothing says which CPU it is";
   return {};
 }

@@ -22,6 +22,9 @@ struct Split {
   bool cpu_only = false;
   int cpu_expert_layers = 0;    // the experts of so many MoE layers, the first, on the CPU
   double gpu_expert_share = 1;  // of the experts of each other MoE layer, on the GPU; the rest on the CPU
+  int cpu_layers = 0;           // so many layers, the first, whole on the CPU, their keys and values too
+  int link_layers = 0;  // so many layers, the first, computed by the GPU from weights in the host's memory:
+                        // every pass loads them whole over the link
   bool operator==(const Split&) const = default;
 };
 
@@ -32,17 +35,20 @@ struct StepEstimate {
   double launches = 0;      // of kernels, and the runtime's own time a step
   double cpu = 0;           // what the CPU computes, beyond what the GPU does meanwhile
   double handing_over = 0;  // between GPU and CPU
-  double copies = 0;        // of experts to the GPU, beyond what it computes meanwhile
+  double copies = 0;        // of weights to the GPU, beyond what it computes meanwhile
   double reduces = 0;       // sums over GPUs
 
   double total() const { return gpu_memory + attention + launches + cpu + handing_over + copies + reduces; }
   /// The largest part, as a phrase: "the GPU's memory", "launches of kernels", ...
   std::string bound() const;
+  /// The same in a word or two: "GPU memory", "launches", ...
+  std::string bound_word() const;
 };
 
 /// Memory that a split takes. Bytes of all GPUs together, and of the host.
 struct SplitMemory {
   double gpu_weights = 0, gpu_kv = 0, gpu_reserve = 0;
+  double gpu_experts = 0;  // of gpu_weights, those of routed experts
   double host = 0;
   double gpu() const { return gpu_weights + gpu_kv + gpu_reserve; }
 };
@@ -67,10 +73,14 @@ class ServingEstimate {
     double tokens, context, queries_per_read;
     bool prompt;
   };
+  /// Where a layer is computed, and from where: `link` is on the GPU, from the host's memory.
+  enum class Place { gpu, cpu, link };
+  Place place_of(int layer, const Pass& pass) const;
   void add_pass(const Pass& pass, StepEstimate& out) const;
-  void add_layer(const Layer& layer, int moe_number, const Pass& pass, StepEstimate& out) const;
-  void add_experts(const Layer& layer, int moe_number, const Pass& pass, StepEstimate& out) const;
-  void add_work(const Work& work, StepEstimate& out) const;
+  void add_layer(int number, int moe_number, const Pass& pass, StepEstimate& out) const;
+  void add_experts(const Layer& layer, double on_cpu, Place place, const Pass& pass, StepEstimate& out) const;
+  void add_gpu_experts(const FeedForward& ff, double copied, const Pass& pass, StepEstimate& out) const;
+  void add_work(const Work& work, Place place, StepEstimate& out) const;
   double gpu_experts_s(const FeedForward& ff, double distinct, double pairs, bool single) const;
   double cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const;
   double cpu_share_of(int moe_number) const;
