@@ -92,7 +92,9 @@ std::string answers_text(const PolicyTrial& trial) {
 
 std::string policies_table(const PolicyTrials& p, const AdviceRequest& q) {
   std::string text = "\nWhat other policies would do, simulated on " + one_line(p.runtime) + " with " +
-                     one_line(p.weights) + " under synthetic routing:\n\n";
+                     one_line(p.weights) +
+                     (p.gpus > 1 ? ", each layer shared by " + std::to_string(p.gpus) + " GPUs," : "") +
+                     " under synthetic routing:\n\n";
   if (!p.why_none.empty()) return text + "nothing: " + one_line(p.why_none) + "\n";
   Rows rows{{"policy", "answers", "TPOT ms", "tokens/s a user", "tokens/s"}};
   for (const PolicyTrial& t : p.rows)
@@ -150,11 +152,9 @@ Json policies_json(const PolicyTrials& p, const AdviceRequest& q) {
       row["why_not"] = t.why_not;
     rows.push_back(std::move(row));
   }
-  return {{"simulated", true},
-          {"routing", "synthetic"},
-          {"runtime", p.runtime},
-          {"weights", p.weights},
-          {"why_none", p.why_none.empty() ? Json(nullptr) : Json(p.why_none)},
+  return {{"simulated", true},    {"routing", "synthetic"},
+          {"runtime", p.runtime}, {"weights", p.weights},
+          {"gpus", p.gpus},       {"why_none", p.why_none.empty() ? Json(nullptr) : Json(p.why_none)},
           {"systems", rows}};
 }
 

@@ -29,13 +29,13 @@ struct MachineParts {
 
 /// What people write of a machine, as text: empty, or not said.
 struct MachineText {
-  std::string gpu;  // "rtx-4090-24gb"
+  std::string gpu{};  // "rtx-4090-24gb"
   int gpus = 1;
-  std::string cpu;  // "Xeon Gold 6454S"
+  std::string cpu{};  // "Xeon Gold 6454S"
   int sockets = 1;
-  std::string memory;  // "ddr5-5600, 2 channels"
-  std::string ram;     // "64 GiB"
-  std::string ssd;
+  std::string memory{};  // "ddr5-5600, 2 channels"
+  std::string ram{};     // "64 GiB"
+  std::string ssd{};
 };
 /// Throws InputError that names the key: parts that are not known, memory that the CPU does not take, more
 /// sockets than it works in, no processor at all.

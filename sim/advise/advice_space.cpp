@@ -10,15 +10,20 @@ namespace {
 /// The model itself, as it is in its GGUF file.
 constexpr std::string_view kOfTheFile;
 
-/// GPUs that can share the model's layers: every number up to the machine's that its heads and widths divide
-/// by.
+/// Whether so many GPUs can share the model's layers: its heads and widths divide by them.
+bool divides(const Architecture& model, int gpus) {
+  try {
+    (void)tensor_parallel_part(model, gpus);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 std::vector<int> sharing_gpus(const Architecture& model, int most) {
   std::vector<int> numbers{1};
-  for (int n = 2; n <= most; ++n) try {
-      (void)tensor_parallel_part(model, n);
-      numbers.push_back(n);
-    } catch (const InputError&) {  // it does not divide
-    }
+  for (int n = 2; n <= most; ++n)
+    if (divides(model, n)) numbers.push_back(n);
   return numbers;
 }
 

@@ -24,8 +24,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint32_t kPrompt = 2, kOutput = 24;  // tokens that are simulated; the context beyond is added
-constexpr std::uint32_t kRequests = 4;              // of each user, of which the last is counted
 constexpr double kMostUsers = 8;
+
+/// Of each user, of which the last is counted: many fill the caches sooner.
+std::uint32_t requests_of(double users) {
+  return users < 4 ? 4 : 2;
+}
 
 /// A layer's experts pass through a window of two layers, those that have no room from the host's memory:
 /// FluxMoE where weights are not BF16, which is all that its codec takes.
@@ -74,7 +78,7 @@ class Trials {
         {"runtime", base.runtime}};
     problems.throw_if_any();
     const auto users = static_cast<std::uint32_t>(request.users);
-    document["workload"] = {{"requests", kRequests * users},
+    document["workload"] = {{"requests", requests_of(users) * users},
                             {"batch", users},
                             {"prompt_tokens", kPrompt},
                             {"output_tokens", kOutput},
@@ -136,7 +140,8 @@ PolicyTrial Trials::run(const Json& system) {
     check_fits(r);
     const std::vector<double>& gaps = r.metrics.token_gaps_s;
     if (gaps.empty()) throw InputError("", "no token was made");
-    const auto later = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() - gaps.size() / kRequests);
+    const auto later =
+        gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() - gaps.size() / requests_of(request_.users));
     trial.tpot_s = std::accumulate(later, gaps.end(), 0.0) / static_cast<double>(gaps.end() - later) +
                    attention_left_out();
     const RoutingCounts& routing = r.metrics.routing;
@@ -164,7 +169,7 @@ std::string why_none(const AdviceRequest& q, const Advice& base) {
 }  // namespace
 
 PolicyTrials try_policies(const AdviceRequest& request, const MachineText& machine, const Advice& base) {
-  PolicyTrials trials{base.runtime, base.weights, why_none(request, base), {}};
+  PolicyTrials trials{base.runtime, base.weights, base.gpus, why_none(request, base), {}};
   if (!trials.why_none.empty()) return trials;
   try {
     Trials simulated(request, machine, base);

@@ -18,6 +18,7 @@ struct PolicyTrial {
 
 struct PolicyTrials {
   std::string runtime, weights;   // that all stand on: the advice's
+  int gpus = 0;                   // its GPUs; several share each layer here, whatever the runtime does
   std::string why_none;           // then there are no rows
   std::vector<PolicyTrial> rows;  // fastest first, then those that were not simulated
 };
