@@ -1,99 +1,133 @@
 // moelab advise: how to serve a model on a machine of catalogue parts.
-#include <cmath>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
+#include "cli/advise_report.hpp"
 #include "cli/commands.hpp"
-#include "models/json.hpp"
+#include "models/config_store.hpp"
+#include "models/input_error.hpp"
 #include "models/model_import.hpp"
-#include "sim/advise/advice.hpp"
-#include "sim/results/text_table.hpp"
+#include "models/yaml_reader.hpp"
 
 namespace moelab::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct AdviseArguments {
   std::string model;
-  MachineText machine;
+  std::string machine;                         // a map of parts, or the file that has one
+  MachineText parts{.gpus = 0, .sockets = 0};  // what flags say in its place; 0: nothing
   std::vector<std::string> runtimes, weights;
   double prompt = 512, context = 4096, users = 1;
+  double for_prompt = AdviceRequest{}.for_prompt;
+  bool policies = true;
+  std::string plot;
   std::string format = "table";
 };
 
-AdviceRequest request_of(const AdviseArguments& a) {
+MachineText machine_map(const std::string& text) {
+  if (text.empty()) return {};
+  Problems problems;
+  const YamlDocument document = is_config_path(text) ? YamlDocument::from_file(text, problems)
+                                                     : YamlDocument::from_text("--machine", text, problems);
+  MachineText machine = read_machine_text(document.root());
+  problems.throw_if_any();
+  return machine;
+}
+
+MachineText machine_text(const AdviseArguments& a) {
+  MachineText text = machine_map(a.machine);
+  const auto take = [](const std::string& flag, std::string& value) {
+    if (!flag.empty()) value = flag;
+  };
+  take(a.parts.gpu, text.gpu);
+  take(a.parts.cpu, text.cpu);
+  take(a.parts.memory, text.memory);
+  take(a.parts.ram, text.ram);
+  take(a.parts.ssd, text.ssd);
+  if (a.parts.gpus > 0) text.gpus = a.parts.gpus;
+  if (a.parts.sockets > 0) text.sockets = a.parts.sockets;
+  return text;
+}
+
+AdviceRequest request_of(const AdviseArguments& a, const MachineText& machine) {
   AdviceRequest request;
   request.model = find_model(a.model);
   if (a.model.ends_with(".gguf")) request.gguf = a.model;
-  request.machine = machine_of(a.machine);
+  request.machine = machine_of(machine);
   request.runtimes = a.runtimes;
   request.weights = a.weights;
   request.prompt = a.prompt;
   request.context = a.context;
   request.users = a.users;
+  request.for_prompt = a.for_prompt;
   return request;
 }
 
-std::string speed(double per_second) {
-  return fixed(per_second, per_second < 10 ? 1 : 0);
+void add_machine_options(CLI::App& command, AdviseArguments& a) {
+  command.add_option(
+      "--machine", a.machine,
+      "Map of the machine's parts: '{gpu: rtx-4090-24gb, gpus: 1, cpu: ryzen-9-7950x, sockets: "
+      "1, memory: ddr5-6000 x 2, ram: 64 GiB, ssd: pcie4-x4}', or a YAML file that has it. The "
+      "flags below go before it");
+  command.add_option("--gpu", a.parts.gpu, "GPU, as `moelab parts` has it: rtx-4090-24gb");
+  command.add_option("--gpus", a.parts.gpus, "GPUs of that kind")->check(CLI::Range(1, 64));
+  command.add_option("--cpu", a.parts.cpu, "CPU, as its maker or /proc/cpuinfo calls it");
+  command.add_option("--sockets", a.parts.sockets, "CPUs of that kind")->check(CLI::Range(1, 8));
+  command.add_option("--memory", a.parts.memory,
+                     "Host memory: 'ddr5-6000 x 2' (channels); default: the CPU's fastest");
+  command.add_option("--ram", a.parts.ram,
+                     "Size of the host's memory: '64 GiB'; default: as much as is needed");
+  command.add_option("--ssd", a.parts.ssd, "SSD that experts are read from (--policies): pcie4-x4");
 }
 
-std::string place_of(const Advice& a, const AdviceRequest& q) {
-  if (a.split.cpu_only) return "CPU";
-  if (a.split.cpu_expert_layers > 0)
-    return "experts of " + std::to_string(a.split.cpu_expert_layers) + " of " +
-           std::to_string(q.model.moe_layers().size()) + " layers on the CPU";
-  if (a.split.gpu_expert_share < 1)
-    return std::to_string(std::lround(a.split.gpu_expert_share * q.model.moe().experts)) + " of " +
-           std::to_string(q.model.moe().experts) + " experts a layer on the GPU";
-  return "all on the GPU";
+void add_workload_options(CLI::App& command, AdviseArguments& a) {
+  command.add_option("--runtime", a.runtimes, "Only these (`moelab runtimes` lists them)");
+  command.add_option("--weights", a.weights, "Only these weight formats (`moelab formats` lists them)");
+  command.add_option("--prompt", a.prompt, "Tokens of a prompt")
+      ->check(number_from(1, 1e6))
+      ->capture_default_str();
+  command.add_option("--context", a.context, "Tokens of each user's KV cache, all of them attended to")
+      ->check(number_from(1, 1e8))
+      ->capture_default_str();
+  command.add_option("--users", a.users, "Users who decode at once")
+      ->check(number_from(1, 1e5))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--for-prompt", a.for_prompt,
+          "Share of a token's time that may be given up for a faster prompt: a larger micro-batch takes "
+          "memory that experts would have")
+      ->check(number_from(0, 10))
+      ->capture_default_str();
 }
 
-void print_table(const std::vector<Advice>& list, const AdviceRequest& q) {
-  const Advice& best = list.front();
-  const double rate = 1 / best.decode_s;
-  std::cout << q.model.title << " on " << q.machine.title() << ": fastest is " << best.title << " with "
-            << best.weights << ", " << speed(rate) << " tokens/s a user (" << speed(rate / (1 + best.error))
-            << " to " << speed(rate * (1 + best.error)) << "), bound by " << best.bound << ".\n\n";
-  std::vector<std::vector<std::string>> table{
-      {"runtime", "weights", "where", "decode tok/s", "prompt tok/s", "GPU", "host"}};
-  for (const Advice& a : list)
-    table.push_back({a.runtime, a.weights, place_of(a, q), speed(1 / a.decode_s),
-                     speed(q.prompt / a.prompt_s), to_string(Bytes(a.memory.gpu())),
-                     to_string(Bytes(a.memory.host_total()))});
-  std::cout << align_columns(table, 3) << "\n"
-            << best.command << "\n\n"
-            << "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). The "
-               "range is what "
-               "nine in ten of 25 published runs stayed within; constants were set with them in view "
-               "(experiments/world).\n";
+/// What only policies could serve, from the SSD, is no failure; what they could not either is.
+AdviseReport report_of(const AdviseArguments& a) {
+  const MachineText machine = machine_text(a);
+  AdviseReport report{request_of(a, machine), {}, {}, {}};
+  AdviceList found = find_ways(report.request);
+  report.list = std::move(found.ways);
+  report.lacks = std::move(found.lacks);
+  if (a.policies)
+    report.policies =
+        try_policies(report.request, machine,
+                     report.list.empty() ? nearest_to_fitting(report.request) : report.list.front());
+  const bool served =
+      report.policies && std::any_of(report.policies->rows.begin(), report.policies->rows.end(),
+                                     [](const PolicyTrial& t) { return t.why_not.empty(); });
+  if (report.list.empty() && !served) report.list = advise(report.request);  // throws, with what is lacking
+  return report;
 }
 
-void print_json(const std::vector<Advice>& list) {
-  Json all = Json::array();
-  for (const Advice& a : list)
-    all.push_back({{"runtime", a.runtime},
-                   {"weights", a.weights},
-                   {"cpu_only", a.split.cpu_only},
-                   {"cpu_expert_layers", a.split.cpu_expert_layers},
-                   {"gpu_expert_share", a.split.gpu_expert_share},
-                   {"micro_batch", a.micro_batch},
-                   {"decode_tokens_per_s", 1 / a.decode_s},
-                   {"decode_error", a.error},
-                   {"prompt_s", a.prompt_s},
-                   {"gpu_bytes", a.memory.gpu()},
-                   {"gpu_weights_bytes", a.memory.gpu_weights},
-                   {"gpu_kv_bytes", a.memory.gpu_kv},
-                   {"gpu_compute_bytes", a.memory.gpu_compute},
-                   {"gpu_context_bytes", a.memory.gpu_context},
-                   {"gpu_reserve_bytes", a.memory.gpu_reserve},
-                   {"host_bytes", a.memory.host_total()},
-                   {"host_weights_bytes", a.memory.host},
-                   {"host_compute_bytes", a.memory.host_compute},
-                   {"bound", a.bound},
-                   {"command", a.command}});
-  std::cout << all.dump(2) << "\n";
+void run_advise(const AdviseArguments& a) {
+  check_outputs({a.plot}, {is_config_path(a.machine) ? a.machine : std::string(), a.model});
+  const AdviseReport report = report_of(a);
+  if (!a.plot.empty() && report.list.empty())
+    throw InputError("--plot", "draws what runtimes offer, and nothing of it fits: " + report.lacks);
+  if (!a.plot.empty()) write_outputs({{a.plot, plot::svg(advise_figure(report))}});
+  std::cout << (a.format == "json" ? advise_json(report) : advise_table(report));
+  if (a.format != "json" && !a.plot.empty()) std::cout << "picture: " << a.plot << "\n";
 }
 
 }  // namespace
@@ -105,36 +139,22 @@ void add_advise(CLI::App& program) {
   command
       ->add_option("--model", a->model, "A model by name, a model file, a GGUF file or a Hugging Face folder")
       ->required();
-  command->add_option("--gpu", a->machine.gpu, "GPU, as `moelab parts` has it: rtx-4090-24gb");
-  command->add_option("--gpus", a->machine.gpus, "GPUs of that kind")->check(CLI::Range(1, 64));
-  command->add_option("--cpu", a->machine.cpu, "CPU, as its maker or /proc/cpuinfo calls it");
-  command->add_option("--sockets", a->machine.sockets, "CPUs of that kind")->check(CLI::Range(1, 8));
-  command->add_option("--memory", a->machine.memory,
-                      "Host memory: 'ddr5-6000 x 2' (channels); default: the CPU's fastest");
-  command->add_option("--ram", a->machine.ram,
-                      "Size of the host's memory: '64 GiB'; default: as much as is needed");
-  command->add_option("--runtime", a->runtimes, "Only these (`moelab runtimes` lists them)");
-  command->add_option("--weights", a->weights, "Only these weight formats (`moelab formats` lists them)");
-  command->add_option("--prompt", a->prompt, "Tokens of a prompt")
-      ->check(number_from(1, 1e6))
-      ->capture_default_str();
-  command->add_option("--context", a->context, "Tokens of each user's KV cache, all of them attended to")
-      ->check(number_from(1, 1e8))
-      ->capture_default_str();
-  command->add_option("--users", a->users, "Users who decode at once")
-      ->check(number_from(1, 1e5))
-      ->capture_default_str();
+  add_machine_options(*command, *a);
+  add_workload_options(*command, *a);
+  command->add_flag(
+      "--policies,!--no-policies", a->policies,
+      "Whether to simulate what other policies than the runtimes' would do with the fastest way's "
+      "runtime and weights (default: yes)");
+  command->add_option("--plot", a->plot,
+                      "SVG file to draw decoding over GPU memory given to experts into, every split of each "
+                      "runtime");
   add_format(*command, a->format);
-  add_example(*command,
-              "moelab advise --model gpt-oss-120b --gpu rtx-3090-24gb --cpu i9-14900K --memory ddr5-6000");
-  command->callback([a] {
-    const AdviceRequest request = request_of(*a);
-    const std::vector<Advice> list = advise(request);
-    if (a->format == "json")
-      print_json(list);
-    else
-      print_table(list, request);
-  });
+  add_example(
+      *command,
+      "moelab advise --model gpt-oss-120b --machine '{gpu: rtx-3090-24gb, cpu: i9-14900K, memory: "
+      "ddr5-6000 x 2, ram: 96 GiB}' --plot advice.svg\n"
+      "  moelab advise --model qwen3-30b-a3b --gpu apple-m4-max --ram '64 GiB' --no-policies --format json");
+  command->callback([a] { run_advise(*a); });
 }
 
 }  // namespace moelab::cli

@@ -23,41 +23,75 @@ std::string MachineParts::title() const {
   return text;
 }
 
-MachineParts machine_of(const MachineText& text) {
-  MachineParts machine;
-  if (!text.gpu.empty() && text.gpus > 0) {
-    machine.gpu = find_gpu(text.gpu);
-    machine.gpus = text.gpus;
+namespace {
+
+/// What is wrong, and which key of a machine says it.
+struct KeyFault {
+  std::string key, what;
+};
+
+/// `make` of a part; what it says is wrong is of the key.
+template <class Make>
+auto of_key(const char* key, const Make& make) {
+  try {
+    return make();
+  } catch (const InputError& error) {
+    throw KeyFault{key, error.problems().front().what};
   }
-  if (!text.cpu.empty()) machine.cpu = find_cpu(text.cpu);
-  if (!machine.gpu && !machine.cpu)
-    throw InputError("", "a machine needs a GPU or a CPU: give 'gpu: rtx-4090-24gb' or 'cpu: ryzen-9-7950x'");
-  if (machine.gpu && machine.gpu->unified() && machine.gpus > 1)
-    throw InputError("", machine.gpu->title + " works in the host's memory: there is one in a machine");
-  machine.sockets = std::max(1, text.sockets);
-  if (machine.cpu && machine.sockets > machine.cpu->sockets)
-    throw InputError(
-        "", machine.cpu->title + " works in machines of " + std::to_string(machine.cpu->sockets) + " socket" +
-                (machine.cpu->sockets == 1 ? "" : "s") + ", not of " + std::to_string(machine.sockets));
-  machine.memory = read_memory(text.memory, machine.cpu ? &*machine.cpu : nullptr);
+}
+
+void read_memories(const MachineText& text, MachineParts& machine) {
+  machine.memory =
+      of_key("memory", [&] { return read_memory(text.memory, machine.cpu ? &*machine.cpu : nullptr); });
   if (machine.gpu && machine.gpu->unified()) {
     // The memory is soldered: it is the GPU's data sheet that says how fast it is.
     if (machine.memory.stated && text.memory.find("unified") != std::string::npos)
       machine.gpu->bandwidth = *machine.memory.stated;
     machine.memory.stated = machine.gpu->bandwidth;
   }
-  if (!text.ram.empty()) {
-    Bytes ram;
-    std::string expected;
-    if (!parse(text.ram, ram, expected) || ram <= Bytes(0))
-      throw InputError("", "ram '" + text.ram + "': expected " + expected);
-    machine.ram = ram;
+  if (text.ram.empty()) return;
+  Bytes ram;
+  std::string expected;
+  if (!parse(text.ram, ram, expected) || ram <= Bytes(0))
+    throw KeyFault{"ram", "ram '" + text.ram + "': expected " + expected};
+  machine.ram = ram;
+}
+
+MachineParts put_together(const MachineText& text) {
+  MachineParts machine;
+  if (!text.gpu.empty() && text.gpus > 0) {
+    machine.gpu = of_key("gpu", [&] { return find_gpu(text.gpu); });
+    machine.gpus = text.gpus;
   }
-  if (!text.ssd.empty()) machine.ssd = find_ssd(text.ssd);
+  if (!text.cpu.empty()) machine.cpu = of_key("cpu", [&] { return find_cpu(text.cpu); });
+  if (!machine.gpu && !machine.cpu)
+    throw KeyFault{"gpu",
+                   "a machine needs a GPU or a CPU: give 'gpu: rtx-4090-24gb' or 'cpu: ryzen-9-7950x'"};
+  if (machine.gpu && machine.gpu->unified() && machine.gpus > 1)
+    throw KeyFault{"gpus", machine.gpu->title + " works in the host's memory: there is one in a machine"};
+  machine.sockets = std::max(1, text.sockets);
+  if (machine.cpu && machine.sockets > machine.cpu->sockets)
+    throw KeyFault{"sockets", machine.cpu->title + " works in machines of " +
+                                  std::to_string(machine.cpu->sockets) + " socket" +
+                                  (machine.cpu->sockets == 1 ? "" : "s") + ", not of " +
+                                  std::to_string(machine.sockets)};
+  read_memories(text, machine);
+  if (!text.ssd.empty()) machine.ssd = of_key("ssd", [&] { return find_ssd(text.ssd); });
   return machine;
 }
 
-std::optional<MachineParts> read_machine(const YamlMap& map) {
+}  // namespace
+
+MachineParts machine_of(const MachineText& text) {
+  try {
+    return put_together(text);
+  } catch (const KeyFault& fault) {
+    // Some begin with their key already.
+    throw InputError(fault.what.starts_with(fault.key) ? "" : fault.key, fault.what);
+  }
+}
+
+MachineText read_machine_text(const YamlMap& map) {
   MachineText text;
   text.gpu = map.text("gpu", "");
   text.gpus = static_cast<int>(map.integer("gpus", 1, 64, 1));
@@ -67,10 +101,14 @@ std::optional<MachineParts> read_machine(const YamlMap& map) {
   text.ram = map.text("ram", "");
   text.ssd = map.text("ssd", "");
   map.done();
+  return text;
+}
+
+std::optional<MachineParts> read_machine(const YamlMap& map) {
   try {
-    return machine_of(text);
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) map.fail("machine", problem.what);
+    return put_together(read_machine_text(map));
+  } catch (const KeyFault& fault) {
+    map.fail(fault.key, fault.what);
     return {};
   }
 }

@@ -29,20 +29,22 @@ struct MachineParts {
 
 /// What people write of a machine, as text: empty, or not said.
 struct MachineText {
-  std::string gpu;  // "rtx-4090-24gb"
+  std::string gpu{};  // "rtx-4090-24gb"
   int gpus = 1;
-  std::string cpu;  // "Xeon Gold 6454S"
+  std::string cpu{};  // "Xeon Gold 6454S"
   int sockets = 1;
-  std::string memory;  // "ddr5-5600, 2 channels"
-  std::string ram;     // "64 GiB"
-  std::string ssd;
+  std::string memory{};  // "ddr5-5600, 2 channels"
+  std::string ram{};     // "64 GiB"
+  std::string ssd{};
 };
-/// Throws InputError: parts that are not known, memory that the CPU does not take, more sockets than it
-/// works in, no processor at all.
+/// Throws InputError that names the key: parts that are not known, memory that the CPU does not take, more
+/// sockets than it works in, no processor at all.
 MachineParts machine_of(const MachineText& text);
 
 /// `{gpu: rtx-4090-24gb, gpus: 1, cpu: ryzen-9-7950x, sockets: 1, memory: ddr5-6000 x 2, ram: 64 GiB, ssd:
-/// pcie4-x4}`; problems go to the map's document.
+/// pcie4-x4}`; problems go to the map's document, at the key that they are of.
 std::optional<MachineParts> read_machine(const YamlMap& map);
+/// The same, not yet put together.
+MachineText read_machine_text(const YamlMap& map);
 
 }  // namespace moelab

@@ -17,7 +17,7 @@ double distinct_experts(const FeedForward& ff, double tokens) {
   return ff.experts * (1 - std::pow(1 - static_cast<double>(ff.top_k) / ff.experts, apart));
 }
 
-constexpr std::array kParts{&StepEstimate::gpu_memory, &StepEstimate::attention,    &StepEstimate::launches,
+constexpr std::array kStepParts{&StepEstimate::gpu_memory, &StepEstimate::attention,    &StepEstimate::launches,
                             &StepEstimate::cpu,        &StepEstimate::handing_over, &StepEstimate::copies,
                             &StepEstimate::reduces};
 
@@ -32,28 +32,42 @@ double overlapped(double memory, double arithmetic, double overlap) {
   return std::max(memory, arithmetic) + (1 - overlap) * std::min(memory, arithmetic);
 }
 
+/// What can bound a step: seconds, as a phrase, and in a word or two.
+struct Bound {
+  double seconds;
+  const char *phrase, *word;
+};
+
+Bound largest(const StepEstimate& e) {
+  const std::array<Bound, 7> parts{{{e.gpu_memory, "reading weights from the GPU's memory", "GPU memory"},
+                                    {e.attention, "attention", "attention"},
+                                    {e.launches, "launches of kernels and their activations", "launches"},
+                                    {e.cpu, "what the CPU computes from the host's memory", "CPU"},
+                                    {e.handing_over, "handing over between GPU and CPU", "hand-over"},
+                                    {e.copies, "copies of weights to the GPU", "link"},
+                                    {e.reduces, "sums over GPUs", "all-reduce"}}};
+  return *std::max_element(parts.begin(), parts.end(),
+                           [](const Bound& a, const Bound& b) { return a.seconds < b.seconds; });
+}
+
 }  // namespace
 
 StepEstimate& StepEstimate::operator+=(const StepEstimate& more) {
-  for (double StepEstimate::*part : kParts) this->*part += more.*part;
+  for (double StepEstimate::*part : kStepParts) this->*part += more.*part;
   return *this;
 }
 
 StepEstimate& StepEstimate::operator*=(double factor) {
-  for (double StepEstimate::*part : kParts) this->*part *= factor;
+  for (double StepEstimate::*part : kStepParts) this->*part *= factor;
   return *this;
 }
 
 std::string StepEstimate::bound() const {
-  const std::array<std::pair<double, const char*>, 7> parts{
-      {{gpu_memory, "reading weights from the GPU's memory"},
-       {attention, "attention"},
-       {launches, "launches of kernels and their activations"},
-       {cpu, "experts that the CPU computes from the host's memory"},
-       {handing_over, "handing over between GPU and CPU"},
-       {copies, "copies of experts to the GPU"},
-       {reduces, "sums over GPUs"}}};
-  return std::max_element(parts.begin(), parts.end())->second;
+  return largest(*this).phrase;
+}
+
+std::string StepEstimate::bound_word() const {
+  return largest(*this).word;
 }
 
 ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& machine,
@@ -71,15 +85,17 @@ ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& 
   // Of a CPU that is not known only its memory is.
   cpu_peak_ = machine.cpu ? machine.cpu_peak().value() * runtime_.cpu_peak * sockets
                           : std::numeric_limits<double>::infinity();
-  int moe_number = 0;
+  int moe_number = 0, number = 0;
   for (const Layer& layer : model.layers) {
     const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
-    const double on_cpu = moe ? cpu_share_of(moe_number++) : 0;
-    const auto alike = std::find_if(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
-      return kind.on_cpu == on_cpu && *kind.layer == layer;
+    Kind kind{&layer, moe ? cpu_share_of(moe_number++) : 0, number < split_.cpu_layers, in_host(number), 1};
+    ++number;
+    const auto alike = std::find_if(kinds_.begin(), kinds_.end(), [&](const Kind& k) {
+      return k.on_cpu == kind.on_cpu && k.of_cpu == kind.of_cpu && k.of_link == kind.of_link &&
+             *k.layer == layer;
     });
     if (alike == kinds_.end())
-      kinds_.push_back({&layer, on_cpu, 1});
+      kinds_.push_back(kind);
     else
       ++alike->count;
   }
@@ -110,52 +126,69 @@ double ServingEstimate::cpu_experts_s(const FeedForward& ff, double distinct, do
   return std::max(bytes / cpu_bandwidth_, flops / cpu_peak_);
 }
 
-void ServingEstimate::add_work(const Work& work, double tokens, StepEstimate& out) const {
+ServingEstimate::Place ServingEstimate::place_of(const Kind& kind, const Pass& pass) const {
+  if (split_.cpu_only) return Place::cpu;
+  const bool copied = pass.prompt && runtime_.stream_from > 0 && pass.tokens >= runtime_.stream_from;
+  if (kind.of_cpu && !(copied && link_ > 0)) return Place::cpu;
+  return kind.of_link && link_ > 0 ? Place::link : Place::gpu;
+}
+
+void ServingEstimate::add_work(const Work& work, double tokens, Place place, StepEstimate& out) const {
   const Flops projected = work.flops - work.mixing - work.recurrence;
   const double launches = work.kernels + runtime_.bias_kernels * work.biases;
-  if (split_.cpu_only) {
+  if (place == Place::cpu) {
     const Flops mixed = work.mixing + work.recurrence;
     out.cpu += std::max(work.weight_bytes.value() / cpu_bandwidth_, projected.value() / cpu_peak_);
     out.attention += std::max(work.kv_bytes.value() / cpu_bandwidth_, mixed.value() / cpu_peak_);
     out.launches += launches * runtime_.cpu_launch;
     return;
   }
-  out.gpu_memory += std::max(work.weight_bytes.value() / (gpu_bandwidth_ * runtime_.dense_bandwidth),
-                             projected.value() / (gpu_peak_ * runtime_.dense_peak));
+  const double computed = std::max(work.weight_bytes.value() / (gpu_bandwidth_ * runtime_.dense_bandwidth),
+                                   projected.value() / (gpu_peak_ * runtime_.dense_peak));
+  out.gpu_memory += computed;
+  if (place == Place::link) out.copies += std::max(0.0, work.weight_bytes.value() / link_ - computed);
   out.attention += std::max(work.kv_bytes.value() / (gpu_bandwidth_ * runtime_.attention_bandwidth),
                             work.mixing.value() / (gpu_peak_ * runtime_.attention_peak)) +
                    work.recurrence.value() / (gpu_peak_ * runtime_.recurrence_peak);
   out.launches += launches * runtime_.kernel_s(tokens == 1, tokens, model_.hidden, gpu_bandwidth_);
 }
 
-void ServingEstimate::add_experts(const Kind& kind, const Pass& pass, StepEstimate& out) const {
+/// A layer's experts, all computed on the GPU, so many of them copied there.
+void ServingEstimate::add_gpu_experts(const FeedForward& ff, double copied, const Pass& pass,
+                                      StepEstimate& out) const {
+  const double distinct = pass.tokens == 1 ? ff.top_k : distinct_experts(ff, pass.tokens);
+  const double computed = gpu_experts_s(ff, distinct, pass.tokens * ff.top_k, pass.tokens == 1);
+  const double copy = link_ > 0 ? copied * expert_bytes(model_).value() / link_ : 0;
+  out.gpu_memory += computed;
+  out.copies += std::max(0.0, copy - computed);
+}
+
+void ServingEstimate::add_experts(const Kind& kind, Place place, const Pass& pass, StepEstimate& out) const {
   const FeedForward& ff = kind.layer->feed_forward;
   const double on_cpu = kind.on_cpu;
-  const double distinct = pass.tokens == 1 ? ff.top_k : distinct_experts(ff, pass.tokens);
+  const bool single = pass.tokens == 1;
+  const double distinct = single ? ff.top_k : distinct_experts(ff, pass.tokens);
   const double pairs = pass.tokens * ff.top_k;
   const Work one = expert_work(model_, ff, 1);
   // Of one product for all of a layer's experts, or of one for each that is computed there.
   const auto kernels = [&](double experts) {
     return (one.kernels + runtime_.bias_kernels * one.biases) * (runtime_.launch_each != 0 ? experts : 1);
   };
-  if (split_.cpu_only) {
+  if (place == Place::cpu) {
     out.cpu += cpu_experts_s(ff, distinct, pairs);
     out.launches += kernels(distinct) * runtime_.cpu_launch;
     return;
   }
-  const bool single = pass.tokens == 1;
+  const double rows = runtime_.launch_each != 0 ? pairs / distinct : pairs;
+  const double kernel = runtime_.kernel_s(single, rows, model_.hidden, gpu_bandwidth_);
   const bool copied =
       pass.prompt && on_cpu > 0 && runtime_.stream_from > 0 && pass.tokens >= runtime_.stream_from;
-  const double rows = runtime_.launch_each != 0 ? pairs / distinct : pairs;
-  out.launches += kernels(copied ? distinct : (1 - on_cpu) * distinct) *
-                  runtime_.kernel_s(single, rows, model_.hidden, gpu_bandwidth_);
-  if (copied) {
-    const double computed = gpu_experts_s(ff, distinct, pairs, single);
-    const double copy = link_ > 0 ? on_cpu * distinct * expert_bytes(model_).value() / link_ : 0;
-    out.gpu_memory += computed;
-    out.copies += std::max(0.0, copy - computed);
+  if (copied || place == Place::link) {
+    out.launches += kernels(distinct) * kernel;
+    add_gpu_experts(ff, place == Place::link ? ff.experts : on_cpu * distinct, pass, out);
     return;
   }
+  out.launches += kernels((1 - on_cpu) * distinct) * kernel;
   const double on_gpu =
       on_cpu < 1 ? gpu_experts_s(ff, (1 - on_cpu) * distinct, (1 - on_cpu) * pairs, single) : 0;
   out.gpu_memory += on_gpu;
@@ -166,13 +199,15 @@ void ServingEstimate::add_experts(const Kind& kind, const Pass& pass, StepEstima
 
 void ServingEstimate::add_layer(const Kind& kind, const Pass& pass, StepEstimate& out) const {
   const Layer& layer = *kind.layer;
+  const Place place = place_of(kind, pass);
   const double context = pass.prompt                  ? attended(layer.attention, pass.context, pass.tokens)
                          : layer.attention.window > 0 ? std::min<double>(pass.context, layer.attention.window)
                                                       : pass.context;
-  add_work(attention_work(model_, layer, pass.tokens, context, pass.queries_per_read), pass.tokens, out);
-  add_work(dense_work(model_, layer, pass.tokens), pass.tokens, out);
-  if (layer.feed_forward.kind == FeedForward::Kind::moe) add_experts(kind, pass, out);
-  if (ranks() > 1 && !split_.cpu_only) out.reduces += 2 * runtime_.all_reduce;
+  add_work(attention_work(model_, layer, pass.tokens, context, pass.queries_per_read), pass.tokens, place,
+           out);
+  add_work(dense_work(model_, layer, pass.tokens), pass.tokens, place, out);
+  if (layer.feed_forward.kind == FeedForward::Kind::moe) add_experts(kind, place, pass, out);
+  if (ranks() > 1 && place != Place::cpu) out.reduces += 2 * runtime_.all_reduce;
 }
 
 void ServingEstimate::add_pass(const Pass& pass, StepEstimate& out) const {
@@ -181,13 +216,16 @@ void ServingEstimate::add_pass(const Pass& pass, StepEstimate& out) const {
     add_layer(kind, pass, one);
     out += one *= kind.count;
   }
+  if (!split_.cpu_only && place_of(kinds_.front(), pass) == Place::cpu)
+    out.handing_over += runtime_.cpu_layer;
 }
 
 StepEstimate ServingEstimate::decode(double sequences, double context) const {
   StepEstimate out;
+  const Place head_place = split_.cpu_only ? Place::cpu : Place::gpu;
   const Pass pass{sequences, context, 1, false};
   add_pass(pass, out);
-  add_work(head_work(model_, sequences), sequences, out);
+  add_work(head_work(model_, sequences), sequences, head_place, out);
   out.launches += runtime_.step;
   return out;
 }
@@ -200,7 +238,7 @@ StepEstimate ServingEstimate::prompt(double tokens, std::optional<double> micro_
     add_pass({now, before + done, now, true}, out);
     out.launches += runtime_.step;
   }
-  add_work(head_work(model_, 1), 1, out);
+  add_work(head_work(model_, 1), 1, split_.cpu_only ? Place::cpu : Place::gpu, out);
   return out;
 }
 
@@ -217,15 +255,33 @@ void ServingEstimate::add_weights(SplitMemory& m) const {
   // llama.cpp makes a second copy of a tied one, which is the head too.
   if (runtime_.has_buffers() && model_.embedding_copies == 1)
     m.host = embedding_weights(model_) * model_.stored.of(WeightPart::head);
-  int moe_number = 0;
+  int moe_number = 0, number = 0;
   for (const Layer& layer : model_.layers) {
     const FeedForward& ff = layer.feed_forward;
+    const bool host = in_host(number++);
+    if (host) {
+      m.gpu_weights -= layer_non_routed_bytes(model_, layer).value();
+      m.host += layer_non_routed_bytes(model_, layer).value();
+    }
     if (ff.kind != FeedForward::Kind::moe) continue;
     const double bytes = ff.experts * expert_bytes(model_).value();
-    const double on_cpu = cpu_share_of(moe_number++);
-    m.gpu_weights += (1 - on_cpu) * bytes;
+    const double on_cpu = host ? 1 : cpu_share_of(moe_number);
+    ++moe_number;
+    m.gpu_experts += (1 - on_cpu) * bytes;
     m.host += on_cpu * bytes;
   }
+  m.gpu_weights += m.gpu_experts;
+}
+
+/// Of keys and values and states, what the layers have that the CPU computes: by what they read for a token.
+double ServingEstimate::kv_share_of_cpu() const {
+  double read = 0, by_cpu = 0;
+  for (const Kind& kind : kinds_) {
+    const double bytes = kind.count * attention_work(model_, *kind.layer, 1, 1).kv_bytes.value();
+    read += bytes;
+    if (kind.of_cpu) by_cpu += bytes;
+  }
+  return read > 0 ? by_cpu / read : 0;
 }
 
 /// The first layers' experts lie on the host, and each GPU holds as many layers as the next: the first GPUs
@@ -252,7 +308,9 @@ void ServingEstimate::add_llama_buffers(double tokens, const LoadOptions& option
     m.host_compute = llama_compute_bytes(model_, runtime_, tokens, options);
     return;
   }
-  m.gpu_kv = buffers.kv + buffers.states;
+  const double of_cpu = (buffers.kv + buffers.states) * kv_share_of_cpu();
+  m.gpu_kv = buffers.kv + buffers.states - of_cpu;
+  m.host += of_cpu;
   m.gpu_compute = buffers.gpu_compute;
   m.gpu_context = runtime_.gpu_context * placement.gpus;
   m.host_compute = buffers.host_compute;
@@ -274,7 +332,8 @@ SplitMemory ServingEstimate::memory(double tokens, const LoadOptions& options) c
     m.host += kv;
     return m;
   }
-  m.gpu_kv = kv;
+  m.gpu_kv = kv * (1 - kv_share_of_cpu());
+  m.host += kv * kv_share_of_cpu();
   m.gpu_reserve = runtime_.gpu_reserve * std::max(1, machine_.gpus);
   return m;
 }
@@ -291,7 +350,7 @@ std::string ServingEstimate::impossible(double tokens, const LoadOptions& option
   const double host = m.host_total() + (unified ? m.gpu() : 0);
   if (machine_.ram && host > machine_.ram->value())
     return missing("the host's memory", host, machine_.ram->value());
-  if ((split_.cpu_only || experts_on_host()) && cpu_bandwidth_ <= 0)
+  if ((split_.cpu_only || split_.cpu_layers > 0 || experts_on_host()) && cpu_bandwidth_ <= 0)
     return "the CPU computes experts, and nothing says which CPU it is";
   return {};
 }

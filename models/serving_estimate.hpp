@@ -9,6 +9,7 @@
 // fewer tokens would that choose evenly and each for itself, since tokens have preferences in common.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct Split {
   bool cpu_only = false;
   int cpu_expert_layers = 0;    // the experts of so many MoE layers, the first, on the CPU
   double gpu_expert_share = 1;  // of the experts of each other MoE layer, on the GPU; the rest on the CPU
+  int cpu_layers = 0;           // so many layers, the first, whole on the CPU, their keys and values too
+  int link_layers = 0;  // so many layers, the first, computed by the GPU from weights in the host's memory:
+                        // every pass loads them whole over the link
   bool operator==(const Split&) const = default;
 };
 
@@ -35,7 +39,7 @@ struct StepEstimate {
   double launches = 0;      // of kernels, and the runtime's own time a step
   double cpu = 0;           // what the CPU computes, beyond what the GPU does meanwhile
   double handing_over = 0;  // between GPU and CPU
-  double copies = 0;        // of experts to the GPU, beyond what it computes meanwhile
+  double copies = 0;        // of weights to the GPU, beyond what it computes meanwhile
   double reduces = 0;       // sums over GPUs
 
   StepEstimate& operator+=(const StepEstimate& more);
@@ -43,11 +47,14 @@ struct StepEstimate {
   double total() const { return gpu_memory + attention + launches + cpu + handing_over + copies + reduces; }
   /// The largest part, as a phrase: "the GPU's memory", "launches of kernels", ...
   std::string bound() const;
+  /// The same in a word or two: "GPU memory", "launches", ...
+  std::string bound_word() const;
 };
 
 /// Memory that a split takes. Bytes of all GPUs together, and of the host.
 struct SplitMemory {
   double gpu_weights = 0;
+  double gpu_experts = 0;  // of gpu_weights, those of routed experts
   double gpu_kv = 0;       // keys and values, states of linear attention
   double gpu_compute = 0;  // compute buffers
   double gpu_context = 0;  // driver, libraries and pools, which no log of the runtime accounts for
@@ -80,20 +87,27 @@ class ServingEstimate {
     double tokens, context, queries_per_read;
     bool prompt;
   };
-  /// Layers that are alike, and of whose experts the same share is on the CPU.
+  /// Layers that are alike, of whose experts the same share is on the CPU, and that lie in the same place.
   struct Kind {
     const Layer* layer;
     double on_cpu;
+    bool of_cpu, of_link;  // of cpu_layers, of link_layers
     int count;
   };
+  /// Where a layer is computed, and from where: `link` is on the GPU, from the host's memory.
+  enum class Place { gpu, cpu, link };
+  Place place_of(const Kind& kind, const Pass& pass) const;
   void add_pass(const Pass& pass, StepEstimate& out) const;
   void add_layer(const Kind& kind, const Pass& pass, StepEstimate& out) const;
-  void add_experts(const Kind& kind, const Pass& pass, StepEstimate& out) const;
-  void add_work(const Work& work, double tokens, StepEstimate& out) const;
+  void add_experts(const Kind& kind, Place place, const Pass& pass, StepEstimate& out) const;
+  void add_gpu_experts(const FeedForward& ff, double copied, const Pass& pass, StepEstimate& out) const;
+  void add_work(const Work& work, double tokens, Place place, StepEstimate& out) const;
   double gpu_experts_s(const FeedForward& ff, double distinct, double pairs, bool single) const;
   double cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const;
   double cpu_share_of(int moe_number) const;
+  bool in_host(int layer) const { return layer < std::max(split_.cpu_layers, split_.link_layers); }
   bool experts_on_host() const;
+  double kv_share_of_cpu() const;
   LlamaPlacement llama_placement(double micro_batch) const;
   void add_weights(SplitMemory& out) const;
   void add_llama_buffers(double tokens, const LoadOptions& options, SplitMemory& out) const;

@@ -1,183 +1,223 @@
 #include "sim/advise/advice.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "models/input_error.hpp"
 #include "models/stored_weights.hpp"
+#include "sim/advise/advice_flags.hpp"
+#include "sim/advise/advice_space.hpp"
+#include "sim/advise/gpu_shares.hpp"
+#include "sim/serving/memory_plan.hpp"
 
 namespace moelab {
 namespace {
 
-/// Of experiments/world/README.md's table: nine in ten counted decoding rows come out better than that with
-/// the fitted constants of other sources; those set by hand saw all rows.
-constexpr double kDecodeError = 0.25;
-
-bool is_llama(const std::string& runtime) {
-  return runtime.starts_with("llama.cpp") || runtime.starts_with("ik_llama.cpp");
-}
-
-/// The weights of the GGUF file that the request names.
-constexpr std::string_view kOfTheFile;
-
-std::vector<std::string> runtimes_for(const AdviceRequest& request) {
-  const MachineParts& machine = request.machine;
-  if (!machine.gpu) return {"llama.cpp-cpu"};
-  if (machine.gpu->maker == "apple" && request.gguf.empty()) return {"llama.cpp-metal", "mlx"};
-  if (machine.gpu->maker == "apple") return {"llama.cpp-metal"};
-  if (machine.gpu->maker == "amd") return {"llama.cpp-rocm", "llama.cpp-vulkan"};
-  if (machine.gpu->maker == "intel") return {"llama.cpp-vulkan"};
-  if (!request.gguf.empty()) return {"llama.cpp-cuda"};
-  std::vector<std::string> names{"llama.cpp-cuda", "vllm"};
-  if (!machine.gpu->unified() && machine.cpu) names.emplace_back("ktransformers");
-  return names;
-}
-
-/// Of four bits and more: what fewer cost in quality, speed cannot say.
-std::vector<std::string> weights_for(const std::string& runtime, const AdviceRequest& request) {
-  const Architecture& model = request.model;
-  if (!request.gguf.empty()) return {std::string(kOfTheFile)};
-  const bool mxfp4 = model.stored.of(WeightPart::experts) == find_weight_format("mxfp4").bits / 8;
-  if (is_llama(runtime)) {
-    if (mxfp4) return {"gguf-mxfp4"};
-    return {"gguf-q8_0", "gguf-q6_k", "gguf-q5_k_m", "gguf-q4_k_m"};
-  }
-  if (runtime == "mlx") return {"mlx-8bit", "mlx-6bit", "mlx-4bit"};
-  if (mxfp4) return {"mxfp4"};
-  if (runtime.starts_with("ktransformers")) return {"bf16", "gguf-q4_k_m"};
-  return {"bf16", "fp8", "awq"};
-}
-
-/// All splits that the runtime offers, the most on the GPU first.
-std::vector<Split> splits_of(const std::string& runtime, const Architecture& model,
-                             const MachineParts& machine) {
-  if (!machine.gpu) return {Split{.cpu_only = true}};
-  std::vector<Split> splits{Split{}};
-  if (!machine.cpu || machine.gpu->unified() || !model.is_moe()) return splits;
-  const int layers = static_cast<int>(model.moe_layers().size());
-  if (is_llama(runtime)) {
-    for (int n = 1; n <= layers; ++n) splits.push_back({.cpu_expert_layers = n});
-    splits.push_back({.cpu_only = true});
-  } else if (runtime.starts_with("ktransformers")) {
-    const int experts = model.moe().experts;
-    for (int n = experts - 1; n >= 0; --n)
-      splits.push_back({.gpu_expert_share = static_cast<double>(n) / experts});
-  }
-  return splits;
-}
-
-std::vector<double> micro_batches_of(const std::string& runtime, const Runtime& r) {
-  if (is_llama(runtime)) return {512, 2048, 4096};
-  return {r.micro_batch};
-}
-
-std::string whole(double value) {
-  return std::to_string(static_cast<long long>(std::llround(value)));
-}
-
-/// As one word of a shell's command line.
-std::string quoted(const std::string& path) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:@%,";
-  if (path.find_first_not_of(plain) == std::string::npos) return path;
-  std::string text = "'";
-  for (const char c : path) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
-std::string command_of(const Advice& a, const AdviceRequest& q) {
-  const std::string context = whole(q.context * q.users);
-  if (is_llama(a.runtime)) {
-    std::string type = a.weights.substr(a.weights.find('-') + 1);
-    std::transform(type.begin(), type.end(), type.begin(),
-                   [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
-    const std::string file = q.gguf.empty() ? q.model.name + "-" + type + ".gguf" : quoted(q.gguf);
-    std::string text = "llama-server -m " + file + " -c " + context;
-    text += a.split.cpu_only ? " -ngl 0" : " -ngl 99";
-    if (a.split.cpu_expert_layers > 0) text += " -ncmoe " + std::to_string(a.split.cpu_expert_layers);
-    return text + " -np " + whole(q.users) + " -ub " + whole(a.micro_batch);
-  }
-  if (a.runtime == "mlx") return "mlx_lm.server --model " + q.model.name + "-" + a.weights;
-  if (a.runtime.starts_with("ktransformers"))
-    return "python -m sglang.launch_server --model " + q.model.name + " --kt-num-gpu-experts " +
-           whole(a.split.gpu_expert_share * (q.model.is_moe() ? q.model.moe().experts : 0));
-  std::string text = "vllm serve " + q.model.name;
-  if (a.runtime == "sglang") text = "python -m sglang.launch_server --model " + q.model.name;
-  if (a.weights == "fp8" || a.weights == "awq") text += " --quantization " + a.weights;
-  if (q.machine.gpus > 1) text += " --tensor-parallel-size " + std::to_string(q.machine.gpus);
-  return text + " --max-model-len " + whole(q.context);
-}
-
-/// The micro-batch that a prompt is fastest with, of those whose buffers fit beside what decodes fastest; the
-/// memory that it takes, and the command that says it.
-void add_prompt(const AdviceRequest& request, const Runtime& runtime, const Architecture& model, Advice& a) {
-  const ServingEstimate estimate(model, request.machine, runtime, a.split);
-  const double tokens = request.context * request.users;
-  for (const double micro_batch : micro_batches_of(runtime.name, runtime)) {
-    const LoadOptions options{.micro_batch = micro_batch, .sequences = request.users};
-    const double seconds = estimate.prompt(request.prompt, micro_batch).total();
-    if (a.micro_batch > 0 && (seconds >= a.prompt_s * 0.999 || !estimate.impossible(tokens, options).empty()))
-      continue;
-    a.prompt_s = seconds;
-    a.micro_batch = micro_batch;
-    a.memory = estimate.memory(tokens, options);
-  }
-  a.command = command_of(a, request);
-}
-
-/// The fastest way of one runtime with one format; what it lacks where none fits.
-std::optional<Advice> best_of(const AdviceRequest& request, const Runtime& runtime,
-                              const std::string& weights, std::string& lacks) {
-  Architecture model = request.model;
-  if (weights != kOfTheFile) model.stored = stored_as(model, weights);
-  std::optional<Advice> best;
-  for (const Split& split : splits_of(runtime.name, model, request.machine)) {
-    const ServingEstimate estimate(model, request.machine, runtime, split);
-    const std::string problem =
-        estimate.impossible(request.context * request.users, {.sequences = request.users});
-    if (!problem.empty()) {
-      lacks = problem;
-      continue;
+/// One runtime with one format on the request's machine: what it could do, and whether that fits.
+class Search {
+ public:
+  Search(const AdviceRequest& request, const Runtime& runtime, const std::string& weights)
+      : request_(request), runtime_(runtime), model_(request.model) {
+    if (!weights.empty()) model_.stored = stored_as(model_, weights);
+    // Estimates keep references to their machine.
+    for (int gpus = 0; gpus <= request.machine.gpus; ++gpus) {
+      machines_.push_back(request.machine);
+      machines_.back().gpus = gpus;
     }
-    const StepEstimate step = estimate.decode(request.users, request.context);
-    if (best && best->decode_s <= step.total()) continue;
-    Advice a;
-    a.runtime = runtime.name;
-    a.title = runtime.title;
-    a.weights = model.stored.name;
-    a.split = split;
-    a.decode_s = step.total();
-    a.bound = step.bound();
-    a.error = kDecodeError;
-    best = std::move(a);
   }
-  if (best) add_prompt(request, runtime, model, *best);
-  return best;
+
+  const Architecture& model() const { return model_; }
+  std::vector<AdvicePlace> places() const { return places_of(runtime_, model_, request_.machine); }
+  double decode_s(const AdvicePlace& place) const {
+    return estimate(place).decode(request_.users, request_.context).total();
+  }
+  double expert_bytes_on_gpu(const AdvicePlace& place) const {
+    return estimate(place).memory(tokens()).gpu_experts;
+  }
+  /// Why it cannot be, with a micro-batch of so many tokens; empty where it can.
+  std::string impossible(const AdvicePlace& place, double micro_batch) const;
+  /// The fastest prompt of the places that decode within `for_prompt` of the fastest; nothing, and what it
+  /// lacks, where no place fits.
+  std::optional<Advice> best(std::string& lacks) const;
+
+ private:
+  double tokens() const { return request_.context * request_.users; }
+  LoadOptions options(double micro_batch) const {
+    return {.micro_batch = micro_batch, .sequences = request_.users};
+  }
+  ServingEstimate estimate(const AdvicePlace& place) const {
+    return {model_, machines_[static_cast<std::size_t>(place.gpus)], runtime_, place.split};
+  }
+  SplitMemory memory(const AdvicePlace& place, double micro_batch) const;
+  Advice advice_for(const AdvicePlace& place, double micro_batch) const;
+
+  const AdviceRequest& request_;
+  const Runtime& runtime_;
+  Architecture model_;
+  std::vector<MachineParts> machines_;  // by how many of the GPUs take part
+};
+
+/// A runtime with a law for its buffers has them by micro-batch. What another reserves has room for its own
+/// micro-batch; a larger one's rows and logits take more, on each GPU.
+SplitMemory Search::memory(const AdvicePlace& place, double micro_batch) const {
+  SplitMemory m = estimate(place).memory(tokens(), options(micro_batch));
+  if (runtime_.has_buffers()) return m;
+  const auto rows = [&](double n) {
+    const auto whole = static_cast<std::uint64_t>(n);
+    return activation_bytes(model_, whole, whole).value();
+  };
+  const double more = std::max(0.0, rows(micro_batch) - rows(runtime_.micro_batch));
+  (place.split.cpu_only || place.gpus == 0 ? m.host : m.gpu_reserve) += more * std::max(1, place.gpus);
+  return m;
+}
+
+std::string Search::impossible(const AdvicePlace& place, double micro_batch) const {
+  std::string problem = estimate(place).impossible(tokens(), options(micro_batch));
+  if (!problem.empty()) return problem;
+  const MachineParts& machine = machines_[static_cast<std::size_t>(place.gpus)];
+  const SplitMemory m = memory(place, micro_batch);
+  const bool unified = machine.gpu && machine.gpu->unified();
+  const double host = m.host_total() + (unified ? m.gpu() : 0);
+  const auto lacks = [](const char* where, double needed, double there) {
+    return std::string(where) + " needs " + to_string(Bytes(needed)) + " and has " + to_string(Bytes(there));
+  };
+  if (machine.ram && host > machine.ram->value())
+    return lacks("the host's memory", host, machine.ram->value());
+  if (place.split.cpu_only || !machine.gpu || unified) return {};
+  const double most = gpu_shares(model_, runtime_, place.split, m, place.gpus, tokens()).most;
+  const double there = machine.gpu->memory.value();
+  return most > there ? lacks(place.gpus > 1 ? "the fullest GPU" : "the GPU's memory", most, there) : "";
+}
+
+AdviceGroup group_of(const AdvicePlace& place, const MachineParts& machine) {
+  const Split& split = place.split;
+  if (split.cpu_only || !machine.gpu) return AdviceGroup::cpu_only;
+  if (!(split == Split{})) return AdviceGroup::experts_on_cpu;
+  if (place.gpus > 1) return AdviceGroup::several_gpus;
+  return machine.gpu->unified() ? AdviceGroup::unified : AdviceGroup::one_gpu;
+}
+
+Advice Search::advice_for(const AdvicePlace& place, double micro_batch) const {
+  const ServingEstimate e = estimate(place);
+  const StepEstimate step = e.decode(request_.users, request_.context);
+  const StepEstimate prompt = e.prompt(request_.prompt, micro_batch);
+  Advice a;
+  a.runtime = runtime_.name;
+  a.title = runtime_.title;
+  a.weights = model_.stored.name;
+  a.gpus = place.split.cpu_only ? 0 : place.gpus;
+  a.split = place.split;
+  a.micro_batch = micro_batch;
+  a.decode_s = step.total();
+  a.prompt_s = prompt.total();
+  a.bound = step.bound(), a.bound_word = step.bound_word();
+  a.prompt_bound = prompt.bound(), a.prompt_bound_word = prompt.bound_word();
+  a.memory = memory(place, micro_batch);
+  const GpuShares shares = gpu_shares(model_, runtime_, place.split, a.memory, a.gpus, tokens());
+  a.gpu_most = shares.most;
+  if (is_llama(runtime_.name)) a.layers_a_gpu = shares.layers;  // others are told no more than how many GPUs
+  a.error = error_of(group_of(place, request_.machine));
+  return a;
+}
+
+std::optional<Advice> Search::best(std::string& lacks) const {
+  struct Way {
+    AdvicePlace place;
+    double micro_batch, decode_s;
+  };
+  std::vector<Way> ways;
+  double fastest = 0;
+  for (const AdvicePlace& place : places()) {
+    double decode = 0;
+    for (const double micro_batch : micro_batches_of(runtime_)) {
+      std::string problem = impossible(place, micro_batch);
+      if (!problem.empty()) {
+        if (ways.empty()) lacks = std::move(problem);
+        break;  // a larger one takes more
+      }
+      if (decode == 0) decode = decode_s(place);
+      ways.push_back({place, micro_batch, decode});
+    }
+    if (decode > 0) fastest = fastest == 0 ? decode : std::min(fastest, decode);
+  }
+  std::optional<Way> best;
+  double best_prompt = 0;
+  for (const Way& way : ways) {
+    if (way.decode_s > fastest * (1 + request_.for_prompt)) continue;
+    const double prompt = estimate(way.place).prompt(request_.prompt, way.micro_batch).total();
+    // Of prompts alike the first: with the most on the GPU and the smallest micro-batch.
+    if (best && prompt >= best_prompt * 0.999) continue;
+    best = way;
+    best_prompt = prompt;
+  }
+  if (!best) return {};
+  Advice a = advice_for(best->place, best->micro_batch);
+  a.command = command_of(a, request_, model_);
+  return a;
 }
 
 }  // namespace
 
-std::vector<Advice> advise(const AdviceRequest& request) {
-  const std::vector<std::string> runtimes =
-      request.runtimes.empty() ? runtimes_for(request) : request.runtimes;
-  std::vector<Advice> list;
-  std::string lacks;
-  for (const std::string& name : runtimes) {
+AdviceList find_ways(const AdviceRequest& request) {
+  AdviceList list;
+  for (const std::string& name : runtimes_for(request)) {
     const Runtime runtime = load_runtime(name);
-    for (const std::string& weights : request.weights.empty() ? weights_for(name, request) : request.weights)
-      if (std::optional<Advice> advice = best_of(request, runtime, weights, lacks))
-        list.push_back(std::move(*advice));
+    for (const std::string& weights : weights_for(name, request))
+      if (std::optional<Advice> advice = Search(request, runtime, weights).best(list.lacks))
+        list.ways.push_back(std::move(*advice));
   }
-  if (list.empty())
-    throw InputError(
-        "", "'" + request.model.name + "' does not fit in any way that was tried: " + lacks +
-                ". Smaller weights (--weights gguf-q2_k), a shorter --context or more memory would help");
-  std::stable_sort(list.begin(), list.end(),
+  std::stable_sort(list.ways.begin(), list.ways.end(),
                    [](const Advice& a, const Advice& b) { return a.decode_s < b.decode_s; });
   return list;
+}
+
+std::vector<Advice> advise(const AdviceRequest& request) {
+  AdviceList list = find_ways(request);
+  if (list.ways.empty())
+    throw InputError(
+        "", "'" + request.model.name + "' does not fit in any way that was tried: " + list.lacks +
+                ". Smaller weights (--weights gguf-q2_k), a shorter --context or more memory would help");
+  return std::move(list.ways);
+}
+
+Advice nearest_to_fitting(const AdviceRequest& request) {
+  const Runtime runtime = load_runtime(runtimes_for(request).front());
+  Advice nearest;
+  nearest.runtime = runtime.name;
+  nearest.title = runtime.title;
+  nearest.gpus = std::min(1, request.machine.gpus);
+  double least = 0;
+  for (const std::string& weights : weights_for(runtime.name, request)) {
+    const Search search(request, runtime, weights);
+    const double bytes = total_bytes(search.model()).value();
+    if (least > 0 && bytes >= least) continue;
+    least = bytes;
+    nearest.weights = search.model().stored.name;
+  }
+  return nearest;
+}
+
+std::vector<AdviceCurve> decode_curves(const AdviceRequest& request, const std::vector<Advice>& list) {
+  std::vector<AdviceCurve> curves;
+  for (const Advice& a : list) {
+    if (std::any_of(curves.begin(), curves.end(), [&](const auto& c) { return c.runtime == a.runtime; }))
+      continue;
+    const Runtime runtime = load_runtime(a.runtime);
+    // Of a GGUF file the weights are the model's own.
+    const bool own = request.weights.empty() && !request.gguf.empty();
+    const Search search(request, runtime, own ? std::string() : a.weights);
+    AdviceCurve curve{a.runtime, a.title, a.weights, {}};
+    for (const AdvicePlace& place : search.places())
+      if (search.impossible(place, micro_batches_of(runtime).front()).empty())
+        curve.points.push_back({search.expert_bytes_on_gpu(place), search.decode_s(place),
+                                place.split.cpu_only ? 0 : place.gpus, place.split});
+    std::stable_sort(curve.points.begin(), curve.points.end(), [](const auto& x, const auto& y) {
+      return std::pair(x.gpus, x.gpu_expert_bytes) < std::pair(y.gpus, y.gpu_expert_bytes);
+    });
+    curves.push_back(std::move(curve));
+  }
+  return curves;
 }
 
 }  // namespace moelab

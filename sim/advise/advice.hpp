@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/serving_estimate.hpp"
+#include "sim/advise/advice_error.hpp"
 
 namespace moelab {
 
@@ -19,22 +20,52 @@ struct AdviceRequest {
   double prompt = 512;    // tokens
   double context = 4096;  // tokens that the KV cache has room for, and decoding attends to
   double users = 1;       // who decode at once
+  /// A larger micro-batch takes memory that experts would have: how much of a token's time a faster prompt
+  /// may cost.
+  double for_prompt = 0.02;
 };
 
 struct Advice {
   std::string runtime, title, weights;
+  int gpus = 0;  // of the machine's, those that take part
   Split split;
   double micro_batch = 0;
-  double decode_s = 0;  // between tokens of one user
-  double prompt_s = 0;  // a prompt alone
-  SplitMemory memory;
-  std::string bound;    // what takes most of a decoding step
-  double error = 0;     // of decoding, as a share: kDecodeError in advice.cpp says of what
-  std::string command;  // to type
+  double decode_s = 0;            // between tokens of one user
+  double prompt_s = 0;            // a prompt alone
+  SplitMemory memory;             // of all GPUs together, with what the micro-batch takes
+  double gpu_most = 0;            // bytes on the GPU that has most of them
+  std::vector<int> layers_a_gpu;  // llama.cpp's: of each, one more on the last for the head
+  std::string bound, bound_word;  // what takes most of a decoding step
+  std::string prompt_bound, prompt_bound_word;
+  AdviceError error = kAdviceErrors.front();  // of its group
+  std::string command;                        // to type
 };
 
-/// The best split of each runtime and format, fastest decoding first; what does not fit is left out. Throws
-/// InputError for unknown names, and where nothing fits: with what the smallest needs.
+/// What a search found.
+struct AdviceList {
+  std::vector<Advice> ways;  // fastest decoding first
+  std::string lacks;         // where there are none: what the last that was tried needs
+};
+/// The best split of each runtime and format; what does not fit is left out. The best is the one with the
+/// fastest prompt of those that decode within `for_prompt` of the fastest. Throws InputError for unknown
+/// names.
+AdviceList find_ways(const AdviceRequest& request);
+/// Its ways; throws InputError where nothing fits, with what it needs.
 std::vector<Advice> advise(const AdviceRequest& request);
+/// Where nothing fits: the runtime and the weights that come nearest, and nothing else.
+Advice nearest_to_fitting(const AdviceRequest& request);
+
+/// Decoding over the GPU memory that experts are given: all splits of a runtime and format that fit.
+struct AdviceCurve {
+  struct Point {
+    double gpu_expert_bytes, decode_s;
+    int gpus;  // 0: the CPU alone
+    Split split;
+  };
+  std::string runtime, title, weights;
+  std::vector<Point> points;  // by gpu_expert_bytes; of several numbers of GPUs one after the other
+};
+/// A curve for each runtime of the list, with the format that it decodes fastest with.
+std::vector<AdviceCurve> decode_curves(const AdviceRequest& request, const std::vector<Advice>& list);
 
 }  // namespace moelab

@@ -86,10 +86,16 @@ KernelTime DenseTimes::compute_dense(std::size_t kind) const {
     work += prompts;
   }
   if (new_encoder_tokens_ > 0) work += cross_cache_work(model_, layer, new_encoder_tokens_);
-  if (layer.feed_forward.kind == FeedForward::Kind::dense) work += dense_work(model_, layer, tokens_);
+  const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
+  const Work own = moe ? Work{} : dense_work(model_, layer, tokens_);
+  if (!timing_.device().software) return time(work += own);
+  // Kernels of their own: what bounds one bounds not the other.
   KernelTime result = time(work);
-  if (layer.feed_forward.kind == FeedForward::Kind::moe && tokens_ > 0)
-    result.seconds += timing_.expert_launches(model_, layer.feed_forward, tokens_).value();
+  const Seconds rest = moe ? timing_.expert_launches(model_, layer.feed_forward, tokens_)
+                           : timing_.kernel(own, tokens_, model_.hidden);
+  result.seconds += rest.value();
+  result.bytes += own.weight_bytes.value();
+  result.flops += own.flops.value();
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/input_error.hpp"
+#include "models/yaml_reader.hpp"
 
 namespace moelab::machine_parts_test {
 namespace {
@@ -104,8 +105,34 @@ TEST_CASE("parts: a machine that cannot be is refused with the reason", "[parts]
   CHECK(refusal({.gpu = "rtx-4090", .ram = "64"}).find("ram '64'") != std::string::npos);
   CHECK(refusal({.gpu = "rtx-4090", .cpu = "Ryzen 9 7950X", .ram = "64 GiB", .ssd = "pcie4-x4"}) ==
         "accepted");
+  // What is wrong is said of its key.
+  CHECK(refusal({.gpu = "rtx-4091"}).starts_with("gpu: unknown GPU"));
+  CHECK(refusal({.gpu = "rtx-4090", .cpu = "i9-14900Q"}).starts_with("cpu: "));
+  CHECK(refusal({.gpu = "rtx-4090", .ssd = "floppy"}).starts_with("ssd: "));
+  CHECK(refusal({.cpu = "i9-14900K", .sockets = 2}).starts_with("sockets: "));
+  CHECK(refusal({.cpu = "i7-8700", .memory = "ddr5-6000"}).starts_with("memory 'ddr5-6000'"));
   for (const char* link : {"pcie9-x16", "pcie4-x", "pcie4-x16b", "pcie4-x64", "", "pcie", "nvlink"})
     CHECK_THROWS_AS(link_rate(link), InputError);
+}
+
+TEST_CASE("parts: in a file, what is wrong is said at its key's place", "[parts]") {
+  Problems problems;
+  const YamlDocument document =
+      YamlDocument::from_text("desk.yaml", "cpu: i7-8700\nmemory: ddr5-6000\nram: 64 GiB\n", problems);
+  CHECK_FALSE(read_machine(document.root()));
+  REQUIRE(problems.all().size() == 1);
+  CHECK(problems.all().front().line == 2);
+  CHECK(problems.all().front().what == "memory 'ddr5-6000': Intel Core i7-8700 takes ddr4");
+  Problems none;
+  const YamlDocument good = YamlDocument::from_text(
+      "desk.yaml",
+      "{gpu: rtx-4090-24gb, cpu: ryzen-9-7950x, memory: ddr5-6000 x 2, ram: 64 GiB, ssd: pcie4-x4}", none);
+  const MachineText text = read_machine_text(good.root());
+  CHECK(none.empty());
+  CHECK(text.gpu == "rtx-4090-24gb");
+  CHECK(text.gpus == 1);
+  CHECK(text.memory == "ddr5-6000 x 2");
+  CHECK(text.ssd == "pcie4-x4");
 }
 
 }  // namespace

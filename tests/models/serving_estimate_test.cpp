@@ -95,6 +95,42 @@ TEST_CASE("estimate: a prompt's experts are copied or computed where they lie", 
   CHECK(there.copies == 0);
 }
 
+TEST_CASE("estimate: layers in the host's memory come over the link whole, or are the CPU's", "[estimate]") {
+  const Architecture model = test::model_of_text(kTiny);
+  const MachineParts machine = desktop();
+  Runtime r = ideal();
+  r.link = 0.5;
+  r.cpu_layer = 1;
+  const double link = 0.5 * link_rate("pcie4-x16").value();
+  // Projections with their norms and router, and 16 experts of which a token uses 4; the head stays.
+  const double dense = 1024.0 * 1536 + 1024 * 1024 + 2 * 1024 + 16 * 1024, expert = 3 * 1024.0 * 512;
+  const double head = 1000.0 * 1024 + 1024;
+  const ServingEstimate linked(model, machine, r, {.link_layers = 1});
+  CHECK(linked.decode(1, 0).total() ==
+        Approx(2 * (dense + 16 * expert) / link + 2 * head / 1008e9).epsilon(1e-9));
+  CHECK(linked.decode(1, 0).bound_word() == "link");
+  // It computes keys and values, which it has: of 1000 tokens 2 x 2 heads x 128 values of 2 bytes each.
+  const double kv = 1000.0 * 2 * 2 * 128 * 2;
+  CHECK(linked.memory(1000).gpu_kv == kv);
+  CHECK(linked.memory(1000).gpu_experts == 0);
+  CHECK(linked.memory(0).gpu_weights == Approx(2 * head));
+  const ServingEstimate on_cpu(model, machine, r, {.cpu_layers = 1});
+  const StepEstimate step = on_cpu.decode(1, 1000);
+  CHECK(step.cpu == Approx(2 * (dense + 4 * expert) / 96e9).epsilon(1e-9));
+  CHECK(step.attention == Approx(kv / 96e9).epsilon(1e-9));
+  CHECK(step.handing_over == 1);  // once a step, not once a layer
+  CHECK(on_cpu.memory(1000).gpu_kv == 0);
+  CHECK(on_cpu.memory(1000).host - on_cpu.memory(0).host == Approx(kv));
+  // A long prompt's weights are copied to the GPU, where runtimes do that.
+  r.stream_from = 32;
+  const StepEstimate prompt = ServingEstimate(model, machine, r, {.cpu_layers = 1}).prompt(1000, 1000.0);
+  CHECK(prompt.cpu == 0);
+  CHECK(prompt.copies > 0);
+  // A GPU that works in the host's memory has no link, and all is there.
+  const MachineParts unified = machine_of({.gpu = "gb10", .ram = "128 GiB"});
+  CHECK(ServingEstimate(model, unified, r, {.link_layers = 1}).decode(1, 0).copies == 0);
+}
+
 /// A random runtime: constants within their ranges.
 Runtime random_runtime(test::Dice& dice) {
   Runtime r;
@@ -134,12 +170,22 @@ TEST_CASE("estimate: what holds of any model and runtime", "[estimate]") {
     const double twice = llama && model.embedding_copies == 1
                              ? embedding_weights(model) * model.stored.of(WeightPart::head)
                              : 0;
-    for (const ServingEstimate* e : {&estimate, &resident}) {
+    const int first = dice.from(0, static_cast<int>(model.layers.size()));
+    const ServingEstimate linked(model, machine, r, {.link_layers = first});
+    const ServingEstimate below(model, machine, r, {.cpu_layers = first});
+    for (const ServingEstimate* e : {&estimate, &resident, &linked, &below}) {
       const SplitMemory m = e->memory(0);
-      REQUIRE(m.gpu_weights + m.host == Approx(total_bytes(model).value() + twice).epsilon(1e-9));
+      const double state = (llama ? 2 : 1) * state_bytes_per_request(model).value();
+      REQUIRE(m.gpu_weights + m.gpu_kv + m.host ==
+              Approx(total_bytes(model).value() + twice + state).epsilon(1e-9));
+      if (!llama)
+        REQUIRE(e->memory(7).gpu_kv + e->memory(7).host - m.gpu_kv - m.host ==
+                Approx(7 * kv_bytes_per_token(model).value()).margin(1));
+      REQUIRE(m.gpu_experts <= routed_bytes(model).value() * (1 + 1e-9));
       REQUIRE((m.gpu_reserve == 0 || !llama));
       REQUIRE((m.gpu_compute + m.gpu_context + m.host_compute == 0 || llama));
     }
+    REQUIRE(linked.decode(1, 10).total() >= resident.decode(1, 10).total() * (1 - 1e-12));
     const SplitMemory cpu = ServingEstimate(model, machine, r, {.cpu_only = true}).memory(0);
     REQUIRE(cpu.gpu() == 0);
     const double states = (llama ? 2 : 1) * state_bytes_per_request(model).value();

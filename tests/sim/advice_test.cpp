@@ -1,16 +1,26 @@
-// Advice: the best of all that a runtime offers, that fits.
+// Advice: held against an exhaustive search written anew here, over all splits, formats, numbers of GPUs and
+// micro-batches; and its flags against what llama.cpp's and vLLM's documentation says they do.
 #include "sim/advise/advice.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
 #include <string>
 
 #include "models/input_error.hpp"
 #include "models/stored_weights.hpp"
+#include "models/tensor_parallel.hpp"
+#include "sim/advise/policy_trial.hpp"
 
 namespace moelab::advice_test {
 namespace {
 
-AdviceRequest request_of(const char* model, const MachineText& machine) {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+AdviceRequest request_of(const std::string& model, const MachineText& machine) {
   AdviceRequest request;
   request.model = load_architecture(model);
   request.machine = machine_of(machine);
@@ -19,29 +29,347 @@ AdviceRequest request_of(const char* model, const MachineText& machine) {
 
 const MachineText kDesktop{.gpu = "rtx-3090-24gb", .cpu = "i9-14900K", .memory = "ddr5-6000 x 2"};
 
-TEST_CASE("advice: no other split of the same runtime and format decodes faster", "[advise]") {
-  for (const char* model : {"gpt-oss-120b", "qwen3-30b-a3b", "glm-4.5-air", "mixtral-8x7b"}) {
-    const AdviceRequest request = request_of(model, kDesktop);
-    for (const Advice& a : advise(request)) {
-      INFO(model << " " << a.runtime << " " << a.weights);
-      if (a.runtime != "llama.cpp-cuda") continue;
-      Architecture stored = request.model;
-      stored.stored = stored_as(stored, a.weights);
-      const Runtime runtime = load_runtime(a.runtime);
-      const int layers = static_cast<int>(stored.moe_layers().size());
-      for (int n = 0; n <= layers; ++n) {
-        const ServingEstimate other(stored, request.machine, runtime, {.cpu_expert_layers = n});
-        if (other.impossible(request.context).empty())
-          REQUIRE(other.decode(1, request.context).total() >= a.decode_s * (1 - 1e-12));
-      }
-      // What is advised fits, and less on the CPU would not.
-      CHECK(a.memory.gpu() <= 24 * 0x1p30);
-      if (a.split.cpu_expert_layers > 0) {
-        const Split more{.cpu_expert_layers = a.split.cpu_expert_layers - 1};
-        CHECK(!ServingEstimate(stored, request.machine, runtime, more).impossible(request.context).empty());
-        CHECK(a.command.find("-ncmoe " + std::to_string(a.split.cpu_expert_layers)) != std::string::npos);
+struct Pair {
+  const char* model;
+  MachineText machine;
+};
+
+const std::vector<Pair>& pairs() {
+  static const std::vector<Pair> all{
+      {"gpt-oss-120b", kDesktop},
+      {"qwen3-30b-a3b", {.gpu = "rtx-4060-8gb", .cpu = "ryzen-9-7950x", .ram = "64 GiB"}},
+      {"mixtral-8x7b", {.gpu = "rtx-4090-24gb", .cpu = "ryzen-9-7950x", .ram = "96 GiB"}},
+      {"deepseek-v3", {.gpu = "rtx-5090-32gb", .cpu = "epyc-9355", .ram = "768 GiB"}},
+      {"glm-4.5-air", {.gpu = "apple-m4-max", .ram = "128 GiB"}},
+      {"qwen3-30b-a3b", {.gpu = "jetson-agx-orin-64gb", .ram = "64 GiB"}},
+      {"gpt-oss-120b", {.gpu = "gb10", .ram = "128 GiB"}},
+      {"gpt-oss-120b", {.gpu = "radeon-8060s", .ram = "128 GiB"}},
+      {"mixtral-8x7b", {.cpu = "epyc-9355", .ram = "256 GiB"}},
+      {"glm-4.5-air", {.gpu = "rtx-3090-24gb", .gpus = 2, .cpu = "i9-14900K", .ram = "128 GiB"}},
+      {"qwen3-30b-a3b", {.gpu = "rtx-3090-24gb", .gpus = 2, .cpu = "i9-14900K", .ram = "128 GiB"}},
+      {"mixtral-8x7b", {.gpu = "rx-7900-xtx-24gb", .cpu = "ryzen-9-7950x", .ram = "96 GiB"}}};
+  return all;
+}
+
+// The search, written from what the runtimes' documentation offers.
+
+struct Offer {
+  const char* runtime;
+  std::vector<std::string> weights;
+};
+
+bool is_gguf_runtime(const std::string& runtime) {
+  return runtime.find("llama.cpp") != std::string::npos;
+}
+
+std::vector<Offer> offers(const AdviceRequest& q) {
+  const bool oss = q.model.name.starts_with("gpt-oss");  // published in MXFP4
+  const std::vector<std::string> gguf =
+      oss ? std::vector<std::string>{"gguf-mxfp4"}
+          : std::vector<std::string>{"gguf-q4_k_m", "gguf-q5_k_m", "gguf-q6_k", "gguf-q8_0"};
+  const std::vector<std::string> cuda =
+      oss ? std::vector<std::string>{"mxfp4"} : std::vector<std::string>{"bf16", "fp8", "awq"};
+  if (!q.machine.gpu) return {{"llama.cpp-cpu", gguf}};
+  if (q.machine.gpu->maker == "apple")
+    return {{"llama.cpp-metal", gguf}, {"mlx", {"mlx-4bit", "mlx-6bit", "mlx-8bit"}}};
+  if (q.machine.gpu->maker == "amd") return {{"llama.cpp-rocm", gguf}, {"llama.cpp-vulkan", gguf}};
+  std::vector<Offer> all{{"llama.cpp-cuda", gguf}, {"vllm", cuda}};
+  if (!q.machine.gpu->unified())
+    all.push_back({"ktransformers", oss ? cuda : std::vector<std::string>{"bf16", "gguf-q4_k_m"}});
+  return all;
+}
+
+/// Bytes of the rows that llama.cpp computes at once: logits of each in four bytes (its graph for prompts has
+/// an output for each token), and what a layer makes of it in two.
+double rows_bytes(const Architecture& m, double rows) {
+  double widest = 0;
+  for (const Layer& layer : m.layers) {
+    const FeedForward& ff = layer.feed_forward;
+    const double up = ff.matrices - 1.0;
+    const double values = ff.kind == FeedForward::Kind::moe
+                              ? ff.top_k * (up * ff.width + m.hidden) + up * ff.shared_width
+                              : up * ff.width;
+    widest = std::max(widest, values);
+  }
+  return rows * (4.0 * m.vocab + 2 * (2.0 * m.hidden + widest));
+}
+
+/// The fullest of so many GPUs that hold layers of their own, by trying every way to cut the list (each GPU's
+/// best begin for each end).
+double fullest(const std::vector<double>& sizes, int gpus) {
+  const std::size_t n = sizes.size();
+  std::vector<double> before(n + 1, kInfinity);
+  before[0] = 0;
+  for (int g = 0; g < gpus; ++g) {
+    std::vector<double> now = before;
+    for (std::size_t end = 1; end <= n; ++end) {
+      double sum = 0;
+      for (std::size_t begin = end; begin-- > 0;) {
+        sum += sizes[begin];
+        now[end] = std::min(now[end], std::max(before[begin], sum));
       }
     }
+    before = now;
+  }
+  return before[n];
+}
+
+struct Way {
+  int gpus;
+  Split split;
+  double micro_batch, decode_s;
+};
+
+class Exhaustive {
+ public:
+  Exhaustive(const AdviceRequest& q, const std::string& runtime, const std::string& weights)
+      : q_(q), runtime_(load_runtime(runtime)), model_(q.model) {
+    model_.stored = stored_as(model_, weights);
+    for (int g = 0; g <= q.machine.gpus; ++g) {
+      machines_.push_back(q.machine);
+      machines_.back().gpus = g;
+    }
+    for (int gpus = std::min(1, q.machine.gpus); gpus <= q.machine.gpus; ++gpus)
+      for (const Split& split : splits()) try_split(gpus, split);
+  }
+  const std::vector<Way>& ways() const { return ways_; }
+  double fastest() const {
+    double least = kInfinity;
+    for (const Way& w : ways_) least = std::min(least, w.decode_s);
+    return least;
+  }
+  /// Of all that decode within a share of the fastest.
+  double fastest_prompt(double within) const {
+    double least = kInfinity;
+    for (const Way& w : ways_)
+      if (w.decode_s <= fastest() * (1 + within))
+        least = std::min(least, estimate(w.gpus, w.split).prompt(q_.prompt, w.micro_batch).total());
+    return least;
+  }
+  const Architecture& model() const { return model_; }
+
+ private:
+  ServingEstimate estimate(int gpus, const Split& split) const {
+    return {model_, machines_[static_cast<std::size_t>(gpus)], runtime_, split};
+  }
+  std::vector<Split> splits() const {
+    if (!q_.machine.gpu) return {{.cpu_only = true}};
+    std::vector<Split> all{{}};
+    if (q_.machine.gpu->unified()) return all;
+    const int layers = static_cast<int>(model_.layers.size()),
+              moe = static_cast<int>(model_.moe_layers().size());
+    if (runtime_.name == "vllm")
+      for (int n = 1; n <= layers; ++n) all.push_back({.link_layers = n});
+    if (runtime_.name == "ktransformers")
+      for (int n = 0; n < model_.moe().experts; ++n)
+        all.push_back({.gpu_expert_share = 1.0 * n / model_.moe().experts});
+    if (!is_gguf_runtime(runtime_.name)) return all;
+    for (int n = 1; n <= moe; ++n) all.push_back({.cpu_expert_layers = n});
+    all.push_back({.cpu_only = true});
+    return all;
+  }
+  /// Bytes of one GPU, where each has a slice of every layer, or the fullest of those with layers of their
+  /// own.
+  double of_one_gpu(int gpus, const Split& split, const SplitMemory& m) const {
+    if (gpus <= 1) return m.gpu();
+    const double tokens = q_.context * q_.users;
+    if (runtime_.tensor_parallel > 0)
+      return (m.gpu_weights + m.gpu_reserve + m.gpu_compute + m.gpu_context) / gpus +
+             kv_bytes_per_token(tensor_parallel_part(model_, gpus)).value() * tokens;
+    std::vector<double> sizes;
+    int moe_number = 0;
+    double layers = 0;
+    for (const Layer& layer : model_.layers) {
+      double bytes = layer_non_routed_bytes(model_, layer).value();
+      const double experts = layer_bytes(model_, layer).value() - bytes;
+      if (experts > 0 && moe_number++ >= split.cpu_expert_layers) bytes += split.gpu_expert_share * experts;
+      layers += bytes;
+      // These models' layers keep as many keys and values each.
+      sizes.push_back(bytes + m.gpu_kv / static_cast<double>(model_.layers.size()));
+    }
+    sizes.push_back(m.gpu_weights - layers);
+    return fullest(sizes, gpus) + (m.gpu_reserve + m.gpu_compute + m.gpu_context) / gpus;
+  }
+  bool shares(int gpus) const {
+    if (gpus <= 1) return true;
+    if (runtime_.tensor_parallel == 0) return gpus == q_.machine.gpus;
+    return model_.layers[0].attention.heads % gpus == 0 && model_.moe().width % gpus == 0;
+  }
+  void try_split(int gpus, const Split& split) {
+    if (!shares(gpus) || (gpus == 1 && q_.machine.gpus > 1 && runtime_.tensor_parallel == 0)) return;
+    const ServingEstimate e = estimate(gpus, split);
+    const std::vector<double> batches = is_gguf_runtime(runtime_.name)
+                                            ? std::vector<double>{512, 1024, 2048, 4096}
+                                            : std::vector<double>{runtime_.micro_batch};
+    for (const double ub : batches) {
+      const LoadOptions options{.micro_batch = ub, .sequences = q_.users};
+      if (!e.impossible(q_.context * q_.users, options).empty()) continue;
+      SplitMemory m = e.memory(q_.context * q_.users, options);
+      // llama.cpp's buffers are by micro-batch already.
+      const double more =
+          runtime_.has_buffers()
+              ? 0
+              : std::max(0.0, rows_bytes(model_, ub) - rows_bytes(model_, runtime_.micro_batch));
+      (split.cpu_only ? m.host : m.gpu_reserve) += more * std::max(1, gpus);
+      const bool unified = q_.machine.gpu && q_.machine.gpu->unified();
+      const double host = m.host_total() + (unified ? m.gpu() : 0);
+      if (q_.machine.ram && host > q_.machine.ram->value()) continue;
+      if (!split.cpu_only && !unified && of_one_gpu(gpus, split, m) > q_.machine.gpu->memory.value())
+        continue;
+      ways_.push_back({gpus, split, ub, e.decode(q_.users, q_.context).total()});
+    }
+  }
+
+  const AdviceRequest& q_;
+  Runtime runtime_;
+  Architecture model_;
+  std::vector<MachineParts> machines_;
+  std::vector<Way> ways_;
+};
+
+TEST_CASE("advice: what an exhaustive search of all splits, formats and micro-batches finds", "[advise]") {
+  for (const Pair& pair : pairs()) {
+    AdviceRequest q = request_of(pair.model, pair.machine);
+    q.prompt = 2048;
+    const std::vector<Advice> list = advise(q);
+    double best = kInfinity;
+    std::size_t fitting = 0;
+    for (const Offer& offer : offers(q))
+      for (const std::string& weights : offer.weights) {
+        INFO(pair.model << " on " << q.machine.title() << ", " << offer.runtime << " " << weights);
+        const Exhaustive all(q, offer.runtime, weights);
+        const auto row = std::find_if(list.begin(), list.end(), [&](const Advice& a) {
+          return a.runtime == offer.runtime && a.weights == weights;
+        });
+        REQUIRE((row == list.end()) == all.ways().empty());
+        if (row == list.end()) continue;
+        ++fitting;
+        best = std::min(best, all.fastest());
+        CHECK(row->decode_s <= all.fastest() * 1.03);
+        CHECK(row->decode_s >= all.fastest() * (1 - 1e-9));
+        CHECK(row->prompt_s <= all.fastest_prompt(AdviceRequest{}.for_prompt) * 1.03);
+      }
+    CHECK(fitting == list.size());
+    CHECK(list.front().decode_s <= best * 1.03);
+  }
+}
+
+/// The flag's number in a command; 0 where it is not there.
+double flag(const std::string& command, const std::string& name) {
+  const std::size_t at = command.find(" " + name + " ");
+  return at == std::string::npos ? 0 : std::stod(command.substr(at + name.size() + 2));
+}
+
+std::vector<int> tensor_split(const std::string& command) {
+  std::vector<int> counts;
+  std::size_t at = command.find(" -ts ");
+  if (at == std::string::npos) return counts;
+  at += 5;
+  while (true) {
+    std::size_t used = 0;
+    counts.push_back(std::stoi(command.substr(at), &used));
+    at += used;
+    if (at >= command.size() || command[at] != ',') return counts;
+    ++at;
+  }
+}
+
+/// llama.cpp: -ncmoe N keeps the experts of layers 0 to N - 1 in the host's memory, whatever layers those
+/// are; -ngl 99 has all else on the GPUs, but for the input embedding; -ts shares out layers and head by
+/// number.
+void check_llama_memory(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
+  const int on_cpu = static_cast<int>(flag(a.command, "-ncmoe"));
+  double experts_in_host = 0, experts_on_gpu = 0, largest_layer = 0;
+  std::vector<double> layers;
+  for (std::size_t l = 0; l < stored.layers.size(); ++l) {
+    const double rest = layer_non_routed_bytes(stored, stored.layers[l]).value();
+    const double experts = layer_bytes(stored, stored.layers[l]).value() - rest;
+    const bool in_host = static_cast<int>(l) < on_cpu;
+    (in_host ? experts_in_host : experts_on_gpu) += experts;
+    layers.push_back(rest + (in_host ? 0 : experts));
+    largest_layer = std::max(largest_layer, layers.back());
+  }
+  CHECK(a.memory.gpu_experts == Approx(experts_on_gpu).margin(1));
+  const double embedding =
+      stored.embedding_copies > 1 ? embedding_weights(stored) * stored.stored.of(WeightPart::embedding) : 0;
+  CHECK(a.memory.host == Approx(experts_in_host + embedding));
+  CHECK(a.memory.gpu_weights ==
+        Approx(non_expert_bytes(stored).value() - embedding + experts_on_gpu).epsilon(1e-9));
+  CHECK(flag(a.command, "-ngl") == 99);
+  if (q.machine.gpu->unified())
+    CHECK(a.gpu_most + a.memory.host <= q.machine.ram->value());
+  else
+    CHECK(a.gpu_most <= q.machine.gpu->memory.value());
+  CHECK(flag(a.command, "-c") == q.context * q.users);
+  if (a.gpus <= 1) return;
+  // Layer l of L + 1, the head among them, goes to the first GPU whose part of the sum exceeds l / (L + 1).
+  const std::vector<int> counts = tensor_split(a.command);
+  REQUIRE(counts.size() == static_cast<std::size_t>(a.gpus));
+  CHECK(std::accumulate(counts.begin(), counts.end(), 0) == static_cast<int>(layers.size()) + 1);
+  const double in_layers = std::accumulate(layers.begin(), layers.end(), 0.0);
+  layers.push_back(a.memory.gpu_weights - in_layers);
+  std::size_t l = 0;
+  double most = 0;
+  for (const int count : counts) {
+    double bytes = (a.memory.gpu_reserve + a.memory.gpu_compute + a.memory.gpu_context) / a.gpus;
+    for (int i = 0; i < count; ++i, ++l)
+      bytes +=
+          layers[l] + (l + 1 < layers.size() ? a.memory.gpu_kv / static_cast<double>(layers.size() - 1) : 0);
+    most = std::max(most, bytes);
+  }
+  CHECK(most == Approx(a.gpu_most).epsilon(1e-6));
+}
+
+TEST_CASE("advice: flags take the memory that is stated", "[advise]") {
+  std::map<std::string, int> seen;
+  for (const Pair& pair : pairs()) {
+    AdviceRequest q = request_of(pair.model, pair.machine);
+    q.prompt = 4096;
+    for (const Advice& a : advise(q)) {
+      INFO(pair.model << " on " << q.machine.title() << ": " << a.command);
+      Architecture stored = q.model;
+      stored.stored = stored_as(stored, a.weights);
+      if (is_gguf_runtime(a.runtime)) {
+        ++seen[a.split.cpu_only ? "cpu" : a.split.cpu_expert_layers > 0 ? "-ncmoe" : "whole"];
+        if (!a.split.cpu_only) check_llama_memory(a, q, stored);
+        CHECK(flag(a.command, "-ub") == a.micro_batch);
+        // A logical batch of less than the micro-batch would cut it.
+        CHECK(std::max(2048.0, flag(a.command, "-b")) >= a.micro_batch);
+        seen["-ts"] += a.gpus > 1 ? 1 : 0;
+      }
+      if (a.runtime == "vllm" && a.gpus > 1) {
+        ++seen["--tensor-parallel-size"];
+        CHECK(flag(a.command, "--tensor-parallel-size") == a.gpus);
+      }
+      if (a.split.link_layers > 0) {
+        ++seen["--cpu-offload-gb"];
+        double bytes = 0;
+        for (int l = 0; l < a.split.link_layers; ++l)
+          bytes += layer_bytes(stored, stored.layers[static_cast<std::size_t>(l)]).value();
+        const double stated = flag(a.command, "--cpu-offload-gb") * a.gpus * 0x1p30;
+        CHECK((stated <= bytes && stated > bytes - a.gpus * 0.01 * 0x1p30 - 1));
+      }
+      if (a.runtime == "ktransformers") {
+        ++seen["--kt-num-gpu-experts"];
+        const double on_gpu = flag(a.command, "--kt-num-gpu-experts") / q.model.moe().experts;
+        CHECK(a.memory.gpu_experts == Approx(on_gpu * routed_bytes(stored).value()));
+      }
+    }
+  }
+  for (const char* kind : {"-ncmoe", "whole", "cpu", "-ts", "--tensor-parallel-size", "--cpu-offload-gb",
+                           "--kt-num-gpu-experts"}) {
+    INFO(kind);
+    CHECK(seen[kind] > 0);
+  }
+}
+
+TEST_CASE("advice: -ncmoe counts dense layers too", "[advise]") {
+  // DeepSeek-V3's first three layers are dense.
+  AdviceRequest q = request_of("deepseek-v3", {.gpu = "rtx-5090-32gb", .cpu = "epyc-9355"});
+  q.runtimes = {"llama.cpp-cuda"};
+  for (const Advice& a : advise(q)) {
+    REQUIRE(a.split.cpu_expert_layers > 0);
+    CHECK(flag(a.command, "-ncmoe") == a.split.cpu_expert_layers + 3);
   }
 }
 
@@ -58,6 +386,94 @@ TEST_CASE("advice: fastest first, and each way is of the runtimes and formats as
   CHECK(two.back().split.cpu_expert_layers > 0);
 }
 
+TEST_CASE("advice: a range is that of the way's own kind", "[advise]") {
+  for (const Pair& pair : pairs()) {
+    const AdviceRequest q = request_of(pair.model, pair.machine);
+    for (const Advice& a : advise(q)) {
+      INFO(a.command);
+      AdviceGroup group = AdviceGroup::one_gpu;
+      if (!q.machine.gpu || a.split.cpu_only)
+        group = AdviceGroup::cpu_only;
+      else if (a.memory.gpu_experts < routed_bytes([&] {
+                                        Architecture m = q.model;
+                                        m.stored = stored_as(m, a.weights);
+                                        return m;
+                                      }())
+                                              .value() *
+                                          (1 - 1e-9))
+        group = AdviceGroup::experts_on_cpu;
+      else if (a.gpus > 1)
+        group = AdviceGroup::several_gpus;
+      else if (q.machine.gpu->unified())
+        group = AdviceGroup::unified;
+      CHECK(a.error.group == group);
+      CHECK((a.error.decode > 0 && a.error.prefill > 0));
+    }
+  }
+}
+
+TEST_CASE("advice: curves have every split that fits, and what is advised lies on its runtime's",
+          "[advise]") {
+  const AdviceRequest q = request_of("gpt-oss-120b", kDesktop);
+  const std::vector<Advice> list = advise(q);
+  const std::vector<AdviceCurve> curves = decode_curves(q, list);
+  CHECK(curves.size() == 3);
+  for (const AdviceCurve& curve : curves) {
+    const auto row =
+        std::find_if(list.begin(), list.end(), [&](const Advice& a) { return a.runtime == curve.runtime; });
+    REQUIRE(row != list.end());
+    CHECK(std::any_of(curve.points.begin(), curve.points.end(), [&](const AdviceCurve::Point& p) {
+      return p.split == row->split && p.decode_s == Approx(row->decode_s) &&
+             p.gpu_expert_bytes == Approx(row->memory.gpu_experts).margin(1);
+    }));
+    for (std::size_t i = 1; i < curve.points.size(); ++i)
+      CHECK(curve.points[i].gpu_expert_bytes >= curve.points[i - 1].gpu_expert_bytes);
+  }
+  // llama.cpp: experts of 36 layers, of which some fit, and the CPU alone.
+  const auto llama = std::find_if(curves.begin(), curves.end(),
+                                  [](const AdviceCurve& c) { return c.runtime == "llama.cpp-cuda"; });
+  REQUIRE(llama != curves.end());
+  CHECK(llama->points.size() > 10);
+  CHECK(llama->points[0].split.cpu_only);
+  CHECK(llama->points[1].split == Split{.cpu_expert_layers = 36});
+}
+
+TEST_CASE("advice: a dense model has whole layers on the CPU where it does not fit", "[advise]") {
+  AdviceRequest q = request_of("qwen3-30b-a3b", kDesktop);
+  for (Layer& layer : q.model.layers) {
+    layer.feed_forward.kind = FeedForward::Kind::dense;
+    layer.feed_forward.width = 120000;
+    layer.feed_forward.shared_width = 0;
+  }
+  q.runtimes = {"llama.cpp-cuda"};
+  q.weights = {"gguf-q8_0"};
+  const std::vector<Advice> list = advise(q);
+  REQUIRE(list.size() == 1);
+  const Advice& a = list.front();
+  const int layers = static_cast<int>(q.model.layers.size());
+  REQUIRE((a.split.cpu_layers > 0 && a.split.cpu_layers < layers));
+  // -ngl counts from the end, and the head as one.
+  CHECK(flag(a.command, "-ngl") == layers + 1 - a.split.cpu_layers);
+  const Runtime runtime = load_runtime("llama.cpp-cuda");
+  Architecture stored = q.model;
+  stored.stored = stored_as(stored, "gguf-q8_0");
+  for (int n = 1; n < layers; ++n) {
+    const ServingEstimate other(stored, q.machine, runtime, {.cpu_layers = n});
+    if (other.impossible(q.context).empty())
+      CHECK(a.decode_s <= other.decode(1, q.context).total() * (1 + AdviceRequest{}.for_prompt) * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("advice: a runtime of the CPU leaves the GPU alone", "[advise]") {
+  AdviceRequest q = request_of("qwen3-30b-a3b", kDesktop);
+  q.runtimes = {"llama.cpp-cpu"};
+  for (const Advice& a : advise(q)) {
+    CHECK(a.split == Split{.cpu_only = true});
+    CHECK(a.memory.gpu() == 0);
+    CHECK(a.command.find(" --device none") != std::string::npos);
+  }
+}
+
 TEST_CASE("advice: what fits in no way is refused with what it lacks", "[advise]") {
   MachineText small = kDesktop;
   small.ram = "8 GiB";
@@ -70,6 +486,74 @@ TEST_CASE("advice: what fits in no way is refused with what it lacks", "[advise]
   AdviceRequest unknown = request_of("qwen3-30b-a3b", kDesktop);
   unknown.runtimes = {"llamacpp"};
   CHECK_THROWS_AS(advise(unknown), InputError);
+}
+
+const PolicyTrial& trial_of(const PolicyTrials& trials, const std::string& system) {
+  const auto found = std::find_if(trials.rows.begin(), trials.rows.end(),
+                                  [&](const PolicyTrial& t) { return t.system == system; });
+  REQUIRE(found != trials.rows.end());
+  return *found;
+}
+
+TEST_CASE("policies: llama.cpp's own split, simulated, takes what advice says of it", "[advise]") {
+  MachineText text = kDesktop;
+  text.ram = "96 GiB";
+  AdviceRequest q = request_of("qwen3-30b-a3b", text);
+  q.runtimes = {"llama.cpp-cuda"};
+  q.weights = {"gguf-q8_0"};
+  const std::vector<Advice> list = advise(q);
+  const PolicyTrials trials = try_policies(q, text, list.front());
+  REQUIRE(trials.why_none.empty());
+  CHECK(trials.runtime == "llama.cpp-cuda");
+  CHECK(trials.weights == "gguf-q8_0");
+  const PolicyTrial& same = trial_of(trials, "llama-cpp");
+  REQUIRE(same.why_not.empty());
+  // A layer more or less, as staging and the split's rounding have it: 48 layers of about 0.6 GB.
+  CHECK(same.tpot_s == Approx(list.front().decode_s).epsilon(0.06));
+  // BF16 planes are not what these weights are.
+  CHECK(trial_of(trials, "zipmoe-gpu").why_not.find("weights: bf16") != std::string::npos);
+  CHECK(trial_of(trials, "smoe").substituted > 0);
+  CHECK(trial_of(trials, "fiddler").substituted == 0);
+  for (std::size_t i = 1; i < trials.rows.size(); ++i)
+    if (trials.rows[i].why_not.empty()) CHECK(trials.rows[i].tpot_s >= trials.rows[i - 1].tpot_s);
+}
+
+TEST_CASE("policies: where there is nothing to decide they say so", "[advise]") {
+  AdviceRequest q = request_of("qwen3-30b-a3b", kDesktop);
+  q.weights = {"gguf-q4_k_m"};
+  q.runtimes = {"llama.cpp-cuda"};
+  const PolicyTrials fits = try_policies(q, kDesktop, advise(q).front());
+  CHECK(fits.rows.empty());
+  CHECK(fits.why_none.find("all experts are in the GPU's memory") != std::string::npos);
+  const MachineText board{.gpu = "jetson-agx-orin-64gb", .ram = "64 GiB"};
+  const AdviceRequest unified = request_of("qwen3-30b-a3b", board);
+  CHECK(
+      try_policies(unified, board, advise(unified).front()).why_none.find("all experts are in the memory") !=
+      std::string::npos);
+  q.weights = {"gguf-q8_0"};
+  q.users = 9;
+  const PolicyTrials many = try_policies(q, kDesktop, advise(q).front());
+  CHECK(many.why_none.find("whole numbers of users, up to 8") != std::string::npos);
+}
+
+TEST_CASE("policies: what fits in no way is simulated from the SSD", "[advise]") {
+  const MachineText board{.gpu = "jetson-agx-orin-32gb", .ram = "32 GiB", .ssd = "pcie4-x4"};
+  AdviceRequest q = request_of("mixtral-8x7b", board);
+  q.weights = {"gguf-q8_0"};
+  CHECK(find_ways(q).ways.empty());
+  CHECK(find_ways(q).lacks.find("memory needs") != std::string::npos);
+  const Advice base = nearest_to_fitting(q);
+  CHECK(base.weights == "gguf-q8_0");
+  const PolicyTrials trials = try_policies(q, board, base);
+  REQUIRE(trials.why_none.empty());
+  const PolicyTrial& disk = trial_of(trials, "accelerate");
+  REQUIRE(disk.why_not.empty());
+  // It keeps no expert: two of 32 layers come from the SSD for each token.
+  Architecture stored = q.model;
+  stored.stored = stored_as(stored, "gguf-q8_0");
+  const double bytes = 32 * 2 * expert_bytes(stored).value();
+  CHECK(disk.tpot_s >= bytes / find_ssd("pcie4-x4").read.value());
+  CHECK(trial_of(trials, "moe-infinity").tpot_s < disk.tpot_s);
 }
 
 }  // namespace

@@ -1,0 +1,242 @@
+#include "cli/advise_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/layer_table.hpp"
+#include "models/json.hpp"
+#include "sim/results/text_table.hpp"
+
+namespace moelab::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string speed(double per_second) {
+  return fixed(per_second, per_second < 10 ? 1 : 0);
+}
+
+/// From the speed over to the speed times (1 + error).
+std::string range(double per_second, double error) {
+  return speed(per_second / (1 + error)) + " to " + speed(per_second * (1 + error));
+}
+
+std::string gpus_text(const Advice& a, const AdviceRequest& q) {
+  const int all = q.machine.gpus;
+  if (all <= 1) return "the GPU";
+  if (a.gpus < all) return std::to_string(a.gpus) + " of " + std::to_string(all) + " GPUs";
+  return std::to_string(all) + " GPUs";
+}
+
+/// Of several GPUs, who has what.
+std::string sharing_text(const Advice& a) {
+  if (a.gpus <= 1) return "";
+  if (a.layers_a_gpu.empty()) return ", each layer shared";
+  std::string text = ", ";
+  for (std::size_t i = 0; i < a.layers_a_gpu.size(); ++i)
+    text += (i > 0 ? " + " : "") + std::to_string(a.layers_a_gpu[i]);
+  return text + " layers";
+}
+
+std::string place_of(const Advice& a, const AdviceRequest& q) {
+  const std::string of_layers = " of " + std::to_string(q.model.layers.size()) + " layers ";
+  if (a.split.cpu_only) return "CPU";
+  if (a.split.cpu_layers > 0) return std::to_string(a.split.cpu_layers) + of_layers + "on the CPU";
+  if (a.split.link_layers > 0)
+    return std::to_string(a.split.link_layers) + of_layers + "read from the host by " + gpus_text(a, q) +
+           sharing_text(a);
+  if (a.split.cpu_expert_layers > 0)
+    return "experts of " + std::to_string(a.split.cpu_expert_layers) + " of " +
+           std::to_string(q.model.moe_layers().size()) + " layers on the CPU" + sharing_text(a);
+  if (a.split.gpu_expert_share < 1)
+    return std::to_string(std::lround(a.split.gpu_expert_share * q.model.moe().experts)) + " of " +
+           std::to_string(q.model.moe().experts) + " experts a layer on " + gpus_text(a, q);
+  return "all on " + gpus_text(a, q) + sharing_text(a);
+}
+
+std::string ways_table(const AdviseReport& r) {
+  const AdviceRequest& q = r.request;
+  Rows rows{{"runtime", "weights", "where", "bound by: decode, prompt", "decode tok/s", "range",
+             "prompt tok/s", "range", q.machine.gpus > 1 ? "fullest GPU" : "GPU", "host"}};
+  for (const Advice& a : r.list) {
+    const double decode = 1 / a.decode_s, prompt = q.prompt / a.prompt_s;
+    rows.push_back({one_line(a.runtime), one_line(a.weights), place_of(a, q),
+                    a.bound_word + ", " + a.prompt_bound_word, speed(decode), range(decode, a.error.decode),
+                    speed(prompt), range(prompt, a.error.prefill), to_string(Bytes(a.gpu_most)),
+                    to_string(Bytes(a.memory.host_total()))});
+  }
+  return align_columns(rows, 4);
+}
+
+/// Of each runtime, its fastest way.
+std::vector<const Advice*> fastest_of_each(const std::vector<Advice>& list) {
+  std::vector<const Advice*> fastest;
+  for (const Advice& a : list)
+    if (std::none_of(fastest.begin(), fastest.end(),
+                     [&](const Advice* f) { return f->runtime == a.runtime; }))
+      fastest.push_back(&a);
+  return fastest;
+}
+
+std::string commands(const AdviseReport& r) {
+  std::string text;
+  for (const Advice* a : fastest_of_each(r.list)) text += one_line(a->command) + "\n";
+  return text;
+}
+
+std::string answers_text(const PolicyTrial& trial) {
+  return trial.substituted > 0 ? fixed(100 * trial.substituted, 1) + " % of experts replaced"
+                               : std::string("the model's");
+}
+
+std::string policies_table(const PolicyTrials& p, const AdviceRequest& q) {
+  std::string text = "\nWhat other policies would do, simulated on " + one_line(p.runtime) + " with " +
+                     one_line(p.weights) +
+                     (p.gpus > 1 ? ", each layer shared by " + std::to_string(p.gpus) + " GPUs," : "") +
+                     " under synthetic routing:\n\n";
+  if (!p.why_none.empty()) return text + "nothing: " + one_line(p.why_none) + "\n";
+  Rows rows{{"policy", "answers", "TPOT ms", "tokens/s a user", "tokens/s"}};
+  for (const PolicyTrial& t : p.rows)
+    if (t.why_not.empty())
+      rows.push_back({one_line(t.title), answers_text(t), fixed(1e3 * t.tpot_s, 1), speed(1 / t.tpot_s),
+                      speed(q.users / t.tpot_s)});
+  text += rows.size() > 1 ? align_columns(rows, 2) : "";
+  for (const PolicyTrial& t : p.rows)
+    if (!t.why_not.empty()) text += "left out: " + one_line(t.system + ": " + t.why_not) + "\n";
+  return text;
+}
+
+Json error_json(double error, double per_second) {
+  return {{"share", error}, {"low", per_second / (1 + error)}, {"high", per_second * (1 + error)}};
+}
+
+Json way_json(const Advice& a, const AdviceRequest& q) {
+  const double decode = 1 / a.decode_s, prompt = q.prompt / a.prompt_s;
+  return {{"runtime", a.runtime},
+          {"weights", a.weights},
+          {"where", place_of(a, q)},
+          {"gpus", a.gpus},
+          {"layers_a_gpu", a.layers_a_gpu},
+          {"cpu_only", a.split.cpu_only},
+          {"cpu_layers", a.split.cpu_layers},
+          {"link_layers", a.split.link_layers},
+          {"cpu_expert_layers", a.split.cpu_expert_layers},
+          {"gpu_expert_share", a.split.gpu_expert_share},
+          {"micro_batch", a.micro_batch},
+          {"decode_tokens_per_s", decode},
+          {"prompt_s", a.prompt_s},
+          {"prompt_tokens_per_s", prompt},
+          {"group", a.error.name},
+          {"decode_range", error_json(a.error.decode, decode)},
+          {"prompt_range", error_json(a.error.prefill, prompt)},
+          {"gpu_bytes", a.memory.gpu()},
+          {"fullest_gpu_bytes", a.gpu_most},
+          {"gpu_expert_bytes", a.memory.gpu_experts},
+          {"gpu_weights_bytes", a.memory.gpu_weights},
+          {"gpu_kv_bytes", a.memory.gpu_kv},
+          {"gpu_compute_bytes", a.memory.gpu_compute},
+          {"gpu_context_bytes", a.memory.gpu_context},
+          {"gpu_reserve_bytes", a.memory.gpu_reserve},
+          {"host_bytes", a.memory.host_total()},
+          {"host_weights_bytes", a.memory.host},
+          {"host_compute_bytes", a.memory.host_compute},
+          {"bound", a.bound},
+          {"prompt_bound", a.prompt_bound},
+          {"command", a.command}};
+}
+
+Json policies_json(const PolicyTrials& p, const AdviceRequest& q) {
+  Json rows = Json::array();
+  for (const PolicyTrial& t : p.rows) {
+    Json row = {{"system", t.system}, {"title", t.title}};
+    if (t.why_not.empty())
+      row.update({{"tpot_s", t.tpot_s},
+                  {"tokens_per_s_a_user", 1 / t.tpot_s},
+                  {"tokens_per_s", q.users / t.tpot_s},
+                  {"substituted_share", t.substituted}});
+    else
+      row["why_not"] = t.why_not;
+    rows.push_back(std::move(row));
+  }
+  return {{"simulated", true},    {"routing", "synthetic"},
+          {"runtime", p.runtime}, {"weights", p.weights},
+          {"gpus", p.gpus},       {"why_none", p.why_none.empty() ? Json(nullptr) : Json(p.why_none)},
+          {"systems", rows}};
+}
+
+std::string curve_name(const AdviceCurve& curve, int gpus, const AdviceRequest& q) {
+  const std::string name = curve.runtime + ", " + curve.weights;
+  if (gpus == 0 && q.machine.gpu) return name + ", the CPU alone";
+  return q.machine.gpus > 1 && gpus < q.machine.gpus ? name + ", " + std::to_string(gpus) + " of the GPUs"
+                                                     : name;
+}
+
+}  // namespace
+
+std::string advise_table(const AdviseReport& r) {
+  std::string text = one_line(r.request.model.title + " on " + r.request.machine.title());
+  if (r.list.empty()) {
+    text += ": nothing that runtimes offer fits (" + one_line(r.lacks) +
+            "). What the memory cannot hold comes from the SSD below.\n";
+    return r.policies ? text + policies_table(*r.policies, r.request) : text;
+  }
+  const Advice& best = r.list.front();
+  const double rate = 1 / best.decode_s;
+  text += ": fastest is " + one_line(best.title + " with " + best.weights) + ", " + speed(rate) +
+          " tokens/s a user (" + range(rate, best.error.decode) + "), bound by " + best.bound + ".\n\n";
+  text += ways_table(r) + "\n" + commands(r);
+  if (r.policies) text += policies_table(*r.policies, r.request);
+  return text +
+         "\nFrom data sheets and each runtime's constants, fitted and assumed (moelab runtimes). Ranges are "
+         "what "
+         "nine in ten published runs of the same kind stayed within, of all versions; "
+         "constants were set with them in view (experiments/world).\n";
+}
+
+std::string advise_json(const AdviseReport& r) {
+  const AdviceRequest& q = r.request;
+  Json ways = Json::array();
+  for (const Advice& a : r.list) ways.push_back(way_json(a, q));
+  Json all = {{"model", q.model.name},     {"machine", q.machine.title()},
+              {"prompt_tokens", q.prompt}, {"context_tokens", q.context},
+              {"users", q.users},          {"ways", ways}};
+  if (ways.empty()) all["lacks"] = r.lacks;
+  if (r.policies) all["policies"] = policies_json(*r.policies, q);
+  return json_text(all);
+}
+
+plot::Figure advise_figure(const AdviseReport& r) {
+  const AdviceRequest& q = r.request;
+  plot::Panel panel{.title = "Decoding, a user",
+                    .x = {.label = "GPU memory given to experts", .unit = "B"},
+                    .y = {.label = "tokens/s"}};
+  for (const AdviceCurve& curve : decode_curves(q, r.list)) {
+    for (int gpus = 0; gpus <= q.machine.gpus; ++gpus) {
+      plot::Series series{.name = curve_name(curve, gpus, q)};
+      for (const AdviceCurve::Point& point : curve.points) {
+        if (point.gpus != gpus) continue;
+        series.x.push_back(point.gpu_expert_bytes);
+        series.y.push_back(1 / point.decode_s);
+      }
+      if (series.x.size() == 1) series.mark = plot::Mark::dots;
+      if (!series.x.empty()) panel.series.push_back(std::move(series));
+    }
+  }
+  plot::Series advised{.name = "advised", .mark = plot::Mark::dots};
+  for (const Advice* a : fastest_of_each(r.list)) {
+    advised.x.push_back(a->memory.gpu_experts);
+    advised.y.push_back(1 / a->decode_s);
+    advised.notes.push_back(a->command);
+  }
+  panel.series.push_back(std::move(advised));
+  return {.title = q.model.title + " on " + q.machine.title(),
+          .caption = "predicted from data sheets and each runtime's constants; every split that fits, " +
+                     fixed(q.context, 0) + " tokens of context" +
+                     (q.users > 1 ? ", " + fixed(q.users, 0) + " users" : ""),
+          .panels = {panel},
+          .panel_width = 640,
+          .panel_height = 360};
+}
+
+}  // namespace moelab::cli

@@ -1,0 +1,26 @@
+// What `moelab advise` prints and draws.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/plot/svg_chart.hpp"
+#include "sim/advise/advice.hpp"
+#include "sim/advise/policy_trial.hpp"
+
+namespace moelab::cli {
+
+struct AdviseReport {
+  AdviceRequest request;
+  std::vector<Advice> list;              // empty where nothing fits
+  std::string lacks;                     // what it needs then
+  std::optional<PolicyTrials> policies;  // where they were asked for
+};
+
+std::string advise_table(const AdviseReport& report);
+std::string advise_json(const AdviseReport& report);
+/// Decoding over GPU memory given to experts, a curve for each runtime, with what is advised.
+plot::Figure advise_figure(const AdviseReport& report);
+
+}  // namespace moelab::cli

@@ -1,0 +1,111 @@
+#include "sim/advise/advice_flags.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "sim/advise/advice_space.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr double kLogicalBatch = 2048;  // llama.cpp's --batch-size, which --ubatch-size cannot pass
+
+std::string whole(double value) {
+  return std::to_string(static_cast<long long>(std::llround(value)));
+}
+
+/// As one word of a shell's command line.
+std::string quoted(const std::string& path) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:@%,";
+  if (path.find_first_not_of(plain) == std::string::npos) return path;
+  std::string text = "'";
+  for (const char c : path) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string gguf_file(const Advice& a, const AdviceRequest& q) {
+  if (!q.gguf.empty()) return quoted(q.gguf);
+  std::string type = a.weights.substr(a.weights.find('-') + 1);
+  std::transform(type.begin(), type.end(), type.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
+  return quoted(q.model.name + "-" + type + ".gguf");
+}
+
+/// Where llama.cpp has layers and experts.
+std::string llama_places(const Advice& a, const AdviceRequest& q) {
+  if (!q.machine.gpu) return "";
+  if (a.split.cpu_only) return " --device none";
+  // The head counts as a layer, the last.
+  const int layers = static_cast<int>(q.model.layers.size()) + 1;
+  std::string text = " -ngl " + std::to_string(a.split.cpu_layers > 0 ? layers - a.split.cpu_layers : 99);
+  if (a.split.cpu_expert_layers > 0)
+    text += " -ncmoe " + std::to_string(n_cpu_moe(q.model, a.split.cpu_expert_layers));
+  if (a.layers_a_gpu.empty()) return text;
+  text += " -sm layer -ts ";
+  for (std::size_t i = 0; i < a.layers_a_gpu.size(); ++i)
+    text += (i > 0 ? "," : "") + std::to_string(a.layers_a_gpu[i]);
+  return text;
+}
+
+std::string llama_command(const Advice& a, const AdviceRequest& q) {
+  std::string text = "llama-server -m " + gguf_file(a, q) + " -c " + whole(q.context * q.users);
+  text += llama_places(a, q);
+  text += " -np " + whole(q.users);  // llama-server takes four where nothing is said
+  if (a.micro_batch > kLogicalBatch) text += " -b " + whole(a.micro_batch);
+  return text + " -ub " + whole(a.micro_batch);
+}
+
+std::string ktransformers_command(const Advice& a, const AdviceRequest& q) {
+  std::string text = "python -m sglang.launch_server --model " + quoted(q.model.name);
+  if (a.weights.starts_with("gguf"))
+    text += " --kt-method LLAMAFILE --kt-weight-path " + gguf_file(a, q);
+  else if (a.weights == "bf16")
+    text += " --kt-method BF16 --kt-weight-path " + quoted(q.model.name);
+  if (q.machine.cpu)
+    text += " --kt-cpuinfer " + std::to_string(q.machine.cpu->cores * q.machine.sockets) +
+            " --kt-threadpool-count " + std::to_string(q.machine.sockets);
+  text += " --kt-num-gpu-experts " +
+          whole(a.split.gpu_expert_share * (q.model.is_moe() ? q.model.moe().experts : 0));
+  if (a.gpus > 1) text += " --tensor-parallel-size " + std::to_string(a.gpus);
+  return text + " --context-length " + whole(q.context);
+}
+
+/// vLLM counts in GiB of each GPU, and puts tensors into the host's memory, layer by layer, until they are as
+/// many: rounded down, so that none of the next layer goes there.
+std::string gib_of_each(double bytes, int gpus) {
+  const double hundredths = std::floor(100 * bytes / 0x1p30 / gpus);
+  std::string text = std::to_string(hundredths / 100);
+  return text.substr(0, text.find('.') + 3);
+}
+
+std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
+  const bool sglang = a.runtime == "sglang";
+  std::string text = sglang ? "python -m sglang.launch_server --model " : "vllm serve ";
+  text += quoted(q.model.name);
+  if (a.weights == "fp8" || a.weights == "awq") text += " --quantization " + a.weights;
+  if (a.gpus > 1) text += " --tensor-parallel-size " + std::to_string(a.gpus);
+  if (a.split.link_layers > 0) {
+    double bytes = 0;
+    for (int l = 0; l < a.split.link_layers; ++l)
+      bytes += layer_bytes(stored, stored.layers[static_cast<std::size_t>(l)]).value();
+    text += " --cpu-offload-gb " + gib_of_each(bytes, a.gpus);
+  }
+  return text + (sglang ? " --context-length " : " --max-model-len ") + whole(q.context);
+}
+
+}  // namespace
+
+int n_cpu_moe(const Architecture& model, int moe_layers) {
+  return moe_layers <= 0 ? 0 : model.moe_layers()[static_cast<std::size_t>(moe_layers) - 1] + 1;
+}
+
+std::string command_of(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
+  if (is_llama(a.runtime)) return llama_command(a, q);
+  if (a.runtime == "mlx") return "mlx_lm.server --model " + quoted(q.model.name + "-" + a.weights);
+  if (a.runtime.starts_with("ktransformers")) return ktransformers_command(a, q);
+  return vllm_command(a, q, stored);
+}
+
+}  // namespace moelab

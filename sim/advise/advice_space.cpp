@@ -1,0 +1,110 @@
+#include "sim/advise/advice_space.hpp"
+
+#include "models/input_error.hpp"
+#include "models/stored_weights.hpp"
+#include "models/tensor_parallel.hpp"
+
+namespace moelab {
+namespace {
+
+/// The model itself, as it is in its GGUF file.
+constexpr std::string_view kOfTheFile;
+
+/// Whether so many GPUs can share the model's layers: its heads and widths divide by them.
+bool divides(const Architecture& model, int gpus) {
+  try {
+    (void)tensor_parallel_part(model, gpus);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+std::vector<int> sharing_gpus(const Architecture& model, int most) {
+  std::vector<int> numbers{1};
+  for (int n = 2; n <= most; ++n)
+    if (divides(model, n)) numbers.push_back(n);
+  return numbers;
+}
+
+/// Of llama.cpp: experts of the first layers, or where there are none whole layers, on the CPU.
+std::vector<Split> llama_splits(const Architecture& model) {
+  std::vector<Split> splits;
+  const int moe_layers = static_cast<int>(model.moe_layers().size());
+  const int layers = static_cast<int>(model.layers.size());
+  if (model.is_moe())
+    for (int n = 1; n <= moe_layers; ++n) splits.push_back({.cpu_expert_layers = n});
+  else
+    for (int n = 1; n < layers; ++n) splits.push_back({.cpu_layers = n});
+  splits.push_back({.cpu_only = true});
+  return splits;
+}
+
+std::vector<Split> host_splits(const Runtime& runtime, const Architecture& model) {
+  if (is_llama(runtime.name)) return llama_splits(model);
+  std::vector<Split> splits;
+  if (runtime.name == "vllm")
+    for (int n = 1; n <= static_cast<int>(model.layers.size()); ++n) splits.push_back({.link_layers = n});
+  if (runtime.name.starts_with("ktransformers") && model.is_moe()) {
+    const int experts = model.moe().experts;
+    for (int n = experts - 1; n >= 0; --n)
+      splits.push_back({.gpu_expert_share = static_cast<double>(n) / experts});
+  }
+  return splits;
+}
+
+}  // namespace
+
+bool is_llama(const std::string& runtime) {
+  return runtime.starts_with("llama.cpp") || runtime.starts_with("ik_llama.cpp");
+}
+
+std::vector<std::string> runtimes_for(const AdviceRequest& request) {
+  const MachineParts& machine = request.machine;
+  if (!request.runtimes.empty()) return request.runtimes;
+  if (!machine.gpu) return {"llama.cpp-cpu"};
+  if (machine.gpu->maker == "apple" && request.gguf.empty()) return {"llama.cpp-metal", "mlx"};
+  if (machine.gpu->maker == "apple") return {"llama.cpp-metal"};
+  if (machine.gpu->maker == "amd") return {"llama.cpp-rocm", "llama.cpp-vulkan"};
+  if (machine.gpu->maker == "intel") return {"llama.cpp-vulkan"};
+  if (!request.gguf.empty()) return {"llama.cpp-cuda"};
+  std::vector<std::string> names{"llama.cpp-cuda", "vllm"};
+  if (!machine.gpu->unified() && machine.cpu && request.model.is_moe()) names.emplace_back("ktransformers");
+  return names;
+}
+
+std::vector<std::string> weights_for(const std::string& runtime, const AdviceRequest& request) {
+  const Architecture& model = request.model;
+  if (!request.weights.empty()) return request.weights;
+  if (!request.gguf.empty()) return {std::string(kOfTheFile)};
+  const bool mxfp4 = model.stored.of(WeightPart::experts) == find_weight_format("mxfp4").bits / 8;
+  if (is_llama(runtime)) {
+    if (mxfp4) return {"gguf-mxfp4"};
+    return {"gguf-q8_0", "gguf-q6_k", "gguf-q5_k_m", "gguf-q4_k_m"};
+  }
+  if (runtime == "mlx") return {"mlx-8bit", "mlx-6bit", "mlx-4bit"};
+  if (mxfp4) return {"mxfp4"};
+  if (runtime.starts_with("ktransformers")) return {"bf16", "gguf-q4_k_m"};
+  return {"bf16", "fp8", "awq"};
+}
+
+std::vector<AdvicePlace> places_of(const Runtime& runtime, const Architecture& model,
+                                   const MachineParts& machine) {
+  if (!machine.gpu || runtime.name.ends_with("-cpu")) return {{machine.gpus, Split{.cpu_only = true}}};
+  const std::vector<int> numbers =
+      runtime.tensor_parallel > 0 ? sharing_gpus(model, machine.gpus) : std::vector<int>{machine.gpus};
+  std::vector<Split> splits{Split{}};
+  if (!machine.gpu->unified() && machine.cpu)
+    for (const Split& split : host_splits(runtime, model)) splits.push_back(split);
+  std::vector<AdvicePlace> places;
+  for (const int gpus : numbers)
+    for (const Split& split : splits) places.push_back({gpus, split});
+  return places;
+}
+
+std::vector<double> micro_batches_of(const Runtime& runtime) {
+  if (is_llama(runtime.name)) return {512, 1024, 2048, 4096};
+  return {runtime.micro_batch};
+}
+
+}  // namespace moelab

@@ -1,0 +1,30 @@
+// What advice chooses from: runtimes for a machine, formats, splits and micro-batches that each offers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/advise/advice.hpp"
+
+namespace moelab {
+
+/// llama.cpp and its like, which take GGUF files and layers of a model to the GPU one by one.
+bool is_llama(const std::string& runtime);
+
+/// Those that the request names, or all for the machine's maker.
+std::vector<std::string> runtimes_for(const AdviceRequest& request);
+/// Of four bits and more: what fewer cost in quality, speed cannot say. Empty names stand for the weights of
+/// the GGUF file that the request names.
+std::vector<std::string> weights_for(const std::string& runtime, const AdviceRequest& request);
+
+/// A split on so many of the machine's GPUs.
+struct AdvicePlace {
+  int gpus;
+  Split split;
+};
+/// All that the runtime offers, the most on the GPU first.
+std::vector<AdvicePlace> places_of(const Runtime& runtime, const Architecture& model,
+                                   const MachineParts& machine);
+std::vector<double> micro_batches_of(const Runtime& runtime);
+
+}  // namespace moelab

@@ -1,0 +1,219 @@
+// moelab advise: machines as maps, files and flags, the picture, policies, and what it says to bad input.
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "models/json.hpp"
+#include "tests/cli/run_program.hpp"
+#include "tests/cli/xml_document.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tests/traces/trace_files.hpp"
+
+namespace moelab::advise_command_test {
+namespace {
+
+using nlohmann::json;
+
+const std::string kMachine = "{gpu: rtx-3090-24gb, cpu: i9-14900K, memory: ddr5-6000 x 2, ram: 96 GiB}";
+
+ProgramResult advise(std::vector<std::string> options, const std::string& model = "gpt-oss-120b") {
+  std::vector<std::string> arguments{"advise", "--model", model};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  return run_program(MOELAB_PROGRAM, arguments);
+}
+
+json advised(std::vector<std::string> options, const std::string& model = "gpt-oss-120b") {
+  options.insert(options.end(), {"--format", "json"});
+  const ProgramResult result = advise(options, model);
+  INFO(result.err);
+  REQUIRE(result.status == 0);
+  return json::parse(result.out);
+}
+
+void check_refusal(const ProgramResult& result, const std::string& reason) {
+  CAPTURE(result.err);
+  CHECK(result.status == 2);
+  CHECK(result.out.empty());
+  CHECK(result.err.find(reason) != std::string::npos);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("advise: help shows each way to say a machine, and the picture") {
+  const ProgramResult help = run_program(MOELAB_PROGRAM, {"advise", "--help"});
+  CHECK(help.status == 0);
+  CHECK(contains(help.out, "Example:\n  moelab advise "));
+  for (const char* option : {" --machine '{gpu: ", " --plot advice.svg", " --gpu ", " --no-policies"})
+    CHECK(contains(help.out.substr(help.out.find("Example:")), option));
+}
+
+TEST_CASE("advise: a machine as a map, as a file and by flags is one machine") {
+  const json by_map = advised({"--machine", kMachine, "--no-policies"});
+  CHECK(by_map["machine"] == "NVIDIA GeForce RTX 3090, Intel Core i9-14900K, ddr5 of 96 GB/s");
+  test::ScratchFolder folder;
+  const std::string file = (folder / "desk.yaml").string();
+  std::ofstream(file) << "gpu: rtx-3090-24gb\ncpu: i9-14900K\nmemory: ddr5-6000 x 2\nram: 96 GiB\n";
+  CHECK(advised({"--machine", file, "--no-policies"}) == by_map);
+  CHECK(advised({"--gpu", "rtx-3090-24gb", "--cpu", "i9-14900K", "--memory", "ddr5-6000 x 2", "--ram",
+                 "96 GiB", "--no-policies"}) == by_map);
+  // A flag goes before what the map says.
+  const json other = advised({"--machine", kMachine, "--gpu", "rtx-5090-32gb", "--no-policies"});
+  CHECK(contains(other["machine"], "RTX 5090"));
+  CHECK(contains(other["machine"], "i9-14900K"));
+  CHECK(other["ways"][0]["cpu_expert_layers"] < by_map["ways"][0]["cpu_expert_layers"]);
+}
+
+TEST_CASE("advise: rows are whole, fastest first, with bounds, ranges and commands") {
+  const json ways = advised({"--machine", kMachine, "--no-policies"})["ways"];
+  REQUIRE(ways.size() == 3);
+  double before = 1e9;
+  for (const json& way : ways) {
+    const double decode = way["decode_tokens_per_s"];
+    CHECK(decode <= before);
+    before = decode;
+    for (const char* kind : {"decode", "prompt"}) {
+      const double speed = way[std::string(kind) + "_tokens_per_s"];
+      const json& range = way[std::string(kind) + "_range"];
+      CHECK(range["low"].get<double>() == Approx(speed / (1 + range["share"].get<double>())));
+      CHECK(range["high"].get<double>() == Approx(speed * (1 + range["share"].get<double>())));
+    }
+    CHECK(way["group"] == "experts on the CPU");
+    CHECK(!way["bound"].get<std::string>().empty());
+    CHECK(!way["prompt_bound"].get<std::string>().empty());
+  }
+  CHECK(contains(ways[0]["command"], " -ncmoe 23 "));
+  const ProgramResult table = advise({"--machine", kMachine, "--no-policies"});
+  CHECK(contains(table.out, "fastest is llama.cpp (CUDA) with gguf-mxfp4"));
+  CHECK(contains(table.out, "experts of 23 of 36 layers on the CPU"));
+  for (const json& way : ways) CHECK(contains(table.out, "\n" + way["command"].get<std::string>() + "\n"));
+}
+
+TEST_CASE("advise: several GPUs show who has what") {
+  const std::string two = "{gpu: rtx-3090-24gb, gpus: 2, cpu: i9-14900K, ram: 128 GiB}";
+  const json ways = advised({"--machine", two, "--no-policies"}, "glm-4.5-air")["ways"];
+  int shared = 0, own = 0;
+  for (const json& way : ways) {
+    if (contains(way["command"], "--tensor-parallel-size 2")) {
+      ++shared;
+      CHECK(contains(way["where"], "2 GPUs"));
+    }
+    if (!contains(way["command"], " -sm layer -ts ")) continue;
+    ++own;
+    // 46 layers and the head.
+    CHECK(way["layers_a_gpu"][0].get<int>() + way["layers_a_gpu"][1].get<int>() == 47);
+    CHECK(way["fullest_gpu_bytes"].get<double>() <= 24 * 0x1p30);
+  }
+  CHECK(shared > 0);
+  CHECK(own == 4);
+}
+
+TEST_CASE("advise: more of a token's time for a faster prompt") {
+  const std::vector<std::string> common{"--machine",      kMachine,   "--no-policies", "--runtime",
+                                        "llama.cpp-cuda", "--prompt", "8192"};
+  std::vector<std::string> more = common;
+  more.insert(more.end(), {"--for-prompt", "0.2"});
+  const json plain = advised(common)["ways"][0], given = advised(more)["ways"][0];
+  CHECK(given["prompt_s"] < plain["prompt_s"]);
+  CHECK(given["decode_tokens_per_s"].get<double>() * 1.2 >= plain["decode_tokens_per_s"].get<double>());
+  CHECK(given["micro_batch"] > plain["micro_batch"]);
+}
+
+TEST_CASE("advise: the picture has a curve for each runtime and marks what is advised") {
+  test::ScratchFolder folder;
+  const std::string picture = (folder / "advice.svg").string();
+  const ProgramResult drawn = advise({"--machine", kMachine, "--no-policies", "--plot", picture});
+  CAPTURE(drawn.err);
+  REQUIRE(drawn.status == 0);
+  CHECK(contains(drawn.out, "picture: " + picture + "\n"));
+  const std::string svg = test::read_bytes(picture);
+  const test::Element root = test::parse_xml(svg);
+  CHECK(root.tag == "svg");
+  CHECK(root.all("g", "series").size() == 5);  // three runtimes, the CPU alone and the advice
+  for (const char* text :
+       {"llama.cpp-cuda", "ktransformers", "vllm", "advised", "GPU memory given to experts", "-ncmoe 23"})
+    CHECK(contains(svg, text));
+}
+
+TEST_CASE("advise: policies are simulated, and what cannot be says why") {
+  const json all = advised({"--machine", kMachine});
+  const json& policies = all["policies"];
+  CHECK(policies["simulated"] == true);
+  CHECK(policies["routing"] == "synthetic");
+  CHECK(policies["runtime"] == all["ways"][0]["runtime"]);
+  CHECK(policies["why_none"].is_null());
+  int ran = 0, left_out = 0;
+  for (const json& row : policies["systems"]) {
+    if (row.contains("why_not")) {
+      ++left_out;
+      CHECK(!row.contains("tpot_s"));
+      continue;
+    }
+    ++ran;
+    CHECK(row["tokens_per_s_a_user"].get<double>() == Approx(1 / row["tpot_s"].get<double>()));
+  }
+  CHECK(ran >= 6);
+  CHECK(left_out >= 1);  // ZipMoE's planes are of BF16 weights
+  const ProgramResult table = advise({"--machine", kMachine});
+  CHECK(contains(table.out,
+                 "What other policies would do, simulated on llama.cpp-cuda with gguf-mxfp4 under "
+                 "synthetic routing"));
+  CHECK(contains(table.out, "left out: zipmoe-gpu: "));
+  CHECK_FALSE(advised({"--machine", kMachine, "--no-policies"}).contains("policies"));
+}
+
+TEST_CASE("advise: what no runtime has memory for, policies may serve from the SSD") {
+  const std::vector<std::string> board{"--machine", "{gpu: jetson-agx-orin-32gb, ram: 32 GiB, ssd: pcie4-x4}",
+                                       "--weights", "gguf-q8_0"};
+  const json all = advised(board, "mixtral-8x7b");
+  CHECK(all["ways"].empty());
+  CHECK(contains(all["lacks"], "the host's memory needs"));
+  CHECK(all["policies"]["systems"][0].contains("tpot_s"));
+  std::vector<std::string> without = board;
+  without.emplace_back("--no-policies");
+  check_refusal(advise(without, "mixtral-8x7b"), "does not fit in any way");
+  test::ScratchFolder folder;
+  std::vector<std::string> drawn = board;
+  drawn.insert(drawn.end(), {"--plot", (folder / "a.svg").string()});
+  check_refusal(advise(drawn, "mixtral-8x7b"), "--plot: draws what runtimes offer");
+  CHECK(folder.names().empty());
+}
+
+TEST_CASE("advise: errors name the key, the place and the nearest name") {
+  check_refusal(advise({"--machine", "{gpu: rtx-4091, cpu: i9-14900K}"}), "gpu: unknown GPU 'rtx-4091'");
+  check_refusal(advise({"--machine", "{gpu: rtx-4091, cpu: i9-14900K}"}), "did you mean 'rtx-409");
+  check_refusal(advise({"--gpu", "rtx-4091"}), "gpu: unknown GPU 'rtx-4091'");
+  check_refusal(advise({"--machine", "{gpu: rtx-4090, cpu: i9-14900Q}"}), "cpu: ");
+  check_refusal(advise({"--machine", "{gpu: rtx-4090, cpu: i7-8700, memory: ddr5-6000}"}),
+                "memory 'ddr5-6000': Intel Core i7-8700 takes ddr4");
+  check_refusal(advise({"--machine", "{gpu: rtx-4090, ram: 64}"}), "ram '64'");
+  check_refusal(advise({"--machine", "{gpu: rtx-4090, ssd: floppy}"}), "ssd: ");
+  check_refusal(advise({"--machine", "{cpu: i9-14900K, sockets: 2}"}), "sockets: ");
+  check_refusal(advise({"--machine", "{gpu: apple-m4-pro, gpus: 2}"}), "gpus: ");
+  check_refusal(advise({"--machine", "{gpuu: rtx-4090}"}), "did you mean 'gpu'");
+  check_refusal(advise({"--machine", "{gpus: 0}"}), "gpus");
+  check_refusal(advise({"--machine", "{gpu: ["}), "--machine:1");
+  check_refusal(advise({"--machine", "rtx-4090"}), "--machine");
+  check_refusal(advise({"--machine", "no/such/machine.yaml"}), "no/such/machine.yaml");
+  check_refusal(advise({}), "gpu: a machine needs a GPU or a CPU");
+  check_refusal(advise({"--machine", kMachine, "--plot", "no/such/folder/a.svg"}), "there is no folder");
+  check_refusal(advise({"--machine", kMachine}, "gpt-oss-120c"), "did you mean 'gpt-oss-120b'");
+  check_refusal(advise({"--machine", kMachine, "--runtime", "vlm"}), "did you mean 'vllm'");
+}
+
+TEST_CASE("advise: names from a file do not reach the terminal as they are") {
+  test::ScratchFolder folder;
+  const std::string file = (folder / "model.yaml").string();
+  std::ofstream(file) << "name: x\ntitle: \"a\\e[31mb\"\nhidden: 1024\nvocab: 1000\nlayers: 2\n"
+                         "attention: {heads: 8, kv_heads: 2, head_dim: 128}\n"
+                         "moe: {experts: 16, top_k: 4, width: 512}\n";
+  const ProgramResult result = advise({"--machine", kMachine}, file);
+  CAPTURE(result.err);
+  REQUIRE(result.status == 0);
+  CHECK(result.out.starts_with("a?[31mb on NVIDIA"));
+  CHECK(result.out.find('\033') == std::string::npos);
+}
+
+}  // namespace moelab::advise_command_test
