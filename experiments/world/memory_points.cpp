@@ -70,10 +70,12 @@ void read_experts(const std::string& text, MemoryRow& row) {
 
 void read_figures(const CsvReader& csv, MemoryRow& row) {
   const std::string except = " " + std::string(csv.field(csv.column("except"))) + " ";
+  const std::string set_on = " " + std::string(csv.field(csv.column("set_on"))) + " ";
   row.why_not = csv.field(csv.column("why_not"));
   row.whole = row.why_not.empty() || except != "  ";
   for (std::size_t i = 0; i < kMemoryItems; ++i) {
     const std::size_t at = csv.column(std::string(kColumns[i]));
+    row.set_on[i] = set_on.find(" " + std::string(kExcepted[i]) + " ") != std::string::npos;
     if (csv.field(at).empty() || except.find(" " + std::string(kExcepted[i]) + " ") != std::string::npos)
       continue;
     row.measured[i] = csv.number_at(at, "MiB");
@@ -109,7 +111,7 @@ Runtime runtime_of_row(const MemoryRow& row, const LawConstants& constants) {
 double compute_error(const MemoryRow& row, const LawConstants& constants) {
   const std::size_t item = static_cast<std::size_t>(MemoryItem::gpu_compute);
   if (!row.whole || !row.measured[item]) return 0;
-  return std::abs(*predicted_memory(row, constants)[item] - *row.measured[item]);
+  return std::abs(*stated_memory(row, constants)[item] - *row.measured[item]);
 }
 
 }  // namespace
@@ -171,7 +173,7 @@ LawConstants fit_law(const std::vector<MemoryRow>& rows) {
   return best;
 }
 
-MemoryFigures predicted_memory(const MemoryRow& row, const LawConstants& constants) {
+MemoryFigures stated_memory(const MemoryRow& row, const LawConstants& constants) {
   const Architecture model = model_of(row);
   const Runtime runtime = runtime_of_row(row, constants);
   MachineParts machine;
@@ -189,9 +191,9 @@ MemoryFigures predicted_memory(const MemoryRow& row, const LawConstants& constan
   return figures;
 }
 
-bool near_enough(double measured, double predicted) {
+bool near_enough(double measured, double stated) {
   constexpr double kShare = 0.03, kDistance = 150;
-  const double error = std::abs(predicted - measured);
+  const double error = std::abs(stated - measured);
   return error <= kDistance || error <= kShare * measured;
 }
 

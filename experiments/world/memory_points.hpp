@@ -18,6 +18,7 @@ enum class MemoryItem { weights, kv, gpu_compute, host_compute };
 inline constexpr std::size_t kMemoryItems = 4;
 std::string_view to_string(MemoryItem item);
 using MemoryFigures = std::array<std::optional<double>, kMemoryItems>;
+using MemoryFlags = std::array<bool, kMemoryItems>;
 
 /// A row of experiments/world/llamacpp_memory.csv.
 struct MemoryRow {
@@ -32,6 +33,7 @@ struct MemoryRow {
   std::optional<double> copies;  // of inputs, where the log says it
   bool streamed = true;          // experts of the host are copied for batches (not where they are repacked)
   MemoryFigures measured;        // but for excepted items
+  MemoryFlags set_on{};  // items that a constant was set on, or the form of the law found: not predicted
 };
 /// Throws InputError: a column is missing, or a number is none.
 std::vector<MemoryRow> read_memory_rows(const std::string& path);
@@ -49,9 +51,9 @@ LawConstants fit_law(const std::vector<MemoryRow>& rows);
 
 /// For the items that the row has. Models by name, those without experts from experiments/world/models.
 /// Throws InputError where the row is not in moelab's terms.
-MemoryFigures predicted_memory(const MemoryRow& row, const LawConstants& constants);
+MemoryFigures stated_memory(const MemoryRow& row, const LawConstants& constants);
 
 /// Within 3 % or 150 MiB, which is what people need who ask whether a load fits.
-bool near_enough(double measured, double predicted);
+bool near_enough(double measured, double stated);
 
 }  // namespace moelab::world

@@ -53,8 +53,8 @@ MemoryArguments read_memory_arguments(int argc, char** argv) {
 
 struct MemoryAnswer {
   MemoryRow row;
-  MemoryFigures predicted, apart;  // `apart`: by constants that its source had no part in
-  std::string why_not;             // of the whole row; empty: it is answered
+  MemoryFigures stated, apart;  // `apart`: by constants that its source had no part in
+  std::string why_not;          // of the whole row; empty: it is answered
 };
 
 /// Of the items on the GPU.
@@ -74,7 +74,7 @@ void fill_memory_apart(std::vector<MemoryAnswer>& answers) {
     for (const MemoryAnswer& a : answers)
       if (a.why_not.empty() && a.row.source != source) others.push_back(a.row);
     const LawConstants fitted = fit_law(others);
-    for (MemoryAnswer* a : own) a->apart = predicted_memory(a->row, fitted);
+    for (MemoryAnswer* a : own) a->apart = stated_memory(a->row, fitted);
   }
 }
 
@@ -85,7 +85,7 @@ std::vector<MemoryAnswer> answers_of(std::vector<MemoryRow> rows) {
     MemoryAnswer a{std::move(row), {}, {}, {}};
     if (!a.row.whole) a.why_not = a.row.why_not;
     try {
-      if (a.why_not.empty()) a.predicted = predicted_memory(a.row, constants);
+      if (a.why_not.empty()) a.stated = stated_memory(a.row, constants);
     } catch (const InputError& error) {
       a.why_not = error.problems().front().what;
     }
@@ -107,8 +107,9 @@ void print_memory_json(const std::vector<MemoryAnswer>& answers) {
       const bool held = a.why_not.empty() && a.row.measured[i].has_value();
       item[std::string(to_string(static_cast<MemoryItem>(i)))] =
           held ? Json{{"measured_mib", *a.row.measured[i]},
-                      {"predicted_mib", json_of(a.predicted, i)},
-                      {"source_left_out_mib", json_of(a.apart, i)}}
+                      {"stated_mib", json_of(a.stated, i)},
+                      {"source_left_out_mib", json_of(a.apart, i)},
+                      {"set_on", a.row.set_on[i]}}
                : Json(nullptr);
     }
     const std::string& why_not = a.why_not.empty() ? a.row.why_not : a.why_not;
@@ -124,13 +125,14 @@ std::string terminal_text(std::string text) {
   return text;
 }
 
-std::string beside(double measured, double predicted) {
-  return fixed(measured, measured < 100 ? 1 : 0) + " / " + fixed(predicted, predicted < 100 ? 1 : 0);
+std::string beside(double measured, double stated) {
+  return fixed(measured, measured < 100 ? 1 : 0) + " / " + fixed(stated, stated < 100 ? 1 : 0);
 }
 
 std::string cell_of(const MemoryAnswer& a, MemoryItem item) {
   const std::size_t i = static_cast<std::size_t>(item);
-  return a.row.measured[i] ? beside(*a.row.measured[i], *a.predicted[i]) : "-";
+  if (!a.row.measured[i]) return "-";
+  return beside(*a.row.measured[i], *a.stated[i]) + (a.row.set_on[i] ? " *" : "");
 }
 
 void print_answered(const std::vector<MemoryAnswer>& answers) {
@@ -138,22 +140,24 @@ void print_answered(const std::vector<MemoryAnswer>& answers) {
                                                "compute", "sum", "error", "in %", "host's compute"}};
   for (const MemoryAnswer& a : answers) {
     if (!a.why_not.empty()) continue;
-    const double measured = gpu_sum(a.row.measured), predicted = gpu_sum(a.predicted);
-    const double error = predicted - measured;
+    const double measured = gpu_sum(a.row.measured), stated = gpu_sum(a.stated);
+    const double error = stated - measured;
     std::vector<std::string> cells;
     for (const std::string& text : {a.row.id, a.row.model, a.row.runtime, a.row.graphs})
       cells.push_back(terminal_text(text));
     for (const MemoryItem item : {MemoryItem::weights, MemoryItem::kv, MemoryItem::gpu_compute})
       cells.push_back(cell_of(a, item));
-    cells.push_back(beside(measured, predicted));
+    cells.push_back(beside(measured, stated));
     cells.push_back((error >= 0 ? "+" : "") + fixed(error, 1) +
-                    (near_enough(measured, predicted) ? "" : " (!)"));
+                    (near_enough(measured, stated) ? "" : " (!)"));
     cells.push_back(measured > 0 ? fixed(100 * error / measured, 1) : "-");
     cells.push_back(cell_of(a, MemoryItem::host_compute));
     table.push_back(std::move(cells));
   }
-  std::printf("MiB, measured / predicted; (!): neither within 3 %% nor within 150 MiB.\n\n%s\n",
-              align_columns(table, 4).c_str());
+  std::printf(
+      "MiB, measured / stated; (!): neither within 3 %% nor within 150 MiB; *: a constant was set on it or "
+      "the law's form found with it, which predicts nothing.\n\n%s\n",
+      align_columns(table, 4).c_str());
 }
 
 void print_reasons(const std::vector<MemoryAnswer>& answers) {
@@ -168,14 +172,25 @@ void print_reasons(const std::vector<MemoryAnswer>& answers) {
 
 struct MemoryErrors {
   std::vector<double> mib, percent;
-  std::size_t near = 0, near_apart = 0;
-  void add(double measured, double predicted, double apart) {
-    mib.push_back(std::abs(predicted - measured));
+  std::size_t near = 0, near_by_share = 0, near_apart = 0;
+  std::vector<double> unset_mib;  // where no constant was set on the item
+  std::size_t unset_near = 0;
+  void add(double measured, double stated, double apart, bool set_on) {
+    const bool is_near = near_enough(measured, stated);
+    mib.push_back(std::abs(stated - measured));
     percent.push_back(100 * mib.back() / measured);
-    near += near_enough(measured, predicted) ? 1 : 0;
+    near += is_near ? 1 : 0;
+    near_by_share += percent.back() <= 3 ? 1 : 0;
     near_apart += near_enough(measured, apart) ? 1 : 0;
+    if (set_on) return;
+    unset_mib.push_back(mib.back());
+    unset_near += is_near ? 1 : 0;
   }
 };
+
+std::string count_of(std::size_t part, std::size_t whole) {
+  return std::to_string(part) + " of " + std::to_string(whole);
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -190,23 +205,27 @@ void print_errors(const std::vector<MemoryAnswer>& answers) {
     if (!a.why_not.empty()) continue;
     const std::size_t program = a.row.runtime.starts_with("llama.cpp") ? 0 : 1;
     for (std::size_t i = 0; i < kMemoryItems; ++i)
-      if (a.row.measured[i]) groups[i][program].add(*a.row.measured[i], *a.predicted[i], *a.apart[i]);
+      if (a.row.measured[i])
+        groups[i][program].add(*a.row.measured[i], *a.stated[i], *a.apart[i], a.row.set_on[i]);
     const auto on_gpu = a.row.measured.begin() + static_cast<std::ptrdiff_t>(MemoryItem::host_compute);
     if (std::count_if(a.row.measured.begin(), on_gpu, [](const auto& m) { return m.has_value(); }) > 1)
-      groups[kSum][program].add(gpu_sum(a.row.measured), gpu_sum(a.predicted), gpu_sum(a.apart));
+      groups[kSum][program].add(gpu_sum(a.row.measured), gpu_sum(a.stated), gpu_sum(a.apart),
+                                a.row.set_on[static_cast<std::size_t>(MemoryItem::gpu_compute)]);
   }
   std::vector<std::vector<std::string>> table{{"median absolute error", "of", "rows", "MiB", "in %",
-                                               "within 3 % or 150 MiB", "source left out: within"}};
+                                               "within 3 %", "within 3 % or 150 MiB", "source left out",
+                                               "not set on: MiB", "not set on: within"}};
   for (std::size_t i = 0; i < kGroups; ++i)
     for (std::size_t program = 0; program < 2; ++program) {
       const MemoryErrors& e = groups[i][program];
-      if (e.mib.empty()) continue;
-      const double rows = static_cast<double>(e.mib.size());
+      const std::size_t rows = e.mib.size(), unset = e.unset_mib.size();
+      if (rows == 0) continue;
       const std::string name = i == kSum ? "sum" : std::string(to_string(static_cast<MemoryItem>(i)));
-      table.push_back({name, program == 0 ? "llama.cpp" : "its fork", std::to_string(e.mib.size()),
-                       fixed(median(e.mib), 1), fixed(median(e.percent), 1),
-                       percent(static_cast<double>(e.near), rows) + " %",
-                       percent(static_cast<double>(e.near_apart), rows) + " %"});
+      table.push_back({name, program == 0 ? "llama.cpp" : "its fork", std::to_string(rows),
+                       fixed(median(e.mib), 1), fixed(median(e.percent), 1), count_of(e.near_by_share, rows),
+                       count_of(e.near, rows), count_of(e.near_apart, rows),
+                       unset > 0 ? fixed(median(e.unset_mib), 1) : "-",
+                       unset > 0 ? count_of(e.unset_near, unset) : "-"});
     }
   std::printf("%s", align_columns(table, 2).c_str());
 }

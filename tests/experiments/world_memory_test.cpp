@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* kMemoryHeader =
     "id,source,build,runtime,graphs,model,weights,cpu_experts,streamed,gpus,n_ctx,n_ubatch,n_seq,unified,"
-    "flash_attn,kv_type,copies,weights_mib,kv_mib,gpu_compute_mib,host_compute_mib,except,why_not,notes\n";
+    "flash_attn,kv_type,copies,weights_mib,kv_mib,gpu_compute_mib,host_compute_mib,set_on,except,why_not,"
+    "notes\n";
 
 std::vector<MemoryRow> memory_rows_of(const std::string& rows) {
   const test::ScratchFolder folder;
@@ -27,13 +28,13 @@ MemoryRow memory_row(const std::string& row) {
   return memory_rows_of(row + "\n").at(0);
 }
 
-double predicted(const MemoryRow& row, MemoryItem item) {
-  return predicted_memory(row, law_constants())[static_cast<std::size_t>(item)].value();
+double stated(const MemoryRow& row, MemoryItem item) {
+  return stated_memory(row, law_constants())[static_cast<std::size_t>(item)].value();
 }
 
 /// ik_llama.cpp's pull request 370.
 const std::string kQwen =
-    "m,x,,ik_llama.cpp-cuda,f32-mask,qwen3-30b-a3b,,,,1,32768,512,,,1,f16,1,,3072,304.75,68.01,,,";
+    "m,x,,ik_llama.cpp-cuda,f32-mask,qwen3-30b-a3b,,,,1,32768,512,,,1,f16,1,,3072,304.75,68.01,compute,,,";
 
 TEST_CASE("memory rows: a row is a load", "[world]") {
   const MemoryRow row = memory_row(kQwen);
@@ -41,25 +42,26 @@ TEST_CASE("memory rows: a row is a load", "[world]") {
   CHECK(row.context == 32768);
   CHECK(row.options.micro_batch == 512.0);
   CHECK(row.copies == 1.0);
+  CHECK(row.set_on == MemoryFlags{false, false, true, false});
   CHECK(row.measured == MemoryFigures{std::nullopt, 3072.0, 304.75, 68.01});
   // Keys and values of 48 layers; logits of 512 tokens with two hidden states.
-  CHECK(predicted(row, MemoryItem::kv) == Approx(3072));
-  CHECK(predicted(row, MemoryItem::gpu_compute) == Approx(512 * (151936 + 2 * 2048) * 4 / 1048576.0));
+  CHECK(stated(row, MemoryItem::kv) == Approx(3072));
+  CHECK(stated(row, MemoryItem::gpu_compute) == Approx(512 * (151936 + 2 * 2048) * 4 / 1048576.0));
   const auto with = [](const std::string& from, const std::string& to) {
     std::string text = kQwen;
     text.replace(text.find(from), from.size(), to);
     return memory_row(text);
   };
-  CHECK(predicted(with(",f16,", ",q8_0,"), MemoryItem::kv) == Approx(3072 * 8.5 / 16));
+  CHECK(stated(with(",f16,", ",q8_0,"), MemoryItem::kv) == Approx(3072 * 8.5 / 16));
   // 48 x 768 x 2048 x 128 x 3 weights of the experts are the host's.
   CHECK(with(",f32-mask,qwen3-30b-a3b,,,", ",f32-mask,qwen3-30b-a3b,,all,").all_experts_on_cpu);
   CHECK(with(",f32-mask,qwen3-30b-a3b,,,", ",f32-mask,qwen3-30b-a3b,,12,").cpu_expert_layers == 12);
-  CHECK(with("304.75,68.01,,,", "304.75,68.01,compute,why,").measured ==
+  CHECK(with("68.01,compute,,,", "68.01,compute,compute,why,").measured ==
         MemoryFigures{std::nullopt, 3072.0, std::nullopt, 68.01});
-  CHECK(!with("304.75,68.01,,,", "304.75,68.01,,why,").whole);
-  CHECK_THROWS_AS(predicted_memory(with("f32-mask", "f8-mask"), law_constants()), InputError);
-  CHECK_THROWS_AS(predicted_memory(with("ik_llama.cpp-cuda", "vllm"), law_constants()), InputError);
-  CHECK_THROWS_AS(predicted_memory(with("qwen3-30b-a3b", "qwen9"), law_constants()), InputError);
+  CHECK(!with("68.01,compute,,,", "68.01,compute,,why,").whole);
+  CHECK_THROWS_AS(stated_memory(with("f32-mask", "f8-mask"), law_constants()), InputError);
+  CHECK_THROWS_AS(stated_memory(with("ik_llama.cpp-cuda", "vllm"), law_constants()), InputError);
+  CHECK_THROWS_AS(stated_memory(with("qwen3-30b-a3b", "qwen9"), law_constants()), InputError);
   CHECK_THROWS_AS(with("3072", "many"), InputError);
   CHECK_THROWS_AS(with(",f16,", ",q9,"), InputError);
 }
@@ -78,9 +80,9 @@ TEST_CASE("memory rows: fitting finds the constants that made the figures", "[wo
   for (const char* runtime : {"llama.cpp-cuda", "ik_llama.cpp-cuda"})
     for (const char* model : {"qwen3-30b-a3b", "gpt-oss-20b", "mixtral-8x7b"}) {
       MemoryRow row =
-          memory_row("m,x,,llama.cpp-cuda,2026-06," + std::string(model) + ",,,,1,4096,2048,,,1,,,,,1,,,,");
+          memory_row("m,x,,llama.cpp-cuda,2026-06," + std::string(model) + ",,,,1,4096,2048,,,1,,,,,1,,,,,");
       row.runtime = runtime;
-      row.measured[2] = *predicted_memory(row, truth)[2];
+      row.measured[2] = *stated_memory(row, truth)[2];
       rows.push_back(row);
     }
   CHECK(fit_law(rows) == truth);
@@ -96,7 +98,7 @@ TEST_CASE("memory rows: the collection reads, and most of it comes out near", "[
     CHECK(ids.insert(row.id).second);
     CHECK(!row.source.empty());
     if (!row.whole) continue;
-    const MemoryFigures figures = predicted_memory(row, law_constants());
+    const MemoryFigures figures = stated_memory(row, law_constants());
     for (std::size_t i = 0; i < kMemoryItems; ++i) {
       if (!row.measured[i]) continue;
       ++held;
