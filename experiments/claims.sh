@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
-# Prints the numbered claims of the four papers beside ours, with verdicts. Builds what it needs first.
-# usage: experiments/claims.sh [zipmoe] [smoe] [fluxmoe] [prism]
+# Prints the numbered claims of the four papers beside ours, with verdicts; or, with `runtimes` first, those that hang on what
+# software costs once more, under the runtimes of configs/runtimes. Builds what it needs first.
+# usage: experiments/claims.sh [runtimes] [zipmoe] [smoe] [fluxmoe] [prism]
 exec "$(dirname "$0")/build_and_run.sh" claims "$@"

@@ -68,6 +68,10 @@ constexpr std::array kConstants{
                       "1: each addition of a bias is a kernel of its own"},
     Runtime::Constant{"gpu_reserve", &RuntimeCosts::gpu_reserve, ConstantUnit::bytes, 0, 1e11,
                       "GPU memory of context, driver and workspaces"},
+    Runtime::Constant{"expert_host", &RuntimeCosts::expert_host, ConstantUnit::seconds, 0, 0.1,
+                      "the host's time for each expert of a layer, when all have run"},
+    Runtime::Constant{"call", &RuntimeCosts::call, ConstantUnit::seconds, 0, 1,
+                      "one message to another server, before it goes"},
     Runtime::Constant{"launch_each", &RuntimeCosts::launch_each, ConstantUnit::count, 0, 1,
                       "1: kernels for each expert; 0: one product for all of a layer's"},
     Runtime::Constant{"mask_bytes", &RuntimeCosts::mask_bytes, ConstantUnit::count, 0, 4,
@@ -197,6 +201,7 @@ RuntimeCosts RuntimeCosts::times_alone() const {
   for (const Runtime::Constant& c : kConstants)
     if (c.unit == ConstantUnit::share) costs.*c.value = 1;
   costs.overlap = 1;
+  costs.activation_bytes = costs.expert_tokens = 0;
   return costs;
 }
 

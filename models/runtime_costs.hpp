@@ -33,6 +33,8 @@ struct RuntimeCosts {
   double tensor_parallel = 0;  // 1: several GPUs share each layer; 0: each has layers of its own
   double bias_kernels = 0;     // 1: each addition of a bias is a kernel of its own; 0: part of the product
   double gpu_reserve = 0;      // bytes that context, driver and workspaces take of a GPU
+  double expert_host = 0;      // of the host: each expert of a layer that ran, when all of them have
+  double call = 0;             // of the host: one message to another server, before it goes
   double launch_each = 0;      // 1: kernels of their own for each expert; 0: one product for a layer's
 
   // Memory by llama.cpp's rules (models/llama_memory.hpp), where mask_bytes is not 0.

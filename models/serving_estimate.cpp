@@ -170,6 +170,7 @@ void ServingEstimate::add_experts(const Kind& kind, Place place, const Pass& pas
   const double distinct = single ? ff.top_k : distinct_experts(ff, pass.tokens);
   const double pairs = pass.tokens * ff.top_k;
   const Work one = expert_work(model_, ff, 1);
+  out.launches += distinct * runtime_.expert_host;
   // Of one product for all of a layer's experts, or of one for each that is computed there.
   const auto kernels = [&](double experts) {
     return (one.kernels + runtime_.bias_kernels * one.biases) * (runtime_.launch_each != 0 ? experts : 1);

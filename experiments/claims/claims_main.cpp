@@ -1,5 +1,6 @@
 // The 54 numbered claims of the four papers with their verdicts.
 // usage: claims [zipmoe] [smoe] [fluxmoe] [prism]        prints a Markdown table; no name: all of them
+//        claims runtimes [zipmoe] [fluxmoe] [prism]      rows that hang on software, again under runtimes
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -8,41 +9,73 @@
 #include <vector>
 
 #include "experiments/claims/claim.hpp"
+#include "experiments/claims/runtime_rows.hpp"
 
 namespace {
 
-using moelab::claims::Claim;
-using Study = std::pair<const char*, std::vector<Claim> (*)()>;
-constexpr Study kStudies[] = {{"zipmoe", moelab::claims::zipmoe_claims},
-                              {"smoe", moelab::claims::smoe_claims},
-                              {"fluxmoe", moelab::claims::fluxmoe_claims},
-                              {"prism", moelab::claims::prism_claims}};
+using namespace moelab::claims;
 
-bool known(const std::string& name) {
-  for (const auto& [study, run] : kStudies)
-    if (name == study) return true;
-  return false;
+struct Study {
+  const char* name;
+  char letter;  // of its paper's rows
+  std::vector<Claim> (*claims)();
+  std::vector<RuntimeFigure> (*figures)();  // nullptr: no row of it hangs on software
+};
+constexpr Study kStudies[] = {{"zipmoe", 'Z', zipmoe_claims, zipmoe_runtime_figures},
+                              {"smoe", 'S', smoe_claims, nullptr},
+                              {"fluxmoe", 'F', fluxmoe_claims, fluxmoe_runtime_figures},
+                              {"prism", 'P', prism_claims, prism_runtime_figures}};
+
+/// Those of the names, in the papers' order; empty where one is unknown.
+std::vector<Study> studies_of(const std::vector<std::string>& names, bool runtimes) {
+  std::vector<Study> all, wanted;
+  for (const Study& study : kStudies)
+    if (!runtimes || study.figures != nullptr) all.push_back(study);
+  if (names.empty()) return all;
+  for (const std::string& name : names)
+    if (std::none_of(all.begin(), all.end(), [&](const Study& s) { return name == s.name; })) return {};
+  for (const Study& study : all)
+    if (std::find(names.begin(), names.end(), study.name) != names.end()) wanted.push_back(study);
+  return wanted;
+}
+
+void print_all_claims(const std::vector<Study>& studies) {
+  std::vector<Claim> all;
+  for (const Study& study : studies) {
+    std::fprintf(stderr, "running %s\n", study.name);
+    for (Claim& claim : study.claims()) all.push_back(std::move(claim));
+  }
+  check(all);
+  std::printf("%s.\n\n", counts(all).c_str());
+  print_claims(all);
+}
+
+void print_under_runtimes(const std::vector<Study>& studies) {
+  std::vector<RuntimeFigure> all;
+  std::string papers;
+  for (const Study& study : studies) {
+    std::fprintf(stderr, "running %s\n", study.name);
+    for (RuntimeFigure& figure : study.figures()) all.push_back(std::move(figure));
+    papers += study.letter;
+  }
+  check(all, papers);
+  print_runtime_figures(all);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> names(argv + 1, argv + argc);
-  for (const std::string& name : names)
-    if (!known(name)) {
-      std::fprintf(stderr, "claims: no study has this name; there are zipmoe, smoe, fluxmoe and prism\n");
-      return 2;
-    }
+  std::vector<std::string> names(argv + 1, argv + argc);
+  const bool runtimes = !names.empty() && names.front() == "runtimes";
+  if (runtimes) names.erase(names.begin());
+  const std::vector<Study> studies = studies_of(names, runtimes);
+  if (studies.empty()) {
+    std::fprintf(stderr, "claims: no study has this name; there are %szipmoe, fluxmoe and prism\n",
+                 runtimes ? "" : "smoe, ");
+    return 2;
+  }
   try {
-    std::vector<Claim> all;
-    for (const auto& [study, run] : kStudies) {
-      if (!names.empty() && std::find(names.begin(), names.end(), study) == names.end()) continue;
-      std::fprintf(stderr, "running %s\n", study);
-      for (Claim& claim : run()) all.push_back(std::move(claim));
-    }
-    moelab::claims::check(all);
-    std::printf("%s.\n\n", moelab::claims::counts(all).c_str());
-    moelab::claims::print_claims(all);
+    runtimes ? print_under_runtimes(studies) : print_all_claims(studies);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "claims: %s\n", error.what());

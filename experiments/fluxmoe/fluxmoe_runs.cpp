@@ -132,6 +132,7 @@ Scenario scenario_of(const Point& point, const Assumptions& assumptions) {
   if (PolicyChoice& residency = s.systems.front().paging->residency; residency.name == "budget-aware")
     residency.parameters["rebalance"] = point.rebalance ? 1 : 0;
   s.systems.front().host_per_layer = Seconds(assumptions.host_per_layer_s);
+  if (!assumptions.runtime.empty()) set_runtime(load_runtime(assumptions.runtime), s.systems.front());
   if (assumptions.decode_gb_per_s > 0)
     for (auto& [name, codec] : s.device.gpu->codecs)
       codec.rate.value = BytesPerSecond(1e9 * assumptions.decode_gb_per_s);

@@ -50,6 +50,7 @@ Point with_kv(double gib, std::uint32_t context = 4096);
 /// What holds for all points of a table.
 struct Assumptions {
   double host_per_layer_s = 0;
+  std::string runtime{};  // by name, what software costs instead; empty: none
   // 0: the device's.
   double decode_gb_per_s = 0;
   double link_gb_per_s = 0;

@@ -48,6 +48,12 @@ Change software(const SoftwareCosts& costs) {
   };
 }
 
+Change in_runtime(const std::string& name, double expert_times) {
+  Runtime runtime = load_runtime(name);
+  runtime.expert_host *= expert_times;
+  return [runtime](Scenario& s) { set_runtime(runtime, s.systems.front()); };
+}
+
 Change requests(std::uint32_t number) {
   return [number](Scenario& s) {
     for (ServerLoad& load : s.cluster->loads)

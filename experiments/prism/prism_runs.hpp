@@ -33,7 +33,9 @@ struct SoftwareCosts {
 
 /// What a question changes about a scenario with one system.
 using Change = std::function<void(Scenario&)>;
-Change software(const SoftwareCosts& costs);                        // of a system that calls other servers
+Change software(const SoftwareCosts& costs);  // of a system that calls other servers
+/// Instead: in a runtime of configs/runtimes, whose experts take the host so many times what it says.
+Change in_runtime(const std::string& name, double expert_times);
 Change requests(std::uint32_t number);                              // of each phase of each server's users
 Change arrivals_every(double seconds);                              // of each server, in the mean; Poisson
 Change arrivals_times(double factor);                               // as many times as often

@@ -397,6 +397,28 @@ void print_host() {
   }
 }
 
+std::vector<claims::RuntimeFigure> ablation_figures() {
+  std::vector<claims::RuntimeFigure> out;
+  const auto add = [&](const Paper& paper, const char* id, const std::array<double, 4>& published,
+                       Figures figure, const char* unit) {
+    for (std::size_t i = 0; i < kSteps.size(); ++i) {
+      if (published[i] == 0) continue;
+      const auto under = [&](claims::Software software) {
+        Point p = ablation_point(paper.model, 16, Storage::occupied);
+        p.software = software;
+        return figure_of(kSteps[i], p, figure);
+      };
+      out.push_back({id, std::string(kStepNames[i]) + unit, published[i], under(claims::Software::as_today),
+                     under(claims::Software::stated), under(claims::Software::other_end)});
+    }
+  };
+  for (const Paper& paper : kPapers) {
+    add(paper, paper.rate_id, paper.rates, &Outcome::tokens_per_s, ", tokens/s");
+    add(paper, paper.seconds_id, paper.seconds, &Outcome::end_to_end_s, ", s");
+  }
+  return out;
+}
+
 std::vector<Claim> ablation_claims() {
   std::vector<Claim> out;
   for (const Paper& paper : kPapers) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "experiments/claims/claim.hpp"
+#include "experiments/claims/runtime_rows.hpp"
 
 namespace moelab::zipmoe {
 
@@ -17,5 +18,7 @@ void print_plans();
 void print_host();
 
 std::vector<claims::Claim> ablation_claims();
+/// Z16 to Z19 with what software costs as today and by runtimes; one seed.
+std::vector<claims::RuntimeFigure> ablation_figures();
 
 }  // namespace moelab::zipmoe

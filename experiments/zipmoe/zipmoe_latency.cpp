@@ -14,6 +14,7 @@ using claims::Claim;
 using claims::Figure;
 using claims::Interval;
 using claims::judge;
+using claims::Software;
 
 struct Rival {
   const char* title;
@@ -143,27 +144,33 @@ Claim reduction_claim(const char* id, const Kind& kind, bool tpot, const PaperRa
           because};
 }
 
+struct Draw {
+  std::uint64_t seed = 1;
+  Software software = Software::as_today;
+};
+
 /// Throughput at batch 1, 4, 16, as evaluate_batch_tps.sh has it, with fewer batches: 64 new tokens.
 Point throughput_point(const std::string& model, const Hardware& hardware, Storage storage, int batch,
-                       std::uint64_t seed) {
+                       const Draw& draw) {
   Point p;
+  p.software = draw.software;
   p.model = model;
   p.hardware = &hardware;
   p.budget_gb = hardware.throughput_budget_gb;
   p.storage = storage;
-  p.seed = seed;
+  p.seed = draw.seed;
   p.batch = batch;
   p.batches = batch == 1 ? 6 : 2;
   p.warm_up = batch == 1;
   return p;
 }
 
-Extremes throughput_gains(const Kind& kind, const Rival& rival, Storage storage, std::uint64_t seed) {
+Extremes throughput_gains(const Kind& kind, const Rival& rival, Storage storage, const Draw& draw) {
   Extremes out;
   for (const std::string& model : kind.models)
     for (const Hardware& hardware : kHardware)
       for (const int batch : {1, 4, 16}) {
-        const Point p = throughput_point(model, hardware, storage, batch, seed);
+        const Point p = throughput_point(model, hardware, storage, batch, draw);
         const auto ours = run(p, kind.zipmoe), theirs = run(p, rival.variant);
         if (ours && theirs) out.add(ours->tokens_per_s / theirs->tokens_per_s);
       }
@@ -171,12 +178,12 @@ Extremes throughput_gains(const Kind& kind, const Rival& rival, Storage storage,
 }
 
 /// To the end of answers of 32 and 128 tokens.
-Extremes end_to_end_gains(const Kind& kind, const Rival& rival, Storage storage, std::uint64_t seed) {
+Extremes end_to_end_gains(const Kind& kind, const Rival& rival, Storage storage, const Draw& draw) {
   Extremes out;
   for (const std::string& model : kind.models)
     for (const Hardware& hardware : kHardware)
       for (const int output : {32, 128}) {
-        Point p = throughput_point(model, hardware, storage, 1, seed);
+        Point p = throughput_point(model, hardware, storage, 1, draw);
         p.output = output;
         const auto ours = run(p, kind.zipmoe), theirs = run(p, rival.variant);
         if (ours && theirs) out.add(theirs->end_to_end_s / ours->end_to_end_s);
@@ -187,31 +194,37 @@ Extremes end_to_end_gains(const Kind& kind, const Rival& rival, Storage storage,
 void print_gains_of(const Kind& kind, Storage storage) {
   for (const Rival& rival : kRivals) {
     std::printf("| %s | %s | %s | %s | %s |\n", kind.title, rival.title, storage_name(storage),
-                factors(throughput_gains(kind, rival, storage, 1)).c_str(),
-                factors(end_to_end_gains(kind, rival, storage, 1)).c_str());
+                factors(throughput_gains(kind, rival, storage, {})).c_str(),
+                factors(end_to_end_gains(kind, rival, storage, {})).c_str());
     std::fflush(stdout);
   }
 }
 
-using Gains = Extremes (*)(const Kind&, const Rival&, Storage, std::uint64_t);
+using Gains = Extremes (*)(const Kind&, const Rival&, Storage, const Draw&);
+
+std::array<const Rival*, 3> rivals_of(const Kind& kind) {
+  return {&kInfinity, kind.deepspeed, &kAccelerate};
+}
+/// Page cache free.
+Extremes over_all(Gains gains, const Kind& kind, const Draw& draw) {
+  Extremes all;
+  for (const Rival* rival : rivals_of(kind)) {
+    const Extremes one = gains(kind, *rival, Storage::free, draw);
+    all = all.empty ? one : both(all, one);
+  }
+  return all;
+}
 
 struct GainsOverRivals {
   Ends all;
   std::string by_rival;
 };
 GainsOverRivals over_rivals(Gains gains, const Kind& kind) {
-  const std::array<const Rival*, 3> rivals = {&kInfinity, kind.deepspeed, &kAccelerate};
   GainsOverRivals out;
-  out.all = ends_over_seeds([&](std::uint64_t seed) {
-    Extremes all;
-    for (const Rival* rival : rivals)
-      all = both(all.empty ? gains(kind, *rival, Storage::free, seed) : all,
-                 gains(kind, *rival, Storage::free, seed));
-    return all;
-  });
-  for (const Rival* rival : rivals)
+  out.all = ends_over_seeds([&](std::uint64_t seed) { return over_all(gains, kind, {.seed = seed}); });
+  for (const Rival* rival : rivals_of(kind))
     out.by_rival += std::string(out.by_rival.empty() ? "" : ", ") + rival->title + " " +
-                    factors(gains(kind, *rival, Storage::free, 1));
+                    factors(gains(kind, *rival, Storage::free, {}));
   return out;
 }
 
@@ -229,6 +242,29 @@ void print_gains() {
   std::printf("| models | against | page cache | throughput | end to end |\n|---|---|---|---|---|\n");
   for (const Storage storage : {Storage::free, Storage::occupied})
     for (const Kind* kind : {&kDecoders, &kEncoderDecoders}) print_gains_of(*kind, storage);
+}
+
+std::vector<claims::RuntimeFigure> gain_figures() {
+  struct Range {
+    const char *id, *what;
+    Gains gains;
+    const Kind* kind;
+    double low, high;  // the paper's
+  };
+  const std::array<Range, 4> ranges = {
+      {{"Z13", "throughput, decoder-only", throughput_gains, &kDecoders, 1.79, 42.49},
+       {"Z14", "throughput, encoder-decoder", throughput_gains, &kEncoderDecoders, 1.31, 5.82},
+       {"Z15", "end to end, decoder-only", end_to_end_gains, &kDecoders, 3.03, 42.49},
+       {"Z15", "end to end, encoder-decoder", end_to_end_gains, &kEncoderDecoders, 1.11, 5.64}}};
+  std::vector<claims::RuntimeFigure> out;
+  for (const Range& r : ranges) {
+    const auto under = [&](Software software) { return over_all(r.gains, *r.kind, {.software = software}); };
+    const Extremes today = under(Software::as_today), stated = under(Software::stated),
+                   other = under(Software::other_end);
+    out.push_back({r.id, std::string(r.what) + ", least gain", r.low, today.low, stated.low, other.low});
+    out.push_back({r.id, std::string(r.what) + ", largest", r.high, today.high, stated.high, other.high});
+  }
+  return out;
 }
 
 std::vector<Claim> latency_claims() {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "experiments/claims/claim.hpp"
+#include "experiments/claims/runtime_rows.hpp"
 
 namespace moelab::zipmoe {
 
@@ -16,5 +17,7 @@ void print_gains();
 std::vector<claims::Claim> latency_claims();
 /// Z13 to Z15.
 std::vector<claims::Claim> gain_claims();
+/// Their ends, with what software costs as today and by runtimes; one seed.
+std::vector<claims::RuntimeFigure> gain_figures();
 
 }  // namespace moelab::zipmoe

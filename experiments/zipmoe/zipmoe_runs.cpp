@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "models/input_error.hpp"
+#include "models/runtime.hpp"
 #include "models/timing.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/run.hpp"
@@ -23,6 +24,26 @@ constexpr const char* kHostSource =
 
 std::string gigabytes(double gb) {
   return std::to_string(gb) + " GB";
+}
+
+/// A core of Thor's, on which the prototype was measured, over one of Orin's (zipmoe-prototype.yaml).
+constexpr double kThorOverOrin = 2.25;
+
+const char* runtime_of(const std::string& system) {
+  if (system == "moe-infinity") return "moe-infinity-orin";
+  if (system == "deepspeed-zero3") return "deepspeed";
+  return system == "accelerate" ? "transformers-orin" : "zipmoe-prototype";
+}
+
+void set_software(claims::Software software, Scenario& s) {
+  if (software == claims::Software::as_today) return;
+  SystemConfig& system = s.systems.front();
+  Runtime runtime = load_runtime(runtime_of(system.name));
+  if (software == claims::Software::other_end) {
+    runtime.launch /= kThorOverOrin;
+    runtime.expert_host /= kThorOverOrin;
+  }
+  set_runtime(runtime, system);
 }
 
 Scenario scenario_of(const Point& p, const Variant& variant) {
@@ -47,12 +68,14 @@ Scenario scenario_of(const Point& p, const Variant& variant) {
   if (p.storage != Storage::free)
     set("overrides.device.memory.system_reserve.value",
         gigabytes(p.storage == Storage::occupied ? left_gb : std::min(left_gb, 3.0 + 32)));
-  if (p.host_ms > 0) {
+  if (p.host_ms > 0 && p.software == claims::Software::as_today) {
     set("overrides.system.host_overhead.per_layer", std::to_string(p.host_ms) + " ms");
     set("overrides.system.host_overhead.source", kHostSource);
   }
   settings.insert(settings.end(), variant.settings.begin(), variant.settings.end());
-  return load_scenario("zipmoe-orin", settings);
+  Scenario s = load_scenario("zipmoe-orin", settings);
+  set_software(p.software, s);
+  return s;
 }
 
 /// Takes a share of the expert cache out of the budget; what else fills the page cache is left alone.
@@ -105,8 +128,9 @@ Point relevant(Point p, const std::string& system) {
 
 std::string key_of(const Point& p, const Variant& v) {
   std::string key = p.model + ' ' + p.hardware->device + ' ' + storage_name(p.storage) + ' ' + v.system;
-  for (const double x : {p.budget_gb, p.host_ms, v.idle, double(p.batch), double(p.batches), double(p.prompt),
-                         double(p.output), double(p.warm_up), double(p.seed), double(p.independent)})
+  for (const double x :
+       {p.budget_gb, p.host_ms, v.idle, double(p.batch), double(p.batches), double(p.prompt),
+        double(p.output), double(p.warm_up), double(p.seed), double(p.independent), double(p.software)})
     key += ' ' + std::to_string(x);
   for (const auto& [path, value] : v.settings) key += ' ' + path + '=' + value;
   return key;

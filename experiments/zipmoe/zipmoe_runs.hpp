@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/claims/runtime_rows.hpp"
 #include "sim/serving/pool_planning.hpp"
 
 namespace moelab::zipmoe {
@@ -51,7 +52,8 @@ struct Point {
   bool warm_up = false;  // the first batch is not measured: it is one more
   std::uint64_t seed = 1;
   bool independent = false;  // tokens are routed independently of the token before and of the prompt
-  double host_ms = kHostMs;  // before each layer
+  double host_ms = kHostMs;  // before each layer; as today
+  claims::Software software = claims::Software::as_today;
 };
 
 struct Outcome {

@@ -130,6 +130,7 @@ void CalledStage::come_back() {
 
 void CalledStage::begin_step() {
   dense_times_.begin(state_.pass);
+  gathering_s_ = 0;
   for (const std::uint32_t id : state_.stream->step().admitted) admitted_[id] = kRunning;
 }
 
@@ -150,14 +151,18 @@ OpIndex CalledStage::add_dense(const KernelTime& time, OpIndex after) {
 
 void CalledStage::submit_dense(std::size_t layer) {
   dense_.clear();
-  const OpIndex host = add(node_.host, world_.system.host_per_layer.value(), OpKind::host, engine::kNoOp);
+  const double seconds = gathering_s_ + world_.system.host_per_layer.value();
+  gathering_s_ = 0;
+  const OpIndex host = add(node_.host, seconds, OpKind::host, engine::kNoOp);
   add_dense(dense_times_.dense(layer), host);
   world_.engine.submit(dense_.graph, engine::kDemand);
 }
 
 void CalledStage::submit_head() {
   dense_.clear();
-  const OpIndex head = add_dense(dense_times_.head(), engine::kNoOp);
+  const OpIndex gathered = add(node_.host, gathering_s_, OpKind::host, engine::kNoOp);
+  gathering_s_ = 0;
+  const OpIndex head = add_dense(dense_times_.head(), gathered);
   add(node_.host, world_.system.host_per_pass.value(), OpKind::host, head);
   world_.engine.submit(dense_.graph, engine::kDemand);
 }
@@ -166,6 +171,7 @@ void CalledStage::ask_experts(std::size_t layer) {
   const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
   const std::span<const ExpertUse> uses = layer_uses_.collect(world_.rows, state_.pass, moe_layer);
   for (const ExpertUse& use : uses) world_.uses.add(number_, moe_layer, use.object, use.tokens);
+  gathering_s_ = static_cast<double>(uses.size()) * world_.system.host_per_expert.value();
   calls_.begin(state_.pass, moe_layer, uses, dense_times_.shared(layer));
 }
 

@@ -68,6 +68,7 @@ class CalledStage final : public ServingStage {
   bool serves_ = false;                 // had requests at all
   ExpertCalls calls_;
   LayerUses layer_uses_;
+  double gathering_s_ = 0;  // the host's time for the last layer's experts, which it has yet to take
   LabelledGraph dense_;
   Part part_ = Part::dense;      // that is waited for
   std::size_t model_layer_ = 0;  // the one that runs

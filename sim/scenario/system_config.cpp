@@ -274,6 +274,8 @@ void set_runtime(const Runtime& runtime, SystemConfig& system) {
   system.runtime = runtime;
   system.host_per_layer = Seconds(0);
   system.host_per_pass = Seconds(runtime.step);
+  system.host_per_expert = Seconds(runtime.expert_host);
+  system.host_per_call = Seconds(runtime.call);
   system.host_source = "runtime " + runtime.name;
 }
 

@@ -154,7 +154,8 @@ struct SystemConfig {
   Seconds
       host_per_layer;  // framework cost before each layer, and after each pass; with its source when not zero
   Seconds host_per_pass;
-  Seconds host_per_call;  // before each message to another GPU, one after the other; of placed systems
+  Seconds host_per_expert;  // after a layer's experts, for each that ran; by a runtime
+  Seconds host_per_call;    // before each message to another GPU, one after the other; of placed systems
   std::string host_source;
 
   // Compiled once: copying the members is most of what a source that takes one by value compiles.

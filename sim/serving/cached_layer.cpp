@@ -36,6 +36,15 @@ LabelledGraph* CachedStage::start_experts() {
   return &layer_;
 }
 
+// What the framework does with each expert's output when all are there.
+LabelledGraph* CachedStage::start_gathering() {
+  dense_.clear();
+  const auto experts = static_cast<double>(uses_.size());
+  if (add_host(experts * system_.host_per_expert) == engine::kNoOp) return nullptr;
+  engine_.submit(dense_.graph, engine::kDemand);
+  return &dense_;
+}
+
 LabelledGraph* CachedStage::start_all_reduce() {
   LabelledGraph* const reduce = all_reduces_.after_experts();
   if (reduce != nullptr) engine_.submit(reduce->graph, engine::kDemand);

@@ -104,6 +104,8 @@ CachedStage::Part CachedStage::after(Part part) const {
     case Part::dense:
       return moe_numbers_[model_layer_] < 0 ? Part::over : Part::experts;
     case Part::experts:
+      return Part::gathering;
+    case Part::gathering:
       return Part::all_reduce;
     case Part::all_reduce:
       return Part::prediction;
@@ -123,6 +125,8 @@ LabelledGraph* CachedStage::start(Part part) {
       return start_dense();
     case Part::experts:
       return start_experts();
+    case Part::gathering:
+      return start_gathering();
     case Part::all_reduce:
       return start_all_reduce();
     case Part::prediction:

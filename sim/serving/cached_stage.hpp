@@ -79,10 +79,21 @@ class CachedStage final : public ServingStage {
   std::uint64_t experts_held() const { return cache_.whole_experts(); }
 
  private:
-  enum class Part : std::uint8_t { dense, experts, all_reduce, prediction, layer_end, head, fetches, over };
+  enum class Part : std::uint8_t {
+    dense,
+    experts,
+    gathering,
+    all_reduce,
+    prediction,
+    layer_end,
+    head,
+    fetches,
+    over
+  };
   LabelledGraph* start(Part part);
   LabelledGraph* start_dense();
   LabelledGraph* start_experts();
+  LabelledGraph* start_gathering();
   LabelledGraph* start_all_reduce();
   LabelledGraph* start_wait_for_prediction();
   LabelledGraph* start_wait_for_fetch();

@@ -90,8 +90,9 @@ double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
   const double missed = std::pow(1 - 1.0 * ff.top_k / ff.experts, s.workload.batch);
   seconds /= static_cast<double>(layers.size());
   seconds += (system.host_per_layer + timing.dispatch()).value();
-  seconds +=
-      timing.grouped_experts(s.model, ff.experts * (1 - missed), 1.0 * s.workload.batch * ff.top_k).value();
+  const double touched = ff.experts * (1 - missed);
+  seconds += touched * system.host_per_expert.value();
+  seconds += timing.grouped_experts(s.model, touched, 1.0 * s.workload.batch * ff.top_k).value();
   const Bytes reduced = all_reduce_bytes(s.model, s.workload.batch);
   return seconds + 2 * timing.all_reduce(static_cast<int>(s.tensor_parallel), reduced).value();
 }

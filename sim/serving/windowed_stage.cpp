@@ -39,6 +39,7 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
               static_cast<int>(scenario.tensor_parallel)),
       moe_numbers_(scenario.model.moe_numbers()),
       experts_times_(scenario.model.layers.size()),
+      gathering_s_(scenario.model.layers.size()),
       pass_(state.pass),
       metrics_(state.metrics),
       touched_((trace.experts() + 63) / 64) {
@@ -95,7 +96,7 @@ void WindowedStage::begin_step() {
   compute_s_ = dense_times_.head().seconds + system_.host_per_pass.value();
   for (std::size_t layer = 0; layer < moe_numbers_.size(); ++layer) {
     experts_times_[layer] = experts_time(layer);
-    compute_s_ += system_.host_per_layer.value() + dense_times_.dense(layer).seconds +
+    compute_s_ += system_.host_per_layer.value() + gathering_s_[layer] + dense_times_.dense(layer).seconds +
                   experts_times_[layer].seconds + all_reduces(scenario_.model.layers[layer]) * all_reduce_s_;
   }
 }
@@ -137,17 +138,18 @@ OpIndex WindowedStage::add_all_reduce(OpIndex after) {
   return op;
 }
 
-OpIndex WindowedStage::add_host(double seconds) {
-  if (seconds == 0) return engine::kNoOp;
+OpIndex WindowedStage::add_host(double seconds, OpIndex after) {
+  if (seconds == 0) return after;
   const OpIndex op = layer_.graph.add(layer_.graph.lane(resources_.host), seconds);
   layer_.labels.push_back({OpKind::host});
+  if (after != engine::kNoOp) layer_.graph.depend(op, after);
   return op;
 }
 
 void WindowedStage::submit_layer(std::size_t layer) {
   layer_.clear();
   waits_.clear();
-  OpIndex last = add_host(system_.host_per_layer.value());
+  OpIndex last = add_host(system_.host_per_layer.value(), engine::kNoOp);
   last = add_kernel(dense_times_.dense(layer), OpKind::dense, last);
   for (int extra = all_reduces(scenario_.model.layers[layer]); extra > 1; --extra)
     last = add_all_reduce(last);
@@ -162,6 +164,7 @@ void WindowedStage::submit_layer(std::size_t layer) {
       layer_.graph.depend_on(experts_op_, load);
       waits_.push_back({experts_op_, &load});
     }
+    last = add_host(gathering_s_[layer], last);
   }
   add_all_reduce(last);
   engine_.submit(layer_.graph, engine::kDemand);
@@ -184,6 +187,7 @@ KernelTime WindowedStage::experts_time(std::size_t layer) {
   const FeedForward& ff = scenario_.model.layers[layer].feed_forward;
   const std::uint32_t distinct = distinct_experts(static_cast<std::uint32_t>(moe_numbers_[layer]));
   const double activations = 1.0 * pass_.tokens * ff.top_k;
+  gathering_s_[layer] = distinct * system_.host_per_expert.value();
   KernelTime time = dense_times_.shared(layer);
   time.seconds +=
       (timing_.grouped_experts(scenario_.model, distinct, activations) + timing_.dispatch()).value();
@@ -206,10 +210,7 @@ void WindowedStage::submit_head() {
   OpIndex last = engine::kNoOp;
   if (const KernelTime head = dense_times_.head(); head.seconds > 0)
     last = add_kernel(head, OpKind::dense, last);
-  if (system_.host_per_pass.value() > 0) {
-    const OpIndex host = add_host(system_.host_per_pass.value());
-    if (last != engine::kNoOp) layer_.graph.depend(host, last);
-  }
+  add_host(system_.host_per_pass.value(), last);
   engine_.submit(layer_.graph, engine::kDemand);
 }
 

@@ -42,7 +42,7 @@ class WindowedStage final : public ServingStage {
   void submit_layer(std::size_t layer);
   engine::OpIndex add_kernel(const KernelTime& time, OpKind kind, engine::OpIndex after);
   engine::OpIndex add_all_reduce(engine::OpIndex after);
-  engine::OpIndex add_host(double seconds);
+  engine::OpIndex add_host(double seconds, engine::OpIndex after);
   KernelTime experts_time(std::size_t layer);
   std::uint32_t distinct_experts(std::uint32_t moe_layer);
   void finish_layer();
@@ -62,6 +62,7 @@ class WindowedStage final : public ServingStage {
   ExpertWindow window_;
   std::vector<std::int32_t> moe_numbers_;  // by model layer; -1: dense
   std::vector<KernelTime> experts_times_;  // by model layer, of the step that runs: shared ones included
+  std::vector<double> gathering_s_;        // by model layer: the host's time when its experts have run
 
   const Pass& pass_;
   Metrics& metrics_;

@@ -69,6 +69,20 @@ TEST_CASE("cluster: a call to another server takes its closed form") {
         Approx(2 * (kLatency + 2.0 * s.model.hidden / kBandwidth)).epsilon(1e-12));
 }
 
+TEST_CASE("cluster: a runtime adds its time to each call, and to each expert when a layer's have run") {
+  Scenario s = one_call();
+  Runtime runtime = load_runtime("bare");
+  const auto seconds = [&] {
+    set_runtime(runtime, s.systems.front());
+    return run_cluster(s).metrics.end_to_end_s.front();
+  };
+  const double without = seconds();
+  runtime.call = 3e-3;
+  CHECK(seconds() == Approx(without + 3e-3).epsilon(1e-12));
+  runtime.expert_host = 2e-3;
+  CHECK(seconds() == Approx(without + 5e-3).epsilon(1e-12));
+}
+
 TEST_CASE("cluster: of two servers that hold an expert, the one that answers sooner is called") {
   const std::size_t slow = GENERATE(1U, 2U);
   Scenario s = one_call(2);
