@@ -17,9 +17,9 @@ double distinct_experts(const FeedForward& ff, double tokens) {
   return ff.experts * (1 - std::pow(1 - static_cast<double>(ff.top_k) / ff.experts, apart));
 }
 
-constexpr std::array kStepParts{&StepEstimate::gpu_memory, &StepEstimate::attention,    &StepEstimate::launches,
-                            &StepEstimate::cpu,        &StepEstimate::handing_over, &StepEstimate::copies,
-                            &StepEstimate::reduces};
+constexpr std::array kStepParts{
+    &StepEstimate::gpu_memory,   &StepEstimate::attention, &StepEstimate::launches, &StepEstimate::cpu,
+    &StepEstimate::handing_over, &StepEstimate::copies,    &StepEstimate::reduces};
 
 /// What the mean query of a prompt's tokens from `before` on attends to in this layer.
 double attended(const Attention& attention, double before, double tokens) {

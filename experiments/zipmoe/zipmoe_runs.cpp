@@ -41,6 +41,7 @@ void set_software(claims::Software software, Scenario& s) {
   Runtime runtime = load_runtime(runtime_of(system.name));
   if (software == claims::Software::other_end) {
     runtime.launch /= kThorOverOrin;
+    runtime.launch_batched /= kThorOverOrin;
     runtime.expert_host /= kThorOverOrin;
   }
   set_runtime(runtime, system);
