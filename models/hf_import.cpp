@@ -45,8 +45,8 @@ constexpr std::array<std::string_view, 12> kForeignKeys{
     "hybrid_override_pattern", "layers_block_type",  "hybrid_block_layers",
     "ssm_state_size",          "attn_type_list",     "block_types"};
 // Of which any says that some layers have experts.
-constexpr std::initializer_list<std::string_view> kExpertKeys{"num_local_experts", "num_experts",
-                                                              "n_routed_experts", "moe_num_experts"};
+const std::initializer_list<std::string_view> kExpertKeys{"num_local_experts", "num_experts",
+                                                          "n_routed_experts", "moe_num_experts"};
 
 const Family* find_family(std::string_view model_type) {
   const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
