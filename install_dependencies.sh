@@ -26,6 +26,7 @@ fi
 echo "installing: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 apt=(apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Options::=--force-unsafe-io)
+dpkg --configure -a >/dev/null  # where an installation before was interrupted
 "${apt[@]}" update
 "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null || {
   echo "the packages could not be installed ($(df -h --output=avail /var | tail -1 | tr -d ' ') are free on /var): see apt-get's message above" >&2
