@@ -92,6 +92,9 @@ void add_workload_options(CLI::App& command, AdviseArguments& a) {
       ->capture_default_str();
   command.add_option("--users", a.users, "Users who decode at once")
       ->check(number_from(1, 1e5))
+      ->check([](const std::string& text) {
+        return text.find_first_not_of("0123456789") == std::string::npos ? "" : "expected a whole number";
+      })
       ->capture_default_str();
   command
       .add_option(

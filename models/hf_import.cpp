@@ -77,7 +77,10 @@ void read_decoder(const HfConfig& config, const Family& family, Architecture& a)
   const int layers = config.required({"num_hidden_layers", "num_layers", "n_layer"}, 1, kMostLayers);
   a.embedding_copies = config.boolean({"tie_word_embeddings"}, false) ? 1 : 2;
   const std::vector<Attention> attention = attentions(config, family, a.hidden, layers);
-  const bool any_experts = config.has(kExpertKeys);
+  // What only a model with experts has says that it is one: then their number has to be there.
+  const bool any_experts =
+      config.has(kExpertKeys) || config.has({"num_experts_per_tok", "num_experts_per_token", "moe_top_k",
+                                             "num_selected_experts", "moe_intermediate_size"});
   const std::vector<bool> moe =
       any_experts ? moe_flags(config, layers) : std::vector<bool>(static_cast<std::size_t>(layers), false);
   const FeedForward experts = any_experts ? moe_part(config, family) : FeedForward{};

@@ -53,7 +53,8 @@ void read_memories(const MachineText& text, MachineParts& machine) {
   Bytes ram;
   std::string expected;
   if (!parse(text.ram, ram, expected) || ram <= Bytes(0))
-    throw KeyFault{"ram", "ram '" + text.ram + "': expected " + expected};
+    throw KeyFault{"ram", "ram '" + text.ram + "': expected " +
+                              (expected.empty() ? "more than nothing: 64 GiB" : expected)};
   machine.ram = ram;
 }
 

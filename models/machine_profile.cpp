@@ -39,6 +39,11 @@ class Maker {
     const DeviceProfile told = read_device(YamlDocument::from_text("machine", device_to_yaml(d_), problems));
     problems.throw_if_any();
     d_ = told;  // with its account of where numbers are from
+    if (d_.usable_memory() <= Bytes(0))
+      throw InputError("",
+                       "what drivers and the system hold leaves nothing of a memory of " +
+                           to_string(d_.is_discrete() ? d_.gpu->own->total.value : d_.memory.total.value) +
+                           ": expected 'ram: 16 GiB' or more");
     d_.software = runtime_.on(machine_.gpu);
     return d_;
   }
@@ -75,8 +80,11 @@ class Maker {
     if (!machine_.cpu) return;
     const double sockets = machine_.sockets > 1 ? runtime_.second_socket : 1;
     const double share = runtime_.share_at(machine_.memory.bandwidth().value());
-    cpu.peak = Sourced<FlopsPerSecond>{machine_.cpu_peak() * sockets, "parts"};
-    cpu.bandwidth = Sourced<BytesPerSecond>{machine_.host_bandwidth() * sockets * share, "parts"};
+    source("cores", Source::Kind::derived,
+           "data sheets, times what is left of two sockets and of many memory channels by runtime " +
+               runtime_.name);
+    cpu.peak = Sourced<FlopsPerSecond>{machine_.cpu_peak() * sockets, "cores"};
+    cpu.bandwidth = Sourced<BytesPerSecond>{machine_.host_bandwidth() * sockets * share, "cores"};
     cpu.dense_launch = Sourced<Seconds>{Seconds(runtime_.cpu_launch), "runtime"};
   }
 

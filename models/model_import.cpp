@@ -45,7 +45,8 @@ double index_bytes(const fs::path& index) {
 
 Architecture import_index(const fs::path& index) {
   const fs::path config = index.parent_path() / "config.json";
-  if (!fs::exists(config))
+  std::error_code error;
+  if (!fs::exists(config, error))
     throw InputError(index.string(),
                      "an index says which tensors there are, not their shapes: config.json has "
                      "to lie beside it");
@@ -65,9 +66,22 @@ Architecture import_index(const fs::path& index) {
   return a;
 }
 
+/// Pipes and devices are not read: one that has no end would be waited for.
+Architecture import_file(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) throw InputError(path, "does not exist");
+  if (!fs::is_regular_file(status)) throw InputError(path, "is not a regular file");
+  if (is_gguf(path)) return import_gguf(path);
+  if (path.ends_with(kIndexEnding)) return import_index(path);
+  return import_hf_config(path);
+}
+
 Architecture import_folder(const fs::path& folder) {
-  for (const char* name : {"model.safetensors.index.json", "config.json"})
-    if (fs::exists(folder / name)) return import_model((folder / name).string());
+  for (const char* name : {"model.safetensors.index.json", "config.json"}) {
+    std::error_code error;
+    if (fs::exists(folder / name, error)) return import_file((folder / name).string());
+  }
   throw InputError(folder.string(), "has no config.json");
 }
 
@@ -75,10 +89,7 @@ Architecture import_folder(const fs::path& folder) {
 
 Architecture import_model(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return import_folder(path);
-  if (is_gguf(path)) return import_gguf(path);
-  if (path.ends_with(kIndexEnding)) return import_index(path);
-  return import_hf_config(path);
+  return fs::is_directory(path, error) ? import_folder(path) : import_file(path);
 }
 
 std::optional<std::string> find_foreign_model(const std::string& name, const fs::path& base) {

@@ -204,21 +204,30 @@ std::optional<BytesPerSecond> stated_rate(const std::string& text) {
     --begin;
   double value = 0;
   const auto [rest, error] = std::from_chars(text.data() + begin, text.data() + unit, value);
-  if (error != std::errc() || value <= 0) return {};
+  constexpr double kMost = 1e5;  // gigabytes a second: more than any memory
+  // Behind a space or a bracket; of a range, "225-250 GB/s", the higher one.
+  const char before = begin == 0 ? ' ' : text[begin - 1];
+  const bool range = before == '-' && begin > 1 && std::isdigit(static_cast<unsigned char>(text[begin - 2]));
+  const bool apart = before == ' ' || before == '(' || range;
+  if (error != std::errc() || rest != text.data() + unit || value <= 0 || value > kMost || !apart) return {};
   return BytesPerSecond(value * 1e9);
 }
 
-/// "2 channels", "x 2".
+/// "2 channels", "x 2"; -1: a number that is none of channels.
 int stated_channels(const std::string& text) {
+  constexpr int kMost = 64;
   int count = 0;
   if (const std::size_t word = text.find(" channel"); word != std::string::npos) {
     std::size_t begin = word;
     while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1]))) --begin;
     std::from_chars(text.data() + begin, text.data() + word, count);
   } else if (const std::size_t times = text.find(" x "); times != std::string::npos) {
-    std::from_chars(text.data() + times + 3, text.data() + text.size(), count);
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + times + 3, end, count);
+    const bool ends = rest == end || *rest == ' ' || *rest == ',' || *rest == ')';
+    if (error != std::errc() || !ends || count < 1 || count > kMost) return -1;
   }
-  return count;
+  return count > kMost ? -1 : count;
 }
 
 }  // namespace
@@ -270,7 +279,8 @@ MemoryPart read_memory(std::string_view text, const CpuPart* cpu) {
   memory.channels = stated_channels(lower);
   const std::string first = lower.substr(0, lower.find_first_of(", "));
   const bool open = lower.empty() || lower.starts_with("not stated") || lower.starts_with("unified");
-  if (!open && !read_type(first, memory))
+  const bool rate_is_none = lower.find(" gb/s") != std::string::npos && !memory.stated;
+  if ((!open && !read_type(first, memory)) || memory.channels < 0 || rate_is_none)
     throw InputError("",
                      "memory '" + std::string(text) +
                          "': expected modules and channels, such as 'ddr5-6000 x 2', or 'unified 273 GB/s'");

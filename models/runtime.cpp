@@ -157,6 +157,8 @@ Runtime read_chain(const YamlMap& root, int depth) {
   r.based_on = base;
   r.name = root.text("name");
   r.title = root.text("title", r.name);
+  if (std::any_of(r.title.begin(), r.title.end(), [](char c) { return c >= 0 && c < ' '; }))
+    root.fail("title", "has control characters");
   SourcedReader reader(r);
   reader.sources(root);
   const YamlMap constants = root.map("constants");
@@ -192,7 +194,7 @@ RuntimeCosts Runtime::on(const std::optional<GpuPart>& gpu) const {
     costs.*time *= factors.launch;
   for (double RuntimeCosts::*share : {&RuntimeCosts::dense_peak, &RuntimeCosts::expert_peak,
                                       &RuntimeCosts::attention_peak, &RuntimeCosts::recurrence_peak})
-    costs.*share *= factors.arithmetic;
+    costs.*share = std::min(1.0, costs.*share * factors.arithmetic);
   return costs;
 }
 
@@ -233,8 +235,8 @@ Runtime read_runtime(const YamlMap& root) {
   return read_chain(root, 0);
 }
 
-Runtime load_runtime(std::string_view name) {
-  const ConfigText file = find_config("runtimes", name);
+Runtime load_runtime(std::string_view name, const std::string& base) {
+  const ConfigText file = find_config("runtimes", name, base);
   Problems problems;
   const YamlDocument document = YamlDocument::from_text(file.name, file.text, problems);
   Runtime r = read_runtime(document.root());

@@ -56,6 +56,6 @@ std::vector<std::string> runtime_provenance(const Runtime& runtime);
 
 Runtime read_runtime(const YamlMap& root);
 /// By name or path, through the configuration store. Throws InputError.
-Runtime load_runtime(std::string_view name);
+Runtime load_runtime(std::string_view name, const std::string& base = {});
 
 }  // namespace moelab

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "models/input_error.hpp"
+#include "models/machine_profile.hpp"
 #include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
 #include "models/timing.hpp"
@@ -231,6 +232,9 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
     r.warnings.push_back("the " + kind + " profile '" +
                          (s.cluster ? s.cluster->profile.name : s.device.name) +
                          "' holds numbers that nobody measured on that " + kind + " (see provenance)");
+  if (s.machine && s.machine->gpus > static_cast<int>(s.tensor_parallel))
+    r.warnings.push_back(std::to_string(s.tensor_parallel) + " of the machine's " +
+                         std::to_string(s.machine->gpus) + " GPUs takes part (tensor_parallel)");
   if (!trace.model().empty() && !names(trace.model(), s.model))
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");
@@ -271,7 +275,10 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
   r.question = scenario.question;
   r.model = title_with_weights(scenario.model);
   r.device = scenario.cluster ? scenario.cluster->profile.title : scenario.device.title;
-  if (system.runtime) r.runtime = system.runtime->title;
+  if (system.runtime)
+    r.runtime = system.runtime->title;
+  else if (scenario.machine)
+    r.runtime = load_runtime(kBareRuntime).title;
   add_provenance(scenario, system, trace, r);
   r.document = scenario_document(scenario, system);
   r.counted = counted_of(scenario, system);

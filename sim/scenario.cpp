@@ -198,14 +198,14 @@ void hold_paths(Json& document, const Scenario& s) {
 
 /// A machine of catalogue parts, as the device that it makes under the scenario's runtime.
 bool read_machine_of_parts(const YamlMap& root, const Reading& reading, Scenario& s) {
-  if (!s.runtime && !root.has("runtime")) s.runtime = load_runtime(kBareRuntime);
   if (reading.overrides && reading.overrides->has("device"))
     reading.overrides->fail("device", "changes a profile; a machine of parts is changed where it stands");
   const std::size_t before = reading.problems.all().size();
   s.machine = read_machine(root.map("machine"));
-  if (!s.machine || !s.runtime || reading.problems.all().size() > before) return false;
+  const bool named = root.has("runtime");
+  if (!s.machine || (named && !s.runtime) || reading.problems.all().size() > before) return false;
   try {
-    s.device = profile_of(*s.machine, *s.runtime);
+    s.device = profile_of(*s.machine, named ? *s.runtime : load_runtime(kBareRuntime));
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) root.fail("machine", problem.what);
     return false;
@@ -225,13 +225,17 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
   Readable parts;
   parts.model = readable("models", "model", [&](const YamlMap& map, const std::filesystem::path&) {
     s.model = read_architecture(map);
-    if (const std::optional<Fault> found = lack_of_experts(s.model)) map.fail(found->key, found->what);
+    if (lack_of_experts(s.model))
+      root.fail("model", "'" + s.model.name +
+                             "' has no experts to place or to cache: `moelab advise` takes dense models");
   });
   if (parts.model)
     s.model.stored = read_stored(root, "weights", s.model);
   else
     (void)root.has("weights");
   if (root.has("cluster")) {
+    if (root.has("machine"))
+      root.fail("machine", "is of a scenario with one; a cluster's servers name theirs");
     s.cluster.emplace();
     std::filesystem::path folder;
     parts.device =
@@ -245,7 +249,7 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
     read_faults(root, *s.cluster);
   } else {
     s.workload = read_workload(root, reading.base, problems);
-    if (root.has("machine"))
+    if (document.contains("machine"))
       parts.device = read_machine_of_parts(root, reading, s);
     else
       parts.device = readable("devices", "device", [&](const YamlMap& map, const std::filesystem::path&) {
@@ -257,8 +261,8 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
 }
 
 /// The memory to share out; of a machine of parts it may be left out, and is then all that there is.
-void read_budget(const YamlMap& root, Scenario& s) {
-  s.budget_given = root.has("budget") || !root.has("machine");
+void read_budget(const YamlMap& root, bool of_parts, Scenario& s) {
+  s.budget_given = root.has("budget") || !of_parts;
   if (s.budget_given) s.budget = root.quantity<Bytes>("budget", above(Bytes(0)));
 }
 
@@ -272,10 +276,25 @@ void choose_machine(const YamlMap& root, const std::vector<std::pair<std::string
       return setting.first == key || setting.first.starts_with(std::string(key) + ".");
     });
   };
-  if (is_set("machine") && !is_set("device"))
-    document.erase("device");
-  else
+  if (is_set("machine") == is_set("device"))
     root.fail("machine", "is given beside 'device': a scenario runs on one of the two");
+  else
+    document.erase(is_set("machine") ? "device" : "machine");
+}
+
+/// Runtimes that are files, as what these say: by name a document finds only what is in the program.
+void hold_runtimes(Json& document, const std::filesystem::path& folder) {
+  const auto hold = [&](Json& map) {
+    if (!map.is_object() || !map.contains("runtime") || !map["runtime"].is_string()) return;
+    const std::string name = map["runtime"].get<std::string>();
+    if (!is_config_path(name)) return;
+    const ConfigText config = find_config("runtimes", name, folder);
+    Problems none;  // it was read before
+    const YamlDocument runtime = YamlDocument::from_text(config.name, config.text, none);
+    map["runtime"] = Json::parse(runtime.node().json());
+  };
+  hold(document);
+  for (Json& system : document["systems"]) hold(system);
 }
 
 /// Everything of a scenario from its text.
@@ -291,13 +310,14 @@ Scenario read_scenario(const ConfigText& config,
   s.name = root.text("name");
   s.question = root.text("question", "");
   s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
-  read_budget(root, s);
-  if (root.has("runtime")) s.runtime = read_named_runtime(root);
+  if (root.has("runtime"))
+    s.runtime = read_named_runtime(root, std::filesystem::path(config.name).parent_path());
   const Reading reading{config.name, std::filesystem::path(config.name).parent_path(), problems,
                         root.optional_map("overrides"), only};
   Json document = Json::parse(yaml.node().json());
   if (!document.is_object()) document = Json::object();  // a problem, reported already
   choose_machine(root, settings, document);
+  read_budget(root, document.contains("machine"), s);
   read_parts(root, reading, s, document);
   if (reading.overrides) {
     reading.overrides->has("system");
@@ -307,6 +327,7 @@ Scenario read_scenario(const ConfigText& config,
   problems.throw_if_any();
   if (!s.budget_given) s.budget = s.device.usable_memory();
   document.erase("overrides");
+  hold_runtimes(document, std::filesystem::path(config.name).parent_path());
   hold_paths(document, s);
   s.document = document.dump();
   return s;

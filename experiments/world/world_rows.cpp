@@ -188,6 +188,8 @@ void print_rows(const std::vector<Row>& rows) {
 /// Of one group: absolute errors, sorted, in percent.
 struct Errors {
   std::vector<double> own, null, apart;
+  std::vector<double>
+      factors;  // measured over predicted or the other way, what is more, less 1; source left out
 };
 
 std::string quantile_of(std::vector<double> values, double q) {
@@ -207,6 +209,8 @@ void print_groups(const std::vector<Row>& rows) {
          {row.question.group, std::string(decode ? "~ all decode" : "~ all prefill")}) {
       groups[name].own.push_back(std::abs(row.error()));
       groups[name].apart.push_back(std::abs(row.apart / row.point->value - 1));
+      const double ratio = row.apart / row.point->value;
+      groups[name].factors.push_back(std::max(ratio, 1 / ratio) - 1);
       groups[name].null.push_back(std::abs(row.null_value / row.point->value - 1));
     }
   }
@@ -216,7 +220,7 @@ void print_groups(const std::vector<Row>& rows) {
   for (const auto& [name, e] : groups) {
     const auto near = std::count_if(e.own.begin(), e.own.end(), [](double x) { return x <= 0.3; });
     table.push_back({name.starts_with("~ ") ? name.substr(2) : name, std::to_string(e.own.size()),
-                     median_of(e.own), median_of(e.apart), quantile_of(e.apart, 0.9), median_of(e.null),
+                     median_of(e.own), median_of(e.apart), quantile_of(e.factors, 0.9), median_of(e.null),
                      percent(static_cast<double>(near), static_cast<double>(e.own.size())) + " %"});
   }
   std::printf("%s", align_columns(table, 1).c_str());

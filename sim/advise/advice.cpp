@@ -85,7 +85,7 @@ std::string Search::impossible(const AdvicePlace& place, double micro_batch) con
   if (machine.ram && host > machine.ram->value())
     return lacks("the host's memory", host, machine.ram->value());
   if (place.split.cpu_only || !machine.gpu || unified) return {};
-  const double most = gpu_shares(model_, runtime_, place.split, m, place.gpus, tokens()).most;
+  const double most = gpu_shares(model_, runtime_, place.split, m, place.gpus, tokens(), request_.users).most;
   const double there = machine.gpu->memory.value();
   return most > there ? lacks(place.gpus > 1 ? "the fullest GPU" : "the GPU's memory", most, there) : "";
 }
@@ -104,6 +104,7 @@ Advice Search::advice_for(const AdvicePlace& place, double micro_batch) const {
   const StepEstimate prompt = e.prompt(request_.prompt, micro_batch);
   Advice a;
   a.runtime = runtime_.name;
+  a.family = family_of(runtime_);
   a.title = runtime_.title;
   a.weights = model_.stored.name;
   a.gpus = place.split.cpu_only ? 0 : place.gpus;
@@ -114,9 +115,10 @@ Advice Search::advice_for(const AdvicePlace& place, double micro_batch) const {
   a.bound = step.bound(), a.bound_word = step.bound_word();
   a.prompt_bound = prompt.bound(), a.prompt_bound_word = prompt.bound_word();
   a.memory = memory(place, micro_batch);
-  const GpuShares shares = gpu_shares(model_, runtime_, place.split, a.memory, a.gpus, tokens());
+  const GpuShares shares =
+      gpu_shares(model_, runtime_, place.split, a.memory, a.gpus, tokens(), request_.users);
   a.gpu_most = shares.most;
-  if (is_llama(runtime_.name)) a.layers_a_gpu = shares.layers;  // others are told no more than how many GPUs
+  if (is_llama(a.family)) a.layers_a_gpu = shares.layers;  // others are told no more than how many GPUs
   a.error = error_of(group_of(place, request_.machine));
   return a;
 }
@@ -163,9 +165,17 @@ AdviceList find_ways(const AdviceRequest& request) {
   AdviceList list;
   for (const std::string& name : runtimes_for(request)) {
     const Runtime runtime = load_runtime(name);
-    for (const std::string& weights : weights_for(name, request))
-      if (std::optional<Advice> advice = Search(request, runtime, weights).best(list.lacks))
+    for (const std::string& weights : weights_for(family_of(runtime), request)) {
+      if (std::string reason = cannot_run(runtime, weights, request.machine); !reason.empty()) {
+        if (!request.runtimes.empty()) throw InputError("", reason);
+        if (list.lacks.empty()) list.lacks = std::move(reason);
+        continue;
+      }
+      if (std::optional<Advice> advice = Search(request, runtime, weights).best(list.lacks)) {
+        advice->asked = name;
         list.ways.push_back(std::move(*advice));
+      }
+    }
   }
   std::stable_sort(list.ways.begin(), list.ways.end(),
                    [](const Advice& a, const Advice& b) { return a.decode_s < b.decode_s; });
@@ -185,10 +195,12 @@ Advice nearest_to_fitting(const AdviceRequest& request) {
   const Runtime runtime = load_runtime(runtimes_for(request).front());
   Advice nearest;
   nearest.runtime = runtime.name;
+  nearest.family = family_of(runtime);
+  nearest.asked = runtimes_for(request).front();
   nearest.title = runtime.title;
   nearest.gpus = std::min(1, request.machine.gpus);
   double least = 0;
-  for (const std::string& weights : weights_for(runtime.name, request)) {
+  for (const std::string& weights : weights_for(family_of(runtime), request)) {
     const Search search(request, runtime, weights);
     const double bytes = total_bytes(search.model()).value();
     if (least > 0 && bytes >= least) continue;
@@ -203,7 +215,7 @@ std::vector<AdviceCurve> decode_curves(const AdviceRequest& request, const std::
   for (const Advice& a : list) {
     if (std::any_of(curves.begin(), curves.end(), [&](const auto& c) { return c.runtime == a.runtime; }))
       continue;
-    const Runtime runtime = load_runtime(a.runtime);
+    const Runtime runtime = load_runtime(a.asked);
     // Of a GGUF file the weights are the model's own.
     const bool own = request.weights.empty() && !request.gguf.empty();
     const Search search(request, runtime, own ? std::string() : a.weights);

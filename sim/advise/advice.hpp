@@ -27,7 +27,9 @@ struct AdviceRequest {
 
 struct Advice {
   std::string runtime, title, weights;
-  int gpus = 0;  // of the machine's, those that take part
+  std::string family;  // the runtime that this project knows, where that is a file of one's own
+  std::string asked;   // what load_runtime() takes: a name or a path
+  int gpus = 0;        // of the machine's, those that take part
   Split split;
   double micro_batch = 0;
   double decode_s = 0;            // between tokens of one user

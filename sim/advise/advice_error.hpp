@@ -10,7 +10,7 @@ namespace moelab {
 /// What a way of serving is like, as experiments/world groups its rows.
 enum class AdviceGroup : std::uint8_t { one_gpu, experts_on_cpu, unified, cpu_only, several_gpus };
 
-/// As a share: measured speeds lie between the predicted one over and times (1 + error), nine in ten of them.
+/// As a share: nine in ten measured speeds lie between the predicted one over and times (1 + error).
 struct AdviceError {
   AdviceGroup group;
   std::string_view name;  // as in the table of experiments/world

@@ -39,7 +39,8 @@ std::string llama_places(const Advice& a, const AdviceRequest& q) {
   if (a.split.cpu_only) return " --device none";
   // The head counts as a layer, the last.
   const int layers = static_cast<int>(q.model.layers.size()) + 1;
-  std::string text = " -ngl " + std::to_string(a.split.cpu_layers > 0 ? layers - a.split.cpu_layers : 99);
+  std::string text =
+      " -ngl " + std::to_string(a.split.cpu_layers > 0 ? layers - a.split.cpu_layers : std::max(99, layers));
   if (a.split.cpu_expert_layers > 0)
     text += " -ncmoe " + std::to_string(n_cpu_moe(q.model, a.split.cpu_expert_layers));
   if (a.layers_a_gpu.empty()) return text;
@@ -81,7 +82,7 @@ std::string gib_of_each(double bytes, int gpus) {
 }
 
 std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
-  const bool sglang = a.runtime == "sglang";
+  const bool sglang = a.family == "sglang";
   std::string text = sglang ? "python -m sglang.launch_server --model " : "vllm serve ";
   text += quoted(q.model.name);
   if (a.weights == "fp8" || a.weights == "awq") text += " --quantization " + a.weights;
@@ -102,10 +103,13 @@ int n_cpu_moe(const Architecture& model, int moe_layers) {
 }
 
 std::string command_of(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
-  if (is_llama(a.runtime)) return llama_command(a, q);
-  if (a.runtime == "mlx") return "mlx_lm.server --model " + quoted(q.model.name + "-" + a.weights);
-  if (a.runtime.starts_with("ktransformers")) return ktransformers_command(a, q);
-  return vllm_command(a, q, stored);
+  if (is_llama(a.family)) return llama_command(a, q);
+  if (a.family == "mlx") return "mlx_lm.server --model " + quoted(q.model.name + "-" + a.weights);
+  if (a.family.starts_with("ktransformers")) return ktransformers_command(a, q);
+  if (a.family == "tensorrt-llm") return "trtllm-serve " + quoted(q.model.name);
+  if (a.family == "mlc") return "mlc_llm serve " + quoted(q.model.name + "-" + a.weights);
+  // The others are libraries or papers' prototypes, which no one line starts.
+  return a.family == "vllm" || a.family == "sglang" ? vllm_command(a, q, stored) : "";
 }
 
 }  // namespace moelab

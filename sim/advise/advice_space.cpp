@@ -1,5 +1,8 @@
 #include "sim/advise/advice_space.hpp"
 
+#include <algorithm>
+
+#include "models/config_store.hpp"
 #include "models/input_error.hpp"
 #include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
@@ -41,11 +44,12 @@ std::vector<Split> llama_splits(const Architecture& model) {
 }
 
 std::vector<Split> host_splits(const Runtime& runtime, const Architecture& model) {
-  if (is_llama(runtime.name)) return llama_splits(model);
+  const std::string family = family_of(runtime);
+  if (is_llama(family)) return llama_splits(model);
   std::vector<Split> splits;
-  if (runtime.name == "vllm")
+  if (family == "vllm")
     for (int n = 1; n <= static_cast<int>(model.layers.size()); ++n) splits.push_back({.link_layers = n});
-  if (runtime.name.starts_with("ktransformers") && model.is_moe()) {
+  if (family.starts_with("ktransformers") && model.is_moe()) {
     const int experts = model.moe().experts;
     for (int n = experts - 1; n >= 0; --n)
       splits.push_back({.gpu_expert_share = static_cast<double>(n) / experts});
@@ -57,6 +61,36 @@ std::vector<Split> host_splits(const Runtime& runtime, const Architecture& model
 
 bool is_llama(const std::string& runtime) {
   return runtime.starts_with("llama.cpp") || runtime.starts_with("ik_llama.cpp");
+}
+
+std::string family_of(const Runtime& runtime) {
+  const std::vector<std::string> known = config_names("runtimes");
+  const bool shipped = std::find(known.begin(), known.end(), runtime.name) != known.end();
+  return shipped || runtime.based_on.empty() ? runtime.name : runtime.based_on;
+}
+
+std::string cannot_run(const Runtime& runtime, const std::string& weights, const MachineParts& machine) {
+  const std::string family = family_of(runtime);
+  const bool gguf = weights.empty() || weights.starts_with("gguf"), mlx = weights.starts_with("mlx");
+  const bool mlc = weights.starts_with("q") && weights.find("f16") != std::string::npos;
+  const std::string maker = machine.gpu ? machine.gpu->maker : "";
+  const auto only_on = [&](const char* wanted) {
+    return machine.gpu && maker != wanted ? "'" + runtime.name + "' does not run on " + machine.gpu->title
+                                          : "";
+  };
+  std::string lacks;
+  if (family.ends_with("-cuda") || family == "tensorrt-llm") lacks = only_on("nvidia");
+  if (family.ends_with("-rocm")) lacks = only_on("amd");
+  if (family.ends_with("-metal") || family == "mlx") lacks = only_on("apple");
+  if (!lacks.empty()) return lacks;
+  const bool takes = is_llama(family)                      ? gguf
+                     : family == "mlx"                     ? mlx || weights == "bf16" || weights == "fp16"
+                     : family == "mlc"                     ? mlc
+                     : family.starts_with("ktransformers") ? !mlx && !mlc
+                                                           : !gguf && !mlx && !mlc;
+  return takes ? ""
+               : "'" + runtime.name + "' does not run weights in " +
+                     (weights.empty() ? "a GGUF file" : weights);
 }
 
 std::vector<std::string> runtimes_for(const AdviceRequest& request) {
@@ -90,7 +124,7 @@ std::vector<std::string> weights_for(const std::string& runtime, const AdviceReq
 
 std::vector<AdvicePlace> places_of(const Runtime& runtime, const Architecture& model,
                                    const MachineParts& machine) {
-  if (!machine.gpu || runtime.name.ends_with("-cpu")) return {{machine.gpus, Split{.cpu_only = true}}};
+  if (!machine.gpu || family_of(runtime).ends_with("-cpu")) return {{machine.gpus, Split{.cpu_only = true}}};
   const std::vector<int> numbers =
       runtime.tensor_parallel > 0 ? sharing_gpus(model, machine.gpus) : std::vector<int>{machine.gpus};
   std::vector<Split> splits{Split{}};
@@ -103,7 +137,7 @@ std::vector<AdvicePlace> places_of(const Runtime& runtime, const Architecture& m
 }
 
 std::vector<double> micro_batches_of(const Runtime& runtime) {
-  if (is_llama(runtime.name)) return {512, 1024, 2048, 4096};
+  if (is_llama(family_of(runtime))) return {512, 1024, 2048, 4096};
   return {runtime.micro_batch};
 }
 

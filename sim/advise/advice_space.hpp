@@ -11,6 +11,11 @@ namespace moelab {
 /// llama.cpp and its like, which take GGUF files and layers of a model to the GPU one by one.
 bool is_llama(const std::string& runtime);
 
+/// A runtime that this project knows: itself, or what a file of one's own is based on.
+std::string family_of(const Runtime& runtime);
+/// Why it cannot run such weights (empty: of a GGUF file) on the machine; empty where it can.
+std::string cannot_run(const Runtime& runtime, const std::string& weights, const MachineParts& machine);
+
 /// Those that the request names, or all for the machine's maker.
 std::vector<std::string> runtimes_for(const AdviceRequest& request);
 /// Of four bits and more: what fewer cost in quality, speed cannot say. Empty names stand for the weights of

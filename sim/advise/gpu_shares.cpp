@@ -69,13 +69,14 @@ double least_most(const std::vector<double>& sizes, int gpus) {
 }  // namespace
 
 GpuShares gpu_shares(const Architecture& model, const Runtime& runtime, const Split& split,
-                     const SplitMemory& memory, int gpus, double tokens) {
+                     const SplitMemory& memory, int gpus, double tokens, double sequences) {
   if (gpus <= 1 || split.cpu_only) return {memory.gpu(), {}};
   GpuShares shares;
   if (runtime.tensor_parallel > 0) {
     // Keys and values of fewer heads than GPUs are on each of them.
     const Architecture part = tensor_parallel_part(model, gpus);
-    const double kv = kv_bytes_per_token(part).value() * tokens + state_bytes_per_request(part).value();
+    const double kv =
+        kv_bytes_per_token(part).value() * tokens + state_bytes_per_request(part).value() * sequences;
     shares.most = (memory.gpu_weights + others(memory)) / gpus + kv;
     return shares;
   }

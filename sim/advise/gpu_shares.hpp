@@ -16,6 +16,6 @@ struct GpuShares {
 
 /// On `gpus` GPUs. Layers of their own are shared out in their order so that the fullest GPU has least.
 GpuShares gpu_shares(const Architecture& model, const Runtime& runtime, const Split& split,
-                     const SplitMemory& memory, int gpus, double tokens);
+                     const SplitMemory& memory, int gpus, double tokens, double sequences);
 
 }  // namespace moelab

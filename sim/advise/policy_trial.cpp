@@ -65,7 +65,7 @@ Json machine_json(const MachineText& text, int gpus) {
 class Trials {
  public:
   Trials(const AdviceRequest& request, const MachineText& text, const Advice& base)
-      : request_(request), runtime_(load_runtime(base.runtime)), model_(request.model) {
+      : request_(request), runtime_(load_runtime(base.asked)), model_(request.model) {
     if (request.gguf.empty() || !request.weights.empty()) model_.stored = stored_as(model_, base.weights);
     gpus_ = request.machine.gpu ? std::max(1, base.gpus) : 0;
     Problems problems;
@@ -75,7 +75,7 @@ class Trials {
          Json::parse(
              YamlDocument::from_text(model_.name, architecture_to_yaml(model_), problems).node().json())},
         {"machine", machine_json(text, gpus_)},
-        {"runtime", base.runtime}};
+        {"runtime", base.asked}};
     problems.throw_if_any();
     const auto users = static_cast<std::uint32_t>(request.users);
     document["workload"] = {{"requests", requests_of(users) * users},

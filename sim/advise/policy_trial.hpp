@@ -24,7 +24,7 @@ struct PolicyTrials {
 };
 
 /// On the GPUs of the advice and in its weights, each user with the request's context. Two requests a user,
-/// one after the other: the first fills the caches, tokens of the second are counted.
+/// four of few users, one after the other: the first fills the caches, tokens of the second are counted.
 PolicyTrials try_policies(const AdviceRequest& request, const MachineText& machine, const Advice& base);
 
 }  // namespace moelab

@@ -279,11 +279,12 @@ void set_runtime(const Runtime& runtime, SystemConfig& system) {
   system.host_source = "runtime " + runtime.name;
 }
 
-std::optional<Runtime> read_named_runtime(const YamlMap& root) {
+std::optional<Runtime> read_named_runtime(const YamlMap& root, const std::filesystem::path& base) {
+  if (root.node("runtime").is_map()) return read_runtime(root.map("runtime"));
   const std::string name = root.text("runtime");
   if (name.empty()) return std::nullopt;  // a problem, reported already
   try {
-    return load_runtime(name);
+    return load_runtime(name, base.string());
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) root.fail("runtime", problem.what);
     return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -169,8 +170,9 @@ struct SystemConfig {
 
 /// Lets the system run in this software: its costs take the place of `host_overhead`.
 void set_runtime(const Runtime& runtime, SystemConfig& system);
-/// `runtime: NAME` of a system or a scenario; nullopt after a problem.
-std::optional<Runtime> read_named_runtime(const YamlMap& root);
+/// `runtime:` of a system or a scenario: a name, a path beside `base` or here, or a map as in a runtime's
+/// file; nullopt after a problem.
+std::optional<Runtime> read_named_runtime(const YamlMap& root, const std::filesystem::path& base = {});
 
 /// Reads one system file.
 SystemConfig read_system(const YamlDocument& document);

@@ -13,7 +13,8 @@ TEST_CASE("advise: memory by items, whose sum is the table's") {
       run_program(MOELAB_PROGRAM, {"advise", "--model", "gpt-oss-120b", "--gpu", "rtx-3090-24gb", "--cpu",
                                    "i9-14900K", "--memory", "ddr5-6000", "--format", "json"});
   REQUIRE(result.status == 0);
-  for (const Json& a : Json::parse(result.out).at("ways")) {
+  const Json all = Json::parse(result.out);
+  for (const Json& a : all.at("ways")) {
     const auto bytes = [&](const char* item) { return a.at(item).get<double>(); };
     const double gpu = bytes("gpu_weights_bytes") + bytes("gpu_kv_bytes") + bytes("gpu_compute_bytes") +
                        bytes("gpu_context_bytes") + bytes("gpu_reserve_bytes");

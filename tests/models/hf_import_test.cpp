@@ -311,6 +311,10 @@ TEST_CASE("a configuration without experts is a dense model, where its keys are 
   CHECK(said.find("'intermediate_size'") != std::string::npos);
   CHECK(said.find("model_type 'strange' is not known") != std::string::npos);
   CHECK(refusal(R"({"is_encoder_decoder": true})").find("switch_transformers") != std::string::npos);
+  // What routes to experts has them, however many they are called.
+  CHECK(refusal(R"({"model_type": "qwen3_moe", "num_experts_per_tok": 8, "hidden_size": 64, "vocab_size": 100,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128})")
+            .find("'num_experts'") != std::string::npos);
 }
 
 TEST_CASE("layers that differ in kind are refused by name", "[hf]") {

@@ -94,6 +94,13 @@ TEST_CASE("parts: memory as people write it", "[parts]") {
   CHECK_THROWS_AS(read_memory("ddr5-6000", &find_cpu("i7-8700")), InputError);
   CHECK_THROWS_AS(read_memory("ddr9-6000", &core), InputError);
   CHECK_THROWS_AS(read_memory("ddr5-1", &core), InputError);
+  // What is no number of channels, and no rate, is no memory.
+  for (const char* text : {"ddr5-6000 x 0", "ddr5-6000 x -2", "ddr5-6000 x 2.5", "ddr5-6000 x 99999999999",
+                           "unified 0 GB/s", "unified -5 GB/s", "unified 1e30 GB/s"}) {
+    INFO(text);
+    CHECK_THROWS_AS(read_memory(text, &find_cpu("Ryzen 9 7950X")), InputError);
+  }
+  CHECK(read_memory("ddr5-6000 x 2 (assumed)", nullptr).channels == 2);
 }
 
 TEST_CASE("parts: a machine that cannot be is refused with the reason", "[parts]") {

@@ -255,7 +255,8 @@ TEST_CASE("runtimes: every file reads, names its sources, and stands on one that
   CHECK(base.classes.at("ada").launch < 1);
   const RuntimeCosts ada = base.on(find_gpu("rtx-4090-24gb")), ampere = base.on(find_gpu("rtx-3090-24gb"));
   CHECK(ada.launch == base.launch * base.classes.at("ada").launch);
-  CHECK(ada.expert_peak == base.expert_peak * base.classes.at("ada").arithmetic);
+  CHECK(ada.dense_peak == base.dense_peak * base.classes.at("ada").arithmetic);
+  CHECK(ada.expert_peak == std::min(1.0, base.expert_peak * base.classes.at("ada").arithmetic));
   CHECK(ampere == static_cast<const RuntimeCosts&>(base));
   CHECK(load_runtime("ik_llama.cpp-cuda").on(find_gpu("rtx-4090-24gb")).launch == ada.launch);
   Problems problems;
