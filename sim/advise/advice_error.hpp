@@ -20,11 +20,11 @@ struct AdviceError {
 /// From the table in experiments/world/README.md, its column "nine in ten": predictions with constants fitted
 /// to other sources, of all versions of a runtime.
 inline constexpr std::array<AdviceError, 5> kAdviceErrors{
-    {{AdviceGroup::one_gpu, "one GPU", 0.48, 0.91},
-     {AdviceGroup::experts_on_cpu, "experts on the CPU", 0.51, 0.79},
-     {AdviceGroup::unified, "unified memory", 0.43, 0.54},
-     {AdviceGroup::cpu_only, "CPU only", 0.79, 2.36},
-     {AdviceGroup::several_gpus, "several GPUs", 0.74, 2.87}}};
+    {{AdviceGroup::one_gpu, "one GPU", 0.60, 0.90},
+     {AdviceGroup::experts_on_cpu, "experts on the CPU", 0.73, 1.54},
+     {AdviceGroup::unified, "unified memory", 0.58, 0.81},
+     {AdviceGroup::cpu_only, "CPU only", 0.79, 4.68},
+     {AdviceGroup::several_gpus, "several GPUs", 0.74, 3.54}}};
 
 constexpr const AdviceError& error_of(AdviceGroup group) {
   for (const AdviceError& error : kAdviceErrors)
