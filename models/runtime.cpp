@@ -157,7 +157,7 @@ Runtime read_chain(const YamlMap& root, int depth) {
   r.based_on = base;
   r.name = root.text("name");
   r.title = root.text("title", r.name);
-  if (std::any_of(r.title.begin(), r.title.end(), [](char c) { return c >= 0 && c < ' '; }))
+  if (std::any_of(r.title.begin(), r.title.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }))
     root.fail("title", "has control characters");
   SourcedReader reader(r);
   reader.sources(root);
