@@ -259,10 +259,6 @@ CLI::App* add_list(CLI::App& program, const char* name, const char* help, void (
   return command;
 }
 
-}  // namespace
-
-namespace {
-
 void print_imported(const std::string& path, const std::string& format) {
   const Architecture a = import_model(path);
   const std::string yaml = architecture_to_yaml(a);

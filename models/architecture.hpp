@@ -150,6 +150,11 @@ Bytes routed_bytes(const Architecture& a);  // all routed experts of all layers
 Bytes total_bytes(const Architecture& a);   // all weights as stored
 /// What one token reads: every part but the input embedding, and top_k experts a layer.
 Bytes active_bytes(const Architecture& a);
+/// Keys and values, or the latent, that one layer keeps of a token; 0 for linear attention.
+double kv_values_per_token(const Attention& t);
+/// What one layer of linear attention keeps of a request: the state of the delta rule and the last inputs of
+/// the convolution; 0 for others.
+double state_values(const Attention& t);
 /// KV cache of one token of the decoder over its layers: 2 bytes a value, keys and values (mla: the latent).
 Bytes kv_bytes_per_token(const Architecture& a);
 /// KV cache of one token of the *encoder*: what the cross-attention of all decoder layers keeps of it. 0

@@ -75,19 +75,6 @@ double model_wide_weights(const Architecture& a) {
   return a.embedding_copies * embedding_weights(a) + final_norms + a.extra_weights;
 }
 
-double kv_values_per_token(const Attention& t) {
-  switch (t.kind) {
-    case Attention::Kind::kv_heads:
-      return 1.0 * t.kv_heads * (t.head_dim + t.value_dim);
-    case Attention::Kind::mla:
-      return 1.0 * t.kv_lora_rank + t.rope_dim;
-    case Attention::Kind::linear:
-      return 0;
-  }
-  assert(false);
-  return 0;
-}
-
 }  // namespace
 
 double attention_weights(const Architecture& a, const Layer& layer) {
@@ -199,6 +186,26 @@ Bytes active_bytes(const Architecture& a) {
   return non_expert_bytes(a) - Bytes(inputs) + Bytes(routed * a.stored.of(WeightPart::experts));
 }
 
+double kv_values_per_token(const Attention& t) {
+  switch (t.kind) {
+    case Attention::Kind::kv_heads:
+      return 1.0 * t.kv_heads * (t.head_dim + t.value_dim);
+    case Attention::Kind::mla:
+      return 1.0 * t.kv_lora_rank + t.rope_dim;
+    case Attention::Kind::linear:
+      return 0;
+  }
+  assert(false);
+  return 0;
+}
+
+double state_values(const Attention& t) {
+  if (t.kind != Attention::Kind::linear) return 0;
+  const double outputs = 1.0 * t.linear_value_heads * t.value_dim;
+  const double inputs = 2.0 * t.linear_key_heads * t.head_dim + outputs;
+  return outputs * t.head_dim + inputs * (t.conv_kernel - 1);
+}
+
 Bytes kv_bytes_per_token(const Architecture& a) {
   constexpr double kBytesPerValue = 2;
   double values = 0;
@@ -219,13 +226,8 @@ Bytes cross_kv_bytes_per_token(const Architecture& a) {
 Bytes state_bytes_per_request(const Architecture& a) {
   constexpr double kBytesPerValue = 2;
   double values = 0;
-  for (const Layer& layer : a.layers) {
-    const Attention& t = layer.attention;
-    if (layer.stack != Stack::decoder || t.kind != Attention::Kind::linear) continue;
-    const double keys = 1.0 * t.linear_key_heads * t.head_dim;
-    const double outputs = 1.0 * t.linear_value_heads * t.value_dim;
-    values += outputs * t.head_dim + (2 * keys + outputs) * (t.conv_kernel - 1);
-  }
+  for (const Layer& layer : a.layers)
+    if (layer.stack == Stack::decoder) values += state_values(layer.attention);
   return Bytes(values * kBytesPerValue);
 }
 

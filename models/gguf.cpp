@@ -182,7 +182,7 @@ void read_values(Cursor& in, std::uint64_t count, Header& header) {
   }
 }
 
-void read_shape(Cursor& in, Tensor& tensor) {
+void read_shape(Cursor& in, TensorInfo& tensor) {
   const std::string name = "tensor '" + shown(tensor.name) + "'";
   const auto dimensions = in.number<std::uint32_t>("a tensor");
   if (dimensions < 1 || dimensions > 4)
@@ -196,8 +196,8 @@ void read_shape(Cursor& in, Tensor& tensor) {
   if (tensor.weights() > kMostWeights) in.fail_here(name + " has more than 1e15 weights");
 }
 
-Tensor read_tensor(Cursor& in) {
-  Tensor tensor;
+TensorInfo read_tensor(Cursor& in) {
+  TensorInfo tensor;
   tensor.name = in.text(kLongestName, "a tensor's name");
   read_shape(in, tensor);
   const auto type = in.number<std::uint32_t>("a tensor");
@@ -224,12 +224,12 @@ void read_tensors(Cursor& in, std::uint64_t count, Header& header) {
 
 /// Where each tensor lies, and so how long the file is.
 void check_places(const Cursor& in, std::uint64_t alignment, Header& header) {
-  std::vector<const Tensor*> by_place;
-  for (const Tensor& tensor : header.tensors) by_place.push_back(&tensor);
+  std::vector<const TensorInfo*> by_place;
+  for (const TensorInfo& tensor : header.tensors) by_place.push_back(&tensor);
   std::sort(by_place.begin(), by_place.end(),
-            [](const Tensor* a, const Tensor* b) { return a->offset < b->offset; });
+            [](const TensorInfo* a, const TensorInfo* b) { return a->offset < b->offset; });
   double end = 0;
-  for (const Tensor* tensor : by_place) {
+  for (const TensorInfo* tensor : by_place) {
     const std::string name = "tensor '" + shown(tensor->name) + "'";
     if (tensor->offset % alignment != 0)
       in.fail(name + " begins at " + std::to_string(tensor->offset) + ", which " + std::to_string(alignment) +

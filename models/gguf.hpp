@@ -23,7 +23,7 @@ struct Type {
 /// nullptr: no type of that number.
 const Type* find_type(std::uint32_t id);
 
-struct Tensor {
+struct TensorInfo {
   std::string name;
   std::array<std::int64_t, 4> shape{1, 1, 1, 1};  // the first runs fastest
   const Type* type = nullptr;
@@ -45,7 +45,7 @@ using Value = std::variant<std::int64_t, double, bool, std::string, Array>;
 struct Header {
   std::string file;
   std::map<std::string, Value> values;
-  std::vector<Tensor> tensors;
+  std::vector<TensorInfo> tensors;
   std::uint64_t data_begin = 0;   // bytes from the file's begin
   std::uint64_t whole_bytes = 0;  // of the file as the header says
   std::uint64_t bytes_here = 0;   // of the file as it is: fewer where only its beginning was kept

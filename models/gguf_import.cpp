@@ -103,7 +103,7 @@ bool is_one_expert(std::string_view stem) {
 
 struct Sum {
   double weights = 0, bytes = 0;
-  void add(const Tensor& tensor) {
+  void add(const TensorInfo& tensor) {
     weights += tensor.weights();
     bytes += tensor.bytes();
   }
@@ -112,11 +112,11 @@ struct Sum {
 /// The tensors of one layer by name, and of some of them the shape.
 class LayerTensors {
  public:
-  std::map<std::string, const Tensor*, std::less<>> tensors;
+  std::map<std::string, const TensorInfo*, std::less<>> tensors;
 
   bool has(std::string_view name) const { return tensors.contains(name); }
   bool has_weight(std::string_view stem) const { return has(std::string(stem) + ".weight"); }
-  const Tensor* weight(std::string_view stem) const {
+  const TensorInfo* weight(std::string_view stem) const {
     const auto found = tensors.find(std::string(stem) + ".weight");
     return found == tensors.end() ? nullptr : found->second;
   }
@@ -217,7 +217,7 @@ std::int64_t Model::needed(std::string_view tail, std::size_t i, std::int64_t lo
 
 int Model::size(const LayerTensors& layer, std::string_view stem, std::size_t dimension,
                 std::int64_t most) const {
-  const Tensor* tensor = layer.weight(stem);
+  const TensorInfo* tensor = layer.weight(stem);
   if (tensor == nullptr) fail("a layer without the tensor '" + std::string(stem) + ".weight'");
   if (tensor->shape[dimension] > most)
     fail("tensor '" + tensor->name + "' has a dimension of " + std::to_string(tensor->shape[dimension]));
@@ -259,9 +259,9 @@ void Model::place_tensors() {
   if (predicting >= blocks) fail("no layer but those that predict further tokens");
   layers_.resize(blocks - predicting);
   std::set<std::string> seen;
-  std::vector<const Tensor*> loose;
+  std::vector<const TensorInfo*> loose;
   for (const Header& piece : pieces_)
-    for (const Tensor& tensor : piece.tensors) {
+    for (const TensorInfo& tensor : piece.tensors) {
       if (!seen.insert(tensor.name).second)
         throw InputError(piece.file, "tensor '" + tensor.name + "' is in another piece as well");
       const auto place = in_layer(tensor.name);
@@ -284,7 +284,7 @@ void Model::place_tensors() {
              "') are not covered");
       sum(*part).add(*tensor);
     }
-  for (const Tensor* tensor : loose) {
+  for (const TensorInfo* tensor : loose) {
     const std::string& name = tensor->name;
     if (name == "output.weight" || name == "output.bias") {
       tied_ = false;

@@ -52,26 +52,6 @@ Load load_of(const Architecture& model, const RuntimeCosts& runtime, double toke
   return load;
 }
 
-double cached_values_of(const Attention& t) {
-  switch (t.kind) {
-    case Attention::Kind::kv_heads:
-      return 1.0 * t.kv_heads * (t.head_dim + t.value_dim);
-    case Attention::Kind::mla:
-      return 1.0 * t.kv_lora_rank + t.rope_dim;
-    case Attention::Kind::linear:
-      return 0;
-  }
-  return 0;
-}
-
-/// The state of the delta rule and the last inputs of the convolution.
-double state_values(const Attention& t) {
-  if (t.kind != Attention::Kind::linear) return 0;
-  const double outputs = 1.0 * t.linear_value_heads * t.value_dim;
-  const double inputs = 2.0 * t.linear_key_heads * t.head_dim + outputs;
-  return outputs * t.head_dim + inputs * (t.conv_kernel - 1);
-}
-
 /// Activations of one token that live at once around a layer's attention: what goes in and what comes out;
 /// MLA in its absorbed form, linear attention with the inputs before and after their convolution.
 double attention_values(const Attention& t) {
@@ -96,7 +76,7 @@ double attention_bytes(const Attention& t, const RuntimeCosts& runtime, const Lo
   // Kernels of flash attention read 16 bits: one layer's keys and values are dequantised for them, of all
   // sequences.
   if (load.kv_bits < kUnquantised && runtime.kv_copy > 0)
-    bytes += cached_values_of(t) * cached * load.caches * kHalf;
+    bytes += kv_values_per_token(t) * cached * load.caches * kHalf;
   return bytes;
 }
 
@@ -173,7 +153,7 @@ LlamaBuffers llama_buffers(const Architecture& model, const RuntimeCosts& runtim
   for (const Layer& layer : model.layers) {
     if (layer.stack == Stack::encoder) continue;
     const Attention& t = layer.attention;
-    b.kv += cached_values_of(t) * load.cached(t) * load.caches * load.kv_bits / 8;
+    b.kv += kv_values_per_token(t) * load.cached(t) * load.caches * load.kv_bits / 8;
     b.states += state_values(t) * load.sequences * kFloat;
   }
   // Several GPUs work on micro-batches one behind the other, and each has its own copies of the inputs.

@@ -9,7 +9,7 @@
 namespace moelab {
 namespace {
 
-/// Of measured batches of 2 to 256 users and prompts of 2 to 128 tokens (experiments/world).
+/// Assumed: set by hand, and kept by a trial fit to the measured batches and prompts of experiments/world.
 constexpr double kTokensAlike = 0.8;
 
 double distinct_experts(const FeedForward& ff, double tokens) {

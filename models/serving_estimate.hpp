@@ -6,7 +6,8 @@
 // bandwidth) with the runtime's shares of the data sheet's figures, and so much a kernel launch; experts of
 // several tokens in one grouped product, of which the weights of each distinct expert are read once. n tokens
 // that choose k of E experts are taken to touch E (1 - (1 - k / E)^m) distinct ones, m = n^0.8: as many as
-// fewer tokens would that choose evenly and each for itself, since tokens have preferences in common.
+// fewer tokens would that choose evenly and each for itself, since tokens have preferences in common (0.8 is
+// assumed).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Memory of published loads of llama.cpp beside what moelab states. usage: world_memory ROWS.csv [--format
-// table|json] [--fit]
+// Memory of published loads of llama.cpp beside what moelab states. usage: world_memory
+// [ROWS.csv ...] [--format table|json] [--fit]
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,8 +9,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "experiments/world/arguments.hpp"
 #include "experiments/world/memory_points.hpp"
 #include "models/input_error.hpp"
 #include "sim/results/statistics.hpp"
@@ -20,36 +22,6 @@ namespace moelab::world {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct MemoryArguments {
-  std::string rows = MOELAB_SOURCE_DIR "/experiments/world/llamacpp_memory.csv";
-  bool json = false, fit = false;
-};
-
-MemoryArguments read_memory_arguments(int argc, char** argv) {
-  const auto usage = [](const std::string& problem) {
-    throw InputError("", problem +
-                             "\nusage: memory.sh [ROWS.csv] [--format table|json] [--fit]\n"
-                             "example: experiments/world/memory.sh mine.csv --format json");
-  };
-  MemoryArguments a;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--fit") {
-      a.fit = true;
-    } else if (word == "--format") {
-      const std::string format = ++i < argc ? argv[i] : "";
-      if (format != "table" && format != "json")
-        usage("--format: expected table or json, not '" + format + "'");
-      a.json = format == "json";
-    } else if (word.starts_with("-")) {
-      usage("unexpected argument '" + word + "'");
-    } else {
-      a.rows = word;
-    }
-  }
-  return a;
-}
 
 struct MemoryAnswer {
   MemoryRow row;
@@ -243,8 +215,13 @@ void print_law_fit(const std::vector<MemoryAnswer>& answers) {
   std::printf("\n%s", align_columns(table, 1).c_str());
 }
 
-int run_memory(const MemoryArguments& arguments) {
-  const std::vector<MemoryAnswer> answers = answers_of(read_memory_rows(arguments.rows));
+int run_memory(const Arguments& arguments) {
+  std::vector<std::string> files = arguments.files;
+  if (files.empty()) files.emplace_back(MOELAB_SOURCE_DIR "/experiments/world/llamacpp_memory.csv");
+  std::vector<MemoryRow> rows;
+  for (const std::string& file : files)
+    for (MemoryRow& row : read_memory_rows(file)) rows.push_back(std::move(row));
+  const std::vector<MemoryAnswer> answers = answers_of(std::move(rows));
   if (arguments.json) {
     print_memory_json(answers);
     return 0;
@@ -264,7 +241,7 @@ int run_memory(const MemoryArguments& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    return moelab::world::run_memory(moelab::world::read_memory_arguments(argc, argv));
+    return moelab::world::run_memory(moelab::world::read_arguments(argc, argv, "memory.sh"));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 2;

@@ -10,8 +10,8 @@ namespace {
 constexpr double kNear = 0.05;
 
 /// What such constants usually are, and how far one may be off before it has to be shown: a deviation of the
-/// logarithm. Microbenchmarks of kernels and copies, and data sheets' orders of magnitude; without it, what
-/// few rows depend on would go anywhere.
+/// logarithm. Set by hand, after orders of magnitude of kernels' and copies' microbenchmarks; without it,
+/// what few rows depend on would go anywhere.
 struct Usual {
   std::string_view name;
   double value, deviation;

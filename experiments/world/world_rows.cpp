@@ -8,11 +8,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "experiments/world/arguments.hpp"
 #include "experiments/world/world_fit.hpp"
 #include "experiments/world/world_points.hpp"
-#include "models/input_error.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_table.hpp"
 
@@ -33,37 +34,6 @@ struct Row {
 double efficiency(const Row& row) {
   const double ratio = row.point->value / row.null_value;
   return row.point->metric.ends_with("_ms") ? 1 / ratio : ratio;
-}
-
-struct Arguments {
-  std::vector<std::string> points;
-  bool json = false, fit = false;
-};
-
-[[noreturn]] void usage(const std::string& problem) {
-  throw InputError("", problem +
-                           "\nusage: run.sh [POINTS.csv ...] [--format table|json] [--fit]\n"
-                           "example: experiments/world/run.sh mine.csv --format json");
-}
-
-Arguments read_arguments(int argc, char** argv) {
-  Arguments a;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--fit") {
-      a.fit = true;
-    } else if (word == "--format") {
-      const std::string format = ++i < argc ? argv[i] : "";
-      if (format != "table" && format != "json")
-        usage("--format: expected table or json, not '" + format + "'");
-      a.json = format == "json";
-    } else if (word.starts_with("-")) {
-      usage("unexpected argument '" + word + "'");
-    } else {
-      a.points.push_back(word);
-    }
-  }
-  return a;
 }
 
 std::vector<Answerable> answerable(const std::vector<Row>& rows) {
@@ -250,7 +220,7 @@ void print_sentence(const std::vector<Row>& rows) {
 }
 
 int run(const Arguments& arguments) {
-  std::vector<std::string> files = arguments.points;
+  std::vector<std::string> files = arguments.files;
   if (files.empty()) {
     files.emplace_back(MOELAB_SOURCE_DIR "/../shared/data/world-measured/points.csv");
     if (!std::filesystem::exists(files.front())) {
@@ -286,7 +256,7 @@ int run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    return moelab::world::run(moelab::world::read_arguments(argc, argv));
+    return moelab::world::run(moelab::world::read_arguments(argc, argv, "run.sh"));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 2;

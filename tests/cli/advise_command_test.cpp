@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "models/json.hpp"
+#include "tests/cli/program_checks.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/cli/xml_document.hpp"
 #include "tests/scratch_folder.hpp"
@@ -27,17 +28,6 @@ json advised(std::vector<std::string> options, const std::string& model = "gpt-o
   INFO(result.err);
   REQUIRE(result.status == 0);
   return json::parse(result.out);
-}
-
-void check_refusal(const ProgramResult& result, const std::string& reason) {
-  CAPTURE(result.err);
-  CHECK(result.status == 2);
-  CHECK(result.out.empty());
-  CHECK(result.err.find(reason) != std::string::npos);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "cli/report/result_files.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "tests/cli/program_checks.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 
@@ -27,10 +28,6 @@ std::string file_of(const test::ScratchFolder& folder, const std::string& name, 
   const std::string path = folder / name;
   test::write_bytes(path, text);
   return path;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::size_t count(const std::string& text, const std::string& part) {

@@ -4,6 +4,7 @@
 
 #include "models/json.hpp"
 #include "sim/store/result_store.hpp"
+#include "tests/cli/program_checks.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/sim/store_cases.hpp"
 #include "tests/traces/trace_files.hpp"
@@ -14,10 +15,6 @@ namespace {
 
 using namespace moelab::test;
 using nlohmann::json;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// A result with these times, and no other metric that differs.
 std::string result_with(const std::string& ttft, const std::string& tpot) {
@@ -85,11 +82,7 @@ class Store {
     return run_program(MOELAB_PROGRAM, words);
   }
   void check_refusal(const std::vector<std::string>& options, const std::string& reason) const {
-    const ProgramResult result = results(options);
-    CAPTURE(result.err, reason);
-    CHECK(result.status == 2);
-    CHECK(result.out.empty());
-    CHECK(contains(result.err, reason));
+    moelab::check_refusal(results(options), reason);
   }
   json as_json(std::vector<std::string> options) const {
     options.insert(options.end(), {"--format", "json"});

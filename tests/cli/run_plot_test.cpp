@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "models/json.hpp"
+#include "tests/cli/program_checks.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/cli/xml_document.hpp"
 #include "tests/traces/trace_files.hpp"
@@ -16,10 +17,6 @@ ProgramResult run(const std::vector<std::string>& options) {
                                     "--set", "workload.requests=12"};
   words.insert(words.end(), options.begin(), options.end());
   return run_program(MOELAB_PROGRAM, words);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "models/json.hpp"
+#include "tests/cli/program_checks.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/random_traces.hpp"
 #include "tests/traces/trace_files.hpp"
@@ -22,10 +23,6 @@ ProgramResult trace(const Strings& options, const std::function<void(pid_t)>& me
   Strings arguments = {"trace"};
   arguments.insert(arguments.end(), options.begin(), options.end());
   return run_program(MOELAB_PROGRAM, arguments, meanwhile);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// A few hundred tokens of 10 requests of two kinds: 3 layers of 8 experts, top-2, with gates.

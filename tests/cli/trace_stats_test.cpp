@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "models/json.hpp"
+#include "tests/cli/program_checks.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/cli/xml_document.hpp"
 #include "tests/traces/trace_files.hpp"
@@ -100,10 +101,6 @@ std::string text_within(const test::Element& element) {
   std::string text = element.text;
   for (const test::Element& child : element.children) text += "|" + text_within(child);
   return text;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 const Strings kFields = {"top_quarter",

@@ -1,6 +1,7 @@
 // moelab tune alpha: what it says to bad options.
 #include <catch2/catch.hpp>
 
+#include "tests/cli/program_checks.hpp"
 #include "tests/cli/run_program.hpp"
 
 namespace moelab::tune_command_test {
@@ -10,13 +11,6 @@ ProgramResult tune(std::vector<std::string> options) {
   std::vector<std::string> arguments = {"tune", "alpha", "zipmoe-orin"};
   arguments.insert(arguments.end(), options.begin(), options.end());
   return run_program(MOELAB_PROGRAM, arguments);
-}
-
-void check_refusal(const ProgramResult& result, const std::string& reason) {
-  CAPTURE(result.err);
-  CHECK(result.status == 2);
-  CHECK(result.out.empty());
-  CHECK(result.err.find(reason) != std::string::npos);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/json.hpp"
+#include "tests/cli/program_checks.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/traces/trace_files.hpp"
@@ -23,17 +24,6 @@ ProgramResult run(std::vector<std::string> words, const std::vector<std::string>
 
 ProgramResult tune(const std::vector<std::string>& options) {
   return run({"tune", "residency", "fluxmoe-mixtral"}, options);
-}
-
-void check_refusal(const ProgramResult& result, const std::string& reason) {
-  CAPTURE(result.err);
-  CHECK(result.status == 2);
-  CHECK(result.out.empty());
-  CHECK(result.err.find(reason) != std::string::npos);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
