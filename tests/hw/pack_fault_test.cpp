@@ -3,11 +3,12 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <filesystem>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "hw/store/chunk_store_writer.hpp"
@@ -51,7 +52,11 @@ TEST_CASE("a pack that is killed at any moment goes on, and gives the same store
   Random random(71);
   // 48 experts, or 12 where each attempt takes its time.
   const SyntheticSource source(small_experts(kFewerRuns ? 3 : 6, kFewerRuns ? 4 : 8, 60, 100), 71);
+  const auto begin = std::chrono::steady_clock::now();
   pack(source, folder / "whole", {"huffman", 3, 1, {}});
+  // Waits in us of up to half of what a pack takes here, so that first attempts are killed on any machine.
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  const auto longest = static_cast<unsigned>(std::max(100.0, took.count() / 2));
   const auto due = files_of(folder / "whole");
   int killed = 0, from_outside = 0;
   constexpr unsigned kSlower = random_runs(10u, 3u);  // attempts for each of which as much time is added
@@ -62,7 +67,7 @@ TEST_CASE("a pack that is killed at any moment goes on, and gives the same store
       REQUIRE(attempt < 500);
       // Longer and longer, so that it ends on slow machines too.
       const auto wait =
-          std::chrono::microseconds(random.below(6'000 * (1 + static_cast<unsigned>(attempt) / kSlower)));
+          std::chrono::microseconds(random.below(longest * (1 + static_cast<unsigned>(attempt) / kSlower)));
       int left = static_cast<int>(1 + random.below(20));
       // By itself between two tensors, or from outside wherever it is.
       options.progress = [&](std::uint64_t, std::uint64_t) {
