@@ -119,7 +119,7 @@ AdviseReport report_of(const AdviseArguments& a) {
   const bool served =
       report.policies && std::any_of(report.policies->rows.begin(), report.policies->rows.end(),
                                      [](const PolicyTrial& t) { return t.why_not.empty(); });
-  if (report.list.empty() && !served) report.list = advise(report.request);  // throws, with what is lacking
+  if (report.list.empty() && !served) throw_nothing_fits(report.request, report.lacks);
   return report;
 }
 

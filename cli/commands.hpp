@@ -71,9 +71,6 @@ TimelineWindow token_window(const std::string& option, const std::string& text);
 /// "a.b=value" -> ("a.b", "value"). Throws InputError when there is no '='.
 std::pair<std::string, std::string> split_setting(const std::string& text);
 
-/// As a shell takes it for one word: in quotes where it needs them.
-std::string shell_word(const std::string& text);
-
 /// Throws InputError when an output cannot be written: no such folder, no permission, not a regular file (a
 /// device, a folder), or two outputs in one file, or an output in the file of an input. Called before
 /// anything is computed. Empty paths are outputs that nobody wants, or inputs that nobody gives.

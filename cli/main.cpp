@@ -115,17 +115,6 @@ TimelineWindow token_window(const std::string& option, const std::string& text) 
   return window;
 }
 
-std::string shell_word(const std::string& text) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("-_./:=,+@%").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
 std::pair<std::string, std::string> split_setting(const std::string& text) {
   const std::size_t at = text.find('=');
   if (at == std::string::npos || at == 0)

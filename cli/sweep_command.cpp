@@ -15,6 +15,7 @@
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "sim/results/shell_word.hpp"
 #include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/version.hpp"

@@ -56,8 +56,6 @@ class Cursor {
     if (error || !stream_) fail("cannot be opened");
   }
 
-  std::uint64_t size() const { return size_; }
-  std::uint64_t at() const { return at_; }
   std::uint64_t left() const { return size_ - at_; }
 
   [[noreturn]] void fail(const std::string& what) const { throw InputError(path_, what); }
@@ -222,8 +220,8 @@ void read_tensors(Cursor& in, std::uint64_t count, Header& header) {
   }
 }
 
-/// Where each tensor lies, and so how long the file is.
-void check_places(const Cursor& in, std::uint64_t alignment, Header& header) {
+/// Where each tensor lies.
+void check_places(const Cursor& in, std::uint64_t alignment, const Header& header) {
   std::vector<const TensorInfo*> by_place;
   for (const TensorInfo& tensor : header.tensors) by_place.push_back(&tensor);
   std::sort(by_place.begin(), by_place.end(),
@@ -238,7 +236,6 @@ void check_places(const Cursor& in, std::uint64_t alignment, Header& header) {
     end = static_cast<double>(tensor->offset) + tensor->bytes();
   }
   if (end > 1e18) in.fail("its tensors end at " + std::to_string(end) + ", beyond any file");
-  header.whole_bytes = header.data_begin + static_cast<std::uint64_t>(end);
 }
 
 }  // namespace
@@ -272,7 +269,6 @@ Header read_header(const std::string& path) {
   Cursor in(path);
   Header header;
   header.file = path;
-  header.bytes_here = in.size();
   if (in.number<std::uint32_t>("its first word") != 0x46554747U) in.fail("is no GGUF file");
   const auto version = in.number<std::uint32_t>("its version");
   if (version > 0xFFFF) in.fail("is a big-endian GGUF file, which is not covered");
@@ -283,9 +279,7 @@ Header read_header(const std::string& path) {
   read_values(in, values, header);
   read_tensors(in, tensors, header);
   const std::int64_t alignment = header.integer("general.alignment", 1, 1 << 20).value_or(32);
-  const auto step = static_cast<std::uint64_t>(alignment);
-  header.data_begin = (in.at() + step - 1) / step * step;
-  check_places(in, step, header);
+  check_places(in, static_cast<std::uint64_t>(alignment), header);
   return header;
 }
 

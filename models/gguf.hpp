@@ -46,9 +46,6 @@ struct Header {
   std::string file;
   std::map<std::string, Value> values;
   std::vector<TensorInfo> tensors;
-  std::uint64_t data_begin = 0;   // bytes from the file's begin
-  std::uint64_t whole_bytes = 0;  // of the file as the header says
-  std::uint64_t bytes_here = 0;   // of the file as it is: fewer where only its beginning was kept
 
   /// nullopt where there is none; throws InputError where it is of another kind or not in [low, high].
   std::optional<std::int64_t> integer(const std::string& key, std::int64_t low, std::int64_t high) const;

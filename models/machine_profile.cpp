@@ -78,7 +78,7 @@ class Maker {
     cpu.dispatch = {Seconds(0), "runtime"};
     if (!machine_.gpu) cpu.recover = Sourced<Curve>{Curve::affine(0, kJoinRate / 4), "rule"};
     if (!machine_.cpu) return;
-    const double sockets = machine_.sockets > 1 ? runtime_.second_socket : 1;
+    const double sockets = runtime_.share_of_sockets(machine_.sockets);
     const double share = runtime_.share_at(machine_.memory.bandwidth().value());
     source("cores", Source::Kind::derived,
            "data sheets, times what is left of two sockets and of many memory channels by runtime " +

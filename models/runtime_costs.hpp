@@ -1,6 +1,8 @@
 // What software costs apart from the machine, as numbers: what the timing model charges.
 #pragma once
 
+#include <algorithm>
+
 namespace moelab {
 
 /// Shares are of the data sheet's figures; with a profile that says what is achieved they are 1. Times in
@@ -56,6 +58,14 @@ struct RuntimeCosts {
     return moved > launch_batched ? moved : launch_batched;
   }
 
+  /// Seconds of grouped products of several tokens: memory and arithmetic at once, one by one, or between.
+  double overlapped(double memory_s, double arithmetic_s) const {
+    const auto [less, more] = std::minmax(memory_s, arithmetic_s);
+    return more + (1 - overlap) * less;
+  }
+
+  /// Of the rates of one CPU socket times their number, what is achieved.
+  double share_of_sockets(int sockets) const { return sockets > 1 ? second_socket : 1; }
   /// Of a CPU socket's bandwidth, what is left of a share of smaller ones.
   double share_at(double socket_bytes_per_second) const;
   /// Whether buffers are by llama.cpp's rules; else gpu_reserve stands for all of them.

@@ -27,11 +27,6 @@ double attended(const Attention& attention, double before, double tokens) {
   return attention.window > 0 ? std::min<double>(mean, attention.window) : mean;
 }
 
-/// Experts of several tokens: memory and arithmetic at once, one by one, or between.
-double overlapped(double memory, double arithmetic, double overlap) {
-  return std::max(memory, arithmetic) + (1 - overlap) * std::min(memory, arithmetic);
-}
-
 /// What can bound a step: seconds, as a phrase, and in a word or two.
 struct Bound {
   double seconds;
@@ -79,7 +74,7 @@ ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& 
     gpu_peak_ = machine.gpu->peak.value() * ranks();
     if (!machine.gpu->unified()) link_ = link_rate(machine.gpu->link).value() * runtime_.link * machine.gpus;
   }
-  const double sockets = machine.sockets > 1 ? runtime_.second_socket : 1;
+  const double sockets = runtime_.share_of_sockets(machine.sockets);
   cpu_bandwidth_ = machine.host_bandwidth().value() * runtime_.cpu_bandwidth * sockets *
                    runtime_.share_at(machine.memory.bandwidth().value());
   // Of a CPU that is not known only its memory is.
@@ -88,7 +83,8 @@ ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& 
   int moe_number = 0, number = 0;
   for (const Layer& layer : model.layers) {
     const bool moe = layer.feed_forward.kind == FeedForward::Kind::moe;
-    Kind kind{&layer, moe ? cpu_share_of(moe_number++) : 0, number < split_.cpu_layers, in_host(number), 1};
+    Kind kind{&layer, moe ? cpu_share_of(moe_number++) : 0, number < split_.cpu_layers,
+              split_.in_host(number), 1};
     ++number;
     const auto alike = std::find_if(kinds_.begin(), kinds_.end(), [&](const Kind& k) {
       return k.on_cpu == kind.on_cpu && k.of_cpu == kind.of_cpu && k.of_link == kind.of_link &&
@@ -117,7 +113,7 @@ double ServingEstimate::gpu_experts_s(const FeedForward& ff, double distinct, do
   double arithmetic = flops / (gpu_peak_ * runtime_.expert_peak);
   if (!single && pairs > 0) arithmetic *= 1 + runtime_.expert_tokens * distinct / pairs;
   if (single) return std::max(bytes / (gpu_bandwidth_ * runtime_.expert_bandwidth), arithmetic);
-  return overlapped(bytes / (gpu_bandwidth_ * runtime_.batched_bandwidth), arithmetic, runtime_.overlap);
+  return runtime_.overlapped(bytes / (gpu_bandwidth_ * runtime_.batched_bandwidth), arithmetic);
 }
 
 double ServingEstimate::cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const {
@@ -259,7 +255,7 @@ void ServingEstimate::add_weights(SplitMemory& m) const {
   int moe_number = 0, number = 0;
   for (const Layer& layer : model_.layers) {
     const FeedForward& ff = layer.feed_forward;
-    const bool host = in_host(number++);
+    const bool host = split_.in_host(number++);
     if (host) {
       m.gpu_weights -= layer_non_routed_bytes(model_, layer).value();
       m.host += layer_non_routed_bytes(model_, layer).value();

@@ -30,6 +30,8 @@ struct Split {
   int cpu_layers = 0;           // so many layers, the first, whole on the CPU, their keys and values too
   int link_layers = 0;  // so many layers, the first, computed by the GPU from weights in the host's memory:
                         // every pass loads them whole over the link
+  /// Whether a layer's weights all lie in the host's memory.
+  bool in_host(int layer) const { return layer < std::max(cpu_layers, link_layers); }
   bool operator==(const Split&) const = default;
 };
 
@@ -106,7 +108,6 @@ class ServingEstimate {
   double gpu_experts_s(const FeedForward& ff, double distinct, double pairs, bool single) const;
   double cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const;
   double cpu_share_of(int moe_number) const;
-  bool in_host(int layer) const { return layer < std::max(split_.cpu_layers, split_.link_layers); }
   bool experts_on_host() const;
   double kv_share_of_cpu() const;
   LlamaPlacement llama_placement(double micro_batch) const;

@@ -58,7 +58,7 @@ Seconds TimingModel::experts_of_software(const Work& work, double tokens_an_expe
   const Seconds memory =
       work.weight_bytes / (gpu_bandwidth() * (single ? r.expert_bandwidth : r.batched_bandwidth));
   if (single) return std::max(memory, arithmetic);
-  return std::max(memory, arithmetic) + (1 - r.overlap) * std::min(memory, arithmetic);
+  return Seconds(r.overlapped(memory.value(), arithmetic.value()));
 }
 
 Seconds TimingModel::launch() const {

@@ -182,12 +182,15 @@ AdviceList find_ways(const AdviceRequest& request) {
   return list;
 }
 
+void throw_nothing_fits(const AdviceRequest& request, const std::string& lacks) {
+  throw InputError(
+      "", "'" + request.model.name + "' does not fit in any way that was tried: " + lacks +
+              ". Smaller weights (--weights gguf-q2_k), a shorter --context or more memory would help");
+}
+
 std::vector<Advice> advise(const AdviceRequest& request) {
   AdviceList list = find_ways(request);
-  if (list.ways.empty())
-    throw InputError(
-        "", "'" + request.model.name + "' does not fit in any way that was tried: " + list.lacks +
-                ". Smaller weights (--weights gguf-q2_k), a shorter --context or more memory would help");
+  if (list.ways.empty()) throw_nothing_fits(request, list.lacks);
   return std::move(list.ways);
 }
 
@@ -219,7 +222,7 @@ std::vector<AdviceCurve> decode_curves(const AdviceRequest& request, const std::
     // Of a GGUF file the weights are the model's own.
     const bool own = request.weights.empty() && !request.gguf.empty();
     const Search search(request, runtime, own ? std::string() : a.weights);
-    AdviceCurve curve{a.runtime, a.title, a.weights, {}};
+    AdviceCurve curve{a.runtime, a.weights, {}};
     for (const AdvicePlace& place : search.places())
       if (search.impossible(place, micro_batches_of(runtime).front()).empty())
         curve.points.push_back({search.expert_bytes_on_gpu(place), search.decode_s(place),

@@ -52,7 +52,9 @@ struct AdviceList {
 /// fastest prompt of those that decode within `for_prompt` of the fastest. Throws InputError for unknown
 /// names.
 AdviceList find_ways(const AdviceRequest& request);
-/// Its ways; throws InputError where nothing fits, with what it needs.
+/// Throws InputError that says what is lacking where nothing fits.
+[[noreturn]] void throw_nothing_fits(const AdviceRequest& request, const std::string& lacks);
+/// Its ways; throws InputError where nothing fits.
 std::vector<Advice> advise(const AdviceRequest& request);
 /// Where nothing fits: the runtime and the weights that come nearest, and nothing else.
 Advice nearest_to_fitting(const AdviceRequest& request);
@@ -64,7 +66,7 @@ struct AdviceCurve {
     int gpus;  // 0: the CPU alone
     Split split;
   };
-  std::string runtime, title, weights;
+  std::string runtime, weights;
   std::vector<Point> points;  // by gpu_expert_bytes; of several numbers of GPUs one after the other
 };
 /// A curve for each runtime of the list, with the format that it decodes fastest with.

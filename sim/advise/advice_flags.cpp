@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include "sim/advise/advice_space.hpp"
+#include "sim/results/shell_word.hpp"
+#include "sim/results/text_table.hpp"
 
 namespace moelab {
 namespace {
@@ -15,22 +17,17 @@ std::string whole(double value) {
   return std::to_string(static_cast<long long>(std::llround(value)));
 }
 
-/// As one word of a shell's command line.
-std::string quoted(const std::string& path) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+=:@%,";
-  if (path.find_first_not_of(plain) == std::string::npos) return path;
-  std::string text = "'";
-  for (const char c : path) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string gguf_file(const Advice& a, const AdviceRequest& q) {
-  if (!q.gguf.empty()) return quoted(q.gguf);
+  if (!q.gguf.empty()) return shell_word(q.gguf);
   std::string type = a.weights.substr(a.weights.find('-') + 1);
   std::transform(type.begin(), type.end(), type.begin(),
                  [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
-  return quoted(q.model.name + "-" + type + ".gguf");
+  return shell_word(q.model.name + "-" + type + ".gguf");
+}
+
+/// llama.cpp's --n-cpu-moe, which counts layers of any kind, for experts of the first so many MoE layers.
+int n_cpu_moe(const Architecture& model, int moe_layers) {
+  return moe_layers <= 0 ? 0 : model.moe_layers()[static_cast<std::size_t>(moe_layers) - 1] + 1;
 }
 
 /// Where llama.cpp has layers and experts.
@@ -59,11 +56,11 @@ std::string llama_command(const Advice& a, const AdviceRequest& q) {
 }
 
 std::string ktransformers_command(const Advice& a, const AdviceRequest& q) {
-  std::string text = "python -m sglang.launch_server --model " + quoted(q.model.name);
+  std::string text = "python -m sglang.launch_server --model " + shell_word(q.model.name);
   if (a.weights.starts_with("gguf"))
     text += " --kt-method LLAMAFILE --kt-weight-path " + gguf_file(a, q);
   else if (a.weights == "bf16")
-    text += " --kt-method BF16 --kt-weight-path " + quoted(q.model.name);
+    text += " --kt-method BF16 --kt-weight-path " + shell_word(q.model.name);
   if (q.machine.cpu)
     text += " --kt-cpuinfer " + std::to_string(q.machine.cpu->cores * q.machine.sockets) +
             " --kt-threadpool-count " + std::to_string(q.machine.sockets);
@@ -76,15 +73,13 @@ std::string ktransformers_command(const Advice& a, const AdviceRequest& q) {
 /// vLLM counts in GiB of each GPU, and puts tensors into the host's memory, layer by layer, until they are as
 /// many: rounded down, so that none of the next layer goes there.
 std::string gib_of_each(double bytes, int gpus) {
-  const double hundredths = std::floor(100 * bytes / 0x1p30 / gpus);
-  std::string text = std::to_string(hundredths / 100);
-  return text.substr(0, text.find('.') + 3);
+  return fixed(std::floor(100 * bytes / 0x1p30 / gpus) / 100, 2);
 }
 
 std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
   const bool sglang = a.family == "sglang";
   std::string text = sglang ? "python -m sglang.launch_server --model " : "vllm serve ";
-  text += quoted(q.model.name);
+  text += shell_word(q.model.name);
   if (a.weights == "fp8" || a.weights == "awq") text += " --quantization " + a.weights;
   if (a.gpus > 1) text += " --tensor-parallel-size " + std::to_string(a.gpus);
   if (a.split.link_layers > 0) {
@@ -98,16 +93,12 @@ std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architec
 
 }  // namespace
 
-int n_cpu_moe(const Architecture& model, int moe_layers) {
-  return moe_layers <= 0 ? 0 : model.moe_layers()[static_cast<std::size_t>(moe_layers) - 1] + 1;
-}
-
 std::string command_of(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
   if (is_llama(a.family)) return llama_command(a, q);
-  if (a.family == "mlx") return "mlx_lm.server --model " + quoted(q.model.name + "-" + a.weights);
+  if (a.family == "mlx") return "mlx_lm.server --model " + shell_word(q.model.name + "-" + a.weights);
   if (a.family.starts_with("ktransformers")) return ktransformers_command(a, q);
-  if (a.family == "tensorrt-llm") return "trtllm-serve " + quoted(q.model.name);
-  if (a.family == "mlc") return "mlc_llm serve " + quoted(q.model.name + "-" + a.weights);
+  if (a.family == "tensorrt-llm") return "trtllm-serve " + shell_word(q.model.name);
+  if (a.family == "mlc") return "mlc_llm serve " + shell_word(q.model.name + "-" + a.weights);
   // The others are libraries or papers' prototypes, which no one line starts.
   return a.family == "vllm" || a.family == "sglang" ? vllm_command(a, q, stored) : "";
 }

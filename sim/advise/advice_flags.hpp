@@ -10,7 +10,4 @@ namespace moelab {
 /// A command line of a shell. `stored` is the request's model in the advice's weights.
 std::string command_of(const Advice& advice, const AdviceRequest& request, const Architecture& stored);
 
-/// llama.cpp's --n-cpu-moe, which counts layers of any kind, for experts of the first so many MoE layers.
-int n_cpu_moe(const Architecture& model, int moe_layers);
-
 }  // namespace moelab

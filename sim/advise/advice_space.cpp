@@ -64,9 +64,11 @@ bool is_llama(const std::string& runtime) {
 }
 
 std::string family_of(const Runtime& runtime) {
-  const std::vector<std::string> known = config_names("runtimes");
-  const bool shipped = std::find(known.begin(), known.end(), runtime.name) != known.end();
-  return shipped || runtime.based_on.empty() ? runtime.name : runtime.based_on;
+  const std::vector<std::string> shipped = config_names("runtimes");
+  Runtime r = runtime;
+  while (!r.based_on.empty() && std::find(shipped.begin(), shipped.end(), r.name) == shipped.end())
+    r = load_runtime(r.based_on);
+  return r.name;
 }
 
 std::string cannot_run(const Runtime& runtime, const std::string& weights, const MachineParts& machine) {

