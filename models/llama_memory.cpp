@@ -156,17 +156,19 @@ LlamaBuffers llama_buffers(const Architecture& model, const RuntimeCosts& runtim
     b.kv += kv_values_per_token(t) * load.cached(t) * load.caches * load.kv_bits / 8;
     b.states += state_values(t) * load.sequences * kFloat;
   }
-  // Several GPUs work on micro-batches one behind the other, and each has its own copies of the inputs.
+  // Several GPUs work on micro-batches one behind the other, and each has its own copies of the inputs; so
+  // has the host of its masks (an input has all copies on its own backend too).
   const bool pipelined = placement.gpus > 1 && !placement.overridden;
+  const double copies = pipelined ? std::max(1.0, runtime.input_copies) : 1;
   for (int gpu = 0; gpu < placement.gpus; ++gpu) {
     Device device;
-    device.copies = pipelined ? std::max(1.0, runtime.input_copies) : 1;
-    device.staged = gpu < placement.streaming ? largest_expert_tensor(model).value() : 0;
+    device.copies = copies;
+    device.staged = gpu == 0 && placement.streaming ? largest_expert_tensor(model).value() : 0;
     device.head = gpu + 1 == placement.gpus;
     b.gpu_compute += compute_bytes(model, runtime, load, device);
   }
-  b.host_compute =
-      llama_host_bytes(load.masked(), load.micro_batch, runtime.mask_bytes, model.hidden, kHostStates);
+  b.host_compute = llama_host_bytes(load.masked() * copies, load.micro_batch, runtime.mask_bytes,
+                                    model.hidden, kHostStates);
   return b;
 }
 

@@ -25,8 +25,10 @@ struct LoadOptions {
 
 /// Which GPUs the buffers are on.
 struct LlamaPlacement {
-  int gpus = 1;             // each holds layers of its own, the last one the head too
-  int streaming = 0;        // of them, those that have experts of the host copied to them for batches
+  int gpus = 1;  // each holds layers of its own, the last one the head too
+  /// Experts of the host are copied for batches: all of them to the first GPU, whichever has the layer
+  /// (ggml_backend_sched_backend_id_from_cur takes the first backend that offers to).
+  bool streaming = false;
   bool overridden = false;  // some layers' experts lie on the host: then inputs are copied once
 };
 

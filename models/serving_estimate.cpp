@@ -281,18 +281,10 @@ double ServingEstimate::kv_share_of_cpu() const {
   return read > 0 ? by_cpu / read : 0;
 }
 
-/// The first layers' experts lie on the host, and each GPU holds as many layers as the next: the first GPUs
-/// have experts copied to them.
 LlamaPlacement ServingEstimate::llama_placement(double micro_batch) const {
   LlamaPlacement placement{.gpus = std::max(1, machine_.gpus), .overridden = experts_on_host()};
-  const bool copied =
+  placement.streaming =
       placement.overridden && link_ > 0 && runtime_.stream_from > 0 && micro_batch >= runtime_.stream_from;
-  if (!copied) return placement;
-  const double share = split_.gpu_expert_share < 1
-                           ? 1
-                           : static_cast<double>(split_.cpu_expert_layers) /
-                                 static_cast<double>(std::max<std::size_t>(1, model_.moe_layers().size()));
-  placement.streaming = static_cast<int>(std::ceil(std::min(1.0, share) * placement.gpus));
   return placement;
 }
 

@@ -110,13 +110,21 @@ TEST_CASE("llama memory: the compute buffer is the largest moment", "[llama]") {
   const double tensor = 16 * 64 * 16 * 2.0;  // one matrix of all experts, BF16
   const LlamaBuffers resident = llama_buffers(model, current(), 8192, {}, {});
   CHECK(resident.gpu_compute == mask + states + experts);
-  const LlamaPlacement streamed{.streaming = 1, .overridden = true};
+  const LlamaPlacement streamed{.streaming = true, .overridden = true};
   CHECK(llama_buffers(model, current(), 8192, {}, streamed).gpu_compute == mask + states + experts + tensor);
   // Two GPUs: each has four masks, unless some layers' experts lie on the host.
   CHECK(llama_buffers(model, current(), 8192, {}, {.gpus = 2}).gpu_compute ==
         2 * (4 * mask + states + experts));
-  CHECK(llama_buffers(model, current(), 8192, {}, {.gpus = 2, .streaming = 1, .overridden = true})
+  CHECK(llama_buffers(model, current(), 8192, {}, {.gpus = 2, .streaming = true, .overridden = true})
             .gpu_compute == 2 * (mask + states + experts) + tensor);
+  // An input has its copies on the host too: ollama's llm/llama_server_test.go prints 268.05 MiB for two GPUs,
+  // 32768 tokens and 32-bit masks: four of 64 and two hidden states of 512 x 3072.
+  const double hidden = 2 * 512 * 64 * 4.0;
+  CHECK(resident.host_compute == mask + hidden);
+  CHECK(llama_buffers(model, current(), 8192, {}, {.gpus = 2}).host_compute == 4 * mask + hidden);
+  CHECK(llama_buffers(model, current(), 8192, {}, {.gpus = 2, .streaming = true, .overridden = true})
+            .host_compute == mask + hidden);
+  CHECK(llama_host_bytes(4 * 32768, 512, 4, 3072, 2) / kMib == Approx(268.05).margin(0.06));
   // Before: the 32-bit mask beside its 16-bit cast, and the logits of a whole micro-batch where larger.
   CHECK(llama_buffers(model, before_2026_06(), 8192, {}, {}).gpu_compute == 3 * mask + states);
   Architecture wide = model;
@@ -148,7 +156,7 @@ TEST_CASE("llama memory: what holds of any load", "[llama]") {
                               .kv_bits = dice.coin() ? 16 : 8.5,
                               .flash_attention = dice.coin()};
     const double tokens = dice.from(1, 100000);
-    const LlamaPlacement one{}, streamed{.streaming = 1, .overridden = true};
+    const LlamaPlacement one{}, streamed{.streaming = true, .overridden = true};
     const LlamaBuffers b = llama_buffers(model, r, tokens, options, one);
     LoadOptions larger = options;
     larger.micro_batch = *options.micro_batch + dice.from(1, 1000);
