@@ -155,6 +155,10 @@ Json read_systems(const YamlMap& root, const Reading& reading, Readable readable
     reading.overrides->fail("system",
                             "has no effect: every system stands in the scenario itself; change it "
                             "there, as in systems.0.threads");
+  if (overridden && scenario.runtime && reading.overrides->map("system").has("host_overhead"))
+    reading.overrides->fail("system", "has a host_overhead, and the scenario's runtime '" +
+                                          scenario.runtime->name +
+                                          "' says what software costs; expected 'runtime: none' beside it");
   if (reading.problems.empty() && overridden) check_overrides_reach(reading.overrides->map("system"), all);
   return documents;
 }
@@ -196,13 +200,18 @@ void hold_paths(Json& document, const Scenario& s) {
   hold(document["cluster"]["network"], "file", s.cluster->profile.network.platform_file);
 }
 
+/// Whether the scenario states its software. `none`: systems cost what their own files say.
+bool names_runtime(const YamlMap& root) {
+  return root.has("runtime") && !(root.node("runtime").is_scalar() && root.text("runtime") == "none");
+}
+
 /// A machine of catalogue parts, as the device that it makes under the scenario's runtime.
 bool read_machine_of_parts(const YamlMap& root, const Reading& reading, Scenario& s) {
   if (reading.overrides && reading.overrides->has("device"))
     reading.overrides->fail("device", "changes a profile; a machine of parts is changed where it stands");
   const std::size_t before = reading.problems.all().size();
   s.machine = read_machine(root.map("machine"));
-  const bool named = root.has("runtime");
+  const bool named = names_runtime(root);
   if (!s.machine || (named && !s.runtime) || reading.problems.all().size() > before) return false;
   try {
     s.device = profile_of(*s.machine, named ? *s.runtime : load_runtime(kBareRuntime));
@@ -310,7 +319,7 @@ Scenario read_scenario(const ConfigText& config,
   s.name = root.text("name");
   s.question = root.text("question", "");
   s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
-  if (root.has("runtime"))
+  if (names_runtime(root))
     s.runtime = read_named_runtime(root, std::filesystem::path(config.name).parent_path());
   const Reading reading{config.name, std::filesystem::path(config.name).parent_path(), problems,
                         root.optional_map("overrides"), only};

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/claims/study_scenario.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
@@ -73,7 +74,7 @@ Scenario scenario_of(const Point& p, const Policy& policy) {
     settings.emplace_back("overrides.device.memory.system_reserve.value",
                           std::to_string(kMemoryGb - p.budget_gb) + " GB");
   settings.insert(settings.end(), p.more.begin(), p.more.end());
-  return load_scenario("zipmoe-orin", settings);
+  return study_scenario("zipmoe-orin", settings);
 }
 
 RunResult run(const Point& p, const Policy& policy, const RunOptions& options = {}) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/claims/study_scenario.hpp"
 #include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/results/result_transfer.hpp"
@@ -72,7 +73,7 @@ double tpot_ms(const RunResult& r) {
 }
 
 void print_nothing_shared() {
-  const Scenario scenario = load_scenario("zipmoe-orin", kJob + kNothingShared);
+  const Scenario scenario = study_scenario("zipmoe-orin", kJob + kNothingShared);
   const RoutingTrace trace = scenario_trace(scenario);
   std::printf(
       "| system | TPOT fast | TPOT simgrid | largest relative difference of any figure |\n| --- | --- | --- "
@@ -96,7 +97,7 @@ void print_shared() {
     for (const int threads : {2, 6, 12}) {
       std::printf("| %d GB | %d |", budget, threads);
       for (const std::string& name : systems) {
-        const Scenario scenario = load_scenario(
+        const Scenario scenario = study_scenario(
             "zipmoe-orin", kJob + Settings{{"budget", std::to_string(budget) + " GB"},
                                            {"systems", "[" + name + "]"},
                                            {"overrides.system.threads", std::to_string(threads)}});

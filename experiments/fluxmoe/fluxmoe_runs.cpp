@@ -1,4 +1,5 @@
 #include "experiments/fluxmoe/fluxmoe_runs.hpp"
+#include "experiments/claims/study_scenario.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -125,7 +126,7 @@ Scenario scenario_of(const Point& point, const Assumptions& assumptions) {
       {"workload.batch", std::to_string(point.batch)},
       {"workload.requests", std::to_string(point.requests > 0 ? point.requests : point.batch)}};
   if (point.gpus > 0) settings.emplace_back("tensor_parallel", std::to_string(point.gpus));
-  Scenario s = load_scenario(point.scenario, settings);
+  Scenario s = study_scenario(point.scenario, settings);
   if (point.budget_gb > 0) s.budget = Bytes(1e9 * point.budget_gb);
   if (point.roomy) make_roomy(s);
   set_serving(point, s);

@@ -1,4 +1,5 @@
 #include "experiments/prism/prism_fit.hpp"
+#include "experiments/claims/study_scenario.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -67,7 +68,7 @@ std::vector<Measured> measure(double per_call_s) {
   const std::vector<RunResult> results = run_all(runs);
   std::vector<Measured> measured;
   for (std::size_t w = 0; w < kWorkloads.size(); ++w) {
-    const Scenario s = load_scenario(kWorkloads[w].scenario);
+    const Scenario s = study_scenario(kWorkloads[w].scenario);
     for (std::size_t server = 0; server < kServers; ++server)
       measured.push_back({service_of(results[w], server),
                           passes_of(s, server) * static_cast<double>(s.model.layers.size()),

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "experiments/claims/claim.hpp"
+#include "experiments/claims/study_scenario.hpp"
 #include "sim/child_process.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/statistics.hpp"
@@ -157,7 +158,7 @@ Run Run::with(const std::vector<Change>& more) const {
 }
 
 RunResult run(const Run& run, ExecutorKind executor) {
-  Scenario s = load_scenario(run.scenario, {{"systems", "[" + run.system + "]"}});
+  Scenario s = study_scenario(run.scenario, {{"systems", "[" + run.system + "]"}});
   for (const Change& change : run.changes) change(s);
   const RoutingTrace& trace = trace_of(run.scenario, s);
   check_scenario(s, trace);

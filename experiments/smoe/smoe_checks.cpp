@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 
+#include "experiments/claims/study_scenario.hpp"
 #include "experiments/smoe/smoe_orders.hpp"
 #include "experiments/smoe/smoe_tables.hpp"
 
@@ -47,7 +48,7 @@ void stall_table(const Points& points) {
       "prefetch | CPU experts and activations | GPU | prediction | host overhead | missing a layer |\n"
       "|---|---|---|---|---|---|---|---|---|\n");
   for (const Setting& s : kSettings) {
-    const std::size_t layers = load_scenario(s.scenario).model.moe_layers().size();
+    const std::size_t layers = study_scenario(s.scenario).model.moe_layers().size();
     for (const char* name :
          {"smoe-base", "smoe-pre", "smoe", "hybrimoe", "hybrimoe-code", "moe-infinity-host", "llama-cpp"}) {
       const Metrics& m = at(points, s.id, 1).outcomes.at(name).metrics;

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 
+#include "experiments/claims/study_scenario.hpp"
 #include "experiments/smoe/smoe_figures.hpp"
 #include "experiments/smoe/smoe_orders.hpp"
 #include "experiments/smoe/smoe_tables.hpp"
@@ -126,7 +127,7 @@ void ttft_row(const Points& points) {
 }  // namespace
 
 double cpu_over_load(const Setting& setting) {
-  const Scenario s = load_scenario(setting.scenario);
+  const Scenario s = study_scenario(setting.scenario);
   const TimingModel timing(s.device);
   return timing.cpu_expert(s.model, s.model.moe(), 1).value().value() /
          expert_costs(s.model, timing, s.systems.front()).load_s();
@@ -144,7 +145,7 @@ void cpu_row() {
 void threshold_rows() {
   std::string in_use;
   for (const Setting& s : kSettings) {
-    Scenario scenario = load_scenario(s.scenario);
+    Scenario scenario = study_scenario(s.scenario);
     std::array<char, 32> b{};
     std::snprintf(b.data(), b.size(), "%s%.2f", in_use.empty() ? "" : " / ",
                   system_named(scenario, "smoe").routing.parameters.at("alpha"));
@@ -154,7 +155,7 @@ void threshold_rows() {
 }
 
 AlphaLine alpha_line(const Setting& setting) {
-  Scenario scenario = load_scenario(setting.scenario);
+  Scenario scenario = study_scenario(setting.scenario);
   keep_systems(scenario, {"smoe"});
   SystemConfig& system = scenario.systems.front();
   const RoutingTrace trace = scenario_trace(scenario);

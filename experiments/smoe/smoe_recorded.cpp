@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "experiments/claims/study_scenario.hpp"
 #include "experiments/smoe/smoe_orders.hpp"
 #include "experiments/smoe/smoe_tables.hpp"
 #include "models/timing.hpp"
@@ -49,12 +50,12 @@ Bytes budget_for(Scenario scenario, const SystemConfig& system, const RoutingTra
 }
 
 Outcomes run_recorded(const Recorded& recorded) {
-  Scenario s1 = load_scenario(kSettings[0].scenario);
+  Scenario s1 = study_scenario(kSettings[0].scenario);
   const RoutingTrace s1_trace = scenario_trace(s1);
   Settings settings = recorded.sizes;
   settings.emplace_back("device", s1.device.name);
   settings.emplace_back("systems", "[smoe]");
-  Scenario scenario = load_scenario("recorded-default", settings);
+  Scenario scenario = study_scenario("recorded-default", settings);
   const RoutingTrace trace = scenario_trace(scenario);
   scenario.systems = s1.systems;
   Outcomes outcomes;

@@ -1,4 +1,5 @@
 #include "experiments/smoe/smoe_runs.hpp"
+#include "experiments/claims/study_scenario.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -66,7 +67,7 @@ Outcome llama_cpp_by_layers(const Scenario& scenario, const SystemConfig& llama_
 }
 
 Outcomes run_point(const Setting& setting, int batch, const Variant& variant) {
-  Scenario scenario = load_scenario(scenario_name(setting, batch), variant.settings);
+  Scenario scenario = study_scenario(scenario_name(setting, batch), variant.settings);
   if (variant.change) variant.change(scenario);
   Outcomes outcomes;
   if (scenario.systems.empty()) return outcomes;
@@ -126,7 +127,7 @@ double closed_form_difference(const Points& points) {
   double most = 0;
   for (const Point& p : points) {
     const std::string name = scenario_name(*p.setting, p.batch);
-    Scenario scenario = load_scenario(name);
+    Scenario scenario = study_scenario(name);
     const LayersOnGpu found = llama_cpp_layers(scenario, system_named(scenario, "llama-cpp"),
                                                *requests_of(scenario, name, false), Offload::experts);
     const Outcome& ran = p.outcomes.at("llama-cpp");

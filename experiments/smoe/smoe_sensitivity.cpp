@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 
+#include "experiments/claims/study_scenario.hpp"
 #include "experiments/smoe/smoe_orders.hpp"
 #include "experiments/smoe/smoe_tables.hpp"
 
@@ -50,7 +51,7 @@ void cpu_speed_rows(const Points& points) {
 /// The simple generator in place of the scenarios' workload: requests and lengths stay.
 Variant generated(const Setting& setting, int batch, const std::string& reuse) {
   const WorkloadConfig w =
-      load_scenario(std::string(setting.scenario) + (batch == 1 ? "" : "-batch3")).workload;
+      study_scenario(std::string(setting.scenario) + (batch == 1 ? "" : "-batch3")).workload;
   return {{{"workload", "{batch: " + std::to_string(w.batch) + ", requests: " + std::to_string(w.requests) +
                             ", prompt_tokens: " + std::to_string(w.prompt_tokens) +
                             ", output_tokens: " + std::to_string(w.output_tokens) + ", gate_decay: " +

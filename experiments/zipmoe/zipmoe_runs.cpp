@@ -1,4 +1,5 @@
 #include "experiments/zipmoe/zipmoe_runs.hpp"
+#include "experiments/claims/study_scenario.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -74,7 +75,7 @@ Scenario scenario_of(const Point& p, const Variant& variant) {
     set("overrides.system.host_overhead.source", kHostSource);
   }
   settings.insert(settings.end(), variant.settings.begin(), variant.settings.end());
-  Scenario s = load_scenario("zipmoe-orin", settings);
+  Scenario s = study_scenario("zipmoe-orin", settings);
   set_software(p.software, s);
   return s;
 }

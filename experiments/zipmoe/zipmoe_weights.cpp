@@ -1,4 +1,5 @@
 #include "experiments/zipmoe/zipmoe_weights.hpp"
+#include "experiments/claims/study_scenario.hpp"
 
 #include <algorithm>
 #include <array>
@@ -131,7 +132,7 @@ std::string edge_stall(const std::string& model) {
 }
 
 Claim threads_claim() {
-  const Scenario s = load_scenario("zipmoe-orin", {{"systems", "[zipmoe]"}});
+  const Scenario s = study_scenario("zipmoe-orin", {{"systems", "[zipmoe]"}});
   const ExpertCosts costs = expert_costs(s.model, TimingModel(s.device), s.systems.front());
   const double plane_s = costs.timing.decompress_s * costs.timing.shards;
   const double threads = std::ceil(plane_s / costs.cold.sm_s);

@@ -270,6 +270,23 @@ bool cache_spans_model(std::string_view policy, CacheDomain domain) {
   return domain == CacheDomain::model || find_cache_policy(policy)->per_model;
 }
 
+namespace {
+
+/// An execution policy that does not say from which batches on it has experts loaded does as the runtime. One
+/// token's are computed where they lie: that is what such a policy is.
+void stream_as(const Runtime& runtime, PolicyChoice& execution) {
+  constexpr std::string_view kStreamFrom = "stream_from";
+  const ExecutionPolicyEntry* entry = find_execution_policy(execution.name);
+  if (entry == nullptr) return;
+  const auto& known = entry->info.parameters;
+  const bool takes_it = std::any_of(known.begin(), known.end(),
+                                    [&](const PolicyParameter& p) { return p.name == kStreamFrom; });
+  if (!takes_it || runtime.stream_from == 0) return;
+  execution.parameters.try_emplace(std::string(kStreamFrom), std::max(2.0, runtime.stream_from));
+}
+
+}  // namespace
+
 void set_runtime(const Runtime& runtime, SystemConfig& system) {
   system.runtime = runtime;
   system.host_per_layer = Seconds(0);
@@ -277,6 +294,7 @@ void set_runtime(const Runtime& runtime, SystemConfig& system) {
   system.host_per_expert = Seconds(runtime.expert_host);
   system.host_per_call = Seconds(runtime.call);
   system.host_source = "runtime " + runtime.name;
+  stream_as(runtime, system.execution);
 }
 
 std::optional<Runtime> read_named_runtime(const YamlMap& root, const std::filesystem::path& base) {

@@ -58,7 +58,7 @@ TEST_CASE("explain says what bounds a run, what would help, and the regret of it
   double shares = 0;
   for (const auto& [cause, share] : j["critical_path"].items()) shares += share.get<double>();
   CHECK(shares == Approx(1).epsilon(1e-9));
-  REQUIRE(j["infinitely_fast"].size() == 5);
+  REQUIRE(j["infinitely_fast"].size() == 6);
   for (const Json& freed : j["infinitely_fast"]) {
     CHECK(freed["busy"] >= 0);
     CHECK(freed["busy"] <= 1 + 1e-9);

@@ -150,7 +150,7 @@ TEST_CASE("runtime: experts of some layers on the CPU take what the closed form 
 }
 
 TEST_CASE("runtime: of a profile that says what its machine achieves only times are taken") {
-  const Scenario plain = load_scenario("smoe-deepseek-3080ti", {}, {"llama-cpp"});
+  const Scenario plain = load_scenario("smoe-deepseek-3080ti", {{"runtime", "none"}}, {"llama-cpp"});
   const Scenario in_llama =
       load_scenario("smoe-deepseek-3080ti", {{"runtime", "llama.cpp-cuda"}}, {"llama-cpp"});
   const DeviceProfile device = scenario_of_system(in_llama, in_llama.systems.front()).device;
@@ -184,6 +184,8 @@ TEST_CASE("runtime: of a system or of the scenario, in the place of host_overhea
   // On the bare hardware a system keeps what its framework costs.
   CHECK_FALSE(systems("", overhead).systems.front().runtime);
   CHECK(systems("", overhead).systems.front().host_per_layer == Seconds(1e-3));
+  // So it does where the scenario says that there is no runtime.
+  CHECK(systems("runtime: none\n", overhead).systems.front().host_per_layer == Seconds(1e-3));
   const auto refusal = [&](const std::string& scenario_has, const std::string& system_has) {
     try {
       systems(scenario_has, system_has);
@@ -197,6 +199,37 @@ TEST_CASE("runtime: of a system or of the scenario, in the place of host_overhea
   CHECK(refusal("", ", runtime: vlm").find("did you mean 'vllm'") != std::string::npos);
   CHECK(refusal("device: a100-40gb\n", "").find("on one of the two") != std::string::npos);
   CHECK(refusal("overrides: {device: {title: x}}\n", "").find("machine of parts") != std::string::npos);
+}
+
+TEST_CASE("runtime: a scenario's says from which batches on a cpu-only system has experts copied") {
+  const auto streams_from = [](const char* runtime, const char* execution) {
+    const Scenario s =
+        load_scenario("smoe-deepseek-3080ti",
+                      {{"runtime", runtime}, {"overrides.system.execution", execution}}, {"llama-cpp"});
+    const PolicyParameters& parameters = s.systems.front().execution.parameters;
+    return parameters.contains("stream_from") ? parameters.find("stream_from")->second : 0;
+  };
+  CHECK(streams_from("llama.cpp-cuda", "{policy: cpu-only}") == 32);  // op_offload_min_batch_size
+  CHECK(streams_from("llama.cpp-cuda", "{policy: cpu-only, stream_from: 0}") == 0);
+  CHECK(streams_from("llama.cpp-cuda", "{policy: cpu-only, stream_from: 64}") == 64);
+  CHECK(streams_from("llama.cpp-cuda", "{policy: fiddler}") == 0);  // which weighs that itself
+  CHECK(streams_from("vllm", "{policy: cpu-only}") == 2);  // says 1: a token alone stays with the CPU
+  CHECK(streams_from("none", "{policy: cpu-only}") == 0);
+}
+
+TEST_CASE("runtime: what software costs is not said twice, by a scenario and for a run") {
+  const std::vector<std::pair<std::string, std::string>> cost = {
+      {"overrides.system.host_overhead", "{per_layer: 1 ms, source: measured}"}};
+  try {
+    load_scenario("smoe-deepseek-3080ti", cost, {"smoe"});
+    FAIL("accepted");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).find("expected 'runtime: none' beside it") != std::string::npos);
+  }
+  auto beside = cost;
+  beside.emplace_back("runtime", "none");
+  CHECK(load_scenario("smoe-deepseek-3080ti", beside, {"smoe"}).systems.front().host_per_layer ==
+        Seconds(1e-3));
 }
 
 TEST_CASE("machine: without a budget a system has all that its runtime leaves") {

@@ -23,6 +23,13 @@ TEST_CASE("scenario: every embedded scenario and system loads") {
     CHECK(s.name == name);
     CHECK_FALSE(s.question.empty());
     CHECK_FALSE(s.systems.empty());
+    // All rivals stand on one stated base.
+    CHECK(s.document.find("\"runtime\":") != std::string::npos);
+    for (const SystemConfig& system : s.systems) {
+      INFO(system.name);
+      REQUIRE(system.runtime.has_value() == s.runtime.has_value());
+      if (s.runtime) CHECK(system.runtime->name == s.runtime->name);
+    }
   }
   REQUIRE(config_names("systems").size() >= 14);
   for (const std::string& name : config_names("systems")) {
