@@ -83,7 +83,7 @@ struct PlainSeed {
   const char* text;
 };
 
-inline constexpr std::array<PlainSeed, 9> kPlainSeeds{{
+inline constexpr std::array<PlainSeed, 11> kPlainSeeds{{
     {"hf_config", "mixtral",
      R"({"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_experts_per_tok": 2, "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8, "sliding_window": null, "tie_word_embeddings": false, "vocab_size": 32000})"},
     {"hf_config", "qwen2",
