@@ -23,7 +23,7 @@
 //     layers: 24               # and dense_first, moe_every, dense_layers, attention as above
 //   pattern: MEMEM             # instead of attention, dense_first, moe_every and dense_layers: a letter a layer,
 //   blocks:                    # of blocks that are one part of a layer or two; feed_forward none (default), dense, moe
-//     M: {kind: mamba2, heads: 64, head_dim: 64, groups: 8, state: 128, conv_kernel: 4}
+//     M: {kind: mamba2, heads: 64, head_dim: 64, groups: 8, state: 128, conv_kernel: 4}  # groups default 1, conv_bias true
 //     E: {kind: none, feed_forward: moe}
 //   published: {weights: 30.5e9, active_weights: 3.3e9, source: model card}
 // clang-format on

@@ -124,6 +124,10 @@ class LayerTensors {
     const auto at = tensors.lower_bound(beginning);
     return at != tensors.end() && std::string_view(at->first).starts_with(beginning);
   }
+  /// Some projection of attention, of whatever kind.
+  bool has_attention() const {
+    return has_any("attn_q") || has_any("attn_k") || has_any("attn_v") || has_any("attn_output.");
+  }
   /// All that a state space of Mamba-2 needs, and nothing that Mamba-1 alone has.
   bool is_mamba2() const {
     return has_weight("ssm_in") && has_weight("ssm_conv1d") && has("ssm_dt.bias") && has("ssm_a") &&
@@ -385,7 +389,7 @@ Attention Model::linear_of(std::size_t i) const {
 
 Attention Model::mamba2_of(std::size_t i) const {
   const LayerTensors& layer = layers_[i];
-  if (layer.has_any("attn_q") || layer.has_any("attn_k"))
+  if (layer.has_attention())
     fail_in(i, "attention and a state space side by side in one layer are not covered (architecture '" +
                    kind_ + "')");
   Attention t = recurrent_of(i);
@@ -412,14 +416,13 @@ int Model::window_of(std::size_t i) const {
 
 Attention Model::attention_of(std::size_t i) const {
   const LayerTensors& layer = layers_[i];
-  if (layer.has_weight("attn_kv_a_mqa")) return mla_of(i);
   if (layer.is_mamba2()) return mamba2_of(i);
+  if (layer.has_weight("attn_kv_a_mqa")) return mla_of(i);
   if (layer.has_weight("ssm_conv1d")) return linear_of(i);
   if (layer.has_weight("attn_output")) return kv_heads_of(i);
-  for (const char* tensor : {"attn_q", "attn_k", "attn_v", "attn_output", "ssm_"})
-    if (layer.has_any(tensor))
-      fail_in(i, "attention without an output: this kind of layers is not covered (architecture '" + kind_ +
-                     "')");
+  if (layer.has_attention() || layer.has_any("ssm_"))
+    fail_in(i,
+            "attention without an output: this kind of layers is not covered (architecture '" + kind_ + "')");
   Attention none;
   none.kind = Attention::Kind::none;
   return none;

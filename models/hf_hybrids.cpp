@@ -1,7 +1,10 @@
 #include "models/hf_hybrids.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace moelab::hf {
 namespace {
@@ -26,15 +29,26 @@ std::vector<std::string> words(const HfConfig& config) {
   return config.texts({"layers_block_type", "layer_types"}).value_or(found);
 }
 
-/// One part a layer; as many as there are layers, or a problem.
-std::vector<Part> parts_of(const HfConfig& config, int layers) {
-  std::vector<std::string> said = words(config);
-  if (said.size() != static_cast<std::size_t>(layers))
+/// One part a layer. What is no part, or no part of this family's layers, is a problem that names it, and
+/// unknown.
+std::vector<Part> parts_of(const HfConfig& config, int layers, std::initializer_list<Part> known,
+                           const std::string& names) {
+  const std::vector<std::string> said = words(config);
+  std::vector<Part> parts(static_cast<std::size_t>(layers), Part::unknown);
+  if (said.size() != parts.size()) {
     config.fail("the kinds of layers are " + std::to_string(said.size()) + " for " + std::to_string(layers) +
                 " layers");
-  said.resize(static_cast<std::size_t>(layers));
-  std::vector<Part> parts;
-  for (const std::string& word : said) parts.push_back(part_named(word));
+    return parts;
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Part part = part_named(said[i]);
+    if (std::find(known.begin(), known.end(), part) == known.end()) {
+      config.fail("layer " + std::to_string(i) + " is '" + said[i].substr(0, 60) +
+                  "', which is not covered; known: " + names);
+      break;
+    }
+    parts[i] = part;
+  }
   return parts;
 }
 
@@ -43,7 +57,7 @@ Attention mamba2(const HfConfig& config) {
   t.kind = Attention::Kind::mamba2;
   t.linear_value_heads = config.required({"mamba_n_heads", "mamba_num_heads"}, 1, kMostHeads);
   t.value_dim = config.required({"mamba_d_head", "mamba_head_dim"}, 1, kMostHeadDim);
-  t.linear_key_heads = config.integer_or({"mamba_n_groups", "n_groups"}, 1, kMostHeads, 1);
+  t.linear_key_heads = config.required({"mamba_n_groups", "n_groups"}, 1, kMostHeads);
   t.head_dim = config.required({"mamba_d_state", "ssm_state_size"}, 1, kMostHeadDim);
   t.conv_kernel = config.required({"mamba_d_conv", "conv_kernel"}, 1, 1024);
   t.conv_bias = config.boolean({"mamba_conv_bias", "use_conv_bias"}, true);
@@ -102,9 +116,10 @@ bool any(const std::vector<Part>& parts, Part part) {
 void read_granite_hybrid(const HfConfig& config, const Family& family, Architecture& a) {
   const int layers = config.required({"num_hidden_layers"}, 1, kMostLayers);
   a.embedding_copies = config.boolean({"tie_word_embeddings"}, false) ? 1 : 2;
-  const std::vector<Part> parts = config.has({"layer_types", "layers_block_type"})
-                                      ? parts_of(config, layers)
-                                      : std::vector<Part>(static_cast<std::size_t>(layers), Part::mamba);
+  const std::vector<Part> parts =
+      config.has({"layer_types", "layers_block_type"})
+          ? parts_of(config, layers, {Part::mamba, Part::attention}, "mamba, attention")
+          : std::vector<Part>(static_cast<std::size_t>(layers), Part::mamba);
   const Attention full = full_attention(config, family, a.hidden);
   const Attention mamba = any(parts, Part::mamba) ? mamba2(config) : Attention{};
   const std::int64_t inner = std::int64_t{mamba.linear_value_heads} * mamba.value_dim;
@@ -112,13 +127,8 @@ void read_granite_hybrid(const HfConfig& config, const Family& family, Architect
   if (inner > 0 && inner != std::int64_t{expand} * a.hidden)
     config.fail("'mamba_n_heads' times 'mamba_d_head' has to be 'mamba_expand' times the hidden size");
   const FeedForward ff = granite_feed_forward(config);
-  for (const Part part : parts) {
-    if (part != Part::mamba && part != Part::attention) {
-      config.fail("'layer_types' has a layer that is neither 'mamba' nor 'attention'");
-      break;
-    }
+  for (const Part part : parts)
     a.layers.push_back({Stack::decoder, part == Part::mamba ? mamba : full, false, ff});
-  }
 }
 
 void read_nemotron_h(const HfConfig& config, const Family& family, Architecture& a) {
@@ -126,7 +136,9 @@ void read_nemotron_h(const HfConfig& config, const Family& family, Architecture&
   const int layers =
       config.integer_or({"num_hidden_layers"}, 1, kMostLayers, std::clamp(said, 1, kMostLayers));
   a.embedding_copies = config.boolean({"tie_word_embeddings"}, false) ? 1 : 2;
-  const std::vector<Part> parts = parts_of(config, layers);
+  const std::vector<Part> parts =
+      parts_of(config, layers, {Part::mamba, Part::attention, Part::moe, Part::dense},
+               "M (mamba), * (attention), E (moe), - (mlp)");
   Attention none;
   none.kind = Attention::Kind::none;
   const FeedForward no_feed_forward{.kind = FeedForward::Kind::none};
@@ -135,21 +147,10 @@ void read_nemotron_h(const HfConfig& config, const Family& family, Architecture&
   const FeedForward moe = any(parts, Part::moe) ? nemotron_moe(config) : no_feed_forward;
   const FeedForward dense = any(parts, Part::dense) ? nemotron_dense(config) : no_feed_forward;
   for (const Part part : parts) {
-    if (part == Part::unknown) {
-      config.fail(
-          "the kinds of layers are 'M' (or 'mamba'), '*' ('attention'), 'E' ('moe') and '-' ('mlp'); another "
-          "one is not covered");
-      break;
-    }
-    const bool mixes = part == Part::mamba || part == Part::attention;
-    a.layers.push_back({Stack::decoder,
-                        part == Part::mamba       ? mamba
-                        : part == Part::attention ? full
-                                                  : none,
-                        false,
-                        mixes               ? no_feed_forward
-                        : part == Part::moe ? moe
-                                            : dense});
+    Layer layer;
+    layer.attention = part == Part::mamba ? mamba : part == Part::attention ? full : none;
+    layer.feed_forward = part == Part::moe ? moe : part == Part::dense ? dense : no_feed_forward;
+    a.layers.push_back(layer);
   }
 }
 

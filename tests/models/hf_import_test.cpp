@@ -396,7 +396,7 @@ TEST_CASE("a hybrid that contradicts itself is an error that says where", "[hf]"
   for (const Case& c : std::vector<Case>{
            {"\"num_hidden_layers\": 52", "\"num_hidden_layers\": 51",
             "the kinds of layers are 52 for 51 layers"},
-           {"MEMEM*E", "MEMEM?E", "another one is not covered"},
+           {"MEMEM*E", "MEMEM?E", "layer 5 is '?', which is not covered; known: M (mamba)"},
            {"\"hybrid_override_pattern\"", "\"hybrid_pattern\"", "the kinds of layers are 0 for 52 layers"},
            {"\"n_groups\": 8", "\"n_groups\": 7", "groups (7) must divide heads (64)"},
            {"\"ssm_state_size\": 128,", "", "'mamba_d_state', 'ssm_state_size'"},
@@ -415,7 +415,7 @@ TEST_CASE("a hybrid that contradicts itself is an error that says where", "[hf]"
   for (const Case& c : std::vector<Case>{
            {"\"mamba_n_heads\": 48", "\"mamba_n_heads\": 47",
             "has to be 'mamba_expand' times the hidden size"},
-           {"[\"mamba\"", "[\"conv\"", "neither 'mamba' nor 'attention'"},
+           {"[\"mamba\"", "[\"conv\"", "layer 0 is 'conv', which is not covered; known: mamba, attention"},
            {"[\"mamba\", ", "[", "the kinds of layers are 39 for 40 layers"},
            {"\"num_local_experts\": 64", "\"num_local_experts\": 5", "top_k (6) must be at most experts (5)"},
            {"\"granitemoehybrid\"", "\"falcon_h1\"", "'mamba_d_state': this kind of layers is not covered"},
