@@ -41,7 +41,7 @@ std::string padded(std::string text, std::size_t width) {
 void list_models(const std::string& format) {
   Json all = Json::array();
   if (format == "table")
-    std::cout << padded("model", 22) << padded("parameters", 12) << padded("active", 10)
+    std::cout << padded("model", 24) << padded("parameters", 12) << padded("active", 10)
               << padded("experts", 9) << padded("k", 4) << padded("MoE layers", 12) << padded("an expert", 11)
               << padded("non-expert", 11) << "KV a token\n";
   for (const std::string& name : config_names("models")) {
@@ -52,7 +52,7 @@ void list_models(const std::string& format) {
       return std::string(text.data());
     };
     if (format == "table")
-      std::cout << padded(name, 22) << padded(billions(total_weights(a)), 12)
+      std::cout << padded(name, 24) << padded(billions(total_weights(a)), 12)
                 << padded(billions(active_weights(a)), 10) << padded(std::to_string(a.moe().experts), 9)
                 << padded(std::to_string(a.moe().top_k), 4)
                 << padded(std::to_string(a.moe_layers().size()), 12) << padded(to_string(expert_bytes(a)), 11)

@@ -67,11 +67,12 @@ std::optional<Fault> fault(const Attention& attention) {
     return Fault{"kv_heads", "kv_heads (" + std::to_string(attention.kv_heads) + ") must divide heads (" +
                                  std::to_string(attention.heads) + ")"};
   }
-  if (attention.kind == Attention::Kind::linear &&
+  if (attention.recurrent() &&
       (attention.linear_key_heads <= 0 || attention.linear_value_heads % attention.linear_key_heads != 0)) {
-    return Fault{"key_heads", "key_heads (" + std::to_string(attention.linear_key_heads) +
-                                  ") must divide value_heads (" +
-                                  std::to_string(attention.linear_value_heads) + ")"};
+    const bool mamba = attention.kind == Attention::Kind::mamba2;
+    const std::string keys = mamba ? "groups" : "key_heads", values = mamba ? "heads" : "value_heads";
+    return Fault{keys, keys + " (" + std::to_string(attention.linear_key_heads) + ") must divide " + values +
+                           " (" + std::to_string(attention.linear_value_heads) + ")"};
   }
   if (attention.qk_norm_full && !attention.qk_norm) {
     return Fault{"qk_norm",
@@ -81,7 +82,7 @@ std::optional<Fault> fault(const Attention& attention) {
 }
 
 std::optional<Fault> fault(const FeedForward& ff) {
-  if (ff.kind == FeedForward::Kind::dense) return {};
+  if (ff.kind != FeedForward::Kind::moe) return {};
   if (ff.top_k > ff.experts) {
     return Fault{"top_k", "top_k (" + std::to_string(ff.top_k) + ") must be at most experts (" +
                               std::to_string(ff.experts) + ")"};
@@ -89,6 +90,14 @@ std::optional<Fault> fault(const FeedForward& ff) {
   if (ff.shared_gate && ff.shared_width == 0) {
     return Fault{"shared_gate", "shared_gate without shared experts: give shared_width"};
   }
+  return {};
+}
+
+std::optional<Fault> fault(const Layer& layer) {
+  if (const std::optional<Fault> found = fault(layer.attention)) return found;
+  if (const std::optional<Fault> found = fault(layer.feed_forward)) return found;
+  if (!layer.has_mixer() && !layer.has_feed_forward())
+    return Fault{"feed_forward", "a layer needs attention, a state space or a feed-forward part"};
   return {};
 }
 

@@ -1,8 +1,7 @@
 // A model's architecture, of a Mixture-of-Experts or dense, and what each part of it weighs and computes.
 //
-// Layers are listed one by one, so that dense-first, interleaved, hybrid-attention and encoder-decoder models
-// are all the same thing to the rest of the program. Bytes are those of the weights as stored (2 a weight
-// for BF16).
+// Layers are listed one by one, so that dense-first, interleaved, hybrid and encoder-decoder models are all
+// the same thing to the rest of the program. Bytes are those of the weights as stored (2 a weight for BF16).
 #pragma once
 
 #include <cstdint>
@@ -19,24 +18,31 @@ namespace moelab {
 class YamlDocument;
 class YamlMap;
 
-/// Attention of one layer. The fields a kind does not use are zero.
+/// What mixes the tokens of one layer. The fields a kind does not use are zero.
+///
+/// Mamba-2 is said in the words of linear attention, of which it is a case by state space duality (Dao and
+/// Gu, arXiv 2405.21060, section 4): its B are keys, C queries, x values. A group of B and C is a key head, a
+/// head's state has head_dim x value_dim values, where the paper writes N x P.
 struct Attention {
   enum class Kind : std::uint8_t {
     kv_heads,  // MHA, MQA and GQA: heads query heads share kv_heads key-value heads
     mla,       // multi-head latent attention: the KV cache holds kv_lora_rank + rope_dim values a token
-    linear     // gated delta net: constant state, no KV cache
+    linear,    // gated delta net: constant state, no KV cache
+    mamba2,    // Mamba-2: the same
+    none       // the layer is a feed-forward part alone
   };
   Kind kind = Kind::kv_heads;
   int heads = 0;
   int kv_heads = 0;
-  int head_dim = 0;          // per query and key head (mla: nope_dim + rope_dim; linear: per key head)
-  int value_dim = 0;         // per value head; always set, also where it equals head_dim
-  int q_lora_rank = 0;       // mla; 0: queries are not factored
-  int kv_lora_rank = 0;      // mla
-  int rope_dim = 0;          // mla
-  int linear_key_heads = 0;  // linear
+  int head_dim = 0;      // per query and key head (mla: nope_dim + rope_dim; linear, mamba2: per key head)
+  int value_dim = 0;     // per value head; always set, also where it equals head_dim
+  int q_lora_rank = 0;   // mla; 0: queries are not factored
+  int kv_lora_rank = 0;  // mla
+  int rope_dim = 0;      // mla
+  int linear_key_heads = 0;  // linear, mamba2
   int linear_value_heads = 0;
-  int conv_kernel = 0;  // linear; taps of the short convolution over queries, keys and values
+  int conv_kernel = 0;     // linear, mamba2; taps of the short convolution over queries, keys and values
+  bool conv_bias = false;  // mamba2: the convolution has a bias
   bool bias = false;  // query, key and value projections have biases (Qwen1.5, Qwen2); mla: the two down ones
   bool output_bias = false;   // so has the output projection (gpt-oss)
   bool qk_norm = false;       // queries and keys are normalised, each head by itself (Qwen3)
@@ -45,12 +51,21 @@ struct Attention {
   bool sinks = false;         // each head has a learned sink logit (gpt-oss)
   int window = 0;             // tokens; 0: full attention
 
+  /// A state of constant size instead of a KV cache.
+  bool recurrent() const { return kind == Kind::linear || kind == Kind::mamba2; }
+  /// Reads keys and values, or the latent, of earlier tokens.
+  bool cached() const { return kind == Kind::kv_heads || kind == Kind::mla; }
+
   bool operator==(const Attention&) const = default;
 };
 
 /// Feed-forward part of one layer.
 struct FeedForward {
-  enum class Kind : std::uint8_t { dense, moe };
+  enum class Kind : std::uint8_t {
+    dense,
+    moe,
+    none  // the layer is attention alone, or a state space alone
+  };
   Kind kind = Kind::dense;
   int width = 0;             // intermediate size of the dense FFN, or of one routed expert
   int matrices = 3;          // gate, up, down: 3; T5: 2
@@ -71,6 +86,9 @@ struct Layer {
   Attention attention;
   bool cross_attention = false;  // decoder layer that also attends to the encoder's output
   FeedForward feed_forward;
+
+  bool has_mixer() const { return attention.kind != Attention::Kind::none; }
+  bool has_feed_forward() const { return feed_forward.kind != FeedForward::Kind::none; }
 
   bool operator==(const Layer&) const = default;
 };
@@ -119,11 +137,12 @@ struct Fault {
 };
 std::optional<Fault> fault(const Attention& attention);
 std::optional<Fault> fault(const FeedForward& ff);
-std::optional<Fault> fault(const Architecture& a);  // of the whole, its parts left to the two above
+std::optional<Fault> fault(const Layer& layer);     // its parts, and what they are together
+std::optional<Fault> fault(const Architecture& a);  // of the whole, its layers left to the three above
 
 // Weights (number of parameters). Integers held exactly in a double for every description without a fault.
-// The layer's norms (one before attention, one before the feed-forward part, one before cross-attention)
-// count as attention.
+// The layer's norms (one before attention, one before the feed-forward part, one before cross-attention; of a
+// part that the layer does not have, none) count as attention.
 double attention_weights(const Architecture& a,
                          const Layer& layer);  // projections and the layer's norms, cross-attention included
 double feed_forward_dense_weights(const Architecture& a,
@@ -150,18 +169,18 @@ Bytes routed_bytes(const Architecture& a);  // all routed experts of all layers
 Bytes total_bytes(const Architecture& a);   // all weights as stored
 /// What one token reads: every part but the input embedding, and top_k experts a layer.
 Bytes active_bytes(const Architecture& a);
-/// Keys and values, or the latent, that one layer keeps of a token; 0 for linear attention.
+/// Keys and values, or the latent, that one layer keeps of a token; 0 for linear attention and Mamba-2.
 double kv_values_per_token(const Attention& t);
-/// What one layer of linear attention keeps of a request: the state of the delta rule and the last inputs of
-/// the convolution; 0 for others.
+/// What one layer of linear attention or Mamba-2 keeps of a request: the state and the last inputs of the
+/// convolution; 0 for others.
 double state_values(const Attention& t);
 /// KV cache of one token of the decoder over its layers: 2 bytes a value, keys and values (mla: the latent).
 Bytes kv_bytes_per_token(const Architecture& a);
 /// KV cache of one token of the *encoder*: what the cross-attention of all decoder layers keeps of it. 0
 /// where there is no encoder.
 Bytes cross_kv_bytes_per_token(const Architecture& a);
-/// What a request keeps however long it is: the states of linear attention and the last inputs of their
-/// convolutions, 2 bytes a value.
+/// What a request keeps however long it is: the states of linear attention and Mamba-2, and the last inputs
+/// of their convolutions, 2 bytes a value.
 Bytes state_bytes_per_request(const Architecture& a);
 
 /// Work of one pass over a layer's non-routed part: attention (projections, scores against `context` tokens a
@@ -175,7 +194,7 @@ struct Work {
   int kernels =
       0;  // launches, about: what a serving engine with the usual fusions makes (architecture_work.cpp)
   Flops mixing{};      // of `flops`: scores and weighted values
-  Flops recurrence{};  // of `flops`: updates of a state of linear attention
+  Flops recurrence{};  // of `flops`: updates of a state of linear attention or Mamba-2
   int biases = 0;      // additions of biases, where they are kernels of their own
 
   bool operator==(const Work&) const = default;
@@ -197,7 +216,8 @@ struct Work {
 /// (DeepSeek-V2, arXiv 2405.04434, section 2.1.2): its projections cost the same, its scores 2 * heads * (2 *
 /// kv_lora_rank + rope_dim) * context. Linear attention costs 7 * value heads * head_dim * value_dim a token
 /// (gated delta rule, arXiv 2412.06464, equation 10: decay 1, and 2 each for recall, update and read-out) and
-/// reads its state instead of a cache. `queries_per_read`: query tokens that share one read of keys and
+/// reads its state instead of a cache; Mamba-2 does without the recall and costs 5 of them (arXiv 2405.21060,
+/// equation 1: h = A h + B x, y = C h). `queries_per_read`: query tokens that share one read of keys and
 /// values: 1 when decoding, the tile or the chunk of one prompt when prefilling. A decoder layer with
 /// cross-attention attends to `encoded` tokens of the encoder as well (mean over query tokens), whose keys
 /// and values cross_cache_work() made before.

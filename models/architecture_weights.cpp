@@ -47,6 +47,21 @@ double linear_weights(double hidden, const Attention& t) {
          (2 * keys + values) * t.conv_kernel + 2.0 * t.linear_value_heads + t.value_dim + values * hidden;
 }
 
+// Mamba-2 (arXiv 2405.21060, figure 6; its authors' mamba2.py): one projection to z, x, B, C and the step of
+// each head, a short depth-wise convolution over x, B and C, of each head a decay rate (A), a weight of what
+// passes it by (D) and a bias of its step, a gated norm over all heads' outputs, the output projection.
+double mamba2_weights(double hidden, const Attention& t) {
+  const double heads = t.linear_value_heads;
+  const double values = heads * t.value_dim;
+  const double convolved = 2.0 * t.linear_key_heads * t.head_dim + values;
+  const double projected = values + convolved + heads;
+  double weights = hidden * projected + convolved * t.conv_kernel + 3 * heads + values + values * hidden;
+  if (t.conv_bias) weights += convolved;
+  if (t.bias) weights += projected;
+  if (t.output_bias) weights += hidden;
+  return weights;
+}
+
 double attention_block_weights(double hidden, const Attention& t) {
   switch (t.kind) {
     case Attention::Kind::kv_heads:
@@ -55,6 +70,10 @@ double attention_block_weights(double hidden, const Attention& t) {
       return mla_weights(hidden, t);
     case Attention::Kind::linear:
       return linear_weights(hidden, t);
+    case Attention::Kind::mamba2:
+      return mamba2_weights(hidden, t);
+    case Attention::Kind::none:
+      return 0;
   }
   assert(false);
   return 0;
@@ -79,8 +98,8 @@ double model_wide_weights(const Architecture& a) {
 
 double attention_weights(const Architecture& a, const Layer& layer) {
   const double hidden = a.hidden;
-  const double blocks = layer.cross_attention ? 2 : 1;
-  const double norms = blocks + 1;  // one before each attention, one before the feed-forward part
+  const double blocks = (layer.has_mixer() ? 1 : 0) + (layer.cross_attention ? 1 : 0);
+  const double norms = blocks + (layer.has_feed_forward() ? 1 : 0);  // one before each part
   return blocks * attention_block_weights(hidden, layer.attention) + norms * hidden;
 }
 
@@ -98,7 +117,7 @@ double gate_weights(const Architecture& a, const Layer& layer) {
 }
 
 WeightPart dense_part(const Layer& layer) {
-  return layer.feed_forward.kind == FeedForward::Kind::dense ? WeightPart::dense : WeightPart::shared;
+  return layer.feed_forward.kind == FeedForward::Kind::moe ? WeightPart::shared : WeightPart::dense;
 }
 
 double expert_tensor_weights(const Architecture& a, const FeedForward& ff) {
@@ -193,6 +212,8 @@ double kv_values_per_token(const Attention& t) {
     case Attention::Kind::mla:
       return 1.0 * t.kv_lora_rank + t.rope_dim;
     case Attention::Kind::linear:
+    case Attention::Kind::mamba2:
+    case Attention::Kind::none:
       return 0;
   }
   assert(false);
@@ -200,7 +221,7 @@ double kv_values_per_token(const Attention& t) {
 }
 
 double state_values(const Attention& t) {
-  if (t.kind != Attention::Kind::linear) return 0;
+  if (!t.recurrent()) return 0;
   const double outputs = 1.0 * t.linear_value_heads * t.value_dim;
   const double inputs = 2.0 * t.linear_key_heads * t.head_dim + outputs;
   return outputs * t.head_dim + inputs * (t.conv_kernel - 1);

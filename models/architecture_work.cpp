@@ -22,6 +22,11 @@ constexpr int kFactoredQueryKernels = 2;
 // Norm; two projections; convolution; decay and beta; delta rule; gated norm; output projection; norm with
 // the residual.
 constexpr int kLinearKernels = 9;
+// Norm; projection; convolution; step and state update; gated norm; output projection; norm with the
+// residual.
+constexpr int kMamba2Kernels = 7;
+// Norm with the residual: the feed-forward part's is the only one, or there is none.
+constexpr int kOneNormKernels = 1;
 // Norm; queries; attention; output projection.
 constexpr int kCrossKernels = 4;
 // Router projection; softmax with top-k; sorting tokens by expert.
@@ -47,6 +52,10 @@ double mixing_flops(const Attention& t, double context) {
       return 2.0 * t.heads * (2.0 * t.kv_lora_rank + t.rope_dim) * context;
     case Attention::Kind::linear:
       return 7.0 * t.linear_value_heads * t.head_dim * t.value_dim;
+    case Attention::Kind::mamba2:
+      return 5.0 * t.linear_value_heads * t.head_dim * t.value_dim;
+    case Attention::Kind::none:
+      return 0;
   }
   assert(false);
   return 0;
@@ -60,7 +69,10 @@ double cached_values(const Attention& t, double context) {
     case Attention::Kind::mla:
       return (1.0 * t.kv_lora_rank + t.rope_dim) * context;
     case Attention::Kind::linear:
+    case Attention::Kind::mamba2:
       return 1.0 * t.linear_value_heads * t.head_dim * t.value_dim;
+    case Attention::Kind::none:
+      return 0;
   }
   assert(false);
   return 0;
@@ -70,6 +82,7 @@ int attention_kernels(const Layer& layer) {
   const Attention& t = layer.attention;
   int kernels = layer.cross_attention ? kCrossKernels : 0;
   if (layer.feed_forward.kind == FeedForward::Kind::moe) kernels += kGateKernels;
+  if (layer.has_mixer() && !layer.has_feed_forward()) kernels -= kOneNormKernels;
   switch (t.kind) {
     case Attention::Kind::kv_heads:
       return kernels + kKvHeadsKernels + (t.qk_norm || t.qk_norm_full ? kQkNormKernels : 0) +
@@ -78,9 +91,19 @@ int attention_kernels(const Layer& layer) {
       return kernels + kMlaKernels + (t.q_lora_rank > 0 ? kFactoredQueryKernels : 0);
     case Attention::Kind::linear:
       return kernels + kLinearKernels;
+    case Attention::Kind::mamba2:
+      return kernels + kMamba2Kernels;
+    case Attention::Kind::none:
+      return kernels + kOneNormKernels;
   }
   assert(false);
   return kernels;
+}
+
+// Of queries, keys and values, or of the one projection that makes them; of the output; of the convolution.
+int attention_biases(const Attention& t) {
+  const int projections = t.kind == Attention::Kind::mamba2 ? 1 : 3;
+  return (t.bias ? projections : 0) + (t.output_bias ? 1 : 0) + (t.conv_bias ? 1 : 0);
 }
 
 // The key and value projections of a cross-attention, which see the encoder's tokens and not the decoder's.
@@ -112,9 +135,8 @@ Work attention_work(const Architecture& a, const Layer& layer, double tokens, do
   const double reads = tokens / queries_per_read;
   const Flops mixed(mixing_flops(t, context) * tokens);
   work.flops += mixed;
-  (t.kind == Attention::Kind::linear ? work.recurrence : work.mixing) = mixed;
-  // Queries, keys and values; output; router.
-  work.biases = (t.bias ? 3 : 0) + (t.output_bias ? 1 : 0) + (layer.feed_forward.gate_bias ? 1 : 0);
+  (t.recurrent() ? work.recurrence : work.mixing) = mixed;
+  work.biases = attention_biases(t) + (layer.feed_forward.gate_bias ? 1 : 0);
   work.kv_bytes += Bytes(cached_values(t, context) * kBytesPerCachedValue * reads);
   if (layer.cross_attention) {
     const Flops encoder(mixing_flops(t, encoded) * tokens);

@@ -54,6 +54,16 @@ Fields attention_fields(const Attention& t) {
       add(f, "value_dim", t.value_dim, t.head_dim);
       f.emplace_back("conv_kernel", std::to_string(t.conv_kernel));
       return f;
+    case Attention::Kind::mamba2:
+      f = {{"kind", "mamba2"}, {"heads", std::to_string(t.linear_value_heads)}};
+      f.emplace_back("head_dim", std::to_string(t.value_dim));
+      add(f, "groups", t.linear_key_heads, 1);
+      f.emplace_back("state", std::to_string(t.head_dim));
+      f.emplace_back("conv_kernel", std::to_string(t.conv_kernel));
+      if (!t.conv_bias) f.emplace_back("conv_bias", "false");
+      break;
+    case Attention::Kind::none:
+      return {{"kind", "none"}};
   }
   add(f, "bias", t.bias);
   add(f, "output_bias", t.output_bias);
@@ -133,7 +143,39 @@ std::string dense_text(const std::vector<Layer>& layers, const std::string& inde
   return text;
 }
 
+// A block of `blocks`: attention, and by its name what feed-forward part there is.
+std::string block_text(const Layer& layer) {
+  Fields fields = attention_fields(layer.attention);
+  if (layer.has_feed_forward())
+    fields.emplace_back("feed_forward", layer.feed_forward.kind == FeedForward::Kind::moe ? "moe" : "dense");
+  return flow(fields);
+}
+
+// A letter a layer, for stacks of which some layers have one part alone.
+std::string pattern_text(const std::vector<Layer>& layers, const std::string& indent) {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  std::vector<std::string> blocks;
+  std::string pattern;
+  for (const Layer& layer : layers) {
+    const std::string text = block_text(layer);
+    const auto at = static_cast<std::size_t>(std::find(blocks.begin(), blocks.end(), text) - blocks.begin());
+    if (at == letters.size())
+      throw InputError(
+          "", "a model file cannot say more than 52 kinds of layers, some of them of one part alone");
+    if (at == blocks.size()) blocks.push_back(text);
+    pattern += letters[at];
+  }
+  std::string text = indent + "pattern: " + yaml::quoted(pattern) + "\n" + indent + "blocks:\n";
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    text += indent + "  " + letters[i] + ": " + blocks[i] + "\n";
+  return text;
+}
+
 std::string stack_text(const std::vector<Layer>& layers, const std::string& indent, bool some_have_experts) {
+  const bool whole = std::all_of(layers.begin(), layers.end(),
+                                 [](const Layer& l) { return l.has_mixer() && l.has_feed_forward(); });
+  if (!whole)
+    return indent + "layers: " + std::to_string(layers.size()) + "\n" + pattern_text(layers, indent);
   return indent + "layers: " + std::to_string(layers.size()) + "\n" +
          dense_text(layers, indent, some_have_experts) + attention_text(layers, indent);
 }

@@ -15,16 +15,22 @@
 //   moe_every: 1               # default 1: of layers 1, 2, 3, ... every n-th has experts
 //   dense_layers: []           # default none: further dense layers, by index from 0
 //   attention:                 # one block, or a list of blocks that repeats over the layers
-//     kind: kv_heads           # kinds kv_heads (default), mla, linear; in a list, "repeat: 3" stands for three
+//     kind: kv_heads           # kinds kv_heads (default), mla, linear, mamba2; in a list, "repeat: 3" stands for three
 //     ...
 //   moe: {experts: 128, top_k: 8, width: 768}  # a model without it is dense
 //   dense: {width: 6144}       # needed if and only if some layer is dense
 //   encoder:                   # makes the model an encoder-decoder; every decoder layer attends to the encoder
 //     layers: 24               # and dense_first, moe_every, dense_layers, attention as above
+//   pattern: MEMEM             # instead of attention, dense_first, moe_every and dense_layers: a letter a layer,
+//   blocks:                    # of blocks that are one part of a layer or two; feed_forward none (default), dense, moe
+//     M: {kind: mamba2, heads: 64, head_dim: 64, groups: 8, state: 128, conv_kernel: 4}  # groups default 1, conv_bias true
+//     E: {kind: none, feed_forward: moe}
 //   published: {weights: 30.5e9, active_weights: 3.3e9, source: model card}
 // clang-format on
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 
 #include "models/architecture.hpp"
 #include "models/stored_weights.hpp"
@@ -94,11 +100,31 @@ Attention read_linear(const YamlMap& map) {
   return t;
 }
 
+Attention read_mamba2(const YamlMap& map) {
+  Attention t;
+  t.kind = Attention::Kind::mamba2;
+  t.linear_value_heads = integer(map, "heads", 1, kMostHeads);
+  t.value_dim = integer(map, "head_dim", 1, kMostHeadDim);
+  t.linear_key_heads = integer(map, "groups", 1, kMostHeads, 1);
+  t.head_dim = integer(map, "state", 1, kMostHeadDim);
+  t.conv_kernel = integer(map, "conv_kernel", 1, 1024);
+  t.conv_bias = map.boolean("conv_bias", true);
+  t.bias = map.boolean("bias", false);
+  t.output_bias = map.boolean("output_bias", false);
+  return t;
+}
+
+Attention read_no_attention(const YamlMap&) {
+  Attention t;
+  t.kind = Attention::Kind::none;
+  return t;
+}
+
 // Leaves map.done() to the caller, which may know more keys.
 Attention read_attention_block(const YamlMap& map) {
-  static const std::array<std::string, 3> kinds{"kv_heads", "mla", "linear"};
-  const std::size_t kind = map.choice("kind", kinds, 0);
-  const Attention t = kind == 1 ? read_mla(map) : kind == 2 ? read_linear(map) : read_kv_heads(map);
+  static const std::array<std::string, 5> kinds{"kv_heads", "mla", "linear", "mamba2", "none"};
+  constexpr std::array readers{read_kv_heads, read_mla, read_linear, read_mamba2, read_no_attention};
+  const Attention t = readers[map.choice("kind", kinds, 0)](map);
   report(map, fault(t));
   return t;
 }
@@ -174,10 +200,69 @@ struct FeedForwards {
   FeedForward dense;
 };
 
+// One of `blocks`: a layer that a letter stands for.
+Layer read_block(const YamlMap& map, Stack stack, const FeedForwards& feed_forwards) {
+  static const std::array<std::string, 3> parts{"none", "dense", "moe"};
+  Layer layer;
+  layer.stack = stack;
+  layer.attention = read_attention_block(map);
+  layer.feed_forward.kind = FeedForward::Kind::none;
+  const std::size_t part = map.choice("feed_forward", parts, 0);
+  if (part == 1) layer.feed_forward = feed_forwards.dense;
+  if (part == 2) layer.feed_forward = feed_forwards.moe;
+  if (part == 2 && layer.feed_forward.kind != FeedForward::Kind::moe)
+    map.fail("feed_forward", "this block has experts: give 'moe: {...}'");
+  if (!layer.has_mixer()) report(map, fault(layer));
+  map.done();
+  return layer;
+}
+
+using Blocks = std::map<char, Layer>;
+
+Blocks read_blocks(const YamlMap& map, Stack stack, const FeedForwards& feed_forwards) {
+  Blocks blocks;
+  for (const std::string& key : map.keys()) {
+    const YamlMap block = map.map(key);
+    const char letter = key.size() == 1 ? key.front() : ' ';
+    if ((letter < 'A' || letter > 'Z') && (letter < 'a' || letter > 'z'))
+      map.fail(key, "a block is called by one letter (a-z, A-Z)");
+    blocks[letter] = read_block(block, stack, feed_forwards);
+  }
+  return blocks;
+}
+
+// Appends the layers of a stack that says them letter by letter.
+std::vector<Attention> read_pattern(const YamlMap& map, Stack stack, const FeedForwards& feed_forwards,
+                                    int count, std::vector<Layer>& layers) {
+  for (const char* key : {"attention", "dense_first", "moe_every", "dense_layers"})
+    if (map.has(key)) map.fail(key, "'pattern' says which layers there are: remove one of the two");
+  const Blocks blocks = read_blocks(map.map("blocks"), stack, feed_forwards);
+  const std::string pattern = map.text("pattern");
+  if (pattern.size() != static_cast<std::size_t>(count))
+    map.fail("pattern", "pattern has " + std::to_string(pattern.size()) + " letters for " +
+                            std::to_string(count) + " layers");
+  std::vector<Attention> attention;
+  std::set<char> used;
+  for (const char letter : pattern) {
+    const auto block = blocks.find(letter);
+    if (block == blocks.end()) {
+      map.fail("pattern", "pattern has a letter that 'blocks' does not have");
+      break;
+    }
+    used.insert(letter);
+    layers.push_back(block->second);
+    attention.push_back(block->second.attention);
+  }
+  if (used.size() < blocks.size()) map.fail("blocks", "pattern does not use every block");
+  if (attention.empty()) attention.emplace_back();
+  return attention;
+}
+
 // Appends the layers of one stack. `inherited`: the attention of a stack that does not give its own.
 std::vector<Attention> read_stack(const YamlMap& map, Stack stack, const FeedForwards& feed_forwards,
                                   const std::vector<Attention>* inherited, std::vector<Layer>& layers) {
   const int count = integer(map, "layers", 1, kMostLayers);
+  if (map.has("pattern")) return read_pattern(map, stack, feed_forwards, count, layers);
   const std::vector<Attention> pattern =
       inherited && !map.has("attention") ? *inherited : read_attention(map, count);
   const std::vector<bool> dense = read_dense_layers(map, count);
@@ -195,7 +280,7 @@ void read_layers(const YamlMap& root, Architecture& a) {
   FeedForwards feed_forwards;
   const std::optional<YamlMap> dense = root.optional_map("dense");
   if (dense) feed_forwards.dense = read_dense(*dense);
-  if (root.has("moe") || !dense)
+  if (root.has("moe") || !(dense || root.has("pattern")))
     feed_forwards.moe = read_moe(root.map("moe"));
   else
     feed_forwards.moe = feed_forwards.dense;

@@ -76,6 +76,9 @@ constexpr std::array<std::string_view, 30> kAttentionTensors{"attn_norm",
 /// Of gated delta nets, which have all but one of the two ways to write beta and decay.
 constexpr std::array<std::string_view, 9> kLinearTensors{
     "ssm_a", "ssm_conv1d", "ssm_dt", "ssm_norm", "ssm_in", "ssm_ba", "ssm_alpha", "ssm_beta", "ssm_out"};
+/// Of Mamba-2 (llama.cpp, src/llama-arch.cpp); Mamba-1 has ssm_x and ssm_dt.weight besides.
+constexpr std::array<std::string_view, 7> kMamba2Tensors{"ssm_in", "ssm_conv1d", "ssm_dt", "ssm_a",
+                                                         "ssm_d",  "ssm_norm",   "ssm_out"};
 /// Outside of layers, beside embedding and head.
 constexpr std::array<std::string_view, 8> kLooseTensors{
     "output_norm.weight", "output_norm.bias",     "token_embd_norm.weight",   "token_embd_norm.bias",
@@ -116,6 +119,21 @@ class LayerTensors {
 
   bool has(std::string_view name) const { return tensors.contains(name); }
   bool has_weight(std::string_view stem) const { return has(std::string(stem) + ".weight"); }
+  /// Any whose name begins so.
+  bool has_any(std::string_view beginning) const {
+    const auto at = tensors.lower_bound(beginning);
+    return at != tensors.end() && std::string_view(at->first).starts_with(beginning);
+  }
+  /// Some projection of attention, of whatever kind.
+  bool has_attention() const {
+    return has_any("attn_q") || has_any("attn_k") || has_any("attn_v") || has_any("attn_output.");
+  }
+  /// All that a state space of Mamba-2 needs, and nothing that Mamba-1 alone has.
+  bool is_mamba2() const {
+    return has_weight("ssm_in") && has_weight("ssm_conv1d") && has("ssm_dt.bias") && has("ssm_a") &&
+           has("ssm_d") && has_weight("ssm_norm") && has_weight("ssm_out") && !has_weight("ssm_dt") &&
+           !has_weight("ssm_x");
+  }
   const TensorInfo* weight(std::string_view stem) const {
     const auto found = tensors.find(std::string(stem) + ".weight");
     return found == tensors.end() ? nullptr : found->second;
@@ -139,6 +157,8 @@ class Model {
   Attention mla_of(std::size_t i) const;
   Attention kv_heads_of(std::size_t i) const;
   Attention linear_of(std::size_t i) const;
+  Attention mamba2_of(std::size_t i) const;
+  Attention recurrent_of(std::size_t i) const;
   int window_of(std::size_t i) const;
   FeedForward experts_of(std::size_t i) const;
   FeedForward dense_of(std::size_t i) const;
@@ -235,6 +255,7 @@ std::optional<WeightPart> Model::part_in_layer(std::string_view stem, const Laye
   const bool moe = layer.has_weight("ffn_gate_inp");
   if (!moe && (stem == "ffn_gate" || stem == "ffn_up" || stem == "ffn_down")) return WeightPart::dense;
   if (is_among(kAttentionTensors, stem)) return WeightPart::attention;
+  if (layer.is_mamba2() && is_among(kMamba2Tensors, stem)) return WeightPart::attention;
   // A gated delta net has decay and beta; Mamba has neither, and Kimi's linear attention more.
   const bool delta =
       layer.has_weight("ssm_ba") || (layer.has_weight("ssm_beta") && layer.has_weight("ssm_alpha"));
@@ -348,15 +369,34 @@ Attention Model::kv_heads_of(std::size_t i) const {
   return t;
 }
 
-Attention Model::linear_of(std::size_t i) const {
+/// What gated delta nets and Mamba-2 say by the same keys.
+Attention Model::recurrent_of(std::size_t i) const {
   Attention t;
-  t.kind = Attention::Kind::linear;
   t.linear_key_heads = static_cast<int>(needed("ssm.group_count", i, 1, kMostHeads));
   t.linear_value_heads = static_cast<int>(needed("ssm.time_step_rank", i, 1, kMostHeads));
   t.head_dim = static_cast<int>(needed("ssm.state_size", i, 1, kMostWidth));
   t.value_dim = static_cast<int>(needed("ssm.inner_size", i, 1, kMostWidth)) / t.linear_value_heads;
   t.conv_kernel = static_cast<int>(needed("ssm.conv_kernel", i, 1, 1024));
   if (t.value_dim < 1) fail_in(i, "'" + key("ssm.inner_size") + "' is less than one value a head");
+  return t;
+}
+
+Attention Model::linear_of(std::size_t i) const {
+  Attention t = recurrent_of(i);
+  t.kind = Attention::Kind::linear;
+  return t;
+}
+
+Attention Model::mamba2_of(std::size_t i) const {
+  const LayerTensors& layer = layers_[i];
+  if (layer.has_attention())
+    fail_in(i, "attention and a state space side by side in one layer are not covered (architecture '" +
+                   kind_ + "')");
+  Attention t = recurrent_of(i);
+  t.kind = Attention::Kind::mamba2;
+  t.conv_bias = layer.has("ssm_conv1d.bias");
+  t.bias = layer.has("ssm_in.bias");
+  t.output_bias = layer.has("ssm_out.bias");
   return t;
 }
 
@@ -376,11 +416,16 @@ int Model::window_of(std::size_t i) const {
 
 Attention Model::attention_of(std::size_t i) const {
   const LayerTensors& layer = layers_[i];
+  if (layer.is_mamba2()) return mamba2_of(i);
   if (layer.has_weight("attn_kv_a_mqa")) return mla_of(i);
   if (layer.has_weight("ssm_conv1d")) return linear_of(i);
   if (layer.has_weight("attn_output")) return kv_heads_of(i);
-  fail_in(i, "no attention: hybrids of attention and other layers are not covered (architecture '" + kind_ +
-                 "')");
+  if (layer.has_attention() || layer.has_any("ssm_"))
+    fail_in(i,
+            "attention without an output: this kind of layers is not covered (architecture '" + kind_ + "')");
+  Attention none;
+  none.kind = Attention::Kind::none;
+  return none;
 }
 
 FeedForward Model::experts_of(std::size_t i) const {
@@ -403,8 +448,10 @@ FeedForward Model::experts_of(std::size_t i) const {
 
 FeedForward Model::dense_of(std::size_t i) const {
   const LayerTensors& layer = layers_[i];
+  if (!layer.has_any("ffn_gate") && !layer.has_any("ffn_up") && !layer.has_any("ffn_down"))
+    return {.kind = FeedForward::Kind::none};
   if (!layer.has_weight("ffn_down"))
-    fail_in(i, "no feed-forward part: hybrids of attention and other layers are not covered");
+    fail_in(i, "a feed-forward part without 'ffn_down.weight': this kind of layers is not covered");
   FeedForward ff;
   ff.width = size(layer, "ffn_down", 0, kMostWidth);
   // Without a gate of its own an up-projection twice as wide holds it (Phi-3).
@@ -418,8 +465,7 @@ Layer Model::layer_of(std::size_t i) const {
   Layer layer;
   layer.attention = attention_of(i);
   layer.feed_forward = layers_[i].has_weight("ffn_gate_inp") ? experts_of(i) : dense_of(i);
-  for (const std::optional<Fault>& found : {fault(layer.attention), fault(layer.feed_forward)})
-    if (found) fail_in(i, found->what);
+  if (const std::optional<Fault> found = fault(layer)) fail_in(i, found->what);
   return layer;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "models/hf_config.hpp"
+#include "models/hf_hybrids.hpp"
 #include "models/hf_layers.hpp"
 #include "models/stored_weights.hpp"
 #include "models/text_file.hpp"
@@ -36,14 +37,17 @@ constexpr std::array kFamilies{
     Family{.model_type = "phimoe", .layer_norm_bias = true},
     Family{.model_type = "switch_transformers"},
     Family{.model_type = "xverse"},
+    Family{.model_type = "granitemoehybrid", .hybrid = true},
+    Family{.model_type = "nemotron_h", .gate_bias = true, .hybrid = true},
 };
 
 // Keys of layers that Architecture cannot say or that this reader does not know how to place.
-constexpr std::array<std::string_view, 12> kForeignKeys{
-    "mamba_d_state",           "mamba_num_heads",    "attn_layer_period",
-    "expert_layer_period",     "linear_attn_config", "interleave_moe_layer_step",
-    "hybrid_override_pattern", "layers_block_type",  "hybrid_block_layers",
-    "ssm_state_size",          "attn_type_list",     "block_types"};
+constexpr std::array<std::string_view, 8> kForeignKeys{
+    "attn_layer_period",   "expert_layer_period", "linear_attn_config", "interleave_moe_layer_step",
+    "hybrid_block_layers", "attn_type_list",      "block_types",        "conv_L_cache"};
+// The same, but for the families that are known to have Mamba-2 layers.
+constexpr std::array<std::string_view, 5> kStateSpaceKeys{
+    "mamba_d_state", "mamba_num_heads", "hybrid_override_pattern", "layers_block_type", "ssm_state_size"};
 // Of which any says that some layers have experts.
 const std::initializer_list<std::string_view> kExpertKeys{"num_local_experts", "num_experts",
                                                           "n_routed_experts", "moe_num_experts"};
@@ -172,9 +176,12 @@ std::string default_title(const std::filesystem::path& file) {
 
 void check(const HfConfig& config, const Family* family, const std::string& model_type,
            const Architecture& a) {
-  for (const std::string_view key : kForeignKeys) {
+  const auto refuse = [&](std::string_view key) {
     if (config.has({key})) config.fail("'" + std::string(key) + "': this kind of layers is not covered");
-  }
+  };
+  const bool hybrid = family && family->hybrid;
+  std::for_each(kForeignKeys.begin(), kForeignKeys.end(), refuse);
+  if (!hybrid) std::for_each(kStateSpaceKeys.begin(), kStateSpaceKeys.end(), refuse);
   if (!family && config.boolean({"is_encoder_decoder"}, false)) {
     config.fail("of encoder-decoder models only model_type switch_transformers is covered");
   }
@@ -188,14 +195,13 @@ void check(const HfConfig& config, const Family* family, const std::string& mode
     config.throw_if_any();
   }
   for (const Layer& layer : a.layers) {
-    std::optional<Fault> found = fault(layer.attention);
-    if (!found) found = fault(layer.feed_forward);
+    const std::optional<Fault> found = fault(layer);
     if (!found) continue;
     config.fail(found->what);
     break;
   }
   if (const std::optional<Fault> found = fault(a)) config.fail(found->what);
-  if (const std::optional<Fault> found = lack_of_experts(a); found && config.has(kExpertKeys))
+  if (const std::optional<Fault> found = lack_of_experts(a); found && config.has(kExpertKeys) && !hybrid)
     config.fail(found->what);
   config.throw_if_any();
 }
@@ -215,6 +221,10 @@ Architecture parse_hf_config(const std::string& file, std::string_view text, con
   a.vocab = config.required({"vocab_size"}, 1, 100'000'000);
   if (family.model_type == "switch_transformers") {
     read_switch(config, family, a);
+  } else if (family.model_type == "granitemoehybrid") {
+    read_granite_hybrid(config, family, a);
+  } else if (family.model_type == "nemotron_h") {
+    read_nemotron_h(config, family, a);
   } else {
     read_decoder(config, family, a);
   }

@@ -8,7 +8,9 @@ namespace moelab::hf {
 namespace {
 
 int head_dim(const HfConfig& config, int hidden, int heads) {
-  if (const std::optional<int> dim = config.integer({"head_dim", "d_kv"}, 1, kMostHeadDim)) return *dim;
+  if (const std::optional<int> dim =
+          config.integer({"head_dim", "d_kv", "attention_head_dim"}, 1, kMostHeadDim))
+    return *dim;
   if (hidden % heads != 0) {
     config.fail("without a key 'head_dim', the number of heads (" + std::to_string(heads) +
                 ") must divide the hidden size (" + std::to_string(hidden) + ")");

@@ -30,6 +30,7 @@ struct Family {
   bool matrix_bias = false;
   bool gate_bias = false;
   bool layer_norm_bias = false;
+  bool hybrid = false;  // some layers are Mamba-2 (hf_hybrids.hpp)
 };
 
 /// The attention of a layer that sees everything: key-value heads, or MLA where the keys of MLA are there.

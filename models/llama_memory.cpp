@@ -44,7 +44,7 @@ Load load_of(const Architecture& model, const RuntimeCosts& runtime, double toke
             .flash_attention = o.flash_attention};
   for (const Layer& layer : model.layers) {
     const Attention& t = layer.attention;
-    if (t.kind == Attention::Kind::linear) continue;
+    if (!t.cached()) continue;
     load.full = load.full || t.window == 0;
     load.window = std::max<double>(load.window, t.window);
   }
@@ -53,24 +53,27 @@ Load load_of(const Architecture& model, const RuntimeCosts& runtime, double toke
 }
 
 /// Activations of one token that live at once around a layer's attention: what goes in and what comes out;
-/// MLA in its absorbed form, linear attention with the inputs before and after their convolution.
+/// MLA in its absorbed form, linear attention and Mamba-2 with the inputs before and after their convolution.
 double attention_values(const Attention& t) {
   switch (t.kind) {
     case Attention::Kind::kv_heads:
       return 1.0 * t.heads * ((t.output_gate ? 2 : 1) * t.head_dim + t.value_dim);
     case Attention::Kind::mla:
       return 1.0 * t.heads * (2.0 * t.kv_lora_rank + t.rope_dim);
-    case Attention::Kind::linear: {
+    case Attention::Kind::linear:
+    case Attention::Kind::mamba2: {
       const double outputs = 1.0 * t.linear_value_heads * t.value_dim;
       return 2 * (2.0 * t.linear_key_heads * t.head_dim + outputs) + 2 * outputs;
     }
+    case Attention::Kind::none:
+      break;
   }
   return 0;
 }
 
 double attention_bytes(const Attention& t, const RuntimeCosts& runtime, const Load& load) {
   double bytes = attention_values(t) * load.micro_batch * kFloat;
-  if (t.kind == Attention::Kind::linear) return bytes;
+  if (!t.cached()) return bytes;
   const double cached = load.cached(t);
   if (!load.flash_attention) return bytes + llama_score_bytes(cached, t.heads, load.micro_batch);
   // Kernels of flash attention read 16 bits: one layer's keys and values are dequantised for them, of all

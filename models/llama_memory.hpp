@@ -35,7 +35,7 @@ struct LlamaPlacement {
 /// Bytes of all GPUs together.
 struct LlamaBuffers {
   double kv = 0;      // of attention, in the cache's type
-  double states = 0;  // of linear attention, 32-bit
+  double states = 0;  // of linear attention and Mamba-2, 32-bit
   double gpu_compute = 0;
   double host_compute = 0;
 };

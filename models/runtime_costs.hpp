@@ -20,7 +20,7 @@ struct RuntimeCosts {
   double expert_peak = 1;          // of the GPU's peak, where each expert has many tokens
   double expert_tokens = 0;        // an expert, at which its products reach half of that
   double attention_peak = 1;       // of the GPU's peak: scores and weighted values
-  double recurrence_peak = 1;      // of the GPU's peak: updates of the state of linear attention
+  double recurrence_peak = 1;      // of the GPU's peak: updates of states (linear attention, Mamba-2)
   double overlap = 1;        // of experts for several tokens, 1: memory and arithmetic at once; 0: one by one
   double cpu_bandwidth = 1;  // of the host's memory, one socket of 90 GB/s or less: what the CPU computes
   double cpu_doubling = 1;   // of that share, what is left of it at each doubling of a socket's bandwidth

@@ -204,7 +204,8 @@ void ServingEstimate::add_layer(const Kind& kind, const Pass& pass, StepEstimate
            out);
   add_work(dense_work(model_, layer, pass.tokens), pass.tokens, place, out);
   if (layer.feed_forward.kind == FeedForward::Kind::moe) add_experts(kind, place, pass, out);
-  if (ranks() > 1 && place != Place::cpu) out.reduces += 2 * runtime_.all_reduce;
+  const int parts = (layer.has_mixer() ? 1 : 0) + (layer.has_feed_forward() ? 1 : 0);
+  if (ranks() > 1 && place != Place::cpu) out.reduces += parts * runtime_.all_reduce;
 }
 
 void ServingEstimate::add_pass(const Pass& pass, StepEstimate& out) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "models/input_error.hpp"
@@ -74,7 +75,7 @@ bool super_blocked(std::string_view format) {
 }
 
 /// Bytes a weight of a matrix with rows of so many weights: types that do not divide them fall back.
-double row_bytes(std::string_view format, int row) {
+double row_bytes(std::string_view format, std::int64_t row) {
   if (bytes_of(format) >= 2 || (super_blocked(format) ? row % kSuperBlock == 0 : row % kBlock == 0))
     return bytes_of(format);
   if (row % kBlock != 0) return bytes_of("fp16");
@@ -120,7 +121,7 @@ struct Mean {
 void add_feed_forward(const Mixture& m, int hidden, double width, int matrices, int i, int n, Mean& mean) {
   const double matrix = hidden * width;
   mean.add((matrices - 1) * matrix, row_bytes(m.base, hidden));
-  mean.add(matrix, row_bytes(down_type(m, i, n), static_cast<int>(width)));
+  mean.add(matrix, row_bytes(down_type(m, i, n), std::llround(width)));
 }
 
 void add_attention(const Mixture& m, const Architecture& a, const Layer& layer, int i, int n, Mean& mean) {
@@ -137,8 +138,8 @@ void add_attention(const Mixture& m, const Architecture& a, const Layer& layer, 
              eight ? bytes_of("q8_0") : row_bytes(among(m.value_layers, i, n) ? m.value : m.base, a.hidden));
     mean.add(keys, eight ? bytes_of("q8_0") : row_bytes(m.base, a.hidden));
     const std::string_view out = m.output.empty() ? m.base : m.output;
-    mean.add(output,
-             row_bytes(eight && bytes_of(out) < bytes_of("q5_k") ? "q5_k" : out, t.heads * t.value_dim));
+    mean.add(output, row_bytes(eight && bytes_of(out) < bytes_of("q5_k") ? "q5_k" : out,
+                               std::int64_t{t.heads} * t.value_dim));
     apart = keys + values + output;
   } else if (t.kind == Attention::Kind::mla) {
     // The key half of the up-projection is stored transposed, in rows of nope_dim.
@@ -146,6 +147,10 @@ void add_attention(const Mixture& m, const Architecture& a, const Layer& layer, 
     const double keys = 1.0 * t.kv_lora_rank * t.heads * nope;
     mean.add(keys, row_bytes(m.base, nope));
     apart = keys;
+  } else if (t.kind == Attention::Kind::mamba2) {
+    const std::int64_t values = std::int64_t{t.linear_value_heads} * t.value_dim;
+    apart = 1.0 * a.hidden * static_cast<double>(values);
+    mean.add(apart, row_bytes(m.base, values));  // the output's rows are of values
   }
   mean.add(all - apart, row_bytes(m.base, a.hidden));
 }
@@ -158,6 +163,7 @@ StoredWeights gguf(const Architecture& a, const Mixture& m) {
     const Layer& layer = a.layers[static_cast<std::size_t>(i)];
     const FeedForward& ff = layer.feed_forward;
     add_attention(m, a, layer, i, n, part(WeightPart::attention));
+    if (ff.kind == FeedForward::Kind::none) continue;
     if (ff.kind == FeedForward::Kind::dense) {
       add_feed_forward(m, a.hidden, ff.width, ff.matrices, i, n, part(WeightPart::dense));
       continue;

@@ -20,18 +20,32 @@ class Divider {
                                " GPUs cannot share evenly; expected tensor_parallel that divides them");
     amount /= ranks_;
   }
-  void divide(Attention& t) const {
-    if (t.kind == Attention::Kind::linear) {
-      divide(t.linear_key_heads, "key heads of linear attention");
-      divide(t.linear_value_heads, "value heads of linear attention");
-      return;
-    }
-    divide(t.heads, "attention heads");
-    if (t.kind == Attention::Kind::mla) return;  // the latent is whole on every GPU
-    if (t.kv_heads < ranks_ && ranks_ % t.kv_heads == 0)
-      t.kv_heads = 1;
+  void divide_or_copy(int& amount, const char* what) const {
+    if (amount < ranks_ && ranks_ % amount == 0)
+      amount = 1;
     else
-      divide(t.kv_heads, "key-value heads");
+      divide(amount, what);
+  }
+  void divide(Attention& t) const {
+    switch (t.kind) {
+      case Attention::Kind::kv_heads:
+        divide(t.heads, "attention heads");
+        divide_or_copy(t.kv_heads, "key-value heads");
+        return;
+      case Attention::Kind::mla:
+        divide(t.heads, "attention heads");  // the latent is whole on every GPU
+        return;
+      case Attention::Kind::linear:
+        divide(t.linear_key_heads, "key heads of linear attention");
+        divide(t.linear_value_heads, "value heads of linear attention");
+        return;
+      case Attention::Kind::mamba2:
+        divide(t.linear_value_heads, "heads of Mamba-2");
+        divide_or_copy(t.linear_key_heads, "groups of Mamba-2");
+        return;
+      case Attention::Kind::none:
+        return;
+    }
   }
   void divide(FeedForward& ff) const {
     divide(ff.width, ff.kind == FeedForward::Kind::moe ? "columns in each expert" : "feed-forward columns");
@@ -70,7 +84,7 @@ Bytes all_reduce_bytes(const Architecture& model, double tokens) {
 }
 
 int all_reduces(const Layer& layer) {
-  return layer.cross_attention ? 3 : 2;
+  return (layer.has_mixer() ? 1 : 0) + (layer.cross_attention ? 1 : 0) + (layer.has_feed_forward() ? 1 : 0);
 }
 
 }  // namespace moelab

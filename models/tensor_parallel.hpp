@@ -11,10 +11,11 @@ namespace moelab {
 
 /// The part of each of `ranks` GPUs, as a model of its own: heads and widths divided, hidden size whole.
 /// Everything that counts weights, work and KV cache then counts those of one GPU. Split: query heads,
-/// key-value heads, linear-attention heads, widths of dense, shared and routed feed-forward parts (each GPU
-/// has a slice of every expert), the vocabulary (rounded up). Whole on every GPU: norms, gates, the latent
-/// of multi-head latent attention, and key-value heads where there are fewer than GPUs (one each, copied).
-/// Throws InputError that names what does not divide. What nobody published of a part is left out.
+/// key-value heads, heads of linear attention and Mamba-2 with the latter's groups, widths of dense, shared
+/// and routed feed-forward parts (each GPU has a slice of every expert), the vocabulary (rounded up). Whole
+/// on every GPU: norms, gates, the latent of multi-head latent attention, and key-value heads and Mamba-2's
+/// groups where there are fewer than GPUs (one each, copied). Throws InputError that names what does not
+/// divide. What nobody published of a part is left out.
 Architecture tensor_parallel_part(const Architecture& model, int ranks);
 
 /// The feed-forward part of all `ranks` GPUs together, of one GPU's part.
@@ -23,8 +24,7 @@ FeedForward whole_experts(const FeedForward& part, int ranks);
 /// Bytes that each GPU brings to one all-reduce for so many tokens: the hidden states in BF16.
 Bytes all_reduce_bytes(const Architecture& model, double tokens);
 
-/// All-reduces of a layer, one behind attention and one behind the feed-forward part; cross-attention adds
-/// one.
+/// All-reduces of a layer, one behind each part that it has: attention, cross-attention, feed-forward part.
 int all_reduces(const Layer& layer);
 
 }  // namespace moelab

@@ -44,7 +44,7 @@ struct KvShape {
   std::uint64_t gpu_blocks = 0;
   std::uint64_t host_blocks = 0;  // swap space
   /// That each admitted request holds besides those of its tokens, from its admission to its end, wherever
-  /// they are: for what does not grow with it, such as the states of linear attention.
+  /// they are: for what does not grow with it, such as the states of linear attention and Mamba-2.
   std::uint64_t state_blocks = 0;
 };
 

@@ -70,7 +70,7 @@ Bytes window_bytes(const StorageSplit& split, bool moves) {
 }
 
 /// One MoE layer with its weights resident, for a step of `batch` rows halfway through their answers; experts
-/// drawn evenly.
+/// drawn evenly. Layers without a feed-forward part lie between MoE layers, and are shared out over them.
 double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
                              const std::vector<ServedRequest>& requests) {
   const TimingModel timing(s.device);
@@ -80,21 +80,24 @@ double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
   for (const ServedRequest& q : requests)
     pass.runs.push_back({.first = q.prompt_tokens + q.output_tokens / 2.0});
   dense.begin(pass);
-  const auto layers = s.model.moe_layers();
-  double seconds = 0;
-  for (const int layer : layers) {
-    const auto l = static_cast<std::size_t>(layer);
+  const auto layers = static_cast<double>(s.model.moe_layers().size());
+  double seconds = 0, computed = 0, reduces = 0;
+  for (std::size_t l = 0; l < s.model.layers.size(); ++l) {
+    const Layer& layer = s.model.layers[l];
+    if (layer.feed_forward.kind == FeedForward::Kind::dense) continue;
     seconds += dense.dense(l).seconds + dense.shared(l).seconds;
+    ++computed;
+    reduces += all_reduces(layer);
   }
   const FeedForward& ff = s.model.moe();
   const double missed = std::pow(1 - 1.0 * ff.top_k / ff.experts, s.workload.batch);
-  seconds /= static_cast<double>(layers.size());
-  seconds += (system.host_per_layer + timing.dispatch()).value();
+  seconds /= layers;
+  seconds += computed / layers * system.host_per_layer.value() + timing.dispatch().value();
   const double touched = ff.experts * (1 - missed);
   seconds += touched * system.host_per_expert.value();
   seconds += timing.grouped_experts(s.model, touched, 1.0 * s.workload.batch * ff.top_k).value();
   const Bytes reduced = all_reduce_bytes(s.model, s.workload.batch);
-  return seconds + 2 * timing.all_reduce(static_cast<int>(s.tensor_parallel), reduced).value();
+  return seconds + reduces / layers * timing.all_reduce(static_cast<int>(s.tensor_parallel), reduced).value();
 }
 
 /// What lies in the host's memory.

@@ -179,7 +179,8 @@ void text_seeds() {
   const auto config = [](const std::string& path) {
     return read_bytes(std::string(MOELAB_SOURCE_DIR) + "/configs/" + path + ".yaml");
   };
-  for (const char* name : {"deepseek-v3", "qwen3-next-80b-a3b", "switch-large-128", "gpt-oss-20b"})
+  for (const char* name : {"deepseek-v3", "qwen3-next-80b-a3b", "switch-large-128", "gpt-oss-20b",
+                           "granite-4.0-h-tiny", "nemotron-3-nano-30b-a3b"})
     seed("model", name, config(std::string("models/") + name));
   seed("device", "orin", config("devices/jetson-agx-orin-32gb"));
   for (const char* name : {"switch-orin", "zipmoe-orin"})

@@ -83,7 +83,7 @@ struct PlainSeed {
   const char* text;
 };
 
-inline constexpr std::array<PlainSeed, 9> kPlainSeeds{{
+inline constexpr std::array<PlainSeed, 11> kPlainSeeds{{
     {"hf_config", "mixtral",
      R"({"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_experts_per_tok": 2, "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8, "sliding_window": null, "tie_word_embeddings": false, "vocab_size": 32000})"},
     {"hf_config", "qwen2",
@@ -93,6 +93,10 @@ inline constexpr std::array<PlainSeed, 9> kPlainSeeds{{
     {"hf_config", "deepseek_v3", R"({"model_type": "deepseek_v3", "first_k_dense_replace": 3, "hidden_size": 7168, "intermediate_size": 18432, "kv_lora_rank": 512, "moe_intermediate_size": 2048, "moe_layer_freq": 1, "n_group": 8, "n_routed_experts": 256, "n_shared_experts": 1, "num_attention_heads": 128, "num_experts_per_tok": 8, "num_hidden_layers": 61, "num_key_value_heads": 128, "num_nextn_predict_layers": 1, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "topk_group": 4, "v_head_dim": 128, "vocab_size": 129280})"},
     {"hf_config", "gpt_oss",
      R"({"text_config": {"model_type": "gpt_oss", "attention_bias": true, "head_dim": 64, "hidden_size": 2880, "intermediate_size": 2880, "layer_types": ["sliding_attention", "full_attention"], "num_attention_heads": 64, "num_experts_per_tok": 4, "num_hidden_layers": 2, "num_key_value_heads": 8, "num_local_experts": 32, "sliding_window": 128, "vocab_size": 201088}})"},
+    {"hf_config", "nemotron_h",
+     R"({"model_type": "nemotron_h", "conv_kernel": 4, "head_dim": 128, "hidden_size": 2688, "hybrid_override_pattern": "MEM*E-", "intermediate_size": 1856, "mamba_head_dim": 64, "mamba_num_heads": 64, "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712, "n_groups": 8, "n_routed_experts": 128, "n_shared_experts": 1, "num_attention_heads": 32, "num_experts_per_tok": 6, "num_hidden_layers": 6, "num_key_value_heads": 2, "ssm_state_size": 128, "tie_word_embeddings": false, "use_bias": false, "use_conv_bias": true, "vocab_size": 131072})"},
+    {"hf_config", "granite_hybrid",
+     R"({"model_type": "granitemoehybrid", "hidden_size": 1536, "intermediate_size": 512, "layer_types": ["mamba", "attention", "mamba"], "mamba_d_conv": 4, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_expand": 2, "mamba_n_groups": 1, "mamba_n_heads": 48, "num_attention_heads": 12, "num_experts_per_tok": 6, "num_hidden_layers": 3, "num_key_value_heads": 4, "num_local_experts": 64, "shared_intermediate_size": 1024, "tie_word_embeddings": true, "vocab_size": 100352})"},
     {"hf_config", "switch",
      R"({"model_type": "switch_transformers", "d_ff": 2816, "d_kv": 64, "d_model": 1024, "decoder_sparse_step": 2, "encoder_sparse_step": 2, "num_decoder_layers": 24, "num_experts": 128, "num_heads": 16, "num_layers": 24, "num_sparse_decoder_layers": 12, "num_sparse_encoder_layers": 12, "vocab_size": 32128, "tie_word_embeddings": true})"},
     {"routing_law", "decoder",

@@ -58,7 +58,21 @@ Count attention_tensors(Count hidden, const Attention& t) {
     tensor(hidden, Count{t.heads} * t.value_dim);            // o_proj
     if (t.bias) tensor(t.q_lora_rank, 1), tensor(t.kv_lora_rank + t.rope_dim, 1);
     if (t.output_bias) tensor(hidden, 1);
-  } else {
+  } else if (t.kind == Attention::Kind::mamba2) {
+    // The tensors of a Mamba-2 mixer in a checkpoint of Nemotron-H or Granite 4.0 H.
+    const Count inner = Count{t.linear_value_heads} * t.value_dim;
+    const Count states = Count{t.linear_key_heads} * t.head_dim;               // of B, and as many of C
+    tensor(inner + (inner + states + states) + t.linear_value_heads, hidden);  // in_proj: z, x, B, C, dt
+    if (t.bias) tensor(inner + (inner + states + states) + t.linear_value_heads, 1);
+    tensor(inner + states + states, t.conv_kernel);  // conv1d.weight
+    if (t.conv_bias) tensor(inner + states + states, 1);
+    tensor(t.linear_value_heads, 1);  // A_log
+    tensor(t.linear_value_heads, 1);  // D
+    tensor(t.linear_value_heads, 1);  // dt_bias
+    tensor(inner, 1);                 // norm
+    tensor(hidden, inner);            // out_proj
+    if (t.output_bias) tensor(hidden, 1);
+  } else if (t.kind == Attention::Kind::linear) {
     const Count keys = Count{t.linear_key_heads} * t.head_dim;
     const Count values = Count{t.linear_value_heads} * t.value_dim;
     tensor(keys + keys + values + values, hidden);  // in_proj_qkvz
@@ -91,11 +105,12 @@ Counted count_tensors(const Architecture& a) {
   Counted c;
   const auto everywhere = [&](Count size) { c.total += size, c.active += size; };
   for (const Layer& layer : a.layers) {
-    everywhere(a.hidden);  // input norm
-    everywhere(a.hidden);  // post-attention norm
+    if (layer.attention.kind != Attention::Kind::none) everywhere(a.hidden);       // input norm
+    if (layer.feed_forward.kind != FeedForward::Kind::none) everywhere(a.hidden);  // post-attention norm
     everywhere(attention_tensors(a.hidden, layer.attention));
     if (layer.cross_attention) everywhere(a.hidden), everywhere(attention_tensors(a.hidden, layer.attention));
     const FeedForward& ff = layer.feed_forward;
+    if (ff.kind == FeedForward::Kind::none) continue;
     if (ff.kind == FeedForward::Kind::dense) {
       everywhere(ffn_tensors(a.hidden, ff.width, ff));
       continue;
@@ -208,6 +223,8 @@ TEST_CASE("total weights are those of the checkpoint index, or within 1 % of wha
     CHECK(least <= 1.2 * *a.published_active_weights);
     CHECK(most >= 0.9 * *a.published_active_weights);
   }
+  // model_n_params of llama-bench for Nemotron-3-Nano-30B-A3B-IQ4_XS.gguf, which prints it exactly.
+  CHECK(total_weights(model_of_file("nemotron-3-nano-30b-a3b")) == 31577940288.0);
   // safetensors index: total_size / 2
   CHECK(total_weights(model_of_file("deepseek-v2-lite")) == 31412968448.0 / 2);
   CHECK(total_weights(model_of_file("qwen1.5-moe-a2.7b")) == 28631568384.0 / 2);
@@ -359,6 +376,23 @@ TEST_CASE("layers lie where the published descriptions put them", "[architecture
   for (std::size_t i = 0; i < next.layers.size(); ++i) {
     CHECK((next.layers[i].attention.kind == Attention::Kind::linear) == (i % 4 != 3));
   }
+  // Four of 40 layers have attention, the first of them layer 5.
+  for (const char* name : {"granite-4.0-h-small", "granite-4.0-h-tiny"}) {
+    const Architecture granite = model_of_file(name);
+    for (std::size_t i = 0; i < granite.layers.size(); ++i)
+      CHECK((granite.layers[i].attention.kind == Attention::Kind::mamba2) == (i % 10 != 5));
+  }
+  // hybrid_override_pattern of its config.json.
+  const std::string pattern = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME";
+  const Architecture nemotron = model_of_file("nemotron-3-nano-30b-a3b");
+  REQUIRE(nemotron.layers.size() == pattern.size());
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const Layer& layer = nemotron.layers[i];
+    CHECK((layer.attention.kind == Attention::Kind::mamba2) == (pattern[i] == 'M'));
+    CHECK((layer.attention.kind == Attention::Kind::kv_heads) == (pattern[i] == '*'));
+    CHECK((layer.feed_forward.kind == FeedForward::Kind::moe) == (pattern[i] == 'E'));
+    CHECK(layer.has_mixer() != layer.has_feed_forward());
+  }
   const Architecture oss = model_of_file("gpt-oss-20b");  // a window in layers 0, 2, 4, ...
   for (std::size_t i = 0; i < oss.layers.size(); ++i) {
     CHECK(oss.layers[i].attention.window == (i % 2 == 0 ? 128 : 0));
@@ -371,6 +405,27 @@ TEST_CASE("layers lie where the published descriptions put them", "[architecture
     CHECK((t5.layers[i].stack == Stack::decoder) == (i >= 24));
     CHECK(t5.layers[i].cross_attention == (i >= 24));
   }
+}
+
+TEST_CASE("what hybrids weigh and keep, by hand", "[architecture]") {
+  // Granite 4.0 H-Small: x and z of 128 heads x 64, B and C of one group of 128, a step a head.
+  const Architecture granite = model_of_file("granite-4.0-h-small");
+  const double in = 4096.0 * (2 * 8192 + 2 * 128 + 128), out = 8192.0 * 4096;
+  const double convolution = (8192 + 2 * 128) * (4 + 1), heads = 3 * 128, norm = 8192;
+  CHECK(attention_weights(granite, granite.layers[0]) == in + out + convolution + heads + norm + 2 * 4096);
+  // A state of 128 heads x 64 x 128, and three inputs of the convolution; 36 layers, 2 bytes a value.
+  CHECK(state_bytes_per_request(granite) == Bytes(36 * (128 * 64 * 128.0 + 3 * (8192 + 256)) * 2));
+  CHECK(kv_bytes_per_token(granite) == Bytes(4 * 2 * 8 * 128 * 2));
+  // Nemotron 3 Nano: its layers of attention have no norm but the one before it.
+  const Architecture nemotron = model_of_file("nemotron-3-nano-30b-a3b");
+  CHECK(attention_weights(nemotron, nemotron.layers[5]) ==
+        2688.0 * (32 + 2 + 2) * 128 + 32 * 128 * 2688.0 + 2688);
+  CHECK(attention_weights(nemotron, nemotron.layers[1]) == 2688);
+  CHECK(feed_forward_dense_weights(nemotron, nemotron.layers[1]) == 2 * 2688.0 * 3712);
+  CHECK(feed_forward_dense_weights(nemotron, nemotron.layers[0]) == 0);
+  CHECK(gate_weights(nemotron, nemotron.layers[1]) == 128 * 2688.0 + 128);
+  CHECK(state_bytes_per_request(nemotron) == Bytes(23 * (64 * 64 * 128.0 + 3 * (64 * 64 + 2 * 8 * 128)) * 2));
+  CHECK(kv_bytes_per_token(nemotron) == Bytes(6 * 2 * 2 * 128 * 2));
 }
 
 TEST_CASE("layers with experts are numbered from 0, the others have no number", "[architecture]") {
@@ -399,6 +454,10 @@ TEST_CASE("moe() is the one shape of all experts", "[architecture]") {
   CHECK_THROWS_AS(a.moe(), InputError);
   CHECK_FALSE(fault(a));  // a dense model
   CHECK(lack_of_experts(a).value().key == "layers");
+  Layer empty;
+  empty.attention.kind = Attention::Kind::none;
+  empty.feed_forward = {.kind = FeedForward::Kind::none};
+  CHECK(fault(empty).value().key == "feed_forward");
 }
 
 }  // namespace

@@ -117,6 +117,61 @@ TEST_CASE("attention work of the gated delta rule", "[architecture]") {
   CHECK(kv_bytes_per_token(a).value() == 0);
 }
 
+TEST_CASE("attention work of Mamba-2", "[architecture]") {
+  Architecture a = tiny();
+  Layer& layer = a.layers[0];
+  Attention t;
+  t.kind = Attention::Kind::mamba2;
+  t.linear_key_heads = 1;
+  t.linear_value_heads = 2;
+  t.head_dim = 3;
+  t.value_dim = 5;
+  t.conv_kernel = 4;
+  t.conv_bias = true;
+  layer.attention = t;
+  // z and x of 2 heads x 5, B and C of 3, 2 steps: 4*(20 + 6 + 2); convolution of 10 + 6 with 4 taps and a
+  // bias; A, D and the step's bias of 2 heads; norm 10; output 10*4. Then norms 8, router 20.
+  const double weights = 4 * 28 + 16 * 5 + 3 * 2 + 10 + 40 + 8 + 20;
+  // h = exp(dt A) h + (dt B) x and y = C h, counted operation by operation.
+  double state_flops = 0;
+  for (int head = 0; head < 2; ++head)
+    for (int n = 0; n < 3; ++n)
+      for (int p = 0; p < 5; ++p) {
+        state_flops += 1;  // h[n][p] *= decay
+        state_flops += 2;  // h[n][p] += b[n] * x[p]
+        state_flops += 2;  // y[p] += c[n] * h[n][p]
+      }
+  for (const double context : {0.0, 100.0}) {
+    const Work work = attention_work(a, layer, 3, context);
+    check_work(work, 2 * weights * 3 + state_flops * 3, weights, 2 * 3 * 5 * 2.0 * 3, 7 + 3);
+    CHECK(work.recurrence.value() == state_flops * 3);
+    CHECK(work.mixing.value() == 0);
+    CHECK(work.biases == 1);
+  }
+  CHECK(kv_bytes_per_token(a).value() == 0);
+  layer.attention.bias = layer.attention.output_bias = true;  // 28 and 4 more
+  CHECK(attention_work(a, layer, 1, 0).weight_bytes.value() == 2 * (weights + 28 + 4));
+  CHECK(attention_work(a, layer, 1, 0).biases == 3);
+}
+
+TEST_CASE("a layer of one part has one norm", "[architecture]") {
+  Architecture a = tiny();
+  Layer& layer = a.layers[0];
+  const FeedForward moe = layer.feed_forward;
+  layer.feed_forward = {.kind = FeedForward::Kind::none};
+  // Projections 72 and a norm; no router, no second norm.
+  check_work(attention_work(a, layer, 1, 0), 2 * 76.0, 76, 0, 7 - 1);
+  CHECK(dense_work(a, layer, 5) == Work{});
+  layer.feed_forward = moe;
+  layer.attention = {};
+  layer.attention.kind = Attention::Kind::none;
+  // Norm 4 and router 20; nothing is attended to, whatever the context.
+  check_work(attention_work(a, layer, 7, 11), 2 * 24.0 * 7, 24, 0, 1 + 3);
+  check_work(dense_work(a, layer, 5), 2 * 84.0 * 5, 3 * 4 * 7, 0, 4);
+  CHECK(kv_bytes_per_token(a).value() == 0);
+  CHECK(state_bytes_per_request(a).value() == 0);
+}
+
 TEST_CASE("attention work with cross-attention", "[architecture]") {
   Architecture a = tiny();
   Layer& layer = a.layers[0];
@@ -159,7 +214,9 @@ TEST_CASE("work of feed-forward parts, experts and head", "[architecture]") {
 }
 
 TEST_CASE("the parts of a model's work add up to its weights", "[architecture]") {
-  for (const std::string_view name : kModelNames) {
+  std::vector<std::string_view> names(kModelNames.begin(), kModelNames.end());
+  names.insert(names.end(), {"granite-4.0-h-small", "granite-4.0-h-tiny", "nemotron-3-nano-30b-a3b"});
+  for (const std::string_view name : names) {
     INFO(name);
     Architecture a = model_of_file(name);
     a.stored = {};  // 2 bytes each, whatever the model's own formats
@@ -175,7 +232,8 @@ TEST_CASE("the parts of a model's work add up to its weights", "[architecture]")
       add(cross_cache_work(a, layer, 1), 1);
       add(dense_work(a, layer, 1), 1);
       const Attention& t = layer.attention;
-      state_flops += 7.0 * t.linear_value_heads * t.head_dim * t.value_dim;
+      const double a_value = t.kind == Attention::Kind::mamba2 ? 5 : 7;  // of a state
+      state_flops += a_value * t.linear_value_heads * t.head_dim * t.value_dim;
       if (layer.feed_forward.kind != FeedForward::Kind::moe) continue;
       add(expert_work(a, layer.feed_forward, 1), layer.feed_forward.top_k);
       idle_bytes += (layer.feed_forward.experts - layer.feed_forward.top_k) * expert_bytes(a).value();
@@ -189,8 +247,8 @@ TEST_CASE("the parts of a model's work add up to its weights", "[architecture]")
 }
 
 TEST_CASE("cache bytes read by one decoded token grow by the cache bytes of a token", "[architecture]") {
-  for (const std::string_view name :
-       {"deepseek-v3", "qwen3-next-80b-a3b", "switch-large-128", "mixtral-8x7b"}) {
+  for (const std::string_view name : {"deepseek-v3", "qwen3-next-80b-a3b", "switch-large-128", "mixtral-8x7b",
+                                      "granite-4.0-h-tiny", "nemotron-3-nano-30b-a3b"}) {
     INFO(name);
     const Architecture a = model_of_file(name);
     double grown = 0, encoded = 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
 #include "models/architecture.hpp"
 #include "tests/models/model_files.hpp"
@@ -15,7 +16,9 @@ using test::kModelNames;
 using test::model_of_file;
 using test::random_architecture;
 TEST_CASE("a model file written from an architecture reads back to it", "[architecture]") {
-  for (const std::string_view name : kModelNames) {
+  std::vector<std::string_view> names(kModelNames.begin(), kModelNames.end());
+  names.insert(names.end(), test::kRoundedModelNames.begin(), test::kRoundedModelNames.end());
+  for (const std::string_view name : names) {
     INFO(name);
     const Architecture a = model_of_file(name);
     CHECK(test::model_of_text(architecture_to_yaml(a)) == a);
@@ -53,6 +56,86 @@ TEST_CASE("a written model file is short: patterns are found", "[architecture]")
   CHECK(blocks({2, 6}) == 3);        // 2 a, b, a
 }
 
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+TEST_CASE("layers of one part are said letter by letter", "[architecture]") {
+  const std::string text = R"(name: m
+hidden: 8
+vocab: 16
+layers: 5
+pattern: AbAcd
+blocks:
+  A: {kind: mamba2, heads: 6, head_dim: 5, groups: 2, state: 3, conv_kernel: 4}
+  b: {kind: none, feed_forward: moe}
+  c: {heads: 2, head_dim: 4}
+  d: {heads: 2, head_dim: 4, feed_forward: dense}
+moe: {experts: 4, top_k: 2, width: 6}
+dense: {width: 12}
+)";
+  const Architecture a = test::model_of_text(text);
+  REQUIRE(a.layers.size() == 5);
+  const Attention& t = a.layers[2].attention;
+  CHECK(t.kind == Attention::Kind::mamba2);
+  CHECK(t.linear_value_heads == 6);
+  CHECK(t.value_dim == 5);
+  CHECK(t.linear_key_heads == 2);
+  CHECK(t.head_dim == 3);
+  CHECK(t.conv_bias);
+  CHECK_FALSE((t.bias || t.output_bias));
+  CHECK_FALSE(a.layers[0].has_feed_forward());
+  CHECK_FALSE(a.layers[1].has_mixer());
+  CHECK(a.layers[1].feed_forward == a.moe());
+  CHECK(a.layers[3].attention.kv_heads == 2);
+  CHECK_FALSE(a.layers[3].has_feed_forward());
+  CHECK(a.layers[4].feed_forward.width == 12);
+  CHECK(test::model_of_text(architecture_to_yaml(a)) == a);
+  // A model of state spaces alone needs neither experts nor a dense part.
+  const Architecture pure = test::model_of_text(
+      "name: m\nhidden: 8\nvocab: 16\nlayers: 2\npattern: MM\nblocks:\n"
+      "  M: {kind: mamba2, heads: 6, head_dim: 5, state: 3, conv_kernel: 4, conv_bias: false}\n");
+  CHECK(pure.layers[0].attention.linear_key_heads == 1);
+  CHECK_FALSE(pure.layers[0].attention.conv_bias);
+  CHECK(test::model_of_text(architecture_to_yaml(pure)) == pure);
+
+  struct Case {
+    std::string_view from, to, said;
+    int line;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"AbAcd", "AbAc", "pattern has 4 letters for 5 layers", 5},
+           {"AbAcd", "AbAxd", "pattern has a letter that 'blocks' does not have", 5},
+           {"AbAcd", "AbAcc", "pattern does not use every block", 6},
+           {"pattern: AbAcd", "pattern: AbAcd\nmoe_every: 2", "'pattern' says which layers there are", 6},
+           {"pattern: AbAcd", "pattern: AbAcd\nattention: {heads: 2, head_dim: 4}", "'pattern' says", 6},
+           {"  c:", "  cc:", "a block is called by one letter", 9},
+           {"groups: 2", "groups: 4", "groups (4) must divide heads (6)", 7},
+           {"groups: 2", "groups: 0", "groups", 7},
+           {"state: 3, ", "", "state", 7},
+           {"conv_kernel: 4", "conv_kernel: 4, window: 8", "window", 7},
+           {"feed_forward: moe", "feed_forward: none", "a layer needs attention, a state space or a feed", 8},
+           {"feed_forward: moe", "feed_forward: some", "feed_forward", 8},
+           {"moe: {experts: 4, top_k: 2, width: 6}\n", "", "this block has experts", 8},
+           {"dense: {width: 12}\n", "", "some layers are dense", 0},
+           {"pattern: AbAcd\n", "", "blocks", 5}}) {
+    const std::string wrong = replaced(text, c.from, c.to);
+    INFO(wrong);
+    try {
+      test::model_of_text(wrong);
+      FAIL_CHECK("no error");
+    } catch (const InputError& error) {
+      INFO(error.what());
+      const bool said = std::any_of(error.problems().begin(), error.problems().end(), [&](const Problem& p) {
+        return p.what.find(c.said) != std::string::npos && (c.line == 0 || p.line == c.line);
+      });
+      CHECK(said);
+    }
+  }
+}
+
 TEST_CASE("an architecture that a model file cannot say is an error", "[architecture]") {
   Architecture a = model_of_file("deepseek-v3");
   a.layers[1].feed_forward.width = 7;  // dense layers of two widths
@@ -60,6 +143,16 @@ TEST_CASE("an architecture that a model file cannot say is an error", "[architec
   a = model_of_file("switch-large-128");
   a.layers.back().cross_attention = false;
   CHECK_THROWS_AS(architecture_to_yaml(a), InputError);
+  // 53 kinds of layers, some of them of one part alone.
+  a = model_of_file("nemotron-3-nano-30b-a3b");
+  a.layers.resize(53, a.layers[0]);
+  for (std::size_t i = 0; i < a.layers.size(); ++i) {
+    a.layers[i] = a.layers[0];
+    a.layers[i].attention.head_dim = static_cast<int>(i) + 1;
+  }
+  CHECK_THROWS_AS(architecture_to_yaml(a), InputError);
+  a.layers.pop_back();
+  CHECK(test::model_of_text(architecture_to_yaml(a)).layers == a.layers);
   a = model_of_file("switch-large-128");
   std::reverse(a.layers.begin(), a.layers.end());
   CHECK_THROWS_AS(architecture_to_yaml(a), InputError);
@@ -76,12 +169,6 @@ attention: {heads: 2, head_dim: 4}
 moe: {experts: 4, top_k: 2, width: 6}
 dense: {width: 12}
 )";
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  const std::size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
-}
 
 TEST_CASE("defaults of a model file", "[architecture]") {
   const Architecture a = test::model_of_text(kGood);

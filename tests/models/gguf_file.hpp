@@ -126,16 +126,18 @@ class GgufOfModel {
     file.texts("tokenizer.ggml.tokens", {"a", "bc", ""});
     file.integer(key("block_count"), static_cast<std::uint32_t>(a_.layers.size()));
     file.integer(key("embedding_length"), static_cast<std::uint32_t>(a_.hidden));
-    std::vector<std::uint32_t> heads, kv_heads;
+    std::vector<std::uint32_t> heads, kv_heads, widths;
     for (const Layer& layer : a_.layers) {
       heads.push_back(static_cast<std::uint32_t>(layer.attention.heads));
       kv_heads.push_back(static_cast<std::uint32_t>(layer.attention.kv_heads));
+      widths.push_back(static_cast<std::uint32_t>(layer.feed_forward.width));
       write_attention_values(layer.attention);
       if (layer.feed_forward.kind == FeedForward::Kind::moe)
         once(key("expert_used_count"), layer.feed_forward.top_k);
     }
     file.integers(key("attention.head_count"), heads);
     file.integers(key("attention.head_count_kv"), kv_heads);
+    file.integers(key("feed_forward_length"), widths);
   }
   void write_attention_values(const Attention& t) {
     const auto key = [&](const char* tail) { return kind_ + ".attention." + tail; };
@@ -145,7 +147,7 @@ class GgufOfModel {
       once(key("key_length"), t.head_dim);
       once(key("value_length"), t.value_dim);
     }
-    if (t.kind != Attention::Kind::linear) return;
+    if (!t.recurrent()) return;
     once(kind_ + ".ssm.group_count", t.linear_key_heads);
     once(kind_ + ".ssm.time_step_rank", t.linear_value_heads);
     once(kind_ + ".ssm.state_size", t.head_dim);
@@ -160,16 +162,14 @@ class GgufOfModel {
   }
 
   void write_layer(const Layer& layer) {
-    vector("attn_norm.weight", hidden());
-    vector("ffn_norm.weight", hidden());
+    vector("attn_norm.weight", hidden());  // before whatever comes first
+    if (layer.has_mixer() && layer.has_feed_forward()) vector("ffn_norm.weight", hidden());
     const Attention& t = layer.attention;
-    if (t.kind == Attention::Kind::mla)
-      write_mla(t);
-    else if (t.kind == Attention::Kind::linear)
-      write_linear(t);
-    else
-      write_kv_heads(t);
-    write_feed_forward(layer.feed_forward);
+    if (t.kind == Attention::Kind::mla) write_mla(t);
+    if (t.kind == Attention::Kind::linear) write_linear(t);
+    if (t.kind == Attention::Kind::mamba2) write_mamba2(t);
+    if (t.kind == Attention::Kind::kv_heads) write_kv_heads(t);
+    if (layer.has_feed_forward()) write_feed_forward(layer.feed_forward);
   }
   void write_mla(const Attention& t) {
     const std::uint64_t queries = size(t.heads) * size(t.head_dim);
@@ -197,6 +197,22 @@ class GgufOfModel {
     vector("ssm_a", size(t.linear_value_heads));
     vector("ssm_norm.weight", size(t.value_dim));
     matrix("ssm_out", values, hidden());
+  }
+  /// As llama.cpp reads them: src/llama-model.cpp, LLM_ARCH_NEMOTRON_H_MOE and LLM_ARCH_GRANITE_HYBRID.
+  void write_mamba2(const Attention& t) {
+    const std::uint64_t heads = size(t.linear_value_heads), groups = size(t.linear_key_heads);
+    const std::uint64_t inner = heads * size(t.value_dim);
+    const std::uint64_t convolved = inner + 2 * groups * size(t.head_dim);
+    matrix("ssm_in", hidden(), inner + convolved + heads);
+    if (t.bias) vector("ssm_in.bias", inner + convolved + heads);
+    file.tensor(layer_ + "ssm_conv1d.weight", {size(t.conv_kernel), convolved}, GgufText::kFp32);
+    if (t.conv_bias) vector("ssm_conv1d.bias", convolved);
+    vector("ssm_dt.bias", heads);
+    file.tensor(layer_ + "ssm_a", {1, heads}, GgufText::kFp32);
+    file.tensor(layer_ + "ssm_d", {1, heads}, GgufText::kFp32);
+    file.tensor(layer_ + "ssm_norm.weight", {inner / groups, groups}, GgufText::kFp32);
+    matrix("ssm_out", inner, hidden());
+    if (t.output_bias) vector("ssm_out.bias", hidden());
   }
   void write_kv_heads(const Attention& t) {
     const std::uint64_t queries = size(t.heads) * size(t.head_dim);

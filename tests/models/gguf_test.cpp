@@ -46,6 +46,8 @@ std::string refusal(const GgufText& file) {
 
 std::string kind_of(std::string_view model) {
   if (model.starts_with("gpt-oss")) return "gpt-oss";
+  if (model.starts_with("granite-4.0-h")) return "granitehybrid";
+  if (model.starts_with("nemotron-3")) return "nemotron_h_moe";
   return model.starts_with("llama-4") ? "llama4" : "anymoe";
 }
 
@@ -170,7 +172,10 @@ TEST_CASE("GGUF: what an architecture cannot say is refused by name", "[gguf]") 
     return [=](GgufText& file) { file.tensor(name, shape, type); };
   };
   const std::vector<Case> cases{
-      {"Mamba", tensor("blk.0.ssm_in.weight", {64, 64}, 0), "'blk.0.ssm_in.weight': layers of this kind"},
+      {"a state space in part", tensor("blk.0.ssm_in.weight", {64, 64}, 0),
+       "'blk.0.ssm_in.weight': layers of this kind"},
+      {"short convolutions", tensor("blk.0.shortconv.conv.weight", {3, 64}, 0),
+       "'blk.0.shortconv.conv.weight': layers of this kind"},
       {"indexer", tensor("blk.1.indexer.proj.weight", {64, 64}, 0), "layers of this kind"},
       {"dense beside experts", tensor("blk.0.ffn_up.weight", {64, 64}, 0), "layers of this kind"},
       {"a strange tensor", tensor("per_layer_token_embd.weight", {64, 64}, 0), "of no part"},
@@ -189,6 +194,43 @@ TEST_CASE("GGUF: what an architecture cannot say is refused by name", "[gguf]") 
     INFO(c.what << ": " << said);
     CHECK(said.find(c.said) != std::string::npos);
   }
+}
+
+/// One layer of a hybrid, and what the cases add to it.
+std::string hybrid_refusal(const char* model, std::size_t layer,
+                           const std::function<void(GgufText&)>& spoil) {
+  Architecture a = test::model_of_file(model);
+  a.layers = {a.layers[layer]};
+  GgufText file = GgufOfModel(a, "anymoe").file;
+  spoil(file);
+  return refusal(file);
+}
+
+TEST_CASE("GGUF: state spaces other than Mamba-2, or beside attention, are refused by name", "[gguf]") {
+  const auto nothing = [](GgufText&) {};
+  CHECK(hybrid_refusal("granite-4.0-h-tiny", 0, nothing) == "accepted");
+  CHECK(hybrid_refusal("nemotron-3-nano-30b-a3b", 0, nothing) == "accepted");
+  // Mamba-1, as Jamba has it: the step by a projection of its own.
+  for (const char* name : {"blk.0.ssm_x.weight", "blk.0.ssm_dt.weight"}) {
+    const std::string said = hybrid_refusal("granite-4.0-h-tiny", 0, [&](GgufText& file) {
+      file.tensor(name, {64, 64}, GgufText::kFp32);
+    });
+    INFO(said);
+    CHECK(said.find("layers of this kind (architecture 'anymoe') are not covered") != std::string::npos);
+  }
+  // Falcon-H1: attention and a state space side by side.
+  const std::string side_by_side = hybrid_refusal("granite-4.0-h-tiny", 0, [](GgufText& file) {
+    for (const char* matrix : {"attn_q", "attn_k", "attn_v", "attn_output"})
+      file.tensor("blk.0." + std::string(matrix) + ".weight", {1536, 1536}, GgufText::kQ8_0);
+  });
+  INFO(side_by_side);
+  CHECK(side_by_side.find("layer 0: attention and a state space side by side") != std::string::npos);
+  // Keys and values, but nothing that is made of them.
+  const std::string cut = hybrid_refusal("nemotron-3-nano-30b-a3b", 1, [](GgufText& file) {
+    file.tensor("blk.0.attn_k.weight", {2688, 256}, GgufText::kQ8_0);
+  });
+  INFO(cut);
+  CHECK(cut.find("layer 0: attention without an output") != std::string::npos);
 }
 
 TEST_CASE("GGUF: dense models, layers that predict, experts one by one, pieces", "[gguf]") {

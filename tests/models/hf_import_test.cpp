@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -317,6 +318,118 @@ TEST_CASE("a configuration without experts is a dense model, where its keys are 
             .find("'num_experts'") != std::string::npos);
 }
 
+// Keys of config.json of HebArabNlpProject/Hebatron, a fine-tune of
+// nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16.
+constexpr std::string_view kNemotron = R"({"architectures": ["NemotronHForCausalLM"], "attention_bias": false,
+ "chunk_size": 128, "conv_kernel": 4, "expand": 2, "head_dim": 128, "hidden_size": 2688,
+ "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", "intermediate_size": 1856,
+ "mamba_head_dim": 64, "mamba_num_heads": 64, "mamba_proj_bias": false, "max_position_embeddings": 262144,
+ "mlp_bias": false, "mlp_hidden_act": "relu2", "model_type": "nemotron_h", "moe_intermediate_size": 1856,
+ "moe_shared_expert_intermediate_size": 3712, "n_group": 1, "n_groups": 8, "n_routed_experts": 128,
+ "n_shared_experts": 1, "num_attention_heads": 32, "num_experts_per_tok": 6, "num_hidden_layers": 52,
+ "num_key_value_heads": 2, "sliding_window": null, "ssm_state_size": 128, "tie_word_embeddings": false,
+ "use_bias": false, "use_conv_bias": true, "vocab_size": 131072})";
+
+// Granite 4.0 H-1B in the keys of config.json, H-Tiny in the same keys with the sizes of its model card.
+std::string granite(const char* sizes) {
+  std::string types;
+  for (int i = 0; i < 40; ++i)
+    types += std::string(i == 0 ? "" : ", ") + (i % 10 == 5 ? "\"attention\"" : "\"mamba\"");
+  return "{\"model_type\": \"granitemoehybrid\", \"attention_bias\": false, \"hidden_size\": 1536, "
+         "\"layer_types\": [" +
+         types +
+         "], \"mamba_conv_bias\": true, \"mamba_d_conv\": 4, \"mamba_d_head\": 64, \"mamba_d_state\": 128, "
+         "\"mamba_expand\": 2, \"mamba_n_groups\": 1, \"mamba_n_heads\": 48, \"mamba_proj_bias\": false, "
+         "\"num_attention_heads\": 12, \"num_hidden_layers\": 40, \"num_key_value_heads\": 4, "
+         "\"tie_word_embeddings\": true, \"vocab_size\": 100352, " +
+         sizes + "}";
+}
+constexpr const char* kTinySizes = R"("intermediate_size": 512, "num_experts_per_tok": 6,
+ "num_local_experts": 64, "shared_intermediate_size": 1024)";
+constexpr const char* kDenseSizes = R"("intermediate_size": 4096, "num_experts_per_tok": 0,
+ "num_local_experts": 0, "shared_intermediate_size": 4096)";
+
+TEST_CASE("hybrids with Mamba-2 are read by their families' keys", "[hf]") {
+  const auto same = [](const std::string& text, const char* model) {
+    const Architecture ours = model_of_file(model), theirs = imported(text);
+    INFO(model);
+    CHECK((theirs.layers == ours.layers));
+    CHECK(theirs.hidden == ours.hidden);
+    CHECK(theirs.vocab == ours.vocab);
+    CHECK(theirs.embedding_copies == ours.embedding_copies);
+    CHECK(total_weights(theirs) == total_weights(ours));
+    CHECK(test::model_of_text(architecture_to_yaml(theirs)) == theirs);
+  };
+  same(std::string(kNemotron), "nemotron-3-nano-30b-a3b");
+  same(granite(kTinySizes), "granite-4.0-h-tiny");
+  // A dense one of the family: llama.cpp counts 1.46 billion (pull request 20795).
+  const Architecture dense = imported(granite(kDenseSizes));
+  CHECK_FALSE(dense.is_moe());
+  CHECK(std::abs(total_weights(dense) - 1.46e9) < 0.005e9);
+  CHECK(test::model_of_text(architecture_to_yaml(dense)) == dense);
+  // The same layers as a list of words, old and new; without a number of layers, as many as there are words.
+  const std::string pattern =
+      "\"hybrid_override_pattern\": \"MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME\"";
+  const std::string shorter = replaced(kNemotron, "\"num_hidden_layers\": 52,", "");
+  const Architecture old_words =
+      imported(replaced(shorter, pattern, R"("layers_block_type": ["mamba", "moe", "attention", "mlp"])"));
+  const Architecture new_words = imported(replaced(
+      shorter, pattern, R"("layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"])"));
+  CHECK((old_words.layers == new_words.layers));
+  REQUIRE(old_words.layers.size() == 4);
+  CHECK(old_words.layers[3].feed_forward.kind == FeedForward::Kind::dense);
+  CHECK(old_words.layers[3].feed_forward.width == 1856);
+  CHECK(old_words.layers[3].feed_forward.matrices == 2);
+  CHECK((old_words.layers[0] == model_of_file("nemotron-3-nano-30b-a3b").layers[0]));
+  // Projections with biases, a convolution without one.
+  const Attention biased = imported(replaced(replaced(kNemotron, "\"use_bias\": false", "\"use_bias\": true"),
+                                             "\"use_conv_bias\": true", "\"use_conv_bias\": false"))
+                               .layers[0]
+                               .attention;
+  CHECK((biased.bias && biased.output_bias && !biased.conv_bias));
+}
+
+TEST_CASE("a hybrid that contradicts itself is an error that says where", "[hf]") {
+  struct Case {
+    std::string_view from, to, said;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"\"num_hidden_layers\": 52", "\"num_hidden_layers\": 51",
+            "the kinds of layers are 52 for 51 layers"},
+           {"MEMEM*E", "MEMEM?E", "layer 5 is '?', which is not covered; known: M (mamba)"},
+           {"\"hybrid_override_pattern\"", "\"hybrid_pattern\"", "the kinds of layers are 0 for 52 layers"},
+           {"\"n_groups\": 8", "\"n_groups\": 7", "groups (7) must divide heads (64)"},
+           {"\"ssm_state_size\": 128,", "", "'mamba_d_state', 'ssm_state_size'"},
+           {"\"mamba_head_dim\": 64,", "", "'mamba_d_head', 'mamba_head_dim'"},
+           {"\"moe_intermediate_size\": 1856,", "", "'moe_intermediate_size'"},
+           {"\"mlp_bias\": false", "\"moe_latent_size\": 1024",
+            "'moe_latent_size': experts that work in a latent"},
+           {"\"mlp_bias\": false", "\"attn_layer_period\": 8", "'attn_layer_period': this kind of layers"},
+           {"\"nemotron_h\"", "\"jamba\"",
+            "'hybrid_override_pattern': this kind of layers is not covered"}}) {
+    const std::string said = refusal(replaced(kNemotron, c.from, c.to));
+    INFO(c.to << ": " << said);
+    CHECK(said.find(c.said) != std::string::npos);
+  }
+  const std::string tiny = granite(kTinySizes);
+  for (const Case& c : std::vector<Case>{
+           {"\"mamba_n_heads\": 48", "\"mamba_n_heads\": 47",
+            "has to be 'mamba_expand' times the hidden size"},
+           {"[\"mamba\"", "[\"conv\"", "layer 0 is 'conv', which is not covered; known: mamba, attention"},
+           {"[\"mamba\", ", "[", "the kinds of layers are 39 for 40 layers"},
+           {"\"num_local_experts\": 64", "\"num_local_experts\": 5", "top_k (6) must be at most experts (5)"},
+           {"\"granitemoehybrid\"", "\"falcon_h1\"", "'mamba_d_state': this kind of layers is not covered"},
+           {"\"granitemoehybrid\"", "\"lfm2_moe\", \"conv_L_cache\": 3",
+            "'conv_L_cache': this kind of layers"}}) {
+    const std::string said = refusal(replaced(tiny, c.from, c.to));
+    INFO(c.to << ": " << said);
+    CHECK(said.find(c.said) != std::string::npos);
+  }
+  // A pattern as long as a file may be.
+  const std::string endless = replaced(kNemotron, "MEMEM*E", std::string(5'000'000, 'M'));
+  CHECK(refusal(endless).find("for 52 layers") != std::string::npos);
+}
+
 TEST_CASE("layers that differ in kind are refused by name", "[hf]") {
   for (const char* key : {"\"hybrid_override_pattern\": \"MEM*EM\"", "\"linear_attn_config\": {}",
                           "\"layers_block_type\": [\"mamba\"]", "\"attn_type_list\": [0, 1]"}) {
@@ -382,8 +495,10 @@ TEST_CASE("no text makes the import fail otherwise than by InputError", "[hf]") 
   const std::string letters = "0123456789-{}[],:. \"nx";
   int accepted = 0;
   for (int i = 0; i < moelab::test::random_runs(4000); ++i) {
-    const auto which = static_cast<std::size_t>(dice.from(0, static_cast<int>(kPublished.size()) - 1));
-    std::string text(kPublished[which].config);
+    const auto which = static_cast<std::size_t>(dice.from(0, static_cast<int>(kPublished.size()) + 1));
+    std::string text(which < kPublished.size()    ? std::string(kPublished[which].config)
+                     : which == kPublished.size() ? std::string(kNemotron)
+                                                  : granite(kTinySizes));
     for (int n = dice.from(1, 3); n > 0; --n) {
       const auto at = static_cast<std::size_t>(dice.from(0, static_cast<int>(text.size()) - 1));
       text[at] = letters[static_cast<std::size_t>(dice.from(0, static_cast<int>(letters.size()) - 1))];

@@ -99,6 +99,15 @@ TEST_CASE("llama memory: caches in their types, states of linear attention in 32
   const Architecture next = test::model_of_file("qwen3-coder-next");
   CHECK(llama_buffers(next, current(), 4096, {.sequences = 4}, {}).states ==
         4 * 36 * (32 * 128 * 128 + 3 * 8192) * 4.0);
+  // Nemotron 3 Nano: 23 layers of 64 x 64 x 128 and three inputs of 64 x 64 + 2 x 8 x 128 values; a cache for
+  // 6 of 52 layers, of 2 x 2 x 128 values a token.
+  const Architecture nemotron = test::model_of_file("nemotron-3-nano-30b-a3b");
+  const LlamaBuffers b = llama_buffers(nemotron, current(), 32768, {.sequences = 2}, {});
+  CHECK(b.states == 2 * 23 * (64 * 64 * 128 + 3 * (64 * 64 + 2 * 8 * 128)) * 4.0);
+  CHECK(b.kv / kMib == Approx(6 * 2 * 2 * 128 * 2 * 32768.0 / kMib));
+  // 36 layers of 48 x 64 x 128 and three inputs of 48 x 64 + 2 x 128.
+  CHECK(llama_buffers(test::model_of_file("granite-4.0-h-tiny"), current(), 4096, {}, {}).states ==
+        36 * (48 * 64 * 128 + 3 * (48 * 64 + 2 * 128)) * 4.0);
 }
 
 TEST_CASE("llama memory: the compute buffer is the largest moment", "[llama]") {

@@ -24,7 +24,7 @@ class Dice {
 
 inline Attention random_attention(Dice& dice, bool kv_heads_only) {
   Attention t;
-  const int kind = kv_heads_only ? 0 : dice.from(0, 2);
+  const int kind = kv_heads_only ? 0 : dice.from(0, 3);
   t.head_dim = dice.from(1, 9);
   t.value_dim = dice.from(1, 9);
   if (kind == 2) {
@@ -32,6 +32,16 @@ inline Attention random_attention(Dice& dice, bool kv_heads_only) {
     t.linear_key_heads = dice.from(1, 4);
     t.linear_value_heads = t.linear_key_heads * dice.from(1, 3);
     t.conv_kernel = dice.from(1, 4);
+    return t;
+  }
+  if (kind == 3) {
+    t.kind = Attention::Kind::mamba2;
+    t.linear_key_heads = dice.from(1, 4);
+    t.linear_value_heads = t.linear_key_heads * dice.from(1, 3);
+    t.conv_kernel = dice.from(1, 4);
+    t.conv_bias = dice.coin();
+    t.bias = dice.coin();
+    t.output_bias = dice.coin();
     return t;
   }
   t.bias = dice.coin();
@@ -67,6 +77,18 @@ inline FeedForward random_moe(Dice& dice) {
   ff.bias = dice.coin();
   ff.gate_bias = dice.coin();
   return ff;
+}
+
+/// Takes one of its two parts away from each of about half the layers; attention only where there is no
+/// encoder.
+inline void thin_out(Dice& dice, bool encoder, std::vector<Layer>& layers) {
+  for (Layer& layer : layers) {
+    const int part = dice.from(0, 3);
+    if (part == 0) layer.feed_forward = {.kind = FeedForward::Kind::none};
+    if (part != 1 || encoder) continue;
+    layer.attention = {};
+    layer.attention.kind = Attention::Kind::none;
+  }
 }
 
 inline Architecture random_architecture(Dice& dice) {
@@ -105,6 +127,7 @@ inline Architecture random_architecture(Dice& dice) {
       a.layers.push_back({stack, pattern[block], encoder && stack == Stack::decoder, sparse ? moe : dense});
     }
   }
+  if (dice.from(0, 2) == 0) thin_out(dice, encoder, a.layers);
   if (!a.is_moe()) a.layers.back().feed_forward = moe;
   return a;
 }

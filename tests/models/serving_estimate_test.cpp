@@ -56,6 +56,20 @@ TEST_CASE("estimate: decoding reads what a token uses, at the share of bandwidth
   CHECK(half.gpu_memory + half.cpu == Approx(2 * dense / (0.5 * 1008e9) + experts / 96e9).epsilon(1e-9));
 }
 
+TEST_CASE("estimate: GPUs that share layers sum up behind each part of a layer", "[estimate]") {
+  const MachineParts two =
+      machine_of({.gpu = "rtx-4090-24gb", .gpus = 2, .cpu = "Ryzen 9 7950X", .memory = "ddr5-6000 x 2"});
+  Runtime r = ideal();
+  r.tensor_parallel = 1;
+  r.all_reduce = 1e-5;
+  const auto reduces = [&](const char* model) {
+    return ServingEstimate(test::model_of_file(model), two, r, {}).decode(1, 100).reduces;
+  };
+  CHECK(reduces("qwen3-30b-a3b") == Approx(48 * 2e-5));
+  CHECK(reduces("granite-4.0-h-tiny") == Approx(40 * 2e-5));
+  CHECK(reduces("nemotron-3-nano-30b-a3b") == Approx(52 * 1e-5));  // one part a layer
+}
+
 TEST_CASE("estimate: launches, layers on the CPU and steps cost what they cost", "[estimate]") {
   const Architecture model = test::model_of_text(kTiny);
   const MachineParts machine = desktop();

@@ -32,8 +32,17 @@ constexpr File kFiles[] = {
     {"olmoe-1b-7b", "gguf-q4_k_m", 4.21},     {"qwen3-235b-a22b", "gguf-q4_k_m", 142.3},
 };
 
+// What llama-bench prints of files of hybrids (22.82 and 24.40 GiB, and bytes), and a listing of LM Studio's.
+// Of Nemotron 3 Nano neither the hidden size nor an expert's width is a multiple of 256: types fall back.
+constexpr File kHybridFiles[] = {{"nemotron-3-nano-30b-a3b", "gguf-q4_k_m", 24.50},
+                                 {"nemotron-3-nano-30b-a3b", "gguf-q5_k_m", 26.20},
+                                 {"nemotron-3-nano-30b-a3b", "gguf-iq4_xs", 18.161},
+                                 {"granite-4.0-h-tiny", "gguf-q4_k_m", 4.23}};
+
 TEST_CASE("weight formats: GGUF files weigh what their mixtures say", "[formats]") {
-  for (const File& file : kFiles) {
+  std::vector<File> files(std::begin(kFiles), std::end(kFiles));
+  files.insert(files.end(), std::begin(kHybridFiles), std::end(kHybridFiles));
+  for (const File& file : files) {
     Architecture model = load_architecture(file.model);
     model.stored = stored_as(model, file.weights);
     INFO(file.model << " " << file.weights);

@@ -90,6 +90,29 @@ TEST_CASE("the node of the FluxMoE paper, by hand") {
   CHECK(all_reduce_bytes(qwen, 256) == Bytes(256 * 2048 * 2));
 }
 
+TEST_CASE("hybrids on several GPUs, by hand") {
+  // One group of B and C, copied to each of four GPUs; 32 of 128 heads of 64 x 128, and three inputs of the
+  // convolution over 32 * 64 + 2 * 128 values; 36 layers. Of 8 key-value heads, 2.
+  const Architecture granite = tensor_parallel_part(load_architecture("granite-4.0-h-small"), 4);
+  CHECK(state_bytes_per_request(granite) == Bytes(36 * (32 * 64 * 128.0 + 3 * (32 * 64 + 2 * 128)) * 2));
+  CHECK(kv_bytes_per_token(granite) == Bytes(4 * 2 * 2 * 128 * 2));
+  // Eight groups, two for each GPU; two key-value heads, one copied to each.
+  const Architecture nemotron = tensor_parallel_part(load_architecture("nemotron-3-nano-30b-a3b"), 4);
+  CHECK(state_bytes_per_request(nemotron) == Bytes(23 * (16 * 64 * 128.0 + 3 * (16 * 64 + 2 * 2 * 128)) * 2));
+  CHECK(kv_bytes_per_token(nemotron) == Bytes(6 * 2 * 1 * 128 * 2));
+  // An all-reduce behind each part: one in a layer of one.
+  int reduces = 0;
+  for (const Layer& layer : nemotron.layers) reduces += all_reduces(layer);
+  CHECK(reduces == 52);
+  CHECK(all_reduces(granite.layers[0]) == 2);
+  CHECK(all_reduces(load_architecture("switch-large-128").layers.back()) == 3);
+  CHECK(message(load_architecture("granite-4.0-h-tiny"), 5).find("48 heads of Mamba-2, which 5 GPUs") !=
+        std::string::npos);
+  Architecture odd = load_architecture("nemotron-3-nano-30b-a3b");
+  for (Layer& layer : odd.layers) layer.attention.linear_key_heads *= 3;
+  CHECK(message(odd, 16).find("24 groups of Mamba-2, which 16 GPUs") != std::string::npos);
+}
+
 TEST_CASE("GPUs that cannot share a model evenly are refused by what does not divide") {
   const Architecture mixtral = load_architecture("mixtral-8x7b");
   CHECK(message(mixtral, 3).find("32 attention heads, which 3 GPUs cannot share evenly") !=
