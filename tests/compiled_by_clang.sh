@@ -9,4 +9,4 @@ for argument; do  # precompiled headers are made from nothing: clang++ would bui
   case $previous$argument in -o*.gch) rm -f -- "$argument" ;; esac
   previous=$argument
 done
-exec "$clang" "$@" -Wno-unknown-warning-option -Wno-sign-conversion
+exec "$clang" "$@" -Qunused-arguments -Wno-unknown-warning-option -Wno-sign-conversion
