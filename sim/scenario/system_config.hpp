@@ -168,8 +168,8 @@ struct SystemConfig {
   ~SystemConfig();
 };
 
-/// Lets the system run in this software: its costs take the place of `host_overhead`, and prompts have experts
-/// copied to the GPU as it does where the system does not say (execution.stream_from).
+/// Lets the system run in this software: its costs take the place of `host_overhead`, and prompts have
+/// experts copied to the GPU as it does where the system does not say (execution.stream_from).
 void set_runtime(const Runtime& runtime, SystemConfig& system);
 /// `runtime:` of a system or a scenario: a name, a path beside `base` or here, or a map as in a runtime's
 /// file; nullopt after a problem.

@@ -126,8 +126,8 @@ TEST_CASE("llama memory: the compute buffer is the largest moment", "[llama]") {
         2 * (4 * mask + states + experts));
   CHECK(llama_buffers(model, current(), 8192, {}, {.gpus = 2, .streaming = true, .overridden = true})
             .gpu_compute == 2 * (mask + states + experts) + tensor);
-  // An input has its copies on the host too: ollama's llm/llama_server_test.go prints 268.05 MiB for two GPUs,
-  // 32768 tokens and 32-bit masks: four of 64 and two hidden states of 512 x 3072.
+  // An input has its copies on the host too: ollama's llm/llama_server_test.go prints 268.05 MiB for two
+  // GPUs, 32768 tokens and 32-bit masks: four of 64 and two hidden states of 512 x 3072.
   const double hidden = 2 * 512 * 64 * 4.0;
   CHECK(resident.host_compute == mask + hidden);
   CHECK(llama_buffers(model, current(), 8192, {}, {.gpus = 2}).host_compute == 4 * mask + hidden);
