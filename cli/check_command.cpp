@@ -1,5 +1,8 @@
 // moelab check: say all that is wrong with a scenario, without running it.
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -9,6 +12,7 @@
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/serving_estimate.hpp"
 #include "models/timing.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/run.hpp"
@@ -40,6 +44,37 @@ std::string memory_line(const SystemConfig& system, const MemoryPlan& m) {
          (m.experts_on_ssd ? "; experts on the SSD, in host memory those read last, "
                            : "; page cache outside the budget ") +
          to_string(m.page_cache) + "\n";
+}
+
+/// What llama.cpp's own log would print of this split: experts of the first layers on the host (-ncmoe), the
+/// buffers by the law that experiments/world/memory.sh holds against published logs. "" for systems and
+/// machines that llama.cpp does not have.
+std::string llama_cpp_line(const Scenario& own, const SystemConfig& system, const MemoryPlan& m) {
+  const bool splits_layers = system.cache.name == "fixed-layers" && system.execution.name == "cpu-only";
+  if (!splits_layers || !own.machine || !system.runtime || !system.runtime->has_buffers() ||
+      own.tensor_parallel > 1 || m.shortfall > Bytes(0))
+    return "";
+  const auto layers = static_cast<int>(own.model.moe_layers().size());
+  const FeedForward& ff = own.model.moe();
+  // As the cache counts an expert: its matrices.
+  const Bytes of_layer = double(ff.experts) * ff.matrices * expert_tensor_bytes(own.model);
+  const int held = std::min(layers, static_cast<int>(m.expert_cache.value() / of_layer.value()));
+  const double users = own.workload.batch;
+  const double tokens = users * (own.workload.prompt_tokens + own.workload.output_tokens);
+  const ServingEstimate estimate(own.model, *own.machine, *system.runtime,
+                                 {.cpu_expert_layers = layers - held});
+  const SplitMemory buffers = estimate.memory(tokens, {.sequences = users});
+  const auto mib = [](double bytes) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.0f MiB", bytes / 1048576);
+    return std::string(text.data());
+  };
+  return "    llama.cpp with -ncmoe " + std::to_string(layers - held) + " for " +
+         std::to_string(std::llround(tokens)) + " tokens: model " + mib(buffers.gpu_weights) + ", KV cache " +
+         mib(buffers.gpu_kv) + ", compute buffer " + mib(buffers.gpu_compute) + ", driver and libraries " +
+         mib(buffers.gpu_context) + ", in all " + mib(buffers.gpu()) + " of the GPU's " +
+         mib(own.device.gpu->own->total.value.value()) + "; host: model " + mib(buffers.host) +
+         ", compute buffer " + mib(buffers.host_compute) + "\n";
 }
 
 /// As serving engines print it, so that a user can hold the number of blocks against a real run's.
@@ -108,7 +143,8 @@ void print_valid(const Scenario& s, const RoutingTrace& trace) {
     }
     const ExpertCosts costs =
         expert_costs(own.model, TimingModel(own.device), system, static_cast<int>(own.tensor_parallel));
-    std::cout << memory_line(system, plan_memory(own, system, costs, trace));
+    const MemoryPlan memory = plan_memory(own, system, costs, trace);
+    std::cout << memory_line(system, memory) << llama_cpp_line(own, system, memory);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/input_error.hpp"
+#include "policies/cache/cache.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/kv_plan.hpp"
@@ -32,12 +33,31 @@ Bytes largest_batch_kv(const Architecture& model, const RoutingTrace& trace, std
   return largest;
 }
 
-/// The host's memory behind a discrete GPU: all experts, or, where they are too many, those read last. Of all
-/// GPUs that share the model: `expert` is one's part.
-void plan_host(const Scenario& scenario, const SystemConfig& system, Bytes expert, MemoryPlan& m) {
+/// Experts that the cache holds from the start and never lets go: nothing reads them from the host again.
+double experts_for_good(const SystemConfig& system, const ExpertCosts& costs, const RoutingTrace& trace,
+                        Bytes cache) {
+  const CachePolicyEntry& entry = *find_cache_policy(system.cache.name);
+  if (!entry.preloads) return 0;
+  const bool per_model = cache_spans_model(system.cache.name, system.cache_domain);
+  const std::uint32_t domains = per_model ? 1 : trace.layers();
+  CacheShape shape;
+  shape.layers = per_model ? trace.layers() : 1;
+  shape.objects = shape.layers * trace.experts();
+  shape.capacity_bytes = cache.value() / domains;
+  shape.bytes = costs.bytes;
+  shape.kept_as = system.kept_as;
+  const double held = entry.make(shape, system.cache.parameters)->bytes_held();
+  return domains * held / shape.bytes[index(shape.kept_as)];
+}
+
+/// The host's memory behind a discrete GPU: all experts but those `for_good` in the GPU's, or, where they are
+/// too many, those read last. Of all GPUs that share the model: `expert` is one's part.
+void plan_host(const Scenario& scenario, const SystemConfig& system, Bytes expert, double for_good,
+               MemoryPlan& m) {
   const double ranks = scenario.tensor_parallel;
-  const Bytes all =
-      ranks * double(scenario.model.moe().experts) * double(scenario.model.moe_layers().size()) * expert;
+  const double experts =
+      double(scenario.model.moe().experts) * double(scenario.model.moe_layers().size()) - for_good;
+  const Bytes all = ranks * experts * expert;
   const MemoryProfile& host = scenario.device.memory;
   const Bytes swap = system.batching ? ranks * system.kv.swap_space : Bytes(0);
   const Bytes usable = std::max(Bytes(0), host.total.value - host.system_reserve.value - swap);
@@ -120,13 +140,12 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
 
   check_budget(scenario.name, scenario.budget, scenario.device);
   const DeviceProfile& device = scenario.device;
-  if (device.is_discrete()) plan_host(scenario, system, costs.stored, m);
   const Bytes needed = m.non_expert + m.kv_cache + m.staging + m.prefetch;
-  if (needed > m.budget) {
-    m.shortfall = needed - m.budget;
-    return m;
-  }
-  m.expert_cache = m.budget - needed;
+  const bool fits = needed <= m.budget;
+  (fits ? m.expert_cache : m.shortfall) = fits ? m.budget - needed : needed - m.budget;
+  if (device.is_discrete())
+    plan_host(scenario, system, costs.stored, experts_for_good(system, costs, trace, m.expert_cache), m);
+  if (!fits) return m;
   if (system.page_cache && !device.is_discrete()) m.page_cache = device.usable_memory() - m.budget;
   return m;
 }

@@ -1,5 +1,5 @@
 // How a memory budget is spent, in full, so that a user can hold it against a real run. With a discrete GPU
-// it is a budget of the GPU's memory; all experts lie in the host's.
+// it is a budget of the GPU's memory; the host's has the experts.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@ struct MemoryPlan {
   Bytes staging;   // experts in use: one decode step's (all of a layer, where whole layers are loaded), with
                    // room for both planes while they are joined
   Bytes prefetch;  // experts fetched ahead (SystemConfig::prefetch_buffer)
-  Bytes expert_cache;           // what is left
-  Bytes host_experts;           // outside the budget, with a discrete GPU: all experts, in the host's memory
+  Bytes expert_cache;  // what is left
+  Bytes host_experts;  // outside the budget, with a discrete GPU: in the host's memory, all experts but
+                       // those that a cache that never changes holds
   bool experts_on_ssd = false;  // with a discrete GPU: because the host's memory is too small for all
   // Where experts are paged `staging` is the window, `expert_cache` what stored experts take, and `kv_cache`
   // what is left.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -378,6 +379,32 @@ TEST_CASE("lists are complete in both forms") {
   CHECK(models.size() >= 15);
   CHECK(Json::parse(moelab({"devices", "--format", "json"}).out).size() >= 2);
   CHECK(Json::parse(moelab({"systems", "--format", "json"}).out).size() >= 10);
+}
+
+TEST_CASE("check: a split that llama.cpp has is accounted for as its log would be") {
+  const Folder folder;
+  const std::string file = folder.file(
+      "split.yaml",
+      "name: split\nmodel: gpt-oss-20b\nweights: gguf-mxfp4\nruntime: llama.cpp-cuda\nbudget: 3.9 GB\n"
+      "machine: {gpu: rtx-3060-12gb, cpu: i9-14900K, memory: ddr5-6000 x 2}\n"
+      "workload: {requests: 1, prompt_tokens: 4000, output_tokens: 96}\nsystems: [llama-cpp, fiddler]\n");
+  const std::string out = moelab({"check", file}).out;
+  std::smatch found;
+  const std::regex line(
+      "llama.cpp with -ncmoe 20 for 4096 tokens: model (\\d+) MiB, KV cache (\\d+) MiB, compute buffer "
+      "(\\d+) MiB, driver and libraries (\\d+) MiB, in all (\\d+) MiB of the GPU's 12288 MiB");
+  INFO(out);
+  REQUIRE(std::regex_search(out, found, line));
+  const auto number = [&](std::size_t i) { return std::stoi(found[i].str()); };
+  // A log with experts of 20 layers on the host (experiments/world/llamacpp_memory.csv, m113) has 2859.92
+  // MiB.
+  CHECK(std::abs(number(1) - 2859.92) < 30);
+  // 12 full layers of 4096 tokens and 12 with a window of 128 and a micro-batch of 512, 2 KiB a token.
+  CHECK(number(2) == 12 * (4096 + 768) * 2 / 1024);
+  CHECK(std::abs(number(1) + number(2) + number(3) + number(4) - number(5)) <= 2);
+  // Fiddler's split is none of llama.cpp's, and a device's profile is no machine that it is started on.
+  CHECK(out.find("with -ncmoe") == out.rfind("with -ncmoe"));
+  CHECK(moelab({"check", "smoe-deepseek-3080ti"}).out.find("-ncmoe") == std::string::npos);
 }
 
 }  // namespace moelab::cli_test

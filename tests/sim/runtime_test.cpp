@@ -13,6 +13,8 @@
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/serving/expert_costs.hpp"
+#include "sim/serving/memory_plan.hpp"
 #include "tests/models/random_architecture.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/scratch_folder.hpp"
@@ -246,6 +248,36 @@ TEST_CASE("machine: without a budget a system has all that its runtime leaves") 
   const Scenario again = scenario_of_document("again", s.document);
   CHECK(scenario_of_system(again, again.systems[1]).budget == of_llama);
   CHECK(scenario_of_system(again, again.systems[0]).device == scenario_of_system(s, s.systems[0]).device);
+}
+
+TEST_CASE("machine: the host's memory needs only what a cache that never changes leaves there") {
+  // 63.5 GB of gpt-oss-120b over 24 GiB of GPU and 48 GiB of host.
+  const std::string text =
+      "name: split\nmodel: gpt-oss-120b\nmachine: {gpu: rtx-3090-24gb, cpu: i9-14900K, memory: ddr5-6000 x "
+      "2, "
+      "ram: 48 GiB}\nruntime: llama.cpp-cuda\nworkload: {requests: 1, prompt_tokens: 2, output_tokens: 2}\n"
+      "systems:\n  - llama-cpp\n  - fiddler\n  - {name: lru, weights: whole, cache: {policy: lru}}\n";
+  const Scenario s = scenario_of_document("split", text);
+  const RoutingTrace trace = scenario_trace(s);
+  const FeedForward& ff = s.model.moe();
+  // A cache counts an expert's matrices, without what biases it has.
+  const double expert = ff.matrices * expert_tensor_bytes(s.model).value();
+  const double layers = static_cast<double>(s.model.moe_layers().size()), of_layer = ff.experts * expert;
+  const auto plan = [&](std::size_t i) {
+    const Scenario own = scenario_of_system(s, s.systems[i]);
+    return plan_memory(own, s.systems[i], expert_costs(own.model, TimingModel(own.device), s.systems[i]),
+                       trace);
+  };
+  const MemoryPlan whole_layers = plan(0), single = plan(1), changing = plan(2);
+  REQUIRE(layers * of_layer > 48 * 1073741824.0);
+  CHECK_FALSE(whole_layers.experts_on_ssd);
+  const double held = std::floor(whole_layers.expert_cache.value() / of_layer);
+  CHECK(whole_layers.host_experts.value() == Approx((layers - held) * of_layer));
+  CHECK_FALSE(single.experts_on_ssd);
+  CHECK(single.host_experts.value() ==
+        Approx(layers * of_layer - std::floor(single.expert_cache.value() / expert) * expert));
+  // What a cache may let go must be there to be read again.
+  CHECK(changing.experts_on_ssd);
 }
 
 TEST_CASE("machine: set for a run it takes the place of the scenario's device") {
