@@ -375,9 +375,12 @@ Attention Model::recurrent_of(std::size_t i) const {
   t.linear_key_heads = static_cast<int>(needed("ssm.group_count", i, 1, kMostHeads));
   t.linear_value_heads = static_cast<int>(needed("ssm.time_step_rank", i, 1, kMostHeads));
   t.head_dim = static_cast<int>(needed("ssm.state_size", i, 1, kMostWidth));
-  t.value_dim = static_cast<int>(needed("ssm.inner_size", i, 1, kMostWidth)) / t.linear_value_heads;
+  const auto inner = static_cast<int>(needed("ssm.inner_size", i, 1, kMostWidth));
+  if (inner % t.linear_value_heads != 0)
+    fail_in(i, "'" + key("ssm.inner_size") + "' " + std::to_string(inner) + " is not shared evenly by " +
+                   std::to_string(t.linear_value_heads) + " heads ('" + key("ssm.time_step_rank") + "')");
+  t.value_dim = inner / t.linear_value_heads;
   t.conv_kernel = static_cast<int>(needed("ssm.conv_kernel", i, 1, 1024));
-  if (t.value_dim < 1) fail_in(i, "'" + key("ssm.inner_size") + "' is less than one value a head");
   return t;
 }
 

@@ -20,13 +20,27 @@ Part part_named(const std::string& word) {
   return Part::unknown;
 }
 
-/// "hybrid_override_pattern" letter by letter, or the words of a list; empty where neither is there.
+/// The words of a list, or "hybrid_override_pattern" letter by letter; empty where neither is there. Both
+/// that say different layers are a problem.
 std::vector<std::string> words(const HfConfig& config) {
-  std::vector<std::string> found;
+  const std::vector<std::string> listed =
+      config.texts({"layers_block_type", "layer_types"}).value_or(std::vector<std::string>{});
+  std::vector<std::string> lettered;
   for (const char letter : config.text({"hybrid_override_pattern"}).substr(0, kMostLayers + 1))
-    found.emplace_back(1, letter);
-  if (!found.empty()) return found;
-  return config.texts({"layers_block_type", "layer_types"}).value_or(found);
+    lettered.emplace_back(1, letter);
+  const auto same = [](const std::string& a, const std::string& b) { return part_named(a) == part_named(b); };
+  if (!listed.empty() && !lettered.empty() &&
+      !std::equal(listed.begin(), listed.end(), lettered.begin(), lettered.end(), same))
+    config.fail("'hybrid_override_pattern' and the list of layers say different layers");
+  return lettered.empty() ? listed : lettered;
+}
+
+/// A word of the file as a message can show it: letters of ASCII, 60 at most.
+std::string shown(const std::string& word) {
+  std::string text = word.substr(0, 60);
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
+  return text;
 }
 
 /// One part a layer. What is no part, or no part of this family's layers, is a problem that names it, and
@@ -35,6 +49,10 @@ std::vector<Part> parts_of(const HfConfig& config, int layers, std::initializer_
                            const std::string& names) {
   const std::vector<std::string> said = words(config);
   std::vector<Part> parts(static_cast<std::size_t>(layers), Part::unknown);
+  if (said.empty()) {
+    config.fail("no key says what each layer is: expected 'hybrid_override_pattern' or 'layers_block_type'");
+    return parts;
+  }
   if (said.size() != parts.size()) {
     config.fail("the kinds of layers are " + std::to_string(said.size()) + " for " + std::to_string(layers) +
                 " layers");
@@ -43,7 +61,7 @@ std::vector<Part> parts_of(const HfConfig& config, int layers, std::initializer_
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part part = part_named(said[i]);
     if (std::find(known.begin(), known.end(), part) == known.end()) {
-      config.fail("layer " + std::to_string(i) + " is '" + said[i].substr(0, 60) +
+      config.fail("layer " + std::to_string(i) + " is '" + shown(said[i]) +
                   "', which is not covered; known: " + names);
       break;
     }
@@ -90,8 +108,11 @@ FeedForward nemotron_moe(const HfConfig& config) {
   ff.experts = config.required({"n_routed_experts"}, 1, kMostExperts);
   ff.top_k = config.required({"num_experts_per_tok"}, 1, kMostExperts);
   ff.width = config.required({"moe_intermediate_size"}, 1, kMostWidth);
-  const std::int64_t shared = std::int64_t{config.integer_or({"n_shared_experts"}, 0, kMostExperts, 1)} *
-                              config.integer_or({"moe_shared_expert_intermediate_size"}, 0, kMostWidth, 0);
+  const std::int64_t shared_experts = config.integer_or({"n_shared_experts"}, 0, kMostExperts, 1);
+  const std::int64_t shared =
+      shared_experts == 0
+          ? 0
+          : shared_experts * config.required({"moe_shared_expert_intermediate_size"}, 0, kMostWidth);
   if (shared > kMostWidth) config.fail("the shared experts are wider than " + std::to_string(kMostWidth));
   ff.shared_width = static_cast<int>(std::min<std::int64_t>(shared, kMostWidth));
   ff.gate_bias = true;  // e_score_correction_bias
@@ -117,7 +138,7 @@ void read_granite_hybrid(const HfConfig& config, const Family& family, Architect
   const int layers = config.required({"num_hidden_layers"}, 1, kMostLayers);
   a.embedding_copies = config.boolean({"tie_word_embeddings"}, false) ? 1 : 2;
   const std::vector<Part> parts =
-      config.has({"layer_types", "layers_block_type"})
+      config.has({"layer_types", "layers_block_type", "hybrid_override_pattern"})
           ? parts_of(config, layers, {Part::mamba, Part::attention}, "mamba, attention")
           : std::vector<Part>(static_cast<std::size_t>(layers), Part::mamba);
   const Attention full = full_attention(config, family, a.hidden);

@@ -38,7 +38,7 @@ constexpr std::array kFamilies{
     Family{.model_type = "switch_transformers"},
     Family{.model_type = "xverse"},
     Family{.model_type = "granitemoehybrid", .hybrid = true},
-    Family{.model_type = "nemotron_h", .gate_bias = true, .hybrid = true},
+    Family{.model_type = "nemotron_h", .hybrid = true},
 };
 
 // Keys of layers that Architecture cannot say or that this reader does not know how to place.

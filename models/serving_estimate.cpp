@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "models/tensor_parallel.hpp"
+
 namespace moelab {
 namespace {
 
@@ -204,8 +206,7 @@ void ServingEstimate::add_layer(const Kind& kind, const Pass& pass, StepEstimate
            out);
   add_work(dense_work(model_, layer, pass.tokens), pass.tokens, place, out);
   if (layer.feed_forward.kind == FeedForward::Kind::moe) add_experts(kind, place, pass, out);
-  const int parts = (layer.has_mixer() ? 1 : 0) + (layer.has_feed_forward() ? 1 : 0);
-  if (ranks() > 1 && place != Place::cpu) out.reduces += parts * runtime_.all_reduce;
+  if (ranks() > 1 && place != Place::cpu) out.reduces += all_reduces(layer) * runtime_.all_reduce;
 }
 
 void ServingEstimate::add_pass(const Pass& pass, StepEstimate& out) const {

@@ -15,7 +15,7 @@ namespace moelab {
 /// and routed feed-forward parts (each GPU has a slice of every expert), the vocabulary (rounded up). Whole
 /// on every GPU: norms, gates, the latent of multi-head latent attention, and key-value heads and Mamba-2's
 /// groups where there are fewer than GPUs (one each, copied). Throws InputError that names what does not
-/// divide. What nobody published of a part is left out.
+/// divide. What is not published of a part is left out.
 Architecture tensor_parallel_part(const Architecture& model, int ranks);
 
 /// The feed-forward part of all `ranks` GPUs together, of one GPU's part.

@@ -23,8 +23,10 @@ TEST_CASE("scenario: every embedded scenario and system loads") {
     CHECK(s.name == name);
     CHECK_FALSE(s.question.empty());
     CHECK_FALSE(s.systems.empty());
-    // All rivals stand on one stated base.
-    CHECK(s.document.find("\"runtime\":") != std::string::npos);
+    // All rivals stand on one stated base, where systems are compared: one model is tiny, two scenarios are
+    // held against hardware.
+    const bool compares = name != "recorded-default" && !name.starts_with("validate-");
+    CHECK(s.runtime.has_value() == compares);
     for (const SystemConfig& system : s.systems) {
       INFO(system.name);
       REQUIRE(system.runtime.has_value() == s.runtime.has_value());
