@@ -63,7 +63,9 @@ std::string llama_cpp_line(const Scenario& own, const SystemConfig& system, cons
   const double tokens = users * (own.workload.prompt_tokens + own.workload.output_tokens);
   const ServingEstimate estimate(own.model, *own.machine, *system.runtime,
                                  {.cpu_expert_layers = layers - held});
-  const SplitMemory buffers = estimate.memory(tokens, {.sequences = users});
+  LoadOptions options;
+  options.sequences = users;
+  const SplitMemory buffers = estimate.memory(tokens, options);
   const auto mib = [](double bytes) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), "%.0f MiB", bytes / 1048576);
