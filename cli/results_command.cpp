@@ -140,7 +140,7 @@ void results(const ResultsArguments& options) {
   show_points(options, sweep, points);
 }
 
-void add_choice(CLI::App& command, ResultsArguments& options) {
+void add_point_options(CLI::App& command, ResultsArguments& options) {
   command.add_option("STORE", options.store, "Results of sweeps (SQLite)")->required()->check(names_a_file);
   command.add_option("--sweep", options.sweep, "Points of this sweep (default: the only one)");
   command
@@ -189,7 +189,7 @@ void add_results(CLI::App& program) {
       "What a store of results holds: its sweeps, the points of one with their metrics, what failed, what "
       "moved since another sweep. The file opens in any SQLite tool; sim/store/README.md has its tables. It "
       "can be read while a sweep writes it");
-  add_choice(*command, *options);
+  add_point_options(*command, *options);
   add_outputs(*command, *options);
   add_example(*command,
               "moelab results results.db --sweep budgets --axis budget=\"12 GB\" --sort tpot_s\n"

@@ -54,6 +54,18 @@ InputError::InputError(std::vector<Problem> problems)
 InputError::InputError(std::string file, std::string what)
     : InputError(std::vector<Problem>{{std::move(file), 0, 0, std::move(what)}}) {}
 
+void Problems::add(Problem problem) {
+  if (problems_.size() < kMost)
+    problems_.push_back(std::move(problem));
+  else
+    ++more_;
+}
+
+void Problems::forget_after(std::size_t count) {
+  if (count < problems_.size())
+    problems_.erase(problems_.begin() + static_cast<std::ptrdiff_t>(count), problems_.end());
+}
+
 void Problems::throw_if_any() const {
   if (problems_.empty()) return;
   std::vector<Problem> sorted = problems_;

@@ -39,17 +39,9 @@ class InputError : public std::runtime_error {
 class Problems {
  public:
   static constexpr std::size_t kMost = 1000;
-  void add(Problem problem) {
-    if (problems_.size() < kMost)
-      problems_.push_back(std::move(problem));
-    else
-      ++more_;
-  }
+  void add(Problem problem);
   /// Forgets all but the first so many of those that are kept.
-  void forget_after(std::size_t count) {
-    if (count < problems_.size())
-      problems_.erase(problems_.begin() + static_cast<std::ptrdiff_t>(count), problems_.end());
-  }
+  void forget_after(std::size_t count);
   bool empty() const { return problems_.empty(); }
   const std::vector<Problem>& all() const { return problems_; }
   /// Throws InputError with everything collected, sorted by file and line, if there is anything.

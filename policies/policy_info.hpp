@@ -30,11 +30,7 @@ struct PolicyInfo {
 /// Values by parameter name; absent means the default.
 using PolicyParameters = std::map<std::string, double, std::less<>>;
 
-inline double parameter(const PolicyInfo& info, const PolicyParameters& values, std::string_view name) {
-  if (auto it = values.find(name); it != values.end()) return it->second;
-  for (const PolicyParameter& p : info.parameters)
-    if (p.name == name) return p.default_value;
-  return std::numeric_limits<double>::quiet_NaN();
-}
+/// What `values` says of the parameter, else its default; NaN where the policy has none of that name.
+double parameter(const PolicyInfo& info, const PolicyParameters& values, std::string_view name);
 
 }  // namespace moelab

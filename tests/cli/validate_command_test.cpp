@@ -78,7 +78,7 @@ class TinyValidation {
 
 }  // namespace
 
-TEST_CASE("validate: the smallest run writes its result") {
+TEST_CASE("validate: the smallest run writes its result", "[long]") {
   const TinyValidation tiny;
   const ProgramResult result =
       tiny.run({"--codecs", "fixed3", "--threads", "1", "--budgets", "3 MB", "--tokens", "2", "--rate",

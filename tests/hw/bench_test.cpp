@@ -289,7 +289,7 @@ TEST_CASE("a scratch file has no name, and holds what it says") {
   CHECK_THROWS_AS(ScratchFile(folder / "none", 4096), InputError);
 }
 
-TEST_CASE("every case of the table checks its answers and is measured, or says why not") {
+TEST_CASE("every case of the table checks its answers and is measured, or says why not", "[long]") {
   const ScratchFolder folder;
   BenchOptions options;
   options.quick = true;

@@ -113,7 +113,8 @@ Scenario linked_scenario() {
 
 }  // namespace
 
-TEST_CASE("validation: on a GPU that the CPU plays both runs load, leave and substitute the same experts") {
+TEST_CASE("validation: on a GPU that the CPU plays both runs load, leave and substitute the same experts",
+          "[long]") {
   const test::ScratchFolder folder;
   Scenario scenario = linked_scenario();
   ValidationOptions options = small_options(folder / "stores");

@@ -108,13 +108,16 @@ def safe_rows(db, columns):
         return []
 
 
-@pytest.fixture
-def cluster(processes, tmp_path):
-    """A scheduler and a worker of two threads, on this machine."""
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A scheduler and a worker of two threads, on this machine: for all tests, as for all users of one."""
+    folder = tmp_path_factory.mktemp("cluster")
+    started = Processes(folder)
     address = f"tcp://127.0.0.1:{free_port()}"
-    processes.start(scheduler("127.0.0.1", address.rsplit(":", 1)[1]))
-    processes.start(worker(address, tmp_path / "worker", threads=2))
-    return address
+    started.start(scheduler("127.0.0.1", address.rsplit(":", 1)[1]))
+    started.start(worker(address, folder / "worker", threads=2))
+    yield address
+    started.stop()
 
 
 def test_a_cluster_gives_the_same_store(cluster, tiny, tmp_path, moelab_program):

@@ -227,7 +227,8 @@ class Exhaustive {
   std::vector<Way> ways_;
 };
 
-TEST_CASE("advice: what an exhaustive search of all splits, formats and micro-batches finds", "[advise]") {
+TEST_CASE("advice: what an exhaustive search of all splits, formats and micro-batches finds",
+          "[advise][long]") {
   for (const Pair& pair : pairs()) {
     AdviceRequest q = request_of(pair.model, pair.machine);
     q.prompt = 2048;

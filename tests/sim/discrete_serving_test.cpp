@@ -22,7 +22,7 @@ using namespace moelab::test;
 
 namespace {
 
-constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(500u);
+constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(500u, 100u);
 
 /// What the CPU computed, by pass and layer; and that nothing was computed twice, or loaded for the CPU.
 ExpertsOfLayer check_who_computes(const SmallRun& run, const Recorder& record) {

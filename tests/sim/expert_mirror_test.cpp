@@ -16,7 +16,7 @@ using engine::Kept;
 
 namespace {
 
-constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(600u);
+constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(600u, 120u);
 
 /// Follows the states by what it is told, and notes what breaks the rules.
 class Follower final : public engine::ExpertMirror {

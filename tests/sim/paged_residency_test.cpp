@@ -91,7 +91,7 @@ TEST_CASE("paged: experts and KV cache together never take more than there is fo
 
 TEST_CASE("paged: experts that come back from an SSD are read there before they cross the link") {
   int came = 0;
-  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(1000u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(1000u, 200u); ++seed) {
     SmallRun run = random_moving_run(seed);
     paging_of(run).backends = {"huff", "ssd"};
     if (!can_run(run)) continue;

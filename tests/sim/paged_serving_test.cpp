@@ -51,7 +51,7 @@ void serve_one(WorkloadConfig& w, std::uint32_t prompt, std::uint32_t output) {
 TEST_CASE("paged: every run takes as long as a naive recurrence says") {
   const bool codecs = GENERATE(false, true);
   int ran = 0, swapped = 0, dropped = 0, mixed = 0;
-  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(400u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(400u, 80u); ++seed) {
     const SmallRun run = random_paged_run(seed, codecs);
     if (!can_run(run)) continue;
     INFO("seed " << seed << (codecs ? " with codecs" : ""));
@@ -209,7 +209,7 @@ TEST_CASE("paged: blocks come in once those that leave are gone") {
 
 TEST_CASE("paged: metrics add up") {
   int ran = 0;
-  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(400u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(400u, 80u); ++seed) {
     const SmallRun run = random_paged_run(seed, seed % 2 == 0);
     if (!can_run(run)) continue;
     INFO("seed " << seed);

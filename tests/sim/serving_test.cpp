@@ -27,7 +27,7 @@ using namespace moelab::test;
 
 namespace {
 
-constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(600u);
+constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(600u, 120u);
 
 /// Demand graphs in the order of the loop: for each pass its layers (dense part, then experts) and its end.
 void check_graph_sequence(const SmallRun& run, const Recorder& record, const RunResult& r) {

@@ -149,7 +149,7 @@ TEST_CASE("condition: random texts end in an answer or a reason") {
                                           ")",      "<",   ">=", "==",     "-",   "+",   "/",   "'x'",
                                           "system", " ",   "\"", ".",      "1e9", "\xff"};
   int answers = 0;
-  for (int i = 0; i < moelab::test::random_runs(20'000); ++i) {
+  for (int i = 0; i < moelab::test::random_runs(20'000, 4000); ++i) {
     std::string text;
     for (std::size_t n = random() % 12; n > 0; --n)
       text += words[random() % words.size()] + (random() % 2 ? " " : "");
