@@ -1,4 +1,5 @@
 // Counting weights: every formula is the sum of the tensors a checkpoint of that layer holds.
+#include <algorithm>
 #include <cassert>
 
 #include "models/architecture.hpp"
@@ -225,6 +226,11 @@ double state_values(const Attention& t) {
   const double outputs = 1.0 * t.linear_value_heads * t.value_dim;
   const double inputs = 2.0 * t.linear_key_heads * t.head_dim + outputs;
   return outputs * t.head_dim + inputs * (t.conv_kernel - 1);
+}
+
+double kept_values(const Attention& t, double tokens, double requests) {
+  const double kept = t.window > 0 ? std::min(tokens, t.window * requests) : tokens;
+  return kv_values_per_token(t) * kept + state_values(t) * requests;
 }
 
 Bytes kv_bytes_per_token(const Architecture& a) {

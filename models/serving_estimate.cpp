@@ -272,15 +272,15 @@ void ServingEstimate::add_weights(SplitMemory& m) const {
   m.gpu_weights += m.gpu_experts;
 }
 
-/// Of keys and values and states, what the layers have that the CPU computes: by what they read for a token.
-double ServingEstimate::kv_share_of_cpu() const {
-  double read = 0, by_cpu = 0;
+/// Of keys and values and states, what the layers have that the CPU computes.
+double ServingEstimate::kv_share_of_cpu(double tokens, double sequences) const {
+  double kept = 0, by_cpu = 0;
   for (const Kind& kind : kinds_) {
-    const double bytes = kind.count * attention_work(model_, *kind.layer, 1, 1).kv_bytes.value();
-    read += bytes;
-    if (kind.of_cpu) by_cpu += bytes;
+    const double values = kind.count * kept_values(kind.layer->attention, tokens, sequences);
+    kept += values;
+    if (kind.of_cpu) by_cpu += values;
   }
-  return read > 0 ? by_cpu / read : 0;
+  return kept > 0 ? by_cpu / kept : 0;
 }
 
 LlamaPlacement ServingEstimate::llama_placement(double micro_batch) const {
@@ -299,7 +299,7 @@ void ServingEstimate::add_llama_buffers(double tokens, const LoadOptions& option
     m.host_compute = llama_compute_bytes(model_, runtime_, tokens, options);
     return;
   }
-  const double of_cpu = (buffers.kv + buffers.states) * kv_share_of_cpu();
+  const double of_cpu = (buffers.kv + buffers.states) * kv_share_of_cpu(tokens, options.sequences);
   m.gpu_kv = buffers.kv + buffers.states - of_cpu;
   m.host += of_cpu;
   m.gpu_compute = buffers.gpu_compute;
@@ -323,8 +323,9 @@ SplitMemory ServingEstimate::memory(double tokens, const LoadOptions& options) c
     m.host += kv;
     return m;
   }
-  m.gpu_kv = kv * (1 - kv_share_of_cpu());
-  m.host += kv * kv_share_of_cpu();
+  const double of_cpu = kv * kv_share_of_cpu(tokens, options.sequences);
+  m.gpu_kv = kv - of_cpu;
+  m.host += of_cpu;
   m.gpu_reserve = runtime_.gpu_reserve * std::max(1, machine_.gpus);
   return m;
 }

@@ -109,7 +109,7 @@ class ServingEstimate {
   double cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const;
   double cpu_share_of(int moe_number) const;
   bool experts_on_host() const;
-  double kv_share_of_cpu() const;
+  double kv_share_of_cpu(double tokens, double sequences) const;
   LlamaPlacement llama_placement(double micro_batch) const;
   void add_weights(SplitMemory& out) const;
   void add_llama_buffers(double tokens, const LoadOptions& options, SplitMemory& out) const;

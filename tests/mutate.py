@@ -31,7 +31,8 @@ PROGRAMS = {
     "sim/cluster": ["test_cluster"], "sim/serving": ["test_sim", "test_simgrid"], "sim/engine": ["test_engine", "test_simgrid"], "sim/store": ["test_store"],
     "sim/sweep": ["test_sweep"]}
 # Their files are compiled one by one.
-LIBRARIES = ["moelab_models", "moelab_policies", "moelab_engine", "moelab_sim", "moelab_store", "moelab_sweep"]
+LIBRARIES = ["moelab_base", "moelab_models", "moelab_models_once", "moelab_policies", "moelab_engine", "moelab_sim", "moelab_sim_once", "moelab_store",
+             "moelab_sweep"]
 SECONDS_TO_BUILD = 900
 QUICK_SECONDS = 0.15  # of a test case
 TEST_MEMORY = 8 << 30  # bytes of address space: a mutant may ask for any

@@ -10,7 +10,8 @@ namespace moelab {
 namespace {
 
 /// Bytes on the GPUs of each layer with its keys and values, and of the head with what else there is.
-std::vector<double> layer_sizes(const Architecture& model, const Split& split, const SplitMemory& memory) {
+std::vector<double> layer_sizes(const Architecture& model, const Split& split, const SplitMemory& memory,
+                                double tokens, double sequences) {
   std::vector<double> sizes, kv;
   int moe_number = 0, number = 0;
   for (const Layer& layer : model.layers) {
@@ -22,11 +23,11 @@ std::vector<double> layer_sizes(const Architecture& model, const Split& split, c
         bytes += split.gpu_expert_share * layer.feed_forward.experts * expert_bytes(model).value();
     }
     sizes.push_back(bytes);
-    kv.push_back(number > split.cpu_layers ? attention_work(model, layer, 1, 1).kv_bytes.value() : 0);
+    kv.push_back(number > split.cpu_layers ? kept_values(layer.attention, tokens, sequences) : 0);
   }
   const double weights = std::accumulate(sizes.begin(), sizes.end(), 0.0);
-  const double read = std::accumulate(kv.begin(), kv.end(), 0.0);
-  for (std::size_t i = 0; i < kv.size() && read > 0; ++i) sizes[i] += memory.gpu_kv * kv[i] / read;
+  const double kept = std::accumulate(kv.begin(), kv.end(), 0.0);
+  for (std::size_t i = 0; i < kv.size() && kept > 0; ++i) sizes[i] += memory.gpu_kv * kv[i] / kept;
   sizes.push_back(std::max(0.0, memory.gpu_weights - weights));
   return sizes;
 }
@@ -81,7 +82,7 @@ GpuShares gpu_shares(const Architecture& model, const Runtime& runtime, const Sp
     shares.most = (memory.gpu_weights + others(memory)) / gpus + kv;
     return shares;
   }
-  const std::vector<double> sizes = layer_sizes(model, split, memory);
+  const std::vector<double> sizes = layer_sizes(model, split, memory, tokens, sequences);
   const double most = least_most(sizes, gpus);
   shares.layers = dealt(sizes, most);
   shares.layers.resize(static_cast<std::size_t>(gpus));
