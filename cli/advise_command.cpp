@@ -9,6 +9,7 @@
 #include "models/input_error.hpp"
 #include "models/model_import.hpp"
 #include "models/yaml_reader.hpp"
+#include "sim/results/text_table.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -18,7 +19,8 @@ struct AdviseArguments {
   std::string machine;                         // a map of parts, or the file that has one
   MachineText parts{.gpus = 0, .sockets = 0};  // what flags say in its place; 0: nothing
   std::vector<std::string> runtimes, weights;
-  double prompt = 512, context = 4096, users = 1;
+  double prompt = 512, users = 1;
+  double context = 0;  // 0: the default, or the prompt where that is longer
   double for_prompt = AdviceRequest{}.for_prompt;
   bool policies = true;
   std::string plot;
@@ -50,6 +52,15 @@ MachineText machine_text(const AdviseArguments& a) {
   return text;
 }
 
+double context_of(const AdviseArguments& a) {
+  if (a.context == 0) return std::max(AdviceRequest{}.context, a.prompt);
+  if (a.context < a.prompt)
+    throw InputError("--context", fixed(a.context, 0) + " tokens do not hold a prompt of " +
+                                      fixed(a.prompt, 0) + ": expected --context " + fixed(a.prompt, 0) +
+                                      " or more");
+  return a.context;
+}
+
 AdviceRequest request_of(const AdviseArguments& a, const MachineText& machine) {
   AdviceRequest request;
   request.model = find_model(a.model);
@@ -58,7 +69,7 @@ AdviceRequest request_of(const AdviseArguments& a, const MachineText& machine) {
   request.runtimes = a.runtimes;
   request.weights = a.weights;
   request.prompt = a.prompt;
-  request.context = a.context;
+  request.context = context_of(a);
   request.users = a.users;
   request.for_prompt = a.for_prompt;
   return request;
@@ -87,9 +98,11 @@ void add_workload_options(CLI::App& command, AdviseArguments& a) {
   command.add_option("--prompt", a.prompt, "Tokens of a prompt")
       ->check(number_from(1, 1e6))
       ->capture_default_str();
-  command.add_option("--context", a.context, "Tokens of each user's KV cache, all of them attended to")
-      ->check(number_from(1, 1e8))
-      ->capture_default_str();
+  command
+      .add_option("--context", a.context,
+                  "Tokens of each user's KV cache, all of them attended to; default: " +
+                      fixed(AdviceRequest{}.context, 0) + ", or the prompt where that is longer")
+      ->check(number_from(1, 1e8));
   command.add_option("--users", a.users, "Users who decode at once")
       ->check(number_from(1, 1e5))
       ->check([](const std::string& text) {

@@ -226,6 +226,8 @@ struct Work {
 /// and values cross_cache_work() made before.
 Work attention_work(const Architecture& a, const Layer& layer, double tokens, double context,
                     double queries_per_read = 1, double encoded = 0);
+/// Query tokens of a prompt that share one read of keys and values in a tiled attention kernel.
+inline constexpr double kPromptTile = 128;
 /// Keys and values of `encoder_tokens` for one decoder layer's cross-attention, once a request. Nothing for
 /// other layers.
 Work cross_cache_work(const Architecture& a, const Layer& layer, double encoder_tokens);

@@ -11,6 +11,12 @@ FlopsPerSecond MachineParts::cpu_peak() const {
   return cpu ? cpu->peak() * sockets : FlopsPerSecond(0);
 }
 
+FlopsPerSecond MachineParts::cpu_peak(const StoredWeights& weights, const RuntimeCosts& runtime) const {
+  constexpr double kQuantised = 1.5;  // bytes a weight, at most: q8_0 has 1.06
+  const bool by_bytes = cpu && runtime.cpu_bytes > 0 && weights.of(WeightPart::experts) < kQuantised;
+  return cpu_peak() * runtime.share_of_sockets(sockets) * (by_bytes ? cpu->byte_products : 1);
+}
+
 std::string MachineParts::title() const {
   std::string text;
   if (gpu) text = (gpus > 1 ? std::to_string(gpus) + " x " : "") + gpu->title;

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "models/part.hpp"
+#include "models/runtime_costs.hpp"
+#include "models/weight_format.hpp"
 
 namespace moelab {
 
@@ -24,6 +26,9 @@ struct MachineParts {
   /// Of all sockets, by the data sheet.
   BytesPerSecond host_bandwidth() const { return memory.bandwidth() * sockets; }
   FlopsPerSecond cpu_peak() const;
+  /// What a runtime can use of it for weights that are stored so: several times as much where experts are
+  /// quantised, the CPU has instructions for 8-bit products, and the runtime has them.
+  FlopsPerSecond cpu_peak(const StoredWeights& weights, const RuntimeCosts& runtime) const;
   std::string title() const;
 };
 

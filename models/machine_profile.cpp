@@ -21,7 +21,8 @@ constexpr std::string_view kUnnamedSsd = "pcie4-x4";
 
 class Maker {
  public:
-  Maker(const MachineParts& machine, const Runtime& runtime) : machine_(machine), runtime_(runtime) {
+  Maker(const MachineParts& machine, const Runtime& runtime, const StoredWeights& weights)
+      : machine_(machine), runtime_(runtime), weights_(weights) {
     source("parts", Source::Kind::datasheet, "data sheets of " + machine.title() + " (configs/parts)");
     source("runtime", Source::Kind::derived, "constants of runtime " + runtime.name);
     source("unsaid", Source::Kind::assumed, "the scenario's machine does not say it");
@@ -83,7 +84,7 @@ class Maker {
     source("cores", Source::Kind::derived,
            "data sheets, times what is left of two sockets and of many memory channels by runtime " +
                runtime_.name);
-    cpu.peak = Sourced<FlopsPerSecond>{machine_.cpu_peak() * sockets, "cores"};
+    cpu.peak = Sourced<FlopsPerSecond>{machine_.cpu_peak(weights_, runtime_), "cores"};
     cpu.bandwidth = Sourced<BytesPerSecond>{machine_.host_bandwidth() * sockets * share, "cores"};
     cpu.dense_launch = Sourced<Seconds>{Seconds(runtime_.cpu_launch), "runtime"};
   }
@@ -135,13 +136,14 @@ class Maker {
 
   const MachineParts& machine_;
   const Runtime& runtime_;
+  const StoredWeights& weights_;
   DeviceProfile d_;
 };
 
 }  // namespace
 
-DeviceProfile profile_of(const MachineParts& machine, const Runtime& runtime) {
-  return Maker(machine, runtime).make();
+DeviceProfile profile_of(const MachineParts& machine, const Runtime& runtime, const StoredWeights& weights) {
+  return Maker(machine, runtime, weights).make();
 }
 
 DeviceProfile with_runtime(DeviceProfile profile, const Runtime& runtime) {

@@ -11,8 +11,8 @@ namespace moelab {
 /// A profile whose rates are the data sheets' and whose `software` has the runtime's shares of them. What
 /// data sheets do not say (codecs on the CPU's threads, page cache, an SSD that is not named) is assumed, and
 /// its source says so. Throws InputError where the size of a memory has to be known and is not: the host's
-/// (`ram`) of a machine whose GPU works in it or that has none.
-DeviceProfile profile_of(const MachineParts& machine, const Runtime& runtime);
+/// (`ram`) of a machine whose GPU works in it or that has none. The CPU's arithmetic is that for `weights`.
+DeviceProfile profile_of(const MachineParts& machine, const Runtime& runtime, const StoredWeights& weights);
 
 /// A profile that says what its machine achieves, with the times of a runtime.
 DeviceProfile with_runtime(DeviceProfile profile, const Runtime& runtime);

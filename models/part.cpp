@@ -85,6 +85,32 @@ SsdPart read_ssd(const YamlMap& map) {
   return part;
 }
 
+/// The section `byte_products` of the table of CPUs: a generation's factor.
+std::map<std::string, double> read_byte_products(const YamlMap& root) {
+  std::map<std::string, double> factors;
+  const YamlMap generations = root.map("byte_products");
+  for (const std::string& name : generations.keys()) {
+    const YamlMap map = generations.map(name);
+    factors[name] = map.number("times", {1, 64});
+    (void)map.text("source");
+    map.done();
+  }
+  generations.done();
+  return factors;
+}
+
+/// What is of all CPUs of a generation; each that is named has to be some CPU's.
+void add_generations(const YamlMap& root, std::vector<CpuPart>& parts) {
+  for (const auto& [generation, factor] : read_byte_products(root)) {
+    bool found = false;
+    for (CpuPart& part : parts)
+      if (part.generation == generation) part.byte_products = factor, found = true;
+    if (!found) root.fail("byte_products", "no CPU is of generation '" + generation + "'");
+  }
+}
+template <class Part>
+void add_generations(const YamlMap&, std::vector<Part>&) {}
+
 template <class Part>
 Parts<Part> read_table(std::string_view table, Part (*read)(const YamlMap&)) {
   const ConfigText file = find_config("parts", table);
@@ -106,6 +132,7 @@ Parts<Part> read_table(std::string_view table, Part (*read)(const YamlMap&)) {
     parts.all.push_back(std::move(part));
     map.done();
   }
+  add_generations(root, parts.all);
   root.done();
   problems.throw_if_any();
   return parts;

@@ -31,8 +31,9 @@ struct CpuPart {
   std::string generation;
   int cores = 0;  // performance cores, where there are two kinds
   int efficiency_cores = 0;
-  double clock = 0;         // Hz, of all cores at work
-  int flops_per_cycle = 0;  // FP32, of one core's vector units
+  double clock = 0;          // Hz, of all cores at work
+  int flops_per_cycle = 0;   // FP32, of one core's vector units
+  double byte_products = 1;  // of 8-bit values (VNNI), as a multiple of those without such instructions
   bool amx = false;
   std::string memory;                       // the fastest it takes: "ddr5-5200"
   int channels = 0;                         // of 64 bits, a socket

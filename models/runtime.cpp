@@ -50,6 +50,8 @@ constexpr std::array kConstants{
                       "of twice one socket's bandwidth and arithmetic: what two reach"},
     Runtime::Constant{"cpu_peak", &RuntimeCosts::cpu_peak, ConstantUnit::share, 0.001, 8,
                       "of the CPU's FP32 peak: several tokens"},
+    Runtime::Constant{"cpu_bytes", &RuntimeCosts::cpu_bytes, ConstantUnit::count, 0, 1,
+                      "1: quantised weights by the CPU's 8-bit products (VNNI); 0: without", true},
     Runtime::Constant{"cpu_layer", &RuntimeCosts::cpu_layer, ConstantUnit::seconds, 0, 0.1,
                       "a layer's experts to the CPU and back"},
     Runtime::Constant{"cpu_launch", &RuntimeCosts::cpu_launch, ConstantUnit::seconds, 0, 0.1,

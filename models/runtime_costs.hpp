@@ -26,6 +26,7 @@ struct RuntimeCosts {
   double cpu_doubling = 1;   // of that share, what is left of it at each doubling of a socket's bandwidth
   double second_socket = 1;  // bandwidth and arithmetic of two sockets, as a share of twice one's
   double cpu_peak = 1;       // of FP32 arithmetic of all cores, for several tokens
+  double cpu_bytes = 0;      // 1: it has the CPU's instructions for 8-bit products (VNNI), 0: it has not
   double cpu_layer = 0;      // handing one layer's experts to the CPU and back
   double cpu_launch = 0;     // one kernel where the CPU computes everything
   double link = 1;           // of the link's rate: experts that a prompt has copied to the GPU

@@ -25,8 +25,10 @@ constexpr std::array kStepParts{
 
 /// What the mean query of a prompt's tokens from `before` on attends to in this layer.
 double attended(const Attention& attention, double before, double tokens) {
-  const double mean = before + (tokens + 1) / 2;
-  return attention.window > 0 ? std::min<double>(mean, attention.window) : mean;
+  if (attention.window == 0) return before + (tokens + 1) / 2;
+  // The queries that see all there is come first.
+  const double all = std::clamp(std::floor(attention.window - before), 0.0, tokens);
+  return (all * (before + (all + 1) / 2) + (tokens - all) * attention.window) / tokens;
 }
 
 /// What can bound a step: seconds, as a phrase, and in a word or two.
@@ -80,7 +82,7 @@ ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& 
   cpu_bandwidth_ = machine.host_bandwidth().value() * runtime_.cpu_bandwidth * sockets *
                    runtime_.share_at(machine.memory.bandwidth().value());
   // Of a CPU that is not known only its memory is.
-  cpu_peak_ = machine.cpu ? machine.cpu_peak().value() * runtime_.cpu_peak * sockets
+  cpu_peak_ = machine.cpu ? machine.cpu_peak(model.stored, runtime_).value() * runtime_.cpu_peak
                           : std::numeric_limits<double>::infinity();
   int moe_number = 0, number = 0;
   for (const Layer& layer : model.layers) {
@@ -234,7 +236,7 @@ StepEstimate ServingEstimate::prompt(double tokens, std::optional<double> micro_
   const double most = micro_batch.value_or(runtime_.micro_batch);
   for (double done = 0; done < tokens; done += most) {
     const double now = std::min(most, tokens - done);
-    add_pass({now, before + done, now, true}, out);
+    add_pass({now, before + done, kPromptTile, true}, out);
     out.launches += runtime_.step;
   }
   add_work(head_work(model_, 1), 1, split_.cpu_only ? Place::cpu : Place::gpu, out);

@@ -214,7 +214,7 @@ bool read_machine_of_parts(const YamlMap& root, const Reading& reading, Scenario
   const bool named = names_runtime(root);
   if (!s.machine || (named && !s.runtime) || reading.problems.all().size() > before) return false;
   try {
-    s.device = profile_of(*s.machine, named ? *s.runtime : load_runtime(kBareRuntime));
+    s.device = profile_of(*s.machine, named ? *s.runtime : load_runtime(kBareRuntime), s.model.stored);
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) root.fail("machine", problem.what);
     return false;
@@ -354,7 +354,8 @@ Scenario::~Scenario() = default;
 Scenario scenario_of_system(const Scenario& scenario, const SystemConfig& system) {
   Scenario s = scenario;
   if (!system.runtime) return s;
-  s.device = s.machine ? profile_of(*s.machine, *system.runtime) : with_runtime(s.device, *system.runtime);
+  s.device = s.machine ? profile_of(*s.machine, *system.runtime, s.model.stored)
+                       : with_runtime(s.device, *system.runtime);
   if (!s.budget_given) s.budget = s.device.usable_memory();
   if (s.cluster)
     for (DeviceProfile& device : s.cluster->profile.devices) device = with_runtime(device, *system.runtime);

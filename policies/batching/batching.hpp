@@ -52,6 +52,9 @@ struct BatchingShape {
   KvShape kv;
   std::uint32_t max_requests = 256;  // that run at once (vLLM: max_num_seqs)
   std::uint32_t max_tokens = 2048;   // that a step runs (vLLM: max_num_batched_tokens); >= max_requests
+  /// Of prompts, that a step of static batches runs, one prompt in several steps where it is longer
+  /// (llama.cpp: --ubatch-size); 0: whole prompts. An encoder always reads a whole one.
+  std::uint32_t micro_batch = 0;
 };
 
 /// What one request does in a step.

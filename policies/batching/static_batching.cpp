@@ -3,7 +3,9 @@
 //
 //   form: if the batch is empty: take waiting requests, first come first, while
 //           requests <= max_requests,  blocks of all of them at their ends <= gpu_blocks
-//         while a prompt of the batch has not run: run whole ones, first come first, while rows <= max_tokens
+//         while a prompt of the batch has not run: run whole ones, first come first, while rows <=
+//         max_tokens;
+//           where there are micro-batches: the next micro_batch tokens of them, first come first
 //         then: one token of each request that is not done
 //
 // Blocks are promised up to each request's end, so none is ever preempted and swap space is not used. A
@@ -35,8 +37,8 @@ class StaticBatching final : public BatchingPolicy {
                                      [](const BatchedRequest& request) { return request.prompt; });
     for (BatchedRequest& request : batch_) {
       if (request.prompt != prompts) continue;
-      const std::uint32_t rows = request.known - request.cached;
-      if (step.rows + rows > shape_.max_tokens) break;
+      const std::uint32_t rows = rows_of(request, step);
+      if (rows == 0 || step.rows + rows > shape_.max_tokens) break;
       request.blocks = request_blocks(request.known, shape_.kv);
       add_share(request, rows, step);
     }
@@ -64,6 +66,13 @@ class StaticBatching final : public BatchingPolicy {
   }
 
  private:
+  /// What is to run of it, or as much of its prompt as the step's micro-batch has left.
+  std::uint32_t rows_of(const BatchedRequest& request, const BatchStep& step) const {
+    const std::uint32_t missing = request.known - request.cached;
+    if (!request.prompt || request.ask.encoded || shape_.micro_batch == 0) return missing;
+    return std::min(missing, shape_.micro_batch - static_cast<std::uint32_t>(step.rows));
+  }
+
   std::uint64_t blocks_at_end(const BatchRequest& request) const {
     return request_blocks(final_tokens(request), shape_.kv);
   }

@@ -22,8 +22,8 @@ struct AdviceError {
 inline constexpr std::array<AdviceError, 5> kAdviceErrors{
     {{AdviceGroup::one_gpu, "one GPU", 0.60, 0.90},
      {AdviceGroup::experts_on_cpu, "experts on the CPU", 0.73, 1.54},
-     {AdviceGroup::unified, "unified memory", 0.58, 0.81},
-     {AdviceGroup::cpu_only, "CPU only", 0.79, 4.68},
+     {AdviceGroup::unified, "unified memory", 0.59, 0.80},
+     {AdviceGroup::cpu_only, "CPU only", 0.83, 1.09},
      {AdviceGroup::several_gpus, "several GPUs", 0.74, 3.54}}};
 
 constexpr const AdviceError& error_of(AdviceGroup group) {

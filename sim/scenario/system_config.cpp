@@ -297,6 +297,10 @@ void set_runtime(const Runtime& runtime, SystemConfig& system) {
   stream_as(runtime, system.execution);
 }
 
+std::uint32_t micro_batch_of(const SystemConfig& system) {
+  return system.runtime ? static_cast<std::uint32_t>(system.runtime->micro_batch) : 0;
+}
+
 std::optional<Runtime> read_named_runtime(const YamlMap& root, const std::filesystem::path& base) {
   if (root.node("runtime").is_map()) return read_runtime(root.map("runtime"));
   const std::string name = root.text("runtime");

@@ -168,9 +168,12 @@ struct SystemConfig {
   ~SystemConfig();
 };
 
-/// Lets the system run in this software: its costs take the place of `host_overhead`, and prompts have
-/// experts copied to the GPU as it does where the system does not say (execution.stream_from).
+/// Lets the system run in this software: its costs take the place of `host_overhead`, prompts run in its
+/// micro-batches, and have experts copied to the GPU as it does where the system does not say
+/// (execution.stream_from).
 void set_runtime(const Runtime& runtime, SystemConfig& system);
+/// Tokens of prompts that a step of static batches runs at most: its runtime's micro-batch; 0: whole prompts.
+std::uint32_t micro_batch_of(const SystemConfig& system);
 /// `runtime:` of a system or a scenario: a name, a path beside `base` or here, or a map as in a runtime's
 /// file; nullopt after a problem.
 std::optional<Runtime> read_named_runtime(const YamlMap& root, const std::filesystem::path& base = {});

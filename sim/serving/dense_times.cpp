@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace moelab {
-namespace {
-
-/// Query tokens of a prompt that share one read of keys and values in a tiled attention kernel.
-constexpr double kPromptTile = 128;
-
-}  // namespace
-
 DenseTimes::DenseTimes(const Architecture& model, const TimingModel& timing)
     : model_(model), timing_(timing), dense_(model.layers.size()), shared_(model.layers.size()) {
   for (const Layer& layer : model.layers) {
@@ -62,13 +55,17 @@ const KernelTime& DenseTimes::shared(std::size_t layer) {
 }
 
 KernelTime DenseTimes::time(const Work& work) const {
-  return {timing_.kernel(work, tokens_, model_.hidden).value() + timing_.dispatch().value(),
+  return time(work, tokens_);
+}
+
+KernelTime DenseTimes::time(const Work& work, double rows) const {
+  return {timing_.kernel(work, rows, model_.hidden).value() + timing_.dispatch().value(),
           (work.weight_bytes + work.kv_bytes).value(), work.flops.value()};
 }
 
 KernelTime DenseTimes::head() const {
   if (produces_ == 0) return {};
-  return time(head_work(model_, produces_));
+  return time(head_work(model_, produces_), produces_);
 }
 
 KernelTime DenseTimes::compute_dense(std::size_t kind) const {

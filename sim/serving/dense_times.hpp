@@ -34,7 +34,8 @@ class DenseTimes {
     int window;  // 0: none
     double decoding = 0, prompts = 0;
   };
-  KernelTime time(const Work& work) const;
+  KernelTime time(const Work& work) const;  // of kernels that all tokens of the step go through
+  KernelTime time(const Work& work, double rows) const;
   KernelTime compute_dense(std::size_t kind) const;
   KernelTime compute_shared(const Layer& layer) const;
   void sum_up(const std::vector<RowRun>& runs);

@@ -55,7 +55,7 @@ ExpertCache::ExpertCache(const ServerContext& server, const MemoryPlan& memory,
       mirror_(server.mirror) {
   if (entry_.needs_future)
     future_ = std::make_unique<FutureUses>(server.trace, server.scenario.workload.batch,
-                                           prompts_of(server.scenario));
+                                           prompts_of(server.scenario), micro_batch_of(server.system));
   preload_mirror();
 }
 

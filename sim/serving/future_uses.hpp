@@ -14,7 +14,8 @@ namespace moelab {
 /// only.
 class FutureUses {
  public:
-  FutureUses(const RoutingTrace& trace, std::uint32_t batch, const Prompts& prompts);
+  FutureUses(const RoutingTrace& trace, std::uint32_t batch, const Prompts& prompts,
+             std::uint32_t micro_batch = 0);
   /// Number of the pass that uses (layer, expert) next after pass `now`; kNeverUsedAgain if none does. `now`
   /// does not fall from call to call for the same expert.
   std::uint64_t next_use(std::uint32_t layer, std::uint32_t expert, std::uint64_t now);

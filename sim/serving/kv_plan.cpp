@@ -47,8 +47,9 @@ Bytes wanted_kv_bytes(const Scenario& s, const SystemConfig& system, const Memor
 
 std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const SystemConfig& system,
                                               const MemoryPlan& memory) {
-  if (!system.batching) return make_static_batches(s.workload.batch);
-  const BatchingShape shape{kv_shape(system, memory), s.workload.batch, system.batching->max_tokens};
+  if (!system.batching) return make_static_batches(s.workload.batch, micro_batch_of(system));
+  const BatchingShape shape{kv_shape(system, memory), s.workload.batch, system.batching->max_tokens,
+                            micro_batch_of(system)};
   const PolicyChoice& policy = system.batching->policy;
   return find_batching_policy(policy.name)->make(shape, policy.parameters);
 }

@@ -28,11 +28,12 @@ RowRun attention_of(const StepShare& share, const ServedRequest& request) {
 
 }  // namespace
 
-std::unique_ptr<BatchingPolicy> make_static_batches(std::uint32_t together) {
+std::unique_ptr<BatchingPolicy> make_static_batches(std::uint32_t together, std::uint32_t micro_batch) {
   BatchingShape shape;
   shape.kv.gpu_blocks = std::numeric_limits<std::uint64_t>::max() / 2;
   shape.max_requests = together;
   shape.max_tokens = std::numeric_limits<std::uint32_t>::max();
+  shape.micro_batch = micro_batch;
   return find_batching_policy("static")->make(shape, {});
 }
 
@@ -131,9 +132,10 @@ void RequestStream::complete(double now) {
   policy_.complete();
 }
 
-StaticPasses::StaticPasses(const RoutingTrace& trace, std::uint32_t together, const Prompts& prompts)
+StaticPasses::StaticPasses(const RoutingTrace& trace, std::uint32_t together, const Prompts& prompts,
+                           std::uint32_t micro_batch)
     : source_(trace, together, prompts),
-      policy_(make_static_batches(together)),
+      policy_(make_static_batches(together, micro_batch)),
       stream_(source_, trace, *policy_) {}
 
 bool StaticPasses::next(Pass& pass) {

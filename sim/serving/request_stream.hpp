@@ -59,14 +59,16 @@ class RequestStream {
   BatchStep step_;
 };
 
-/// Static batches of at most `together` requests, which no memory limits: a plan has seen to it.
-std::unique_ptr<BatchingPolicy> make_static_batches(std::uint32_t together);
+/// Static batches of at most `together` requests, which no memory limits: a plan has seen to it. Of prompts a
+/// step runs at most `micro_batch` tokens; 0: whole ones.
+std::unique_ptr<BatchingPolicy> make_static_batches(std::uint32_t together, std::uint32_t micro_batch = 0);
 
 /// The passes of a trace's static batches, one batch after another, for who needs no times.
 class StaticPasses {
  public:
   /// `trace` outlives this. Batches of `together` requests.
-  StaticPasses(const RoutingTrace& trace, std::uint32_t together, const Prompts& prompts);
+  StaticPasses(const RoutingTrace& trace, std::uint32_t together, const Prompts& prompts,
+               std::uint32_t micro_batch = 0);
   /// Fills `pass` with the next one; false: there is none.
   bool next(Pass& pass);
   /// Whether that is the first one of its batch.

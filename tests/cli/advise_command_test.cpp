@@ -195,6 +195,8 @@ TEST_CASE("advise: errors name the key, the place and the nearest name") {
   check_refusal(advise({"--machine", kMachine, "--plot", "no/such/folder/a.svg"}), "there is no folder");
   check_refusal(advise({"--machine", kMachine}, "gpt-oss-120c"), "did you mean 'gpt-oss-120b'");
   check_refusal(advise({"--machine", kMachine, "--runtime", "vlm"}), "did you mean 'vllm'");
+  check_refusal(advise({"--machine", kMachine, "--prompt", "8192", "--context", "4096"}),
+                "--context: 4096 tokens do not hold a prompt of 8192: expected --context 8192 or more");
 }
 
 TEST_CASE("advise: names from a file do not reach the terminal as they are") {

@@ -109,6 +109,30 @@ TEST_CASE("estimate: a prompt's experts are copied or computed where they lie", 
   CHECK(there.copies == 0);
 }
 
+TEST_CASE("estimate: 8-bit products serve quantised weights alone, where CPU and runtime have them",
+          "[estimate]") {
+  Architecture model = test::model_of_text(kTiny);
+  Runtime r = ideal();
+  const auto seconds = [&](const char* cpu) {
+    const MachineParts machine = machine_of({.gpu = "rtx-4090-24gb", .cpu = cpu});
+    // What arithmetic takes: so little of the peak that memory never takes longer.
+    return ServingEstimate(model, machine, r, {.cpu_expert_layers = 1}).prompt(1000).cpu *
+           find_cpu(cpu).peak().value();
+  };
+  r.cpu_peak = 0.001;
+  const double plain = 2 * 4000.0 * 3 * 1024 * 512 / 0.001;
+  for (const double bytes : {2.0, 0.5625}) {
+    model.stored = StoredWeights::plain(bytes);
+    for (const double instructions : {0.0, 1.0}) {
+      r.cpu_bytes = instructions;
+      // Zen 4 and Cascade Lake have VNNI, Zen 3 has not.
+      for (const char* cpu : {"ryzen-9-7950x", "xeon-gold-6230"})
+        CHECK(seconds(cpu) == Approx(plain / (bytes < 1 && instructions == 1 ? 4 : 1)).epsilon(1e-9));
+      CHECK(seconds("ryzen-7-5800x") == Approx(plain).epsilon(1e-9));
+    }
+  }
+}
+
 TEST_CASE("estimate: layers in the host's memory come over the link whole, or are the CPU's", "[estimate]") {
   const Architecture model = test::model_of_text(kTiny);
   const MachineParts machine = desktop();

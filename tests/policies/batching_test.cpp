@@ -1,8 +1,12 @@
 // Batching: steps worked by hand, one for each rule; and what is refused.
+#include <algorithm>
+#include <random>
 #include <stdexcept>
+#include <vector>
 
 #include "models/input_error.hpp"
 #include "tests/policies/batching_steps.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::batching_test {
 
@@ -232,6 +236,56 @@ TEST_CASE("static batching: one batch after the other, promised to its end") {
   CHECK(policy->use() == KvUse{.gpu_blocks = 2, .gpu_floor = 4, .running = 2});
   CHECK(next(*policy) == "6p6@0*, finished 6");
   CHECK(next(*policy) == "5d1@7*, finished 5");
+}
+
+TEST_CASE("static batching: prompts in micro-batches, an encoder's whole") {
+  BatchingShape shape = shape_of(4, 100);
+  shape.max_tokens = 100;
+  shape.micro_batch = 5;
+  const auto policy = make("static", shape);
+  policy->arrive({1, 7, 2});
+  policy->arrive({2, 6, 2});
+  CHECK(next(*policy) == "1p5@0, admitted 1+2");
+  CHECK(next(*policy) == "1p2@5* 2p3@0");
+  CHECK(next(*policy) == "2p3@3*");
+  CHECK(next(*policy) == "1d1@7* 2d1@6*, finished 1+2");
+  CHECK(policy->use() == KvUse{});
+  policy->arrive({.id = 3, .prompt_tokens = 8, .output_tokens = 1, .encoded = true});
+  CHECK(next(*policy) == "3p8@0, admitted 3");
+  CHECK(next(*policy) == "3d1@8*, finished 3");
+}
+
+TEST_CASE("static batching: micro-batches are full but the last, and prompts run through them in order") {
+  std::mt19937 random(31);
+  for (int i = 0; i < test::random_runs(2000); ++i) {
+    BatchingShape shape = shape_of(4, 10'000);
+    shape.max_tokens = 1000;
+    shape.micro_batch = 1 + static_cast<std::uint32_t>(random() % 40);
+    const auto policy = make("static", shape);
+    std::vector<std::uint32_t> prompts(1 + random() % 6);
+    std::uint32_t all = 0;
+    for (std::uint32_t id = 0; id < prompts.size(); ++id) {
+      prompts[id] = 1 + static_cast<std::uint32_t>(random() % 60);
+      all += prompts[id];
+      policy->arrive({id, prompts[id], 2});
+    }
+    // What runs one after the other, cut into pieces of a micro-batch.
+    std::uint32_t begun = 0, request = 0, cached = 0;
+    BatchStep step;
+    for (; begun < all; begun += static_cast<std::uint32_t>(step.rows), policy->complete()) {
+      REQUIRE(policy->form(step));
+      REQUIRE(step.rows == std::min(shape.micro_batch, all - begun));
+      for (const StepShare& share : step.shares) {
+        REQUIRE(share.prompt);
+        REQUIRE((share.request == request && share.context == cached));
+        cached += share.tokens;
+        REQUIRE(share.produces == (cached == prompts[request]));
+        if (share.produces) ++request, cached = 0;
+      }
+    }
+    REQUIRE(policy->form(step));
+    REQUIRE(step.finished.size() == prompts.size());
+  }
 }
 
 TEST_CASE("batching: what could never run says so with the numbers") {

@@ -83,11 +83,12 @@ struct Served {
 };
 
 /// Serves everything; a pass takes up to 4 seconds.
-Served serve(Random& random, const RoutingTrace& trace, std::size_t most, bool encoder, Arrivals* arrivals) {
+Served serve(Random& random, const RoutingTrace& trace, std::size_t most, bool encoder, Arrivals* arrivals,
+             std::uint32_t micro_batch = 0) {
   Served s;
   s.rows.assign(trace.tokens(), 0);
   RequestsInTurn in_turn(trace, most, {.encoded = encoder});
-  const auto policy = make_static_batches(static_cast<std::uint32_t>(most));
+  const auto policy = make_static_batches(static_cast<std::uint32_t>(most), micro_batch);
   RequestStream batches(arrivals != nullptr ? static_cast<RequestSource&>(*arrivals) : in_turn, trace,
                         *policy);
   Pass pass;
@@ -102,6 +103,7 @@ Served serve(Random& random, const RoutingTrace& trace, std::size_t most, bool e
     s.batches += batches.begins() ? 1 : 0;
     ++s.passes;
     REQUIRE(pass.rows.size() <= most);
+    if (micro_batch > 0 && !encoder && pass.prompt) REQUIRE(pass.tokens <= micro_batch);
     for (const auto& [begin, end] : pass.rows) {
       if (batches.begins()) s.first.push_back(begin);
       for (std::uint64_t row = begin; row < end; ++row) ++s.rows[row];
@@ -156,7 +158,8 @@ TEST_CASE("static batches run every row and answer every request once, whenever 
     for (std::size_t r = 0; r < requests; ++r)
       REQUIRE(arrivals.answers[r] == (plain.requests[r].rows.empty() ? 0 : 1));
 
-    const Served in_turn = serve(random, trace, most, encoder, nullptr);
+    const auto micro_batch = static_cast<std::uint32_t>(random.below(4));
+    const Served in_turn = serve(random, trace, most, encoder, nullptr, micro_batch);
     check(plain, in_turn, most, encoder);
     if (!empty) REQUIRE(in_turn.batches == (requests + most - 1) / most);
     for (const ServedSpan& span : in_turn.spans.all) REQUIRE(span.arrival_s == span.begin_s);

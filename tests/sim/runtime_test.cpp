@@ -46,6 +46,7 @@ std::string random_runtime_text(test::Dice& dice) {
     std::string shown = std::to_string(value);
     if (c.unit == Runtime::Constant::Unit::count)
       shown = std::to_string(dice.from(static_cast<int>(c.low), 1));
+    if (c.name == "micro_batch") shown = std::to_string(dice.from(1, 2 * static_cast<int>(kPrompt)));
     if (c.unit == Runtime::Constant::Unit::seconds) shown = std::to_string(value * 1e6) + " us";
     if (c.unit == Runtime::Constant::Unit::bytes) shown = std::to_string(std::llround(value)) + " B";
     text += "  " + std::string(c.name) + ": {value: " + shown + ", source: any}\n";
@@ -59,12 +60,12 @@ std::string indented(const std::string& text) {
   return out + "\n";
 }
 
-/// One request on the machine above.
+/// Requests that are served together on the machine above.
 std::string scenario_text(const Architecture& model, const std::string& runtime, const std::string& system,
-                          const std::string& more) {
+                          const std::string& more, int together = 1) {
   return "name: one\nmodel:\n" + indented(architecture_to_yaml(model)) + "machine: " + kMachine +
-         "\nruntime: " + runtime + "\n" + more +
-         "workload: {requests: 1, batch: 1, prompt_tokens: " + std::to_string(kPrompt) +
+         "\nruntime: " + runtime + "\n" + more + "workload: {requests: " + std::to_string(together) +
+         ", batch: " + std::to_string(together) + ", prompt_tokens: " + std::to_string(kPrompt) +
          ", output_tokens: " + std::to_string(kOutput) + "}\nsystems:\n  - " + system + "\n";
 }
 
@@ -149,6 +150,58 @@ TEST_CASE("runtime: experts of some layers on the CPU take what the closed form 
     split += there > 0 ? 1 : 0;
   }
   CHECK(split > 0);
+}
+
+constexpr const char* kAllOnGpu =
+    "{name: kept, weights: whole, cache: {policy: fixed-layers}, execution: {policy: cpu-only}}";
+
+/// A model every step of which has as many distinct experts as the closed form expects: all of them.
+Architecture random_decoder_of_all_experts(test::Dice& dice) {
+  Architecture model = random_decoder(dice, true);
+  for (Layer& layer : model.layers)
+    if (layer.feed_forward.kind == FeedForward::Kind::moe)
+      layer.feed_forward.top_k = layer.feed_forward.experts;
+  return model;
+}
+
+TEST_CASE("runtime: requests together take what the closed form says") {
+  test::Dice dice(74);
+  const RuntimeFile file;
+  for (int i = 0; i < test::random_runs(400); ++i) {
+    const Architecture model = random_decoder_of_all_experts(dice);
+    const std::string runtime = file.write(random_runtime_text(dice));
+    const auto together = static_cast<std::size_t>(dice.from(2, 5));
+    INFO(i << ": " << together);
+    Scenario s;
+    const RunResult r =
+        run_text(scenario_text(model, runtime, kAllOnGpu, "", static_cast<int>(together)), &s);
+    const ServingEstimate estimate(s.model, *s.machine, *s.runtime, {});
+    REQUIRE(r.metrics.token_gaps_s.size() == together * (kOutput - 1));
+    // Before the first of them others' prompts may have run.
+    for (std::size_t gap = together; gap < r.metrics.token_gaps_s.size(); ++gap) {
+      const double context = kPrompt + static_cast<double>(gap / together) + 1;
+      REQUIRE(r.metrics.token_gaps_s[gap] ==
+              Approx(estimate.decode(static_cast<double>(together), context).total()).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("runtime: prompts in micro-batches take what the closed form says") {
+  test::Dice dice(73);
+  const RuntimeFile file;
+  int several = 0;
+  for (int i = 0; i < test::random_runs(400); ++i) {
+    const Architecture model = random_decoder_of_all_experts(dice);
+    const std::string runtime = file.write(random_runtime_text(dice));
+    Scenario s;
+    INFO(i);
+    const RunResult r = run_text(scenario_text(model, runtime, kAllOnGpu, ""), &s);
+    const StepEstimate prompt = ServingEstimate(s.model, *s.machine, *s.runtime, {}).prompt(kPrompt);
+    REQUIRE(r.metrics.ttft_s.size() == 1);
+    CHECK(r.metrics.ttft_s[0] == Approx(prompt.total()).epsilon(1e-9));
+    several += s.runtime->micro_batch < kPrompt ? 1 : 0;
+  }
+  CHECK(several > 0);
 }
 
 TEST_CASE("runtime: of a profile that says what its machine achieves only times are taken") {
@@ -291,19 +344,19 @@ TEST_CASE("machine: profiles of all GPUs, and of a CPU alone, hold what their pa
   for (const GpuPart& part : gpu_parts()) {
     INFO(part.name);
     const MachineParts machine = machine_of({.gpu = part.name, .cpu = "ryzen-9-7950x", .ram = "64 GiB"});
-    const DeviceProfile d = profile_of(machine, bare);
+    const DeviceProfile d = profile_of(machine, bare, {});
     CHECK(d.is_discrete() == !part.unified());
     CHECK(d.unmeasured);
     CHECK((d.is_discrete() ? d.gpu->own->bandwidth.value : d.memory.bandwidth->value) == part.bandwidth);
     CHECK(d.gpu->peak.value == part.peak);
     CHECK(d.usable_memory() > Bytes(0));
   }
-  const DeviceProfile cpu = profile_of(machine_of({.cpu = "i7-8700", .ram = "32 GiB"}), bare);
+  const DeviceProfile cpu = profile_of(machine_of({.cpu = "i7-8700", .ram = "32 GiB"}), bare, {});
   CHECK_FALSE(cpu.gpu);
   CHECK(cpu.cpu.bandwidth->value.value() == Approx(2 * 8 * 2666e6));
   for (const MachineText& text : {MachineText{.cpu = "i7-8700"}, MachineText{.gpu = "apple-m4-pro"}}) {
     try {
-      profile_of(machine_of(text), bare);
+      profile_of(machine_of(text), bare, {});
       FAIL_CHECK("no error");
     } catch (const InputError& error) {
       CHECK(std::string(error.what()).find("ram: 64 GiB") != std::string::npos);
