@@ -219,13 +219,18 @@ struct Work {
 /// (DeepSeek-V2, arXiv 2405.04434, section 2.1.2): its projections cost the same, its scores 2 * heads * (2 *
 /// kv_lora_rank + rope_dim) * context. Linear attention costs 7 * value heads * head_dim * value_dim a token
 /// (gated delta rule, arXiv 2412.06464, equation 10: decay 1, and 2 each for recall, update and read-out) and
-/// reads its state instead of a cache; Mamba-2 does without the recall and costs 5 of them (arXiv 2405.21060,
-/// equation 1: h = A h + B x, y = C h). `queries_per_read`: query tokens that share one read of keys and
-/// values: 1 when decoding, the tile or the chunk of one prompt when prefilling. A decoder layer with
-/// cross-attention attends to `encoded` tokens of the encoder as well (mean over query tokens), whose keys
-/// and values cross_cache_work() made before.
+/// reads its state instead of a cache; Mamba-2 does without the recall and costs 5 of
+/// them (arXiv 2405.21060, equation 1: h = A h + B x, y = C h). `queries_per_read`: query tokens that share
+/// one read of keys and values: 1 when decoding, the tile or the chunk of one prompt when prefilling. A
+/// decoder layer with cross-attention attends to `encoded` tokens of the encoder as well (mean over query
+/// tokens), whose keys and values cross_cache_work() made before.
 Work attention_work(const Architecture& a, const Layer& layer, double tokens, double context,
                     double queries_per_read = 1, double encoded = 0);
+/// Tokens that `rows` query tokens attend to in one layer through a sliding window of so many (0: none),
+/// summed over them: the first to `first` tokens, itself included, each further one to one more. That is the
+/// sum of min(first + i, window) over i = 0 .. rows - 1; exact below 2^53 where `first` is a whole number or
+/// a half.
+double attended_tokens(double first, double rows, int window);
 /// Query tokens of a prompt that share one read of keys and values in a tiled attention kernel.
 inline constexpr double kPromptTile = 128;
 /// Keys and values of `encoder_tokens` for one decoder layer's cross-attention, once a request. Nothing for

@@ -2,7 +2,9 @@
 // fusions (one projection for queries, keys and values; residual addition inside the norm; one attention
 // kernel): about right within a few launches a layer, and stated so that a system's own overhead can be set
 // against them.
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "models/architecture.hpp"
 
@@ -145,6 +147,12 @@ Work attention_work(const Architecture& a, const Layer& layer, double tokens, do
     work.kv_bytes += Bytes(cached_values(t, encoded) * kBytesPerCachedValue * reads);
   }
   return work;
+}
+
+double attended_tokens(double first, double rows, int window) {
+  // The rows that see all there is come first.
+  const double below = window > 0 ? std::clamp(std::floor(window - first) + 1, 0.0, rows) : rows;
+  return below * first + below * (below - 1) / 2 + (rows - below) * window;
 }
 
 Work cross_cache_work(const Architecture& a, const Layer& layer, double encoder_tokens) {

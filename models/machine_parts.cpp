@@ -12,8 +12,7 @@ FlopsPerSecond MachineParts::cpu_peak() const {
 }
 
 FlopsPerSecond MachineParts::cpu_peak(const StoredWeights& weights, const RuntimeCosts& runtime) const {
-  constexpr double kQuantised = 1.5;  // bytes a weight, at most: q8_0 has 1.06
-  const bool by_bytes = cpu && runtime.cpu_bytes > 0 && weights.of(WeightPart::experts) < kQuantised;
+  const bool by_bytes = cpu && runtime.cpu_bytes > 0 && weights.quantised(WeightPart::experts);
   return cpu_peak() * runtime.share_of_sockets(sockets) * (by_bytes ? cpu->byte_products : 1);
 }
 

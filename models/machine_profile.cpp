@@ -45,7 +45,7 @@ class Maker {
                        "what drivers and the system hold leaves nothing of a memory of " +
                            to_string(d_.is_discrete() ? d_.gpu->own->total.value : d_.memory.total.value) +
                            ": expected 'ram: 16 GiB' or more");
-    d_.software = runtime_.on(machine_.gpu);
+    d_.software = runtime_.on(machine_.gpu, weights_);
     return d_;
   }
 
@@ -147,7 +147,7 @@ DeviceProfile profile_of(const MachineParts& machine, const Runtime& runtime, co
 }
 
 DeviceProfile with_runtime(DeviceProfile profile, const Runtime& runtime) {
-  profile.software = runtime.times_alone();
+  profile.software = runtime.on(std::nullopt, {}).times_alone();
   return profile;
 }
 

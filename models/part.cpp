@@ -50,6 +50,7 @@ GpuPart read_gpu(const YamlMap& map) {
     } catch (const InputError& error) {
       map.fail("link", error.problems().front().what);
     }
+  part.byte_products = map.number("byte_products", {1, 64}, 1);
   map.has("units"), map.has("clock");
   if (map.has("power")) {
     const std::string power = map.text("power");
@@ -85,7 +86,7 @@ SsdPart read_ssd(const YamlMap& map) {
   return part;
 }
 
-/// The section `byte_products` of the table of CPUs: a generation's factor.
+/// The section `byte_products` of a table: a generation's factor.
 std::map<std::string, double> read_byte_products(const YamlMap& root) {
   std::map<std::string, double> factors;
   const YamlMap generations = root.map("byte_products");
@@ -99,17 +100,21 @@ std::map<std::string, double> read_byte_products(const YamlMap& root) {
   return factors;
 }
 
-/// What is of all CPUs of a generation; each that is named has to be some CPU's.
-void add_generations(const YamlMap& root, std::vector<CpuPart>& parts) {
+/// What is of all parts of a generation that say nothing of their own; each that is named has to be some
+/// part's.
+template <class Part>
+void add_generations(const YamlMap& root, std::vector<Part>& parts) {
   for (const auto& [generation, factor] : read_byte_products(root)) {
     bool found = false;
-    for (CpuPart& part : parts)
-      if (part.generation == generation) part.byte_products = factor, found = true;
-    if (!found) root.fail("byte_products", "no CPU is of generation '" + generation + "'");
+    for (Part& part : parts) {
+      if (part.generation != generation) continue;
+      found = true;
+      if (part.byte_products == 1) part.byte_products = factor;
+    }
+    if (!found) root.fail("byte_products", "no part is of generation '" + generation + "'");
   }
 }
-template <class Part>
-void add_generations(const YamlMap&, std::vector<Part>&) {}
+void add_generations(const YamlMap&, std::vector<SsdPart>&) {}
 
 template <class Part>
 Parts<Part> read_table(std::string_view table, Part (*read)(const YamlMap&)) {

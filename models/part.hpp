@@ -18,9 +18,10 @@ struct GpuPart {
   std::string generation;  // "ada"
   Bytes memory;            // of its own; 0: it works in the host's
   BytesPerSecond bandwidth;
-  FlopsPerSecond peak;  // dense 16-bit matrix products with sums in 32 bits
-  std::string link;     // "pcie4-x16"; empty: it works in the host's memory
-  double watts = 0;     // of the board; 0: the data sheet does not say
+  FlopsPerSecond peak;       // dense 16-bit matrix products with sums in 32 bits
+  double byte_products = 1;  // of 8-bit values, as a multiple of that peak
+  std::string link;          // "pcie4-x16"; empty: it works in the host's memory
+  double watts = 0;          // of the board; 0: the data sheet does not say
   std::string source;
   bool unified() const { return link.empty(); }
 };

@@ -14,6 +14,8 @@ namespace {
 
 using ConstantUnit = Runtime::Constant::Unit;
 constexpr std::array kConstants{
+    Runtime::Constant{"slowdown", &RuntimeCosts::slowdown, ConstantUnit::count, 0.05, 20,
+                      "of the GPU's kernels: times what launches take, under all shares of the peak", true},
     Runtime::Constant{"launch", &RuntimeCosts::launch, ConstantUnit::seconds, 0, 0.01,
                       "one GPU kernel for one token, with idling around it"},
     Runtime::Constant{"launch_batched", &RuntimeCosts::launch_batched, ConstantUnit::seconds, 0, 0.01,
@@ -36,6 +38,8 @@ constexpr std::array kConstants{
                       "of the GPU's peak: expert products of many tokens an expert"},
     Runtime::Constant{"expert_tokens", &RuntimeCosts::expert_tokens, ConstantUnit::count, 0, 1e4,
                       "tokens an expert at which its products reach half of expert_peak"},
+    Runtime::Constant{"gpu_bytes", &RuntimeCosts::gpu_bytes, ConstantUnit::count, 0, 1,
+                      "1: quantised weights by the GPU's 8-bit products; 0: without", true},
     Runtime::Constant{"attention_peak", &RuntimeCosts::attention_peak, ConstantUnit::share, 0.01, 1,
                       "of the GPU's peak: attention of prompts"},
     Runtime::Constant{"recurrence_peak", &RuntimeCosts::recurrence_peak, ConstantUnit::share, 0.0001, 1,
@@ -93,7 +97,7 @@ constexpr std::array kConstants{
 };
 
 /// Files that stand on each other, at most: more is a circle.
-constexpr int kLongestChain = 4;
+constexpr int kLongestChain = 6;
 
 double read_value(SourcedReader& reader, const YamlMap& constants, const Runtime::Constant& c, Runtime& r) {
   const std::string name(c.name);
@@ -127,10 +131,7 @@ void read_classes(const YamlMap& root, SourcedReader& reader, Runtime& r) {
     const YamlMap map = classes->map(name);
     RuntimeClass& factors = r.classes[name];
     factors.own = true;
-    constexpr Range<double> range{0.05, 20};
-    if (map.has("launch")) factors.launch = reader.number(map, name + ".launch", "launch", range).value;
-    if (map.has("arithmetic"))
-      factors.arithmetic = reader.number(map, name + ".arithmetic", "arithmetic", range).value;
+    factors.slowdown = reader.number(map, name + ".slowdown", "slowdown", {0.05, 20}).value;
     map.done();
   }
   classes->done();
@@ -187,16 +188,23 @@ double RuntimeCosts::share_at(double socket_bytes_per_second) const {
   return std::pow(cpu_doubling, doublings);
 }
 
-RuntimeCosts Runtime::on(const std::optional<GpuPart>& gpu) const {
+RuntimeCosts Runtime::on(const std::optional<GpuPart>& gpu, const StoredWeights& stored) const {
   RuntimeCosts costs = *this;
   const auto found = gpu ? classes.find(gpu->generation) : classes.end();
-  if (found == classes.end()) return costs;
-  const RuntimeClass& factors = found->second;
+  const double slower = slowdown * (found == classes.end() ? 1 : found->second.slowdown);
+  costs.slowdown = 1;
   for (double RuntimeCosts::*time : {&RuntimeCosts::launch, &RuntimeCosts::launch_batched})
-    costs.*time *= factors.launch;
-  for (double RuntimeCosts::*share : {&RuntimeCosts::dense_peak, &RuntimeCosts::expert_peak,
-                                      &RuntimeCosts::attention_peak, &RuntimeCosts::recurrence_peak})
-    costs.*share = std::min(1.0, costs.*share * factors.arithmetic);
+    costs.*time *= slower;
+  const auto products = [&](WeightPart part) {
+    return gpu && gpu_bytes > 0 && stored.quantised(part) ? gpu->byte_products : 1;
+  };
+  const auto share = [&](double RuntimeCosts::*of, double times) {
+    costs.*of = times * std::min(1.0, costs.*of / slower);
+  };
+  share(&RuntimeCosts::dense_peak, products(WeightPart::attention));
+  share(&RuntimeCosts::expert_peak, products(WeightPart::experts));
+  share(&RuntimeCosts::attention_peak, 1);
+  share(&RuntimeCosts::recurrence_peak, 1);
   return costs;
 }
 

@@ -12,16 +12,16 @@
 #include "models/device.hpp"
 #include "models/part.hpp"
 #include "models/runtime_costs.hpp"
+#include "models/weight_format.hpp"
 
 namespace moelab {
 
 class YamlMap;
 
-/// What is different on one generation of GPUs (GpuPart::generation): factors on the runtime's constants.
+/// What is different on one generation of GPUs (GpuPart::generation): one factor on the runtime's slowdown.
 struct RuntimeClass {
-  double launch = 1;      // on launch and launch_batched
-  double arithmetic = 1;  // on all shares of the GPU's peak
-  bool own = true;        // its runtime's own file says so
+  double slowdown = 1;
+  bool own = true;  // its runtime's own file says so
   bool operator==(const RuntimeClass&) const = default;
 };
 
@@ -31,8 +31,10 @@ struct Runtime : SourcedNumbers, RuntimeCosts {
   std::string based_on;  // the runtime whose constants it takes where it has none of its own; empty: none
   std::map<std::string, RuntimeClass> classes;  // by generation of the GPU
 
-  /// What it costs on that GPU.
-  RuntimeCosts on(const std::optional<GpuPart>& gpu) const;
+  /// What it costs on that GPU with weights stored so: launches times the slowdown, shares of the GPU's peak
+  /// over it; of products of quantised weights more than the peak, which is that of 16 bits, where the GPU
+  /// has faster 8-bit products and the runtime takes them.
+  RuntimeCosts on(const std::optional<GpuPart>& gpu, const StoredWeights& stored) const;
 
   /// What Runtime's constants are called in files, their unit and what they mean.
   struct Constant {
@@ -41,7 +43,7 @@ struct Runtime : SourcedNumbers, RuntimeCosts {
     enum class Unit { share, seconds, count, bytes } unit;
     double low, high;
     std::string_view what;
-    bool optional = false;  // may be absent everywhere: 0 then
+    bool optional = false;  // may be absent everywhere: then as RuntimeCosts has it
   };
   static std::span<const Constant> constants();
   /// Constants of its own that were fitted to published runs (their source is called `world`), not taken from

@@ -8,7 +8,8 @@ namespace moelab {
 /// Shares are of the data sheet's figures; with a profile that says what is achieved they are 1. Times in
 /// seconds.
 struct RuntimeCosts {
-  double launch = 0;               // one kernel for one token on the GPU, with what stands idle around it
+  double slowdown = 1;  // of the GPU's kernels beside those that its constants describe: launches, arithmetic
+  double launch = 0;    // one kernel for one token on the GPU, with what stands idle around it
   double launch_batched = 0;       // one for several tokens: runtimes replay graphs of kernels for one alone
   double step = 0;                 // one step: scheduling, sampling
   double activation_bytes = 0;     // that a kernel for several tokens moves, by token and hidden value
@@ -19,6 +20,7 @@ struct RuntimeCosts {
   double dense_peak = 1;           // of the GPU's peak
   double expert_peak = 1;          // of the GPU's peak, where each expert has many tokens
   double expert_tokens = 0;        // an expert, at which its products reach half of that
+  double gpu_bytes = 0;            // 1: it has the GPU's 8-bit products for quantised weights, 0: it has not
   double attention_peak = 1;       // of the GPU's peak: scores and weighted values
   double recurrence_peak = 1;      // of the GPU's peak: updates of states (linear attention, Mamba-2)
   double overlap = 1;        // of experts for several tokens, 1: memory and arithmetic at once; 0: one by one

@@ -23,14 +23,6 @@ constexpr std::array kStepParts{
     &StepEstimate::gpu_memory,   &StepEstimate::attention, &StepEstimate::launches, &StepEstimate::cpu,
     &StepEstimate::handing_over, &StepEstimate::copies,    &StepEstimate::reduces};
 
-/// What the mean query of a prompt's tokens from `before` on attends to in this layer.
-double attended(const Attention& attention, double before, double tokens) {
-  if (attention.window == 0) return before + (tokens + 1) / 2;
-  // The queries that see all there is come first.
-  const double all = std::clamp(std::floor(attention.window - before), 0.0, tokens);
-  return (all * (before + (all + 1) / 2) + (tokens - all) * attention.window) / tokens;
-}
-
 /// What can bound a step: seconds, as a phrase, and in a word or two.
 struct Bound {
   double seconds;
@@ -71,7 +63,7 @@ std::string StepEstimate::bound_word() const {
 
 ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& machine,
                                  const Runtime& runtime, const Split& split)
-    : model_(model), machine_(machine), runtime_(runtime.on(machine.gpu)), split_(split) {
+    : model_(model), machine_(machine), runtime_(runtime.on(machine.gpu, model.stored)), split_(split) {
   if (!machine.gpu) split_.cpu_only = true;
   if (machine.gpu) {
     gpu_bandwidth_ = machine.gpu->bandwidth.value() * ranks();
@@ -201,9 +193,10 @@ void ServingEstimate::add_experts(const Kind& kind, Place place, const Pass& pas
 void ServingEstimate::add_layer(const Kind& kind, const Pass& pass, StepEstimate& out) const {
   const Layer& layer = *kind.layer;
   const Place place = place_of(kind, pass);
-  const double context = pass.prompt                  ? attended(layer.attention, pass.context, pass.tokens)
-                         : layer.attention.window > 0 ? std::min<double>(pass.context, layer.attention.window)
-                                                      : pass.context;
+  const int window = layer.attention.window;
+  const double context = pass.prompt  ? attended_tokens(pass.context + 1, pass.tokens, window) / pass.tokens
+                         : window > 0 ? std::min<double>(pass.context, window)
+                                      : pass.context;
   add_work(attention_work(model_, layer, pass.tokens, context, pass.queries_per_read), pass.tokens, place,
            out);
   add_work(dense_work(model_, layer, pass.tokens), pass.tokens, place, out);

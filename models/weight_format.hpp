@@ -35,6 +35,8 @@ struct StoredWeights {
   std::array<double, kWeightParts> bytes{2, 2, 2, 2, 2, 2, 2};  // a weight
 
   double of(WeightPart part) const { return bytes[static_cast<std::size_t>(part)]; }
+  /// Less than 16 bits a weight: 8-bit products can compute them. q8_0 has 1.06 bytes.
+  bool quantised(WeightPart part) const { return of(part) < 1.5; }
   void set(WeightPart part, double bytes_per_weight) {
     bytes[static_cast<std::size_t>(part)] = bytes_per_weight;
   }

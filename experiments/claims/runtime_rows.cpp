@@ -12,7 +12,7 @@ namespace {
 const std::vector<std::string> kOnOrin = {"zipmoe-prototype", "moe-infinity-orin", "deepspeed",
                                           "transformers-orin"};
 const char* const kThor = "a core of Orin as fast as one of Thor's: all times over 2.25";
-const char* const kGraphs = "CUDA graphs, launches of 7.5 us (runtime vllm)";
+const char* const kGraphs = "CUDA graphs (runtime vllm)";
 const char* const kHidden =
     "all that MoE-Infinity's README has beyond eager layers are copies: 0 for an expert";
 

@@ -37,14 +37,14 @@ constexpr std::array kUsual{Usual{"launch", 6e-6, 0.5},
                             Usual{"cpu_launch", 6e-6, 0.5},
                             Usual{"link", 0.7, 0.25},
                             Usual{"all_reduce", 15e-6, 0.5}};
-constexpr Usual kUsualFactor{"", 1, 0.7};
+constexpr Usual kUsualSlowdown{"slowdown", 1, 0.5};
 
 double unusual(const Parameter& p) {
-  const auto found = std::find_if(kUsual.begin(), kUsual.end(), [&](const Usual& u) {
-    return p.factor == nullptr && u.name == p.constant->name;
-  });
-  const Usual& usual = found == kUsual.end() ? kUsualFactor : *found;
-  if (p.factor == nullptr && found == kUsual.end()) return 0;
+  const bool slowdown = !p.generation.empty() || p.constant->name == kUsualSlowdown.name;
+  const auto found = std::find_if(kUsual.begin(), kUsual.end(),
+                                  [&](const Usual& u) { return !slowdown && u.name == p.constant->name; });
+  if (!slowdown && found == kUsual.end()) return 0;
+  const Usual& usual = slowdown ? kUsualSlowdown : *found;
   const double off = std::log(p.value / usual.value) / usual.deviation;
   return off * off;
 }
@@ -52,7 +52,7 @@ double unusual(const Parameter& p) {
 constexpr std::array<double, 6> kFactors{1.5, 1.2, 1.08, 1.03, 1.01, 1.004};
 
 bool has_own(const Runtime& r, const Parameter& p) {
-  if (p.factor == nullptr) return std::find(r.own.begin(), r.own.end(), p.constant->name) != r.own.end();
+  if (p.generation.empty()) return std::find(r.own.begin(), r.own.end(), p.constant->name) != r.own.end();
   const auto found = r.classes.find(p.generation);
   return found != r.classes.end() && found->second.own;
 }
@@ -66,17 +66,17 @@ bool concerns(const Runtimes& runtimes, const std::string& name, const Parameter
 }
 
 bool concerns(const Runtimes& runtimes, const Question& q, const Parameter& p) {
-  if (p.factor != nullptr && (!q.machine.gpu || q.machine.gpu->generation != p.generation)) return false;
+  if (!p.generation.empty() && (!q.machine.gpu || q.machine.gpu->generation != p.generation)) return false;
   return concerns(runtimes, q.runtime, p);
 }
 
 void set_constant(Runtimes& runtimes, const Parameter& p) {
   for (auto& [name, runtime] : runtimes) {
     if (!concerns(runtimes, name, p)) continue;
-    if (p.factor == nullptr)
+    if (p.generation.empty())
       runtime.*p.constant->value = p.value;
     else
-      runtime.classes[p.generation].*p.factor = p.value;
+      runtime.classes[p.generation].slowdown = p.value;
   }
 }
 
@@ -122,24 +122,21 @@ double weight_of(const Point& point, int alike) {
 }
 
 std::string Parameter::name() const {
-  if (factor == nullptr) return std::string(constant->name);
-  return generation + (factor == &RuntimeClass::launch ? ".launch" : ".arithmetic");
+  return generation.empty() ? std::string(constant->name) : generation + ".slowdown";
 }
 double Parameter::low() const {
-  return factor == nullptr ? constant->low : 0.2;
+  return generation.empty() ? constant->low : 0.2;
 }
 double Parameter::high() const {
-  return factor == nullptr ? constant->high : 5;
+  return generation.empty() ? constant->high : 5;
 }
 
 std::vector<Parameter> parameters_of(const Runtimes& runtimes) {
   std::vector<Parameter> list;
   for (const auto& [name, runtime] : runtimes) {
     for (const Runtime::Constant* c : runtime.fitted()) list.push_back({name, c, runtime.*c->value});
-    for (const auto& [generation, factors] : runtime.classes)
-      for (double RuntimeClass::*factor : {&RuntimeClass::launch, &RuntimeClass::arithmetic})
-        if (factors.own && factors.*factor != 1)
-          list.push_back({name, nullptr, factors.*factor, generation, factor});
+    for (const auto& [generation, on_it] : runtime.classes)
+      if (on_it.own && on_it.slowdown != 1) list.push_back({name, nullptr, on_it.slowdown, generation});
   }
   return list;
 }

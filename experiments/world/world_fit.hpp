@@ -18,14 +18,13 @@ struct Answerable {
 /// and a row with an assumed fact (grade B) counts less.
 double weight_of(const Point& point, int alike);
 
-/// A constant of the runtime `owner`, and so of those that stand on it without one of their own; or one of
-/// its factors on a generation of GPUs.
+/// A constant of the runtime `owner`, and so of those that stand on it without one of their own; or its
+/// slowdown on a generation of GPUs.
 struct Parameter {
   std::string owner;
-  const Runtime::Constant* constant = nullptr;
+  const Runtime::Constant* constant = nullptr;  // nullptr: it is of a generation
   double value = 1;
-  std::string generation{};                // of a factor
-  double RuntimeClass::*factor = nullptr;  // nullptr: it is a constant
+  std::string generation{};
   std::string name() const;
   double low() const, high() const;
 };

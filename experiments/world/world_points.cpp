@@ -176,6 +176,12 @@ std::vector<Point> read_points(const std::string& path) {
   return points;
 }
 
+/// A runtime and those that it stands on.
+static void add_with_bases(std::string name, Runtimes& runtimes) {
+  while (!name.empty() && !runtimes.contains(name))
+    name = runtimes.emplace(name, load_runtime(name)).first->second.based_on;
+}
+
 Question question_of(const Point& point, Runtimes& runtimes) {
   Question q;
   try {
@@ -183,7 +189,7 @@ Question question_of(const Point& point, Runtimes& runtimes) {
     if (q.runtime.empty())
       throw InputError(
           "", "no runtime '" + point.engine + "'" + suggestion(point.engine, config_names("runtimes")));
-    if (!runtimes.contains(q.runtime)) runtimes.emplace(q.runtime, load_runtime(q.runtime));
+    add_with_bases(q.runtime, runtimes);
     q.model = load_architecture(point.model);
     q.model.stored = stored_as(q.model, point.weights);
     read_machine(point, q);

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
+
+#include "models/architecture.hpp"
 
 namespace moelab {
 
@@ -18,15 +19,10 @@ struct RowRun {
   double encoded = 0;  // tokens of the encoder that each row attends to besides, by cross-attention
 };
 
-/// Tokens that the rows attend to in one layer, each through a sliding window of so many (0: none), summed
-/// over them: sum of min(first + i, window) over i = 0 .. rows - 1. Exact below 2^53 where `first` is a whole
-/// number or a half.
+/// Tokens that the rows attend to in one layer, summed over them (models/architecture.hpp).
 inline double attended_tokens(const RowRun& run, int window) {
-  const double rows = run.rows;
-  if (run.whole) return rows * (window > 0 ? std::min<double>(run.first, window) : run.first);
-  // The rows that see all there is come first.
-  const double below = window > 0 ? std::clamp(std::floor(window - run.first) + 1, 0.0, rows) : rows;
-  return below * run.first + below * (below - 1) / 2 + (rows - below) * window;
+  if (run.whole) return run.rows * (window > 0 ? std::min<double>(run.first, window) : run.first);
+  return attended_tokens(run.first, run.rows, window);
 }
 
 }  // namespace moelab

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace moelab {
+
 DenseTimes::DenseTimes(const Architecture& model, const TimingModel& timing)
     : model_(model), timing_(timing), dense_(model.layers.size()), shared_(model.layers.size()) {
   for (const Layer& layer : model.layers) {

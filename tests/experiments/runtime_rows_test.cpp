@@ -57,10 +57,11 @@ TEST_CASE("runtime rows: no runtime of a paper was fitted on what it predicts") 
       const std::vector<Runtime> chain = chain_of(name);
       CHECK(!chain.front().sources.empty());
       for (const auto& [key, source] : chain.front().sources) CHECK(source.kind != Source::Kind::fitted);
-      // What they stand on was fitted to nothing but the collection, which has no figure of the papers.
+      // What they stand on was fitted to nothing but the collection, which has no figure of the papers, and
+      // dense models in llama.cpp, which are in none.
       for (const Runtime& runtime : chain)
         for (const auto& [key, source] : runtime.sources)
-          CHECK((source.kind != Source::Kind::fitted || key == "world"));
+          CHECK((source.kind != Source::Kind::fitted || key == "world" || key == "dense_models"));
     }
 }
 

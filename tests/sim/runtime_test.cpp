@@ -46,6 +46,7 @@ std::string random_runtime_text(test::Dice& dice) {
     std::string shown = std::to_string(value);
     if (c.unit == Runtime::Constant::Unit::count)
       shown = std::to_string(dice.from(static_cast<int>(c.low), 1));
+    if (c.name == "slowdown") shown = std::to_string(dice.from(50, 200) / 100.0);
     if (c.name == "micro_batch") shown = std::to_string(dice.from(1, 2 * static_cast<int>(kPrompt)));
     if (c.unit == Runtime::Constant::Unit::seconds) shown = std::to_string(value * 1e6) + " us";
     if (c.unit == Runtime::Constant::Unit::bytes) shown = std::to_string(std::llround(value)) + " B";
