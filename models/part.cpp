@@ -15,6 +15,9 @@
 namespace moelab {
 namespace {
 
+/// Of byte_products while a table is read: neither the row nor its generation has said.
+constexpr double kNotSaid = 0;
+
 template <class Part>
 struct Parts {
   std::vector<Part> all;
@@ -50,7 +53,7 @@ GpuPart read_gpu(const YamlMap& map) {
     } catch (const InputError& error) {
       map.fail("link", error.problems().front().what);
     }
-  part.byte_products = map.number("byte_products", {1, 64}, 1);
+  part.byte_products = map.number("byte_products", {1, 64}, kNotSaid);
   map.has("units"), map.has("clock");
   if (map.has("power")) {
     const std::string power = map.text("power");
@@ -63,6 +66,7 @@ GpuPart read_gpu(const YamlMap& map) {
 CpuPart read_cpu(const YamlMap& map) {
   CpuPart part;
   part.generation = map.text("generation");
+  part.byte_products = kNotSaid;
   part.cores = static_cast<int>(map.integer("cores", 1, 1024));
   part.efficiency_cores = static_cast<int>(map.integer("efficiency_cores", 0, 1024, 0));
   part.clock = read_clock(map, "clock");
@@ -109,10 +113,12 @@ void add_generations(const YamlMap& root, std::vector<Part>& parts) {
     for (Part& part : parts) {
       if (part.generation != generation) continue;
       found = true;
-      if (part.byte_products == 1) part.byte_products = factor;
+      if (part.byte_products == kNotSaid) part.byte_products = factor;
     }
     if (!found) root.fail("byte_products", "no part is of generation '" + generation + "'");
   }
+  for (Part& part : parts)
+    if (part.byte_products == kNotSaid) part.byte_products = 1;
 }
 void add_generations(const YamlMap&, std::vector<SsdPart>&) {}
 

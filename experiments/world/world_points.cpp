@@ -147,6 +147,12 @@ std::string unanswerable(const Point& point, const Question& q, const Runtime& r
   return {};
 }
 
+/// A runtime and those that it stands on.
+void add_with_bases(std::string name, Runtimes& runtimes) {
+  while (!name.empty() && !runtimes.contains(name))
+    name = runtimes.emplace(name, load_runtime(name)).first->second.based_on;
+}
+
 }  // namespace
 
 std::vector<Point> read_points(const std::string& path) {
@@ -174,12 +180,6 @@ std::vector<Point> read_points(const std::string& path) {
     points.push_back(std::move(p));
   }
   return points;
-}
-
-/// A runtime and those that it stands on.
-static void add_with_bases(std::string name, Runtimes& runtimes) {
-  while (!name.empty() && !runtimes.contains(name))
-    name = runtimes.emplace(name, load_runtime(name)).first->second.based_on;
 }
 
 Question question_of(const Point& point, Runtimes& runtimes) {
