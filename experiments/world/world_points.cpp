@@ -147,6 +147,39 @@ std::string unanswerable(const Point& point, const Question& q, const Runtime& r
   return {};
 }
 
+/// FLOPs without which no program can have computed a prompt: each weight of a token once, scores of what it
+/// attends to, of latent attention none, since how its products are put together is the program's choice.
+double least_flops(const Question& q) {
+  const Architecture& model = q.model;
+  double flops = head_work(model, 1).flops.value();
+  for (const Layer& layer : model.layers) {
+    const double attended = attended_tokens(q.before + 1, q.prompt, layer.attention.window) / q.prompt;
+    const Work mixer = attention_work(model, layer, q.prompt, attended);
+    flops += mixer.flops.value() + dense_work(model, layer, q.prompt).flops.value();
+    if (layer.attention.kind == Attention::Kind::mla) flops -= mixer.mixing.value();
+    const FeedForward& ff = layer.feed_forward;
+    if (ff.kind == FeedForward::Kind::moe) flops += expert_work(model, ff, ff.top_k * q.prompt).flops.value();
+  }
+  return flops;
+}
+
+/// A prompt that took less than its FLOPs need at the data sheet's peak was not computed whole (a server had
+/// a part of it from an earlier request), or not by that machine: whatever predicts it, its row measures
+/// something else. The peak is that of 16 bits with sums in 32; GeForce boards do twice that with sums in 16,
+/// and less than 16 bits a weight may be computed in 8 or 4.
+std::string beyond_peak(const Point& point, const Question& q) {
+  if (!q.prefill || uses_cpu(q) || q.model.has_encoder()) return {};
+  const GpuPart& gpu = *q.machine.gpu;
+  const bool small =
+      q.model.stored.quantised(WeightPart::experts) || q.model.stored.quantised(WeightPart::dense);
+  const double times = small ? std::max(4.0, gpu.byte_products) : std::max(1.0, gpu.byte_products / 2);
+  const double seconds = point.metric == "ttft_ms" ? point.value / 1e3 : q.prompt / point.value;
+  const FlopsPerSecond rate(least_flops(q) / seconds), peak = times * q.machine.gpus * gpu.peak;
+  if (rate <= peak) return {};
+  return "that would be " + to_string(rate) + " on a machine of " + to_string(peak) +
+         ": not all of the prompt was computed";
+}
+
 /// A runtime and those that it stands on.
 void add_with_bases(std::string name, Runtimes& runtimes) {
   while (!name.empty() && !runtimes.contains(name))
@@ -197,6 +230,7 @@ Question question_of(const Point& point, Runtimes& runtimes) {
     if (q.why_not.empty()) read_split(point, runtimes.at(q.runtime), q);
     q.group = group_of(point, q);
     if (q.why_not.empty()) q.why_not = unanswerable(point, q, runtimes.at(q.runtime));
+    if (q.why_not.empty()) q.why_not = beyond_peak(point, q);
   } catch (const InputError& error) {
     q.why_not = error.problems().front().what;
   }

@@ -84,6 +84,11 @@ std::string cannot_run(const Runtime& runtime, const std::string& weights, const
   if (family.ends_with("-cuda") || family == "tensorrt-llm") lacks = only_on("nvidia");
   if (family.ends_with("-rocm")) lacks = only_on("amd");
   if (family.ends_with("-metal") || family == "mlx") lacks = only_on("apple");
+  // Its tutorial on native precision: all its methods but that for GGUF files (llamafile's kernels) ask for
+  // AVX-512.
+  if (family.starts_with("ktransformers") && !gguf && machine.cpu && !machine.cpu->avx512())
+    lacks = "'" + runtime.name + "' computes weights in " + weights + " with AVX-512, which " +
+            machine.cpu->title + " has not";
   if (!lacks.empty()) return lacks;
   const bool takes = is_llama(family)                      ? gguf
                      : family == "mlx"                     ? mlx || weights == "bf16" || weights == "fp16"

@@ -1,6 +1,8 @@
 // moelab advise: machines as maps, files and flags, the picture, policies, and what it says to bad input.
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <set>
+#include <string>
 
 #include "models/json.hpp"
 #include "tests/cli/program_checks.hpp"
@@ -58,7 +60,7 @@ TEST_CASE("advise: a machine as a map, as a file and by flags is one machine") {
 
 TEST_CASE("advise: rows are whole, fastest first, with bounds, ranges and commands") {
   const json ways = advised({"--machine", kMachine, "--no-policies"})["ways"];
-  REQUIRE(ways.size() == 3);
+  REQUIRE(ways.size() == 2);
   double before = 1e9;
   for (const json& way : ways) {
     const double decode = way["decode_tokens_per_s"];
@@ -113,10 +115,29 @@ TEST_CASE("advise: more of a token's time for a faster prompt") {
   CHECK(given["micro_batch"] > plain["micro_batch"]);
 }
 
+TEST_CASE("advise: KTransformers' kernels for weights that are no GGUF file ask for AVX-512") {
+  const auto advised_on = [](const std::string& cpu) {
+    const json all =
+        advised({"--machine", "{gpu: rtx-3090-24gb, cpu: " + cpu + ", ram: 96 GiB}", "--no-policies"});
+    std::set<std::string> names;
+    for (const json& way : all["ways"]) names.insert(way["runtime"]);
+    return names;
+  };
+  CHECK(advised_on("ryzen-9-7950x").contains("ktransformers"));
+  CHECK_FALSE(advised_on("i9-14900K").contains("ktransformers"));
+  CHECK_FALSE(advised_on("ryzen-9-5950x").contains("ktransformers"));
+  const ProgramResult asked = advise({"--machine", kMachine, "--runtime", "ktransformers"});
+  CHECK(asked.status == 2);
+  CHECK(
+      contains(asked.err,
+               "'ktransformers' computes weights in mxfp4 with AVX-512, which Intel Core i9-14900K has not"));
+}
+
 TEST_CASE("advise: the picture has a curve for each runtime and marks what is advised") {
   test::ScratchFolder folder;
   const std::string picture = (folder / "advice.svg").string();
-  const ProgramResult drawn = advise({"--machine", kMachine, "--no-policies", "--plot", picture});
+  const std::string machine = "{gpu: rtx-3090-24gb, cpu: ryzen-9-7950x, memory: ddr5-6000 x 2, ram: 96 GiB}";
+  const ProgramResult drawn = advise({"--machine", machine, "--no-policies", "--plot", picture});
   CAPTURE(drawn.err);
   REQUIRE(drawn.status == 0);
   CHECK(contains(drawn.out, "picture: " + picture + "\n"));
@@ -124,7 +145,7 @@ TEST_CASE("advise: the picture has a curve for each runtime and marks what is ad
   const test::Element root = test::parse_xml(svg);
   CHECK(root.tag == "svg");
   CHECK(root.all("g", "series").size() == 5);  // three runtimes, the CPU alone and the advice
-  const json ways = advised({"--machine", kMachine, "--no-policies"})["ways"];
+  const json ways = advised({"--machine", machine, "--no-policies", "--runtime", "llama.cpp-cuda"})["ways"];
   const std::string layers = "-ncmoe " + ways[0]["cpu_expert_layers"].dump();
   for (const std::string text :
        {"llama.cpp-cuda", "ktransformers", "vllm", "advised", "GPU memory given to experts", layers.c_str()})

@@ -87,6 +87,38 @@ TEST_CASE("world: a row that cannot be answered says why") {
   CHECK_THROWS_AS(points_of(kResident + "\n" + "p,x,y,z,m,w,g,one,,,,,,,,decode,5,,A,\n"), InputError);
 }
 
+TEST_CASE("world: a prompt that took less than its FLOPs need at the data sheet's peak is not counted") {
+  Runtimes runtimes;
+  const auto why_not = [&](const std::string& weights, const std::string& gpu, double tokens, double ms) {
+    return question_of(one("p,x,vllm,2026,qwen3-30b-a3b," + weights + "," + gpu + ",1,,,,resident,1," +
+                           std::to_string(tokens) + ",9,ttft_ms," + std::to_string(ms) + ",ms,A,"),
+                       runtimes)
+        .why_not;
+  };
+  // 48 layers of hidden size 2048: queries and output 2 x 2048 x 4096, keys and values 2 x 2048 x 512, a
+  // router of 128, 8 experts of 3 x 2048 x 768; scores and weighted values 4 x 32 x 128 a pair of tokens; the
+  // head for one token.
+  const double of_token =
+      2 * 48.0 * (2 * 2048.0 * 4096 + 2 * 2048.0 * 512 + 2048.0 * 128 + 8 * 3 * 2048.0 * 768);
+  const auto least_ms = [&](double tokens, double peak) {
+    const double pairs = tokens * (tokens + 1) / 2;
+    return 1e3 * (of_token * tokens + 48 * 4 * 32.0 * 128 * pairs + 2 * 2048.0 * 151936) / peak;
+  };
+  for (const double tokens : {256, 8192}) {
+    const double least = least_ms(tokens, 312e12);
+    CHECK(why_not("bf16", "a100-80gb", tokens, least * 0.98).find("not all of the prompt") !=
+          std::string::npos);
+    CHECK(why_not("bf16", "a100-80gb", tokens, least * 1.02).empty());
+    // In four bits up to four times as fast; 16 bits with sums in 16 twice, where a board's data sheet has
+    // sums in 32.
+    CHECK(why_not("awq", "a100-80gb", tokens, least * 0.3).empty());
+    CHECK(why_not("awq", "a100-80gb", tokens, least * 0.24).find("not all") != std::string::npos);
+    CHECK(why_not("bf16", "rtx-5090-32gb", tokens, least_ms(tokens, 209.5e12) * 0.52).empty());
+    CHECK(why_not("bf16", "rtx-5090-32gb", tokens, least_ms(tokens, 209.5e12) * 0.49).find("not all") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("world: tokens a second, gaps and times to the first token are one prediction") {
   Runtimes runtimes;
   const auto value = [&](const std::string& metric) {

@@ -69,8 +69,8 @@ TEST_CASE("a pack that is killed at any moment goes on, and gives the same store
       const auto wait =
           std::chrono::microseconds(random.below(longest * (1 + static_cast<unsigned>(attempt) / kSlower)));
       int left = static_cast<int>(1 + random.below(20));
-      // By itself between two tensors, or from outside wherever it is; at the first attempt one of its threads waits for that,
-      // so that it is killed however late this process comes to it.
+      // By itself between two tensors, or from outside wherever it is; at the first attempt one of its
+      // threads waits for that, so that it is killed however late this process comes to it.
       options.progress = [&](std::uint64_t, std::uint64_t) {
         if (--left != 0) return;
         if (round % 3 == 0) ::raise(SIGKILL);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 
 #include "models/input_error.hpp"
@@ -62,6 +63,14 @@ bool is_gguf_runtime(const std::string& runtime) {
   return runtime.find("llama.cpp") != std::string::npos;
 }
 
+/// x86 processors whose vectors have 512 bits, by Intel's and AMD's generations.
+bool has_avx512(const CpuPart& cpu) {
+  const std::set<std::string> with{"skylake-x",      "cascade-lake", "cascade-lake-x",  "ice-lake",
+                                   "tiger-lake",     "rocket-lake",  "sapphire-rapids", "emerald-rapids",
+                                   "granite-rapids", "zen4",         "zen4c",           "zen5"};
+  return with.contains(cpu.generation);
+}
+
 std::vector<Offer> offers(const AdviceRequest& q) {
   const bool oss = q.model.name.starts_with("gpt-oss");  // published in MXFP4
   const std::vector<std::string> gguf =
@@ -74,8 +83,11 @@ std::vector<Offer> offers(const AdviceRequest& q) {
     return {{"llama.cpp-metal", gguf}, {"mlx", {"mlx-4bit", "mlx-6bit", "mlx-8bit"}}};
   if (q.machine.gpu->maker == "amd") return {{"llama.cpp-rocm", gguf}, {"llama.cpp-vulkan", gguf}};
   std::vector<Offer> all{{"llama.cpp-cuda", gguf}, {"vllm", cuda}};
-  if (!q.machine.gpu->unified())
-    all.push_back({"ktransformers", oss ? cuda : std::vector<std::string>{"bf16", "gguf-q4_k_m"}});
+  if (q.machine.gpu->unified()) return all;
+  std::vector<std::string> kt;
+  if (has_avx512(*q.machine.cpu)) kt.emplace_back(oss ? "mxfp4" : "bf16");
+  if (!oss) kt.emplace_back("gguf-q4_k_m");
+  if (!kt.empty()) all.push_back({"ktransformers", kt});
   return all;
 }
 
@@ -415,7 +427,8 @@ TEST_CASE("advice: a range is that of the way's own kind", "[advise]") {
 
 TEST_CASE("advice: curves have every split that fits, and what is advised lies on its runtime's",
           "[advise]") {
-  const AdviceRequest q = request_of("gpt-oss-120b", kDesktop);
+  const AdviceRequest q =
+      request_of("gpt-oss-120b", {.gpu = "rtx-3090-24gb", .cpu = "ryzen-9-7950x", .memory = "ddr5-6000 x 2"});
   const std::vector<Advice> list = advise(q);
   const std::vector<AdviceCurve> curves = decode_curves(q, list);
   CHECK(curves.size() == 3);
