@@ -148,7 +148,14 @@ StoredWeights read_quantization(const HfConfig& config, const Architecture& a) {
   constexpr std::string_view key = "quantization_config";
   const std::string method = config.text_in(key, "quant_method");
   const int bits = method == "gptq" || method == "awq" ? config.integer_in(key, "bits").value_or(4) : 0;
-  if (method.empty()) return {};
+  if (method.empty()) {
+    if (config.has({key}))
+      config.fail(
+          "quantization_config has no quant_method, so that nothing says how weights are stored (known: fp8, "
+          "gptq and awq of 4 "
+          "bits, gptq of 8 bits, mxfp4). Remove it and say 'weights: NAME' in the model file");
+    return {};
+  }
   if (method == "fp8" || method == "fbgemm_fp8") return stored_as(a, "fp8");
   if (method == "gptq" && bits == 4) return stored_as(a, "gptq-int4");
   if (method == "gptq" && bits == 8) return stored_as(a, "int8");

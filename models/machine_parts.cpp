@@ -1,6 +1,9 @@
 #include "models/machine_parts.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <system_error>
 
 #include "models/input_error.hpp"
 #include "models/yaml_reader.hpp"
@@ -45,21 +48,55 @@ auto of_key(const char* key, const Make& make) {
   }
 }
 
+/// What a board with one memory has of it, where its name says so: "jetson-agx-orin-64gb",
+/// "apple-m4-max-128gb". GiB, as sold.
+std::optional<Bytes> memory_in_name(const std::string& asked, const std::string& part) {
+  for (const std::string& name : {asked, part}) {
+    const std::size_t dash = name.rfind('-');
+    if (dash == std::string::npos || !name.ends_with("gb")) continue;
+    double gib = 0;
+    const char* const end = name.data() + name.size() - 2;
+    const auto [rest, error] = std::from_chars(name.data() + dash + 1, end, gib);
+    if (error == std::errc() && rest == end && gib > 0) return Bytes(gib * 0x1p30);
+  }
+  return {};
+}
+
+/// What is said of the channels, a socket's: "24 channels over 2 sockets" are 12.
+void check_channels(const MachineText& text, MachineParts& machine) {
+  int& channels = machine.memory.channels;
+  if (machine.sockets > 1 && text.memory.find("over ") != std::string::npos &&
+      text.memory.find("channel") != std::string::npos)
+    channels = (channels + machine.sockets - 1) / machine.sockets;
+  if (!machine.cpu || machine.cpu->bandwidth || channels <= machine.cpu->channels) return;
+  throw KeyFault{"memory", "memory '" + text.memory + "': " + machine.cpu->title + " has " +
+                               std::to_string(machine.cpu->channels) + " channels a socket"};
+}
+
 void read_memories(const MachineText& text, MachineParts& machine) {
   machine.memory =
       of_key("memory", [&] { return read_memory(text.memory, machine.cpu ? &*machine.cpu : nullptr); });
+  check_channels(text, machine);
+  const bool shared = machine.gpu && machine.gpu->unified(), soldered = machine.cpu && machine.cpu->bandwidth;
+  if (text.memory.starts_with("unified") && machine.cpu && !shared && !soldered)
+    throw KeyFault{"memory", "memory '" + text.memory + "': " + machine.cpu->title + " has modules of " +
+                                 machine.cpu->memory + ", which no GPU shares"};
   if (machine.gpu && machine.gpu->unified()) {
     // The memory is soldered: it is the GPU's data sheet that says how fast it is.
     if (machine.memory.stated && text.memory.find("unified") != std::string::npos)
       machine.gpu->bandwidth = *machine.memory.stated;
     machine.memory.stated = machine.gpu->bandwidth;
   }
+  const std::optional<Bytes> built_in = shared ? memory_in_name(text.gpu, machine.gpu->name) : std::nullopt;
+  machine.ram = built_in;
   if (text.ram.empty()) return;
   Bytes ram;
   std::string expected;
   if (!parse(text.ram, ram, expected) || ram <= Bytes(0))
     throw KeyFault{"ram", "ram '" + text.ram + "': expected " +
                               (expected.empty() ? "more than nothing: 64 GiB" : expected)};
+  if (built_in && ram > *built_in)
+    throw KeyFault{"ram", "ram '" + text.ram + "': " + machine.gpu->title + " has " + to_string(*built_in)};
   machine.ram = ram;
 }
 
@@ -81,6 +118,9 @@ MachineParts put_together(const MachineText& text) {
                                   std::to_string(machine.cpu->sockets) + " socket" +
                                   (machine.cpu->sockets == 1 ? "" : "s") + ", not of " +
                                   std::to_string(machine.sockets)};
+  if (machine.gpu && machine.gpu->unified() && machine.cpu && !machine.cpu->bandwidth)
+    throw KeyFault{"cpu", machine.gpu->title + " works in the memory of its own CPU, " + machine.cpu->title +
+                              " has " + machine.cpu->memory + " in modules"};
   read_memories(text, machine);
   if (!text.ssd.empty()) machine.ssd = of_key("ssd", [&] { return find_ssd(text.ssd); });
   return machine;

@@ -198,15 +198,18 @@ bool has_digit(std::string_view word) {
 /// words of the model number must be; 0: one is not.
 struct Fit {
   int letters = 0;
-  bool whole = false;  // every word of the name
+  bool whole = false;     // every word of the name
+  bool numbered = false;  // the model number, which the 5 of "Ryzen 5" and the i9 of "Core i9" are not
 };
 Fit fit(const std::string& name, const std::vector<std::string>& words) {
   Fit fit{0, true};
   for (const std::string& word : words_of(name)) {
     const bool there = std::find(words.begin(), words.end(), word) != words.end();
-    if (!there && has_digit(word) && !(word.size() == 1 || word.starts_with("i"))) return {};
+    const bool number = has_digit(word) && !(word.size() == 1 || word.starts_with("i"));
+    if (!there && number) return {};
     if (there) fit.letters += static_cast<int>(word.size());
     fit.whole = fit.whole && there;
+    fit.numbered = fit.numbered || number;
   }
   return fit;
 }
@@ -255,6 +258,7 @@ std::optional<BytesPerSecond> stated_rate(const std::string& text) {
 int stated_channels(const std::string& text) {
   constexpr int kMost = 64;
   int count = 0;
+  if (text.ends_with(" x")) return -1;
   if (const std::size_t word = text.find(" channel"); word != std::string::npos) {
     std::size_t begin = word;
     while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1]))) --begin;
@@ -302,10 +306,9 @@ const CpuPart& find_cpu(std::string_view text) {
   for (const auto& [name, index] : parts.by_name) {
     if (name == text) return parts.all[index];
     const Fit fits = fit(name, words);
-    if (fits.letters > best.letters) best = fits, which = index;
+    if ((fits.whole || fits.numbered) && fits.letters > best.letters) best = fits, which = index;
   }
-  const bool numbered = std::any_of(words.begin(), words.end(), has_digit);
-  if (best.whole || (best.letters > 0 && numbered)) return parts.all[which];
+  if (best.letters > 0) return parts.all[which];
   return find_part(parts, "CPU", text);
 }
 
@@ -329,9 +332,11 @@ MemoryPart read_memory(std::string_view text, const CpuPart* cpu) {
     memory.type = own.type;
     if (!memory.stated) memory.stated = cpu->bandwidth;
   } else if (memory.type.substr(0, 4) != own.type.substr(0, 4) && !cpu->bandwidth &&
-             own.type.starts_with("ddr") &&
-             !(cpu->generation == "alder-lake" || cpu->generation == "raptor-lake")) {
-    throw InputError("", "memory '" + std::string(text) + "': " + cpu->title + " takes " + own.type);
+             own.type.starts_with("ddr")) {
+    const bool both = cpu->generation == "alder-lake" || cpu->generation == "raptor-lake";
+    if (!both || !memory.type.starts_with("ddr4"))
+      throw InputError("", "memory '" + std::string(text) + "': " + cpu->title + " takes " + own.type +
+                               (both ? " or ddr4" : ""));
   }
   if (memory.transfers == 0) memory.transfers = own.transfers;
   if (memory.channels == 0) memory.channels = cpu->channels;

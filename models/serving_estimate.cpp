@@ -337,7 +337,8 @@ std::string ServingEstimate::impossible(double tokens, const LoadOptions& option
   const double host = m.host_total() + (unified ? m.gpu() : 0);
   if (machine_.ram && host > machine_.ram->value())
     return missing("the host's memory", host, machine_.ram->value());
-  if ((split_.cpu_only || split_.cpu_layers > 0 || experts_on_host()) && cpu_bandwidth_ <= 0)
+  if ((split_.cpu_only || split_.cpu_layers > 0 || experts_on_host()) &&
+      (cpu_bandwidth_ <= 0 || !machine_.cpu))
     return "the CPU computes experts, and nothing says which CPU it is";
   return {};
 }

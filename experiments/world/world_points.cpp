@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "models/config_store.hpp"
@@ -59,6 +60,7 @@ void read_split(const Point& point, const Runtime& runtime, Question& q) {
   const std::string& o = point.offload;
   const int moe_layers = static_cast<int>(q.model.moe_layers().size());
   if (const auto layers = option(o, "ncmoe")) {
+    if (!(*layers >= 0)) q.why_not = "ncmoe is a number of layers; 99 means all";
     q.split.cpu_expert_layers = static_cast<int>(std::clamp(*layers, 0.0, static_cast<double>(moe_layers)));
   } else if (const auto experts = option(o, "gpu-experts-per-layer")) {
     q.split.gpu_expert_share = std::clamp(*experts / q.model.moe().experts, 0.0, 1.0);
@@ -128,6 +130,9 @@ void read_amounts(const Point& point, Question& q) {
   const std::vector<std::string> metrics{"decode", "prefill", "throughput", "tpot_ms", "ttft_ms"};
   if (std::find(metrics.begin(), metrics.end(), point.metric) == metrics.end())
     q.why_not = "metric '" + point.metric + "' is not known";
+  const std::string unit = point.metric.ends_with("_ms") ? "ms" : "tok/s";
+  if (q.why_not.empty() && !point.unit.empty() && point.unit != unit)
+    q.why_not = "unit '" + point.unit + "' is not that of " + point.metric + ": " + unit;
 }
 
 bool uses_cpu(const Question& q) {
@@ -196,19 +201,28 @@ std::vector<Point> read_points(const std::string& path) {
                     gpu = column("gpu"), gpus = column("gpus"), cpu = column("cpu"),
                     sockets = column("sockets"), memory = column("memory"), offload = column("offload"),
                     batch = column("batch"), prompt = column("prompt"), context = column("context"),
-                    metric = column("metric"), value = column("value"), grade = column("grade");
-  const auto count = [&](std::size_t at, double fallback) {
-    return csv.field(at).empty() ? fallback : csv.number_at(at, "a number");
+                    metric = column("metric"), value = column("value"), unit = column("unit"),
+                    grade = column("grade");
+  const auto count = [&](std::size_t at, double least, double most, double fallback) {
+    if (csv.field(at).empty()) return fallback;
+    const double n = csv.number_at(at, "a number");
+    if (!(n >= least && n <= most && n == std::floor(n)))
+      csv.fail(at, "expected a whole number from " + std::to_string(int(least)) + " to " +
+                       std::to_string(int(most)));
+    return n;
   };
   std::vector<Point> points;
   while (csv.next()) {
     const auto text = [&](std::size_t at) { return std::string(csv.field(at)); };
     Point p{text(id),  text(source), text(engine),  text(version), text(model),   text(weights), text(gpu),
             text(cpu), text(memory), text(offload), text(prompt),  text(context), text(metric)};
-    p.gpus = static_cast<int>(std::clamp(count(gpus, p.gpu.empty() ? 0 : 1), 0.0, 1024.0));
-    p.sockets = static_cast<int>(std::clamp(count(sockets, 1), 1.0, 64.0));
-    p.batch = std::max(1.0, count(batch, 1));
+    p.gpus = static_cast<int>(count(gpus, 0, 1024, p.gpu.empty() ? 0 : 1));
+    p.sockets = static_cast<int>(count(sockets, 1, 64, 1));
+    p.batch = count(batch, 1, 1e6, 1);
     p.value = csv.number_at(value, "a measured value");
+    if (!(p.value >= 1e-6 && p.value <= 1e12))
+      csv.fail(value, "expected a speed or time of more than nothing");
+    p.unit = text(unit);
     p.grade = csv.field(grade).empty() ? 'C' : csv.field(grade).front();
     points.push_back(std::move(p));
   }

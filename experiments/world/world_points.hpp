@@ -17,6 +17,7 @@ struct Point {
   double batch = 1;
   double value = 0;  // in the metric's unit
   char grade = 'C';
+  std::string unit{};  // "tok/s", "ms"; empty: not said
   /// Grade C is shown, not counted.
   bool counted() const { return grade == 'A' || grade == 'B'; }
 };

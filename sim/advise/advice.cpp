@@ -78,6 +78,8 @@ std::string Search::impossible(const AdvicePlace& place, double micro_batch) con
   const MachineParts& machine = machines_[static_cast<std::size_t>(place.gpus)];
   const SplitMemory m = memory(place, micro_batch);
   const bool unified = machine.gpu && machine.gpu->unified();
+  if (unified && !machine.ram)
+    return "nothing says how much memory the " + machine.gpu->title + " has: ram: 64 GiB";
   const double host = m.host_total() + (unified ? m.gpu() : 0);
   const auto lacks = [](const char* where, double needed, double there) {
     return std::string(where) + " needs " + to_string(Bytes(needed)) + " and has " + to_string(Bytes(there));
@@ -163,12 +165,12 @@ std::optional<Advice> Search::best(std::string& lacks) const {
 
 AdviceList find_ways(const AdviceRequest& request) {
   AdviceList list;
+  std::string refused;
   for (const std::string& name : runtimes_for(request)) {
     const Runtime runtime = load_runtime(name);
     for (const std::string& weights : weights_for(family_of(runtime), request)) {
       if (std::string reason = cannot_run(runtime, weights, request.machine); !reason.empty()) {
-        if (!request.runtimes.empty()) throw InputError("", reason);
-        if (list.lacks.empty()) list.lacks = std::move(reason);
+        if (refused.empty()) refused = std::move(reason);
         continue;
       }
       if (std::optional<Advice> advice = Search(request, runtime, weights).best(list.lacks)) {
@@ -177,6 +179,7 @@ AdviceList find_ways(const AdviceRequest& request) {
       }
     }
   }
+  if (list.ways.empty() && list.lacks.empty() && !refused.empty()) throw InputError("", refused);
   std::stable_sort(list.ways.begin(), list.ways.end(),
                    [](const Advice& a, const Advice& b) { return a.decode_s < b.decode_s; });
   return list;

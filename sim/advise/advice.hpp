@@ -50,7 +50,7 @@ struct AdviceList {
 };
 /// The best split of each runtime and format; what does not fit is left out. The best is the one with the
 /// fastest prompt of those that decode within `for_prompt` of the fastest. Throws InputError for unknown
-/// names.
+/// names, and where no runtime that is asked for runs the weights that are asked for on this machine.
 AdviceList find_ways(const AdviceRequest& request);
 /// Throws InputError that says what is lacking where nothing fits.
 [[noreturn]] void throw_nothing_fits(const AdviceRequest& request, const std::string& lacks);

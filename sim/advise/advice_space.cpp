@@ -84,17 +84,23 @@ std::string cannot_run(const Runtime& runtime, const std::string& weights, const
   if (family.ends_with("-cuda") || family == "tensorrt-llm") lacks = only_on("nvidia");
   if (family.ends_with("-rocm")) lacks = only_on("amd");
   if (family.ends_with("-metal") || family == "mlx") lacks = only_on("apple");
+  const bool server = family == "vllm" || family == "sglang", kt = family.starts_with("ktransformers");
+  if (lacks.empty() && (server || kt || family == "tensorrt-llm") && !machine.gpu)
+    lacks = "'" + runtime.name + "' needs a GPU here";
+  if (lacks.empty() && (server || kt) &&
+      (maker == "apple" || maker == "intel" || machine.gpu->generation == "pascal"))
+    lacks = "'" + runtime.name + "' does not run on " + machine.gpu->title;
   // Its tutorial on native precision: all its methods but that for GGUF files (llamafile's kernels) ask for
   // AVX-512.
-  if (family.starts_with("ktransformers") && !gguf && machine.cpu && !machine.cpu->avx512())
+  if (lacks.empty() && kt && !gguf && machine.cpu && !machine.cpu->avx512())
     lacks = "'" + runtime.name + "' computes weights in " + weights + " with AVX-512, which " +
             machine.cpu->title + " has not";
   if (!lacks.empty()) return lacks;
-  const bool takes = is_llama(family)                      ? gguf
-                     : family == "mlx"                     ? mlx || weights == "bf16" || weights == "fp16"
-                     : family == "mlc"                     ? mlc
-                     : family.starts_with("ktransformers") ? !mlx && !mlc
-                                                           : !gguf && !mlx && !mlc;
+  const bool takes = is_llama(family)  ? gguf
+                     : family == "mlx" ? mlx || weights == "bf16" || weights == "fp16"
+                     : family == "mlc" ? mlc
+                     : kt              ? !mlx && !mlc
+                                       : !gguf && !mlx && !mlc;
   return takes ? ""
                : "'" + runtime.name + "' does not run weights in " +
                      (weights.empty() ? "a GGUF file" : weights);
@@ -132,8 +138,9 @@ std::vector<std::string> weights_for(const std::string& runtime, const AdviceReq
 std::vector<AdvicePlace> places_of(const Runtime& runtime, const Architecture& model,
                                    const MachineParts& machine) {
   if (!machine.gpu || family_of(runtime).ends_with("-cpu")) return {{machine.gpus, Split{.cpu_only = true}}};
+  const bool share_layers = runtime.tensor_parallel > 0 || family_of(runtime).starts_with("ktransformers");
   const std::vector<int> numbers =
-      runtime.tensor_parallel > 0 ? sharing_gpus(model, machine.gpus) : std::vector<int>{machine.gpus};
+      share_layers ? sharing_gpus(model, machine.gpus) : std::vector<int>{machine.gpus};
   std::vector<Split> splits{Split{}};
   if (!machine.gpu->unified() && machine.cpu)
     for (const Split& split : host_splits(runtime, model)) splits.push_back(split);

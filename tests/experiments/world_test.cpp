@@ -83,6 +83,21 @@ TEST_CASE("world: a row that cannot be answered says why") {
   CHECK(why_not(",1,,,,resident", ",1,Kryo 77,1,,ncmoe=9").find("Kryo") != std::string::npos);
   CHECK(why_not("short,decode", "1e9,decode").find("more tokens") != std::string::npos);
   CHECK(why_not("decode", "joules").find("metric") != std::string::npos);
+  CHECK(why_not("tok/s", "s").find("unit 's'") != std::string::npos);
+  CHECK(why_not("resident", "ncmoe=-1").find("99 means all") != std::string::npos);
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"decode,200", "decode,0"},
+                                                        {"decode,200", "decode,-1"},
+                                                        {"decode,200", "decode,1e308"},
+                                                        {"decode,200", "decode,nan"},
+                                                        {"rtx-4090-24gb,1", "rtx-4090-24gb,1.5"},
+                                                        {"rtx-4090-24gb,1", "rtx-4090-24gb,-1"},
+                                                        {"resident,1", "resident,-1"},
+                                                        {"resident,1", "resident,0"}}) {
+    std::string row = kResident;
+    row.replace(row.find(from), from.size(), to);
+    CHECK_THROWS_AS(points_of(row + "\n"), InputError);
+  }
   CHECK_THROWS_AS(points_of("p,x\n"), InputError);
   CHECK_THROWS_AS(points_of(kResident + "\n" + "p,x,y,z,m,w,g,one,,,,,,,,decode,5,,A,\n"), InputError);
 }

@@ -77,6 +77,10 @@ TEST_CASE("parts: CPUs by what programs and people call them", "[parts]") {
     CHECK(find_cpu(text).name == name);
   }
   CHECK_THROWS_AS(find_cpu("i9-14900Q"), InputError);
+  // A series is no model: none of these is a Raspberry Pi 5, nor the CPU with the nearest number.
+  for (const char* text : {"AMD Ryzen 5 2600Z Six-Core Processor", "Ryzen 5 7640HS",
+                           "Intel Core Ultra 5 135U", "Core 5 210H", "Xeon 5", "Snapdragon 8 Gen 5", "Pi 4"})
+    CHECK_THROWS_AS(find_cpu(text), InputError);
   CHECK_THROWS_AS(find_cpu("Ryzen"), InputError);
   CHECK_THROWS_AS(find_cpu(""), InputError);
 }
@@ -93,6 +97,9 @@ TEST_CASE("parts: memory as people write it", "[parts]") {
   CHECK(read_memory("unified 204.8 GB/s", nullptr).bandwidth() == BytesPerSecond(204.8e9));
   CHECK_THROWS_AS(read_memory("ddr5-6000", &find_cpu("i7-8700")), InputError);
   CHECK_THROWS_AS(read_memory("ddr9-6000", &core), InputError);
+  CHECK_THROWS_AS(read_memory("ddr3-1600 x 2", &core), InputError);  // it takes DDR4 and DDR5
+  CHECK_THROWS_AS(read_memory("lpddr5x-8533 x 2", &core), InputError);
+  CHECK_THROWS_AS(read_memory("ddr5-6000 x", &core), InputError);
   CHECK_THROWS_AS(read_memory("ddr5-1", &core), InputError);
   // What is no number of channels, and no rate, is no memory.
   for (const char* text : {"ddr5-6000 x 0", "ddr5-6000 x -2", "ddr5-6000 x 2.5", "ddr5-6000 x 99999999999",
@@ -140,6 +147,31 @@ TEST_CASE("parts: in a file, what is wrong is said at its key's place", "[parts]
   CHECK(text.gpus == 1);
   CHECK(text.memory == "ddr5-6000 x 2");
   CHECK(text.ssd == "pcie4-x4");
+}
+
+TEST_CASE("machine: memory is what its CPU can have, of all sockets or of one") {
+  const auto rate = [](const char* memory, int sockets) {
+    return machine_of({.cpu = "epyc-9135", .sockets = sockets, .memory = memory}).host_bandwidth().value();
+  };
+  CHECK(rate("ddr5-6000, 12 channels", 1) == Approx(12 * 8 * 6000e6));
+  CHECK(rate("ddr5-6000, 12 channels", 2) == Approx(2 * 12 * 8 * 6000e6));
+  CHECK(rate("ddr5-6000, 24 channels total over 2 sockets", 2) == Approx(2 * 12 * 8 * 6000e6));
+  CHECK_THROWS_AS(rate("ddr5-6000, 24 channels", 1), InputError);
+  const auto refused = [](const MachineText& text, const std::string& what) {
+    try {
+      machine_of(text);
+    } catch (const InputError& error) {
+      return std::string(error.what()).find(what) != std::string::npos;
+    }
+    return false;
+  };
+  CHECK(refused({.cpu = "ryzen-9-7950x", .memory = "ddr5-6000 x 20"}, "has 2 channels"));
+  CHECK(refused({.cpu = "i7-8700", .memory = "unified 800 GB/s"}, "modules"));
+  CHECK(refused({.gpu = "apple-m4-max", .cpu = "ryzen-9-7950x"}, "its own CPU"));
+  CHECK(refused({.gpu = "jetson-agx-orin-32gb", .ram = "64 GiB"}, "has 34.36 GB"));
+  CHECK(machine_of({.gpu = "jetson-orin-nano-8gb"}).ram == Bytes(8 * 0x1p30));
+  CHECK(machine_of({.gpu = "apple-m4-max-128gb"}).ram == Bytes(128 * 0x1p30));
+  CHECK_FALSE(machine_of({.gpu = "apple-m4-max"}).ram);
 }
 
 }  // namespace

@@ -344,7 +344,9 @@ TEST_CASE("machine: profiles of all GPUs, and of a CPU alone, hold what their pa
   const Runtime bare = load_runtime(kBareRuntime);
   for (const GpuPart& part : gpu_parts()) {
     INFO(part.name);
-    const MachineParts machine = machine_of({.gpu = part.name, .cpu = "ryzen-9-7950x", .ram = "64 GiB"});
+    const MachineParts machine =
+        part.unified() ? machine_of({.gpu = part.name, .ram = "8 GiB"})
+                       : machine_of({.gpu = part.name, .cpu = "ryzen-9-7950x", .ram = "64 GiB"});
     const DeviceProfile d = profile_of(machine, bare, {});
     CHECK(d.is_discrete() == !part.unified());
     CHECK(d.unmeasured);
