@@ -46,8 +46,9 @@ constexpr std::array<std::string_view, 8> kForeignKeys{
     "attn_layer_period",   "expert_layer_period", "linear_attn_config", "interleave_moe_layer_step",
     "hybrid_block_layers", "attn_type_list",      "block_types",        "conv_L_cache"};
 // The same, but for the families that are known to have Mamba-2 layers.
-constexpr std::array<std::string_view, 5> kStateSpaceKeys{
-    "mamba_d_state", "mamba_num_heads", "hybrid_override_pattern", "layers_block_type", "ssm_state_size"};
+constexpr std::array<std::string_view, 6> kStateSpaceKeys{"mamba_d_ssm",       "mamba_d_state",
+                                                          "mamba_num_heads",   "hybrid_override_pattern",
+                                                          "layers_block_type", "ssm_state_size"};
 // Of which any says that some layers have experts.
 const std::initializer_list<std::string_view> kExpertKeys{"num_local_experts", "num_experts",
                                                           "n_routed_experts", "moe_num_experts"};

@@ -243,13 +243,19 @@ std::string unknown_stored(std::string_view name) {
   return "unknown weight format '" + std::string(name) + "'" + suggestion(name, stored_names());
 }
 
-/// One part's format: any of the table.
-void read_part(const YamlMap& map, WeightPart part, StoredWeights& stored, std::string& text) {
+/// One part's format: any of the table, or what a GGUF mixture gives that part of this model.
+double part_bytes(const Architecture& model, WeightPart part, const std::string& format) {
+  if (!format.starts_with(kGguf)) return bytes_of(format);
+  return stored_as(model, format).of(part);
+}
+
+void read_part(const YamlMap& map, const Architecture& model, WeightPart part, StoredWeights& stored,
+               std::string& text) {
   const std::string key(to_string(part));
   if (!map.has(key)) return;
   const std::string format = map.text(key);
   try {
-    stored.set(part, bytes_of(format));
+    stored.set(part, part_bytes(model, part, format));
   } catch (const InputError& error) {
     map.fail(key, error.problems().front().what);
   }
@@ -309,7 +315,8 @@ StoredWeights read_stored(const YamlMap& map, std::string_view key, const Archit
   }
   const std::string rest = stored.name;
   std::string text;
-  for (std::size_t p = 0; p < kWeightParts; ++p) read_part(parts, static_cast<WeightPart>(p), stored, text);
+  for (std::size_t p = 0; p < kWeightParts; ++p)
+    read_part(parts, model, static_cast<WeightPart>(p), stored, text);
   parts.done();
   stored.name = text + (text.empty() ? rest : "else " + rest);
   return stored;

@@ -34,8 +34,8 @@ std::vector<std::string> stored_names();
 /// "GPT-OSS-20B (experts mxfp4, else bf16: 13.79 GB)".
 std::string title_with_weights(const Architecture& model);
 
-/// Reads `key` of a map: a whole-model name, or formats by part with `all` for those not named; absent: what
-/// the model's own file says. Problems go to the document's.
+/// Reads `key` of a map: a whole-model name, or formats by part ("q4_k", or "gguf-q4_k_m": what that mixture
+/// gives the part) with `all` for those not named; absent: what the model's own file says. Problems go to the document's.
 StoredWeights read_stored(const YamlMap& map, std::string_view key, const Architecture& model);
 
 }  // namespace moelab

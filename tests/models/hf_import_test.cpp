@@ -280,6 +280,7 @@ TEST_CASE("a wrong configuration is an error that names the key", "[hf]") {
       {"\"moe_layer_freq\": 1", "\"layer_types\": [\"full_attention\"]", "'layer_types'"},
       {"\"moe_layer_freq\": 1", "\"layer_types\": [1]", "'layer_types'"},
       {"\"moe_layer_freq\": 1", "\"mamba_d_state\": 16", "'mamba_d_state'"},
+      {"\"moe_layer_freq\": 1", "\"mamba_d_ssm\": 1536", "'mamba_d_ssm'"},
       {"\"n_shared_experts\": 2", "\"n_shared_experts\": 65536", "shared"},
       {"\"qk_rope_head_dim\": 64,", "", "'qk_rope_head_dim'"},
       {"\"tie_word_embeddings\": false", "\"tie_word_embeddings\": 0", "'tie_word_embeddings'"},

@@ -125,6 +125,16 @@ TEST_CASE("weight formats: by part, with what is said for all", "[formats]") {
   CHECK(mixed.of(WeightPart::attention) == 1);
   CHECK(mixed.of(WeightPart::embedding) == 2);
   CHECK(mixed.name == "experts q4_k, head q8_0, else fp8");
+  // A mixture has several types for one part.
+  const StoredWeights mixture = read("{experts: gguf-q4_k_m, head: gguf-q3_k_l}", problem);
+  CHECK(problem.empty());
+  CHECK(mixture.of(WeightPart::experts) == stored_as(model, "gguf-q4_k_m").of(WeightPart::experts));
+  CHECK(mixture.of(WeightPart::experts) > 4.5 / 8);
+  CHECK(mixture.of(WeightPart::head) == stored_as(model, "gguf-q3_k_l").of(WeightPart::head));
+  CHECK(mixture.of(WeightPart::attention) == 2);
+  CHECK(mixture.name == "experts gguf-q4_k_m, head gguf-q3_k_l, else bf16");
+  read("{experts: gguf-q4_k_n}", problem);
+  CHECK(problem.find("gguf-q4_k_m") != std::string::npos);
   CHECK(read("gguf-q8_0", problem) == stored_as(model, "gguf-q8_0"));
   read("{experts: q4_kk}", problem);
   CHECK(problem.find("q4_k") != std::string::npos);
