@@ -49,10 +49,12 @@ constexpr std::array kMixtures{
     Mixture{"q3_k_l", "q3_k", "q5_k", "q5_k", "q5_k", "q6_k", {}, Layers::all, Layers::all},
     Mixture{"q3_k_m", "q3_k", "q4_k", "q4_k", "q4_k", "q6_k", {}, Layers::rest_of_sixteenth, Layers::all},
     Mixture{"q3_k_s", "q3_k", {}, {}, {}, "q6_k"},
-    Mixture{"iq3_s", "iq3_s", "q4_k", "q4_k", {}, "q6_k", {}, Layers::eighth, Layers::all},
+    Mixture{"iq3_m", "iq3_s", "q4_k", "q4_k", "q4_k", "q6_k", {}, Layers::eighth, Layers::all},
+    Mixture{"iq3_s", "iq3_s", {}, "q4_k", {}, "q6_k", {}, Layers::none, Layers::all},
     Mixture{"iq3_xxs", "iq3_xxs", "q4_k", "q4_k", "iq3_s", "q6_k", "iq3_s", Layers::eighth, Layers::all},
     Mixture{"q2_k", "q2_k", "q3_k", "q4_k", "q3_k", "q6_k", {}, Layers::all, Layers::all},
-    Mixture{"iq2_s", "iq2_s", "q4_k", "q4_k", "iq3_s", "q5_k", "iq3_s", Layers::eighth, Layers::all},
+    Mixture{"iq2_m", "iq2_s", "iq3_s", "q4_k", "iq3_s", "q5_k", "iq3_s", Layers::eighth, Layers::all},
+    Mixture{"iq2_s", "iq2_xs", "iq3_s", "q4_k", "iq3_s", "q5_k", "iq3_s", Layers::eighth, Layers::all},
     Mixture{"iq2_xs", "iq2_xs", "q2_k", "q4_k", {}, "q5_k", "q2_k", Layers::eighth, Layers::all},
     Mixture{"iq2_xxs", "iq2_xxs", "q2_k", "q4_k", {}, "q5_k", "q2_k", Layers::eighth, Layers::all},
     Mixture{"iq1_m", "iq1_m", "q2_k", "q4_k", "iq2_xxs", "q5_k", "q2_k", Layers::eighth, Layers::all},
@@ -186,7 +188,7 @@ StoredWeights gguf(const Architecture& a, const Mixture& m) {
 /// Other names of mixtures: short ones, and Unsloth's "dynamic" ones, which choose types by layer; their
 /// files weigh within some 6 % of the mixture that stands for them here.
 std::string_view mixture_named(std::string_view type) {
-  constexpr std::array<std::array<std::string_view, 2>, 11> others{{{"q5_k", "q5_k_m"},
+  constexpr std::array<std::array<std::string_view, 2>, 10> others{{{"q5_k", "q5_k_m"},
                                                                     {"q4_k", "q4_k_m"},
                                                                     {"q3_k", "q3_k_m"},
                                                                     {"q2_k_s", "q2_k"},
@@ -195,8 +197,7 @@ std::string_view mixture_named(std::string_view type) {
                                                                     {"q5_k_xl", "q5_k_m"},
                                                                     {"q4_k_xl", "q4_k_m"},
                                                                     {"q3_k_xl", "q3_k_m"},
-                                                                    {"q2_k_xl", "q2_k"},
-                                                                    {"iq3_m", "iq3_s"}}};
+                                                                    {"q2_k_xl", "q2_k"}}};
   if (type.starts_with("ud-")) type.remove_prefix(3);
   for (const auto& [other, mixture] : others)
     if (type == other) return mixture;

@@ -35,7 +35,8 @@ std::vector<std::string> stored_names();
 std::string title_with_weights(const Architecture& model);
 
 /// Reads `key` of a map: a whole-model name, or formats by part ("q4_k", or "gguf-q4_k_m": what that mixture
-/// gives the part) with `all` for those not named; absent: what the model's own file says. Problems go to the document's.
+/// gives the part) with `all` for those not named; absent: what the model's own file says. Problems go to the
+/// document's.
 StoredWeights read_stored(const YamlMap& map, std::string_view key, const Architecture& model);
 
 }  // namespace moelab

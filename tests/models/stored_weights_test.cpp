@@ -108,6 +108,19 @@ TEST_CASE("weight formats: a title says what is not BF16, and what it weighs", "
   CHECK(title_with_weights(model) == "Qwen3-30B-A3B (gguf-q8_0: " + to_string(total_bytes(model)) + ")");
 }
 
+TEST_CASE("weight formats: mixtures of two and three bits by llama.cpp's rules", "[formats]") {
+  // 48 layers, of whose down-projections the first eighth has another type; bits a weight as ggml's blocks
+  // have them.
+  const Architecture model = load_architecture("qwen3-30b-a3b");
+  constexpr double iq2_xs = 74 * 8 / 256.0, iq2_s = 82 * 8 / 256.0, iq3_s = 110 * 8 / 256.0,
+                   q4_k = 144 * 8 / 256.0;
+  const auto experts = [&](const char* name) { return stored_as(model, name).of(WeightPart::experts) * 8; };
+  CHECK(experts("gguf-iq2_s") == Approx((2 * iq2_xs + (6 * iq3_s + 42 * iq2_xs) / 48) / 3));
+  CHECK(experts("gguf-iq2_m") == Approx((2 * iq2_s + (6 * iq3_s + 42 * iq2_s) / 48) / 3));
+  CHECK(experts("gguf-iq3_s") == Approx(iq3_s));
+  CHECK(experts("gguf-iq3_m") == Approx((2 * iq3_s + (6 * q4_k + 42 * iq3_s) / 48) / 3));
+}
+
 TEST_CASE("weight formats: by part, with what is said for all", "[formats]") {
   const Architecture model = load_architecture("qwen3-30b-a3b");
   const auto read = [&](const std::string& value, std::string& problem) {
