@@ -71,6 +71,9 @@ TEST_CASE("parts: CPUs by what programs and people call them", "[parts]") {
                                   {"Ryzen 7 7800X3D", "ryzen-7-7800x3d"},
                                   {"AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "ryzen-ai-max-395"},
                                   {"Threadripper PRO 7965WX", "threadripper-pro-7965wx"},
+                                  {"12th Gen Intel(R) Core(TM) i5-12600KF", "core-i5-12600kf"},
+                                  {"Intel(R) Core(TM) Ultra 7 265", "core-ultra-7-265"},
+                                  {"AMD Ryzen 5 8400F 6-Core Processor", "ryzen-5-8400f"},
                                   {"Apple M4 Pro", "apple-m4-pro"}};
   for (const auto& [text, name] : names) {
     INFO(text);
