@@ -8,6 +8,7 @@
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
 #include "models/model_import.hpp"
+#include "models/stored_weights.hpp"
 #include "models/yaml_reader.hpp"
 #include "sim/results/text_table.hpp"
 
@@ -19,6 +20,7 @@ struct AdviseArguments {
   std::string machine;                         // a map of parts, or the file that has one
   MachineText parts{.gpus = 0, .sockets = 0};  // what flags say in its place; 0: nothing
   std::vector<std::string> runtimes, weights;
+  std::string kv;
   double prompt = 512, users = 1;
   double context = 0;  // 0: the default, or the prompt where that is longer
   double for_prompt = AdviceRequest{}.for_prompt;
@@ -68,6 +70,10 @@ AdviceRequest request_of(const AdviseArguments& a, const MachineText& machine) {
   request.machine = machine_of(machine);
   request.runtimes = a.runtimes;
   request.weights = a.weights;
+  if (!a.kv.empty() && !cache_bytes(a.kv))
+    throw InputError("--kv",
+                     "unknown format of a KV cache '" + a.kv + "'" + suggestion(a.kv, cache_formats()));
+  request.kv = a.kv;
   request.prompt = a.prompt;
   request.context = context_of(a);
   request.users = a.users;
@@ -95,6 +101,9 @@ void add_machine_options(CLI::App& command, AdviseArguments& a) {
 void add_workload_options(CLI::App& command, AdviseArguments& a) {
   command.add_option("--runtime", a.runtimes, "Only these (`moelab runtimes` lists them)");
   command.add_option("--weights", a.weights, "Only these weight formats (`moelab formats` lists them)");
+  command.add_option("--kv", a.kv,
+                     "Format of the KV cache: fp8, q8_0, q4_0, ... (what it takes to convert it is not "
+                     "counted); default: 16 bits");
   command.add_option("--prompt", a.prompt, "Tokens of a prompt")
       ->check(number_from(1, 1e6))
       ->capture_default_str();

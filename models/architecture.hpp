@@ -174,10 +174,11 @@ double kv_values_per_token(const Attention& t);
 /// What one layer of linear attention or Mamba-2 keeps of a request: the state and the last inputs of the
 /// convolution; 0 for others.
 double state_values(const Attention& t);
-/// What one layer keeps of `requests` requests that have `tokens` tokens in all: of each token that its
+/// Bytes that one layer keeps of `requests` requests that have `tokens` tokens in all: of each token that its
 /// window leaves the keys and values, of each request the state.
-double kept_values(const Attention& t, double tokens, double requests);
-/// KV cache of one token of the decoder over its layers: 2 bytes a value, keys and values (mla: the latent).
+double kept_bytes(const Architecture& a, const Attention& t, double tokens, double requests);
+/// KV cache of one token of the decoder over its layers: keys and values (mla: the latent) in the cache's
+/// format.
 Bytes kv_bytes_per_token(const Architecture& a);
 /// KV cache of one token of the *encoder*: what the cross-attention of all decoder layers keeps of it. 0
 /// where there is no encoder.

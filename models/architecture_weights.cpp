@@ -228,26 +228,25 @@ double state_values(const Attention& t) {
   return outputs * t.head_dim + inputs * (t.conv_kernel - 1);
 }
 
-double kept_values(const Attention& t, double tokens, double requests) {
+double kept_bytes(const Architecture& a, const Attention& t, double tokens, double requests) {
+  constexpr double kBytesOfState = 2;
   const double kept = t.window > 0 ? std::min(tokens, t.window * requests) : tokens;
-  return kv_values_per_token(t) * kept + state_values(t) * requests;
+  return kv_values_per_token(t) * kept * a.stored.kv + state_values(t) * requests * kBytesOfState;
 }
 
 Bytes kv_bytes_per_token(const Architecture& a) {
-  constexpr double kBytesPerValue = 2;
   double values = 0;
   for (const Layer& layer : a.layers) {
     if (layer.stack == Stack::decoder) values += kv_values_per_token(layer.attention);
   }
-  return Bytes(values * kBytesPerValue);
+  return Bytes(values * a.stored.kv);
 }
 
 Bytes cross_kv_bytes_per_token(const Architecture& a) {
-  constexpr double kBytesPerValue = 2;
   double values = 0;
   for (const Layer& layer : a.layers)
     if (layer.cross_attention) values += kv_values_per_token(layer.attention);
-  return Bytes(values * kBytesPerValue);
+  return Bytes(values * a.stored.kv);
 }
 
 Bytes state_bytes_per_request(const Architecture& a) {

@@ -11,8 +11,6 @@
 namespace moelab {
 namespace {
 
-constexpr double kBytesPerCachedValue = 2;
-
 // Norm; projections; position embedding; cache write; attention; output projection; norm with the residual.
 constexpr int kKvHeadsKernels = 7;
 constexpr int kQkNormKernels = 1;
@@ -139,12 +137,12 @@ Work attention_work(const Architecture& a, const Layer& layer, double tokens, do
   work.flops += mixed;
   (t.recurrent() ? work.recurrence : work.mixing) = mixed;
   work.biases = attention_biases(t) + (layer.feed_forward.gate_bias ? 1 : 0);
-  work.kv_bytes += Bytes(cached_values(t, context) * kBytesPerCachedValue * reads);
+  work.kv_bytes += Bytes(cached_values(t, context) * a.stored.kv * reads);
   if (layer.cross_attention) {
     const Flops encoder(mixing_flops(t, encoded) * tokens);
     work.flops += encoder;
     work.mixing += encoder;
-    work.kv_bytes += Bytes(cached_values(t, encoded) * kBytesPerCachedValue * reads);
+    work.kv_bytes += Bytes(cached_values(t, encoded) * a.stored.kv * reads);
   }
   return work;
 }

@@ -223,6 +223,7 @@ std::string stored_text(const StoredWeights& stored) {
   std::string parts = "name: " + yaml::quoted(stored.name);
   for (std::size_t p = 0; p < kWeightParts; ++p)
     parts += ", " + std::string(to_string(static_cast<WeightPart>(p))) + ": " + number(stored.bytes[p]);
+  if (stored.kv != StoredWeights().kv) parts += ", kv: " + number(stored.kv);
   return "bytes_per_weight: {" + parts + "}\n";
 }
 

@@ -330,6 +330,7 @@ StoredWeights read_bytes_per_weight(const YamlMap& root) {
     const auto part = static_cast<WeightPart>(p);
     stored.set(part, map.number(to_string(part), range));
   }
+  stored.kv = map.number("kv", range, stored.kv);
   map.done();
   return stored;
 }

@@ -40,7 +40,7 @@ Load load_of(const Architecture& model, const RuntimeCosts& runtime, double toke
             .sequences = o.sequences,
             .caches = o.unified ? 1 : o.sequences,
             .context = padded(tokens / (o.unified ? 1 : o.sequences)),
-            .kv_bits = o.kv_bits,
+            .kv_bits = o.kv_bits.value_or(8 * model.stored.kv),
             .flash_attention = o.flash_attention};
   for (const Layer& layer : model.layers) {
     const Attention& t = layer.attention;

@@ -271,9 +271,9 @@ void ServingEstimate::add_weights(SplitMemory& m) const {
 double ServingEstimate::kv_share_of_cpu(double tokens, double sequences) const {
   double kept = 0, by_cpu = 0;
   for (const Kind& kind : kinds_) {
-    const double values = kind.count * kept_values(kind.layer->attention, tokens, sequences);
-    kept += values;
-    if (kind.of_cpu) by_cpu += values;
+    const double bytes = kind.count * kept_bytes(model_, kind.layer->attention, tokens, sequences);
+    kept += bytes;
+    if (kind.of_cpu) by_cpu += bytes;
   }
   return kept > 0 ? by_cpu / kept : 0;
 }

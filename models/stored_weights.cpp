@@ -265,6 +265,16 @@ void read_part(const YamlMap& map, const Architecture& model, WeightPart part, S
 
 }  // namespace
 
+std::vector<std::string> cache_formats() {
+  return {"bf16", "fp16", "fp8", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"};
+}
+
+std::optional<double> cache_bytes(std::string_view format) {
+  const std::vector<std::string> known = cache_formats();
+  if (std::find(known.begin(), known.end(), format) == known.end()) return std::nullopt;
+  return bytes_of(format);
+}
+
 StoredWeights stored_as(const Architecture& model, std::string_view name) {
   if (const std::optional<StoredWeights> stored = find_stored(model, name)) return *stored;
   throw InputError("", unknown_stored(name));
@@ -318,6 +328,14 @@ StoredWeights read_stored(const YamlMap& map, std::string_view key, const Archit
   std::string text;
   for (std::size_t p = 0; p < kWeightParts; ++p)
     read_part(parts, model, static_cast<WeightPart>(p), stored, text);
+  if (parts.has("kv")) {
+    const std::string format = parts.text("kv");
+    if (const std::optional<double> bytes = cache_bytes(format))
+      stored.kv = *bytes;
+    else
+      parts.fail("kv", "unknown format of a KV cache '" + format + "'" + suggestion(format, cache_formats()));
+    text += "kv " + format + ", ";
+  }
   parts.done();
   stored.name = text + (text.empty() ? rest : "else " + rest);
   return stored;

@@ -2,6 +2,7 @@
 // by part ({experts: mxfp4, head: q8_0}).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,13 +31,19 @@ Bytes largest_expert_tensor(const Architecture& model);
 /// All names that stored_as() takes.
 std::vector<std::string> stored_names();
 
+/// What keys and values can be cached in: runtimes' 16 bits and FP8, and llama.cpp's cache types. What it
+/// takes to convert them is not counted.
+std::vector<std::string> cache_formats();
+/// Bytes of a cached value, scales included; nothing for another format.
+std::optional<double> cache_bytes(std::string_view format);
+
 /// The model's title, with what its weights are stored as and what they weigh where that is not BF16:
 /// "GPT-OSS-20B (experts mxfp4, else bf16: 13.79 GB)".
 std::string title_with_weights(const Architecture& model);
 
 /// Reads `key` of a map: a whole-model name, or formats by part ("q4_k", or "gguf-q4_k_m": what that mixture
-/// gives the part) with `all` for those not named; absent: what the model's own file says. Problems go to the
-/// document's.
+/// gives the part) with `all` for those not named, and the KV cache's (`kv`); absent: what the model's own
+/// file says. Problems go to the document's.
 StoredWeights read_stored(const YamlMap& map, std::string_view key, const Architecture& model);
 
 }  // namespace moelab

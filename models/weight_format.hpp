@@ -29,10 +29,12 @@ std::span<const WeightFormat> weight_formats();
 /// Throws InputError with the closest name.
 const WeightFormat& find_weight_format(std::string_view name);
 
-/// What each part of a model is stored as. Parts of which a file mixes formats have the mixture's mean.
+/// What each part of a model is stored as, and what its KV cache is. Parts of which a file mixes formats have
+/// the mixture's mean.
 struct StoredWeights {
   std::string name = "bf16";  // the whole: "bf16", "gguf-q4_k_m", "experts mxfp4, else bf16"
   std::array<double, kWeightParts> bytes{2, 2, 2, 2, 2, 2, 2};  // a weight
+  double kv = 2;  // bytes of a cached value: of keys, values and MLA's latent; states are not of it
 
   double of(WeightPart part) const { return bytes[static_cast<std::size_t>(part)]; }
   /// Less than 16 bits a weight: 8-bit products can compute them. q8_0 has 1.06 bytes.

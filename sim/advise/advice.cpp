@@ -20,6 +20,7 @@ class Search {
   Search(const AdviceRequest& request, const Runtime& runtime, const std::string& weights)
       : request_(request), runtime_(runtime), model_(request.model) {
     if (!weights.empty()) model_.stored = stored_as(model_, weights);
+    if (!request.kv.empty()) model_.stored.kv = cache_bytes(request.kv).value();
     // Estimates keep references to their machine.
     for (int gpus = 0; gpus <= request.machine.gpus; ++gpus) {
       machines_.push_back(request.machine);
@@ -169,7 +170,9 @@ AdviceList find_ways(const AdviceRequest& request) {
   for (const std::string& name : runtimes_for(request)) {
     const Runtime runtime = load_runtime(name);
     for (const std::string& weights : weights_for(family_of(runtime), request)) {
-      if (std::string reason = cannot_run(runtime, weights, request.machine); !reason.empty()) {
+      std::string reason = cannot_run(runtime, weights, request.machine);
+      if (reason.empty()) reason = cannot_cache(runtime, request.kv);
+      if (!reason.empty()) {
         if (refused.empty()) refused = std::move(reason);
         continue;
       }

@@ -16,7 +16,8 @@ struct AdviceRequest {
   MachineParts machine;
   std::vector<std::string> runtimes;  // empty: all for this machine's maker
   std::vector<std::string>
-      weights;  // whole-model names; empty: the GGUF file's, else the usual ones of four bits and more
+      weights;     // whole-model names; empty: the GGUF file's, else the usual ones of four bits and more
+  std::string kv;  // the KV cache's format (cache_formats()); empty: 16 bits
   double prompt = 512;    // tokens
   double context = 4096;  // tokens that the KV cache has room for, and decoding attends to
   double users = 1;       // who decode at once

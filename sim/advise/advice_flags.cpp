@@ -50,6 +50,7 @@ std::string llama_places(const Advice& a, const AdviceRequest& q) {
 std::string llama_command(const Advice& a, const AdviceRequest& q) {
   std::string text = "llama-server -m " + gguf_file(a, q) + " -c " + whole(q.context * q.users);
   text += llama_places(a, q);
+  if (!q.kv.empty() && q.kv != "fp16") text += " -ctk " + q.kv + " -ctv " + q.kv;
   text += " -np " + whole(q.users);  // llama-server takes four where nothing is said
   if (a.micro_batch > kLogicalBatch) text += " -b " + whole(a.micro_batch);
   return text + " -ub " + whole(a.micro_batch);
@@ -81,6 +82,7 @@ std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architec
   std::string text = sglang ? "python -m sglang.launch_server --model " : "vllm serve ";
   text += shell_word(q.model.name);
   if (a.weights == "fp8" || a.weights == "awq") text += " --quantization " + a.weights;
+  if (q.kv == "fp8") text += sglang ? " --kv-cache-dtype fp8_e4m3" : " --kv-cache-dtype fp8";
   if (a.gpus > 1) text += " --tensor-parallel-size " + std::to_string(a.gpus);
   if (a.split.link_layers > 0) {
     double bytes = 0;

@@ -106,6 +106,14 @@ std::string cannot_run(const Runtime& runtime, const std::string& weights, const
                      (weights.empty() ? "a GGUF file" : weights);
 }
 
+std::string cannot_cache(const Runtime& runtime, const std::string& kv) {
+  if (kv.empty() || kv == "bf16" || kv == "fp16") return "";
+  const std::string family = family_of(runtime);
+  const bool server = family == "vllm" || family == "sglang" || family == "tensorrt-llm";
+  if (kv == "fp8" ? server : is_llama(family)) return "";
+  return "'" + runtime.name + "' does not cache keys and values in " + kv;
+}
+
 std::vector<std::string> runtimes_for(const AdviceRequest& request) {
   const MachineParts& machine = request.machine;
   if (!request.runtimes.empty()) return request.runtimes;

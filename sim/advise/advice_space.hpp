@@ -15,6 +15,8 @@ bool is_llama(const std::string& runtime);
 std::string family_of(const Runtime& runtime);
 /// Why it cannot run such weights (empty: of a GGUF file) on the machine; empty where it can.
 std::string cannot_run(const Runtime& runtime, const std::string& weights, const MachineParts& machine);
+/// Why the runtime does not have its KV cache in that format; empty where it does.
+std::string cannot_cache(const Runtime& runtime, const std::string& kv);
 
 /// Those that the request names, or all for the machine's maker.
 std::vector<std::string> runtimes_for(const AdviceRequest& request);

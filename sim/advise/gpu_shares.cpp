@@ -23,7 +23,7 @@ std::vector<double> layer_sizes(const Architecture& model, const Split& split, c
         bytes += split.gpu_expert_share * layer.feed_forward.experts * expert_bytes(model).value();
     }
     sizes.push_back(bytes);
-    kv.push_back(number > split.cpu_layers ? kept_values(layer.attention, tokens, sequences) : 0);
+    kv.push_back(number > split.cpu_layers ? kept_bytes(model, layer.attention, tokens, sequences) : 0);
   }
   const double weights = std::accumulate(sizes.begin(), sizes.end(), 0.0);
   const double kept = std::accumulate(kv.begin(), kv.end(), 0.0);

@@ -67,6 +67,7 @@ class Trials {
   Trials(const AdviceRequest& request, const MachineText& text, const Advice& base)
       : request_(request), runtime_(load_runtime(base.asked)), model_(request.model) {
     if (request.gguf.empty() || !request.weights.empty()) model_.stored = stored_as(model_, base.weights);
+    if (!request.kv.empty()) model_.stored.kv = cache_bytes(request.kv).value();
     gpus_ = request.machine.gpu ? std::max(1, base.gpus) : 0;
     Problems problems;
     Json document = {

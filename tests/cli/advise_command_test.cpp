@@ -133,6 +133,31 @@ TEST_CASE("advise: KTransformers' kernels for weights that are no GGUF file ask 
                "'ktransformers' computes weights in mxfp4 with AVX-512, which Intel Core i9-14900K has not"));
 }
 
+TEST_CASE("advise: a KV cache of fewer bits leaves more to experts, where the runtime has it") {
+  const std::string machine = "{gpu: rtx-4090-24gb, cpu: ryzen-9-7950x, ram: 96 GiB}";
+  const auto way = [&](const std::string& kv) {
+    return advised({"--machine", machine, "--no-policies", "--runtime", "llama.cpp-cuda", "--weights",
+                    "gguf-q4_k_m", "--context", "131072", "--kv", kv},
+                   "qwen3-30b-a3b")["ways"][0];
+  };
+  const json plain = way("fp16"), eight = way("q8_0");
+  CHECK(eight["decode_tokens_per_s"] > plain["decode_tokens_per_s"]);
+  CHECK(eight["cpu_expert_layers"] < plain["cpu_expert_layers"]);
+  CHECK_FALSE(contains(plain["command"], "-ctk"));
+  CHECK(contains(eight["command"], " -ctk q8_0 -ctv q8_0 "));
+  const json served =
+      advised({"--machine", machine, "--no-policies", "--kv", "fp8"}, "qwen3-30b-a3b")["ways"];
+  for (const json& row : served) CHECK(contains(row["command"], " --kv-cache-dtype fp8 "));
+  CHECK_FALSE(served.empty());
+  const ProgramResult none =
+      advise({"--machine", machine, "--runtime", "vllm", "--kv", "q8_0"}, "qwen3-30b-a3b");
+  CHECK(none.status == 2);
+  CHECK(contains(none.err, "'vllm' does not cache keys and values in q8_0"));
+  const ProgramResult unknown = advise({"--machine", machine, "--kv", "q9_0"});
+  CHECK(unknown.status == 2);
+  CHECK(contains(unknown.err, "did you mean 'q8_0'"));
+}
+
 TEST_CASE("advise: the picture has a curve for each runtime and marks what is advised") {
   test::ScratchFolder folder;
   const std::string picture = (folder / "advice.svg").string();

@@ -146,6 +146,14 @@ TEST_CASE("weight formats: by part, with what is said for all", "[formats]") {
   CHECK(mixture.of(WeightPart::head) == stored_as(model, "gguf-q3_k_l").of(WeightPart::head));
   CHECK(mixture.of(WeightPart::attention) == 2);
   CHECK(mixture.name == "experts gguf-q4_k_m, head gguf-q3_k_l, else bf16");
+  const StoredWeights cached = read("{all: fp8, kv: q8_0}", problem);
+  CHECK(problem.empty());
+  CHECK(cached.kv == 34 / 32.0);  // 32 bytes and a scale of 16 bits for 32 values
+  CHECK(cached.name == "kv q8_0, else fp8");
+  read("{kv: q8_1}", problem);
+  CHECK(problem.find("q8_0") != std::string::npos);
+  read("{kv: q4_k}", problem);
+  CHECK(problem.find("KV cache") != std::string::npos);
   read("{experts: gguf-q4_k_n}", problem);
   CHECK(problem.find("gguf-q4_k_m") != std::string::npos);
   CHECK(read("gguf-q8_0", problem) == stored_as(model, "gguf-q8_0"));

@@ -76,10 +76,10 @@ TEST_CASE("GPU shares: layers with a window keep what it leaves, whatever the co
   const Attention& full = model.layers[1].attention;
   REQUIRE((windowed.window == 128 && full.window == 0));
   // 8 heads of 64 values, keys and values.
-  CHECK(kept_values(windowed, 100, 1) == 1024 * 100);
-  CHECK(kept_values(windowed, 100'000, 1) == 1024 * 128);
-  CHECK(kept_values(windowed, 100'000, 3) == 1024 * 3 * 128);
-  CHECK(kept_values(full, 100'000, 3) == 1024 * 100'000);
+  CHECK(kept_bytes(model, windowed, 100, 1) == 2 * 1024 * 100);
+  CHECK(kept_bytes(model, windowed, 100'000, 1) == 2 * 1024 * 128);
+  CHECK(kept_bytes(model, windowed, 100'000, 3) == 2 * 1024 * 3 * 128);
+  CHECK(kept_bytes(model, full, 100'000, 3) == 2 * 1024 * 100'000);
 }
 
 }  // namespace
