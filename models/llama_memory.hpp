@@ -20,7 +20,7 @@ struct LoadOptions {
   double sequences = 1;               // --parallel: each has its share of the context
   bool unified = false;               // --kv-unified: instead of that they share one cache
   std::optional<double>
-      kv_bits;  // of a cached value: 8.5 for q8_0, 4.5 for q4_0; absent: the model's (StoredWeights::kv)
+      kv_bits{};  // of a cached value: 8.5 for q8_0, 4.5 for q4_0; absent: the model's (StoredWeights::kv)
   bool flash_attention = true;
 };
 
