@@ -16,9 +16,9 @@ namespace moelab {
 
 /// What a server is started with, beyond model, split and the tokens that its caches have room for.
 struct LoadOptions {
-  std::optional<double> micro_batch;  // --ubatch-size; absent: the runtime's
-  double sequences = 1;               // --parallel: each has its share of the context
-  bool unified = false;               // --kv-unified: instead of that they share one cache
+  std::optional<double> micro_batch{};  // --ubatch-size; absent: the runtime's
+  double sequences = 1;                 // --parallel: each has its share of the context
+  bool unified = false;                 // --kv-unified: instead of that they share one cache
   std::optional<double>
       kv_bits{};  // of a cached value: 8.5 for q8_0, 4.5 for q4_0; absent: the model's (StoredWeights::kv)
   bool flash_attention = true;
