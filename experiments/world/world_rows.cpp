@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -170,23 +171,23 @@ std::string median_of(const std::vector<double>& values) {
   return quantile_of(values, 0.5);
 }
 
-void print_groups(const std::vector<Row>& rows) {
+/// A table of errors; `names_of`: the lines that a row counts in, "~ " before one that comes last.
+void print_errors(const std::vector<Row>& rows, const std::string& title,
+                  const std::function<std::vector<std::string>(const Row&)>& names_of) {
   std::map<std::string, Errors> groups;
   for (const Row& row : rows) {
     if (!row.answered() || !row.point->counted()) continue;
-    const bool decode = row.question.group.ends_with("decode");
-    for (const std::string& name :
-         {row.question.group, std::string(decode ? "~ all decode" : "~ all prefill")}) {
-      groups[name].own.push_back(std::abs(row.error()));
-      groups[name].apart.push_back(std::abs(row.apart / row.point->value - 1));
-      const double ratio = row.apart / row.point->value;
-      groups[name].factors.push_back(std::max(ratio, 1 / ratio) - 1);
-      groups[name].null.push_back(std::abs(row.null_value / row.point->value - 1));
+    const double ratio = row.apart / row.point->value;
+    for (const std::string& name : names_of(row)) {
+      Errors& e = groups[name];
+      e.own.push_back(std::abs(row.error()));
+      e.apart.push_back(std::abs(ratio - 1));
+      e.factors.push_back(std::max(ratio, 1 / ratio) - 1);
+      e.null.push_back(std::abs(row.null_value / row.point->value - 1));
     }
   }
-  std::vector<std::vector<std::string>> table{{"median absolute error", "rows", "predicted",
-                                               "source left out", "nine in ten", "null model, too",
-                                               "within 30 %"}};
+  std::vector<std::vector<std::string>> table{
+      {title, "rows", "predicted", "source left out", "nine in ten", "null model, too", "within 30 %"}};
   for (const auto& [name, e] : groups) {
     const auto near = std::count_if(e.own.begin(), e.own.end(), [](double x) { return x <= 0.3; });
     table.push_back({name.starts_with("~ ") ? name.substr(2) : name, std::to_string(e.own.size()),
@@ -194,6 +195,21 @@ void print_groups(const std::vector<Row>& rows) {
                      percent(static_cast<double>(near), static_cast<double>(e.own.size())) + " %"});
   }
   std::printf("%s", align_columns(table, 1).c_str());
+}
+
+std::string kind_of(const Row& row) {
+  return row.question.group.ends_with("decode") ? "decode" : "prefill";
+}
+
+/// By what a step is made of, and by runtime.
+void print_groups(const std::vector<Row>& rows) {
+  print_errors(rows, "median absolute error", [](const Row& row) {
+    return std::vector<std::string>{row.question.group, "~ all " + kind_of(row)};
+  });
+  std::printf("\n");
+  print_errors(rows, "by runtime", [](const Row& row) {
+    return std::vector<std::string>{row.question.runtime + ", " + kind_of(row)};
+  });
 }
 
 void print_fit(const Runtimes& runtimes, const std::vector<Row>& rows) {

@@ -126,6 +126,9 @@ TEST_CASE("advise: KTransformers' kernels for weights that are no GGUF file ask 
   CHECK(advised_on("ryzen-9-7950x").contains("ktransformers"));
   CHECK_FALSE(advised_on("i9-14900K").contains("ktransformers"));
   CHECK_FALSE(advised_on("ryzen-9-5950x").contains("ktransformers"));
+  const json ways = advised({"--machine", "{gpu: rtx-3090-24gb, cpu: ryzen-9-7950x, ram: 96 GiB}",
+                             "--no-policies", "--runtime", "ktransformers"})["ways"];
+  CHECK(contains(ways[0]["command"], " --kt-method MXFP4 --kt-weight-path gpt-oss-120b "));
   const ProgramResult asked = advise({"--machine", kMachine, "--runtime", "ktransformers"});
   CHECK(asked.status == 2);
   CHECK(
