@@ -228,8 +228,9 @@ double state_values(const Attention& t) {
   return outputs * t.head_dim + inputs * (t.conv_kernel - 1);
 }
 
+constexpr double kBytesOfState = 2;  // of a value
+
 double kept_bytes(const Architecture& a, const Attention& t, double tokens, double requests) {
-  constexpr double kBytesOfState = 2;
   const double kept = t.window > 0 ? std::min(tokens, t.window * requests) : tokens;
   return kv_values_per_token(t) * kept * a.stored.kv + state_values(t) * requests * kBytesOfState;
 }
@@ -250,11 +251,10 @@ Bytes cross_kv_bytes_per_token(const Architecture& a) {
 }
 
 Bytes state_bytes_per_request(const Architecture& a) {
-  constexpr double kBytesPerValue = 2;
   double values = 0;
   for (const Layer& layer : a.layers)
     if (layer.stack == Stack::decoder) values += state_values(layer.attention);
-  return Bytes(values * kBytesPerValue);
+  return Bytes(values * kBytesOfState);
 }
 
 }  // namespace moelab

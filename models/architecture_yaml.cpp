@@ -8,7 +8,7 @@
 //   vocab: 151936
 //   embedding_copies: 2        # default 2; 1: tied
 //   weights: {experts: mxfp4}  # default bf16: a name for all, or formats by part (models/stored_weights.hpp)
-//   bytes_per_weight: 2        # instead of it: bytes of each weight as stored, or {name, attention: 2, ...} by part
+//   bytes_per_weight: 2        # instead of it: bytes of each weight as stored, or {name, attention: 2, ..., kv: 2} by part
 //   extra_weights: 0           # default 0; what the formulas leave out, said in `source`
 //   layers: 48                 # decoder layers
 //   dense_first: 0             # default 0: the first so many layers are dense

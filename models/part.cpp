@@ -274,6 +274,14 @@ int stated_channels(const std::string& text) {
 
 }  // namespace
 
+bool CpuPart::avx512() const {
+  constexpr std::array<std::string_view, 13> with{
+      "skylake-sp",  "skylake-x",       "cascade-lake",   "cascade-lake-x", "ice-lake", "tiger-lake",
+      "rocket-lake", "sapphire-rapids", "emerald-rapids", "granite-rapids", "zen4",     "zen4c",
+      "zen5"};
+  return std::find(with.begin(), with.end(), generation) != with.end();
+}
+
 const std::vector<GpuPart>& gpu_parts() {
   return gpus().all;
 }

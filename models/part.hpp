@@ -42,9 +42,8 @@ struct CpuPart {
   std::optional<BytesPerSecond> bandwidth;  // of memory that is soldered to it
   std::string source;
 
-  /// Its vectors have 512 bits: two such units a core, or 8-bit products, which are counted with AVX-512
-  /// alone.
-  bool avx512() const { return flops_per_cycle >= 64 || byte_products > 1; }
+  /// Whether its vectors may have 512 bits (AVX-512), by its generation.
+  bool avx512() const;
   /// Of all cores; an efficiency core counts 0.4 (half the vector units at 0.8 of the clock).
   FlopsPerSecond peak() const {
     return FlopsPerSecond((cores + 0.4 * efficiency_cores) * clock * flops_per_cycle);

@@ -80,7 +80,7 @@ std::string Search::impossible(const AdvicePlace& place, double micro_batch) con
   const SplitMemory m = memory(place, micro_batch);
   const bool unified = machine.gpu && machine.gpu->unified();
   if (unified && !machine.ram)
-    return "nothing says how much memory the " + machine.gpu->title + " has: ram: 64 GiB";
+    return "nothing says how much memory the " + machine.gpu->title + " has; say so, as in 'ram: 64 GiB'";
   const double host = m.host_total() + (unified ? m.gpu() : 0);
   const auto lacks = [](const char* where, double needed, double there) {
     return std::string(where) + " needs " + to_string(Bytes(needed)) + " and has " + to_string(Bytes(there));

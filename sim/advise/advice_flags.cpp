@@ -56,17 +56,17 @@ std::string llama_command(const Advice& a, const AdviceRequest& q) {
   return text + " -ub " + whole(a.micro_batch);
 }
 
-/// kt-kernel's names for weights that it computes as their files have them; null: it has none.
-const char* native_method(const std::string& weights) {
-  return weights == "bf16" ? "BF16" : weights == "fp8" ? "FP8" : weights == "mxfp4" ? "MXFP4" : nullptr;
+/// kt-kernel's names for weights that it computes as their files have them; empty: it has none.
+std::string native_method(const std::string& weights) {
+  return weights == "bf16" ? "BF16" : weights == "fp8" ? "FP8" : weights == "mxfp4" ? "MXFP4" : "";
 }
 
 std::string ktransformers_command(const Advice& a, const AdviceRequest& q) {
   std::string text = "python -m sglang.launch_server --model " + shell_word(q.model.name);
   if (a.weights.starts_with("gguf"))
     text += " --kt-method LLAMAFILE --kt-weight-path " + gguf_file(a, q);
-  else if (const char* const method = native_method(a.weights); method != nullptr)
-    text += std::string(" --kt-method ") + method + " --kt-weight-path " + shell_word(q.model.name);
+  else if (const std::string method = native_method(a.weights); !method.empty())
+    text += " --kt-method " + method + " --kt-weight-path " + shell_word(q.model.name);
   if (q.machine.cpu)
     text += " --kt-cpuinfer " + std::to_string(q.machine.cpu->cores * q.machine.sockets) +
             " --kt-threadpool-count " + std::to_string(q.machine.sockets);

@@ -87,6 +87,7 @@ std::string cannot_run(const Runtime& runtime, const std::string& weights, const
   const bool server = family == "vllm" || family == "sglang", kt = family.starts_with("ktransformers");
   if (lacks.empty() && (server || kt || family == "tensorrt-llm") && !machine.gpu)
     lacks = "'" + runtime.name + "' needs a GPU here";
+  // vLLM's installation page: GPUs of compute capability 7.0 and more.
   if (lacks.empty() && (server || kt) &&
       (maker == "apple" || maker == "intel" || machine.gpu->generation == "pascal"))
     lacks = "'" + runtime.name + "' does not run on " + machine.gpu->title;

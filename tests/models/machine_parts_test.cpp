@@ -152,6 +152,23 @@ TEST_CASE("parts: in a file, what is wrong is said at its key's place", "[parts]
   CHECK(text.ssd == "pcie4-x4");
 }
 
+TEST_CASE("parts: which CPUs have AVX-512", "[parts]") {
+  for (const CpuPart& cpu : cpu_parts()) {
+    INFO(cpu.name);
+    // 64 FLOPs a core and clock are two units of 512 bits; AMX and the table's 8-bit products came with
+    // AVX-512.
+    if (cpu.flops_per_cycle >= 64 || cpu.amx || cpu.byte_products > 1) CHECK(cpu.avx512());
+    if (cpu.flops_per_cycle < 32 || cpu.title.starts_with("Apple")) CHECK_FALSE(cpu.avx512());
+  }
+  // By Intel's and AMD's pages, also where a core has one such unit.
+  for (const char* with : {"xeon-gold-5118", "xeon-silver-4114", "core-i9-10900x", "core-i7-11700",
+                           "ryzen-9-7950x", "epyc-9355"})
+    CHECK(find_cpu(with).avx512());
+  for (const char* without : {"core-i7-6700k", "core-i9-10900k", "core-i9-14900k", "core-ultra-9-285k",
+                              "ryzen-9-5950x", "epyc-7742", "xeon-e5-2680-v4"})
+    CHECK_FALSE(find_cpu(without).avx512());
+}
+
 TEST_CASE("machine: memory is what its CPU can have, of all sockets or of one") {
   const auto rate = [](const char* memory, int sockets) {
     return machine_of({.cpu = "epyc-9135", .sockets = sockets, .memory = memory}).host_bandwidth().value();

@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <set>
 #include <string>
 
 #include "models/input_error.hpp"
@@ -63,14 +62,6 @@ bool is_gguf_runtime(const std::string& runtime) {
   return runtime.find("llama.cpp") != std::string::npos;
 }
 
-/// x86 processors whose vectors have 512 bits, by Intel's and AMD's generations.
-bool has_avx512(const CpuPart& cpu) {
-  const std::set<std::string> with{"skylake-x",      "cascade-lake", "cascade-lake-x",  "ice-lake",
-                                   "tiger-lake",     "rocket-lake",  "sapphire-rapids", "emerald-rapids",
-                                   "granite-rapids", "zen4",         "zen4c",           "zen5"};
-  return with.contains(cpu.generation);
-}
-
 std::vector<Offer> offers(const AdviceRequest& q) {
   const bool oss = q.model.name.starts_with("gpt-oss");  // published in MXFP4
   const std::vector<std::string> gguf =
@@ -85,7 +76,8 @@ std::vector<Offer> offers(const AdviceRequest& q) {
   std::vector<Offer> all{{"llama.cpp-cuda", gguf}, {"vllm", cuda}};
   if (q.machine.gpu->unified()) return all;
   std::vector<std::string> kt;
-  if (has_avx512(*q.machine.cpu)) kt.emplace_back(oss ? "mxfp4" : "bf16");
+  // KTransformers' kernels for weights that are no GGUF file ask for AVX-512, which of these CPUs one lacks.
+  if (q.machine.cpu->title != "Intel Core i9-14900K") kt.emplace_back(oss ? "mxfp4" : "bf16");
   if (!oss) kt.emplace_back("gguf-q4_k_m");
   if (!kt.empty()) all.push_back({"ktransformers", kt});
   return all;
@@ -423,6 +415,37 @@ TEST_CASE("advice: a range is that of the way's own kind", "[advise]") {
       CHECK((a.error.decode > 0 && a.error.prefill > 0));
     }
   }
+}
+
+TEST_CASE("advice: what cannot be tried is refused, and the rest is tried", "[advise]") {
+  const auto refusal = [](AdviceRequest q, const std::string& runtime) {
+    q.runtimes = {runtime};
+    try {
+      advise(q);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const AdviceRequest cpu = request_of("qwen3-30b-a3b", {.cpu = "ryzen-9-7950x"});
+  for (const char* runtime : {"tensorrt-llm", "ktransformers", "vllm", "sglang"})
+    CHECK(refusal(cpu, runtime).find("needs a GPU") != std::string::npos);
+  AdviceRequest apple = request_of("qwen3-30b-a3b", {.gpu = "apple-m4-max", .ram = "64 GiB"});
+  for (const char* runtime : {"ktransformers", "vllm"})
+    CHECK(refusal(apple, runtime).find("does not run on Apple") != std::string::npos);
+  CHECK(refusal(apple, "llama.cpp-cpu").find("which CPU") != std::string::npos);
+  CHECK(refusal(apple, "llama.cpp-metal").empty());
+  apple.machine.ram.reset();
+  CHECK(refusal(apple, "llama.cpp-metal").find("how much memory") != std::string::npos);
+  // BF16 asks for AVX-512, a GGUF file does not; 32 heads do not divide by three.
+  AdviceRequest desk = request_of("qwen3-30b-a3b", kDesktop);
+  desk.machine.gpus = 3;
+  desk.runtimes = {"ktransformers"};
+  desk.weights = {"bf16", "gguf-q4_k_m"};
+  const std::vector<Advice> ways = advise(desk);
+  REQUIRE(ways.size() == 1);
+  CHECK(ways.front().weights == "gguf-q4_k_m");
+  CHECK(ways.front().gpus < 3);
 }
 
 TEST_CASE("advice: curves have every split that fits, and what is advised lies on its runtime's",
