@@ -39,8 +39,9 @@ std::string memory_line(const SystemConfig& system, const MemoryPlan& m) {
                                               : " = " + std::to_string(m.kv_blocks) + " blocks of " +
                                                     std::to_string(system.kv.block_tokens) + " tokens";
   return "  " + system.name + ": non-expert weights " + to_string(m.non_expert) + ", KV cache " +
-         to_string(m.kv_cache) + blocks + ", experts in use " + to_string(m.staging) + ", prefetch " +
-         to_string(m.prefetch) + ", expert cache " + to_string(m.expert_cache) +
+         to_string(m.kv_cache) + blocks + ", activations " + to_string(m.activations) + ", experts in use " +
+         to_string(m.staging) + ", prefetch " + to_string(m.prefetch) + ", expert cache " +
+         to_string(m.expert_cache) +
          (m.experts_on_ssd ? "; experts on the SSD, in host memory those read last, "
                            : "; page cache outside the budget ") +
          to_string(m.page_cache) + "\n";

@@ -48,6 +48,7 @@ Json memory_json(const MemoryPlan& m) {
   Json j = {{"budget", m.budget.value()},
             {"non_expert", m.non_expert.value()},
             {"kv_cache", m.kv_cache.value()},
+            {"activations", m.activations.value()},
             {"staging", m.staging.value()},
             {"prefetch", m.prefetch.value()},
             {"expert_cache", m.expert_cache.value()},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/engine/expert_mirror.hpp"
+#include "sim/engine/invariant.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/memory_plan.hpp"
@@ -172,6 +173,9 @@ void CachedStage::begin_step() {
   if (pass_.stack == Stack::decoder) kv_tokens_ += pass_.tokens;
   kv_encoded_ += pass_.new_encoder_tokens;
   (scenario_.model.has_encoder() ? kv_encoded_ : kv_tokens_) += pass_.brought_tokens;
+  engine::check_invariant(has_room(memory_, scenario_, pass_), "a step's rows fit into what is planned");
+  engine::check_invariant(memory_.kv_blocks > 0 || kept_bytes() <= memory_.kv_cache * (1 + 1e-9),
+                          "keys and values fit into what is planned");
   show_memory();
   dense_times_.begin(pass_);
   all_reduces_.begin(pass_);
@@ -186,14 +190,19 @@ double CachedStage::resident_share() const {
   return static_cast<double>(cache_.whole_experts()) / (1.0 * experts_ * trace_.layers());
 }
 
+// Keys and values of the static batch that runs.
+Bytes CachedStage::kept_bytes() const {
+  return kv_tokens_ * kv_bytes_per_token(scenario_.model) +
+         kv_encoded_ * cross_kv_bytes_per_token(scenario_.model);
+}
+
 void CachedStage::show_memory() const {
   if (state_.observer == nullptr || !state_.observer->wants_memory()) return;
   MemoryContents memory;
   cache_.count(memory);
   memory.kv_bytes = memory_.kv_blocks > 0
                         ? static_cast<double>(state_.batching->use().gpu_blocks) * memory_.kv_block.value()
-                        : kv_tokens_ * kv_bytes_per_token(scenario_.model).value() +
-                              kv_encoded_ * cross_kv_bytes_per_token(scenario_.model).value();
+                        : kept_bytes().value();
   state_.observer->holds(engine_.now(), memory);
 }
 

@@ -99,6 +99,7 @@ class CachedStage final : public ServingStage {
   LabelledGraph* start_wait_for_fetch();
   Part after(Part part) const;
   void count(Part part, const LabelledGraph& graph);
+  Bytes kept_bytes() const;
   void show_memory() const;
 
   // One layer, in this order.

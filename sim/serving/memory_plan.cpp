@@ -1,37 +1,18 @@
 #include "sim/serving/memory_plan.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
-#include <vector>
 
 #include "models/input_error.hpp"
 #include "policies/cache/cache.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/kv_plan.hpp"
+#include "sim/serving/largest_batch.hpp"
+#include "sim/serving/pass.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
 namespace {
-
-/// What the largest static batch holds in its KV cache when its requests are done.
-Bytes largest_batch_kv(const Architecture& model, const RoutingTrace& trace, std::size_t batch) {
-  const Bytes of_token = kv_bytes_per_token(model), of_encoded = cross_kv_bytes_per_token(model);
-  const bool encodes = model.has_encoder();
-  const auto requests = trace.requests();
-  Bytes largest(0);
-  for (std::size_t first = 0; first < requests.size(); first += batch) {
-    double tokens = 0, encoded = 0;
-    for (std::size_t i = first; i < std::min(first + batch, requests.size()); ++i) {
-      const TraceRequest& q = requests[i];
-      tokens += static_cast<double>(q.end - (encodes ? q.decode_begin : q.begin) + 1);
-      if (encodes) encoded += static_cast<double>(q.decode_begin - q.begin);
-    }
-    largest = std::max(largest, of_token * tokens + of_encoded * encoded);
-  }
-  return largest;
-}
 
 /// Experts that the cache holds from the start and never lets go: nothing reads them from the host again.
 double experts_for_good(const SystemConfig& system, const ExpertCosts& costs, const RoutingTrace& trace,
@@ -99,19 +80,6 @@ void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile
 
 namespace {
 
-/// The KV cache of static batches: of the largest one at its longest.
-Bytes static_kv_cache(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
-  if (come_in_turn(s, system)) return largest_batch_kv(s.model, trace, s.workload.batch);
-  const Bytes of_token = kv_bytes_per_token(s.model);
-  const Bytes of_prompt = s.model.has_encoder() ? cross_kv_bytes_per_token(s.model) : of_token;
-  std::vector<Bytes> held;
-  for (const ServedRequest& q : served_requests(s, trace))
-    held.push_back(of_prompt * q.prompt_tokens + of_token * q.output_tokens);
-  std::sort(held.begin(), held.end(), std::greater<>());
-  held.resize(std::min<std::size_t>(held.size(), s.workload.batch));
-  return std::accumulate(held.begin(), held.end(), Bytes(0));
-}
-
 /// The KV cache of requests that come and go, in blocks; the longest one has room at least.
 void plan_kv_blocks(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, MemoryPlan& m) {
   plan_kv_block(s, system, m);
@@ -129,10 +97,13 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   const double full = costs.bytes[index(State::F)];
   m.budget = scenario.budget;
   m.non_expert = non_expert_bytes(scenario.model);
+  const LargestBatch largest = largest_batch(scenario, system, trace);
   if (system.batching)
     plan_kv_blocks(scenario, system, trace, m);
   else
-    m.kv_cache = static_kv_cache(scenario, system, trace);
+    m.kv_cache = largest.kv_cache;
+  m.activations = activation_bytes(scenario.model, largest.rows, scenario.workload.batch,
+                                   static_cast<int>(scenario.tensor_parallel));
   const double in_use =
       system.fetch_whole_layer ? scenario.model.moe().experts : most_experts_in_use(scenario);
   m.staging = Bytes(in_use * full * (system.compressed ? 2 : 1));
@@ -140,7 +111,7 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
 
   check_budget(scenario.name, scenario.budget, scenario.device);
   const DeviceProfile& device = scenario.device;
-  const Bytes needed = m.non_expert + m.kv_cache + m.staging + m.prefetch;
+  const Bytes needed = m.non_expert + m.kv_cache + m.activations + m.staging + m.prefetch;
   const bool fits = needed <= m.budget;
   (fits ? m.expert_cache : m.shortfall) = fits ? m.budget - needed : needed - m.budget;
   if (device.is_discrete())
@@ -150,11 +121,18 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   return m;
 }
 
+bool has_room(const MemoryPlan& memory, const Scenario& s, const Pass& pass) {
+  const Bytes needed =
+      activation_bytes(s.model, pass.tokens, pass.produces, static_cast<int>(s.tensor_parallel));
+  return needed <= memory.activations;
+}
+
 std::string shortfall_text(const std::string& system, const MemoryPlan& m) {
   return "budget " + to_string(m.budget) + " is too small for system '" + system + "': it needs " +
          to_string(m.budget + m.shortfall) + " before it can cache a single expert (non-expert weights " +
-         to_string(m.non_expert) + ", KV cache " + to_string(m.kv_cache) + ", experts in use " +
-         to_string(m.staging) + ", prefetch " + to_string(m.prefetch) + ")";
+         to_string(m.non_expert) + ", KV cache " + to_string(m.kv_cache) + ", activations " +
+         to_string(m.activations) + ", experts in use " + to_string(m.staging) + ", prefetch " +
+         to_string(m.prefetch) + ")";
 }
 
 }  // namespace moelab

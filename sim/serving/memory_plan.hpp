@@ -13,13 +13,16 @@ class RoutingTrace;
 struct Architecture;
 struct DeviceProfile;
 struct ExpertCosts;
+struct Pass;
 struct Scenario;
 struct SystemConfig;
 
 struct MemoryPlan {
   Bytes budget;
-  Bytes non_expert;  // embeddings, attention, gates, dense and shared feed-forward weights: always resident
-  Bytes kv_cache;    // of the largest static batch at its longest, or blocks of requests that come and go
+  Bytes non_expert;   // embeddings, attention, gates, dense and shared feed-forward weights: always resident
+  Bytes kv_cache;     // keys, values and states: of the largest static batch at its longest, or blocks of
+                      // requests that come and go
+  Bytes activations;  // of the step of most rows
   Bytes staging;   // experts in use: one decode step's (all of a layer, where whole layers are loaded), with
                    // room for both planes while they are joined
   Bytes prefetch;  // experts fetched ahead (SystemConfig::prefetch_buffer)
@@ -29,7 +32,6 @@ struct MemoryPlan {
   bool experts_on_ssd = false;  // with a discrete GPU: because the host's memory is too small for all
   // Where experts are paged `staging` is the window, `expert_cache` what stored experts take, and `kv_cache`
   // what is left.
-  Bytes activations;               // of the largest step, where experts are paged
   Bytes kv_block;                  // one block, where requests come and go
   std::uint64_t kv_blocks = 0;     // that kv_cache holds
   std::uint64_t state_blocks = 0;  // that each request takes for states (Mamba-2, linear attention)
@@ -58,6 +60,9 @@ Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uin
 /// InputError where it exceeds the device's memory.
 MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
                        const RoutingTrace& trace);
+
+/// Whether the plan has room for what a step's rows need.
+bool has_room(const MemoryPlan& memory, const Scenario& scenario, const Pass& pass);
 
 /// What a system that caches experts lacks, item by item.
 std::string shortfall_text(const std::string& system, const MemoryPlan& memory);

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "models/tensor_parallel.hpp"
+#include "sim/engine/invariant.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -90,6 +91,7 @@ StageWait WindowedStage::next() {
 
 // How long each layer computes with its weights there.
 void WindowedStage::begin_step() {
+  engine::check_invariant(has_room(plan_.memory, scenario_, pass_), "a step's rows fit into what is planned");
   dense_times_.begin(pass_);
   const Bytes reduced = all_reduce_bytes(scenario_.model, pass_.tokens);
   all_reduce_s_ = timing_.all_reduce(static_cast<int>(scenario_.tensor_parallel), reduced).value();

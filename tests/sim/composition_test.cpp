@@ -166,8 +166,8 @@ TEST_CASE("composition: requests that meet, preempted or not, find what a naive 
     CHECK(m.end_to_end_s.size() == requests.size());
     CHECK(m.serving.most_blocks <= r.memory.kv_blocks);
     CHECK(sum(m.stall_s) == Approx(m.wall_s).epsilon(1e-9));
-    CHECK((r.memory.non_expert + r.memory.kv_cache + r.memory.staging + r.memory.prefetch +
-           r.memory.expert_cache)
+    CHECK((r.memory.non_expert + r.memory.kv_cache + r.memory.activations + r.memory.staging +
+           r.memory.prefetch + r.memory.expert_cache)
               .value() <= run.scenario.budget.value() * (1 + 1e-12));
     preempted += m.serving.swapped_out + m.serving.dropped > 0 ? 1 : 0;
     chunked += m.serving.rows > 0 && system.batching->policy.parameters.at("chunked") != 0 ? 1 : 0;
@@ -207,6 +207,8 @@ TEST_CASE("composition: GPUs that share a model are one with a part of it, but f
     INFO("seed " << seed);
     const RunResult part = run.run();
     run.scenario.tensor_parallel = ranks;
+    // Each of them has the logits of all parts of the vocabulary.
+    run.scenario.budget += (ranks - 1) * 4.0 * run.scenario.workload.batch * Bytes(run.scenario.model.vocab);
     RunOptions free;
     free.free_resources = {"collective"};
     const RunResult unhindered = run_system(run.scenario, run.system(), run.trace, free);

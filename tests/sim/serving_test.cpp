@@ -545,8 +545,9 @@ TEST_CASE("serving: the memory plan spends the budget exactly") {
     Scenario& s = run.scenario;
     const double needed = bytes_before_cache(s, run.system(), run.trace);
     const MemoryPlan m = plan_memory(s, run.system(), run.costs(), run.trace);
-    CHECK((m.non_expert + m.kv_cache + m.staging + m.prefetch).value() == Approx(needed).epsilon(1e-12));
-    CHECK((m.non_expert + m.kv_cache + m.staging + m.prefetch + m.expert_cache).value() ==
+    CHECK((m.non_expert + m.kv_cache + m.activations + m.staging + m.prefetch).value() ==
+          Approx(needed).epsilon(1e-12));
+    CHECK((m.non_expert + m.kv_cache + m.activations + m.staging + m.prefetch + m.expert_cache).value() ==
           Approx(s.budget.value()).epsilon(1e-12));
     const double outside =
         (s.device.memory.total.value - s.device.memory.system_reserve.value - s.budget).value();

@@ -170,12 +170,28 @@ inline SystemConfig plain_system(std::string name = "plain") {
 }
 
 /// Bytes that the budget must hold before it can cache an expert, by the definition in memory_plan.hpp.
+/// What a step of so many rows has besides weights and KV cache, in BF16: each row going into the widest
+/// layer, coming out of it and in between; and a request's logits in single precision.
+inline double bytes_of_rows(const Scenario& s, double rows) {
+  double widest = 0;
+  for (const Layer& layer : s.model.layers) {
+    const FeedForward& ff = layer.feed_forward;
+    double between = 0;
+    if (ff.kind == FeedForward::Kind::dense) between = (ff.matrices - 1) * ff.width;
+    if (ff.kind == FeedForward::Kind::moe)
+      between = (ff.matrices - 1) * (ff.top_k * ff.width + ff.shared_width) + ff.top_k * s.model.hidden;
+    widest = std::max(widest, between);
+  }
+  return rows * 2 * (2 * s.model.hidden + widest) +
+         4.0 * s.workload.batch * s.model.vocab * s.tensor_parallel;
+}
+
 inline double bytes_before_cache(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
   const FeedForward& ff = s.model.moe();
   const double expert = expert_bytes(s.model).value();
-  double most_kv = 0;
+  double most_kv = 0, most_rows = 1;
   for (std::size_t first = 0; first < trace.requests().size(); first += s.workload.batch) {
-    double kv = 0;
+    double kv = 0, rows = 0;
     for (std::size_t i = first; i < std::min(first + s.workload.batch, trace.requests().size()); ++i) {
       const TraceRequest& q = trace.requests()[i];
       const auto prompt = static_cast<double>(q.decode_begin - q.begin);
@@ -183,13 +199,16 @@ inline double bytes_before_cache(const Scenario& s, const SystemConfig& system, 
       kv += s.model.has_encoder() ? cross_kv_bytes_per_token(s.model).value() * prompt +
                                         kv_bytes_per_token(s.model).value() * decoder
                                   : kv_bytes_per_token(s.model).value() * (prompt + decoder);
+      kv += state_bytes_per_request(s.model).value();
+      rows += s.workload.prefilled ? 1 : std::max(prompt, 1.0);
     }
     most_kv = std::max(most_kv, kv);
+    most_rows = std::max(most_rows, rows);
   }
   double in_use = std::min<double>(ff.experts, ff.top_k * static_cast<double>(s.workload.batch));
   if (system.fetch_whole_layer) in_use = ff.experts;
-  return non_expert_bytes(s.model).value() + most_kv + in_use * expert * (system.compressed ? 2 : 1) +
-         system.prefetch_buffer * expert;
+  return non_expert_bytes(s.model).value() + most_kv + bytes_of_rows(s, most_rows) +
+         in_use * expert * (system.compressed ? 2 : 1) + system.prefetch_buffer * expert;
 }
 
 /// A budget that leaves room for so many full experts a layer, and as much memory outside it.
