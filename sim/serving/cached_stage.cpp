@@ -42,7 +42,8 @@ CachedStage::CachedStage(ServerState& state, const Scenario& scenario, const Sys
       cache_(context(), memory, pools, options_.profile),
       schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
       prefetcher_(Prefetcher::make(context(), cache_, *schedule_)),
-      builder_(resources_, system.worker_reads, timing_.dispatch().value(), costs.traffic, costs.host_reads),
+      builder_(resources_, system.worker_reads, timing_.dispatch().value(), costs.traffic, costs.host_reads,
+               most_staged_experts(scenario, system)),
       instance_(costs.timing),
       layer_uses_(trace.experts(), wants_scores(system)),
       memory_(memory) {

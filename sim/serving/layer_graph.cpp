@@ -148,6 +148,29 @@ void LayerGraphBuilder::add_task(const LayerInstance& instance, std::uint32_t ta
   ready_[task] = recover;
 }
 
+// Waits of what experts begin with, where there are more of them than there is room for.
+void LayerGraphBuilder::take_turns(const LayerInstance& instance, const LayerOrder& order,
+                                   std::span<const std::uint32_t> tokens, OpIndex first, LabelledGraph& out) {
+  loading_.clear();
+  for (const std::uint32_t e : order.experts)
+    if (tokens[e] > 0 && instance.experts[e].state != State::F) loading_.push_back(e);
+  if (loading_.size() <= staged_) return;
+  turns_.clear();
+  for (std::size_t i = staged_; i < loading_.size(); ++i) {
+    const LayerExpert& expert = instance.experts[loading_[i]];
+    if (turns_.size() <= expert.id) turns_.resize(expert.id + 1);
+    turns_[expert.id] = {execution_[loading_[i - staged_]], has_e(expert.state)};
+  }
+  for (OpIndex op = first; op < out.graph.size(); ++op) {
+    const OpLabel& label = out.labels[op];
+    if (label.expert >= turns_.size() || turns_[label.expert].after == kNoOp) continue;
+    const bool reads =
+        label.kind == OpKind::read_sm || label.kind == OpKind::read_e || label.kind == OpKind::read_tensor;
+    if (reads || (label.kind == OpKind::decompress && turns_[label.expert].decodes_first))
+      out.graph.depend(op, turns_[label.expert].after);
+  }
+}
+
 void LayerGraphBuilder::build(const LayerInstance& instance, const LayerOrder& order,
                               std::span<const ExpertReads> reads, std::span<const std::uint32_t> tokens,
                               LabelledGraph& out) {
@@ -155,6 +178,7 @@ void LayerGraphBuilder::build(const LayerInstance& instance, const LayerOrder& o
   threads_ = out.graph.lane(resources_.decompress);
   recovery_ = out.graph.lane(resources_.recover);
   compute_ = out.graph.lane(resources_.experts);
+  const auto first = static_cast<OpIndex>(out.graph.size());
   index_tasks(instance);
   if (resources_.path != PlanePath::decode_send_join) add_reads(instance, order, reads, out);
   for (const std::uint32_t task : order.tasks) add_task(instance, task, reads, out);
@@ -168,6 +192,7 @@ void LayerGraphBuilder::build(const LayerInstance& instance, const LayerOrder& o
   for (std::uint32_t task = 0; task < expert_of_.size(); ++task)
     if (const OpIndex x = execution_[expert_of_[task]]; x != kNoOp && ready_[task] != kNoOp)
       out.graph.depend(x, ready_[task]);
+  take_turns(instance, order, tokens, first, out);
 }
 
 }  // namespace moelab

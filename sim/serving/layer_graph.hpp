@@ -2,7 +2,9 @@
 // operation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -44,14 +46,18 @@ class LayerGraphBuilder {
  public:
   /// `worker_reads`: each decompression thread reads the E-chunk it is about to decompress (the prototype's
   /// form, ZipMoE section 4), so that SM-chunks alone queue at the I/O thread. `dispatch_s` is added to every
-  /// operation that is handed over. `host_reads`: where a link's `reads` say Tier::ssd.
+  /// operation that is handed over. `host_reads`: where a link's `reads` say Tier::ssd. `staged`: experts
+  /// that there is room for from their first read or decompression to the end of their execution; each one
+  /// more begins when the one that many places before it has been executed.
   LayerGraphBuilder(const ServerResources& resources, bool worker_reads, double dispatch_s,
-                    const OpBytes& bytes = {}, const HostReads& host_reads = {})
+                    const OpBytes& bytes = {}, const HostReads& host_reads = {},
+                    std::size_t staged = std::numeric_limits<std::size_t>::max())
       : resources_(resources),
         worker_reads_(worker_reads),
         dispatch_s_(dispatch_s),
         bytes_(bytes),
-        host_reads_(host_reads) {}
+        host_reads_(host_reads),
+        staged_(staged) {}
 
   /// Appends the instance's operations to `out`. `reads` and `tokens` by position in the instance; an expert
   /// of no tokens does not execute, it is only made ready.
@@ -75,6 +81,8 @@ class LayerGraphBuilder {
                             LabelledGraph& out);
   void add_task(const LayerInstance& instance, std::uint32_t task, std::span<const ExpertReads> reads,
                 LabelledGraph& out);
+  void take_turns(const LayerInstance& instance, const LayerOrder& order,
+                  std::span<const std::uint32_t> tokens, engine::OpIndex first, LabelledGraph& out);
   engine::OpIndex add(LabelledGraph& out, engine::Lane lane, double seconds, OpLabel label) const;
   engine::OpIndex add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
                            OpLabel label) const;
@@ -87,12 +95,19 @@ class LayerGraphBuilder {
   double dispatch_s_;
   OpBytes bytes_;
   HostReads host_reads_;
+  std::size_t staged_;
   engine::Lane io_ = 0, threads_ = 0, recovery_ = 0, compute_ = 0;
   std::vector<std::uint32_t> expert_of_, tensor_of_;  // by task
   std::vector<engine::OpIndex> read_;                 // by task: read of its SM-chunk or whole tensor
   std::vector<engine::OpIndex> chunk_;                // by task and chunk: its read, then its decompression
   std::vector<engine::OpIndex> ready_;                // by task: what makes the tensor usable
   std::vector<engine::OpIndex> execution_;
+  struct Turn {
+    engine::OpIndex after = engine::kNoOp;  // the execution whose memory it gets
+    bool decodes_first = false;             // what it begins with is decompressing
+  };
+  std::vector<std::uint32_t> loading_;  // experts that need room, in their order of execution
+  std::vector<Turn> turns_;             // by the expert's number within its layer
 };
 
 /// One of `reads`, as the label says, on the SSD's reader.

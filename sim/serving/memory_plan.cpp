@@ -48,9 +48,15 @@ void plan_host(const Scenario& scenario, const SystemConfig& system, Bytes exper
 
 }  // namespace
 
-double most_experts_in_use(const Scenario& s) {
+std::uint32_t most_experts_in_use(const Scenario& s) {
   const FeedForward& ff = s.model.moe();
-  return std::min<double>(ff.experts, double(ff.top_k) * s.workload.batch);
+  const double chosen = double(ff.top_k) * s.workload.batch;
+  return static_cast<std::uint32_t>(std::min<double>(ff.experts, chosen));
+}
+
+std::uint32_t most_staged_experts(const Scenario& s, const SystemConfig& system) {
+  return system.fetch_whole_layer ? static_cast<std::uint32_t>(s.model.moe().experts)
+                                  : most_experts_in_use(s);
 }
 
 Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uint64_t logits, int ranks) {
@@ -104,9 +110,7 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
     m.kv_cache = largest.kv_cache;
   m.activations = activation_bytes(scenario.model, largest.rows, scenario.workload.batch,
                                    static_cast<int>(scenario.tensor_parallel));
-  const double in_use =
-      system.fetch_whole_layer ? scenario.model.moe().experts : most_experts_in_use(scenario);
-  m.staging = Bytes(in_use * full * (system.compressed ? 2 : 1));
+  m.staging = Bytes(most_staged_experts(scenario, system) * full * (system.compressed ? 2 : 1));
   m.prefetch = Bytes(system.prefetch_buffer * full);
 
   check_budget(scenario.name, scenario.budget, scenario.device);

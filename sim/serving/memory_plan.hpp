@@ -23,9 +23,11 @@ struct MemoryPlan {
   Bytes kv_cache;     // keys, values and states: of the largest static batch at its longest, or blocks of
                       // requests that come and go
   Bytes activations;  // of the step of most rows
-  Bytes staging;   // experts in use: one decode step's (all of a layer, where whole layers are loaded), with
-                   // room for both planes while they are joined
-  Bytes prefetch;  // experts fetched ahead (SystemConfig::prefetch_buffer)
+  /// Experts in use that are not kept: one decode step's (all of a layer, where whole layers are loaded),
+  /// with room for both planes while they are joined. A prompt's pass through it in turn; those that the
+  /// cache will keep are in the place of those that it lets go.
+  Bytes staging;
+  Bytes prefetch;      // experts fetched ahead (SystemConfig::prefetch_buffer)
   Bytes expert_cache;  // what is left
   Bytes host_experts;  // outside the budget, with a discrete GPU: in the host's memory, all experts but
                        // those that a cache that never changes holds
@@ -47,8 +49,11 @@ struct MemoryPlan {
 /// Throws InputError, about `scenario`, where the budget is more than the device's memory.
 void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile& device);
 
-/// Distinct experts of a layer that a step of the largest batch can use, each of its requests one row.
-double most_experts_in_use(const Scenario& scenario);
+/// Distinct experts of a layer that a decode step of the largest batch can use: each of its requests one row.
+std::uint32_t most_experts_in_use(const Scenario& scenario);
+
+/// Experts that MemoryPlan::staging has room for: those, or all of a layer where whole layers are loaded.
+std::uint32_t most_staged_experts(const Scenario& scenario, const SystemConfig& system);
 
 /// What a step of `tokens` rows needs besides weights and KV cache: the rows through the layer of which most
 /// is kept at once (hidden states in and out, the projections of its dense or shared part, and for each of k

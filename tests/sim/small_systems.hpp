@@ -169,7 +169,6 @@ inline SystemConfig plain_system(std::string name = "plain") {
   return s;
 }
 
-/// Bytes that the budget must hold before it can cache an expert, by the definition in memory_plan.hpp.
 /// What a step of so many rows has besides weights and KV cache, in BF16: each row going into the widest
 /// layer, coming out of it and in between; and a request's logits in single precision.
 inline double bytes_of_rows(const Scenario& s, double rows) {
@@ -186,6 +185,7 @@ inline double bytes_of_rows(const Scenario& s, double rows) {
          4.0 * s.workload.batch * s.model.vocab * s.tensor_parallel;
 }
 
+/// Bytes that the budget must hold before it can cache an expert, by the definition in memory_plan.hpp.
 inline double bytes_before_cache(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
   const FeedForward& ff = s.model.moe();
   const double expert = expert_bytes(s.model).value();
