@@ -36,11 +36,13 @@ struct RuntimeCosts {
   double micro_batch = 512;  // tokens of a prompt that go through the layers at once
   double all_reduce = 0;     // one sum over GPUs; there are two a layer
   double tensor_parallel = 0;  // 1: several GPUs share each layer; 0: each has layers of its own
-  double bias_kernels = 0;     // 1: each addition of a bias is a kernel of its own; 0: part of the product
-  double gpu_reserve = 0;      // bytes that context, driver and workspaces take of a GPU
-  double expert_host = 0;      // of the host: each expert of a layer that ran, when all of them have
-  double call = 0;             // of the host: one message to another server, before it goes
-  double launch_each = 0;      // 1: kernels of their own for each expert; 0: one product for a layer's
+  double bias_kernels = 0;  // 1: each addition of a bias, in a step of one token, is a kernel of its own; 0:
+                            // part of the product
+  double bias_kernels_batched = 0;  // likewise in a step of several tokens
+  double gpu_reserve = 0;           // bytes that context, driver and workspaces take of a GPU
+  double expert_host = 0;           // of the host: each expert of a layer that ran, when all of them have
+  double call = 0;                  // of the host: one message to another server, before it goes
+  double launch_each = 0;           // 1: kernels of their own for each expert; 0: one product for a layer's
 
   // Memory by llama.cpp's rules (models/llama_memory.hpp), where mask_bytes is not 0.
   double mask_bytes = 0;      // of an attention mask's entry: 2; 4 before llama.cpp's pull request 23764
@@ -59,6 +61,11 @@ struct RuntimeCosts {
     if (single) return launch;
     const double moved = activation_bytes * rows * hidden / (gpu_bytes_per_second * dense_bandwidth);
     return moved > launch_batched ? moved : launch_batched;
+  }
+
+  /// Launches of `kernels` products and what else there is, and of `biases` additions. `single`: as above.
+  double launches(double kernels, double biases, bool single) const {
+    return kernels + (single ? bias_kernels : bias_kernels_batched) * biases;
   }
 
   /// Seconds of grouped products of several tokens: memory and arithmetic at once, one by one, or between.

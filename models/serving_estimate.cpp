@@ -127,7 +127,7 @@ ServingEstimate::Place ServingEstimate::place_of(const Kind& kind, const Pass& p
 
 void ServingEstimate::add_work(const Work& work, double tokens, Place place, StepEstimate& out) const {
   const Flops projected = work.flops - work.mixing - work.recurrence;
-  const double launches = work.kernels + runtime_.bias_kernels * work.biases;
+  const double launches = runtime_.launches(work.kernels, work.biases, tokens == 1);
   if (place == Place::cpu) {
     const Flops mixed = work.mixing + work.recurrence;
     out.cpu += std::max(work.weight_bytes.value() / cpu_bandwidth_, projected.value() / cpu_peak_);
@@ -165,7 +165,8 @@ void ServingEstimate::add_experts(const Kind& kind, Place place, const Pass& pas
   out.launches += distinct * runtime_.expert_host;
   // Of one product for all of a layer's experts, or of one for each that is computed there.
   const auto kernels = [&](double experts) {
-    return (one.kernels + runtime_.bias_kernels * one.biases) * (runtime_.launch_each != 0 ? experts : 1);
+    const double of_product = runtime_.launches(one.kernels, one.biases, single);
+    return of_product * (runtime_.launch_each != 0 ? experts : 1);
   };
   if (place == Place::cpu) {
     out.cpu += cpu_experts_s(ff, distinct, pairs);

@@ -30,7 +30,7 @@ Seconds TimingModel::launches_of_software(const Work& work, const Rows& rows) co
   const double one = computes_on_cpu()
                          ? r.cpu_launch
                          : r.kernel_s(rows.single, rows.rows, rows.hidden, gpu_bandwidth().value());
-  return Seconds((work.kernels + r.bias_kernels * work.biases) * one);
+  return Seconds(r.launches(work.kernels, work.biases, rows.single) * one);
 }
 
 Seconds TimingModel::kernel_of_software(const Work& work, const Rows& rows) const {
