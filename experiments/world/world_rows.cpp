@@ -212,6 +212,27 @@ void print_groups(const std::vector<Row>& rows) {
   });
 }
 
+/// Whether a format makes decoding slower than its bytes do: predicted over measured speed, its sign kept.
+void print_formats(const std::vector<Row>& rows) {
+  constexpr std::size_t kFewest = 3;  // rows that say anything about a format
+  std::map<std::string, std::vector<double>> by_format;
+  for (const Row& row : rows) {
+    if (!row.answered() || !row.point->counted() || kind_of(row) != "decode") continue;
+    const double ratio = row.apart / row.point->value;
+    const double of_speed = row.point->metric.ends_with("_ms") ? 1 / ratio : ratio;
+    const bool on_cpu = row.question.group.find("CPU") != std::string::npos;
+    by_format[plain(row.point->weights) + (on_cpu ? ", experts by the CPU" : ", all by GPUs")].push_back(
+        of_speed - 1);
+  }
+  std::vector<std::vector<std::string>> table{
+      {"decode by weight format", "rows", "one in four below", "median", "one in four above"}};
+  for (const auto& [name, errors] : by_format)
+    if (errors.size() >= kFewest)
+      table.push_back({name, std::to_string(errors.size()), quantile_of(errors, 0.25), median_of(errors),
+                       quantile_of(errors, 0.75)});
+  std::printf("\n%s", align_columns(table, 1).c_str());
+}
+
 void print_fit(const Runtimes& runtimes, const std::vector<Row>& rows) {
   std::vector<std::vector<std::string>> table{{"runtime", "constant", "in its file", "fitted"}};
   const std::vector<Parameter> before = parameters_of(runtimes);
@@ -260,6 +281,7 @@ int run(const Arguments& arguments) {
   print_rows(rows);
   fill_apart(rows, runtimes);
   print_groups(rows);
+  print_formats(rows);
   if (arguments.fit) {
     std::printf("\n");
     print_fit(runtimes, rows);
