@@ -1,10 +1,13 @@
 #include "cli/advise_report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 
 #include "cli/layer_table.hpp"
 #include "models/json.hpp"
+#include "models/machine_profile.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab::cli {
@@ -13,7 +16,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Rows = std::vector<std::vector<std::string>>;
 
+/// Two digits that say something, at least.
 std::string speed(double per_second) {
+  if (per_second < 0.1) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.2g", per_second);
+    return text.data();
+  }
   return fixed(per_second, per_second < 10 ? 1 : 0);
 }
 
@@ -178,7 +187,11 @@ std::string advise_table(const AdviseReport& r) {
   std::string text = one_line(r.request.model.title + " on " + r.request.machine.title());
   if (r.list.empty()) {
     text += ": nothing that runtimes offer fits (" + one_line(r.lacks) +
-            "). What the memory cannot hold comes from the SSD below.\n";
+            "). What the memory cannot hold comes from the SSD below" +
+            (r.request.machine.ssd
+                 ? ""
+                 : ", which is taken to be a " + std::string(kUnnamedSsd) + ": --ssd names another") +
+            ".\n";
     return r.policies ? text + policies_table(*r.policies, r.request) : text;
   }
   const Advice& best = r.list.front();

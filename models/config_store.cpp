@@ -67,6 +67,13 @@ ConfigText find_path(std::string_view kind, std::string_view name, const fs::pat
                            suggestion(path.stem().string(), config_names(kind)));
 }
 
+/// Which command lists the names, of kinds that have one.
+std::string listed_by(std::string_view kind) {
+  for (const std::string_view has : {"models", "devices", "clusters", "systems", "runtimes"})
+    if (kind == has) return "; `moelab " + std::string(kind) + "` lists them";
+  return {};
+}
+
 }  // namespace
 
 bool is_config_path(std::string_view name) {
@@ -79,7 +86,7 @@ ConfigText find_config(std::string_view kind, std::string_view name, const std::
       find_embedded(folder_of(kind) + std::string(name) + std::string(extension));
   if (config != nullptr) return copy_of(*config);
   throw InputError("", "unknown " + singular(kind) + " '" + std::string(name) + "'" +
-                           suggestion(name, config_names(kind)) +
+                           suggestion(name, config_names(kind)) + listed_by(kind) +
                            "; a file of your own is named by its path, ending in .yaml");
 }
 

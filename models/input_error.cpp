@@ -97,8 +97,36 @@ std::string closest_name(std::string_view name, std::span<const std::string> kno
   return closest != nullptr ? *closest : std::string();
 }
 
+namespace {
+
+/// The letters and digits of a name, in lower case.
+std::string bare(std::string_view name) {
+  std::string letters;
+  for (const char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return letters;
+}
+
+/// The shortest known name that the letters of `name` are a part of ("q4_k_m" of "gguf-q4_k_m"), or "".
+std::string name_around(std::string_view name, std::span<const std::string> known) {
+  constexpr std::size_t kFewest = 3, kMost = 64;  // letters that say anything, and that any name has
+  if (name.size() > kMost) return {};
+  const std::string letters = bare(name);
+  if (letters.size() < kFewest) return {};
+  std::string shortest;
+  for (const std::string& candidate : known)
+    if (bare(candidate).find(letters) != std::string::npos &&
+        (shortest.empty() || candidate.size() < shortest.size()))
+      shortest = candidate;
+  return shortest;
+}
+
+}  // namespace
+
 std::string suggestion(std::string_view name, std::span<const std::string> known) {
-  const std::string closest = closest_name(name, known);
+  std::string closest = closest_name(name, known);
+  if (closest.empty()) closest = name_around(name, known);
   if (!closest.empty()) return " (did you mean '" + closest + "'?)";
   if (known.empty() || known.size() > longest_list_shown) return {};
   std::string text = " (known: ";

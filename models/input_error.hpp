@@ -60,7 +60,8 @@ std::string_view said_by_library(std::string_view what);
 /// (distance above a third of the longer length).
 std::string closest_name(std::string_view name, std::span<const std::string> known);
 
-/// " (did you mean 'x'?)" for the closest known name, or " (known: a, b, c)" for a short list, or "".
+/// " (did you mean 'x'?)" for the closest known name or the shortest that has `name` within it, or " (known:
+/// a, b, c)" for a short list, or "".
 std::string suggestion(std::string_view name, std::span<const std::string> known);
 
 }  // namespace moelab

@@ -17,7 +17,6 @@ constexpr double kJoinRate = 10e9;          // bytes a second, of a core that jo
 constexpr double kLinkLatency = 10e-6;      // seconds: the copy engine's start
 constexpr double kGpuDecodeShare = 0.19;    // of the GPU's bandwidth: DFloat11's kernel
 constexpr int kUnknownCores = 8;
-constexpr std::string_view kUnnamedSsd = "pcie4-x4";
 
 class Maker {
  public:

@@ -163,13 +163,14 @@ const Parts<SsdPart>& ssds() {
 }
 
 template <class Part>
-const Part& find_part(const Parts<Part>& parts, std::string_view what, std::string_view name) {
+const Part& find_part(const Parts<Part>& parts, std::string_view what, std::string_view name,
+                      std::string_view expected = "") {
   const auto found = parts.by_name.find(std::string(name));
   if (found != parts.by_name.end()) return parts.all[found->second];
   std::vector<std::string> known;
   for (const auto& [known_name, index] : parts.by_name) known.push_back(known_name);
   throw InputError("", "unknown " + std::string(what) + " '" + std::string(name) + "'" +
-                           suggestion(name, known) + "; `moelab parts` lists them");
+                           suggestion(name, known) + "; `moelab parts` lists them" + std::string(expected));
 }
 
 /// Words of a name in lower case: letters, digits and what is within one word ("i9-10900x", "8480+").
@@ -292,7 +293,23 @@ const std::vector<SsdPart>& ssd_parts() {
   return ssds().all;
 }
 
-const GpuPart& find_gpu(std::string_view name) {
+namespace {
+
+/// "rtx-4090-24gb" of "NVIDIA GeForce RTX 4090 24GB".
+std::string catalogue_name(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kMakers{"nvidia", "geforce", "amd", "intel"};
+  std::string name;
+  for (const std::string& word : words_of(text))
+    if (!word.empty() && std::find(kMakers.begin(), kMakers.end(), word) == kMakers.end())
+      name += (name.empty() ? "" : "-") + word;
+  return name;
+}
+
+}  // namespace
+
+const GpuPart& find_gpu(std::string_view text) {
+  const std::string spelt = catalogue_name(text);
+  const std::string_view name = gpus().by_name.contains(spelt) ? std::string_view(spelt) : text;
   // "apple-m4-max-128gb": what works in the host's memory is one part, however much of it there is.
   const std::size_t dash = name.rfind('-');
   if (!gpus().by_name.contains(std::string(name)) && name.ends_with("gb") && dash != std::string_view::npos) {
@@ -317,7 +334,7 @@ const CpuPart& find_cpu(std::string_view text) {
     if ((fits.whole || fits.numbered) && fits.letters > best.letters) best = fits, which = index;
   }
   if (best.letters > 0) return parts.all[which];
-  return find_part(parts, "CPU", text);
+  return find_part(parts, "CPU", text, ": a name has its model's number, as in 'i9-14900K'");
 }
 
 MemoryPart read_memory(std::string_view text, const CpuPart* cpu) {

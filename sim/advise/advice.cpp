@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/input_error.hpp"
+#include "models/runtime_fit.hpp"
 #include "models/stored_weights.hpp"
 #include "sim/advise/advice_flags.hpp"
 #include "sim/advise/advice_space.hpp"

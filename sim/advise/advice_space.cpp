@@ -4,6 +4,7 @@
 
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
+#include "models/runtime_fit.hpp"
 #include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
 
@@ -63,40 +64,17 @@ bool is_llama(const std::string& runtime) {
   return runtime.starts_with("llama.cpp") || runtime.starts_with("ik_llama.cpp");
 }
 
-std::string family_of(const Runtime& runtime) {
-  const std::vector<std::string> shipped = config_names("runtimes");
-  Runtime r = runtime;
-  while (!r.based_on.empty() && std::find(shipped.begin(), shipped.end(), r.name) == shipped.end())
-    r = load_runtime(r.based_on);
-  return r.name;
-}
-
 std::string cannot_run(const Runtime& runtime, const std::string& weights, const MachineParts& machine) {
+  if (std::string lacks = cannot_run_on(runtime, machine); !lacks.empty()) return lacks;
   const std::string family = family_of(runtime);
   const bool gguf = weights.empty() || weights.starts_with("gguf"), mlx = weights.starts_with("mlx");
   const bool mlc = weights.starts_with("q") && weights.find("f16") != std::string::npos;
-  const std::string maker = machine.gpu ? machine.gpu->maker : "";
-  const auto only_on = [&](const char* wanted) {
-    return machine.gpu && maker != wanted ? "'" + runtime.name + "' does not run on " + machine.gpu->title
-                                          : "";
-  };
-  std::string lacks;
-  if (family.ends_with("-cuda") || family == "tensorrt-llm") lacks = only_on("nvidia");
-  if (family.ends_with("-rocm")) lacks = only_on("amd");
-  if (family.ends_with("-metal") || family == "mlx") lacks = only_on("apple");
-  const bool server = family == "vllm" || family == "sglang", kt = family.starts_with("ktransformers");
-  if (lacks.empty() && (server || kt || family == "tensorrt-llm") && !machine.gpu)
-    lacks = "'" + runtime.name + "' needs a GPU here";
-  // vLLM's installation page: GPUs of compute capability 7.0 and more.
-  if (lacks.empty() && (server || kt) &&
-      (maker == "apple" || maker == "intel" || machine.gpu->generation == "pascal"))
-    lacks = "'" + runtime.name + "' does not run on " + machine.gpu->title;
+  const bool kt = family.starts_with("ktransformers");
   // Its tutorial on native precision: all its methods but that for GGUF files (llamafile's kernels) ask for
   // AVX-512.
-  if (lacks.empty() && kt && !gguf && machine.cpu && !machine.cpu->avx512())
-    lacks = "'" + runtime.name + "' computes weights in " + weights + " with AVX-512, which " +
-            machine.cpu->title + " has not";
-  if (!lacks.empty()) return lacks;
+  if (kt && !gguf && machine.cpu && !machine.cpu->avx512())
+    return "'" + runtime.name + "' computes weights in " + weights + " with AVX-512, which " +
+           machine.cpu->title + " has not";
   const bool takes = is_llama(family)  ? gguf
                      : family == "mlx" ? mlx || weights == "bf16" || weights == "fp16"
                      : family == "mlc" ? mlc

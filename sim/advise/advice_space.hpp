@@ -11,8 +11,6 @@ namespace moelab {
 /// llama.cpp and its like, which take GGUF files and layers of a model to the GPU one by one.
 bool is_llama(const std::string& runtime);
 
-/// A runtime that this project knows: itself, or what a file of one's own is based on.
-std::string family_of(const Runtime& runtime);
 /// Why it cannot run such weights (empty: of a GGUF file) on the machine; empty where it can.
 std::string cannot_run(const Runtime& runtime, const std::string& weights, const MachineParts& machine);
 /// Why the runtime does not have its KV cache in that format; empty where it does.

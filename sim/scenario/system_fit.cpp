@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/runtime_fit.hpp"
+
 namespace moelab {
 namespace {
 
@@ -109,6 +111,10 @@ void check_on_cluster(const SystemConfig& system, const Scenario& scenario, cons
 }  // namespace
 
 void check_on_device(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  if (scenario.machine && system.runtime)
+    if (const std::string why = cannot_run_on(*system.runtime, *scenario.machine); !why.empty())
+      where.fail("system '" + system.name + "' cannot be served so: " + why +
+                 ". `moelab advise` says which runtimes a machine has");
   if (scenario.cluster || system.placed || system.redirection != Redirection::none) {
     check_on_cluster(system, scenario, where);
     return;

@@ -385,7 +385,7 @@ TEST_CASE("check: a split that llama.cpp has is accounted for as its log would b
   const Folder folder;
   const std::string file = folder.file(
       "split.yaml",
-      "name: split\nmodel: gpt-oss-20b\nweights: gguf-mxfp4\nruntime: llama.cpp-cuda\nbudget: 3.9 GB\n"
+      "name: split\nmodel: gpt-oss-20b\nweights: gguf-mxfp4\nruntime: llama.cpp-cuda\nbudget: 3.95 GB\n"
       "machine: {gpu: rtx-3060-12gb, cpu: i9-14900K, memory: ddr5-6000 x 2}\n"
       "workload: {requests: 1, prompt_tokens: 4000, output_tokens: 96}\nsystems: [llama-cpp, fiddler]\n");
   const std::string out = moelab({"check", file}).out;

@@ -48,6 +48,9 @@ TEST_CASE("parts: data sheets' figures that people know by heart", "[parts]") {
   CHECK(find_gpu("rtx-4090-24gb").bandwidth == BytesPerSecond(1008e9));
   CHECK(find_gpu("rtx-4090-24gb").memory == Bytes(24 * 0x1p30));
   CHECK(&find_gpu("apple-m4-max-128gb") == &find_gpu("apple-m4-max"));
+  CHECK(&find_gpu("NVIDIA GeForce RTX 4090") == &find_gpu("rtx-4090"));
+  CHECK(&find_gpu("RTX 4090 24GB") == &find_gpu("rtx-4090-24gb"));
+  CHECK(&find_gpu("Radeon 8060S") == &find_gpu("radeon-8060s"));
   CHECK_THROWS_AS(find_gpu("rtx-4090-12gb"), InputError);
   CHECK(find_gpu("a100-80gb").bandwidth == BytesPerSecond(2039e9));
   CHECK(find_gpu("a100-80gb").peak == FlopsPerSecond(312e12));

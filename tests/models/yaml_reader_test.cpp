@@ -646,6 +646,10 @@ TEST_CASE("the closest name is the one with the smallest edit distance, if near"
   const std::vector<std::string> known = {"lru", "fifo"};
   CHECK(suggestion("fif", known) == " (did you mean 'fifo'?)");
   CHECK(suggestion("optimal", known) == " (known: lru, fifo)");
+  const std::vector<std::string> longer = {"gguf-q4_k_m", "gguf-q4_k_xl", "llama.cpp-cuda", "llama.cpp-rocm"};
+  CHECK(suggestion("q4_k_m", longer) == " (did you mean 'gguf-q4_k_m'?)");
+  CHECK(suggestion("LLaMAcpp", longer) == " (did you mean 'llama.cpp-cuda'?)");
+  CHECK(suggestion("q4", longer) == " (known: gguf-q4_k_m, gguf-q4_k_xl, llama.cpp-cuda, llama.cpp-rocm)");
   CHECK(suggestion("x", {}).empty());
   CHECK(suggestion("x", std::vector<std::string>(40, "policy")).empty());
   CHECK(closest_name(std::string(10'000'000, 'a'), known).empty());  // at once: the length says it

@@ -341,6 +341,22 @@ TEST_CASE("machine: set for a run it takes the place of the scenario's device") 
   CHECK(s.document.find("\"device\"") == std::string::npos);
 }
 
+TEST_CASE("machine: a runtime that it does not have is refused") {
+  const auto refusal = [](const std::string& gpu, const std::string& runtime) {
+    try {
+      load_scenario("smoe-deepseek-3080ti", {{"machine.gpu", gpu}, {"runtime", runtime}}, {"smoe"});
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refusal("rtx-3090-24gb", "mlx").find("'mlx' does not run on NVIDIA GeForce RTX 3090") !=
+        std::string::npos);
+  CHECK(refusal("rx-7900-xt-20gb", "llama.cpp-cuda").find("does not run on") != std::string::npos);
+  CHECK(refusal("rtx-3090-24gb", "llama.cpp-cuda").empty());
+  CHECK(refusal("rx-7900-xt-20gb", "llama.cpp-vulkan").empty());
+}
+
 TEST_CASE("machine: profiles of all GPUs, and of a CPU alone, hold what their parts say") {
   const Runtime bare = load_runtime(kBareRuntime);
   for (const GpuPart& part : gpu_parts()) {
