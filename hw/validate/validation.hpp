@@ -16,6 +16,7 @@
 #include "hw/io/reader.hpp"
 #include "hw/validate/prediction_error.hpp"
 #include "hw/validate/run_record.hpp"
+#include "hw/validate/validation_serving.hpp"
 #include "hw/validate/validation_storage.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/timeline.hpp"
@@ -64,6 +65,7 @@ struct ValidationPoint {
   // With a discrete GPU, while decoding, of one run: missing experts that were loaded, that the CPU computed,
   // and the choices of experts in whose place others were used.
   std::uint64_t loaded = 0, on_cpu = 0, substituted = 0;
+  ServingPoint serving;
   std::string difference;  // where the runs stopped doing the same; empty: nowhere
 
   bool same_work() const {
