@@ -116,8 +116,9 @@ std::vector<Bytes> default_budgets(const Scenario& scenario, const RoutingTrace&
 
 /// Runs every system of the scenario at every place of the grid. `scenario.device` is the profile.
 /// Differences in what runs do are in the result, for the caller to report: they are errors of this program.
-/// Throws InputError where the scenario cannot be validated (prefetching, page cache, codecs or shapes that
-/// the profile does not know), where there is too little memory, and what stores and readers throw.
+/// Throws InputError where the scenario cannot be validated (prefetching, page cache, paging, clusters,
+/// codecs or shapes that the profile does not know, requests that come for days), where there is too little
+/// memory, and what stores and readers throw.
 Validation validate(const Scenario& scenario, const ValidationOptions& options);
 
 }  // namespace moelab

@@ -82,6 +82,10 @@ Row requests_row(const ValidationPoint& p) {
   };
   add(s.predicted.ttft, s.measured.ttft);
   add(s.predicted.tpot, s.measured.tpot);
+  if (!s.in_blocks) {  // nobody counts these
+    row.insert(row.end(), 4, "-");
+    return row;
+  }
   row.push_back(std::to_string(s.counts.steps));
   row.push_back(std::to_string(s.predicted_steps));
   row.push_back(std::to_string(s.counts.recomputed));

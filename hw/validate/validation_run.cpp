@@ -65,7 +65,9 @@ class Shown final : public GraphObserver {
 }  // namespace
 
 bool come_over_time(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace) {
-  return !come_in_turn(scenario, system) && served_requests(scenario, trace).back().arrival_s > 0;
+  if (come_in_turn(scenario, system)) return false;
+  const std::vector<ServedRequest> requests = served_requests(scenario, trace);
+  return !requests.empty() && requests.back().arrival_s > 0;
 }
 
 RunPair run_both(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
