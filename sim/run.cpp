@@ -205,11 +205,6 @@ Platform make_platform(const Scenario& s, const SystemConfig& system, const Expe
                        const MemoryPlan& memory, const RunOptions& options) {
   if (options.platform && s.tensor_parallel > 1)
     throw InputError(s.name, "tensor_parallel shares layers over GPUs; on hardware one GPU runs");
-  if (options.platform && memory.swap_blocks > 0)
-    throw InputError(s.name,
-                     "system '" + system.name +
-                         "' swaps requests to the host's memory (kv.swap_space), which does not run on "
-                         "hardware; expected none: they are computed again");
   if (options.platform) return options.platform(system, costs, memory);
   return {make_engine(options.executor), nullptr};
 }
@@ -310,7 +305,7 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
 
   std::vector<ServedRequest> requests;
   if (!come_in_turn(scenario, system)) requests = served_requests(scenario, trace);
-  ListedRequests listed(requests);
+  ListedRequests listed(requests, options.arrivals);
   RequestsInTurn in_turn(trace, scenario.workload.batch, prompts_of(scenario));
   RequestSource& source = come_in_turn(scenario, system) ? static_cast<RequestSource&>(in_turn) : listed;
   const std::uint64_t all_tokens = tokens_to_generate(scenario, trace, requests);

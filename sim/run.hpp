@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/run_result.hpp"
+#include "sim/serving/arrival_witness.hpp"
 #include "sim/serving/load_witness.hpp"
 #include "sim/serving/pool_planning.hpp"
 
@@ -54,7 +55,8 @@ struct RunOptions {
   /// Kinds of resources that are infinitely fast: what runs there takes no time. Policies and plans go on
   /// counting on the times of the device. Not with `platform`.
   std::vector<std::string> free_resources;
-  LoadWitness witness;  // of loads over the link of a discrete GPU; empty: the policy hears what was
+  LoadWitness witness;      // of loads over the link of a discrete GPU; empty: the policy hears what was
+  ArrivalWitness arrivals;  // of requests that come when they come; empty: they come by the engine's clock
   std::function<void(const SystemConfig&, std::uint64_t tokens, std::uint64_t all_tokens)> progress;
 };
 

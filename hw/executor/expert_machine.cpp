@@ -78,6 +78,7 @@ ExpertMachine::ExpertMachine(const ChunkStoreReader& store, const Architecture& 
     linked_.emplace(*options_.host_experts, device, static_cast<std::size_t>(model.hidden));
   else
     open_readers();
+  if (options_.swaps.host_bytes > 0) swaps_.emplace(device, options_.swaps);
 }
 
 void ExpertMachine::open_readers() {
@@ -116,6 +117,10 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
       return begin_execution(labelled, label);
     case OpKind::send:
       return linked().make_room(label.tokens);
+    case OpKind::swap_out:
+      return kv().begin_out(labelled.swapped.out);
+    case OpKind::swap_in:
+      return kv().begin_in(labelled.swapped.in);
     case OpKind::dense:
     case OpKind::shared_expert:
     case OpKind::host:
@@ -129,8 +134,6 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
     case OpKind::remap:
     case OpKind::decode:
     case OpKind::load:
-    case OpKind::swap_in:
-    case OpKind::swap_out:
     case OpKind::promote:
     case OpKind::message:
     case OpKind::remote_experts:
@@ -177,6 +180,10 @@ void ExpertMachine::run(const engine::Graph& graph, engine::OpIndex op, std::sto
       return linked().send(label.tokens);
     case OpKind::receive:
       return linked().receive(label.tokens);
+    case OpKind::swap_out:
+      return kv().out(labelled.swapped.out);
+    case OpKind::swap_in:
+      return kv().in(labelled.swapped.in);
     default:
       return run_expert_part(labelled, label);
   }
@@ -295,6 +302,12 @@ void ExpertMachine::compute_on_cpu(engine::ExpertPlace expert, std::uint32_t tok
 LinkedExperts& ExpertMachine::linked() {
   if (!linked_) throw std::logic_error("hardware: nobody gave the experts that lie in host memory");
   return *linked_;
+}
+
+KvSwaps& ExpertMachine::kv() {
+  if (!swaps_)
+    throw std::logic_error("hardware: nobody gave room for blocks of the KV cache that are swapped");
+  return *swaps_;
 }
 
 }  // namespace moelab

@@ -14,6 +14,7 @@
 //   cpu_execute       the expert's network for its tokens, by the CPU, from where it lies
 //   send, receive     the activations of so many tokens, copied over the link
 //   predict           a kernel as `dense`
+//   swap_out, swap_in blocks of the KV cache, copied over the link (kv_swaps.hpp)
 //
 // What a cache holds from the start is loaded before the run, by the same ways (expert_preload.cpp).
 //
@@ -33,6 +34,7 @@
 
 #include "hw/executor/compute_device.hpp"
 #include "hw/executor/expert_memory.hpp"
+#include "hw/executor/kv_swaps.hpp"
 #include "hw/executor/lease_pool.hpp"
 #include "hw/executor/linked_experts.hpp"
 #include "hw/executor/machine.hpp"
@@ -53,6 +55,7 @@ struct ExpertMachineOptions {
   /// there. Both outlive the machine.
   const HostExperts* host_experts = nullptr;
   ComputeDevice* cpu = nullptr;
+  KvSwapRoom swaps = {};            // with a discrete GPU, for requests that are swapped
   std::size_t reading_threads = 1;  // 1, and with worker_reads one more for each decompression thread
   std::uint32_t shards = 0;         // of the system, K; 0: whole tensors
   std::uint64_t memory_limit = 0;   // bytes of experts in memory, from the plan; 0: none
@@ -84,6 +87,8 @@ class ExpertMachine final : public Machine, public engine::ExpertMirror {
   /// Bytes that were really read in the run, without those before it and what alignment adds: those of the
   /// chunks as they are stored, where the simulator counts a profile's ratio.
   std::uint64_t bytes_read(Tier tier) const { return bytes_read_[static_cast<std::size_t>(tier)]; }
+  /// nullptr: nothing swaps.
+  const KvSwaps* swaps() const { return swaps_ ? &*swaps_ : nullptr; }
 
  private:
   void open_readers();
@@ -103,6 +108,7 @@ class ExpertMachine final : public Machine, public engine::ExpertMirror {
   void verify(TensorPlace place, std::span<const std::uint16_t> tensor, ComputeDevice& device) const;
   void compute_on_cpu(engine::ExpertPlace expert, std::uint32_t tokens);
   LinkedExperts& linked();
+  KvSwaps& kv();
   void run_expert_part(const LabelledGraph& graph, const OpLabel& label);
   [[noreturn]] void fail(TensorPlace place, const std::string& what) const;
 
@@ -112,6 +118,7 @@ class ExpertMachine final : public Machine, public engine::ExpertMirror {
   ExpertMachineOptions options_;
   ExpertMemory memory_;
   std::optional<LinkedExperts> linked_;
+  std::optional<KvSwaps> swaps_;
   LeasePool<Reader> storage_, page_cache_;
   LeasePool<ChunkDecoder> decoders_;
   LeasePool<AlignedMemory> landings_;     // where whole tensors are read to that lie in a device's memory

@@ -53,9 +53,28 @@ std::optional<std::string> first_difference(const RunRecord& predicted, const Ru
   const std::size_t both = std::min(predicted.graphs().size(), measured.graphs().size());
   for (std::size_t i = 0; i < both; ++i)
     if (auto found = difference(predicted.graphs()[i], measured.graphs()[i])) return found;
-  if (predicted.graphs().size() == measured.graphs().size()) return std::nullopt;
-  return std::to_string(predicted.graphs().size()) + " graphs ran in the simulator, " +
-         std::to_string(measured.graphs().size()) + " on hardware";
+  if (predicted.graphs().size() != measured.graphs().size())
+    return std::to_string(predicted.graphs().size()) + " graphs ran in the simulator, " +
+           std::to_string(measured.graphs().size()) + " on hardware";
+  if (predicted.answers() == measured.answers()) return std::nullopt;
+  return "requests were answered in another order, or others";
+}
+
+std::optional<std::string> first_difference(const ServingCounts& predicted, const ServingCounts& measured) {
+  struct Count {
+    const char* what;
+    std::uint64_t predicted, measured;
+  };
+  for (const Count& c :
+       {Count{"steps", predicted.steps, measured.steps}, Count{"rows", predicted.rows, measured.rows},
+        Count{"rows computed again", predicted.recomputed, measured.recomputed},
+        Count{"requests swapped out", predicted.swapped_out, measured.swapped_out},
+        Count{"requests dropped", predicted.dropped, measured.dropped},
+        Count{"blocks of the KV cache at most", predicted.most_blocks, measured.most_blocks}})
+    if (c.predicted != c.measured)
+      return std::to_string(c.predicted) + " " + c.what + " in the simulator, " + std::to_string(c.measured) +
+             " on hardware";
+  return std::nullopt;
 }
 
 std::uint64_t bytes_named(const RunRecord& run, const ChunkStoreReader& store) {

@@ -9,6 +9,7 @@
 
 #include "sim/engine/labelled_graph.hpp"
 #include "sim/serving/graph_observer.hpp"
+#include "sim/serving/metrics.hpp"
 
 namespace moelab {
 
@@ -33,14 +34,21 @@ struct RecordedGraph {
 class RunRecord final : public GraphObserver {
  public:
   void finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) override;
+  void answered(const ServedSpan& span) override { answers_.push_back(span.request); }
   const std::vector<RecordedGraph>& graphs() const { return graphs_; }
+  /// Numbers of requests, in the order in which they were answered.
+  const std::vector<std::uint64_t>& answers() const { return answers_; }
 
  private:
   std::vector<RecordedGraph> graphs_;
+  std::vector<std::uint64_t> answers_;
 };
 
-/// Where the runs stop doing the same (another graph, another operation): a sentence; none where they do not.
+/// Where the runs stop doing the same (another graph, another operation, another answer): a sentence; none
+/// where they do not.
 std::optional<std::string> first_difference(const RunRecord& predicted, const RunRecord& measured);
+/// The same of what serving from a KV cache in blocks took.
+std::optional<std::string> first_difference(const ServingCounts& predicted, const ServingCounts& measured);
 
 /// Bytes of the chunks, whole tensors, or experts that come over a link, that the run's reads name, as this
 /// store has them.

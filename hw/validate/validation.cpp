@@ -10,6 +10,7 @@
 #include "hw/executor/stand_in_device.hpp"
 #include "hw/io/system_memory.hpp"
 #include "hw/validate/validation_cpu.hpp"
+#include "hw/validate/validation_memory.hpp"
 #include "hw/validate/validation_profile.hpp"
 #include "hw/validate/validation_run.hpp"
 #include "models/input_error.hpp"
@@ -43,10 +44,21 @@ void require_fit_for_hardware(const Scenario& scenario) {
           "(--set overrides.system.page_cache=false for systems by name)");
     if (system.prefetch.name != "none")
       fail("prefetches: what it does depends on how fast things are, so the two runs would not do the same");
+    if (system.paging)
+      fail(
+          "pages its experts, whole layers at a time ('paging'); the executor loads them one by one: "
+          "expected "
+          "a system with a 'cache'");
     if (system.compressed && scenario.device.is_discrete())
       fail("stores its experts compressed; what validate runs for a GPU with memory of its own (device '" +
            scenario.device.name + "') lies in the host's memory as it is: expected 'weights: whole'");
   }
+  if (scenario.cluster)
+    problems.add({scenario.name, 0, 0, "serves on a cluster; this is one machine: expected 'device'"});
+  if (scenario.tensor_parallel > 1)
+    problems.add({scenario.name, 0, 0,
+                  "tensor_parallel: " + std::to_string(scenario.tensor_parallel) +
+                      " shares layers over GPUs; on hardware one runs: expected 1"});
   problems.throw_if_any();
 }
 
@@ -103,14 +115,32 @@ Bytes paced_bytes(const ValidationStore& store, const ValidationOptions& options
   return Bytes(files);
 }
 
-void require_memory(Bytes budget, Bytes files) {
+/// Beside the budget, of the system that takes most: experts in use in steps that run more than a decode
+/// step does, and what is swapped out of the KV cache.
+Bytes beside_budget(const Scenario& scenario, const RoutingTrace& trace) {
+  Bytes most;
+  for (const SystemConfig& system : scenario.systems) {
+    Bytes swapped;
+    if (system.batching) {
+      const MemoryPlan plan = plan_memory(
+          scenario, system, expert_costs(scenario.model, TimingModel(scenario.device), system), trace);
+      swapped = Bytes(static_cast<double>(swap_room(scenario, system, trace, plan).host_bytes));
+    }
+    most = std::max(most, experts_beyond_plan(scenario, system, trace) + swapped);
+  }
+  return most;
+}
+
+void require_memory(Bytes budget, Bytes beside, Bytes files) {
   const double available = static_cast<double>(system_memory().available);
-  const double needed =
-      budget.value() + files.value() + kOtherMemory + static_cast<double>(ValidationCpu::bytes());
+  const double needed = budget.value() + beside.value() + files.value() + kOtherMemory +
+                        static_cast<double>(ValidationCpu::bytes());
   if (available > 0 && needed > available)
     throw InputError("--budgets " + to_string(budget),
                      "needs " + to_string(Bytes(needed)) + " of memory (" + to_string(files) +
-                         " of it for the paced files), there are " + to_string(Bytes(available)));
+                         " of it for the paced files, " + to_string(beside) +
+                         " for what steps have in use beyond a decode step's experts, and swap), there are " +
+                         to_string(Bytes(available)));
 }
 
 Scenario at(const Scenario& scenario, Bytes budget, std::uint32_t threads, const std::string& codec) {
@@ -204,13 +234,17 @@ class Validator {
     found_.dispatch_s = scenario_.device.cpu.dispatch.value.value();
     budgets_ = options_.budgets.empty() ? default_budgets(scenario_, trace_) : options_.budgets;
     require_once("--budgets", budgets_);
+    const Bytes most = *std::max_element(budgets_.begin(), budgets_.end());
+    beside_ = beside_budget(at(scenario_, most, threads_.front(), profile_name(codecs_.front())), trace_);
     Bytes files;  // about as many as there will be: nothing is packed that cannot be run
     if (found_.discrete)
       files = Bytes(routed_weights(scenario_.model) * 2);
     else if (options_.pace)
       for (const std::string& codec : codecs_)
         files = files + Bytes(routed_weights(scenario_.model) * (1 + ratio_in_profile(codec)));
-    require_memory(*std::max_element(budgets_.begin(), budgets_.end()), files);
+    require_memory(most, beside_, files);
+    if (const std::string note = check_arrivals(scenario_, trace_, runs_of_each_system()); !note.empty())
+      found_.notes.push_back(note);
     make_devices();
     for (const std::string& codec : codecs_)
       for (const Bytes budget : budgets_) {
@@ -233,6 +267,11 @@ class Validator {
     require_once("--threads", threads_);
     require_once("--codecs", codecs_);
     for (const std::string& codec : codecs_) profile_name(codec);
+  }
+
+  std::uint64_t runs_of_each_system() const {
+    return std::uint64_t{codecs_.size()} * budgets_.size() * threads_.size() *
+           (options_.repeats + (options_.verify ? 1 : 0));
   }
 
   /// Of a codec; empty where experts are not compressed.
@@ -274,7 +313,7 @@ class Validator {
                              ": the profile's ratio is replaced by that of the store's chunks, " +
                              std::to_string(store.ratio()) + ", so that simulated bytes are those there are");
     }
-    require_memory(*std::max_element(budgets_.begin(), budgets_.end()), files);
+    require_memory(*std::max_element(budgets_.begin(), budgets_.end()), beside_, files);
     if (found_.discrete) host_end_.emplace(packed_.front().store.chunks(), *host_computes_);
     if (options_.cpu_now)
       cpu_.emplace(scenario_.model, shards_, found_.discrete ? std::vector<std::string>() : codecs_);
@@ -342,10 +381,11 @@ class Validator {
     point.on_cpu = pair.measured.metrics.execution.on_cpu;
     point.substituted = pair.measured.metrics.routing.substituted;
     point.named_bytes += bytes_named(*pair.predicted_record, store.chunks());
-    point.read_bytes += pair.bytes_read;
-    const auto difference = first_difference(*pair.predicted_record, *pair.measured_record);
+    point.read_bytes += pair.moved.read;
+    const auto difference = first_difference(pair);
     if (difference && point.difference.empty()) point.difference = *difference;
     if (!timed || difference) return;
+    add_served(point.serving, pair);
     point.predicted_tpot.push_back(mean(pair.predicted.metrics.token_gaps_s));
     point.measured_tpot.push_back(mean(pair.measured.metrics.token_gaps_s));
     for (std::size_t i = 0; i < pair.measured_record->graphs().size(); ++i)
@@ -387,6 +427,7 @@ class Validator {
   std::optional<ValidationCpu> cpu_;                         // where the CPU is timed before each run
   std::uint32_t shards_ = 1;
   std::vector<Bytes> budgets_;
+  Bytes beside_;               // a budget
   std::deque<Packed> packed_;  // storages refer to their stores
   std::optional<LoadedHost> host_end_;
   Validation found_;

@@ -64,6 +64,45 @@ std::string decisions_table(const Validation& v) {
   return align_columns(rows, 1);
 }
 
+Row requests_row(const ValidationPoint& p) {
+  const ServingPoint& s = p.serving;
+  Row row = {p.system, p.codec, to_string(p.budget), std::to_string(p.threads)};
+  if (s.measured.ttft.empty()) {
+    row.insert(row.end(), 11, "-");
+    return row;
+  }
+  row.push_back(std::to_string(s.answered));
+  const auto add = [&](const std::vector<double>& predicted, const std::vector<double>& measured) {
+    const Repeated times = repeated(measured);
+    const double expected = repeated(predicted).median;
+    row.push_back(milliseconds(times.median) + " (" + milliseconds(times.low) + "-" +
+                  milliseconds(times.high) + ")");
+    row.push_back(milliseconds(expected));
+    row.push_back(times.median > 0 ? signed_percent(signed_error(expected, times.median)) : "-");
+  };
+  add(s.predicted.ttft, s.measured.ttft);
+  add(s.predicted.tpot, s.measured.tpot);
+  if (!s.in_blocks) {  // nobody counts these
+    row.insert(row.end(), 4, "-");
+    return row;
+  }
+  row.push_back(std::to_string(s.counts.steps));
+  row.push_back(std::to_string(s.predicted_steps));
+  row.push_back(std::to_string(s.counts.recomputed));
+  row.push_back(fixed((s.counts.swap_out_bytes + s.counts.swap_in_bytes) / 1e6, 1));
+  return row;
+}
+
+/// What users waited, and what the KV cache took of it; empty where batches were served in turn.
+std::string requests_table(const Validation& v) {
+  std::vector<Row> rows = {{"requests", "codec", "budget", "L", "answered", "TTFT ms (range)", "predicted",
+                            "error %", "TPOT ms (range)", "predicted", "error %", "steps", "predicted",
+                            "rows again", "swapped MB"}};
+  for (const ValidationPoint& p : v.points)
+    if (p.serving.any()) rows.push_back(requests_row(p));
+  return rows.size() == 1 ? "" : align_columns(rows, 2) + "\n";
+}
+
 /// What the kinds of operations add to the difference, largest first.
 std::string operations_table(const Validation& v) {
   std::vector<Row> rows = {{"by operation", "codec", "L", "number", "measured us", "predicted us", "bias %",
@@ -173,6 +212,25 @@ Json json_of(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+Json json_of(const ServingPoint& s) {
+  const auto times = [](const ServedTimes& t) {
+    return Json{{"ttft_s", t.ttft}, {"tpot_s", t.tpot}, {"end_to_end_s", t.end_to_end}};
+  };
+  return {{"over_time", s.over_time},
+          {"answered", s.answered},
+          {"predicted", times(s.predicted)},
+          {"measured", times(s.measured)},
+          {"steps", s.counts.steps},
+          {"predicted_steps", s.predicted_steps},
+          {"rows", s.counts.rows},
+          {"recomputed", s.counts.recomputed},
+          {"swapped_out", s.counts.swapped_out},
+          {"dropped", s.counts.dropped},
+          {"most_blocks", s.counts.most_blocks},
+          {"swap_out_bytes", s.counts.swap_out_bytes},
+          {"swap_in_bytes", s.counts.swap_in_bytes}};
+}
+
 Json json_of(const ValidationPoint& p) {
   return {{"codec", p.codec},
           {"budget_bytes", p.budget.value()},
@@ -191,6 +249,7 @@ Json json_of(const ValidationPoint& p) {
           {"loaded", p.loaded},
           {"on_cpu", p.on_cpu},
           {"substituted", p.substituted},
+          {"requests", json_of(p.serving)},
           {"same_work", p.same_work()},
           {"difference", p.difference}};
 }
@@ -227,7 +286,7 @@ std::string validation_table(const Validation& v) {
   std::string text = v.scenario + " (" + v.model + ") on " + v.device + "; storage " + v.storage + "\n";
   for (const std::string& warning : v.warnings) text += "WARNING: " + warning + "\n";
   for (const std::string& note : v.notes) text += "note: " + note + "\n";
-  text += "\n" + points_table(v) + "\n" + (v.discrete ? decisions_table(v) + "\n" : "") +
+  text += "\n" + points_table(v) + "\n" + requests_table(v) + (v.discrete ? decisions_table(v) + "\n" : "") +
           operations_table(v) + "\n" + hand_offs_table(v) + "\n";
   if (!v.disk.empty()) text += disk_table(v) + "\n";
   if (!v.cpu_ratios.empty()) text += cpu_table(v) + "\n";

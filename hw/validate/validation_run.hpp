@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "hw/executor/compute_device.hpp"
@@ -18,10 +20,18 @@ class RoutingTrace;
 struct Scenario;
 struct SystemConfig;
 
+/// By the executor, without what alignment adds.
+struct MovedBytes {
+  std::uint64_t read = 0;                         // of experts
+  std::uint64_t swapped_out = 0, swapped_in = 0;  // of the KV cache
+};
+
 struct RunPair {
   RunResult predicted, measured;
+  /// Where requests come over time: simulated with nothing heard of the run on hardware.
+  std::optional<RunResult> alone;
   std::unique_ptr<RunRecord> predicted_record, measured_record;
-  std::uint64_t bytes_read = 0;         // by the executor, without what alignment adds
+  MovedBytes moved;
   std::vector<HandOffTimes> hand_offs;  // by resource
 };
 
@@ -38,10 +48,17 @@ struct RunHow {
 
 /// The scenario's device is what both plan with; it is a discrete one exactly where `host` is given. What the
 /// execution policy heard of loads on hardware it hears again in the simulator: it makes of the times that it
-/// sees what it does, in both the same. Throws InputError where the executor does: a store that
+/// sees what it does, in both the same. Likewise of requests: each is taken into the step that took it on
+/// hardware. Throws InputError where the executor does: a store that
 /// does not fit, damaged chunks, more memory than the plan allows.
 RunPair run_both(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                  ValidationStore& store, ValidationStorage& storage, ComputeDevice& device,
                  const HostEnd* host, const RunHow& how);
+
+/// Whether some of the system's requests are not there from the start, nor come as those before are answered.
+bool come_over_time(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace);
+
+/// Where the runs stop doing the same: a sentence; none where they do not.
+std::optional<std::string> first_difference(const RunPair& pair);
 
 }  // namespace moelab

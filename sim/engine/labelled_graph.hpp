@@ -63,6 +63,12 @@ struct KernelWork {
   double flops = 0;
 };
 
+/// What goes over the link for its `swap_out` and its `swap_in`, blocks of the KV cache.
+struct SwappedBytes {
+  double out = 0;  // to the host's memory
+  double in = 0;
+};
+
 /// An executor that is given `graph` finds the rest by graph.labelled(): so an object stays where it is.
 struct LabelledGraph {
   static constexpr std::uint32_t kNoLayer = 0xffffffff;
@@ -75,12 +81,14 @@ struct LabelledGraph {
   std::vector<OpLabel> labels;     // by operation
   std::uint32_t layer = kNoLayer;  // whose experts it is about, counted among the MoE layers
   KernelWork kernel;               // of its dense or shared-expert operation: a graph has at most one
+  SwappedBytes swapped;            // likewise at most one each way
 
   void clear() {
     graph.clear();
     labels.clear();
     layer = kNoLayer;
     kernel = {};
+    swapped = {};
   }
 };
 

@@ -4,6 +4,7 @@ namespace moelab {
 
 void add_swaps(LabelledGraph& swaps, Bytes out, Bytes in, const SwapPath& path, const TimingModel& timing) {
   engine::Graph& graph = swaps.graph;
+  swaps.swapped = {out.value(), in.value()};
   engine::OpIndex leaves = engine::kNoOp;
   if (out > Bytes(0)) {
     leaves = graph.add(graph.lane(path.link_out), timing.store(out).value());

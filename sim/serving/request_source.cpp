@@ -1,13 +1,17 @@
 #include "sim/serving/request_source.hpp"
 
+#include <algorithm>
+
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
 
 std::span<const RequestSource::Arrival> ListedRequests::take(double now) {
   taken_.clear();
-  for (; next_ < requests_.size() && requests_[next_].arrival_s <= now; ++next_)
-    taken_.push_back({static_cast<std::uint32_t>(next_), requests_[next_]});
+  std::size_t come = next_;
+  while (come < requests_.size() && requests_[come].arrival_s <= now) ++come;
+  if (witness_) come = std::min(witness_(come), requests_.size());
+  for (; next_ < come; ++next_) taken_.push_back({static_cast<std::uint32_t>(next_), requests_[next_]});
   return taken_;
 }
 

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "sim/serving/arrival_witness.hpp"
 #include "sim/serving/served_request.hpp"
 
 namespace moelab {
@@ -31,8 +33,9 @@ class RequestSource {
 /// Requests that come when they come, numbered in that order.
 class ListedRequests final : public RequestSource {
  public:
-  /// In order of arrival; they outlive this.
-  explicit ListedRequests(const std::vector<ServedRequest>& requests) : requests_(requests) {}
+  /// In order of arrival; they outlive this. Without a witness they come by the server's clock.
+  explicit ListedRequests(const std::vector<ServedRequest>& requests, ArrivalWitness witness = {})
+      : requests_(requests), witness_(std::move(witness)) {}
 
   std::span<const Arrival> take(double now) override;
   std::optional<double> next_time() const override;
@@ -40,6 +43,7 @@ class ListedRequests final : public RequestSource {
 
  private:
   const std::vector<ServedRequest>& requests_;
+  ArrivalWitness witness_;
   std::size_t next_ = 0;
   std::vector<Arrival> taken_;
 };

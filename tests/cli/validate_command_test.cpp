@@ -132,6 +132,27 @@ TEST_CASE("validate runs a scenario here and in the simulator, and writes result
   CHECK(said["disk"].size() >= 2);
 }
 
+TEST_CASE("validate runs requests that come over time and share steps", "[long]") {
+  const TinyValidation tiny;
+  const ProgramResult result =
+      tiny.run({"--codecs", "fixed3", "--threads", "1", "--budgets", "3 MB", "--rate", "400 MB/s",
+                "--latency", "20 us", "--no-verify", "--set",
+                "workload={batch: 2, requests: 3, prompt_tokens: 3, output_tokens: 4, arrivals_per_s: 200}",
+                "--set", "systems.0.batching={policy: continuous, chunked: 1, max_tokens: 4}", "--timeline",
+                tiny.path("timeline.json"), "--out", tiny.path("result.json")});
+  INFO(result.err << result.out);
+  REQUIRE(result.status == 0);
+  CHECK_THAT(result.out, Contains("requests come over") && Contains("TTFT ms") && Contains("bytes equal"));
+  const auto json = nlohmann::json::parse(read_bytes(tiny.folder / "result.json"));
+  for (const auto& point : json["points"]) {
+    CHECK(point["requests"]["over_time"] == true);
+    CHECK(point["requests"]["answered"] == 3);
+  }
+  const auto timeline = nlohmann::json::parse(read_bytes(tiny.folder / "timeline.json"));
+  for (const auto& e : timeline["traceEvents"])
+    if (e.contains("dur")) CHECK(e["dur"].get<double>() >= 0);
+}
+
 TEST_CASE("validate refuses what it cannot do, before it does anything") {
   const TinyValidation tiny;
   const auto refuses = [&](const std::vector<std::string>& more, const std::string& what) {
@@ -154,6 +175,8 @@ TEST_CASE("validate refuses what it cannot do, before it does anything") {
   refuses({"--out", tiny.path("nothing/here.json")}, "no folder");
   refuses({"--out", tiny.path("result.txt")}, "ends in .json");
   refuses({"--out", ""}, "expected the name of a file");
+  refuses({"--codecs", "fixed3", "--set", "workload.arrivals_per_s=1e-5", "--set", "workload.requests=9"},
+          "workload.arrivals_per_s");
   refuses({"--set", "systems.0.page_cache=true", "--codecs", "fixed3"}, "page_cache: false");
   CHECK_FALSE(std::filesystem::exists(tiny.folder / "stores"));
   // A file where the folder of stores should be.

@@ -124,11 +124,13 @@ struct HardwareRun {
   GraphObserver* observer = nullptr;
   LoadWitness witness = {};
   const HostExperts* host_experts = nullptr;  // with a discrete GPU, which `device` then is
+  KvSwapRoom swaps = {};
 
   // What it leaves.
   std::uint64_t peak_bytes = 0, left_bytes = 0;
   std::uint64_t left_wrong = 0;  // wrong_parts()
   std::array<std::uint64_t, kTiers> bytes_read{};
+  std::uint64_t swapped_out = 0, swapped_in = 0;  // bytes of the KV cache
   std::vector<RecordingMirror::Event> events;
 
   RunResult run(const SmallRun& small) {
@@ -151,6 +153,7 @@ struct HardwareRun {
                                .page_cache = open,
                                .host_experts = host_experts,
                                .cpu = &cpu,
+                               .swaps = swaps,
                                .reading_threads = system.worker_reads ? 1 + system.threads : 1,
                                .shards = system.shards,
                                .memory_limit = memory_limit,
@@ -176,6 +179,9 @@ struct HardwareRun {
       run_.left_wrong = wrong_parts(machine_->memory(), store_);
       for (const Tier tier : {Tier::ssd, Tier::page_cache, Tier::host})
         run_.bytes_read[static_cast<std::size_t>(tier)] = machine_->bytes_read(tier);
+      if (machine_->swaps() == nullptr) return;
+      run_.swapped_out = machine_->swaps()->bytes_out();
+      run_.swapped_in = machine_->swaps()->bytes_in();
     }
     void begin(const engine::Graph& g, engine::OpIndex op) override { machine_->begin(g, op); }
     void run(const engine::Graph& g, engine::OpIndex op, std::stop_token stop) override {

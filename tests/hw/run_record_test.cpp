@@ -73,6 +73,31 @@ TEST_CASE("run record: whatever is not the same is said") {
              Contains("1 graphs") && Contains("0 on hardware"));
 }
 
+TEST_CASE("run record: other answers, and another use of the KV cache, are said") {
+  RunRecord a, b;
+  for (RunRecord* const record : {&a, &b}) record->answered({.request = 3});
+  a.answered({.request = 4});
+  CHECK_THAT(first_difference(a, b).value(), Contains("answered"));
+  b.answered({.request = 4});
+  CHECK_FALSE(first_difference(a, b));
+  b.answered({.request = 4});  // a second time
+  CHECK(first_difference(a, b));
+
+  const ServingCounts same{.steps = 7, .rows = 9, .recomputed = 1, .swapped_out = 2, .dropped = 1};
+  CHECK_FALSE(first_difference(same, same));
+  const auto said = [&](auto change) {
+    ServingCounts other = same;
+    change(other);
+    return first_difference(same, other).value();
+  };
+  CHECK_THAT(said([](ServingCounts& c) { c.steps = 8; }), Contains("7 steps") && Contains("8 on hardware"));
+  CHECK_THAT(said([](ServingCounts& c) { c.rows = 8; }), Contains("9 rows in"));
+  CHECK_THAT(said([](ServingCounts& c) { c.recomputed = 0; }), Contains("computed again"));
+  CHECK_THAT(said([](ServingCounts& c) { c.swapped_out = 0; }), Contains("2 requests swapped out"));
+  CHECK_THAT(said([](ServingCounts& c) { c.dropped = 0; }), Contains("1 requests dropped"));
+  CHECK_THAT(said([](ServingCounts& c) { c.most_blocks = 5; }), Contains("5 on hardware"));
+}
+
 TEST_CASE("run record: named bytes are those that the store's chunks have") {
   const Architecture model = small_model({.moe_layers = 2, .experts = 3});
   const RunStore files(model, "lz4hc", 2);
