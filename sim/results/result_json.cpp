@@ -29,6 +29,14 @@ Json metrics_json(const Metrics& m) {
           {"end_to_end_p90_s", whole.p90}};
 }
 
+/// What not every run has a part in is left out where it took no time.
+Json stall_json(const std::array<double, kCauses>& seconds) {
+  Json j;
+  for (std::size_t c = 0; c < kCauses; ++c)
+    if (c < kCausesOfAll || seconds[c] > 0) j[std::string(kCauseNames[c])] = seconds[c];
+  return j;
+}
+
 Json hits_json(const std::array<std::uint64_t, kStates>& hits) {
   Json j;
   for (const State s : kAllStates) j[std::string(kStateNames[index(s)])] = hits[index(s)];
@@ -189,9 +197,8 @@ Json result_json(const RunResult& r) {
   }
   if (r.counted.bytes) j["bytes"] = bytes_json(r.metrics.bytes);
   for (const ResourceUse& use : r.busy) j["busy_s"][use.name] = use.busy_s;
-  for (std::size_t c = 0; c < kCauses; ++c) j["stall_s"][std::string(kCauseNames[c])] = r.metrics.stall_s[c];
-  for (std::size_t c = 0; c < kCauses; ++c)
-    j["decode_stall_s"][std::string(kCauseNames[c])] = r.metrics.decode_stall_s[c];
+  j["stall_s"] = stall_json(r.metrics.stall_s);
+  j["decode_stall_s"] = stall_json(r.metrics.decode_stall_s);
   if (r.counted.routing) j["routing"] = routing_json(r.metrics.routing);
   if (!r.quality.datasets.empty()) j["expected_accuracy_percent"] = quality_json(r.quality);
   if (r.counted.execution)

@@ -9,6 +9,7 @@
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario/parallel_config.hpp"
 
 namespace moelab {
 namespace {
@@ -220,9 +221,9 @@ double served_seconds(const RunResult& r) {
 /// The causes that took any time at all.
 std::string stall_table(const std::vector<RunResult>& results) {
   static constexpr std::array<std::string_view, kCauses> kColumns = {
-      "SSD",     "page cache", "decompress", "recover",  "experts",        "dense",
-      "host",    "prefetch",   "load",       "load low", "CPU experts",    "activations",
-      "predict", "reduce",     "KV swap",    "network",  "remote experts", "recovery"};
+      "SSD",      "page cache", "decompress",     "recover",     "experts",     "dense",   "host",
+      "prefetch", "load",       "load low",       "CPU experts", "activations", "predict", "reduce",
+      "KV swap",  "network",    "remote experts", "recovery",    "exchange"};
   std::vector<std::vector<std::string>> rows = {{"critical path, % of the time"}};
   for (const RunResult& r : results) rows.push_back({r.system});
   for (std::size_t c = 0; c < kCauses; ++c) {
@@ -300,13 +301,12 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
   const bool looked_up = std::any_of(results.begin(), results.end(), [](const RunResult& r) {
     return r.counted.lookups && r.memory.shortfall == Bytes(0);
   });
-  std::string out =
-      s.name + ": " + title_with_weights(s.model) + " on " + s.device.title + "\n" + "budget " +
-      to_string(s.budget) +
-      (s.tensor_parallel > 1 ? " on each of " + std::to_string(s.tensor_parallel) + " GPUs" : "") +
-      ", batch " + std::to_string(s.workload.batch) + ", " + std::to_string(m.end_to_end_s.size()) +
-      " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " + std::to_string(s.seed) +
-      ", executor " + results.front().executor + "\n" + runtime_line(results) + "\n";
+  std::string out = s.name + ": " + title_with_weights(s.model) + " on " + s.device.title + "\n" + "budget " +
+                    to_string(s.budget) + (s.gpus() > 1 ? " on " + gpus_text(s) : "") + ", batch " +
+                    std::to_string(s.workload.batch) + ", " + std::to_string(m.end_to_end_s.size()) +
+                    " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " +
+                    std::to_string(s.seed) + ", executor " + results.front().executor + "\n" +
+                    runtime_line(results) + "\n";
   out += speed_table(results) + "\n" + shortfall_lines(results) + ssd_lines(results);
   if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
   if (looked_up) out += hits_table(s, results);

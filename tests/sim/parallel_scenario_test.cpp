@@ -1,0 +1,171 @@
+// Expert and data parallelism in scenarios: what is read, what is refused and why, and how memory is spent,
+// by hand.
+#include <catch2/catch.hpp>
+
+#include "sim/scenario/parallel_config.hpp"
+#include "sim/serving/paged_plan.hpp"
+#include "tests/sim/paged_cases.hpp"
+#include "tests/sim/scenario_files.hpp"
+
+namespace moelab::parallel_scenario_test {
+
+using namespace moelab::test;
+
+namespace {
+
+const std::string kNode = kDiscreteGpu + R"(  codecs:
+    huffman:
+      ratio: {value: 0.8, source: test}
+      rate: {value: 700 MB/s, source: test}
+  node:
+    gpus: {value: 128, source: test}
+    all_reduce:
+      - {gpus: 2, seconds: {latency: 2 us, rate: 900 MB/s, source: test}}
+      - {gpus: 128, seconds: {latency: 3 us, rate: 900 MB/s, source: test}}
+)";
+const std::string kPages = R"(name: pages
+weights: paged
+paging:
+  backends: [resident, host]
+  storage: {policy: whole-layer}
+batching: {policy: continuous, swap: 1, max_tokens: 64}
+kv: {swap_space: 1 kB, block_tokens: 16}
+)";
+const std::string kParallel = R"(name: tiny-scenario
+model: tiny.yaml
+device: device.yaml
+budget: 300 kB
+tensor_parallel: 2
+expert_parallel: true
+workload:
+  batch: 2
+  requests: 4
+  prompt_tokens: 3
+  output_tokens: 5
+systems:
+  - pages.yaml
+)";
+
+class ParallelFiles : public Files {
+ public:
+  ParallelFiles() {
+    write("device.yaml", discrete_device_text(kNode));
+    write("pages.yaml", kPages);
+    write("scenario.yaml", kParallel);
+  }
+};
+
+void check_refusal(const std::string& was, const std::string& becomes, const std::string& text,
+                   bool on_line = true) {
+  ParallelFiles files;
+  const int line = files.change("scenario.yaml", was, becomes);
+  INFO(was << " -> " << becomes << "\n" << all_of(files.problems()));
+  CHECK(says(files.problems(), "scenario.yaml", on_line ? line : 0, text));
+}
+
+const SystemConfig& vllm_of(const Scenario& s) {
+  for (const SystemConfig& system : s.systems)
+    if (system.name == "vllm") return system;
+  throw std::out_of_range("vllm");
+}
+
+MemoryPlan mixtral_plan(const std::vector<std::pair<std::string, std::string>>& settings) {
+  std::vector<std::pair<std::string, std::string>> all = {{"workload.output_tokens", "4"},
+                                                          {"tensor_parallel", "1"}};
+  all.insert(all.end(), settings.begin(), settings.end());
+  const Scenario s = load_scenario("fluxmoe-mixtral", all, {"vllm"});
+  const RoutingTrace any = steady_trace(s.model, {0, 1});
+  return plan_paged(s, vllm_of(s), served_requests(s, any)).memory;
+}
+
+}  // namespace
+
+TEST_CASE("parallel scenario: whole experts, the rest divided") {
+  ParallelFiles files;
+  INFO(all_of(files.problems()));
+  REQUIRE(files.problems().empty());
+  const Scenario tensor = files.load();
+  CHECK(tensor.expert_ranks() == 2);
+  CHECK(tensor.simulated_gpus() == 2);
+  CHECK(tensor.model.moe().width == 48);
+  CHECK(tensor.model.layers.front().attention.heads == 2);  // of 4
+  CHECK(gpus_text(tensor) == "each of 2 GPUs (tensor and expert parallel)");
+
+  files.change("scenario.yaml", "tensor_parallel: 2", "data_parallel: 2");
+  const Scenario data = files.load();
+  CHECK(data.gpus() == 2);
+  CHECK(data.model.moe().width == 48);
+  CHECK(data.model.layers.front().attention.heads == 4);
+  CHECK(gpus_text(data) == "each of 2 GPUs (data and expert parallel)");
+
+  files.change("scenario.yaml", "expert_parallel: true", "expert_parallel: false");
+  const Scenario slices = files.load();
+  CHECK(slices.expert_ranks() == 1);
+  CHECK(slices.simulated_gpus() == 2);
+  CHECK(slices.model.moe().width == 24);
+  CHECK(slices.model.layers.front().attention.heads == 4);
+  CHECK(gpus_text(slices) == "each of 2 GPUs (data parallel)");
+
+  files.change("scenario.yaml", "data_parallel: 2", "tensor_parallel: 1");
+  CHECK(gpus_text(files.load()).empty());
+  CHECK(files.load().simulated_gpus() == 1);
+}
+
+TEST_CASE("parallel scenario: what is refused, and why") {
+  const std::string both = "tensor_parallel: 2\nexpert_parallel: true\n";
+  check_refusal(both, "data_parallel: 2\ntensor_parallel: 2\nexpert_parallel: true\n",
+                "stands beside tensor_parallel: groups of GPUs would exchange rows at once");
+  check_refusal("tensor_parallel: 2", "data_parallel: 256", "has 128 GPU(s), not 256 GPUs");
+  check_refusal("tensor_parallel: 2", "data_parallel: 100", "simulated one by one, at most 64");
+  check_refusal("expert_parallel: true", "expert_parallel: 2", "expert_parallel");
+  check_refusal("expert_parallel: true", "expert_paralel: true", "did you mean 'expert_parallel'?");
+  check_refusal("tensor_parallel: 2", "data_parallel: 32", "leaves GPUs without experts", false);
+  check_refusal("tensor_parallel: 2", "data_parallel: 3", "have unlike numbers of the", false);
+  ParallelFiles files;
+  files.change("pages.yaml", "  storage: {policy: whole-layer}\n",
+               "  storage: {policy: whole-layer}\n  residency: {policy: budget-aware}\n");
+  files.change("scenario.yaml", "tensor_parallel: 2", "data_parallel: 2");
+  CHECK(says(files.problems(), "scenario.yaml", 0, "has residency 'budget-aware'"));
+}
+
+TEST_CASE("parallel scenario: a system that caches experts one by one is refused") {
+  for (const std::string key : {"tensor_parallel: 2\nexpert_parallel: true\n", "data_parallel: 2\n"}) {
+    ParallelFiles files;
+    files.change("scenario.yaml", "tensor_parallel: 2\nexpert_parallel: true\n", key);
+    files.change("scenario.yaml", "  - pages.yaml", "  - moe-infinity");
+    INFO(all_of(files.problems()));
+    CHECK(says(files.problems(), "scenario.yaml", 0, "keeps experts one by one in a cache"));
+  }
+}
+
+TEST_CASE("parallel scenario: Mixtral on two GPUs, block by block") {
+  // Keys and values of 32 layers, 8 heads of 128 values, 2 bytes each; of a GPU that has half of the heads.
+  const double token = 32 * 2 * 8 * 128 * 2;
+  const double expert = 3.0 * 4096 * 14336 * 2;
+  const double gates = 32 * 8.0 * 4096, norms = 32 * 2.0 * 4096 + 4096;
+  const double projections = 32 * (2.0 * 4096 * 4096 + 2.0 * 4096 * 1024), embeddings = 2 * 32000.0 * 4096;
+  const double through_experts = 2 * (2 * 14336 + 4096);  // values of a row
+  const double logits = 256 * 32000.0 * 4;
+
+  const MemoryPlan tensor = mixtral_plan({{"tensor_parallel", "2"}, {"expert_parallel", "true"}});
+  CHECK(tensor.non_expert.value() == 2 * (gates + norms + projections / 2 + embeddings / 2));
+  CHECK(tensor.expert_cache.value() == 32 * 4 * expert);
+  CHECK(tensor.kv_block.value() == 16 * token / 2);
+  CHECK(tensor.activations.value() == 8192 * 2.0 * (2 * 4096 + through_experts) + logits);
+
+  const MemoryPlan data = mixtral_plan({{"data_parallel", "2"}, {"expert_parallel", "true"}});
+  CHECK(data.non_expert.value() == 2 * (gates + norms + projections + embeddings));
+  CHECK(data.expert_cache.value() == 32 * 4 * expert);
+  CHECK(data.kv_block.value() == 16 * token);
+  CHECK(data.activations.value() == 2 * 8192 * 2.0 * (2 * 4096 + through_experts) + logits);
+
+  const MemoryPlan slices = mixtral_plan({{"data_parallel", "2"}});
+  CHECK(slices.non_expert.value() == data.non_expert.value());
+  CHECK(slices.expert_cache.value() == data.expert_cache.value());
+
+  // Three GPUs: the one that has 3 of 8 experts is planned for.
+  const MemoryPlan three = mixtral_plan({{"data_parallel", "3"}, {"expert_parallel", "true"}});
+  CHECK(three.expert_cache.value() == 32 * 3 * expert);
+}
+
+}  // namespace moelab::parallel_scenario_test
