@@ -87,20 +87,23 @@ Json paged_memory_json(const MemoryPlan& m) {
 }
 
 Json serving_json(const ServingCounts& c) {
-  return {{"steps", c.steps},
-          {"rows", c.rows},
-          {"recomputed_rows", c.recomputed},
-          {"swapped_out_requests", c.swapped_out},
-          {"dropped_requests", c.dropped},
-          {"swap_in_bytes", c.swap_in_bytes},
-          {"swap_out_bytes", c.swap_out_bytes},
-          {"decoded_bytes", c.decoded_bytes},
-          {"loaded_bytes", c.loaded_bytes},
-          {"ssd_bytes", c.ssd_bytes},
-          {"promoted_bytes", c.promoted_bytes},
-          {"moved_experts", c.moved_experts},
-          {"most_kv_blocks", c.most_blocks},
-          {"most_kv_use", c.most_kv_use}};
+  Json j = {{"steps", c.steps},
+            {"rows", c.rows},
+            {"recomputed_rows", c.recomputed},
+            {"swapped_out_requests", c.swapped_out},
+            {"dropped_requests", c.dropped},
+            {"swap_in_bytes", c.swap_in_bytes},
+            {"swap_out_bytes", c.swap_out_bytes},
+            {"decoded_bytes", c.decoded_bytes},
+            {"loaded_bytes", c.loaded_bytes},
+            {"ssd_bytes", c.ssd_bytes},
+            {"promoted_bytes", c.promoted_bytes},
+            {"moved_experts", c.moved_experts},
+            {"most_kv_blocks", c.most_blocks},
+            {"most_kv_use", c.most_kv_use}};
+  if (c.most_pairs > 0) j["expert_balancedness"] = c.balancedness();
+  if (c.exchanged_bytes > 0) j["exchanged_bytes"] = c.exchanged_bytes;
+  return j;
 }
 
 Json series_json(const ServingSeries& series) {

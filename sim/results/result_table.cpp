@@ -136,6 +136,19 @@ std::string serving_table(const std::vector<RunResult>& results) {
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
+/// How evenly GPUs divide the experts, and what they exchange for them; "" where they do not.
+std::string balance_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {
+      {"experts over GPUs", "balancedness (mean / most)", "exchanged GB a GPU"}};
+  for (const RunResult& r : results) {
+    const ServingCounts& c = r.metrics.serving;
+    if (c.most_pairs + c.exchanged_bytes == 0) continue;
+    rows.push_back(
+        {r.system, c.most_pairs > 0 ? fixed(c.balancedness(), 3) : "-", fixed(c.exchanged_bytes / 1e9, 1)});
+  }
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+}
+
 /// What could not be run for want of memory.
 std::string shortfall_lines(const std::vector<RunResult>& results) {
   std::string out;
@@ -310,7 +323,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
   out += speed_table(results) + "\n" + shortfall_lines(results) + ssd_lines(results);
   if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
   if (looked_up) out += hits_table(s, results);
-  out += serving_table(results) + paged_memory_table(results);
+  out += serving_table(results) + balance_table(results) + paged_memory_table(results);
   out += routing_table(results) + quality_table(results) +
          (s.device.is_discrete() ? prefetch_table(results) : "");
   out += stall_table(results) + "\n" + pools_table(results) + serving_picture(results);

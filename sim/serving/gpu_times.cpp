@@ -6,6 +6,7 @@
 #include "models/expert_parallel.hpp"
 #include "models/tensor_parallel.hpp"
 #include "sim/scenario.hpp"
+#include "sim/serving/metrics.hpp"
 #include "sim/serving/paged_resources.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -26,10 +27,18 @@ GpuTimes::GpuTimes(const Scenario& scenario, const SystemConfig& system, const T
     dense_.emplace_back(scenario.model, timing);
 }
 
+/// What the GPU has that has most.
+template <class Amount>
+double GpuTimes::most(Amount amount) const {
+  double largest = 0;
+  for (std::size_t gpu = 0; gpu < gpus_; ++gpu) largest = std::max(largest, amount(gpu));
+  return largest;
+}
+
 void GpuTimes::begin(const Pass& pass) {
   begin_rows(pass);
   begin_exchanges(pass);
-  step_s_ = slowest([&](std::size_t gpu) { return head(gpu).seconds; }) + system_.host_per_pass.value();
+  step_s_ = most([&](std::size_t gpu) { return head(gpu).seconds; }) + system_.host_per_pass.value();
   for (std::size_t layer = 0; layer < moe_numbers_.size(); ++layer) {
     if (moe_numbers_[layer] >= 0) {
       count_uses(pass, static_cast<std::uint32_t>(moe_numbers_[layer]));
@@ -61,14 +70,14 @@ void GpuTimes::begin_exchanges(const Pass& pass) {
   all_reduce_ = {OpKind::all_reduce, timing_.all_reduce(tensor, reduced).value(),
                  ring_bytes(tensor, reduced.value())};
   if (scenario_.data_parallel == 1) return;
-  double most = 1;
-  for (const Pass& own : pass.of_ranks) most = std::max<double>(most, own.tokens);
+  double rows = 1;
+  for (const Pass& own : pass.of_ranks) rows = std::max<double>(rows, own.tokens);
   const auto ranks = static_cast<int>(scenario_.data_parallel);
   const auto exchange = [&](OpKind kind, Bytes each) {
     return Collective{kind, timing_.exchange(ranks, each).value(), (ranks - 1) * each.value()};
   };
-  dispatch_ = exchange(OpKind::dispatch, dispatch_bytes(scenario_.model, most));
-  combine_ = exchange(OpKind::combine, combine_bytes(scenario_.model, most));
+  dispatch_ = exchange(OpKind::dispatch, dispatch_bytes(scenario_.model, rows));
+  combine_ = exchange(OpKind::combine, combine_bytes(scenario_.model, rows));
 }
 
 void GpuTimes::count_uses(const Pass& pass, std::uint32_t moe_layer) {
@@ -116,23 +125,27 @@ GpuTimes::Experts GpuTimes::experts_of(std::size_t gpu, const Pass& pass, std::s
   return e;
 }
 
-KernelTime GpuTimes::head(std::size_t gpu) const {
-  return dense_[dense_.size() > 1 ? gpu : 0].head();
+void GpuTimes::count(ServingCounts& counts) const {
+  for (std::size_t layer = 0; layer < moe_numbers_.size(); ++layer) {
+    if (moe_numbers_[layer] < 0) continue;
+    counts.exchanged_bytes += dispatch_.link_bytes + combine_.link_bytes;
+    if (uses_.empty()) continue;
+    counts.most_pairs += most([&](std::size_t gpu) { return pairs(gpu, layer); });
+    for (std::size_t gpu = 0; gpu < gpus_; ++gpu)
+      counts.mean_pairs += pairs(gpu, layer) / static_cast<double>(gpus_);
+  }
 }
 
-template <class Seconds>
-double GpuTimes::slowest(Seconds seconds) const {
-  double most = 0;
-  for (std::size_t gpu = 0; gpu < gpus_; ++gpu) most = std::max(most, seconds(gpu));
-  return most;
+KernelTime GpuTimes::head(std::size_t gpu) const {
+  return dense_[dense_.size() > 1 ? gpu : 0].head();
 }
 
 double GpuTimes::layer_seconds(std::size_t layer) {
   const bool moe = moe_numbers_[layer] >= 0;
   const double reduces = all_reduces(scenario_.model.layers[layer]) * all_reduce_.seconds;
-  return system_.host_per_layer.value() + slowest([&](std::size_t gpu) { return gathering_s(gpu, layer); }) +
-         slowest([&](std::size_t gpu) { return dense(gpu, layer).seconds; }) +
-         slowest([&](std::size_t gpu) { return experts(gpu, layer).seconds; }) +
+  return system_.host_per_layer.value() + most([&](std::size_t gpu) { return gathering_s(gpu, layer); }) +
+         most([&](std::size_t gpu) { return dense(gpu, layer).seconds; }) +
+         most([&](std::size_t gpu) { return experts(gpu, layer).seconds; }) +
          (reduces + (moe ? dispatch_.seconds + combine_.seconds : 0));
 }
 

@@ -21,6 +21,7 @@ namespace moelab {
 
 class RoutingTrace;
 struct Scenario;
+struct ServingCounts;
 struct SystemConfig;
 
 /// What all GPUs do together.
@@ -46,6 +47,8 @@ class GpuTimes {
   double gathering_s(std::size_t gpu, std::size_t layer) const { return experts_[layer][gpu].gathering_s; }
   /// Pairs of row and expert that the GPU computes, of a layer with experts.
   double pairs(std::size_t gpu, std::size_t layer) const { return experts_[layer][gpu].pairs; }
+  /// Adds what the step has of pairs and exchanges.
+  void count(ServingCounts& counts) const;
   KernelTime head(std::size_t gpu) const;
   /// Behind each part of a layer that tensor parallelism divides.
   const Collective& all_reduce() const { return all_reduce_; }
@@ -67,8 +70,8 @@ class GpuTimes {
   double distinct_of(std::size_t gpu) const;
   Experts experts_of(std::size_t gpu, const Pass& pass, std::size_t layer);
   double layer_seconds(std::size_t layer);
-  template <class Seconds>
-  double slowest(Seconds seconds) const;
+  template <class Amount>
+  double most(Amount amount) const;
 
   const Scenario& scenario_;
   const SystemConfig& system_;

@@ -129,6 +129,13 @@ struct ServingCounts {
   std::uint64_t moved_experts = 0;  // by the residency policy, off the GPU's memory and onto it
   std::uint64_t most_blocks = 0;    // of the KV cache in use at once
   double most_kv_use = 0;           // the largest share of the blocks that there were in a step
+  // Of experts that GPUs divide: pairs of row and expert in a layer of a step, mean over GPUs and of the GPU
+  // with most, summed over layers and steps; and what each GPU takes in of others' rows.
+  double mean_pairs = 0, most_pairs = 0;
+  double exchanged_bytes = 0;
+
+  /// 1: each GPU has as much to do as any other (vLLM's "balancedness"). Where GPUs divide experts.
+  double balancedness() const { return mean_pairs / most_pairs; }
 };
 
 /// What each MoE layer saw in decode passes, in the model's order. On a cluster, of all servers together.

@@ -90,6 +90,7 @@ StageWait WindowedStage::next() {
 // How long each layer computes with its weights there.
 void WindowedStage::begin_step() {
   times_.begin(pass_);
+  times_.count(metrics_.serving);
   compute_s_ = times_.step_seconds();
 }
 

@@ -165,6 +165,20 @@ TEST_CASE("parallel: the GPU with most to do decides") {
   CHECK(experts_s(three) == Approx(3 * 2 * expert / rate).epsilon(1e-9));
 }
 
+TEST_CASE("parallel: how evenly GPUs divide the experts, and what they exchange") {
+  const auto counts = [](const Division& division, const std::vector<std::vector<std::uint16_t>>& chosen) {
+    return two_rows(division, chosen).run().metrics.serving;
+  };
+  const Division tensor{2, 1, true}, data{1, 2, true};
+  CHECK(counts(tensor, {{0, 1}, {0, 1}}).balancedness() == 0.5);  // 4 pairs on one of two GPUs
+  CHECK(counts(tensor, {{0, 2}, {1, 3}}).balancedness() == 1);
+  CHECK(counts(data, {{0, 1}, {0, 2}}).balancedness() == Approx(2.0 / 3).epsilon(1e-15));  // 3 and 1
+  CHECK(counts(tensor, {{0, 1}, {0, 1}}).exchanged_bytes == 0);
+  // 3 layers: the row of the other GPU, of 32 values, with two choices; and a row back.
+  CHECK(counts(data, {{0, 1}, {0, 2}}).exchanged_bytes == 3 * ((2 * 32 + 2 * 8) + 2 * 32));
+  CHECK(counts({1, 2, false}, {{0, 1}, {0, 2}}).most_pairs == 0);
+}
+
 TEST_CASE("parallel: every pair of row and expert is computed on exactly one GPU") {
   for (std::uint64_t seed = 1; seed <= random_runs(1000u, 200u); ++seed) {
     Random random(seed);
