@@ -1,6 +1,8 @@
 // Expert and data parallelism in scenarios: what is read, what is refused and why, and how memory is spent,
 // by hand.
+#include <array>
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "sim/scenario/parallel_config.hpp"
 #include "sim/serving/paged_plan.hpp"
@@ -120,6 +122,8 @@ TEST_CASE("parallel scenario: what is refused, and why") {
   check_refusal("expert_parallel: true", "expert_parallel: 2", "expert_parallel");
   check_refusal("expert_parallel: true", "expert_paralel: true", "did you mean 'expert_parallel'?");
   check_refusal("tensor_parallel: 2", "data_parallel: 32", "leaves GPUs without experts", false);
+  check_refusal("tensor_parallel: 2\nexpert_parallel: true\n", "data_parallel: 5\n",
+                "48 columns in each expert, which 5 GPUs cannot share evenly; expected data_parallel");
   check_refusal("tensor_parallel: 2", "data_parallel: 3", "have unlike numbers of the", false);
   ParallelFiles files;
   files.change("pages.yaml", "  storage: {policy: whole-layer}\n",
@@ -166,6 +170,50 @@ TEST_CASE("parallel scenario: Mixtral on two GPUs, block by block") {
   // Three GPUs: the one that has 3 of 8 experts is planned for.
   const MemoryPlan three = mixtral_plan({{"data_parallel", "3"}, {"expert_parallel", "true"}});
   CHECK(three.expert_cache.value() == 32 * 3 * expert);
+}
+
+TEST_CASE("parallel scenario: a step of Qwen3-30B-A3B on two L40, layer by layer") {
+  // Under vLLM's costs; each GPU decodes one row of one request, with 512 tokens before it.
+  const Scenario as_read = load_scenario("expert-parallel-qwen3", {{"workload.requests", "2"},
+                                                                   {"workload.batch", "1"},
+                                                                   {"workload.output_tokens", "1"},
+                                                                   {"workload.prefilled", "true"}});
+  const SystemConfig& system = vllm_of(as_read);
+  const Scenario s = scenario_of_system(as_read, system);
+  const RoutingTrace trace = scenario_trace(as_read);
+  const std::vector<ServedRequest> requests = served_requests(s, trace);
+  const Architecture& model = s.model;
+  const TimingModel timing(s.device);
+  const double handed = timing.dispatch().value();
+
+  double expected = timing.kernel(head_work(model, 1), 1, model.hidden).value() + handed;
+  expected += system.host_per_pass.value();
+  const Curve& sums = s.device.gpu->node->all_reduce.front().seconds.value;  // over two
+  std::uint32_t number = 0;
+  for (const Layer& layer : model.layers) {
+    expected += system.host_per_layer.value();
+    expected += timing.kernel(attention_work(model, layer, 1, 513), 1, model.hidden).value() + handed;
+    expected += timing.expert_launches(model, layer.feed_forward, 2).value();
+    // The other's row to each GPU: as an all-reduce of that many bytes, in which each moves to the other.
+    expected += sums(2 * 2048 + 8 * 8) + sums(2 * 2048);
+    std::array<std::set<int>, 2> touched;
+    std::array<double, 2> pairs{};
+    for (const ServedRequest& q : requests)
+      for (const std::uint16_t expert : trace.experts_of((q.first_row + 512) % trace.tokens(), number)) {
+        touched[expert / 64].insert(expert);
+        ++pairs[expert / 64];
+      }
+    double slowest = 0;
+    for (std::size_t gpu = 0; gpu < 2; ++gpu)
+      slowest = std::max(
+          slowest,
+          timing.grouped_experts(model, static_cast<double>(touched[gpu].size()), pairs[gpu], false).value());
+    expected += slowest + handed;
+    ++number;
+  }
+  const RunResult r = run_system(as_read, system, trace, {});
+  CHECK(r.metrics.wall_s == Approx(expected).epsilon(1e-9));
+  CHECK(r.metrics.serving.exchanged_bytes == 48 * (2 * 2048 + 8 * 8 + 2 * 2048));
 }
 
 }  // namespace moelab::parallel_scenario_test
