@@ -14,8 +14,7 @@ void add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedReso
   for (std::uint16_t piece = 0; piece < pieces; ++piece) {
     OpIndex before = after;
     if (load.from_ssd) {
-      const double all = timing.ssd_read(part * ranks).value();
-      before = graph.add(graph.lane(resources.ssd), all / static_cast<double>(resources.gpus.size()));
+      before = graph.add(graph.lane(to.ssd), timing.ssd_read(part * ranks).value());
       out.labels.push_back({load.kind, Tier::ssd, load.tensor, piece});
       if (after != engine::kNoOp) graph.depend(before, after);
     }

@@ -16,7 +16,7 @@ struct ExpertLoad {
 
 /// Adds the load of GPU `gpu` of those that are simulated, to begin after operation `after` (engine::kNoOp:
 /// at once). From the SSD it comes in pieces, so that one crosses the link while the next is read; all
-/// `ranks` GPUs of the node read at once, and where each is simulated one behind the other, in the same time.
+/// `ranks` GPUs of the node read at once.
 void add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedResources& resources,
                      std::size_t gpu, const TimingModel& timing, int ranks, engine::OpIndex after);
 

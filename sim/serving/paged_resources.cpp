@@ -14,9 +14,8 @@ double decode_traffic(const PagedPlan& plan) {
   return most;
 }
 
-/// The SSD is added beside the first GPU's links.
-PagedGpu add_gpu(engine::Engine& engine, const TimingModel& timing, double decodes, const std::string& prefix,
-                 PagedResources& node) {
+PagedGpu add_gpu(engine::Engine& engine, const TimingModel& timing, double decodes,
+                 const std::string& prefix) {
   const auto add = [&](const char* name) { return engine.add_resource(prefix + name, 1); };
   PagedGpu r{};
   r.host = add("host");
@@ -25,7 +24,7 @@ PagedGpu add_gpu(engine::Engine& engine, const TimingModel& timing, double decod
   r.decode = add("decode");
   r.link_in = add("link");
   r.link_out = add("link_out");
-  if (node.gpus.empty()) node.ssd = engine.add_resource("ssd", 1);
+  r.ssd = add("ssd");
   r.collective = add("collective");
   if (decodes > 0) {
     const double bandwidth = timing.gpu_bandwidth().value();
@@ -46,8 +45,8 @@ PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& ti
                                    std::size_t gpus) {
   PagedResources node;
   for (std::size_t gpu = 0; gpu < gpus; ++gpu)
-    node.gpus.push_back(add_gpu(engine, timing, decode_traffic(plan),
-                                gpus > 1 ? "gpu" + std::to_string(gpu) + "/" : "", node));
+    node.gpus.push_back(
+        add_gpu(engine, timing, decode_traffic(plan), gpus > 1 ? "gpu" + std::to_string(gpu) + "/" : ""));
   return node;
 }
 

@@ -18,6 +18,7 @@ struct PagedGpu {
   engine::ResourceId decode;      // the loading stream of kernels that decode
   engine::ResourceId link_in;     // from the host's memory
   engine::ResourceId link_out;    // to it
+  engine::ResourceId ssd;         // its share of the node's
   engine::ResourceId collective;  // what all GPUs do together
   /// The GPU's memory, which computing and decoding share; kNoCapacity where nothing decodes. Each takes its
   /// part of the bandwidth in proportion to what it would take alone.
@@ -29,10 +30,9 @@ struct PagedGpu {
 
 struct PagedResources {
   std::vector<PagedGpu> gpus;  // those that are simulated
-  engine::ResourceId ssd;      // the node's, of which each GPU has its share
 };
 
-/// Of several GPUs names begin with "gpu0/", "gpu1/" and so on, but for the SSD.
+/// Of several GPUs names begin with "gpu0/", "gpu1/" and so on.
 PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& timing, const PagedPlan& plan,
                                    std::size_t gpus = 1);
 

@@ -125,6 +125,11 @@ TEST_CASE("parallel scenario: what is refused, and why") {
   check_refusal("tensor_parallel: 2\nexpert_parallel: true\n", "data_parallel: 5\n",
                 "48 columns in each expert, which 5 GPUs cannot share evenly; expected data_parallel");
   check_refusal("tensor_parallel: 2", "data_parallel: 3", "have unlike numbers of the", false);
+  ParallelFiles swaps;
+  swaps.change("pages.yaml", "swap_space: 1 kB", "swap_space: 2.5 MB");  // of 4 MB that the host has
+  CHECK(says(swaps.problems(), "scenario.yaml", 0, "swaps into 5 MB of host memory"));
+  swaps.change("scenario.yaml", "tensor_parallel: 2", "data_parallel: 2");
+  CHECK(says(swaps.problems(), "scenario.yaml", 0, "swaps into 5 MB of host memory"));
   ParallelFiles files;
   files.change("pages.yaml", "  storage: {policy: whole-layer}\n",
                "  storage: {policy: whole-layer}\n  residency: {policy: budget-aware}\n");
@@ -172,48 +177,66 @@ TEST_CASE("parallel scenario: Mixtral on two GPUs, block by block") {
   CHECK(three.expert_cache.value() == 32 * 3 * expert);
 }
 
+namespace {
+
+/// Experts of a layer on the GPU that they take longest on, under the software's costs.
+double slowest_experts(const Architecture& model, const TimingModel& timing, const RoutingTrace& trace,
+                       const std::vector<std::uint64_t>& rows, std::uint32_t number) {
+  std::array<std::set<int>, 2> touched;
+  std::array<double, 2> pairs{};
+  for (const std::uint64_t row : rows)
+    for (const std::uint16_t expert : trace.experts_of(row, number)) {
+      touched[expert / 64].insert(expert);  // of 128
+      ++pairs[expert / 64];
+    }
+  double slowest = 0;
+  for (std::size_t gpu = 0; gpu < 2; ++gpu) {
+    const auto distinct = static_cast<double>(touched[gpu].size());
+    slowest =
+        std::max(slowest, timing.grouped_experts(model, distinct, pairs[gpu], rows.size() == 1).value());
+  }
+  return slowest;
+}
+
+}  // namespace
+
 TEST_CASE("parallel scenario: a step of Qwen3-30B-A3B on two L40, layer by layer") {
-  // Under vLLM's costs; each GPU decodes one row of one request, with 512 tokens before it.
-  const Scenario as_read = load_scenario("expert-parallel-qwen3", {{"workload.requests", "2"},
-                                                                   {"workload.batch", "1"},
-                                                                   {"workload.output_tokens", "1"},
-                                                                   {"workload.prefilled", "true"}});
+  // Under vLLM's costs; rows of requests with 512 tokens before them. By requests each GPU has one row, by
+  // tensors both have all.
+  const bool data = GENERATE(true, false);
+  const std::uint32_t rows = data ? 2 : GENERATE(1U, 2U);
+  const Scenario as_read =
+      load_scenario("expert-parallel-qwen3", {{"workload.requests", std::to_string(rows)},
+                                              {"workload.batch", data ? "1" : "2"},
+                                              {"workload.output_tokens", "1"},
+                                              {"workload.prefilled", "true"},
+                                              {"data_parallel", data ? "2" : "1"},
+                                              {"tensor_parallel", data ? "1" : "2"}});
   const SystemConfig& system = vllm_of(as_read);
   const Scenario s = scenario_of_system(as_read, system);
   const RoutingTrace trace = scenario_trace(as_read);
-  const std::vector<ServedRequest> requests = served_requests(s, trace);
+  std::vector<std::uint64_t> run;  // rows of the trace
+  for (const ServedRequest& q : served_requests(s, trace))
+    run.push_back((q.first_row + 512) % trace.tokens());
   const Architecture& model = s.model;
   const TimingModel timing(s.device);
-  const double handed = timing.dispatch().value();
-
-  double expected = timing.kernel(head_work(model, 1), 1, model.hidden).value() + handed;
-  expected += system.host_per_pass.value();
+  const double handed = timing.dispatch().value(), own = data ? 1 : rows;
   const Curve& sums = s.device.gpu->node->all_reduce.front().seconds.value;  // over two
-  std::uint32_t number = 0;
-  for (const Layer& layer : model.layers) {
+
+  double expected = timing.kernel(head_work(model, own), own, model.hidden).value() + handed;
+  expected += system.host_per_pass.value();
+  for (std::uint32_t number = 0; number < model.layers.size(); ++number) {
+    const Layer& layer = model.layers[number];
     expected += system.host_per_layer.value();
-    expected += timing.kernel(attention_work(model, layer, 1, 513), 1, model.hidden).value() + handed;
-    expected += timing.expert_launches(model, layer.feed_forward, 2).value();
-    // The other's row to each GPU: as an all-reduce of that many bytes, in which each moves to the other.
-    expected += sums(2 * 2048 + 8 * 8) + sums(2 * 2048);
-    std::array<std::set<int>, 2> touched;
-    std::array<double, 2> pairs{};
-    for (const ServedRequest& q : requests)
-      for (const std::uint16_t expert : trace.experts_of((q.first_row + 512) % trace.tokens(), number)) {
-        touched[expert / 64].insert(expert);
-        ++pairs[expert / 64];
-      }
-    double slowest = 0;
-    for (std::size_t gpu = 0; gpu < 2; ++gpu)
-      slowest = std::max(
-          slowest,
-          timing.grouped_experts(model, static_cast<double>(touched[gpu].size()), pairs[gpu], false).value());
-    expected += slowest + handed;
-    ++number;
+    expected += timing.kernel(attention_work(model, layer, own, 513), own, model.hidden).value() + handed;
+    expected += timing.expert_launches(model, layer.feed_forward, rows).value();
+    expected += slowest_experts(model, timing, trace, run, number) + handed;
+    // The other's row to each GPU, as an all-reduce of so many bytes brings it; or two sums of all rows.
+    expected += data ? sums(2 * 2048 + 8 * 8) + sums(2 * 2048) : 2 * sums(rows * 2.0 * 2048);
   }
   const RunResult r = run_system(as_read, system, trace, {});
   CHECK(r.metrics.wall_s == Approx(expected).epsilon(1e-9));
-  CHECK(r.metrics.serving.exchanged_bytes == 48 * (2 * 2048 + 8 * 8 + 2 * 2048));
+  CHECK(r.metrics.serving.exchanged_bytes == (data ? 48 * (2 * 2048 + 8 * 8 + 2 * 2048) : 0));
 }
 
 }  // namespace moelab::parallel_scenario_test

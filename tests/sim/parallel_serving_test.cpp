@@ -80,8 +80,9 @@ RoutingTrace written_trace(const Architecture& model, const std::vector<std::vec
 }
 
 /// Two requests that decode one token, each a row of the trace.
-SmallRun two_rows(const Division& division, const std::vector<std::vector<std::uint16_t>>& chosen) {
-  SmallRun run = paged_run(small_model({.moe_layers = 3, .experts = 4, .top_k = 2}), {"resident"}, division);
+SmallRun two_rows(const Division& division, const std::vector<std::vector<std::uint16_t>>& chosen,
+                  const std::string& backend = "resident") {
+  SmallRun run = paged_run(small_model({.moe_layers = 3, .experts = 4, .top_k = 2}), {backend}, division);
   WorkloadConfig& w = run.scenario.workload;
   w.batch = division.data > 1 ? 1 : 2;
   w.requests = 2;
@@ -141,10 +142,14 @@ TEST_CASE("parallel: experts over one GPU are no experts over GPUs, to the last 
 TEST_CASE("parallel: where every GPU has as much to do, whole experts take as long as slices of all") {
   // Half of the experts whole, or all of them by half: the same weights, the same products.
   const std::vector<std::vector<std::uint16_t>> balanced = {{0, 2}, {1, 3}};
+  const std::string backend = GENERATE("resident", "host", "ssd", "huff");
   const Division slices = GENERATE(Division{2, 1, false}, Division{1, 2, false});
   const Division whole{slices.tensor, slices.data, true};
-  const RunResult a = two_rows(slices, balanced).run(), b = two_rows(whole, balanced).run();
+  const RunResult a = two_rows(slices, balanced, backend).run(), b = two_rows(whole, balanced, backend).run();
   CHECK(b.metrics.wall_s == Approx(a.metrics.wall_s).epsilon(1e-12));
+  CHECK(b.metrics.serving.loaded_bytes == a.metrics.serving.loaded_bytes);
+  CHECK(b.metrics.serving.ssd_bytes == a.metrics.serving.ssd_bytes);
+  CHECK((backend == "ssd") == (b.metrics.serving.ssd_bytes > 0));
 }
 
 TEST_CASE("parallel: the GPU with most to do decides") {
@@ -267,6 +272,67 @@ TEST_CASE("parallel: as many requests more as GPUs more take no longer, but for 
     CHECK(of(all, Cause::exchange) == Approx(9 * 2 * exchange).epsilon(1e-9));
     CHECK(all.tokens == ranks * one.tokens);
   }
+}
+
+namespace {
+
+class MemoryWatcher final : public GraphObserver {
+ public:
+  void finished(const LabelledGraph&, std::uint64_t, std::int32_t) override {}
+  bool wants_memory() const override { return true; }
+  void holds(double, const MemoryContents& memory) override { most_kv = std::max(most_kv, memory.kv_bytes); }
+  double most_kv = 0;
+};
+
+}  // namespace
+
+TEST_CASE("parallel: a KV cache on each GPU, of which a part is in use") {
+  SmallRun run = two_rows({1, 2, true}, {{0, 2}, {1, 3}});
+  run.scenario.workload.prompt_tokens = 9;  // and one that decodes: 3 blocks of 4 tokens on either GPU
+  const MemoryPlan m = plan_of(run).memory;
+  MemoryWatcher watcher;
+  RunOptions options;
+  options.observer = [&](const SystemConfig&) { return &watcher; };
+  const Metrics metrics = run_system(run.scenario, run.system(), run.trace, options).metrics;
+  CHECK(metrics.serving.most_blocks == 6);
+  CHECK(metrics.serving.most_kv_use == Approx(3.0 / static_cast<double>(m.kv_blocks)).epsilon(1e-12));
+  CHECK(watcher.most_kv == 3 * m.kv_block.value());
+}
+
+TEST_CASE("parallel: few pairs on a GPU are no step of one token") {
+  // Two rows use one expert of each GPU: two pairs there, as many as a single token's.
+  SmallRun run = two_rows({2, 1, true}, {{0, 2}, {0, 2}});
+  RuntimeCosts& costs = run.scenario.device.software.emplace();
+  costs.expert_bandwidth = 0.9;
+  costs.batched_bandwidth = 0.3;
+  costs.expert_peak = 1;
+  run.scenario.device.gpu->peak.value = FlopsPerSecond(1e18);
+  const double bytes = 3.0 * 32 * 48 * 2;
+  CHECK(experts_s(run) == Approx(3 * bytes / (0.3 * 1e9)).epsilon(1e-6));
+}
+
+TEST_CASE("parallel: what storage policies are told of a layer and of the host's memory") {
+  const auto shape_of = [](const Division& division, bool free) {
+    SmallRun run = paged_run(small_model({}), {"resident", "host"}, division);
+    run.scenario.systems.front().kv.swap_space = Bytes(1e6);
+    run.scenario.device.memory.total.value = Bytes(9e6);
+    run.scenario.device.memory.system_reserve.value = Bytes(1e6);
+    if (free)
+      for (AllReduceProfile& reduce : run.scenario.device.gpu->node->all_reduce)
+        reduce.seconds.value = Curve({{0, 0}});
+    return plan_of(run).split.shape();
+  };
+  for (const Division& division : {Division{2, 1, true}, Division{1, 2, true}, Division{1, 2, false}}) {
+    const StorageShape shape = shape_of(division, false);
+    CHECK(shape.backends[1].capacity_bytes == 8e6 / 2 - 1e6);
+    CHECK(shape.experts == (division.experts ? 2 : 4));
+    CHECK(shape.expert_bytes == 3.0 * 32 * (division.experts ? 48 : 24) * 2);
+  }
+  // Four rows of each GPU, 64 bytes of hidden states and two choices; and back.
+  const double exchange = 2 * 1.7e-6 + (4 * (64 + 16) + 4 * 64) / 9e8;
+  const double with = shape_of({1, 2, true}, false).compute_s,
+               without = shape_of({1, 2, true}, true).compute_s;
+  CHECK(with - without == Approx(exchange).epsilon(1e-9));
 }
 
 }  // namespace moelab::parallel_serving_test
