@@ -16,6 +16,7 @@
 #include "models/timing.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/run.hpp"
+#include "sim/scenario/parallel_config.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/paged_plan.hpp"
@@ -137,7 +138,7 @@ void print_valid(const Scenario& s, const RoutingTrace& trace) {
   std::cout << s.name << ": valid. " << s.model.title << " on " << s.device.title << ", budget "
             << to_string(s.budget) << ", " << requests << " request(s), " << trace.tokens()
             << " rows of routing\n";
-  if (s.tensor_parallel > 1) std::cout << "on each of " << s.tensor_parallel << " GPUs:\n";
+  if (s.gpus() > 1) std::cout << "on " << gpus_text(s) << ":\n";
   for (const SystemConfig& system : s.systems) {
     const Scenario own = scenario_of_system(s, system);
     if (system.paging) {

@@ -72,6 +72,7 @@ std::string words_of_cause(const std::string& cause) {
       {"network", "network"},
       {"remote_experts", "experts on other GPUs"},
       {"recovery", "recovery from faults"},
+      {"exchange", "exchange of rows over GPUs"},
       {"idle", "waiting for requests"}};
   const auto found = kWords.find(cause);
   return found == kWords.end() ? cause : found->second;

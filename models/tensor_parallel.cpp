@@ -11,13 +11,13 @@ constexpr double kBytesPerHiddenValue = 2;
 
 class Divider {
  public:
-  Divider(const Architecture& model, int ranks) : model_(model), ranks_(ranks) {}
+  Divider(const Architecture& model, int ranks, const char* key) : model_(model), ranks_(ranks), key_(key) {}
 
   void divide(int& amount, const char* what) const {
     if (amount % ranks_ != 0)
       throw InputError("", "model '" + model_.name + "' has " + std::to_string(amount) + " " + what +
-                               ", which " + std::to_string(ranks_) +
-                               " GPUs cannot share evenly; expected tensor_parallel that divides them");
+                               ", which " + std::to_string(ranks_) + " GPUs cannot share evenly; expected " +
+                               key_ + " that divides them");
     amount /= ranks_;
   }
   void divide_or_copy(int& amount, const char* what) const {
@@ -48,23 +48,33 @@ class Divider {
     }
   }
   void divide(FeedForward& ff) const {
-    divide(ff.width, ff.kind == FeedForward::Kind::moe ? "columns in each expert" : "feed-forward columns");
+    if (ff.kind != FeedForward::Kind::moe) divide(ff.width, "feed-forward columns");
     divide(ff.shared_width, "columns in its shared experts");
+  }
+  void divide_experts(FeedForward& ff) const {
+    if (ff.kind == FeedForward::Kind::moe) divide(ff.width, "columns in each expert");
   }
 
  private:
   const Architecture& model_;
   int ranks_;
+  const char* key_;
 };
 
 }  // namespace
 
 Architecture tensor_parallel_part(const Architecture& model, int ranks) {
-  if (ranks <= 1) return model;
-  const Divider divider(model, ranks);
+  return parallel_part(model, ranks, ranks);
+}
+
+Architecture parallel_part(const Architecture& model, int ranks, int expert_slices) {
+  if (ranks <= 1 && expert_slices <= 1) return model;
+  const Divider divider(model, ranks, "tensor_parallel");
+  const Divider slicer(model, expert_slices, expert_slices > ranks ? "data_parallel" : "tensor_parallel");
   Architecture part = model;
   for (Layer& layer : part.layers) {
     divider.divide(layer.attention);
+    slicer.divide_experts(layer.feed_forward);
     divider.divide(layer.feed_forward);
   }
   part.vocab = (model.vocab + ranks - 1) / ranks;

@@ -18,6 +18,10 @@ namespace moelab {
 /// divide. What is not published of a part is left out.
 Architecture tensor_parallel_part(const Architecture& model, int ranks);
 
+/// The same where routed experts are shared otherwise: each GPU has 1 / `expert_slices` of the columns of
+/// each expert that it has, however many these are.
+Architecture parallel_part(const Architecture& model, int ranks, int expert_slices);
+
 /// The feed-forward part of all `ranks` GPUs together, of one GPU's part.
 FeedForward whole_experts(const FeedForward& part, int ranks);
 

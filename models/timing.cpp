@@ -117,11 +117,15 @@ Seconds TimingModel::expert(const Architecture& model, const FeedForward& ff, do
 }
 
 Seconds TimingModel::grouped_experts(const Architecture& model, double distinct, double activations) const {
+  return grouped_experts(model, distinct, activations, activations <= model.moe().top_k);
+}
+
+Seconds TimingModel::grouped_experts(const Architecture& model, double distinct, double activations,
+                                     bool single) const {
   if (activations == 0) return Seconds(0);
   Work work = expert_work(model, model.moe(), activations);
   work.weight_bytes = work.weight_bytes * distinct;
   if (!device_.software || computes_on_cpu()) return kernel(work);
-  const bool single = activations <= model.moe().top_k;
   const Rows rows{single, activations / distinct, static_cast<double>(model.hidden)};
   const Seconds own =
       device_.software->launch_each != 0 ? distinct * launches_of_software(work, rows) : Seconds(0);

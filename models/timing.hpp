@@ -51,9 +51,15 @@ class TimingModel {
   /// The routed experts of a layer in one grouped kernel: `distinct` of them touched, each read once, by
   /// `activations` pairs of token and expert.
   Seconds grouped_experts(const Architecture& model, double distinct, double activations) const;
+  /// The same of some of a step's experts. `single`: the step has one token.
+  Seconds grouped_experts(const Architecture& model, double distinct, double activations, bool single) const;
   // Of a node of GPUs, and of weights that are streamed; only where the profile has them.
   /// Sums up `bytes` on each of `ranks` GPUs: between two measured numbers of GPUs, the larger one's.
   Seconds all_reduce(int ranks, Bytes bytes) const;
+  /// Brings `each` bytes of each of `ranks` GPUs to all of them (all-gather), or sums up what all have for
+  /// each of them (reduce-scatter): half of an all-reduce, which is the one behind the other (NCCL's ring).
+  /// As long as the all-reduce that moves as much over each link, (ranks - 1) * each.
+  Seconds exchange(int ranks, Bytes each) const { return all_reduce(ranks, ranks * each / 2); }
   /// `plain` bytes of weights decoded from the GPU's memory into it, with the GPU to itself: no faster than
   /// the memory takes compressed bytes out and plain ones in.
   Seconds decode(const GpuCodecProfile& codec, Bytes plain) const;

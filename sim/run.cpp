@@ -227,9 +227,16 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
     r.warnings.push_back("the " + kind + " profile '" +
                          (s.cluster ? s.cluster->profile.name : s.device.name) +
                          "' holds numbers that nobody measured on that " + kind + " (see provenance)");
-  if (s.machine && s.machine->gpus > static_cast<int>(s.tensor_parallel))
-    r.warnings.push_back(std::to_string(s.tensor_parallel) + " of the machine's " +
-                         std::to_string(s.machine->gpus) + " GPUs takes part (tensor_parallel)");
+  if (s.expert_ranks() > 1)
+    r.provenance.push_back("experts: neighbours on each of " + std::to_string(s.gpus()) +
+                           " GPUs, as vLLM places them (determine_expert_map, \"linear\")");
+  if (s.data_parallel > 1)
+    r.provenance.push_back(
+        "exchanges of rows: all-gather and reduce-scatter (vLLM's default), each as long as the all-reduce "
+        "that moves as much over each link (derived)");
+  if (s.machine && s.machine->gpus > static_cast<int>(s.gpus()))
+    r.warnings.push_back(std::to_string(s.gpus()) + " of the machine's " + std::to_string(s.machine->gpus) +
+                         " GPUs takes part (tensor_parallel)");
   if (!trace.model().empty() && !names(trace.model(), s.model))
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");

@@ -11,7 +11,7 @@
 #include "models/machine_profile.hpp"
 #include "models/model_import.hpp"
 #include "models/stored_weights.hpp"
-#include "models/tensor_parallel.hpp"
+#include "sim/scenario/parallel_config.hpp"
 #include "sim/scenario/system_fit.hpp"
 #include "sim/scenario_overrides.hpp"
 
@@ -80,30 +80,6 @@ struct Readable {
   bool model = false;
   bool device = false;
 };
-
-/// From here on the model is one GPU's part of it.
-void read_tensor_parallel(const YamlMap& root, Readable readable, Scenario& s) {
-  constexpr std::int64_t kMostGpus = 1024;
-  s.tensor_parallel = static_cast<std::uint32_t>(root.integer("tensor_parallel", 1, kMostGpus, 1));
-  if (s.tensor_parallel == 1 || !readable.device || !readable.model) return;
-  const std::string gpus = std::to_string(s.tensor_parallel) + " GPUs";
-  const std::optional<NodeProfile> node = s.device.gpu ? s.device.gpu->node : std::nullopt;
-  if (!node || node->gpus.value < static_cast<int>(s.tensor_parallel)) {
-    root.fail("tensor_parallel", "device '" + s.device.name + "' has " +
-                                     std::to_string(node ? node->gpus.value : 1) + " GPU(s), not " + gpus);
-    return;
-  }
-  if (node->all_reduce.empty() || node->all_reduce.back().gpus < static_cast<int>(s.tensor_parallel)) {
-    root.fail("tensor_parallel", "device '" + s.device.name + "' does not say what an all-reduce over " +
-                                     gpus + " takes (gpu.node.all_reduce)");
-    return;
-  }
-  try {
-    s.model = tensor_parallel_part(s.model, static_cast<int>(s.tensor_parallel));
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) root.fail("tensor_parallel", problem.what);
-  }
-}
 
 /// One of the scenario's systems, held against device and model; its document, whole.
 Json read_one_system(const YamlNode& item, const Reading& reading, Readable readable,
@@ -264,7 +240,7 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
       parts.device = readable("devices", "device", [&](const YamlMap& map, const std::filesystem::path&) {
         s.device = read_device(map);
       });
-    read_tensor_parallel(root, parts, s);
+    read_parallelism(root, parts.model && parts.device, s);
   }
   document["systems"] = read_systems(root, reading, parts, s);
 }

@@ -22,11 +22,13 @@ namespace moelab {
 struct Scenario {
   std::string name;
   std::string question;  // what it is to answer
-  Architecture model;    // with tensor_parallel: one GPU's part of it
+  Architecture model;    // of several GPUs: one's part of it; experts are counted all, however many it has
   DeviceProfile device;  // with a cluster: the first server's; of parts: under the scenario's runtime
   std::optional<MachineParts> machine;  // catalogue parts that the device is put together from
   std::optional<Runtime> runtime;       // of systems that name none of their own
   std::uint32_t tensor_parallel = 1;    // GPUs that share each layer
+  std::uint32_t data_parallel = 1;      // GPUs of which each has requests and all but the experts to itself
+  bool expert_parallel = false;         // each GPU has whole experts, not a slice of each
   /// Memory the serving process may use: non-expert weights, KV cache, staging and expert cache. With several
   /// GPUs, of each.
   Bytes budget;
@@ -41,6 +43,13 @@ struct Scenario {
   /// cluster, and systems stand in it, overrides and settings are applied, data files are named by absolute
   /// paths. Of a scenario that was not read but made, it holds nothing.
   std::string document = R"({"systems": []})";
+
+  std::uint32_t gpus() const { return tensor_parallel * data_parallel; }
+  /// GPUs over which the experts of a layer are divided (experts_of_rank()); 1: each has all, or of all a
+  /// part.
+  std::uint32_t expert_ranks() const { return expert_parallel ? gpus() : 1; }
+  /// GPUs that are simulated: each, or one that stands for all where all do the same.
+  std::uint32_t simulated_gpus() const { return expert_parallel || data_parallel > 1 ? gpus() : 1; }
 
   // Compiled once: copying the members is most of what a source that takes one by value compiles.
   Scenario();

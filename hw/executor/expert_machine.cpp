@@ -138,6 +138,8 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
     case OpKind::message:
     case OpKind::remote_experts:
     case OpKind::migrate:
+    case OpKind::dispatch:
+    case OpKind::combine:
       throw std::logic_error("experts in pages do not run on hardware");  // refused when the run starts
   }
 }

@@ -64,7 +64,15 @@ struct StepShare {
   std::uint32_t context = 0;  // tokens in its cache before the step
   bool prompt = false;        // rows of a prompt, or of what is computed again; else one decode row
   bool produces = false;      // gets a token: not so for chunks of a prompt before its last
+  std::uint16_t rank = 0;     // whose request it is, where several ranks have their own (rank_batching.hpp)
   bool operator==(const StepShare&) const = default;
+};
+
+/// Blocks of one rank's KV cache on their way: GPU to host before the step runs, and before that, host to
+/// GPU.
+struct BlockMoves {
+  std::uint64_t out = 0, in = 0;
+  bool operator==(const BlockMoves&) const = default;
 };
 
 /// A step. Vectors of ids are in the order in which things were decided.
@@ -80,6 +88,7 @@ struct BatchStep {
   std::vector<std::uint32_t> swapped_out;  // preempted, their blocks go to the host
   std::vector<std::uint32_t> dropped;      // preempted, their cache is lost
   std::vector<std::uint32_t> finished;     // get their last token in this step
+  std::vector<BlockMoves> of_ranks;        // where several ranks form a step: what each swaps
   bool operator==(const BatchStep&) const = default;
 };
 

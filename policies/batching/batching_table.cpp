@@ -64,6 +64,7 @@ std::string misfit_of(const BatchRequest& request, const BatchingShape& shape, s
 void clear(BatchStep& step) {
   step.shares.clear();
   step.rows = step.recomputed = step.blocks_out = step.blocks_in = 0;
+  step.of_ranks.clear();
   for (std::vector<std::uint32_t>* ids :
        {&step.admitted, &step.restarted, &step.resumed, &step.swapped_out, &step.dropped, &step.finished})
     ids->clear();

@@ -5,11 +5,11 @@
 namespace moelab {
 
 std::string_view to_string(OpKind kind) {
-  static constexpr std::array<std::string_view, 25> kNames = {
-      "read_sm",         "read_e",     "read_tensor",    "decompress", "recover", "execute", "dense",
-      "shared_expert",   "host",       "cpu_execute",    "send",       "receive", "predict", "wait",
-      "grouped_experts", "all_reduce", "remap",          "decode",     "load",    "swap_in", "swap_out",
-      "promote",         "message",    "remote_experts", "migrate"};
+  static constexpr std::array<std::string_view, 27> kNames = {
+      "read_sm",         "read_e",     "read_tensor",    "decompress", "recover",  "execute", "dense",
+      "shared_expert",   "host",       "cpu_execute",    "send",       "receive",  "predict", "wait",
+      "grouped_experts", "all_reduce", "remap",          "decode",     "load",     "swap_in", "swap_out",
+      "promote",         "message",    "remote_experts", "migrate",    "dispatch", "combine"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -37,7 +37,10 @@ enum class OpKind : std::uint8_t {
   // Where several servers call each other.
   message,         // hidden states, from one server to another
   remote_experts,  // experts that another GPU computes
-  migrate          // an expert, to where it is to be from now on
+  migrate,         // an expert, to where it is to be from now on
+  // Where the GPUs of a node have requests of their own and share the experts.
+  dispatch,  // rows, to all GPUs
+  combine    // what the experts made of them, summed up, to whose rows they are
 };
 std::string_view to_string(OpKind kind);
 

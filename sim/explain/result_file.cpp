@@ -150,8 +150,10 @@ ResultFile read_result(const std::string& file, const Json& json) {
   for (const Tier t : {Tier::ssd, Tier::page_cache, Tier::host})
     if (root.has("bytes"))
       r.bytes[static_cast<std::size_t>(t)] = root.at("bytes").at(std::string(to_string(t))).number();
+  const Part stalls = root.at("stall_s");
   for (std::size_t c = 0; c < kCauses; ++c)
-    r.stall_s[c] = root.at("stall_s").at(std::string(kCauseNames[c])).number();
+    if (const std::string name(kCauseNames[c]); c < kCausesOfAll || stalls.has(name.c_str()))
+      r.stall_s[c] = stalls.at(name).number();
   add_figures(root.at("metrics"), r);
   for (const char* part : {"hits", "decode_hits", "bytes"})  // where they were counted
     if (root.has(part)) add_figures(root.at(part), r);

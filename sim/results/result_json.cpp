@@ -29,6 +29,14 @@ Json metrics_json(const Metrics& m) {
           {"end_to_end_p90_s", whole.p90}};
 }
 
+/// What not every run has a part in is left out where it took no time.
+Json stall_json(const std::array<double, kCauses>& seconds) {
+  Json j;
+  for (std::size_t c = 0; c < kCauses; ++c)
+    if (c < kCausesOfAll || seconds[c] > 0) j[std::string(kCauseNames[c])] = seconds[c];
+  return j;
+}
+
 Json hits_json(const std::array<std::uint64_t, kStates>& hits) {
   Json j;
   for (const State s : kAllStates) j[std::string(kStateNames[index(s)])] = hits[index(s)];
@@ -80,20 +88,23 @@ Json paged_memory_json(const MemoryPlan& m) {
 }
 
 Json serving_json(const ServingCounts& c) {
-  return {{"steps", c.steps},
-          {"rows", c.rows},
-          {"recomputed_rows", c.recomputed},
-          {"swapped_out_requests", c.swapped_out},
-          {"dropped_requests", c.dropped},
-          {"swap_in_bytes", c.swap_in_bytes},
-          {"swap_out_bytes", c.swap_out_bytes},
-          {"decoded_bytes", c.decoded_bytes},
-          {"loaded_bytes", c.loaded_bytes},
-          {"ssd_bytes", c.ssd_bytes},
-          {"promoted_bytes", c.promoted_bytes},
-          {"moved_experts", c.moved_experts},
-          {"most_kv_blocks", c.most_blocks},
-          {"most_kv_use", c.most_kv_use}};
+  Json j = {{"steps", c.steps},
+            {"rows", c.rows},
+            {"recomputed_rows", c.recomputed},
+            {"swapped_out_requests", c.swapped_out},
+            {"dropped_requests", c.dropped},
+            {"swap_in_bytes", c.swap_in_bytes},
+            {"swap_out_bytes", c.swap_out_bytes},
+            {"decoded_bytes", c.decoded_bytes},
+            {"loaded_bytes", c.loaded_bytes},
+            {"ssd_bytes", c.ssd_bytes},
+            {"promoted_bytes", c.promoted_bytes},
+            {"moved_experts", c.moved_experts},
+            {"most_kv_blocks", c.most_blocks},
+            {"most_kv_use", c.most_kv_use}};
+  if (c.most_pairs > 0) j["expert_balancedness"] = c.balancedness();
+  if (c.exchanged_bytes > 0) j["exchanged_bytes"] = c.exchanged_bytes;
+  return j;
 }
 
 Json series_json(const ServingSeries& series) {
@@ -190,9 +201,8 @@ Json result_json(const RunResult& r) {
   }
   if (r.counted.bytes) j["bytes"] = bytes_json(r.metrics.bytes);
   for (const ResourceUse& use : r.busy) j["busy_s"][use.name] = use.busy_s;
-  for (std::size_t c = 0; c < kCauses; ++c) j["stall_s"][std::string(kCauseNames[c])] = r.metrics.stall_s[c];
-  for (std::size_t c = 0; c < kCauses; ++c)
-    j["decode_stall_s"][std::string(kCauseNames[c])] = r.metrics.decode_stall_s[c];
+  j["stall_s"] = stall_json(r.metrics.stall_s);
+  j["decode_stall_s"] = stall_json(r.metrics.decode_stall_s);
   if (r.counted.routing) j["routing"] = routing_json(r.metrics.routing);
   if (!r.quality.datasets.empty()) j["expected_accuracy_percent"] = quality_json(r.quality);
   if (r.counted.execution)

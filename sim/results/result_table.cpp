@@ -9,6 +9,7 @@
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario/parallel_config.hpp"
 
 namespace moelab {
 namespace {
@@ -135,6 +136,19 @@ std::string serving_table(const std::vector<RunResult>& results) {
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
+/// How evenly GPUs divide the experts, and what they exchange for them; "" where they do not.
+std::string balance_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {
+      {"experts over GPUs", "balancedness (mean / most)", "exchanged GB a GPU"}};
+  for (const RunResult& r : results) {
+    const ServingCounts& c = r.metrics.serving;
+    if (c.most_pairs + c.exchanged_bytes == 0) continue;
+    rows.push_back(
+        {r.system, c.most_pairs > 0 ? fixed(c.balancedness(), 3) : "-", fixed(c.exchanged_bytes / 1e9, 1)});
+  }
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+}
+
 /// What could not be run for want of memory.
 std::string shortfall_lines(const std::vector<RunResult>& results) {
   std::string out;
@@ -220,9 +234,9 @@ double served_seconds(const RunResult& r) {
 /// The causes that took any time at all.
 std::string stall_table(const std::vector<RunResult>& results) {
   static constexpr std::array<std::string_view, kCauses> kColumns = {
-      "SSD",     "page cache", "decompress", "recover",  "experts",        "dense",
-      "host",    "prefetch",   "load",       "load low", "CPU experts",    "activations",
-      "predict", "reduce",     "KV swap",    "network",  "remote experts", "recovery"};
+      "SSD",      "page cache", "decompress",     "recover",     "experts",     "dense",   "host",
+      "prefetch", "load",       "load low",       "CPU experts", "activations", "predict", "reduce",
+      "KV swap",  "network",    "remote experts", "recovery",    "exchange"};
   std::vector<std::vector<std::string>> rows = {{"critical path, % of the time"}};
   for (const RunResult& r : results) rows.push_back({r.system});
   for (std::size_t c = 0; c < kCauses; ++c) {
@@ -300,17 +314,16 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
   const bool looked_up = std::any_of(results.begin(), results.end(), [](const RunResult& r) {
     return r.counted.lookups && r.memory.shortfall == Bytes(0);
   });
-  std::string out =
-      s.name + ": " + title_with_weights(s.model) + " on " + s.device.title + "\n" + "budget " +
-      to_string(s.budget) +
-      (s.tensor_parallel > 1 ? " on each of " + std::to_string(s.tensor_parallel) + " GPUs" : "") +
-      ", batch " + std::to_string(s.workload.batch) + ", " + std::to_string(m.end_to_end_s.size()) +
-      " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " + std::to_string(s.seed) +
-      ", executor " + results.front().executor + "\n" + runtime_line(results) + "\n";
+  std::string out = s.name + ": " + title_with_weights(s.model) + " on " + s.device.title + "\n" + "budget " +
+                    to_string(s.budget) + (s.gpus() > 1 ? " on " + gpus_text(s) : "") + ", batch " +
+                    std::to_string(s.workload.batch) + ", " + std::to_string(m.end_to_end_s.size()) +
+                    " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " +
+                    std::to_string(s.seed) + ", executor " + results.front().executor + "\n" +
+                    runtime_line(results) + "\n";
   out += speed_table(results) + "\n" + shortfall_lines(results) + ssd_lines(results);
   if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
   if (looked_up) out += hits_table(s, results);
-  out += serving_table(results) + paged_memory_table(results);
+  out += serving_table(results) + balance_table(results) + paged_memory_table(results);
   out += routing_table(results) + quality_table(results) +
          (s.device.is_discrete() ? prefetch_table(results) : "");
   out += stall_table(results) + "\n" + pools_table(results) + serving_picture(results);

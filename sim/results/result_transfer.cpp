@@ -14,7 +14,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingSample, step, begin_s, time_s, running
                                    all_blocks, residency, tokens, swap_in_bytes, swap_out_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingCounts, steps, rows, recomputed, swapped_out, dropped,
                                    swap_in_bytes, swap_out_bytes, decoded_bytes, loaded_bytes, ssd_bytes,
-                                   promoted_bytes, moved_experts, most_blocks, most_kv_use)
+                                   promoted_bytes, moved_experts, most_blocks, most_kv_use, mean_pairs,
+                                   most_pairs, exchanged_bytes)
 static void to_json(nlohmann::json& j, const ServingSeries& series) {
   j = series.samples();
 }

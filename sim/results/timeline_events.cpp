@@ -37,6 +37,8 @@ bool is_of_layer(OpKind kind) {
     case OpKind::promote:
     case OpKind::message:
     case OpKind::remote_experts:
+    case OpKind::dispatch:
+    case OpKind::combine:
       return true;
     default:
       return false;

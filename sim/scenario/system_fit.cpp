@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/runtime_fit.hpp"
+#include "sim/scenario/parallel_config.hpp"
 
 namespace moelab {
 namespace {
@@ -44,7 +45,7 @@ void check_batching(const SystemConfig& system, const Scenario& scenario, const 
                std::to_string(scenario.workload.batch) + " requests");
   const MemoryProfile& host = scenario.device.memory;
   const Bytes usable = host.total.value - host.system_reserve.value;
-  const Bytes swap = scenario.tensor_parallel * system.kv.swap_space;
+  const Bytes swap = scenario.gpus() * system.kv.swap_space;
   if (scenario.device.is_discrete() && swap > usable)
     where.fail(who + "swaps into " + to_string(swap) + " of host memory (kv.swap_space of each GPU), of " +
                to_string(usable) + " that device '" + scenario.device.name + "' has to give");
@@ -120,6 +121,7 @@ void check_on_device(const SystemConfig& system, const Scenario& scenario, const
     return;
   }
   if (system.paging) check_paging(system, scenario, where);
+  check_on_gpus(system, scenario, where);
   if (system.batching) check_batching(system, scenario, where);
   check_codec(system, scenario.device, where);
 }

@@ -17,7 +17,7 @@ class YamlMap;
 inline constexpr std::int64_t kMostCounted = 1'000'000;
 
 struct WorkloadConfig {
-  std::uint32_t batch = 1;  // requests in a static batch
+  std::uint32_t batch = 1;  // requests that run at once; with data parallelism on each GPU
   std::uint32_t requests = 1;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t output_tokens = 0;                        // the first one included

@@ -70,7 +70,7 @@ class CachedStage final : public ServingStage {
   StageWait next() override;
 
   std::uint64_t kv_blocks() const override;
-  SwapPath swap_path() const override { return {resources_.io, resources_.link_out}; }
+  SwapPath swap_path(std::size_t /*gpu*/) const override { return {resources_.io, resources_.link_out}; }
   double resident_share() const override;
   const TimingModel& timing() const override { return timing_; }
 

@@ -17,8 +17,9 @@ DenseTimes::DenseTimes(const Architecture& model, const TimingModel& timing)
   }
 }
 
-void DenseTimes::begin(const Pass& pass) {
+void DenseTimes::begin(const Pass& pass, std::uint32_t expert_tokens) {
   tokens_ = pass.tokens;
+  expert_tokens_ = expert_tokens;
   prompt_tokens_ = pass.prompt_tokens;
   produces_ = pass.produces;
   new_encoder_tokens_ = pass.new_encoder_tokens;
@@ -89,7 +90,7 @@ KernelTime DenseTimes::compute_dense(std::size_t kind) const {
   if (!timing_.device().software) return time(work += own);
   // Kernels of their own: what bounds one bounds not the other.
   KernelTime result = time(work);
-  const Seconds rest = moe ? timing_.expert_launches(model_, layer.feed_forward, tokens_)
+  const Seconds rest = moe ? timing_.expert_launches(model_, layer.feed_forward, expert_tokens_)
                            : timing_.kernel(own, tokens_, model_.hidden);
   result.seconds += rest.value();
   result.bytes += own.weight_bytes.value();

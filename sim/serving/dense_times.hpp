@@ -18,7 +18,9 @@ struct KernelTime {
 class DenseTimes {
  public:
   DenseTimes(const Architecture& model, const TimingModel& timing);
-  void begin(const Pass& pass);
+  /// `expert_tokens`: rows that go through this GPU's experts, those of other GPUs included.
+  void begin(const Pass& pass, std::uint32_t expert_tokens);
+  void begin(const Pass& pass) { begin(pass, pass.tokens); }
   /// Attention with the gate and, in a dense layer, its feed-forward part.
   const KernelTime& dense(std::size_t layer);
   /// The shared experts; 0: the layer has none.
@@ -48,6 +50,7 @@ class DenseTimes {
   std::vector<AttentionSpan> spans_;        // one a window that the model has
   double encoded_ = 0;                      // tokens of the encoder that a row which decodes attends to, mean
   std::uint32_t tokens_ = 0, prompt_tokens_ = 0, produces_ = 0, new_encoder_tokens_ = 0;  // of this pass
+  std::uint32_t expert_tokens_ = 0;
 };
 
 }  // namespace moelab

@@ -5,22 +5,23 @@ namespace moelab {
 using engine::OpIndex;
 
 void add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedResources& resources,
-                     const TimingModel& timing, int ranks, OpIndex after) {
+                     std::size_t gpu, const TimingModel& timing, int ranks, OpIndex after) {
   constexpr std::uint16_t kPieces = 8;  // an eighth of what is shorter, reading or crossing, does not overlap
   engine::Graph& graph = out.graph;
+  const PagedGpu& to = resources.gpus[gpu];
   const std::uint16_t pieces = load.from_ssd ? kPieces : 1;
   const Bytes part = load.bytes / pieces;
   for (std::uint16_t piece = 0; piece < pieces; ++piece) {
     OpIndex before = after;
     if (load.from_ssd) {
-      before = graph.add(graph.lane(resources.ssd), timing.ssd_read(part * ranks).value());
+      before = graph.add(graph.lane(to.ssd), timing.ssd_read(part * ranks).value());
       out.labels.push_back({load.kind, Tier::ssd, load.tensor, piece});
       if (after != engine::kNoOp) graph.depend(before, after);
     }
     if (!timing.is_discrete()) continue;  // it is where the GPU computes
     const double seconds = timing.load(part).value();
-    const OpIndex op = graph.add(graph.lane(resources.link_in), seconds);
-    if (resources.link != engine::kNoCapacity) graph.share(op, resources.link, seconds, part.value());
+    const OpIndex op = graph.add(graph.lane(to.link_in), seconds);
+    if (to.link != engine::kNoCapacity) graph.share(op, to.link, seconds, part.value());
     out.labels.push_back({load.kind, Tier::none, load.tensor, piece});
     if (before != engine::kNoOp) graph.depend(op, before);
   }

@@ -14,9 +14,10 @@ struct ExpertLoad {
   std::uint16_t tensor = 0;
 };
 
-/// Adds the load, to begin after operation `after` (engine::kNoOp: at once). From the SSD it comes in pieces,
-/// so that one crosses the link while the next is read; all `ranks` GPUs read at once.
+/// Adds the load of GPU `gpu` of those that are simulated, to begin after operation `after` (engine::kNoOp:
+/// at once). From the SSD it comes in pieces, so that one crosses the link while the next is read; all
+/// `ranks` GPUs of the node read at once.
 void add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedResources& resources,
-                     const TimingModel& timing, int ranks, engine::OpIndex after);
+                     std::size_t gpu, const TimingModel& timing, int ranks, engine::OpIndex after);
 
 }  // namespace moelab

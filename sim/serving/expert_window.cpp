@@ -1,5 +1,6 @@
 #include "sim/serving/expert_window.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/engine/invariant.hpp"
@@ -16,7 +17,8 @@ ExpertWindow::ExpertWindow(engine::Engine& engine, const PagedResources& resourc
       timing_(timing),
       plan_(plan),
       ranks_(ranks),
-      type_share_{(matrices - 1.0) / matrices, 1.0 / matrices} {}
+      type_share_{(matrices - 1.0) / matrices, 1.0 / matrices},
+      halves_{Half(resources.gpus.size()), Half(resources.gpus.size())} {}
 
 bool ExpertWindow::streams(const StorageSplit& split, std::uint32_t layer) const {
   return split.load_seconds(layer) > 0;
@@ -34,46 +36,61 @@ void ExpertWindow::load(const StorageSplit& split, std::uint32_t layer, ServingC
   engine::check_invariant(half.layer == kFree && half.read_until <= engine_.now(),
                           "a load into blocks that are still read");
   half.layer = layer;
-  half.graph.clear();
-  half.graph.layer = layer;
-  for (std::uint16_t type = 0; type < type_share_.size(); ++type)
-    add_type(split, half, type, type_share_[type], counts);
-  engine_.submit(half.graph.graph, engine::kPrefetch);
+  half.dropped = 0;
+  for (std::size_t gpu = 0; gpu < half.graphs.size(); ++gpu) {
+    LabelledGraph& graph = half.graphs[gpu];
+    graph.clear();
+    graph.layer = layer;
+    for (std::uint16_t type = 0; type < type_share_.size(); ++type) add_type(split, half, gpu, type);
+    engine_.submit(graph.graph, engine::kPrefetch);
+  }
+  count(split, layer, counts);
 }
 
-void ExpertWindow::add_type(const StorageSplit& split, Half& half, std::uint16_t type, double share,
-                            ServingCounts& counts) {
+/// Bytes of one GPU.
+void ExpertWindow::count(const StorageSplit& split, std::uint32_t layer, ServingCounts& counts) const {
   const StorageShape& shape = split.shape();
+  for (const double share : type_share_)
+    for (std::size_t k = 0; k < shape.backends.size(); ++k) {
+      const Bytes bytes(split.experts(layer, k) * shape.expert_bytes * share);
+      if (bytes == Bytes(0) || std::isinf(shape.backends[k].bytes_per_second)) continue;
+      (plan_.codecs[k] != nullptr ? counts.decoded_bytes : counts.loaded_bytes) += bytes.value();
+      if (plan_.on_ssd[k]) counts.ssd_bytes += bytes.value();
+    }
+}
+
+void ExpertWindow::add_type(const StorageSplit& split, Half& half, std::size_t gpu, std::uint16_t type) {
+  const StorageShape& shape = split.shape();
+  const double share = type_share_[type];
+  LabelledGraph& out = half.graphs[gpu];
   double streamed = 0;
   for (std::size_t k = 0; k < shape.backends.size(); ++k)
     if (std::isfinite(shape.backends[k].bytes_per_second)) streamed += split.experts(half.layer, k);
   const Bytes window(streamed * shape.expert_bytes * share);
   OpIndex mapped = engine::kNoOp;
   if (const double seconds = timing_.remap(window).value(); seconds > 0) {
-    mapped = half.graph.graph.add(half.graph.graph.lane(resources_.pager), seconds);
-    half.graph.labels.push_back({OpKind::remap, Tier::none, type});
+    mapped = out.graph.add(out.graph.lane(resources_.gpus[gpu].pager), seconds);
+    out.labels.push_back({OpKind::remap, Tier::none, type});
   }
   for (std::size_t k = 0; k < shape.backends.size(); ++k) {
     const Bytes bytes(split.experts(half.layer, k) * shape.expert_bytes * share);
     if (bytes == Bytes(0) || std::isinf(shape.backends[k].bytes_per_second)) continue;
-    (plan_.codecs[k] != nullptr ? counts.decoded_bytes : counts.loaded_bytes) += bytes.value();
-    if (plan_.on_ssd[k]) counts.ssd_bytes += bytes.value();
-    add_backend(half.graph, k, bytes, mapped, type);
+    add_backend(out, gpu, k, bytes, mapped, type);
   }
 }
 
-void ExpertWindow::add_backend(LabelledGraph& out, std::size_t backend, Bytes bytes, OpIndex after,
-                               std::uint16_t type) {
+void ExpertWindow::add_backend(LabelledGraph& out, std::size_t gpu, std::size_t backend, Bytes bytes,
+                               OpIndex after, std::uint16_t type) {
   const GpuCodecProfile* const codec = plan_.codecs[backend];
   if (codec == nullptr) {
     const ExpertLoad load{.bytes = bytes, .from_ssd = plan_.on_ssd[backend], .tensor = type};
-    add_expert_load(out, load, resources_, timing_, ranks_, after);
+    add_expert_load(out, load, resources_, gpu, timing_, ranks_, after);
     return;
   }
   engine::Graph& graph = out.graph;
   const double seconds = timing_.decode(*codec, bytes).value();
-  const OpIndex op = graph.add(graph.lane(resources_.decode), seconds);
-  graph.share(op, resources_.memory, seconds, bytes.value() * (1 + codec->ratio.value));
+  const OpIndex op = graph.add(graph.lane(resources_.gpus[gpu].decode), seconds);
+  graph.share(op, resources_.gpus[gpu].memory, seconds, bytes.value() * (1 + codec->ratio.value));
   out.labels.push_back({OpKind::decode, Tier::none, type});
   if (after != engine::kNoOp) graph.depend(op, after);
 }
@@ -84,27 +101,30 @@ ExpertWindow::Half& ExpertWindow::half_of(std::uint32_t layer) {
   return half;
 }
 
-LabelledGraph& ExpertWindow::loading(std::uint32_t layer) {
-  return half_of(layer).graph;
+LabelledGraph& ExpertWindow::loading(std::uint32_t layer, std::size_t gpu) {
+  return half_of(layer).graphs[gpu];
 }
 
-void ExpertWindow::release(std::uint32_t layer, double started, double ended) {
+void ExpertWindow::release(std::uint32_t layer, double started, double ended, std::size_t gpu) {
   Half& half = half_of(layer);
-  engine::check_invariant(half.graph.graph.finished() && half.graph.graph.finished_at() <= started,
+  const engine::Graph& load = half.graphs[gpu].graph;
+  engine::check_invariant(load.finished() && load.finished_at() <= started,
                           "experts compute before they are loaded");
-  half.layer = kFree;
-  half.read_until = ended;
+  half.read_until = gpu == 0 ? ended : std::max(half.read_until, ended);
+  if (gpu + 1 == half.graphs.size()) half.layer = kFree;
 }
 
 LabelledGraph* ExpertWindow::any() {
   for (Half& half : halves_)
-    if (half.layer != kFree) return &half.graph;
+    if (half.layer != kFree) return &half.graphs[half.dropped];
   return nullptr;
 }
 
 void ExpertWindow::drop(const LabelledGraph& graph) {
-  for (Half& half : halves_)
-    if (&half.graph == &graph) half.layer = kFree;
+  for (Half& half : halves_) {
+    if (half.layer == kFree || &half.graphs[half.dropped] != &graph) continue;
+    if (++half.dropped == half.graphs.size()) half.layer = kFree;
+  }
 }
 
 }  // namespace moelab

@@ -8,12 +8,14 @@
 //        back. Which half that is wraps around from the last layer to the first with the iterations (the
 //        cyclic look-back), and the first two loads find both free (the cold start).
 //   RAW  a layer's experts compute after its load: loading() is what their operation depends on.
+// Of a node's GPUs each that is simulated has such a window; all begin to load as much at the same time.
 // Checked in test builds: a half holds one layer, a layer lies in one half, no load goes into a half that is
 // still read, no layer computes before its load is done.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "models/timing.hpp"
 #include "sim/engine/engine.hpp"
@@ -36,27 +38,30 @@ class ExpertWindow {
   /// Starts to load a layer that streams and is in no half.
   void load(const StorageSplit& split, std::uint32_t layer, ServingCounts& counts);
   bool holds(std::uint32_t layer) const { return find(layer) != nullptr; }
-  /// What a layer that streams has to wait for.
-  LabelledGraph& loading(std::uint32_t layer);
-  /// The layer's experts compute, or have computed, from `started` to `ended`: its half is free then.
-  void release(std::uint32_t layer, double started, double ended);
-  /// A half that holds a layer, for the end of a run; nullptr: none does.
+  /// What a layer that streams has to wait for, on a GPU.
+  LabelledGraph& loading(std::uint32_t layer, std::size_t gpu = 0);
+  /// The layer's experts compute, or have computed, on a GPU from `started` to `ended`. Its half is free when
+  /// the last GPU has said so; they say it in turn.
+  void release(std::uint32_t layer, double started, double ended, std::size_t gpu = 0);
+  /// A load into a half that holds a layer, for the end of a run; nullptr: none does.
   LabelledGraph* any();
   void drop(const LabelledGraph& graph);
 
  private:
   static constexpr std::uint32_t kFree = LabelledGraph::kNoLayer;
   struct Half {
-    LabelledGraph graph;
+    explicit Half(std::size_t gpus) : graphs(gpus) {}
+    std::vector<LabelledGraph> graphs;  // by GPU
     std::uint32_t layer = kFree;
-    double read_until = 0;  // by the layer that had it before
+    double read_until = 0;    // by the layer that had it before
+    std::size_t dropped = 0;  // of its graphs, at the end of a run
   };
   const Half* find(std::uint32_t layer) const;
   Half& half_of(std::uint32_t layer);
-  void add_type(const StorageSplit& split, Half& half, std::uint16_t type, double share,
-                ServingCounts& counts);
-  void add_backend(LabelledGraph& out, std::size_t backend, Bytes bytes, engine::OpIndex after,
-                   std::uint16_t type);
+  void add_type(const StorageSplit& split, Half& half, std::size_t gpu, std::uint16_t type);
+  void add_backend(LabelledGraph& out, std::size_t gpu, std::size_t backend, Bytes bytes,
+                   engine::OpIndex after, std::uint16_t type);
+  void count(const StorageSplit& split, std::uint32_t layer, ServingCounts& counts) const;
 
   engine::Engine& engine_;
   const PagedResources& resources_;

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "models/input_error.hpp"
+#include "policies/batching/rank_batching.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/request_stream.hpp"
 
@@ -51,7 +52,11 @@ std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const SystemCon
   const BatchingShape shape{kv_shape(system, memory), s.workload.batch, system.batching->max_tokens,
                             micro_batch_of(system)};
   const PolicyChoice& policy = system.batching->policy;
-  return find_batching_policy(policy.name)->make(shape, policy.parameters);
+  const auto make = [&] { return find_batching_policy(policy.name)->make(shape, policy.parameters); };
+  if (s.data_parallel == 1) return make();
+  std::vector<std::unique_ptr<BatchingPolicy>> ranks;
+  for (std::uint32_t rank = 0; rank < s.data_parallel; ++rank) ranks.push_back(make());
+  return make_rank_batching(std::move(ranks));
 }
 
 void check_requests(const Scenario& s, const SystemConfig& system, const MemoryPlan& memory,

@@ -32,8 +32,8 @@ std::uint64_t swap_blocks(const Scenario& scenario, const SystemConfig& system, 
 Bytes wanted_kv_bytes(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory,
                       const std::vector<ServedRequest>& requests);
 
-/// The system's batching policy over the KV cache that is planned; without one, static batches that no memory
-/// limits.
+/// The system's batching policy over the KV cache that is planned, with data parallelism one on each rank;
+/// without a policy, static batches that no memory limits.
 std::unique_ptr<BatchingPolicy> make_batching(const Scenario& scenario, const SystemConfig& system,
                                               const MemoryPlan& memory);
 

@@ -126,6 +126,9 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
 }
 
 bool has_room(const MemoryPlan& memory, const Scenario& s, const Pass& pass) {
+  if (!pass.of_ranks.empty())  // each GPU has the rows of its own rank
+    return std::all_of(pass.of_ranks.begin(), pass.of_ranks.end(),
+                       [&](const Pass& of_rank) { return has_room(memory, s, of_rank); });
   const Bytes needed =
       activation_bytes(s.model, pass.tokens, pass.produces, static_cast<int>(s.tensor_parallel));
   return needed <= memory.activations;

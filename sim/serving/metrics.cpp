@@ -48,6 +48,9 @@ Cause cause_of(const OpLabel& label) {
       return Cause::remote_experts;
     case OpKind::migrate:
       return Cause::expert_load;
+    case OpKind::dispatch:
+    case OpKind::combine:
+      return Cause::exchange;
   }
   return Cause::host;
 }

@@ -32,13 +32,17 @@ enum class Cause : std::uint8_t {
   kv_swap,         // of the KV cache's blocks, to the host and back
   network,         // hidden states between servers
   remote_experts,  // experts that another GPU computes
-  recovery         // until an expert that no server holds is there again, or a call that was lost is repeated
+  recovery,        // until an expert that no server holds is there again, or a call that was lost is repeated
+  exchange         // of rows over GPUs that share the experts, to these and back
 };
-inline constexpr std::size_t kCauses = 18;
+inline constexpr std::size_t kCauses = 19;
+/// Of these, the first that a written result always has; others where they took any time.
+inline constexpr std::size_t kCausesOfAll = 18;
 inline constexpr std::array<std::string_view, kCauses> kCauseNames = {
     "ssd_read",   "page_cache_read", "decompress",  "recover",        "expert_compute", "dense_compute",
     "host",       "prefetch",        "expert_load", "low_score_load", "cpu_experts",    "activations",
-    "prediction", "all_reduce",      "kv_swap",     "network",        "remote_experts", "recovery"};
+    "prediction", "all_reduce",      "kv_swap",     "network",        "remote_experts", "recovery",
+    "exchange"};
 Cause cause_of(const OpLabel& label);
 
 /// fetched = used + late + unused.
@@ -71,7 +75,7 @@ struct ExecutionCounts {
 };
 
 /// A stretch of a run that serves from a paged KV cache: what was at its end, and what came since its begin,
-/// the end of the sample before. Bytes are of one GPU.
+/// the end of the sample before. Bytes are of one GPU, or as ServingCounts says.
 struct ServingSample {
   std::uint64_t step = 0;  // the last one of the stretch
   double begin_s = 0, time_s = 0;
@@ -110,7 +114,8 @@ class ServingSeries {
   std::uint64_t stride_ = 1;
 };
 
-/// What serving from a paged KV cache with paged experts took. All 0 elsewhere. Bytes are of one GPU.
+/// What serving from a paged KV cache with paged experts took. All 0 elsewhere. Bytes are of one GPU; where
+/// GPUs have requests of their own (data parallelism), those of the KV cache, and blocks, of all of them.
 struct ServingCounts {
   std::uint64_t steps = 0;
   std::uint64_t rows = 0;                      // tokens that ran
@@ -124,6 +129,13 @@ struct ServingCounts {
   std::uint64_t moved_experts = 0;  // by the residency policy, off the GPU's memory and onto it
   std::uint64_t most_blocks = 0;    // of the KV cache in use at once
   double most_kv_use = 0;           // the largest share of the blocks that there were in a step
+  // Of experts that GPUs divide: pairs of row and expert in a layer of a step, mean over GPUs and of the GPU
+  // with most, summed over layers and steps; and what each GPU takes in of others' rows.
+  double mean_pairs = 0, most_pairs = 0;
+  double exchanged_bytes = 0;
+
+  /// 1: each GPU has as much to do as any other (vLLM's "balancedness"). Where GPUs divide experts.
+  double balancedness() const { return mean_pairs / most_pairs; }
 };
 
 /// What each MoE layer saw in decode passes, in the model's order. On a cluster, of all servers together.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/expert_parallel.hpp"
 #include "models/input_error.hpp"
 #include "models/tensor_parallel.hpp"
 #include "sim/serving/dense_times.hpp"
@@ -41,12 +42,12 @@ std::vector<StorageBackend> storage_backends(const Scenario& s, const SystemConf
       b.bytes_per_second = std::numeric_limits<double>::infinity();
       b.gpu_bytes_per_byte = 1;
     } else if (name == "ssd") {
-      b.bytes_per_second = ssd_rate(timing) / s.tensor_parallel;
+      b.bytes_per_second = ssd_rate(timing) / s.gpus();
       if (s.device.is_discrete()) b.bytes_per_second = std::min(b.bytes_per_second, link_rate(timing));
     } else if (name == "host") {
       b.bytes_per_second = link_rate(timing);
       const Bytes usable = s.device.memory.total.value - s.device.memory.system_reserve.value;
-      b.capacity_bytes = std::max((usable / s.tensor_parallel - system.kv.swap_space).value(), 0.0);
+      b.capacity_bytes = std::max((usable / s.gpus() - system.kv.swap_space).value(), 0.0);
     } else {
       const GpuCodecProfile& codec = s.device.gpu->codecs.at(name);
       b.bytes_per_second = codec.rate.value.value();
@@ -69,6 +70,15 @@ Bytes window_bytes(const StorageSplit& split, bool moves) {
   return Bytes(kWindowLayers * most * shape.expert_bytes);
 }
 
+/// Around the experts of a layer, where each GPU has `batch` rows of its own.
+double exchange_seconds(const Scenario& s, const TimingModel& timing) {
+  const auto ranks = static_cast<int>(s.data_parallel);
+  const double rows = s.workload.batch;
+  return (timing.exchange(ranks, dispatch_bytes(s.model, rows)) +
+          timing.exchange(ranks, combine_bytes(s.model, rows)))
+      .value();
+}
+
 /// One MoE layer with its weights resident, for a step of `batch` rows halfway through their answers; experts
 /// drawn evenly. Layers without a feed-forward part lie between MoE layers, and are shared out over them.
 double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
@@ -79,7 +89,8 @@ double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
   pass.tokens = pass.produces = s.workload.batch;
   for (const ServedRequest& q : requests)
     pass.runs.push_back({.first = q.prompt_tokens + q.output_tokens / 2.0});
-  dense.begin(pass);
+  const std::uint32_t rows = s.workload.batch * s.data_parallel;  // that meet in the experts
+  dense.begin(pass, rows);
   const auto layers = static_cast<double>(s.model.moe_layers().size());
   double seconds = 0, computed = 0, reduces = 0;
   for (std::size_t l = 0; l < s.model.layers.size(); ++l) {
@@ -90,14 +101,25 @@ double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
     reduces += all_reduces(layer);
   }
   const FeedForward& ff = s.model.moe();
-  const double missed = std::pow(1 - 1.0 * ff.top_k / ff.experts, s.workload.batch);
+  const double missed = std::pow(1 - 1.0 * ff.top_k / ff.experts, rows);
+  const int held = most_experts_of_rank(ff.experts, static_cast<int>(s.expert_ranks()));
   seconds /= layers;
   seconds += computed / layers * system.host_per_layer.value() + timing.dispatch().value();
-  const double touched = ff.experts * (1 - missed);
+  const double touched = held * (1 - missed);
   seconds += touched * system.host_per_expert.value();
-  seconds += timing.grouped_experts(s.model, touched, 1.0 * s.workload.batch * ff.top_k).value();
+  seconds += timing.grouped_experts(s.model, touched, 1.0 * rows * ff.top_k * held / ff.experts).value();
+  seconds += exchange_seconds(s, timing);
   const Bytes reduced = all_reduce_bytes(s.model, s.workload.batch);
   return seconds + reduces / layers * timing.all_reduce(static_cast<int>(s.tensor_parallel), reduced).value();
+}
+
+/// What a step needs besides for the rows of other GPUs, where all meet in the experts: hidden states in and
+/// out, and for each expert chosen its projections and its output.
+Bytes gathered_activation_bytes(const Scenario& s, const SystemConfig& system) {
+  constexpr double kBytesPerActivation = 2;  // BF16
+  const FeedForward& ff = s.model.moe();
+  const double row = 2.0 * s.model.hidden + ff.top_k * ((ff.matrices - 1.0) * ff.width + s.model.hidden);
+  return Bytes((s.data_parallel - 1.0) * system.batching->max_tokens * row * kBytesPerActivation);
 }
 
 /// What lies in the host's memory.
@@ -112,7 +134,8 @@ Bytes host_bytes(const StorageSplit& split) {
 StorageShape storage_shape(const Scenario& s, const SystemConfig& system) {
   StorageShape shape;
   shape.layers = static_cast<std::uint32_t>(s.model.moe_layers().size());
-  shape.experts = static_cast<std::uint32_t>(s.model.moe().experts);
+  shape.experts = static_cast<std::uint32_t>(
+      most_experts_of_rank(s.model.moe().experts, static_cast<int>(s.expert_ranks())));
   shape.expert_bytes = expert_bytes(s.model).value();
   shape.backends = storage_backends(s, system);
   return shape;
@@ -156,6 +179,7 @@ PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
   m.non_expert = non_expert_bytes(s.model);
   m.activations = activation_bytes(s.model, system.batching->max_tokens, s.workload.batch,
                                    static_cast<int>(s.tensor_parallel));
+  m.activations += gathered_activation_bytes(s, system);
   plan_kv_block(s, system, m);
   const Bytes all_streamed(kWindowLayers * shape.experts * shape.expert_bytes);
   const Bytes fixed = m.non_expert + m.activations;

@@ -22,7 +22,10 @@ struct PagedPlan {
 /// states.
 ///   window:       two layers of what is streamed of the layer of which most is; whole layers where a
 ///                 residency policy moves experts
-///   activations:  activation_bytes() of max_tokens rows, and the logits of `batch`
+///   activations:  activation_bytes() of max_tokens rows, and the logits of `batch`; with data parallelism
+///   what
+///                 the rows of all other GPUs take in the experts besides
+/// With expert parallelism of the GPU that has most experts; each has a KV cache of that size.
 /// The storage policy may give experts all but what the longest request needs at its end; with
 /// KvConfig::first all but what the `batch` longest ones need.
 /// What does not fit is no error: MemoryPlan::shortfall says how much is missing for one block. Throws

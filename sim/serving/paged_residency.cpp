@@ -107,7 +107,8 @@ void PagedResidency::submit_promotions(ServingCounts& counts) {
 void PagedResidency::add_promotion(Bytes bytes, bool from_ssd) {
   if (bytes == Bytes(0)) return;
   const ExpertLoad load{.bytes = bytes, .from_ssd = from_ssd, .kind = OpKind::promote};
-  add_expert_load(promotions_, load, resources_, timing_, ranks_, engine::kNoOp);
+  for (std::size_t gpu = 0; gpu < resources_.gpus.size(); ++gpu)
+    add_expert_load(promotions_, load, resources_, gpu, timing_, ranks_, engine::kNoOp);
 }
 
 }  // namespace moelab

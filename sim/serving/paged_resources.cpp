@@ -1,6 +1,7 @@
 #include "sim/serving/paged_resources.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace moelab {
 namespace {
@@ -13,28 +14,40 @@ double decode_traffic(const PagedPlan& plan) {
   return most;
 }
 
-}  // namespace
-
-PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& timing, const PagedPlan& plan) {
-  PagedResources r{};
-  r.host = engine.add_resource("host", 1);
-  r.pager = engine.add_resource("pager", 1);
-  r.compute = engine.add_resource("compute", 1);
-  r.decode = engine.add_resource("decode", 1);
-  r.link_in = engine.add_resource("link", 1);
-  r.link_out = engine.add_resource("link_out", 1);
-  r.ssd = engine.add_resource("ssd", 1);
-  r.collective = engine.add_resource("collective", 1);
-  if (const double traffic = decode_traffic(plan); traffic > 0) {
+PagedGpu add_gpu(engine::Engine& engine, const TimingModel& timing, double decodes,
+                 const std::string& prefix) {
+  const auto add = [&](const char* name) { return engine.add_resource(prefix + name, 1); };
+  PagedGpu r{};
+  r.host = add("host");
+  r.pager = add("pager");
+  r.compute = add("compute");
+  r.decode = add("decode");
+  r.link_in = add("link");
+  r.link_out = add("link_out");
+  r.ssd = add("ssd");
+  r.collective = add("collective");
+  if (decodes > 0) {
     const double bandwidth = timing.gpu_bandwidth().value();
-    const double together = 1 + std::min(traffic / bandwidth, 1.0);
-    r.memory = engine.add_capacity("gpu_memory", {.slowdown = {1, together}, .bandwidth = bandwidth});
+    const double together = 1 + std::min(decodes / bandwidth, 1.0);
+    r.memory =
+        engine.add_capacity(prefix + "gpu_memory", {.slowdown = {1, together}, .bandwidth = bandwidth});
   }
   if (engine.resolves_chains() && timing.is_discrete()) {
     const Bytes large(1e9);
-    r.link = engine.add_capacity("pcie", {.bandwidth = (large / timing.load(large)).value()});
+    r.link = engine.add_capacity(prefix + "pcie", {.bandwidth = (large / timing.load(large)).value()});
   }
   return r;
+}
+
+}  // namespace
+
+PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& timing, const PagedPlan& plan,
+                                   std::size_t gpus) {
+  PagedResources node;
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu)
+    node.gpus.push_back(
+        add_gpu(engine, timing, decode_traffic(plan), gpus > 1 ? "gpu" + std::to_string(gpu) + "/" : ""));
+  return node;
 }
 
 }  // namespace moelab

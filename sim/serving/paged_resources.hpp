@@ -1,6 +1,8 @@
-// What one GPU of a node has, where experts and KV cache are paged. All GPUs of a node do the same at the
-// same time, so that one stands for all.
+// What the GPUs of a node have, where experts and KV cache are paged. Where all do the same at the same time
+// one stands for all.
 #pragma once
+
+#include <vector>
 
 #include "models/timing.hpp"
 #include "sim/engine/engine.hpp"
@@ -9,15 +11,15 @@
 
 namespace moelab {
 
-struct PagedResources {
+struct PagedGpu {
   engine::ResourceId host;        // the framework's thread
   engine::ResourceId pager;       // the thread that remaps
   engine::ResourceId compute;     // the inference stream
   engine::ResourceId decode;      // the loading stream of kernels that decode
   engine::ResourceId link_in;     // from the host's memory
   engine::ResourceId link_out;    // to it
-  engine::ResourceId ssd;         // the node's, of which each GPU has its share
-  engine::ResourceId collective;  // all-reduces
+  engine::ResourceId ssd;         // its share of the node's
+  engine::ResourceId collective;  // what all GPUs do together
   /// The GPU's memory, which computing and decoding share; kNoCapacity where nothing decodes. Each takes its
   /// part of the bandwidth in proportion to what it would take alone.
   engine::CapacityId memory = engine::kNoCapacity;
@@ -26,7 +28,13 @@ struct PagedResources {
   engine::CapacityId link = engine::kNoCapacity;
 };
 
-PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& timing, const PagedPlan& plan);
+struct PagedResources {
+  std::vector<PagedGpu> gpus;  // those that are simulated
+};
+
+/// Of several GPUs names begin with "gpu0/", "gpu1/" and so on.
+PagedResources add_paged_resources(engine::Engine& engine, const TimingModel& timing, const PagedPlan& plan,
+                                   std::size_t gpus = 1);
 
 /// Bytes that a GPU takes in over the link while `ranks` of them sum up `bytes` each: a ring moves
 /// 2 (n - 1) / n of them in each direction.

@@ -22,6 +22,9 @@ struct Pass {
   std::uint32_t brought_tokens = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> rows;  // [begin, end) of the trace
   std::vector<RowRun> runs;                                   // what the same rows attend to
+  /// Where data-parallel ranks have requests of their own: what each has of this pass, but for `rows`; of a
+  /// rank without any, nothing.
+  std::vector<Pass> of_ranks;
 };
 
 }  // namespace moelab

@@ -26,6 +26,13 @@ RowRun attention_of(const StepShare& share, const ServedRequest& request) {
   return run;
 }
 
+/// Keeps its memory.
+void empty(Pass& pass) {
+  pass = {.rows = std::move(pass.rows), .runs = std::move(pass.runs), .of_ranks = std::move(pass.of_ranks)};
+  pass.rows.clear();
+  pass.runs.clear();
+}
+
 }  // namespace
 
 std::unique_ptr<BatchingPolicy> make_static_batches(std::uint32_t together, std::uint32_t micro_batch) {
@@ -73,10 +80,10 @@ void RequestStream::add_rows(const StepShare& share, const ServedRequest& reques
 bool RequestStream::next(double now, Pass& pass) {
   announce(now);
   release_rows();
-  pass = {.rows = std::move(pass.rows), .runs = std::move(pass.runs)};
-  pass.rows.clear();
-  pass.runs.clear();
+  empty(pass);
   if (!policy_.form(step_)) return false;
+  pass.of_ranks.resize(step_.of_ranks.size());
+  for (Pass& own : pass.of_ranks) empty(own);
   running_ += step_.admitted.size();
   begins_ = !step_.admitted.empty() && running_ == step_.admitted.size();
   for (const std::uint32_t number : step_.admitted) {
@@ -86,18 +93,22 @@ bool RequestStream::next(double now, Pass& pass) {
   }
   for (const StepShare& share : step_.shares) {
     const ServedRequest& request = live_.at(share.request).request;
-    const bool in_encoder = share.prompt && request.encoded;
     add_rows(share, request, pass);
-    pass.tokens += share.tokens;
-    pass.produces += share.produces ? 1 : 0;
-    pass.runs.push_back(attention_of(share, request));
-    if (share.prompt) pass.prompt_tokens += share.tokens;
-    if (in_encoder) pass.stack = Stack::encoder;
-    if (request.encoded && !share.prompt && share.context == request.prompt_tokens)
-      pass.new_encoder_tokens += request.prompt_tokens;
+    add_share(share, request, pass);
+    if (!pass.of_ranks.empty()) add_share(share, request, pass.of_ranks[share.rank]);
   }
   pass.prompt = pass.tokens == pass.prompt_tokens;
   return true;
+}
+
+void RequestStream::add_share(const StepShare& share, const ServedRequest& request, Pass& pass) {
+  pass.tokens += share.tokens;
+  pass.produces += share.produces ? 1 : 0;
+  pass.runs.push_back(attention_of(share, request));
+  if (share.prompt) pass.prompt_tokens += share.tokens;
+  if (share.prompt && request.encoded) pass.stack = Stack::encoder;
+  if (request.encoded && !share.prompt && share.context == request.prompt_tokens)
+    pass.new_encoder_tokens += request.prompt_tokens;
 }
 
 void RequestStream::count_token(const StepShare& share, double now, Metrics& m, GraphObserver* observer) {

@@ -47,6 +47,7 @@ class RequestStream {
   void release_rows();
   void count_token(const StepShare& share, double now, Metrics& metrics, GraphObserver* observer);
   void add_rows(const StepShare& share, const ServedRequest& request, Pass& pass) const;
+  static void add_share(const StepShare& share, const ServedRequest& request, Pass& pass);
 
   RequestSource& source_;
   const RoutingTrace& trace_;

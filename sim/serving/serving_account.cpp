@@ -16,6 +16,7 @@ void ServingAccount::begin(const BatchStep& step, const KvUse& use, std::uint64_
       std::max(c.most_kv_use, static_cast<double>(use.gpu_blocks) / static_cast<double>(kv_blocks));
   out_ = static_cast<double>(step.blocks_out) * kv_block_;
   in_ = static_cast<double>(step.blocks_in) * kv_block_;
+  moves_ = step.of_ranks;
   c.swap_out_bytes += out_.value();
   c.swap_in_bytes += in_.value();
   sample_.swap_out_bytes += out_.value();

@@ -75,10 +75,11 @@ void ServingLoop::begin_step() {
 // The blocks of requests that give way leave before the step's kernels, those of requests that go on come.
 bool ServingLoop::submit_swaps() {
   if (!account_) return false;
-  const Bytes out = account_->swapped_out(), in = account_->swapped_in();
-  if (out == Bytes(0) && in == Bytes(0)) return false;
+  if (account_->swapped_out() == Bytes(0) && account_->swapped_in() == Bytes(0)) return false;
   swaps_.clear();
-  add_swaps(swaps_, out, in, stage_.swap_path(), stage_.timing());
+  for (std::size_t gpu = 0; gpu < stage_.gpus(); ++gpu)
+    add_swaps(swaps_, account_->swapped_out(gpu), account_->swapped_in(gpu), stage_.swap_path(gpu),
+              stage_.timing());
   state_.engine.submit(swaps_.graph, engine::kDemand);
   return true;
 }

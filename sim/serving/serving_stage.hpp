@@ -41,9 +41,11 @@ class ServingStage {
   virtual void end_step(const KvUse& /*use*/) {}
 
   // Of a KV cache in blocks.
-  /// How many there are in this step.
+  /// How many there are in this step, of all GPUs that have requests of their own together.
   virtual std::uint64_t kv_blocks() const { return 0; }
-  virtual SwapPath swap_path() const { return {}; }
+  virtual SwapPath swap_path(std::size_t /*gpu*/) const { return {}; }
+  /// That are simulated: one that stands for all, or each.
+  virtual std::size_t gpus() const { return 1; }
   /// Share of the experts that takes GPU memory.
   virtual double resident_share() const { return 0; }
   virtual const TimingModel& timing() const = 0;

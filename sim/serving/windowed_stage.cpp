@@ -1,7 +1,6 @@
 #include "sim/serving/windowed_stage.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "models/tensor_parallel.hpp"
 #include "sim/engine/invariant.hpp"
@@ -29,22 +28,22 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
       engine_(state.engine),
       scenario_(scenario),
       system_(system),
-      trace_(trace),
       plan_(plan),
       timing_(scenario.device),
-      dense_times_(scenario.model, timing_),
-      resources_(add_paged_resources(engine_, timing_, plan)),
-      residency_(engine_, resources_, timing_, plan, system, static_cast<int>(scenario.tensor_parallel),
+      times_(scenario, system, timing_, trace),
+      resources_(add_paged_resources(engine_, timing_, plan, times_.gpus())),
+      residency_(engine_, resources_, timing_, plan, system, static_cast<int>(scenario.gpus()),
                  largest_request(kv_shape(system, plan.memory), requests), state.observer),
       window_(engine_, resources_, timing_, plan, scenario.model.moe().matrices,
-              static_cast<int>(scenario.tensor_parallel)),
+              static_cast<int>(scenario.gpus())),
       moe_numbers_(scenario.model.moe_numbers()),
-      experts_times_(scenario.model.layers.size()),
-      gathering_s_(scenario.model.layers.size()),
       pass_(state.pass),
-      metrics_(state.metrics),
-      touched_((trace.experts() + 63) / 64) {
+      metrics_(state.metrics) {
   metrics_.layers = LayerCounts(scenario.model.moe_layers().size());
+}
+
+std::uint64_t WindowedStage::kv_blocks() const {
+  return scenario_.data_parallel * residency_.kv_blocks();
 }
 
 void WindowedStage::between_steps() {
@@ -92,15 +91,9 @@ StageWait WindowedStage::next() {
 // How long each layer computes with its weights there.
 void WindowedStage::begin_step() {
   engine::check_invariant(has_room(plan_.memory, scenario_, pass_), "a step's rows fit into what is planned");
-  dense_times_.begin(pass_);
-  const Bytes reduced = all_reduce_bytes(scenario_.model, pass_.tokens);
-  all_reduce_s_ = timing_.all_reduce(static_cast<int>(scenario_.tensor_parallel), reduced).value();
-  compute_s_ = dense_times_.head().seconds + system_.host_per_pass.value();
-  for (std::size_t layer = 0; layer < moe_numbers_.size(); ++layer) {
-    experts_times_[layer] = experts_time(layer);
-    compute_s_ += system_.host_per_layer.value() + gathering_s_[layer] + dense_times_.dense(layer).seconds +
-                  experts_times_[layer].seconds + all_reduces(scenario_.model.layers[layer]) * all_reduce_s_;
-  }
+  times_.begin(pass_);
+  times_.count(metrics_.serving);
+  compute_s_ = times_.step_seconds();
 }
 
 // While a layer runs, the experts of the next MoE layer come into the other half of the window.
@@ -116,85 +109,81 @@ void WindowedStage::load_ahead(std::size_t layer) {
   if (next != layer) load(static_cast<std::uint32_t>(moe_numbers_[next]));
 }
 
-OpIndex WindowedStage::add_kernel(const KernelTime& time, OpKind kind, OpIndex after) {
+void WindowedStage::begin_graph() {
+  layer_.clear();
+  waits_.clear();
+  last_.assign(times_.gpus(), engine::kNoOp);
+}
+
+void WindowedStage::add_behind(std::size_t gpu, OpIndex op) {
+  if (last_[gpu] != engine::kNoOp) layer_.graph.depend(op, last_[gpu]);
+  last_[gpu] = op;
+}
+
+void WindowedStage::add_kernel(std::size_t gpu, const KernelTime& time, OpKind kind) {
   engine::Graph& graph = layer_.graph;
-  const OpIndex op = graph.add(graph.lane(resources_.compute), time.seconds);
-  if (resources_.memory != engine::kNoCapacity) {
+  const PagedGpu& r = resources_.gpus[gpu];
+  const OpIndex op = graph.add(graph.lane(r.compute), time.seconds);
+  if (r.memory != engine::kNoCapacity) {
     const double streaming = time.bytes / timing_.gpu_bandwidth().value();
-    graph.share(op, resources_.memory, std::min(streaming, time.seconds), time.bytes);
+    graph.share(op, r.memory, std::min(streaming, time.seconds), time.bytes);
   }
   layer_.labels.push_back({kind});
-  if (after != engine::kNoOp) graph.depend(op, after);
-  return op;
+  add_behind(gpu, op);
 }
 
-OpIndex WindowedStage::add_all_reduce(OpIndex after) {
-  if (all_reduce_s_ == 0) return after;
+// Each GPU takes part when all of them are there.
+void WindowedStage::add_collective(const Collective& what) {
+  if (what.seconds == 0) return;
   engine::Graph& graph = layer_.graph;
-  const OpIndex op = graph.add(graph.lane(resources_.collective), all_reduce_s_);
-  const auto ranks = static_cast<int>(scenario_.tensor_parallel);
-  const double bytes = ring_bytes(ranks, all_reduce_bytes(scenario_.model, pass_.tokens).value());
-  if (resources_.link != engine::kNoCapacity) graph.share(op, resources_.link, all_reduce_s_, bytes);
-  layer_.labels.push_back({OpKind::all_reduce});
-  graph.depend(op, after);
-  return op;
+  before_ = last_;
+  for (std::size_t gpu = 0; gpu < last_.size(); ++gpu) {
+    const PagedGpu& r = resources_.gpus[gpu];
+    const OpIndex op = graph.add(graph.lane(r.collective), what.seconds);
+    if (r.link != engine::kNoCapacity) graph.share(op, r.link, what.seconds, what.link_bytes);
+    layer_.labels.push_back({what.kind});
+    for (const OpIndex before : before_) graph.depend(op, before);
+    last_[gpu] = op;
+  }
 }
 
-OpIndex WindowedStage::add_host(double seconds, OpIndex after) {
-  if (seconds == 0) return after;
-  const OpIndex op = layer_.graph.add(layer_.graph.lane(resources_.host), seconds);
+void WindowedStage::add_host(std::size_t gpu, double seconds) {
+  if (seconds == 0) return;
+  const OpIndex op = layer_.graph.add(layer_.graph.lane(resources_.gpus[gpu].host), seconds);
   layer_.labels.push_back({OpKind::host});
-  if (after != engine::kNoOp) layer_.graph.depend(op, after);
-  return op;
+  add_behind(gpu, op);
 }
 
 void WindowedStage::submit_layer(std::size_t layer) {
-  layer_.clear();
-  waits_.clear();
-  OpIndex last = add_host(system_.host_per_layer.value(), engine::kNoOp);
-  last = add_kernel(dense_times_.dense(layer), OpKind::dense, last);
-  for (int extra = all_reduces(scenario_.model.layers[layer]); extra > 1; --extra)
-    last = add_all_reduce(last);
-  experts_op_ = engine::kNoOp;
-  if (moe_numbers_[layer] >= 0) {
-    const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
-    layer_.layer = moe_layer;
-    last = experts_op_ = add_kernel(experts_times_[layer], OpKind::grouped_experts, last);
-    if (window_.holds(moe_layer)) {
-      engine::Graph& load = window_.loading(moe_layer).graph;
-      engine_.set_priority(load, engine::kDemand);
-      layer_.graph.depend_on(experts_op_, load);
-      waits_.push_back({experts_op_, &load});
-    }
-    last = add_host(gathering_s_[layer], last);
+  begin_graph();
+  for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
+    add_host(gpu, system_.host_per_layer.value());
+    add_kernel(gpu, times_.dense(gpu, layer), OpKind::dense);
   }
-  add_all_reduce(last);
+  for (int extra = all_reduces(scenario_.model.layers[layer]); extra > 1; --extra)
+    add_collective(times_.all_reduce());
+  experts_ops_.clear();
+  if (moe_numbers_[layer] >= 0) submit_experts(layer);
+  add_collective(times_.all_reduce());
   engine_.submit(layer_.graph, engine::kDemand);
 }
 
-// Distinct routed experts that the step touches in a layer.
-std::uint32_t WindowedStage::distinct_experts(std::uint32_t moe_layer) {
-  std::fill(touched_.begin(), touched_.end(), 0);
-  for (const auto& [begin, end] : pass_.rows)
-    for (std::uint64_t row = begin; row < end; ++row)
-      for (const std::uint16_t expert : trace_.experts_of(row, moe_layer))
-        if (expert != kNoExpert) touched_[expert >> 6] |= std::uint64_t{1} << (expert & 63);
-  std::uint32_t distinct = 0;
-  for (const std::uint64_t word : touched_) distinct += static_cast<std::uint32_t>(std::popcount(word));
-  return distinct;
-}
-
-KernelTime WindowedStage::experts_time(std::size_t layer) {
-  if (moe_numbers_[layer] < 0) return {};
-  const FeedForward& ff = scenario_.model.layers[layer].feed_forward;
-  const std::uint32_t distinct = distinct_experts(static_cast<std::uint32_t>(moe_numbers_[layer]));
-  const double activations = 1.0 * pass_.tokens * ff.top_k;
-  gathering_s_[layer] = distinct * system_.host_per_expert.value();
-  KernelTime time = dense_times_.shared(layer);
-  time.seconds +=
-      (timing_.grouped_experts(scenario_.model, distinct, activations) + timing_.dispatch()).value();
-  time.bytes += distinct * expert_bytes(scenario_.model).value();
-  return time;
+void WindowedStage::submit_experts(std::size_t layer) {
+  const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
+  layer_.layer = moe_layer;
+  add_collective(times_.dispatch());
+  for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
+    add_kernel(gpu, times_.experts(gpu, layer), OpKind::grouped_experts);
+    experts_ops_.push_back(last_[gpu]);
+  }
+  for (std::size_t gpu = 0; window_.holds(moe_layer) && gpu < times_.gpus(); ++gpu) {
+    engine::Graph& load = window_.loading(moe_layer, gpu).graph;
+    engine_.set_priority(load, engine::kDemand);
+    layer_.graph.depend_on(experts_ops_[gpu], load);
+    waits_.push_back({experts_ops_[gpu], &load});
+  }
+  for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) add_host(gpu, times_.gathering_s(gpu, layer));
+  add_collective(times_.combine());
 }
 
 void WindowedStage::finish_layer() {
@@ -202,23 +191,26 @@ void WindowedStage::finish_layer() {
   if (number < 0) return;
   const auto moe_layer = static_cast<std::uint32_t>(number);
   if (!window_.holds(moe_layer)) return;
-  state_.show(window_.loading(moe_layer), model_layer_);
-  window_.release(moe_layer, layer_.graph.start(experts_op_), layer_.graph.end(experts_op_));
+  for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
+    const OpIndex op = experts_ops_[gpu];
+    state_.show(window_.loading(moe_layer, gpu), model_layer_);
+    window_.release(moe_layer, layer_.graph.start(op), layer_.graph.end(op), gpu);
+  }
 }
 
 void WindowedStage::submit_head() {
-  layer_.clear();
-  waits_.clear();
-  OpIndex last = engine::kNoOp;
-  if (const KernelTime head = dense_times_.head(); head.seconds > 0)
-    last = add_kernel(head, OpKind::dense, last);
-  add_host(system_.host_per_pass.value(), last);
+  begin_graph();
+  for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
+    if (const KernelTime head = times_.head(gpu); head.seconds > 0) add_kernel(gpu, head, OpKind::dense);
+    add_host(gpu, system_.host_per_pass.value());
+  }
   engine_.submit(layer_.graph, engine::kDemand);
 }
 
 void WindowedStage::end_step(const KvUse& use) {
   if (state_.observer == nullptr) return;
-  const double kv_bytes = static_cast<double>(use.gpu_blocks) * plan_.memory.kv_block.value();
+  const double blocks = static_cast<double>(use.gpu_blocks) / scenario_.data_parallel;
+  const double kv_bytes = blocks * plan_.memory.kv_block.value();
   state_.observer->holds(engine_.now(), {{}, residency_.split().gpu_bytes(), kv_bytes});
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,14 +31,24 @@ inline DeviceProfile small_node() {
   return d;
 }
 
+/// How GPUs share a model.
+struct Division {
+  std::uint32_t tensor = 1, data = 1;
+  bool experts = false;
+};
+
 /// A scenario of `model` on small_node() with one system of these backends; 4 requests of 5 and 6 tokens.
 inline SmallRun paged_run(const Architecture& model, std::vector<std::string> backends,
-                          std::uint32_t ranks = 1) {
+                          const Division& division = {}) {
   SmallRun run;
   Scenario& s = run.scenario;
   s.name = "paged";
-  s.model = tensor_parallel_part(model, static_cast<int>(ranks));
-  s.tensor_parallel = ranks;
+  const std::uint32_t gpus = division.tensor * division.data;
+  s.model =
+      parallel_part(model, static_cast<int>(division.tensor), division.experts ? 1 : static_cast<int>(gpus));
+  s.tensor_parallel = division.tensor;
+  s.data_parallel = division.data;
+  s.expert_parallel = division.experts;
   s.device = small_node();
   s.budget = Bytes(5e8);
   s.workload.batch = s.workload.requests = 4;
@@ -104,10 +115,14 @@ inline std::vector<std::string> random_backends(Random& random, bool codecs) {
 }
 
 /// Any mixture of policies; not every one can be served (misfit).
-inline SmallRun random_paged_run(std::uint64_t seed, bool codecs) {
+inline SmallRun random_paged_run(std::uint64_t seed, bool codecs,
+                                 const std::optional<Division>& division = std::nullopt) {
   Random random(seed);
-  SmallRun run = paged_run(random_paged_model(random), random_backends(random, codecs),
-                           std::uint32_t{1} << random.below(3));
+  const auto divided = [&] {
+    const Division tensor{std::uint32_t{1} << random.below(3)};
+    return division.value_or(tensor);
+  };
+  SmallRun run = paged_run(random_paged_model(random), random_backends(random, codecs), divided());
   Scenario& s = run.scenario;
   Random windows(seed + 0x3d0);
   for (Layer& layer : s.model.layers)

@@ -74,7 +74,7 @@ TEST_CASE("paged: with resident weights a step is the sum of its layers") {
   shape.moe_layers = 3;
   shape.dense_layers = 1;
   shape.shared_width = 48;
-  SmallRun run = paged_run(small_model(shape), {"resident"}, ranks);
+  SmallRun run = paged_run(small_model(shape), {"resident"}, {ranks});
   Scenario& s = run.scenario;
   serve_one(s.workload, 9, 14);
   SystemConfig& system = s.systems.front();
@@ -153,7 +153,7 @@ TEST_CASE("paged: from an SSD pieces are read and cross the link one behind the 
   shape.moe_layers = 4;
   Architecture model = small_model(shape);
   for (Layer& layer : model.layers) layer.attention.window = 1;
-  SmallRun run = paged_run(model, {"ssd"}, ranks);
+  SmallRun run = paged_run(model, {"ssd"}, {ranks});
   Scenario& s = run.scenario;
   constexpr std::uint32_t kSteps = 50;
   serve_one(s.workload, 1, kSteps);
@@ -188,7 +188,8 @@ TEST_CASE("paged: blocks come in once those that leave are gone") {
   const TimingModel timing(run.scenario.device);
   const PagedPlan plan = plan_of(run);
   const std::unique_ptr<engine::Engine> engine = engine::make_fast_engine();
-  const PagedResources resources = add_paged_resources(*engine, timing, plan);
+  const PagedResources all = add_paged_resources(*engine, timing, plan);
+  const PagedGpu& resources = all.gpus.front();
   LabelledGraph swaps;
   add_swaps(swaps, Bytes(out_bytes), Bytes(in_bytes), {resources.link_in, resources.link_out, resources.link},
             timing);
