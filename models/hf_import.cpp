@@ -7,7 +7,7 @@
 #include "models/hf_config.hpp"
 #include "models/hf_hybrids.hpp"
 #include "models/hf_layers.hpp"
-#include "models/stored_weights.hpp"
+#include "models/hf_quantization.hpp"
 #include "models/text_file.hpp"
 
 namespace moelab {
@@ -144,37 +144,6 @@ std::string source_text(const HfConfig& config, const std::filesystem::path& fil
   return text;
 }
 
-/// What quantization_config says; BF16 where there is none.
-StoredWeights read_quantization(const HfConfig& config, const Architecture& a) {
-  constexpr std::string_view key = "quantization_config";
-  const std::string method = config.text_in(key, "quant_method");
-  const int bits = method == "gptq" || method == "awq" ? config.integer_in(key, "bits").value_or(4) : 0;
-  if (method.empty()) {
-    if (config.has({key}))
-      config.fail(
-          "quantization_config has no quant_method, so that nothing says how weights are stored (known: fp8, "
-          "gptq and awq of 4 "
-          "bits, gptq of 8 bits, mxfp4). Remove it and say 'weights: NAME' in the model file");
-    return {};
-  }
-  if (method == "fp8" || method == "fbgemm_fp8") return stored_as(a, "fp8");
-  if (method == "gptq" && bits == 4) return stored_as(a, "gptq-int4");
-  if (method == "gptq" && bits == 8) return stored_as(a, "int8");
-  if (method == "awq" && bits == 4) return stored_as(a, "awq");
-  if (method == "mxfp4") {
-    StoredWeights stored;
-    stored.name = "experts mxfp4, else bf16";
-    stored.set(WeightPart::experts, find_weight_format("mxfp4").bits / 8);
-    return stored;
-  }
-  config.fail(
-      "quantization_config.quant_method '" + method.substr(0, 60) + "'" +
-      (bits > 0 ? " of " + std::to_string(bits) + " bits" : "") +
-      " is not covered (known: fp8, gptq and awq of 4 bits, gptq of 8 bits, mxfp4). Remove it and say "
-      "'weights: NAME' in the model file");
-  return {};
-}
-
 // A file called config.json is known by its folder.
 std::string default_title(const std::filesystem::path& file) {
   const std::string title =
@@ -214,10 +183,8 @@ void check(const HfConfig& config, const Family* family, const std::string& mode
   config.throw_if_any();
 }
 
-}  // namespace
-
-Architecture parse_hf_config(const std::string& file, std::string_view text, const std::string& name) {
-  const HfConfig config(file, text);
+Architecture read_config(const HfConfig& config, const HfConfig* quantization, const std::string& file,
+                         const std::string& name) {
   const std::string model_type = config.text({"model_type"});
   const Family* known = find_family(model_type);
   const Family family = known ? *known : Family{.model_type = model_type};
@@ -237,14 +204,27 @@ Architecture parse_hf_config(const std::string& file, std::string_view text, con
     read_decoder(config, family, a);
   }
   check(config, known, model_type, a);
-  a.stored = read_quantization(config, a);
+  a.stored = read_quantization(config, quantization, a, a.source);
   config.throw_if_any();
   return a;
 }
 
+}  // namespace
+
+Architecture parse_hf_config(const std::string& file, std::string_view text, const std::string& name) {
+  return read_config(HfConfig(file, text), nullptr, file, name);
+}
+
 Architecture import_hf_config(const std::string& path, const std::string& name) {
-  const std::string title = name.empty() ? default_title(std::filesystem::absolute(path)) : name;
-  return parse_hf_config(path, read_text_file(path), title);
+  const std::filesystem::path whole = std::filesystem::absolute(path);
+  const std::string title = name.empty() ? default_title(whole) : name;
+  const HfConfig config(path, read_text_file(path));
+  const std::filesystem::path beside = whole.parent_path() / "hf_quant_config.json";
+  std::error_code error;
+  if (whole.filename() != "config.json" || !std::filesystem::is_regular_file(beside, error))
+    return read_config(config, nullptr, path, title);
+  const HfConfig quantization(beside.string(), read_text_file(beside.string()));
+  return read_config(config, &quantization, path, title);
 }
 
 }  // namespace moelab
