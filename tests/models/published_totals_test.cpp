@@ -7,7 +7,7 @@
 #include "models/architecture.hpp"
 #include "tests/models/model_files.hpp"
 
-namespace moelab {
+namespace moelab::published_totals_test {
 namespace {
 
 using test::model_of_file;
@@ -54,4 +54,4 @@ TEST_CASE("Moonlight's weights without embeddings are those of its README", "[ar
 }
 
 }  // namespace
-}  // namespace moelab
+}  // namespace moelab::published_totals_test
