@@ -45,6 +45,25 @@ TEST_CASE("totals of GLM-4.5 with the prediction layer are those that llama-benc
   CHECK(std::abs(with_prediction_layer(model_of_file("glm-4.5-air")) / 1e9 - 110.47) <= 0.005);
 }
 
+// Files for absorbed attention hold kv_b_proj as it is and a second time, its two halves apart.
+TEST_CASE("DeepSeek-R1's total with kv_b_proj twice is the one that llama-bench counts", "[architecture]") {
+  const Architecture a = model_of_file("deepseek-r1");
+  const Attention& t = a.layers[0].attention;
+  const double halves = 1.0 * t.heads * (t.head_dim - t.rope_dim + t.value_dim) * t.kv_lora_rank;
+  CHECK(std::abs((total_weights(a) + 61 * halves) / 1e9 - 672.05) <= 0.005);
+}
+
+// BF16 files of Qwen3-Coder-480B are 960.3 GB. Qwen3-Coder-30B in Q8_0 (8.5 bits; routers in F32) is 30.25
+// GiB.
+TEST_CASE("sizes of files of Qwen3-Coder are those of its weights", "[architecture]") {
+  CHECK(std::abs(2 * total_weights(model_of_file("qwen3-coder-480b-a35b")) / 1e9 - 960.3) <= 0.05);
+  const Architecture a = model_of_file("qwen3-coder-30b-a3b");
+  double routers = 0;
+  for (const Layer& layer : a.layers) routers += gate_weights(a, layer);
+  const double bytes = (total_weights(a) - routers) * 8.5 / 8 + routers * 4;
+  CHECK(std::abs(bytes / (1 << 30) - 30.25) <= 0.005);
+}
+
 // The README's table counts no embeddings: 15.29B, of which 2.24B active.
 TEST_CASE("Moonlight's weights without embeddings are those of its README", "[architecture]") {
   const Architecture a = model_of_file("moonlight-16b-a3b");
