@@ -11,14 +11,28 @@ namespace {
 constexpr int kDeepest = 64;
 constexpr std::size_t kLargest = std::size_t{16} << 20;  // bytes
 
+/// The most lists and maps within each other, as far as the text is JSON. (A callback of the parser would see
+/// it too, but the library looks at all of a map's entries after each map in it: minutes for a large file.)
+int depth_of(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+    if (c == ']' || c == '}') --depth;
+  }
+  return deepest;
+}
+
 nlohmann::json parse_json(const std::string& file, std::string_view text) {
   if (text.size() > kLargest) throw InputError(file, "is larger than 16 MiB: not a model's configuration");
-  const auto limit_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    if (depth > kDeepest) throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
-    return true;
-  };
+  if (depth_of(text) > kDeepest)
+    throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
   try {
-    return nlohmann::json::parse(text, limit_depth);
+    return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {
     throw InputError(file, "is not JSON: " + std::string(said_by_library(error.what())));
   }
@@ -94,30 +108,6 @@ std::string HfConfig::text(Keys keys) const {
   return {};
 }
 
-const nlohmann::json* HfConfig::find_in(std::string_view key, std::string_view inner) const {
-  for (const nlohmann::json* root : {root_, document_.get()}) {
-    const auto map = root->find(std::string(key));
-    if (map == root->end() || !map->is_object()) continue;
-    const auto found = map->find(std::string(inner));
-    return found == map->end() || found->is_null() ? nullptr : &*found;
-  }
-  return nullptr;
-}
-
-std::string HfConfig::text_in(std::string_view key, std::string_view inner) const {
-  const nlohmann::json* const found = find_in(key, inner);
-  if (found == nullptr) return {};
-  if (found->is_string()) return found->get<std::string>();
-  fail("'" + std::string(key) + "." + std::string(inner) + "' must be a string");
-  return {};
-}
-
-std::optional<int> HfConfig::integer_in(std::string_view key, std::string_view inner) const {
-  const nlohmann::json* const found = find_in(key, inner);
-  if (found == nullptr) return {};
-  return to_integer(std::string(key) + "." + std::string(inner), *found, 0, 64);
-}
-
 std::optional<std::vector<std::string>> HfConfig::texts(Keys keys) const {
   const Found found = find(keys);
   if (!found.value) return {};
@@ -153,6 +143,109 @@ bool HfConfig::is_list(Keys keys) const {
 
 void HfConfig::fail(std::string what) const {
   problems_.add({file_, 0, 0, std::move(what)});
+}
+
+std::optional<HfMap> HfConfig::map(std::string_view key) const {
+  for (const nlohmann::json* root : {root_, document_.get()}) {
+    const auto found = root->find(std::string(key));
+    if (found == root->end() || found->is_null()) continue;
+    if (found->is_object()) return HfMap(*this, std::string(key), *found);
+    fail("'" + std::string(key) + "' must be a map");
+    return {};
+  }
+  return {};
+}
+
+const nlohmann::json* HfMap::find(std::string_view key) const {
+  const auto found = map_->find(std::string(key));
+  return found == map_->end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string HfMap::path_of(std::string_view key) const {
+  return path_ + "." + shown_word(key);
+}
+
+void HfMap::fail(std::string_view key, const std::string& what) const {
+  config_->fail("'" + path_of(key) + "' " + what);
+}
+
+std::optional<int> HfMap::integer(std::string_view key, int low, int high) const {
+  const nlohmann::json* const found = find(key);
+  if (found == nullptr) return {};
+  return config_->to_integer(path_of(key), *found, low, high);
+}
+
+bool HfMap::boolean(std::string_view key, bool fallback) const {
+  const nlohmann::json* const found = find(key);
+  if (found == nullptr) return fallback;
+  if (found->is_boolean()) return found->get<bool>();
+  fail(key, "must be true or false");
+  return fallback;
+}
+
+bool HfMap::is_text(std::string_view key) const {
+  const nlohmann::json* const found = find(key);
+  return found != nullptr && found->is_string();
+}
+
+std::string HfMap::text(std::string_view key) const {
+  if (is_text(key)) return find(key)->get<std::string>();
+  if (has(key)) fail(key, "must be a string");
+  return {};
+}
+
+std::vector<std::string> HfMap::texts(std::string_view key) const {
+  const nlohmann::json* const found = find(key);
+  if (found == nullptr) return {};
+  std::vector<std::string> values;
+  const auto text_item = [](const nlohmann::json& item) { return item.is_string(); };
+  if (!found->is_array() || !std::all_of(found->begin(), found->end(), text_item)) {
+    fail(key, "must be a list of strings");
+    return {};
+  }
+  for (const nlohmann::json& item : *found) values.push_back(item.get<std::string>());
+  return values;
+}
+
+std::vector<int> HfMap::integers(std::string_view key, int low, int high) const {
+  const nlohmann::json* const found = find(key);
+  if (found == nullptr) return {};
+  if (!found->is_array()) {
+    fail(key, "must be a list of integers");
+    return {};
+  }
+  std::vector<int> values;
+  for (const nlohmann::json& item : *found)
+    values.push_back(
+        config_->to_integer(path_of(key) + "[" + std::to_string(values.size()) + "]", item, low, high));
+  return values;
+}
+
+std::optional<HfMap> HfMap::map(std::string_view key) const {
+  const nlohmann::json* const found = find(key);
+  if (found == nullptr) return {};
+  if (found->is_object()) return HfMap(*config_, path_of(key), *found);
+  fail(key, "must be a map");
+  return {};
+}
+
+std::vector<std::pair<std::string, HfMap>> HfMap::maps() const {
+  std::vector<std::pair<std::string, HfMap>> all;
+  for (const auto& [key, value] : map_->items()) {
+    if (value.is_object()) {
+      all.emplace_back(key, HfMap(*config_, path_of(key), value));
+    } else {
+      fail(key, "must be a map");
+    }
+  }
+  return all;
+}
+
+std::string shown_word(std::string_view word) {
+  std::string text(word.substr(0, 60));
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
+  return text;
 }
 
 }  // namespace moelab

@@ -8,11 +8,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/input_error.hpp"
 
 namespace moelab {
+
+class HfMap;
 
 /// Different makers name one thing differently: a getter takes the names it may have, the first present
 /// counts. A null counts as absent. After a problem, getters return a value in range.
@@ -30,23 +33,23 @@ class HfConfig {
   int integer_or(Keys keys, int low, int high, int fallback) const;
   bool boolean(Keys keys, bool fallback) const;
   std::string text(Keys keys) const;  // "" when absent
-  /// A text of the map at `key`, of the text part's configuration or of the whole; "" when either is absent.
-  std::string text_in(std::string_view key, std::string_view inner) const;
-  std::optional<int> integer_in(std::string_view key, std::string_view inner) const;
   std::optional<std::vector<std::string>> texts(Keys keys) const;
   std::optional<std::vector<int>> integers(Keys keys, int low, int high) const;
   bool is_list(Keys keys) const;
+  /// The map at `key` of the text part's configuration or of the whole; what is no map is a problem.
+  std::optional<HfMap> map(std::string_view key) const;
+  bool has_text_part() const { return root_ != document_.get(); }  // of a model of several media
 
   void fail(std::string what) const;
   void throw_if_any() const { problems_.throw_if_any(); }
 
  private:
+  friend class HfMap;
   struct Found {
     std::string_view key;
     const nlohmann::json* value = nullptr;
   };
   Found find(Keys keys) const;
-  const nlohmann::json* find_in(std::string_view key, std::string_view inner) const;
   int to_integer(std::string_view key, const nlohmann::json& value, int low, int high) const;
 
   std::string file_;
@@ -54,5 +57,38 @@ class HfConfig {
   const nlohmann::json* root_ = nullptr;  // the document, or its text_config
   mutable Problems problems_;
 };
+
+/// A map inside of a configuration, whose problems name their place by dotted keys. Valid as long as the
+/// configuration. A null counts as absent.
+class HfMap {
+ public:
+  HfMap(const HfConfig& config, std::string path, const nlohmann::json& map)
+      : config_(&config), path_(std::move(path)), map_(&map) {}
+
+  bool has(std::string_view key) const { return find(key) != nullptr; }
+  std::optional<int> integer(std::string_view key, int low, int high) const;
+  bool boolean(std::string_view key, bool fallback) const;
+  std::string text(std::string_view key) const;                              // "" when absent
+  std::vector<std::string> texts(std::string_view key) const;                // none when absent
+  std::vector<int> integers(std::string_view key, int low, int high) const;  // none when absent
+  bool is_text(std::string_view key) const;
+  std::optional<HfMap> map(std::string_view key) const;
+  /// Its keys, and what is at each, which all have to be maps.
+  std::vector<std::pair<std::string, HfMap>> maps() const;
+
+  void fail(std::string_view key, const std::string& what) const;  // "'a.b' " and what
+  const std::string& path() const { return path_; }
+
+ private:
+  const nlohmann::json* find(std::string_view key) const;
+  std::string path_of(std::string_view key) const;
+
+  const HfConfig* config_;
+  std::string path_;
+  const nlohmann::json* map_;
+};
+
+/// A word of the file as a message can show it: letters of ASCII, 60 at most.
+std::string shown_word(std::string_view word);
 
 }  // namespace moelab

@@ -35,14 +35,6 @@ std::vector<std::string> words(const HfConfig& config) {
   return lettered.empty() ? listed : lettered;
 }
 
-/// A word of the file as a message can show it: letters of ASCII, 60 at most.
-std::string shown(const std::string& word) {
-  std::string text = word.substr(0, 60);
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-  return text;
-}
-
 /// One part a layer. What is no part, or no part of this family's layers, is a problem that names it, and
 /// unknown.
 std::vector<Part> parts_of(const HfConfig& config, int layers, std::initializer_list<Part> known,
@@ -61,7 +53,7 @@ std::vector<Part> parts_of(const HfConfig& config, int layers, std::initializer_
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part part = part_named(said[i]);
     if (std::find(known.begin(), known.end(), part) == known.end()) {
-      config.fail("layer " + std::to_string(i) + " is '" + shown(said[i]) +
+      config.fail("layer " + std::to_string(i) + " is '" + shown_word(said[i]) +
                   "', which is not covered; known: " + names);
       break;
     }

@@ -7,7 +7,7 @@
 #include "models/hf_config.hpp"
 #include "models/hf_hybrids.hpp"
 #include "models/hf_layers.hpp"
-#include "models/stored_weights.hpp"
+#include "models/hf_quantization.hpp"
 #include "models/text_file.hpp"
 
 namespace moelab {
@@ -24,10 +24,18 @@ constexpr std::array kFamilies{
     Family{.model_type = "qwen2_moe", .qkv_bias = true, .shared_gate = true},
     Family{.model_type = "qwen3_moe", .qk_norm = true},
     Family{.model_type = "qwen3_next", .qk_norm = true, .output_gate = true, .shared_gate = true},
+    Family{.model_type = "qwen3_5_moe", .qk_norm = true, .output_gate = true, .shared_gate = true},
+    Family{.model_type = "qwen3_5_moe_text", .qk_norm = true, .output_gate = true, .shared_gate = true},
     Family{.model_type = "deepseek"},
     Family{.model_type = "deepseek_v2"},
     Family{.model_type = "deepseek_v3", .gate_bias = true},
     Family{.model_type = "kimi_k2", .gate_bias = true},
+    Family{.model_type = "glm4_moe", .no_output_bias = true, .gate_bias = true},
+    Family{.model_type = "dots1", .qk_norm = true, .gate_bias = true},
+    Family{.model_type = "ernie4_5_moe", .gate_bias = true},
+    Family{.model_type = "hunyuan_v1_moe", .qk_norm = true},
+    Family{.model_type = "minimax_m2", .qk_norm = true, .qk_norm_full = true, .gate_bias = true},
+    Family{.model_type = "llama4_text", .qk_norm_bare = true, .one_shared = true, .chunks = true},
     Family{.model_type = "olmoe", .qk_norm = true, .qk_norm_full = true},
     Family{.model_type = "gpt_oss",
            .attention_bias = true,
@@ -42,9 +50,9 @@ constexpr std::array kFamilies{
 };
 
 // Keys of layers that Architecture cannot say or that this reader does not know how to place.
-constexpr std::array<std::string_view, 8> kForeignKeys{
-    "attn_layer_period",   "expert_layer_period", "linear_attn_config", "interleave_moe_layer_step",
-    "hybrid_block_layers", "attn_type_list",      "block_types",        "conv_L_cache"};
+constexpr std::array<std::string_view, 6> kForeignKeys{"attn_layer_period",  "expert_layer_period",
+                                                       "linear_attn_config", "hybrid_block_layers",
+                                                       "block_types",        "conv_L_cache"};
 // The same, but for the families that are known to have Mamba-2 layers.
 constexpr std::array<std::string_view, 6> kStateSpaceKeys{"mamba_d_ssm",       "mamba_d_state",
                                                           "mamba_num_heads",   "hybrid_override_pattern",
@@ -59,19 +67,44 @@ const Family* find_family(std::string_view model_type) {
   return found == kFamilies.end() ? nullptr : &*found;
 }
 
-FeedForward moe_part(const HfConfig& config, const Family& family) {
+// A number that some files (Hunyuan's) state once a layer: it has to be the same in all.
+int of_every_layer(const HfConfig& config, HfConfig::Keys keys, int layers, int low, int high) {
+  const std::vector<int> numbers = config.integers(keys, low, high).value_or(std::vector<int>{});
+  const auto same = std::count(numbers.begin(), numbers.end(), numbers.empty() ? low : numbers.front());
+  if (same == layers && numbers.size() == static_cast<std::size_t>(layers)) return numbers.front();
+  const auto* key =
+      std::find_if(keys.begin(), keys.end(), [&](std::string_view k) { return config.has({k}); });
+  config.fail("'" + std::string(*key) + "' has to be a number, or the same one for each of " +
+              std::to_string(layers) + " layers");
+  return low;
+}
+
+int one_or_each(const HfConfig& config, HfConfig::Keys keys, int layers, int high) {
+  return config.is_list(keys) ? of_every_layer(config, keys, layers, 1, high)
+                              : config.required(keys, 1, high);
+}
+
+// The width of all shared experts together.
+int shared_width(const HfConfig& config, const Family& family, int layers, int width) {
+  const HfConfig::Keys counts{"n_shared_experts", "num_shared_experts", "moe_num_shared_experts",
+                              "num_shared_expert"};
+  const int count = config.is_list(counts) ? of_every_layer(config, counts, layers, 0, kMostExperts)
+                                           : config.integer_or(counts, 0, kMostExperts, family.one_shared);
+  const std::int64_t wide = std::int64_t{count} * width;
+  if (wide > kMostWidth) config.fail("the shared experts are wider than " + std::to_string(kMostWidth));
+  return config.integer_or({"shared_expert_intermediate_size", "shared_intermediate_size"}, 0, kMostWidth,
+                           static_cast<int>(std::min<std::int64_t>(wide, kMostWidth)));
+}
+
+FeedForward moe_part(const HfConfig& config, const Family& family, int layers) {
   FeedForward ff;
   ff.kind = FeedForward::Kind::moe;
   ff.experts = config.required(kExpertKeys, 1, kMostExperts);
   ff.top_k =
-      config.required({"num_experts_per_tok", "experts_per_token", "moe_top_k", "moe_k"}, 1, kMostExperts);
-  ff.width = config.required({"moe_intermediate_size", "intermediate_size"}, 1, kMostWidth);
-  const std::int64_t shared =
-      std::int64_t{config.integer_or({"n_shared_experts", "num_shared_experts"}, 0, kMostExperts, 0)} *
-      ff.width;
-  if (shared > kMostWidth) config.fail("the shared experts are wider than " + std::to_string(kMostWidth));
-  ff.shared_width = config.integer_or({"shared_expert_intermediate_size"}, 0, kMostWidth,
-                                      static_cast<int>(std::min<std::int64_t>(shared, kMostWidth)));
+      one_or_each(config, {"num_experts_per_tok", "experts_per_token", "moe_top_k", "moe_topk", "moe_k"},
+                  layers, kMostExperts);
+  ff.width = one_or_each(config, {"moe_intermediate_size", "intermediate_size"}, layers, kMostWidth);
+  ff.shared_width = shared_width(config, family, layers, ff.width);
   ff.shared_gate = family.shared_gate && ff.shared_width > 0;
   ff.bias = family.matrix_bias;
   ff.gate_bias = family.gate_bias || config.text({"topk_method"}) == "noaux_tc";
@@ -88,10 +121,10 @@ void read_decoder(const HfConfig& config, const Family& family, Architecture& a)
                                              "num_selected_experts", "moe_intermediate_size"});
   const std::vector<bool> moe =
       any_experts ? moe_flags(config, layers) : std::vector<bool>(static_cast<std::size_t>(layers), false);
-  const FeedForward experts = any_experts ? moe_part(config, family) : FeedForward{};
+  const FeedForward experts = any_experts ? moe_part(config, family, layers) : FeedForward{};
   FeedForward dense;
   if (std::find(moe.begin(), moe.end(), false) != moe.end()) {
-    dense.width = config.required({"intermediate_size"}, 1, kMostWidth);
+    dense.width = config.required({"intermediate_size_mlp", "intermediate_size"}, 1, kMostWidth);
     dense.bias = family.matrix_bias;
   }
   for (std::size_t i = 0; i < moe.size(); ++i) {
@@ -137,42 +170,13 @@ std::string source_text(const HfConfig& config, const std::filesystem::path& fil
   const std::string type = config.text({"model_type"});
   std::string text = file.filename().string() + ", model_type " + (type.empty() ? "not given" : type);
   if (!family) text += "; this type is not known by name: read by its keys alone, check biases and norms";
-  if (config.integer_or({"num_nextn_predict_layers"}, 0, kMostLayers, 0) > 0) {
+  if (config.integer_or({"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"}, 0,
+                        kMostLayers, 0) > 0) {
     text += "; the multi-token prediction layers are left out";
   }
+  if (family && family->chunks) text += "; chunks are described as windows";
   if (config.has({"index_topk"})) text += "; its sparse attention is taken as full";
   return text;
-}
-
-/// What quantization_config says; BF16 where there is none.
-StoredWeights read_quantization(const HfConfig& config, const Architecture& a) {
-  constexpr std::string_view key = "quantization_config";
-  const std::string method = config.text_in(key, "quant_method");
-  const int bits = method == "gptq" || method == "awq" ? config.integer_in(key, "bits").value_or(4) : 0;
-  if (method.empty()) {
-    if (config.has({key}))
-      config.fail(
-          "quantization_config has no quant_method, so that nothing says how weights are stored (known: fp8, "
-          "gptq and awq of 4 "
-          "bits, gptq of 8 bits, mxfp4). Remove it and say 'weights: NAME' in the model file");
-    return {};
-  }
-  if (method == "fp8" || method == "fbgemm_fp8") return stored_as(a, "fp8");
-  if (method == "gptq" && bits == 4) return stored_as(a, "gptq-int4");
-  if (method == "gptq" && bits == 8) return stored_as(a, "int8");
-  if (method == "awq" && bits == 4) return stored_as(a, "awq");
-  if (method == "mxfp4") {
-    StoredWeights stored;
-    stored.name = "experts mxfp4, else bf16";
-    stored.set(WeightPart::experts, find_weight_format("mxfp4").bits / 8);
-    return stored;
-  }
-  config.fail(
-      "quantization_config.quant_method '" + method.substr(0, 60) + "'" +
-      (bits > 0 ? " of " + std::to_string(bits) + " bits" : "") +
-      " is not covered (known: fp8, gptq and awq of 4 bits, gptq of 8 bits, mxfp4). Remove it and say "
-      "'weights: NAME' in the model file");
-  return {};
 }
 
 // A file called config.json is known by its folder.
@@ -182,6 +186,15 @@ std::string default_title(const std::filesystem::path& file) {
   return title.empty() ? "imported" : title;
 }
 
+// MiniMax: 1 is full attention, 0 a linear kind. Hunyuan: layers that share keys and values.
+void refuse_foreign_attention(const HfConfig& config) {
+  const std::vector<int> types = config.integers({"attn_type_list"}, 0, 1).value_or(std::vector<int>{});
+  if (std::find(types.begin(), types.end(), 0) != types.end())
+    config.fail("'attn_type_list': this kind of layers is not covered");
+  if (config.boolean({"use_cla"}, false))
+    config.fail("'use_cla': layers that share keys and values are not covered");
+}
+
 void check(const HfConfig& config, const Family* family, const std::string& model_type,
            const Architecture& a) {
   const auto refuse = [&](std::string_view key) {
@@ -189,6 +202,7 @@ void check(const HfConfig& config, const Family* family, const std::string& mode
   };
   const bool hybrid = family && family->hybrid;
   std::for_each(kForeignKeys.begin(), kForeignKeys.end(), refuse);
+  refuse_foreign_attention(config);
   if (!hybrid) std::for_each(kStateSpaceKeys.begin(), kStateSpaceKeys.end(), refuse);
   if (!family && config.boolean({"is_encoder_decoder"}, false)) {
     config.fail("of encoder-decoder models only model_type switch_transformers is covered");
@@ -214,10 +228,8 @@ void check(const HfConfig& config, const Family* family, const std::string& mode
   config.throw_if_any();
 }
 
-}  // namespace
-
-Architecture parse_hf_config(const std::string& file, std::string_view text, const std::string& name) {
-  const HfConfig config(file, text);
+Architecture read_config(const HfConfig& config, const HfConfig* quantization, const std::string& file,
+                         const std::string& name) {
   const std::string model_type = config.text({"model_type"});
   const Family* known = find_family(model_type);
   const Family family = known ? *known : Family{.model_type = model_type};
@@ -237,14 +249,27 @@ Architecture parse_hf_config(const std::string& file, std::string_view text, con
     read_decoder(config, family, a);
   }
   check(config, known, model_type, a);
-  a.stored = read_quantization(config, a);
+  a.stored = read_quantization(config, quantization, a, a.source);
   config.throw_if_any();
   return a;
 }
 
+}  // namespace
+
+Architecture parse_hf_config(const std::string& file, std::string_view text, const std::string& name) {
+  return read_config(HfConfig(file, text), nullptr, file, name);
+}
+
 Architecture import_hf_config(const std::string& path, const std::string& name) {
-  const std::string title = name.empty() ? default_title(std::filesystem::absolute(path)) : name;
-  return parse_hf_config(path, read_text_file(path), title);
+  const std::filesystem::path whole = std::filesystem::absolute(path);
+  const std::string title = name.empty() ? default_title(whole) : name;
+  const HfConfig config(path, read_text_file(path));
+  const std::filesystem::path beside = whole.parent_path() / "hf_quant_config.json";
+  std::error_code error;
+  if (whole.filename() != "config.json" || !std::filesystem::is_regular_file(beside, error))
+    return read_config(config, nullptr, path, title);
+  const HfConfig quantization(beside.string(), read_text_file(beside.string()));
+  return read_config(config, &quantization, path, title);
 }
 
 }  // namespace moelab

@@ -12,7 +12,8 @@ namespace moelab {
 /// "text_config" is taken). The families by model_type: mixtral, qwen2_moe, qwen3_moe, qwen3_next, deepseek,
 /// deepseek_v2, deepseek_v3, kimi_k2, olmoe, gpt_oss, phimoe, switch_transformers, xverse; llama, mistral,
 /// qwen2, qwen3. Any other is read by the key names that these use, which its `source` then says. Weights are
-/// in what "quantization_config" says, else taken as served in BF16 whatever the checkpoint's type.
+/// in what "quantization_config" says (hf_quantization.hpp), or for a file called config.json a
+/// hf_quant_config.json beside it; else taken as served in BF16 whatever the checkpoint's type.
 ///
 /// `name`: the architecture's name; empty: the model's folder (for a file called config.json) or the file's
 /// stem, in lower case. Throws InputError with every key that is missing, of the wrong type or out of range,

@@ -22,14 +22,18 @@ struct Family {
   std::string_view model_type;
   bool attention_bias = false;  // of all four projections, where no key says otherwise
   bool qkv_bias = false;        // of three
+  bool no_output_bias = false;  // the key attention_bias speaks of three
   bool qk_norm = false;
   bool qk_norm_full = false;
+  bool qk_norm_bare = false;  // their norms have no weights
   bool output_gate = false;
   bool sinks = false;
   bool shared_gate = false;
+  bool one_shared = false;  // a shared expert as wide as the others, which no key states
   bool matrix_bias = false;
   bool gate_bias = false;
   bool layer_norm_bias = false;
+  bool chunks = false;  // three of four layers attend to chunks
   bool hybrid = false;  // some layers are Mamba-2 (hf_hybrids.hpp)
 };
 

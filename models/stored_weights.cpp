@@ -63,7 +63,9 @@ constexpr std::array kMixtures{
 };
 
 /// Formats of linear layers whose files leave the rest in 16 bits.
-constexpr std::array<std::string_view, 5> kLinearOnly{"fp8", "int8", "gptq-int4", "awq", "nvfp4"};
+constexpr std::array<std::string_view, 13> kLinearOnly{
+    "fp8",      "int8",     "gptq-int4", "awq",        "nvfp4",   "mxfp8",     "int4-g128",
+    "int4-g32", "bnb-int8", "bnb-nf4",   "bnb-nf4-dq", "bnb-fp4", "bnb-fp4-dq"};
 /// Formats of whole models.
 constexpr std::array<std::string_view, 7> kWhole{"bf16",     "fp16",     "fp32",   "mlx-4bit",
                                                  "mlx-6bit", "mlx-8bit", "q4f16_1"};

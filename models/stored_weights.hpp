@@ -16,7 +16,8 @@ class YamlMap;
 /// The model's weights as a whole-model name says:
 /// - "bf16", "fp16", "fp32": all of it;
 /// - "mlx-4bit", "q4f16_1" and their like: all of it but the router;
-/// - "fp8", "int8", "gptq-int4", "awq", "nvfp4": its linear layers; embedding, head and router stay 16-bit;
+/// - "fp8", "int8", "gptq-int4", "awq", "nvfp4", "mxfp8", "int4-g128", "bnb-nf4" and their like: its linear
+/// layers; embedding, head and router stay 16-bit;
 /// - "gguf-TYPE": as llama.cpp's quantize mixes types for it (llama_tensor_get_type: by tensor and layer,
 /// with
 ///   the fall-backs for rows that do not divide by 256; norms and routers 32-bit). TYPE is "q4_k_m", "q8_0",

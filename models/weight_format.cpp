@@ -14,6 +14,11 @@ constexpr std::string_view kGgml = "ggml-common.h of llama.cpp: bytes of a block
 constexpr std::string_view kIeee = "plain";
 constexpr std::string_view kMx = "OCP Microscaling Formats 1.0: blocks of 32 with an 8-bit scale";
 
+constexpr std::string_view kPacked = "compressed-tensors, pack-quantized: groups with a 16-bit scale";
+constexpr std::string_view kBnb = "bitsandbytes: of 64 weights the largest in 32 bits";
+constexpr std::string_view kBnbTwice =
+    "bitsandbytes, double quantisation: that in 8 bits, with 32 for 256 of them";
+
 constexpr std::array kFormats{
     WeightFormat{"bf16", 16, kIeee},
     WeightFormat{"fp16", 16, kIeee},
@@ -24,6 +29,14 @@ constexpr std::array kFormats{
     WeightFormat{"awq", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero"},
     WeightFormat{"mxfp4", 4.25, kMx},
     WeightFormat{"nvfp4", 4.5, "NVIDIA NVFP4: blocks of 16 with an 8-bit scale"},
+    WeightFormat{"mxfp8", 8.25, kMx},
+    WeightFormat{"int4-g128", 4.125, kPacked},
+    WeightFormat{"int4-g32", 4.5, kPacked},
+    WeightFormat{"bnb-int8", 8, "bitsandbytes, LLM.int8(): a 32-bit scale an output"},
+    WeightFormat{"bnb-nf4", 4.5, kBnb},
+    WeightFormat{"bnb-nf4-dq", 4 + 8 / 64.0 + 32 / (64 * 256.0), kBnbTwice},
+    WeightFormat{"bnb-fp4", 4.5, kBnb},
+    WeightFormat{"bnb-fp4-dq", 4 + 8 / 64.0 + 32 / (64 * 256.0), kBnbTwice},
     WeightFormat{"mlx-4bit", 4.5, "MLX quantize: groups of 64 with a 16-bit scale and bias"},
     WeightFormat{"mlx-6bit", 6.5, "MLX quantize: groups of 64 with a 16-bit scale and bias"},
     WeightFormat{"mlx-8bit", 8.5, "MLX quantize: groups of 64 with a 16-bit scale and bias"},

@@ -1,0 +1,83 @@
+#include "models/hf_quantization.hpp"
+
+#include <optional>
+
+#include "models/hf_quantization_plan.hpp"
+#include "models/stored_weights.hpp"
+
+namespace moelab::hf {
+namespace {
+
+constexpr std::string_view kKey = "quantization_config";
+constexpr const char* kKnownMethods =
+    "(known: fp8, gptq and awq of 4 bits, gptq of 8 bits, mxfp4, compressed-tensors, modelopt, "
+    "bitsandbytes). "
+    "Remove it and say 'weights: NAME' in the model file";
+
+StoredWeights mxfp4_experts_alone() {
+  StoredWeights stored;
+  stored.name = "experts mxfp4, else bf16";
+  stored.set(WeightPart::experts, find_weight_format("mxfp4").bits / 8);
+  return stored;
+}
+
+/// Methods whose names alone say which layers they convert.
+std::optional<StoredWeights> stored_by_name(const HfMap& map, const std::string& method,
+                                            const Architecture& a, const HfConfig& config) {
+  const int bits = method == "gptq" || method == "awq" ? map.integer("bits", 0, 64).value_or(4) : 0;
+  if (method == "fp8" || method == "fbgemm_fp8") return stored_as(a, "fp8");
+  if (method == "gptq" && bits == 4) return stored_as(a, "gptq-int4");
+  if (method == "gptq" && bits == 8) return stored_as(a, "int8");
+  if (method == "awq" && bits == 4) return stored_as(a, "awq");
+  if (method == "mxfp4") return mxfp4_experts_alone();
+  config.fail("quantization_config.quant_method '" + shown_word(method) + "'" +
+              (bits > 0 ? " of " + std::to_string(bits) + " bits" : "") + " is not covered " + kKnownMethods);
+  return {};
+}
+
+bool is_modelopt(const HfMap& map, const std::string& method) {
+  return method.starts_with("modelopt") ||
+         (method.empty() && (map.has("quant_algo") || map.has("quantization")));
+}
+
+/// hf_quant_config.json as a whole, if it is there.
+StoredWeights read_beside(const HfConfig* beside, const Architecture& a, const HfConfig& config,
+                          std::string& note) {
+  if (beside == nullptr) return {};
+  const std::optional<HfMap> nested = beside->map("quantization");
+  if (!nested) {
+    beside->fail("no key 'quantization' is there");
+    beside->throw_if_any();
+    return {};
+  }
+  if (!nested->has("quant_algo")) return {};  // of a cache alone, or of nothing
+  const std::optional<QuantizationPlan> plan = modelopt_plan(*nested);
+  beside->throw_if_any();
+  return plan ? stored_by(*plan, a, config, note) : StoredWeights{};
+}
+
+}  // namespace
+
+StoredWeights read_quantization(const HfConfig& config, const HfConfig* beside, const Architecture& a,
+                                std::string& note) {
+  const std::optional<HfMap> map = config.map(kKey);
+  if (!map) return read_beside(beside, a, config, note);
+  const std::string method = map->text("quant_method");
+  std::optional<QuantizationPlan> plan;
+  if (method == "compressed-tensors") {
+    plan = compressed_tensors_plan(*map);
+  } else if (is_modelopt(*map, method)) {
+    plan = modelopt_plan(*map);
+  } else if (method == "bitsandbytes") {
+    plan = bitsandbytes_plan(*map, config.text({"model_type"}));
+  } else if (method.empty()) {
+    config.fail("quantization_config has no quant_method, so that nothing says how weights are stored " +
+                std::string(kKnownMethods));
+  } else {
+    return stored_by_name(*map, method, a, config).value_or(StoredWeights{});
+  }
+  config.throw_if_any();
+  return plan ? stored_by(*plan, a, config, note) : StoredWeights{};
+}
+
+}  // namespace moelab::hf
