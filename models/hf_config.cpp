@@ -1,6 +1,5 @@
 #include "models/hf_config.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "models/json.hpp"
@@ -11,25 +10,9 @@ namespace {
 constexpr int kDeepest = 64;
 constexpr std::size_t kLargest = std::size_t{16} << 20;  // bytes
 
-/// The most lists and maps within each other, as far as the text is JSON. (A callback of the parser would see
-/// it too, but the library looks at all of a map's entries after each map in it: minutes for a large file.)
-int depth_of(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted && c == '\\') ++i;
-    if (c == '"') quoted = !quoted;
-    if (quoted) continue;
-    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
-    if (c == ']' || c == '}') --depth;
-  }
-  return deepest;
-}
-
 nlohmann::json parse_json(const std::string& file, std::string_view text) {
   if (text.size() > kLargest) throw InputError(file, "is larger than 16 MiB: not a model's configuration");
-  if (depth_of(text) > kDeepest)
+  if (json_depth(text) > kDeepest)
     throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
   try {
     return nlohmann::json::parse(text);

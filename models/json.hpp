@@ -4,8 +4,13 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace moelab {
+
+/// The most lists and maps within each other, as far as the text is JSON. (A callback of the parser would see
+/// it too, but the library looks at all of a map's entries after each map in it: minutes for a large file.)
+int json_depth(std::string_view text);
 
 using JsonText = nlohmann::detail::iterator_input_adapter<std::string::const_iterator>;
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "models/text_file.hpp"
 
 namespace moelab {
@@ -22,12 +23,11 @@ struct FileResult {
 };
 
 Json parse_json(const std::string& file) {
-  const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
-    return true;
-  };
+  const std::string text = read_text_file(file);
+  if (json_depth(text) > kDeepest)
+    throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
   try {
-    return Json::parse(read_text_file(file), limit_depth);
+    return Json::parse(text);
   } catch (const Json::exception& error) {
     throw InputError(file, "is not JSON (" + std::string(said_by_library(error.what())) + "); " + kExpected);
   }

@@ -39,12 +39,10 @@ std::string text_of_file(const std::string& file) {
 }
 
 Json parse(const std::string& file, const std::string& text) {
-  const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
-    return true;
-  };
+  if (json_depth(text) > kDeepest)
+    throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
   try {
-    return Json::parse(text, limit_depth);
+    return Json::parse(text);
   } catch (const Json::exception& error) {
     throw InputError(file, "is not JSON: " + std::string(said_by_library(error.what())));
   }
