@@ -308,7 +308,7 @@ LinkedExperts& ExpertMachine::linked() {
 
 KvSwaps& ExpertMachine::kv() {
   if (!swaps_)
-    throw std::logic_error("hardware: nobody gave room for blocks of the KV cache that are swapped");
+    throw std::logic_error("hardware: there is no room for blocks of the KV cache that are swapped");
   return *swaps_;
 }
 

@@ -82,7 +82,7 @@ Row requests_row(const ValidationPoint& p) {
   };
   add(s.predicted.ttft, s.measured.ttft);
   add(s.predicted.tpot, s.measured.tpot);
-  if (!s.in_blocks) {  // nobody counts these
+  if (!s.in_blocks) {  // these are not counted
     row.insert(row.end(), 4, "-");
     return row;
   }

@@ -11,7 +11,7 @@
 namespace moelab {
 namespace {
 
-constexpr double kLongestWait = 86400;  // seconds: nobody waits longer for a result
+constexpr double kLongestWait = 86400;  // seconds
 
 void add_times(ServedTimes& times, const Metrics& m) {
   times.ttft.push_back(mean(m.ttft_s));

@@ -16,7 +16,7 @@ struct Scenario;
 struct SystemConfig;
 
 /// Reads the keys. `known`: the scenario's model and device were read; from here on its model is one GPU's
-/// part. Problems: more GPUs than the device has, an exchange that nobody measured, what does not divide.
+/// part. Problems: more GPUs than the device has, an exchange that was not measured, what does not divide.
 void read_parallelism(const YamlMap& root, bool known, Scenario& scenario);
 
 /// Whether a system can run where experts or requests are divided over GPUs; problems at `where`.

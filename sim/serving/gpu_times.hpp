@@ -8,7 +8,7 @@
 //              as the step is routed
 //
 // A GPU without requests runs along with one row of no context, as vLLM's dummy batch does; which experts
-// that row would choose nobody knows, so it has none.
+// that row would choose is not known, so it has none.
 #pragma once
 
 #include <cstdint>
