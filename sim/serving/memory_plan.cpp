@@ -76,8 +76,9 @@ Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uin
 }
 
 void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile& device) {
+  constexpr double kRounding = 1e-12;  // budgets that are reckoned from what is usable, and back
   const Bytes usable = device.usable_memory();
-  if (budget <= usable) return;
+  if (budget <= usable * (1 + kRounding)) return;
   const Bytes total = device.is_discrete() ? device.gpu->own->total.value : device.memory.total.value;
   throw InputError(scenario, "budget " + to_string(budget) + " is more than " +
                                  (device.is_discrete() ? "the GPU of " : "") + "device '" + device.name +
@@ -121,7 +122,8 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   if (device.is_discrete())
     plan_host(scenario, system, costs.stored, experts_for_good(system, costs, trace, m.expert_cache), m);
   if (!fits) return m;
-  if (system.page_cache && !device.is_discrete()) m.page_cache = device.usable_memory() - m.budget;
+  if (system.page_cache && !device.is_discrete())
+    m.page_cache = std::max(Bytes(0), device.usable_memory() - m.budget);
   return m;
 }
 
