@@ -150,8 +150,9 @@ std::optional<LinearFormat> format_named(const HfMap& group, const Text& format,
   const Text integers = "int" + std::to_string(w.bits) + group_suffix(w, 0);
   if (format == "pack-quantized" && !w.floats) {
     f.name = integers;
+    f.bits = 32.0 / (32 / w.bits);  // as many as go whole into each of 32 bits
     set_scales(w, 16, f);
-    if (!w.symmetric) f.scale_bits += w.bits;  // zero points are packed like weights
+    if (!w.symmetric) f.scale_bits += f.bits;  // zero points are packed like weights
     f.matrix_bytes = 16;                       // weight_shape
   } else if ((format == "int-quantized" || format == "naive-quantized") && !w.floats) {
     f.name = integers;

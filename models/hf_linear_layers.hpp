@@ -24,6 +24,7 @@ struct LinearFormat {
   double nested_block = 0;   // so many scales of those share a scale of 32 bits
 
   double bytes(double rows, double columns) const;
+  bool operator==(const LinearFormat&) const = default;
 };
 
 /// A matrix that a checkpoint names, or `count` of them that no entry of its lists tells apart.

@@ -12,7 +12,8 @@ using Step = NamePattern::Step;
 using Code = NamePattern::Code;
 using Signs = std::bitset<256>;
 
-constexpr std::size_t kLongestPattern = 1000;  // characters
+constexpr std::size_t kLongestPattern = 1000;    // characters
+constexpr std::size_t kMostOfPatterns = 262144;  // characters of all patterns of a list
 constexpr std::size_t kMostSteps = 4000;
 constexpr int kDeepestGroup = 32;
 
@@ -301,6 +302,7 @@ bool NamePattern::fits(std::string_view name) const {
 
 NameList::NameList(Rule rule, std::vector<std::string> entries)
     : rule_(rule), entries_(std::move(entries)), used_(entries_.size(), false) {
+  std::size_t of_patterns = 0;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const std::string_view entry = entries_[i];
     const bool patterned =
@@ -309,6 +311,9 @@ NameList::NameList(Rule rule, std::vector<std::string> entries)
       plain_.emplace(entry, i);
       continue;
     }
+    of_patterns += entry.size();
+    if (of_patterns > kMostOfPatterns)
+      throw InputError("", "has patterns of more than " + std::to_string(kMostOfPatterns) + " characters");
     try {
       patterns_.emplace_back(
           i, rule == Rule::exact ? NamePattern::expression(entry.substr(3)) : NamePattern::wildcard(entry));

@@ -295,6 +295,8 @@ const std::vector<SsdPart>& ssd_parts() {
 
 namespace {
 
+constexpr std::size_t kLongestSaid = 64;  // that a message repeats
+
 /// "rtx-4090-24gb" of "NVIDIA GeForce RTX 4090 24GB".
 std::string catalogue_name(std::string_view text) {
   constexpr std::array<std::string_view, 4> kMakers{"nvidia", "geforce", "amd", "intel"};
@@ -317,7 +319,9 @@ const GpuPart& find_gpu(std::string_view text) {
     if (found != gpus().by_name.end() && gpus().all[found->second].unified())
       return gpus().all[found->second];
   }
-  return find_part(gpus(), "GPU", name);
+  for (const GpuPart& part : gpus().all)
+    if (catalogue_name(part.title) == spelt) return part;
+  return find_part(gpus(), "GPU", name.size() > kLongestSaid ? name.substr(0, kLongestSaid) : name);
 }
 const SsdPart& find_ssd(std::string_view name) {
   return find_part(ssds(), "SSD", name);

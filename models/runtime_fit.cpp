@@ -19,7 +19,9 @@ std::string cannot_run_on(const Runtime& runtime, const MachineParts& machine) {
   const std::string family = family_of(runtime);
   const bool server = family == "vllm" || family == "sglang" || family == "tensorrt-llm";
   const bool kt = family.starts_with("ktransformers");
-  if (!machine.gpu) return server || kt ? "'" + runtime.name + "' needs a GPU here" : "";
+  const bool of_gpus = family == "mlx" || family == "mlc" ||
+                       (family.find("llama.cpp") != std::string::npos && !family.ends_with("-cpu"));
+  if (!machine.gpu) return server || kt || of_gpus ? "'" + runtime.name + "' needs a GPU here" : "";
   const GpuPart& gpu = *machine.gpu;
   bool runs = true;
   if (family.ends_with("-cuda") || family == "tensorrt-llm") runs = gpu.maker == "nvidia";

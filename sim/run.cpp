@@ -236,7 +236,8 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
         "that moves as much over each link (derived)");
   if (s.machine && s.machine->gpus > static_cast<int>(s.gpus()))
     r.warnings.push_back(std::to_string(s.gpus()) + " of the machine's " + std::to_string(s.machine->gpus) +
-                         " GPUs takes part (tensor_parallel)");
+                         (s.gpus() == 1 ? " GPUs takes part" : " GPUs take part") +
+                         " (tensor_parallel, data_parallel)");
   if (!trace.model().empty() && !names(trace.model(), s.model))
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");

@@ -47,8 +47,8 @@ void require_fit_for_hardware(const Scenario& scenario) {
     if (system.paging)
       fail(
           "pages its experts, whole layers at a time ('paging'); the executor loads them one by one: "
-          "expected "
-          "a system with a 'cache'");
+          "expected a "
+          "system with a 'cache'");
     if (system.compressed && scenario.device.is_discrete())
       fail("stores its experts compressed; what validate runs for a GPU with memory of its own (device '" +
            scenario.device.name + "') lies in the host's memory as it is: expected 'weights: whole'");

@@ -33,13 +33,15 @@ Row row_of(const ValidationPoint& p) {
   } else {
     const Summary predicted = summarize(p.predicted_layers), measured = summarize(p.measured_layers);
     const Repeated tpot = p.measured_tpot_s();
+    const bool any = tpot.median > 0;  // else no request has a second token
     row.insert(
         row.end(),
         {milliseconds(measured.p50), milliseconds(predicted.p50), milliseconds(measured.p90),
          milliseconds(predicted.p90), percent(errors_of(p.predicted_layers, p.measured_layers).median),
-         milliseconds(tpot.median) + " (" + milliseconds(tpot.low) + "-" + milliseconds(tpot.high) + ")",
-         milliseconds(p.predicted_tpot_s()),
-         signed_percent(signed_error(p.predicted_tpot_s(), tpot.median))});
+         any ? milliseconds(tpot.median) + " (" + milliseconds(tpot.low) + "-" + milliseconds(tpot.high) + ")"
+             : "-",
+         any ? milliseconds(p.predicted_tpot_s()) : "-",
+         any ? signed_percent(signed_error(p.predicted_tpot_s(), tpot.median)) : "-"});
   }
   const auto hits = std::accumulate(p.measured_hits.begin(), p.measured_hits.end() - 1, std::uint64_t{0});
   row.push_back(std::to_string(hits) + (p.predicted_hits == p.measured_hits ? " =" : " !"));
@@ -75,10 +77,14 @@ Row requests_row(const ValidationPoint& p) {
   const auto add = [&](const std::vector<double>& predicted, const std::vector<double>& measured) {
     const Repeated times = repeated(measured);
     const double expected = repeated(predicted).median;
+    if (!(times.median > 0)) {  // no request has a second token
+      row.insert(row.end(), 3, "-");
+      return;
+    }
     row.push_back(milliseconds(times.median) + " (" + milliseconds(times.low) + "-" +
                   milliseconds(times.high) + ")");
     row.push_back(milliseconds(expected));
-    row.push_back(times.median > 0 ? signed_percent(signed_error(expected, times.median)) : "-");
+    row.push_back(signed_percent(signed_error(expected, times.median)));
   };
   add(s.predicted.ttft, s.measured.ttft);
   add(s.predicted.tpot, s.measured.tpot);

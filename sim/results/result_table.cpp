@@ -117,7 +117,7 @@ std::string paged_memory_table(const std::vector<RunResult>& results) {
 }
 
 /// What serving from KV caches in blocks came to; "" where no system has one.
-std::string serving_table(const std::vector<RunResult>& results) {
+std::string serving_table(const Scenario& scenario, const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"serving, bytes of a GPU", "steps", "requests a step",
                                                  "KV peak %", "swapped out", "dropped", "swap GB",
                                                  "decoded TB", "loaded TB", "residency %"}};
@@ -129,8 +129,8 @@ std::string serving_table(const std::vector<RunResult>& results) {
     rows.push_back({r.system, std::to_string(c.steps),
                     fixed(static_cast<double>(r.metrics.tokens) / static_cast<double>(c.steps), 1),
                     percent(c.most_kv_use, 1), std::to_string(c.swapped_out), std::to_string(c.dropped),
-                    fixed((c.swap_in_bytes + c.swap_out_bytes) / 1e9, 1), terabytes(c.decoded_bytes),
-                    terabytes(c.loaded_bytes),
+                    fixed((c.swap_in_bytes + c.swap_out_bytes) / scenario.data_parallel / 1e9, 1),
+                    terabytes(c.decoded_bytes), terabytes(c.loaded_bytes),
                     series.empty() ? "-" : fixed(100 * series.back().residency, 1)});
   }
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
@@ -143,8 +143,8 @@ std::string balance_table(const std::vector<RunResult>& results) {
   for (const RunResult& r : results) {
     const ServingCounts& c = r.metrics.serving;
     if (c.most_pairs + c.exchanged_bytes == 0) continue;
-    rows.push_back(
-        {r.system, c.most_pairs > 0 ? fixed(c.balancedness(), 3) : "-", fixed(c.exchanged_bytes / 1e9, 1)});
+    rows.push_back({r.system, c.most_pairs > 0 ? fixed(c.balancedness(), 3) : "-",
+                    c.exchanged_bytes > 0 ? fixed(c.exchanged_bytes / 1e9, 1) : "-"});
   }
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
@@ -323,7 +323,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
   out += speed_table(results) + "\n" + shortfall_lines(results) + ssd_lines(results);
   if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
   if (looked_up) out += hits_table(s, results);
-  out += serving_table(results) + balance_table(results) + paged_memory_table(results);
+  out += serving_table(s, results) + balance_table(results) + paged_memory_table(results);
   out += routing_table(results) + quality_table(results) +
          (s.device.is_discrete() ? prefetch_table(results) : "");
   out += stall_table(results) + "\n" + pools_table(results) + serving_picture(results);

@@ -17,14 +17,25 @@ const char* key_of(const Scenario& s) {
   return s.data_parallel > 1 ? "data_parallel" : "tensor_parallel";
 }
 
+/// Whether one key divides the work.
+bool is_one_group(const YamlMap& root, const Scenario& s) {
+  if (s.data_parallel == 1 || s.tensor_parallel == 1) return true;
+  root.fail(
+      "data_parallel",
+      "data_parallel stands beside tensor_parallel: groups of GPUs would exchange rows at once over links "
+      "that they share, and device profiles say how long one group takes (gpu.node.all_reduce). Expected one "
+      "of the two above 1; what would make both possible: times of several groups at once");
+  return false;
+}
+
 /// Whether the device has so many GPUs, and says how long these exchange.
 bool has_gpus(const YamlMap& root, const Scenario& s) {
   const int wanted = static_cast<int>(s.gpus());
   const std::string gpus = std::to_string(wanted) + " GPUs";
   const std::optional<NodeProfile> node = s.device.gpu ? s.device.gpu->node : std::nullopt;
   if (!node || node->gpus.value < wanted) {
-    root.fail(key_of(s), "device '" + s.device.name + "' has " + std::to_string(node ? node->gpus.value : 1) +
-                             " GPU(s), not " + gpus);
+    root.fail(key_of(s), key_of(s) + (" takes " + gpus) + "; device '" + s.device.name + "' has " +
+                             std::to_string(node ? node->gpus.value : 1));
     return false;
   }
   if (node->all_reduce.empty() || node->all_reduce.back().gpus < wanted) {
@@ -37,23 +48,16 @@ bool has_gpus(const YamlMap& root, const Scenario& s) {
 
 bool can_divide(const YamlMap& root, const Scenario& s) {
   const std::string ranks = std::to_string(s.gpus());
-  if (s.data_parallel > 1 && s.tensor_parallel > 1) {
-    root.fail(
-        "data_parallel",
-        "stands beside tensor_parallel: groups of GPUs would exchange rows at once over links that they "
-        "share, and device profiles say how long one group takes (gpu.node.all_reduce). Expected one of "
-        "the two above 1; what would make both possible: times of several groups at once");
-    return false;
-  }
   if (s.simulated_gpus() > kMostSimulated) {
-    root.fail(key_of(s), "is " + ranks + "; GPUs that differ are simulated one by one, at most " +
+    root.fail(key_of(s), key_of(s) + (" is " + ranks) +
+                             "; GPUs that differ are simulated one by one, at most " +
                              std::to_string(kMostSimulated));
     return false;
   }
   const auto experts = static_cast<std::uint32_t>(s.model.moe().experts);
   if (s.expert_ranks() > experts) {
-    root.fail("expert_parallel", "leaves GPUs without experts: model '" + s.model.name + "' has " +
-                                     std::to_string(experts) + " in a layer for " + ranks +
+    root.fail("expert_parallel", "expert_parallel leaves GPUs without experts: model '" + s.model.name +
+                                     "' has " + std::to_string(experts) + " in a layer for " + ranks +
                                      " GPUs; expected no more GPUs than that, or expert_parallel: false");
     return false;
   }
@@ -66,7 +70,7 @@ void read_parallelism(const YamlMap& root, bool known, Scenario& s) {
   s.tensor_parallel = static_cast<std::uint32_t>(root.integer("tensor_parallel", 1, kMostGpus, 1));
   s.data_parallel = static_cast<std::uint32_t>(root.integer("data_parallel", 1, kMostGpus, 1));
   s.expert_parallel = root.boolean("expert_parallel", false);
-  if (!known || s.gpus() == 1 || !has_gpus(root, s) || !can_divide(root, s)) return;
+  if (!known || s.gpus() == 1 || !is_one_group(root, s) || !has_gpus(root, s) || !can_divide(root, s)) return;
   const std::uint32_t slices = s.expert_parallel ? 1 : s.gpus();
   try {
     s.model = parallel_part(s.model, static_cast<int>(s.tensor_parallel), static_cast<int>(slices));

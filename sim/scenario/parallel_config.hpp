@@ -2,9 +2,8 @@
 // and meant as vLLM's --tensor-parallel-size, --data-parallel-size and --enable-expert-parallel:
 //
 //   tensor_parallel: N    each GPU has a part of every matrix
-//   data_parallel: N      each GPU has all but the routed experts, requests of its own (workload.batch of
-//   them at
-//                         once) and a KV cache of its own; experts are divided over the GPUs
+//   data_parallel: N      each GPU has all but the routed experts, up to workload.batch requests and a KV
+//                         cache of its own; experts are divided over the GPUs
 //   expert_parallel: true they are divided into whole ones, else each into slices
 #pragma once
 

@@ -4,8 +4,7 @@
 //
 //   attention  of its own rows (data_parallel), else of all
 //   experts    those that it has, for the rows of all GPUs: distinct ones touched, and pairs of row and
-//   expert,
-//              as the step is routed
+//              expert, as the step is routed
 //
 // A GPU without requests runs along with one row of no context, as vLLM's dummy batch does; which experts
 // that row would choose is not known, so it has none.

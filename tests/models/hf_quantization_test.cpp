@@ -142,6 +142,10 @@ TEST_CASE("compressed-tensors: scales by channel, block, tensor and group", "[qu
   CHECK(dense_bytes(imported(
             kDense, groups("int-quantized", R"("num_bits": 4, "type": "int", "strategy": "channel")"))) ==
         Approx(393216 + 2 * 1280).epsilon(1e-14));
+  // Ten values of three bits go into 32.
+  CHECK(dense_bytes(imported(
+            kDense, groups("pack-quantized", R"("num_bits": 3, "type": "int", "strategy": "channel")"))) ==
+        Approx(393216 * 3.2 / 8 + 2 * 1280 + 3 * 16).epsilon(1e-3));
 }
 
 TEST_CASE("compressed-tensors: NVFP4, MXFP4 and MXFP8", "[quantization]") {
@@ -236,6 +240,12 @@ TEST_CASE("modelopt: layers in several formats", "[quantization]") {
  "model.layers.1.mlp.experts": {"quant_algo": "NVFP4", "group_size": 16}})");
   CHECK(a.stored.name == "attention fp8/bf16, experts nvfp4, else bf16");
   CHECK(part_bytes(a, WeightPart::experts, routed_weights(a)) == Approx(24 * (18432 + 8)).epsilon(1e-14));
+  // Blocks of 16 and of 8 are two formats.
+  const Architecture blocks = imported(kGated, R"("quant_method": "modelopt", "quant_algo": "MIXED_PRECISION",
+ "quantized_layers": {"model.layers.0.mlp.experts": {"quant_algo": "NVFP4", "group_size": 16},
+ "model.layers.1.mlp.experts": {"quant_algo": "NVFP4", "group_size": 8}})");
+  CHECK(part_bytes(blocks, WeightPart::experts, routed_weights(blocks)) ==
+        Approx(12 * (18432 + 8) + 12 * (20480 + 8)).epsilon(1e-14));
   // Half of the experts, by their numbers.
   std::string layers;
   for (const char* layer : {"0", "1"})

@@ -51,6 +51,10 @@ TEST_CASE("parts: data sheets' figures that people know by heart", "[parts]") {
   CHECK(&find_gpu("NVIDIA GeForce RTX 4090") == &find_gpu("rtx-4090"));
   CHECK(&find_gpu("RTX 4090 24GB") == &find_gpu("rtx-4090-24gb"));
   CHECK(&find_gpu("Radeon 8060S") == &find_gpu("radeon-8060s"));
+  for (const GpuPart& part : gpu_parts()) {
+    INFO(part.title);
+    CHECK(find_gpu(part.title).title == part.title);
+  }
   CHECK_THROWS_AS(find_gpu("rtx-4090-12gb"), InputError);
   CHECK(find_gpu("a100-80gb").bandwidth == BytesPerSecond(2039e9));
   CHECK(find_gpu("a100-80gb").peak == FlopsPerSecond(312e12));

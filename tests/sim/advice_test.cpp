@@ -428,7 +428,7 @@ TEST_CASE("advice: what cannot be tried is refused, and the rest is tried", "[ad
     return std::string();
   };
   const AdviceRequest cpu = request_of("qwen3-30b-a3b", {.cpu = "ryzen-9-7950x"});
-  for (const char* runtime : {"tensorrt-llm", "ktransformers", "vllm", "sglang"})
+  for (const char* runtime : {"tensorrt-llm", "ktransformers", "vllm", "sglang", "mlx", "llama.cpp-cuda"})
     CHECK(refusal(cpu, runtime).find("needs a GPU") != std::string::npos);
   AdviceRequest apple = request_of("qwen3-30b-a3b", {.gpu = "apple-m4-max", .ram = "64 GiB"});
   for (const char* runtime : {"ktransformers", "vllm"})

@@ -107,7 +107,8 @@ TEST_CASE("paged scenario: wrong machines and models") {
   check_case({top, "tensor_parallel: 2", "tensor_parallel: 3", top,
               "4 attention heads, which 3 GPUs cannot share evenly"});
   check_case({"tiny.yaml", "width: 48", "width: 47", top, "47 columns in each expert, which 2 GPUs", false});
-  check_case({top, "tensor_parallel: 2", "tensor_parallel: 16", top, "has 8 GPU(s), not 16 GPUs"});
+  check_case({top, "tensor_parallel: 2", "tensor_parallel: 16", top,
+              "tensor_parallel takes 16 GPUs; device 'tiny-device' has 8"});
   check_case({top, "tensor_parallel: 2", "tensor_parallel: 8", top,
               "does not say what an all-reduce over 8 GPUs takes"});
   check_case({top, "tensor_parallel: 2", "tensor_parallel: 0", top, "tensor_parallel"});
