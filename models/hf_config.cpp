@@ -224,11 +224,4 @@ std::vector<std::pair<std::string, HfMap>> HfMap::maps() const {
   return all;
 }
 
-std::string shown_word(std::string_view word) {
-  std::string text(word.substr(0, 60));
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-  return text;
-}
-
 }  // namespace moelab

@@ -88,7 +88,4 @@ class HfMap {
   const nlohmann::json* map_;
 };
 
-/// A word of the file as a message can show it: letters of ASCII, 60 at most.
-std::string shown_word(std::string_view word);
-
 }  // namespace moelab

@@ -8,7 +8,7 @@
 
 #include "models/hf_config.hpp"
 #include "models/hf_linear_layers.hpp"
-#include "models/name_pattern.hpp"
+#include "models/name_list.hpp"
 
 namespace moelab::hf {
 

@@ -76,6 +76,13 @@ void Problems::throw_if_any() const {
   throw InputError(std::move(sorted));
 }
 
+std::string shown_word(std::string_view word) {
+  std::string text(word.substr(0, 60));
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
+  return text;
+}
+
 std::string_view said_by_library(std::string_view what) {
   const std::size_t end = what.starts_with('[') ? what.find("] ") : what.npos;
   return end == what.npos ? what : what.substr(end + 2);

@@ -52,6 +52,9 @@ class Problems {
   std::size_t more_ = 0;
 };
 
+/// A word of the file as a message can show it: letters of ASCII, 60 at most.
+std::string shown_word(std::string_view word);
+
 /// What a library's exception says, without the library's name for it: of "[json.exception.parse_error.101]
 /// parse error at line 1" the part behind the bracket.
 std::string_view said_by_library(std::string_view what);

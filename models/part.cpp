@@ -169,7 +169,7 @@ const Part& find_part(const Parts<Part>& parts, std::string_view what, std::stri
   if (found != parts.by_name.end()) return parts.all[found->second];
   std::vector<std::string> known;
   for (const auto& [known_name, index] : parts.by_name) known.push_back(known_name);
-  throw InputError("", "unknown " + std::string(what) + " '" + std::string(name) + "'" +
+  throw InputError("", "unknown " + std::string(what) + " '" + shown_word(name) + "'" +
                            suggestion(name, known) + "; `moelab parts` lists them" + std::string(expected));
 }
 
@@ -295,8 +295,6 @@ const std::vector<SsdPart>& ssd_parts() {
 
 namespace {
 
-constexpr std::size_t kLongestSaid = 64;  // that a message repeats
-
 /// "rtx-4090-24gb" of "NVIDIA GeForce RTX 4090 24GB".
 std::string catalogue_name(std::string_view text) {
   constexpr std::array<std::string_view, 4> kMakers{"nvidia", "geforce", "amd", "intel"};
@@ -321,7 +319,7 @@ const GpuPart& find_gpu(std::string_view text) {
   }
   for (const GpuPart& part : gpus().all)
     if (catalogue_name(part.title) == spelt) return part;
-  return find_part(gpus(), "GPU", name.size() > kLongestSaid ? name.substr(0, kLongestSaid) : name);
+  return find_part(gpus(), "GPU", name);
 }
 const SsdPart& find_ssd(std::string_view name) {
   return find_part(ssds(), "SSD", name);

@@ -1,6 +1,6 @@
-// Blocks of the KV cache on their way between a GPU's memory and the host's. Policies count blocks and name
-// none, and what is computed comes to nothing (compute_device.hpp), so there are two regions of as many bytes
-// as blocks take, and each copy goes on where the one before has ended, around and around.
+// Blocks of the KV cache on their way between a GPU's memory and the host's. Policies count blocks without
+// naming them, and what kernels compute is not looked at (compute_device.hpp). So there are two regions of as
+// many bytes as the blocks take, and each copy goes on where the one before has ended, around and around.
 #pragma once
 
 #include <cstddef>

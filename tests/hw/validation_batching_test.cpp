@@ -256,7 +256,7 @@ TEST_CASE(
   CHECK(swap_room(s, system, trace, plan).host_bytes == 1500);
   plan.swap_blocks = 7;
   CHECK(swap_room(s, system, trace, plan).host_bytes == 700);
-  plan.kv_blocks = 15;  // nobody gives way
+  plan.kv_blocks = 15;  // no request gives way
   CHECK(swap_room(s, system, trace, plan).host_bytes == 0);
   plan.kv_blocks = 5;
   system.batching->policy.parameters = {{"swap", 0}};

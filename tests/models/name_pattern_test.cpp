@@ -1,11 +1,11 @@
 #include "models/name_pattern.hpp"
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <regex>
 #include <string>
 
 #include "models/input_error.hpp"
+#include "models/name_list.hpp"
 #include "tests/models/random_architecture.hpp"
 #include "tests/random_runs.hpp"
 
@@ -98,13 +98,11 @@ TEST_CASE("names: what is no expression, or more than is covered, is refused by 
 }
 
 TEST_CASE("names: no pattern takes long", "[names]") {
-  const auto begin = std::chrono::steady_clock::now();
+  // A backtracking matcher would take 2^2000 steps, and this test would not end.
   const std::string name(2000, 'a');
   for (const char* pattern : {"(a*)*b", "((a+)+)+b", "(a|a|aa)*b", "(.*)*(.*)*(.*)*b", "(((a?)*)*)*b"})
     CHECK_FALSE(fits(pattern, name));
   CHECK_FALSE(fits_wildcard(std::string(100, '*') + "b", name));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  CHECK(took.count() < 20);  // a tenth of a second; a backtracking matcher takes 2^2000 steps
 }
 
 TEST_CASE("names: lists, by whole names and by parts of them", "[names]") {

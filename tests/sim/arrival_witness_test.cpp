@@ -1,4 +1,5 @@
-// Requests that are taken when somebody else's run took them: on a machine of any speed the same steps.
+// A run that takes each request in the step in which another run took it has the same steps, however fast the
+// machine is.
 #include "sim/serving/arrival_witness.hpp"
 
 #include <catch2/catch.hpp>

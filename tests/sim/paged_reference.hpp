@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -119,6 +120,20 @@ struct NaiveResult {
   double swapped_out = 0, swapped_in = 0, decoded = 0, loaded = 0;
   std::uint64_t steps = 0, rows = 0, tokens = 0;
 };
+
+/// What a run counts beside what a naive one does.
+inline void check_equal(const Metrics& m, const NaiveResult& n) {
+  CHECK(m.wall_s == Approx(n.wall_s).epsilon(1e-9));
+  CHECK(std::accumulate(m.token_gaps_s.begin(), m.token_gaps_s.end(), 0.0) == Approx(n.gaps_s).epsilon(1e-9));
+  CHECK(std::accumulate(m.ttft_s.begin(), m.ttft_s.end(), 0.0) == Approx(n.ttft_s).epsilon(1e-9));
+  CHECK(m.tokens == n.tokens);
+  CHECK(m.serving.steps == n.steps);
+  CHECK(m.serving.rows == n.rows);
+  CHECK(m.serving.swap_in_bytes == Approx(n.swapped_in).epsilon(1e-12));
+  CHECK(m.serving.swap_out_bytes == Approx(n.swapped_out).epsilon(1e-12));
+  CHECK(m.serving.decoded_bytes == Approx(n.decoded).epsilon(1e-12));
+  CHECK(m.serving.loaded_bytes == Approx(n.loaded).epsilon(1e-12));
+}
 
 class NaiveServing {
  public:

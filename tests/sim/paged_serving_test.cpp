@@ -20,16 +20,7 @@ ServingCounts check_against_reference(const SmallRun& run) {
   const RunResult r = run.run();
   const NaiveResult n = NaiveServing(run).serve();
   const Metrics& m = r.metrics;
-  CHECK(m.wall_s == Approx(n.wall_s).epsilon(1e-9));
-  CHECK(sum(m.token_gaps_s) == Approx(n.gaps_s).epsilon(1e-9));
-  CHECK(sum(m.ttft_s) == Approx(n.ttft_s).epsilon(1e-9));
-  CHECK(m.tokens == n.tokens);
-  CHECK(m.serving.steps == n.steps);
-  CHECK(m.serving.rows == n.rows);
-  CHECK(m.serving.swap_in_bytes == Approx(n.swapped_in).epsilon(1e-12));
-  CHECK(m.serving.swap_out_bytes == Approx(n.swapped_out).epsilon(1e-12));
-  CHECK(m.serving.decoded_bytes == Approx(n.decoded).epsilon(1e-12));
-  CHECK(m.serving.loaded_bytes == Approx(n.loaded).epsilon(1e-12));
+  check_equal(m, n);
   return m.serving;
 }
 

@@ -42,16 +42,7 @@ void check_as_naive(const SmallRun& run, double& exchanged, int& swapped) {
   const Metrics m = run.run().metrics;
   NaiveGpus naive(run);
   const NaiveResult n = naive.serve();
-  CHECK(m.wall_s == Approx(n.wall_s).epsilon(1e-9));
-  CHECK(sum(m.token_gaps_s) == Approx(n.gaps_s).epsilon(1e-9));
-  CHECK(sum(m.ttft_s) == Approx(n.ttft_s).epsilon(1e-9));
-  CHECK(m.tokens == n.tokens);
-  CHECK(m.serving.steps == n.steps);
-  CHECK(m.serving.rows == n.rows);
-  CHECK(m.serving.swap_in_bytes == Approx(n.swapped_in).epsilon(1e-12));
-  CHECK(m.serving.swap_out_bytes == Approx(n.swapped_out).epsilon(1e-12));
-  CHECK(m.serving.decoded_bytes == Approx(n.decoded).epsilon(1e-12));
-  CHECK(m.serving.loaded_bytes == Approx(n.loaded).epsilon(1e-12));
+  check_equal(m, n);
   // What an exchange and a load go on at once is waiting for the load, where that ends later.
   const double waited = m.stall_s[static_cast<std::size_t>(Cause::exchange)];
   CHECK(waited <= naive.exchanged_s() * (1 + 1e-9));
