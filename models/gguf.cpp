@@ -19,21 +19,111 @@ constexpr std::uint64_t kLongestName = 1024;
 constexpr std::uint64_t kLongestText = std::uint64_t{16} << 20;
 constexpr double kMostWeights = 1e15;  // of one tensor: far more than any model
 
-// ggml-common.h of llama.cpp: the bytes of each block.
+// ggml-common.h of llama.cpp, and from 133 on of ik_llama.cpp: the bytes of each block.
 constexpr std::array kTypes{
-    Type{0, "fp32", 1, 4},        Type{1, "fp16", 1, 2},        Type{2, "q4_0", 32, 18},
-    Type{3, "q4_1", 32, 20},      Type{6, "q5_0", 32, 22},      Type{7, "q5_1", 32, 24},
-    Type{8, "q8_0", 32, 34},      Type{9, "q8_1", 32, 40},      Type{10, "q2_k", 256, 84},
-    Type{11, "q3_k", 256, 110},   Type{12, "q4_k", 256, 144},   Type{13, "q5_k", 256, 176},
-    Type{14, "q6_k", 256, 210},   Type{15, "q8_k", 256, 292},   Type{16, "iq2_xxs", 256, 66},
-    Type{17, "iq2_xs", 256, 74},  Type{18, "iq3_xxs", 256, 98}, Type{19, "iq1_s", 256, 50},
-    Type{20, "iq4_nl", 32, 18},   Type{21, "iq3_s", 256, 110},  Type{22, "iq2_s", 256, 82},
-    Type{23, "iq4_xs", 256, 136}, Type{24, "i8", 1, 1},         Type{25, "i16", 1, 2},
-    Type{26, "i32", 1, 4},        Type{27, "i64", 1, 8},        Type{28, "f64", 1, 8},
-    Type{29, "iq1_m", 256, 56},   Type{30, "bf16", 1, 2},       Type{34, "tq1_0", 256, 54},
-    Type{35, "tq2_0", 256, 66},   Type{39, "mxfp4", 32, 17},    Type{40, "nvfp4", 64, 36},
+    Type{0, "fp32", 1, 4},
+    Type{1, "fp16", 1, 2},
+    Type{2, "q4_0", 32, 18},
+    Type{3, "q4_1", 32, 20},
+    Type{6, "q5_0", 32, 22},
+    Type{7, "q5_1", 32, 24},
+    Type{8, "q8_0", 32, 34},
+    Type{9, "q8_1", 32, 40},
+    Type{10, "q2_k", 256, 84},
+    Type{11, "q3_k", 256, 110},
+    Type{12, "q4_k", 256, 144},
+    Type{13, "q5_k", 256, 176},
+    Type{14, "q6_k", 256, 210},
+    Type{15, "q8_k", 256, 292},
+    Type{16, "iq2_xxs", 256, 66},
+    Type{17, "iq2_xs", 256, 74},
+    Type{18, "iq3_xxs", 256, 98},
+    Type{19, "iq1_s", 256, 50},
+    Type{20, "iq4_nl", 32, 18},
+    Type{21, "iq3_s", 256, 110},
+    Type{22, "iq2_s", 256, 82},
+    Type{23, "iq4_xs", 256, 136},
+    Type{24, "i8", 1, 1},
+    Type{25, "i16", 1, 2},
+    Type{26, "i32", 1, 4},
+    Type{27, "i64", 1, 8},
+    Type{28, "f64", 1, 8},
+    Type{29, "iq1_m", 256, 56},
+    Type{30, "bf16", 1, 2},
+    Type{34, "tq1_0", 256, 54},
+    Type{35, "tq2_0", 256, 66},
+    Type{39, "mxfp4", 32, 17},
+    Type{40, "nvfp4", 64, 36},
     Type{41, "q1_0", 128, 18},
+    Type{133, "q6_0", 32, 26},
+    Type{137, "iq2_k", 256, 76},
+    Type{138, "iq3_k", 256, 110},
+    Type{139, "iq4_k", 256, 144},
+    Type{140, "iq5_k", 256, 176},
+    Type{141, "iq6_k", 256, 212},
+    Type{144, "iq4_ks", 256, 136, 4},
+    Type{145, "iq2_ks", 256, 70, 2},
+    Type{146, "iq4_kss", 256, 128, 4},
+    Type{152, "iq5_ks", 256, 168, 4},
+    Type{153, "iq2_kt", 256, 68, 4},
+    Type{154, "iq3_kt", 256, 100, 4},
+    Type{155, "iq4_kt", 256, 128, 4},
+    Type{156, "iq3_ks", 256, 102, 2},
+    Type{157, "iq2_kl", 256, 86, 2},
+    Type{158, "iq1_kt", 256, 56, 4},
 };
+
+/// llama_ftype of llama.h and ik_llama.cpp's.
+constexpr std::array<std::pair<int, std::string_view>, 49> kFileTypes{{{0, "fp32"},
+                                                                       {1, "f16"},
+                                                                       {2, "q4_0"},
+                                                                       {3, "q4_1"},
+                                                                       {7, "q8_0"},
+                                                                       {8, "q5_0"},
+                                                                       {9, "q5_1"},
+                                                                       {10, "q2_k"},
+                                                                       {11, "q3_k_s"},
+                                                                       {12, "q3_k_m"},
+                                                                       {13, "q3_k_l"},
+                                                                       {14, "q4_k_s"},
+                                                                       {15, "q4_k_m"},
+                                                                       {16, "q5_k_s"},
+                                                                       {17, "q5_k_m"},
+                                                                       {18, "q6_k"},
+                                                                       {19, "iq2_xxs"},
+                                                                       {20, "iq2_xs"},
+                                                                       {22, "iq3_xs"},
+                                                                       {23, "iq3_xxs"},
+                                                                       {24, "iq1_s"},
+                                                                       {25, "iq4_nl"},
+                                                                       {26, "iq3_s"},
+                                                                       {27, "iq3_m"},
+                                                                       {28, "iq2_s"},
+                                                                       {30, "iq4_xs"},
+                                                                       {32, "bf16"},
+                                                                       {38, "mxfp4"},
+                                                                       {21, "q2_k_s"},
+                                                                       {29, "iq2_m"},
+                                                                       {31, "iq1_m"},
+                                                                       {36, "tq1_0"},
+                                                                       {37, "tq2_0"},
+                                                                       // ik_llama.cpp's
+                                                                       {135, "q6_0"},
+                                                                       {138, "iq2_k"},
+                                                                       {139, "iq3_k"},
+                                                                       {140, "iq4_k"},
+                                                                       {141, "iq5_k"},
+                                                                       {142, "iq6_k"},
+                                                                       {145, "iq4_ks"},
+                                                                       {147, "iq2_ks"},
+                                                                       {148, "iq4_kss"},
+                                                                       {150, "iq5_ks"},
+                                                                       {151, "iq2_kt"},
+                                                                       {152, "iq3_kt"},
+                                                                       {153, "iq4_kt"},
+                                                                       {154, "iq3_ks"},
+                                                                       {155, "iq2_kl"},
+                                                                       {156, "iq1_kt"}}};
 
 /// Value types of the header.
 enum : std::uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kText, kArray, kU64, kI64, kF64 };
@@ -281,6 +371,13 @@ Header read_header(const std::string& path) {
   const std::int64_t alignment = header.integer("general.alignment", 1, 1 << 20).value_or(32);
   check_places(in, static_cast<std::uint64_t>(alignment), header);
   return header;
+}
+
+std::string Header::weights_name() const {
+  const std::optional<std::int64_t> type = integer("general.file_type", 0, 1'000'000);
+  for (const auto& [id, name] : kFileTypes)
+    if (type == id) return "gguf-" + std::string(name);
+  return "gguf";
 }
 
 }  // namespace moelab::gguf

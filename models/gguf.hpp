@@ -19,6 +19,7 @@ struct Type {
   std::string_view name;  // "q4_k"
   int block;              // weights that are stored together
   int block_bytes;
+  int row_bytes = 0;  // beside the blocks of each row: a scale
 };
 /// nullptr: no type of that number.
 const Type* find_type(std::uint32_t id);
@@ -32,7 +33,10 @@ struct TensorInfo {
     return static_cast<double>(shape[0]) * static_cast<double>(shape[1]) * static_cast<double>(shape[2]) *
            static_cast<double>(shape[3]);
   }
-  double bytes() const { return weights() / type->block * type->block_bytes; }
+  double bytes() const {
+    return weights() / type->block * type->block_bytes +
+           weights() / static_cast<double>(shape[0]) * type->row_bytes;
+  }
 };
 
 /// A value of the header. Of arrays: numbers and booleans where there are at most kMostKept, else how many.
@@ -50,6 +54,9 @@ struct Header {
   /// nullopt where there is none; throws InputError where it is of another kind or not in [low, high].
   std::optional<std::int64_t> integer(const std::string& key, std::int64_t low, std::int64_t high) const;
   std::string text(const std::string& key) const;  // "" where there is none
+  /// "gguf-q4_k_m" by `general.file_type` (llama_ftype of llama.h and ik_llama.cpp's); "gguf" where that is
+  /// not said or not known.
+  std::string weights_name() const;
 };
 
 /// Throws InputError, saying at which byte, for what is no regular file, no GGUF, big-endian, cut within its

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "models/gguf.hpp"
+#include "models/gguf_layer.hpp"
 #include "models/input_error.hpp"
 
 namespace moelab {
@@ -34,109 +34,11 @@ struct Windows {
 constexpr std::array kWindows{Windows{"gpt-oss", 2, 0}, Windows{"llama4", 4, 8192}, Windows{"gemma2", 2, 0},
                               Windows{"gemma3", 6, 0},  Windows{"cohere2", 4, 0},   Windows{"exaone4", 4, 0}};
 
-/// llama_ftype of llama.h.
-constexpr std::array<std::pair<int, std::string_view>, 28> kFileTypes{
-    {{0, "fp32"},    {1, "f16"},      {2, "q4_0"},    {3, "q4_1"},    {7, "q8_0"},     {8, "q5_0"},
-     {9, "q5_1"},    {10, "q2_k"},    {11, "q3_k_s"}, {12, "q3_k_m"}, {13, "q3_k_l"},  {14, "q4_k_s"},
-     {15, "q4_k_m"}, {16, "q5_k_s"},  {17, "q5_k_m"}, {18, "q6_k"},   {19, "iq2_xxs"}, {20, "iq2_xs"},
-     {22, "iq3_xs"}, {23, "iq3_xxs"}, {24, "iq1_s"},  {25, "iq4_nl"}, {26, "iq3_s"},   {27, "iq3_m"},
-     {28, "iq2_s"},  {30, "iq4_xs"},  {32, "bf16"},   {38, "mxfp4"}}};
-
-/// Tensors of a layer that count as its attention. Norms do as well.
-constexpr std::array<std::string_view, 30> kAttentionTensors{"attn_norm",
-                                                             "attn_norm_2",
-                                                             "attn_q",
-                                                             "attn_k",
-                                                             "attn_v",
-                                                             "attn_qkv",
-                                                             "attn_output",
-                                                             "attn_q_norm",
-                                                             "attn_k_norm",
-                                                             "attn_sinks",
-                                                             "attn_gate",
-                                                             "attn_output_norm",
-                                                             "attn_rot_embd",
-                                                             "attn_q_a",
-                                                             "attn_q_a_norm",
-                                                             "attn_q_b",
-                                                             "attn_kv_a_mqa",
-                                                             "attn_kv_a_norm",
-                                                             "attn_kv_b",
-                                                             "attn_k_b",
-                                                             "attn_v_b",
-                                                             "ffn_norm",
-                                                             "post_attention_norm",
-                                                             "post_ffw_norm",
-                                                             "layer_output_norm",
-                                                             "layer_output_scale",
-                                                             "ffn_sub_norm",
-                                                             "attn_sub_norm",
-                                                             "rope_freqs",
-                                                             "post_norm"};
-/// Of gated delta nets, which have all but one of the two ways to write beta and decay.
-constexpr std::array<std::string_view, 9> kLinearTensors{
-    "ssm_a", "ssm_conv1d", "ssm_dt", "ssm_norm", "ssm_in", "ssm_ba", "ssm_alpha", "ssm_beta", "ssm_out"};
-/// Of Mamba-2 (llama.cpp, src/llama-arch.cpp); Mamba-1 has ssm_x and ssm_dt.weight besides.
-constexpr std::array<std::string_view, 7> kMamba2Tensors{"ssm_in", "ssm_conv1d", "ssm_dt", "ssm_a",
-                                                         "ssm_d",  "ssm_norm",   "ssm_out"};
-/// Outside of layers, beside embedding and head.
-constexpr std::array<std::string_view, 8> kLooseTensors{
-    "output_norm.weight", "output_norm.bias",     "token_embd_norm.weight",   "token_embd_norm.bias",
-    "rope_freqs.weight",  "position_embd.weight", "rope_factors_long.weight", "rope_factors_short.weight"};
-
-template <class Names>
-bool is_among(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-std::string_view without_ending(std::string_view name) {
-  for (const std::string_view ending : {".weight", ".bias"})
-    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
-  return name;
-}
-
-/// "ffn_gate.3" is "ffn_gate_exps" of the third expert, as files were written until 2024.
-bool is_one_expert(std::string_view stem) {
-  const std::size_t dot = stem.find('.');
-  if (dot == std::string_view::npos || dot + 1 == stem.size()) return false;
-  const std::string_view matrix = stem.substr(0, dot);
-  return (matrix == "ffn_gate" || matrix == "ffn_up" || matrix == "ffn_down") &&
-         stem.find_first_not_of("0123456789", dot + 1) == std::string_view::npos;
-}
-
 struct Sum {
   double weights = 0, bytes = 0;
   void add(const TensorInfo& tensor) {
     weights += tensor.weights();
     bytes += tensor.bytes();
-  }
-};
-
-/// The tensors of one layer by name, and of some of them the shape.
-class LayerTensors {
- public:
-  std::map<std::string, const TensorInfo*, std::less<>> tensors;
-
-  bool has(std::string_view name) const { return tensors.contains(name); }
-  bool has_weight(std::string_view stem) const { return has(std::string(stem) + ".weight"); }
-  /// Any whose name begins so.
-  bool has_any(std::string_view beginning) const {
-    const auto at = tensors.lower_bound(beginning);
-    return at != tensors.end() && std::string_view(at->first).starts_with(beginning);
-  }
-  /// Some projection of attention, of whatever kind.
-  bool has_attention() const {
-    return has_any("attn_q") || has_any("attn_k") || has_any("attn_v") || has_any("attn_output.");
-  }
-  /// All that a state space of Mamba-2 needs, and nothing that Mamba-1 alone has.
-  bool is_mamba2() const {
-    return has_weight("ssm_in") && has_weight("ssm_conv1d") && has("ssm_dt.bias") && has("ssm_a") &&
-           has("ssm_d") && has_weight("ssm_norm") && has_weight("ssm_out") && !has_weight("ssm_dt") &&
-           !has_weight("ssm_x");
-  }
-  const TensorInfo* weight(std::string_view stem) const {
-    const auto found = tensors.find(std::string(stem) + ".weight");
-    return found == tensors.end() ? nullptr : found->second;
   }
 };
 
@@ -151,7 +53,6 @@ class Model {
   void add(const std::string& path);
   void add_pieces(const std::filesystem::path& path, std::int64_t count);
   void place_tensors();
-  std::optional<WeightPart> part_in_layer(std::string_view stem, const LayerTensors& layer) const;
   Layer layer_of(std::size_t i) const;
   Attention attention_of(std::size_t i) const;
   Attention mla_of(std::size_t i) const;
@@ -244,36 +145,6 @@ int Model::size(const LayerTensors& layer, std::string_view stem, std::size_t di
   return static_cast<int>(tensor->shape[dimension]);
 }
 
-std::optional<WeightPart> Model::part_in_layer(std::string_view stem, const LayerTensors& layer) const {
-  if (is_one_expert(stem)) return WeightPart::experts;
-  for (const std::string_view matrix : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps"})
-    if (stem == matrix) return WeightPart::experts;
-  if (stem == "ffn_gate_inp" || stem == "exp_probs_b") return WeightPart::router;
-  if (stem == "ffn_gate_inp_shexp" || stem == "ffn_gate_shexp" || stem == "ffn_up_shexp" ||
-      stem == "ffn_down_shexp")
-    return WeightPart::shared;
-  const bool moe = layer.has_weight("ffn_gate_inp");
-  if (!moe && (stem == "ffn_gate" || stem == "ffn_up" || stem == "ffn_down")) return WeightPart::dense;
-  if (is_among(kAttentionTensors, stem)) return WeightPart::attention;
-  if (layer.is_mamba2() && is_among(kMamba2Tensors, stem)) return WeightPart::attention;
-  // A gated delta net has decay and beta; Mamba has neither, and Kimi's linear attention more.
-  const bool delta =
-      layer.has_weight("ssm_ba") || (layer.has_weight("ssm_beta") && layer.has_weight("ssm_alpha"));
-  if (delta && is_among(kLinearTensors, stem)) return WeightPart::attention;
-  return std::nullopt;
-}
-
-/// "blk.12.attn_q.weight" to 12 and "attn_q.weight"; nothing for other tensors.
-std::optional<std::pair<int, std::string>> in_layer(std::string_view name) {
-  if (!name.starts_with("blk.")) return std::nullopt;
-  name.remove_prefix(4);
-  int layer = -1;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
-  const auto digits = static_cast<std::size_t>(end - name.data());
-  if (error != std::errc() || layer < 0 || digits >= name.size() || name[digits] != '.') return std::nullopt;
-  return std::pair(layer, std::string(name.substr(digits + 1)));
-}
-
 void Model::place_tensors() {
   const auto predicting = static_cast<std::size_t>(number("nextn_predict_layers", 0, 0, 64).value_or(0));
   const auto blocks = static_cast<std::size_t>(needed("block_count", 0, 1, kMostLayers));
@@ -299,7 +170,7 @@ void Model::place_tensors() {
     }
   for (std::size_t i = 0; i < layers_.size(); ++i)
     for (const auto& [name, tensor] : layers_[i].tensors) {
-      const std::optional<WeightPart> part = part_in_layer(without_ending(name), layers_[i]);
+      const std::optional<WeightPart> part = layers_[i].part_of(name);
       if (!part)
         fail("tensor '" + tensor->name + "': layers of this kind (architecture '" + kind_ +
              "') are not covered");
@@ -312,7 +183,7 @@ void Model::place_tensors() {
       sum(WeightPart::head).add(*tensor);
     } else if (name == "token_embd.weight") {
       sum(WeightPart::embedding).add(*tensor);
-    } else if (is_among(kLooseTensors, name)) {
+    } else if (is_loose(name)) {
       sum(WeightPart::attention).add(*tensor);
     } else {
       fail("tensor '" + name.substr(0, 80) + "' is of no part that is covered");
@@ -501,13 +372,6 @@ void Model::set_bytes(Architecture& a) const {
   }
 }
 
-std::string type_name(const Header& header) {
-  const std::optional<std::int64_t> type = header.integer("general.file_type", 0, 1'000'000);
-  for (const auto& [id, name] : kFileTypes)
-    if (type == id) return "gguf-" + std::string(name);
-  return "gguf";
-}
-
 Architecture Model::architecture(const std::string& name) {
   kind_ = first().text("general.architecture");
   if (kind_.empty()) fail("the header does not say 'general.architecture'");
@@ -525,7 +389,7 @@ Architecture Model::architecture(const std::string& name) {
   a.embedding_copies = tied_ ? 1 : 2;
   for (std::size_t i = 0; i < layers_.size(); ++i) a.layers.push_back(layer_of(i));
   if (const std::optional<Fault> found = fault(a)) fail(found->what);
-  a.stored.name = type_name(first());
+  a.stored.name = first().weights_name();
   set_bytes(a);
   a.source = std::filesystem::path(first().file).filename().string() + ", GGUF, architecture " + kind_;
   if (left_out_ > 0)

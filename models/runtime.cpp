@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
@@ -139,17 +140,23 @@ void read_classes(const YamlMap& root, SourcedReader& reader, Runtime& r) {
   classes->done();
 }
 
-Runtime read_chain(const YamlMap& root, int depth) {
+std::string folder_of_file(const std::string& name) {
+  return std::filesystem::path(name).parent_path().string();
+}
+
+/// `folder`: of the file that `root` is in, for a file that it names beside it.
+Runtime read_chain(const YamlMap& root, const std::string& folder, int depth) {
   Runtime r;
-  const std::string base = root.text("based_on", "");
+  std::string base = root.text("based_on", "");
   if (!base.empty() && depth == kLongestChain) {
     root.fail("based_on", "more than " + std::to_string(kLongestChain) + " files stand on each other");
   } else if (!base.empty()) {
     try {
-      const ConfigText file = find_config("runtimes", base);
+      const ConfigText file = find_config("runtimes", base, folder);
+      if (is_config_path(base)) base = file.name;  // from here, not from there
       Problems problems;
       const YamlDocument document = YamlDocument::from_text(file.name, file.text, problems);
-      r = read_chain(document.root(), depth + 1);
+      r = read_chain(document.root(), folder_of_file(file.name), depth + 1);
       problems.throw_if_any();
     } catch (const InputError& error) {
       root.fail("based_on", error.problems().front().what);
@@ -243,15 +250,15 @@ std::vector<std::string> runtime_provenance(const Runtime& runtime) {
   return lines;
 }
 
-Runtime read_runtime(const YamlMap& root) {
-  return read_chain(root, 0);
+Runtime read_runtime(const YamlMap& root, const std::string& folder) {
+  return read_chain(root, folder, 0);
 }
 
 Runtime load_runtime(std::string_view name, const std::string& base) {
   const ConfigText file = find_config("runtimes", name, base);
   Problems problems;
   const YamlDocument document = YamlDocument::from_text(file.name, file.text, problems);
-  Runtime r = read_runtime(document.root());
+  Runtime r = read_runtime(document.root(), folder_of_file(file.name));
   problems.throw_if_any();
   return r;
 }

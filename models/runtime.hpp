@@ -56,7 +56,8 @@ struct Runtime : SourcedNumbers, RuntimeCosts {
 /// Where a runtime's numbers are from, a line each, those of the runtimes that it stands on too.
 std::vector<std::string> runtime_provenance(const Runtime& runtime);
 
-Runtime read_runtime(const YamlMap& root);
+/// `folder`: of the file that `root` is in; a path in `based_on` is looked for there first.
+Runtime read_runtime(const YamlMap& root, const std::string& folder = "");
 /// By name or path, through the configuration store. Throws InputError.
 Runtime load_runtime(std::string_view name, const std::string& base = {});
 

@@ -27,23 +27,21 @@ struct Mixture {
   enum class Layers { none, all, more_bits, eighth, rest_of_sixteenth };
   Layers down_layers = Layers::none;
   Layers value_layers = Layers::none;
+  std::string_view key = {};         // of attn_k; ik_llama.cpp: of attn_v too, of models with experts
+  std::string_view outer_gate = {};  // of ffn_gate and ffn_up in the first eighth of layers and the last
 };
 
 using Layers = Mixture::Layers;
 // llama.cpp, src/llama-quant.cpp, llama_tensor_get_type, without an importance matrix.
 constexpr std::array kMixtures{
-    Mixture{"bf16", "bf16", {}, {}, {}, "bf16"},
-    Mixture{"f16", "fp16", {}, {}, {}, "fp16"},
-    Mixture{"q8_0", "q8_0", {}, {}, {}, "q8_0"},
-    Mixture{"q6_k", "q6_k", {}, {}, {}, "q6_k"},
+    Mixture{"bf16", "bf16", {}, {}, {}, "bf16"}, Mixture{"f16", "fp16", {}, {}, {}, "fp16"},
+    Mixture{"q8_0", "q8_0", {}, {}, {}, "q8_0"}, Mixture{"q6_k", "q6_k", {}, {}, {}, "q6_k"},
     Mixture{"q5_k_m", "q5_k", "q6_k", "q6_k", {}, "q6_k", {}, Layers::more_bits, Layers::more_bits},
-    Mixture{"q5_k_s", "q5_k", {}, {}, {}, "q6_k"},
-    Mixture{"q5_1", "q5_1", {}, {}, {}, "q6_k"},
+    Mixture{"q5_k_s", "q5_k", {}, {}, {}, "q6_k"}, Mixture{"q5_1", "q5_1", {}, {}, {}, "q6_k"},
     Mixture{"q5_0", "q5_0", {}, {}, {}, "q6_k"},
     Mixture{"q4_k_m", "q4_k", "q6_k", "q6_k", {}, "q6_k", {}, Layers::more_bits, Layers::more_bits},
     Mixture{"q4_k_s", "q4_k", "q5_k", "q5_k", {}, "q6_k", {}, Layers::eighth, Layers::eighth},
-    Mixture{"q4_1", "q4_1", {}, {}, {}, "q6_k"},
-    Mixture{"q4_0", "q4_0", {}, {}, {}, "q6_k"},
+    Mixture{"q4_1", "q4_1", {}, {}, {}, "q6_k"}, Mixture{"q4_0", "q4_0", {}, {}, {}, "q6_k"},
     Mixture{"iq4_nl", "iq4_nl", "q5_k", "q5_k", {}, "q6_k", {}, Layers::eighth, Layers::all},
     Mixture{"iq4_xs", "iq4_xs", "q5_k", "q5_k", {}, "q6_k", {}, Layers::eighth, Layers::all},
     Mixture{"q3_k_l", "q3_k", "q5_k", "q5_k", "q5_k", "q6_k", {}, Layers::all, Layers::all},
@@ -51,21 +49,53 @@ constexpr std::array kMixtures{
     Mixture{"q3_k_s", "q3_k", {}, {}, {}, "q6_k"},
     Mixture{"iq3_m", "iq3_s", "q4_k", "q4_k", "q4_k", "q6_k", {}, Layers::eighth, Layers::all},
     Mixture{"iq3_s", "iq3_s", {}, "q4_k", {}, "q6_k", {}, Layers::none, Layers::all},
+    Mixture{"iq3_xs",
+            "iq3_xxs",
+            "iq3_s",
+            "q4_k",
+            "iq3_s",
+            "q6_k",
+            "iq3_s",
+            Layers::all,
+            Layers::all,
+            {},
+            "iq3_s"},
     Mixture{"iq3_xxs", "iq3_xxs", "q4_k", "q4_k", "iq3_s", "q6_k", "iq3_s", Layers::eighth, Layers::all},
     Mixture{"q2_k", "q2_k", "q3_k", "q4_k", "q3_k", "q6_k", {}, Layers::all, Layers::all},
+    Mixture{"q2_k_s", "q2_k", "q4_k", "q4_k", {}, "q6_k", {}, Layers::eighth, Layers::all},
     Mixture{"iq2_m", "iq2_s", "iq3_s", "q4_k", "iq3_s", "q5_k", "iq3_s", Layers::eighth, Layers::all},
     Mixture{"iq2_s", "iq2_xs", "iq3_s", "q4_k", "iq3_s", "q5_k", "iq3_s", Layers::eighth, Layers::all},
     Mixture{"iq2_xs", "iq2_xs", "q2_k", "q4_k", {}, "q5_k", "q2_k", Layers::eighth, Layers::all},
     Mixture{"iq2_xxs", "iq2_xxs", "q2_k", "q4_k", {}, "q5_k", "q2_k", Layers::eighth, Layers::all},
     Mixture{"iq1_m", "iq1_m", "q2_k", "q4_k", "iq2_xxs", "q5_k", "q2_k", Layers::eighth, Layers::all},
     Mixture{"iq1_s", "iq1_s", "q2_k", "q4_k", "iq2_xxs", "q5_k", "q2_k", Layers::eighth, Layers::all},
+    Mixture{"tq2_0", "tq2_0", {}, {}, {}, "q6_k", "q4_k"},
+    Mixture{"tq1_0", "tq1_0", {}, {}, {}, "q6_k", "q4_k"},
+    // ik_llama.cpp, src/llama-quantize.cpp, of models with four experts or more and with an importance
+    // matrix.
+    Mixture{"iq6_k", "iq6_k", {}, "q8_0", {}, "iq6_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"q6_0", "q6_0", {}, "q8_0", {}, "q6_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq5_k", "iq5_k", {}, "q8_0", {}, "q6_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq5_ks", "iq5_ks", {}, "q8_0", "q5_k", "q6_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq4_k", "iq4_k", {}, "q8_0", "q5_k", "q6_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq4_ks", "iq4_ks", {}, "q8_0", "q5_k", "q6_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq4_kss", "iq4_kss", {}, "q8_0", "q5_k", "q6_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq4_kt", "iq4_kt", {}, "q8_0", {}, "q6_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq3_k", "iq3_k", {}, "q8_0", "q5_k", "q5_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq3_ks", "iq3_ks", {}, "q8_0", "q5_k", "q5_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq3_kt", "iq3_kt", {}, "q8_0", "q5_k", "q5_k", "iq3_s", Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq2_kl", "iq2_kl", {}, "q8_0", "iq4_ks", "q5_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq2_k", "iq2_k", {}, "q8_0", "q5_k", "q5_k", {}, Layers::none, Layers::all, "q8_0"},
+    Mixture{"iq2_ks", "iq2_ks", "q2_k", "iq4_k", "q5_k", "q5_k", {}, Layers::eighth, Layers::all, "q4_k"},
+    Mixture{"iq2_kt", "iq2_kt", "iq3_k", "iq4_k", "q5_k", "q5_k", {}, Layers::eighth, Layers::all, "q4_k"},
+    Mixture{"iq1_kt", "iq1_kt", {}, "q8_0", {}, "q5_k", {}, Layers::none, Layers::all, "q8_0"},
     Mixture{"mxfp4", "q8_0", {}, {}, {}, "q8_0"},  // experts apart
 };
 
 /// Formats of linear layers whose files leave the rest in 16 bits.
-constexpr std::array<std::string_view, 13> kLinearOnly{
-    "fp8",      "int8",     "gptq-int4", "awq",        "nvfp4",   "mxfp8",     "int4-g128",
-    "int4-g32", "bnb-int8", "bnb-nf4",   "bnb-nf4-dq", "bnb-fp4", "bnb-fp4-dq"};
+constexpr std::array<std::string_view, 15> kLinearOnly{
+    "fp8",       "int8",     "gptq-int4", "awq",     "gptq-int8",  "awq-int8", "nvfp4",     "mxfp8",
+    "int4-g128", "int4-g32", "bnb-int8",  "bnb-nf4", "bnb-nf4-dq", "bnb-fp4",  "bnb-fp4-dq"};
 /// Formats of whole models.
 constexpr std::array<std::string_view, 7> kWhole{"bf16",     "fp16",     "fp32",   "mlx-4bit",
                                                  "mlx-6bit", "mlx-8bit", "q4f16_1"};
@@ -75,13 +105,14 @@ double bytes_of(std::string_view format) {
 }
 
 bool super_blocked(std::string_view format) {
-  return format.ends_with("_k") || (format.starts_with("iq") && format != "iq4_nl");
+  return format.ends_with("_k") || format.starts_with("tq") ||
+         (format.starts_with("iq") && format != "iq4_nl");
 }
 
 /// Bytes a weight of a matrix with rows of so many weights: types that do not divide them fall back.
 double row_bytes(std::string_view format, std::int64_t row) {
   if (bytes_of(format) >= 2 || (super_blocked(format) ? row % kSuperBlock == 0 : row % kBlock == 0))
-    return bytes_of(format);
+    return bytes_of(format) + find_weight_format(format).row_bytes / static_cast<double>(row);
   if (row % kBlock != 0) return bytes_of("fp16");
   if (format == "q4_k") return bytes_of("q5_0");
   if (format == "q5_k") return bytes_of("q5_1");
@@ -124,7 +155,8 @@ struct Mean {
 /// Down-projections against the other matrices of a feed-forward part.
 void add_feed_forward(const Mixture& m, int hidden, double width, int matrices, int i, int n, Mean& mean) {
   const double matrix = hidden * width;
-  mean.add((matrices - 1) * matrix, row_bytes(m.base, hidden));
+  const bool outer = !m.outer_gate.empty() && (i < n / 8 || i >= 7 * n / 8);
+  mean.add((matrices - 1) * matrix, row_bytes(outer ? m.outer_gate : m.base, hidden));
   mean.add(matrix, row_bytes(down_type(m, i, n), std::llround(width)));
 }
 
@@ -140,7 +172,7 @@ void add_attention(const Mixture& m, const Architecture& a, const Layer& layer, 
     const double output = 1.0 * a.hidden * t.heads * t.value_dim;
     mean.add(values,
              eight ? bytes_of("q8_0") : row_bytes(among(m.value_layers, i, n) ? m.value : m.base, a.hidden));
-    mean.add(keys, eight ? bytes_of("q8_0") : row_bytes(m.base, a.hidden));
+    mean.add(keys, eight ? bytes_of("q8_0") : row_bytes(m.key.empty() ? m.base : m.key, a.hidden));
     const std::string_view out = m.output.empty() ? m.base : m.output;
     mean.add(output, row_bytes(eight && bytes_of(out) < bytes_of("q5_k") ? "q5_k" : out,
                                std::int64_t{t.heads} * t.value_dim));
@@ -190,16 +222,15 @@ StoredWeights gguf(const Architecture& a, const Mixture& m) {
 /// Other names of mixtures: short ones, and Unsloth's "dynamic" ones, which choose types by layer; their
 /// files weigh within some 6 % of the mixture that stands for them here.
 std::string_view mixture_named(std::string_view type) {
-  constexpr std::array<std::array<std::string_view, 2>, 10> others{{{"q5_k", "q5_k_m"},
-                                                                    {"q4_k", "q4_k_m"},
-                                                                    {"q3_k", "q3_k_m"},
-                                                                    {"q2_k_s", "q2_k"},
-                                                                    {"q8_k_xl", "q8_0"},
-                                                                    {"q6_k_xl", "q6_k"},
-                                                                    {"q5_k_xl", "q5_k_m"},
-                                                                    {"q4_k_xl", "q4_k_m"},
-                                                                    {"q3_k_xl", "q3_k_m"},
-                                                                    {"q2_k_xl", "q2_k"}}};
+  constexpr std::array<std::array<std::string_view, 2>, 9> others{{{"q5_k", "q5_k_m"},
+                                                                   {"q4_k", "q4_k_m"},
+                                                                   {"q3_k", "q3_k_m"},
+                                                                   {"q8_k_xl", "q8_0"},
+                                                                   {"q6_k_xl", "q6_k"},
+                                                                   {"q5_k_xl", "q5_k_m"},
+                                                                   {"q4_k_xl", "q4_k_m"},
+                                                                   {"q3_k_xl", "q3_k_m"},
+                                                                   {"q2_k_xl", "q2_k"}}};
   if (type.starts_with("ud-")) type.remove_prefix(3);
   for (const auto& [other, mixture] : others)
     if (type == other) return mixture;
@@ -293,6 +324,12 @@ Bytes largest_expert_tensor(const Architecture& model) {
     for (const int i : model.moe_layers())
       bytes = std::max(bytes, row_bytes(down_type(*mixture, i, n), ff.width));
   return Bytes(bytes * ff.experts * expert_tensor_weights(model, ff));
+}
+
+bool is_of_ik_llama(std::string_view name) {
+  if (!name.starts_with(kGguf)) return false;
+  const Mixture* const mixture = find_mixture(name.substr(kGguf.size()));
+  return mixture != nullptr && find_weight_format(mixture->base).of_ik_llama;
 }
 
 std::vector<std::string> stored_names() {

@@ -31,6 +31,8 @@ StoredWeights stored_as(const Architecture& model, std::string_view name);
 Bytes largest_expert_tensor(const Architecture& model);
 /// All names that stored_as() takes.
 std::vector<std::string> stored_names();
+/// Whether ik_llama.cpp reads files of that name ("gguf-iq3_k") and llama.cpp does not.
+bool is_of_ik_llama(std::string_view name);
 
 /// What keys and values can be cached in: runtimes' 16 bits and FP8, and llama.cpp's cache types. What it
 /// takes to convert them is not counted.

@@ -11,6 +11,7 @@ namespace moelab {
 namespace {
 
 constexpr std::string_view kGgml = "ggml-common.h of llama.cpp: bytes of a block over its weights";
+constexpr std::string_view kIk = "ggml-common.h of ik_llama.cpp: bytes of a block of 256 over its weights";
 constexpr std::string_view kIeee = "plain";
 constexpr std::string_view kMx = "OCP Microscaling Formats 1.0: blocks of 32 with an 8-bit scale";
 
@@ -27,6 +28,8 @@ constexpr std::array kFormats{
     WeightFormat{"int8", 8, "one scale a channel"},
     WeightFormat{"gptq-int4", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero"},
     WeightFormat{"awq", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero"},
+    WeightFormat{"gptq-int8", 8.1875, "groups of 128: a 16-bit scale and an 8-bit zero"},
+    WeightFormat{"awq-int8", 8.1875, "groups of 128: a 16-bit scale and an 8-bit zero"},
     WeightFormat{"mxfp4", 4.25, kMx},
     WeightFormat{"nvfp4", 4.5, "NVIDIA NVFP4: blocks of 16 with an 8-bit scale"},
     WeightFormat{"mxfp8", 8.25, kMx},
@@ -60,6 +63,24 @@ constexpr std::array kFormats{
     WeightFormat{"iq2_xxs", 2.0625, kGgml},
     WeightFormat{"iq1_m", 1.75, kGgml},
     WeightFormat{"iq1_s", 1.5625, kGgml},
+    WeightFormat{"tq2_0", 2.0625, kGgml},
+    WeightFormat{"tq1_0", 1.6875, kGgml},
+    WeightFormat{"iq6_k", 6.625, kIk, 0, true},
+    WeightFormat{"q6_0", 6.5, "ggml-common.h of ik_llama.cpp: 26 bytes for 32 weights", 0, true},
+    WeightFormat{"iq5_k", 5.5, kIk, 0, true},
+    WeightFormat{"iq5_ks", 5.25, kIk, 4, true},
+    WeightFormat{"iq4_k", 4.5, kIk, 0, true},
+    WeightFormat{"iq4_ks", 4.25, kIk, 4, true},
+    WeightFormat{"iq4_kss", 4, kIk, 4, true},
+    WeightFormat{"iq4_kt", 4, kIk, 4, true},
+    WeightFormat{"iq3_k", 3.4375, kIk, 0, true},
+    WeightFormat{"iq3_ks", 3.1875, kIk, 2, true},
+    WeightFormat{"iq3_kt", 3.125, kIk, 4, true},
+    WeightFormat{"iq2_kl", 2.6875, kIk, 2, true},
+    WeightFormat{"iq2_k", 2.375, kIk, 0, true},
+    WeightFormat{"iq2_ks", 2.1875, kIk, 2, true},
+    WeightFormat{"iq2_kt", 2.125, kIk, 4, true},
+    WeightFormat{"iq1_kt", 1.75, kIk, 4, true},
 };
 
 constexpr std::array<std::string_view, kWeightParts> kParts{"attention", "dense",     "shared", "router",

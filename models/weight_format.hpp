@@ -23,6 +23,8 @@ struct WeightFormat {
   std::string_view name;  // "q4_k"
   double bits;            // a weight, scales included
   std::string_view source;
+  int row_bytes = 0;         // beside the weights of each row of a matrix: a scale
+  bool of_ik_llama = false;  // ik_llama.cpp reads it, and llama.cpp does not
 };
 /// All formats, those of 16 bits first.
 std::span<const WeightFormat> weight_formats();

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
@@ -121,7 +122,7 @@ void read_amounts(const Point& point, Question& q) {
   constexpr double kMost = 1e7;  // tokens
   q.prompt = std::max(number_in(point.prompt).value_or(kShortPrompt), 1.0);
   q.context = std::max(number_in(point.context).value_or(kShortContext), 1.0);
-  if (q.prompt > kMost || q.context > kMost || q.batch > kMost)
+  if (!(q.prompt <= kMost && q.context <= kMost && q.batch <= kMost))
     throw InputError("", "more tokens than any published run has");
   q.prefill = point.metric == "prefill" || point.metric == "ttft_ms";
   // "pp512 @ d8192" of llama-bench: a prompt of 512 tokens behind 8192, a context of 8704.
@@ -212,10 +213,12 @@ std::vector<Point> read_points(const std::string& path) {
     return n;
   };
   std::vector<Point> points;
+  std::set<std::string> ids;
   while (csv.next()) {
     const auto text = [&](std::size_t at) { return std::string(csv.field(at)); };
     Point p{text(id),  text(source), text(engine),  text(version), text(model),   text(weights), text(gpu),
             text(cpu), text(memory), text(offload), text(prompt),  text(context), text(metric)};
+    if (!ids.insert(p.id).second) csv.fail(id, "expected an id of its own: another row has it");
     p.gpus = static_cast<int>(count(gpus, 0, 1024, p.gpu.empty() ? 0 : 1));
     p.sockets = static_cast<int>(count(sockets, 1, 64, 1));
     p.batch = count(batch, 1, 1e6, 1);

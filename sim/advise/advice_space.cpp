@@ -75,6 +75,8 @@ std::string cannot_run(const Runtime& runtime, const std::string& weights, const
   if (kt && !gguf && machine.cpu && !machine.cpu->avx512())
     return "'" + runtime.name + "' computes weights in " + weights + " with AVX-512, which " +
            machine.cpu->title + " has not";
+  if (family.starts_with("llama.cpp") && is_of_ik_llama(weights))
+    return "'" + runtime.name + "' does not run weights in " + weights + ", which ik_llama.cpp alone reads";
   const bool takes = is_llama(family)  ? gguf
                      : family == "mlx" ? mlx || weights == "bf16" || weights == "fp16"
                      : family == "mlc" ? mlc

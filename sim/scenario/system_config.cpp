@@ -302,7 +302,7 @@ std::uint32_t micro_batch_of(const SystemConfig& system) {
 }
 
 std::optional<Runtime> read_named_runtime(const YamlMap& root, const std::filesystem::path& base) {
-  if (root.node("runtime").is_map()) return read_runtime(root.map("runtime"));
+  if (root.node("runtime").is_map()) return read_runtime(root.map("runtime"), base.string());
   const std::string name = root.text("runtime");
   if (name.empty()) return std::nullopt;  // a problem, reported already
   try {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <fstream>
 
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
@@ -13,6 +14,7 @@
 #include "tests/models/model_files.hpp"
 #include "tests/models/random_architecture.hpp"
 #include "tests/random_runs.hpp"
+#include "tests/scratch_folder.hpp"
 
 namespace moelab::serving_estimate_test {
 namespace {
@@ -300,6 +302,20 @@ TEST_CASE("runtimes: every file reads, names its sources, and stands on one that
   const auto needed = std::count_if(Runtime::constants().begin(), Runtime::constants().end(),
                                     [](const Runtime::Constant& c) { return !c.optional; });
   CHECK(problems.all().size() > static_cast<std::size_t>(needed) - 2);  // each missing, one out of range
+}
+
+TEST_CASE("runtimes: a file that another stands on is found beside it", "[runtimes]") {
+  const test::ScratchFolder folder;
+  const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder / name) << text; };
+  const std::string sources = "sources: {a: {kind: assumed, text: x}}\n";
+  write("below.yaml", "name: below\nbased_on: llama.cpp-cuda\n" + sources +
+                          "constants: {launch: {value: 11 us, source: a}}\n");
+  write("mine.yaml", "name: mine\nbased_on: ./below.yaml\n" + sources + "constants: {}\n");
+  const Runtime mine = load_runtime((folder / "mine.yaml").string());
+  CHECK(mine.launch == Approx(11e-6));
+  CHECK(mine.cpu_bandwidth == load_runtime("llama.cpp-cuda").cpu_bandwidth);
+  // Its own file has no constants, the one beside it one.
+  CHECK(runtime_provenance(mine).size() == 1 + runtime_provenance(load_runtime("llama.cpp-cuda")).size());
 }
 
 TEST_CASE("runtimes: a slowdown is of launches and of the peak, 8-bit products of what is quantised",

@@ -121,6 +121,27 @@ TEST_CASE("weight formats: mixtures of two and three bits by llama.cpp's rules",
   CHECK(experts("gguf-iq3_m") == Approx((2 * iq3_s + (6 * q4_k + 42 * iq3_s) / 48) / 3));
 }
 
+TEST_CASE("weight formats: mixtures whose gates and up-projections differ by layer", "[formats]") {
+  // llama.cpp: of 48 layers' gate and up-projections the first 6 and the last 6 are iq3_s, the others
+  // iq3_xxs; down-projections iq3_s throughout. q2_k_s: 6 of 48 down-projections are q4_k.
+  const Architecture model = load_architecture("qwen3-30b-a3b");
+  constexpr double iq3_s = 110 * 8 / 256.0, iq3_xxs = 98 * 8 / 256.0, q2_k = 84 * 8 / 256.0;
+  const auto experts = [&](const char* name) { return stored_as(model, name).of(WeightPart::experts) * 8; };
+  CHECK(experts("gguf-iq3_xs") == Approx((2 * (12 * iq3_s + 36 * iq3_xxs) / 48 + iq3_s) / 3));
+  CHECK(experts("gguf-q2_k_s") == Approx((2 * q2_k + (6 * 4.5 + 42 * q2_k) / 48) / 3));
+}
+
+TEST_CASE("weight formats: ik_llama.cpp's have a scale a row, and llama.cpp does not run them", "[formats]") {
+  // Rows of 2048 weights (gate, up) and of 768 (down), each with 4 bytes beside its blocks of 256.
+  const Architecture model = load_architecture("qwen3-30b-a3b");
+  const double bits = stored_as(model, "gguf-iq4_ks").of(WeightPart::experts) * 8;
+  CHECK(bits == Approx((2 * (4.25 + 32 / 2048.0) + 4.25 + 32 / 768.0) / 3));
+  CHECK(stored_as(model, "gguf-iq3_k").of(WeightPart::experts) * 8 == Approx(110 * 8 / 256.0));
+  CHECK(is_of_ik_llama("gguf-iq4_ks"));
+  CHECK_FALSE(is_of_ik_llama("gguf-iq4_xs"));
+  CHECK_FALSE(is_of_ik_llama("fp8"));
+}
+
 TEST_CASE("weight formats: by part, with what is said for all", "[formats]") {
   const Architecture model = load_architecture("qwen3-30b-a3b");
   const auto read = [&](const std::string& value, std::string& problem) {
