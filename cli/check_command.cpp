@@ -83,16 +83,18 @@ std::string llama_cpp_line(const Scenario& own, const SystemConfig& system, cons
 
 /// As serving engines print it, so that a user can hold the number of blocks against a real run's.
 std::string paged_memory_line(const SystemConfig& system, const MemoryPlan& m) {
-  std::string line = "  " + system.name + ": experts " + to_string(m.expert_cache) + ", expert window " +
-                     to_string(m.staging) + ", other weights " + to_string(m.non_expert) + ", activations " +
-                     to_string(m.activations);
+  std::string line =
+      "  " + system.name + ": experts " + to_string(m.expert_cache) + ", expert window " +
+      to_string(m.staging) + (m.pinned > Bytes(0) ? ", pinned beside it " + to_string(m.pinned) : "") +
+      ", other weights " + to_string(m.non_expert) + ", activations " + to_string(m.activations);
   if (m.shortfall > Bytes(0))
     return line + ": does not fit, " + to_string(m.shortfall) + " more are needed\n";
   return line + ", KV cache " + to_string(m.kv_cache) + " = " + std::to_string(m.kv_blocks) + " blocks of " +
          std::to_string(system.kv.block_tokens) + " tokens (" + to_string(m.kv_block) + " each, " +
          std::to_string(m.state_blocks) +
          " a request for states of linear attention); outside the budget: " + std::to_string(m.swap_blocks) +
-         " blocks of swap space, experts " + to_string(m.host_experts) + "\n";
+         " blocks of swap space, experts " + to_string(m.host_experts) +
+         (m.page_cache > Bytes(0) ? ", page cache " + to_string(m.page_cache) : "") + "\n";
 }
 
 std::string server_line(const Scenario& s, const ClusterPlan& plan, std::uint32_t server) {

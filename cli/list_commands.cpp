@@ -120,7 +120,9 @@ void list_systems(const std::string& format) {
     if (s.paging)
       all.back().update({{"storage", s.paging->storage.name},
                          {"residency", s.paging->residency.name},
-                         {"batching", s.batching->policy.name}});
+                         {"batching", s.batching->policy.name},
+                         {"cache", s.cache.name},
+                         {"routing", s.routing.name}});
     else
       all.back().update({{"schedule", s.schedule.name},
                          {"cache", s.cache.name},

@@ -30,16 +30,6 @@ bool is_planned(const SystemConfig& system) {
   return !system.paging && find_cache_policy(system.cache.name)->uses_pools;
 }
 
-std::vector<double> profile_experts(const Scenario& s, const RoutingTrace& trace, RunResult& result) {
-  if (s.workload.trace_file.empty())
-    result.provenance.push_back("profile of experts: later requests of the same synthetic model");
-  else
-    result.warnings.push_back(
-        "experts were profiled on the trace that is replayed (in-sample): those kept suit it better than a "
-        "profile of other requests would");
-  return expert_profile(s, trace);
-}
-
 Plan plan_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
                  const ExpertCosts& costs, const MemoryPlan& memory, const RankInclusion* statistics,
                  RunResult& result) {
@@ -162,7 +152,10 @@ void check_system(const Scenario& scenario, const SystemConfig& system, const Ro
                   const std::optional<RankInclusion>& statistics) {
   const Scenario s = scenario_of_system(scenario, system);
   if (s.cluster) return check_cluster_system(s, system, trace);
-  if (system.paging) return check_paged_system(s, system, trace);
+  if (system.paging) {
+    check_scores(s, system, trace);
+    return check_paged_system(s, system, trace);
+  }
   check_on_gpu(s, system);
   check_scores(s, system, trace);
   check_policies(system, trace);
@@ -261,10 +254,12 @@ std::uint64_t tokens_to_generate(const Scenario& s, const RoutingTrace& trace,
 
 Counted counted_of(const Scenario& s, const SystemConfig& system) {
   const bool one_by_one = !system.paging && !system.placed;
-  return {.lookups = one_by_one,
+  const auto fetch = system.paging ? system.paging->fetch : PagingConfig::Fetch::layer;
+  const bool by_number = system.paging && (system.paging->pinned > 0 || fetch != PagingConfig::Fetch::layer);
+  return {.lookups = one_by_one || by_number,
           .bytes = !system.placed || system.placed->loads(),
-          .prefetch = one_by_one && system.prefetch.name != "none",
-          .routing = one_by_one && find_routing_policy(system.routing.name)->needs_all_scores,
+          .prefetch = (one_by_one && system.prefetch.name != "none") || fetch == PagingConfig::Fetch::ahead,
+          .routing = !system.placed && find_routing_policy(system.routing.name)->needs_all_scores,
           .execution = one_by_one && !system.compressed && (s.cluster || s.device.is_discrete())};
 }
 
@@ -292,6 +287,7 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
     return r;
   }
   if (system.paging) {
+    r.quality = expected_quality(scenario, system);
     run_paged_system(scenario, system, trace, options, r);
     return r;
   }
@@ -344,6 +340,16 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
 }
 
 }  // namespace
+
+std::vector<double> profile_experts(const Scenario& s, const RoutingTrace& trace, RunResult& result) {
+  if (s.workload.trace_file.empty())
+    result.provenance.push_back("profile of experts: later requests of the same synthetic model");
+  else
+    result.warnings.push_back(
+        "experts were profiled on the trace that is replayed (in-sample): those kept suit it better than a "
+        "profile of other requests would");
+  return expert_profile(s, trace);
+}
 
 std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind) {
   return kind == ExecutorKind::simgrid ? engine::make_simgrid_engine() : engine::make_fast_engine();

@@ -37,6 +37,10 @@ std::string resource_kind(const std::string& resource);
 /// What an engine has done, into the result of its run.
 void add_account(const engine::Engine& engine, RunResult& result);
 
+/// [layers * experts] uses by other requests, for cache policies that need a profile (expert_profile()); the
+/// result says where they are from.
+std::vector<double> profile_experts(const Scenario& scenario, const RoutingTrace& trace, RunResult& result);
+
 /// What a system runs on.
 struct Platform {
   std::unique_ptr<engine::Engine> engine;

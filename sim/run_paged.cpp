@@ -1,7 +1,9 @@
 #include "sim/run_paged.hpp"
 
 #include "models/input_error.hpp"
+#include "policies/cache/cache.hpp"
 #include "policies/residency/residency.hpp"
+#include "policies/routing/routing.hpp"
 #include "sim/serving/serving_loop.hpp"
 #include "sim/serving/windowed_stage.hpp"
 
@@ -10,6 +12,11 @@ namespace moelab {
 void check_paged_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
   const PagingConfig& paging = *system.paging;
   find_residency_policy(paging.residency.name)->make(paging.residency.parameters);
+  find_routing_policy(system.routing.name)->make(system.routing.parameters);
+  CacheShape shape;
+  shape.objects = trace.experts();
+  shape.bytes = {1, 1, 1, 1, 0};
+  find_cache_policy(system.cache.name)->make(shape, system.cache.parameters);
   const std::vector<ServedRequest> requests = served_requests(s, trace);
   const PagedPlan plan = plan_paged(s, system, requests);
   if (plan.memory.shortfall > Bytes(0)) return;
@@ -39,7 +46,9 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
   ServerState state(*engine, options.observer ? options.observer(system) : nullptr, progress);
   ListedRequests source(requests);
   state.serve(source, trace, make_batching(s, system, plan.memory));
-  WindowedStage stage(state, s, system, trace, plan, requests);
+  std::vector<double> profile;
+  if (find_cache_policy(system.cache.name)->needs_profile) profile = profile_experts(s, trace, r);
+  WindowedStage stage(state, s, system, trace, plan, requests, profile);
   ServingLoop loop(state, stage, s.model, plan.memory.kv_block);
   free_resources(options, *engine);
   engine::Process serving = loop.serve();

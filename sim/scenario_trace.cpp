@@ -25,7 +25,8 @@ constexpr std::uint32_t kHistoryRequests = 64;
 constexpr std::uint32_t kHistoryTokens = 64;
 
 /// Where requests come and go, their rows come from a pool of so many tokens, over and over: what is routed
-/// decides only how many experts a step touches. 4,096 tokens: the largest batch may all run different ones.
+/// decides how many experts a step touches, and which. 4,096 tokens: the largest batch may all run different
+/// ones.
 constexpr std::uint64_t kPoolRequests = 64;
 constexpr std::uint32_t kPoolTokens = 64;
 
@@ -140,8 +141,10 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
   const WorkloadConfig& w = scenario.workload;
   if (w.trace_file.empty()) {
     if (serves_from_pool(scenario))
-      return draw_requests_of(
-          scenario, {.seed = scenario.seed, .requests = pool_requests(w), .output_tokens = kPoolTokens});
+      return draw_requests_of(scenario, {.seed = scenario.seed,
+                                         .requests = pool_requests(w),
+                                         .output_tokens = kPoolTokens,
+                                         .all_scores = draws_all_scores(scenario)});
     // Where prompts are prefilled the first token has been, and runs a row.
     return draw_requests_of(scenario, {.seed = scenario.seed,
                                        .requests = w.requests,
@@ -171,10 +174,12 @@ RankInclusion planning_statistics(const Scenario& s, const RoutingTrace& trace) 
 std::vector<double> expert_profile(const Scenario& s, const RoutingTrace& trace) {
   std::optional<RoutingTrace> other;
   if (s.workload.trace_file.empty())
-    other = draw_requests_of(s, {.seed = s.seed,
-                                 .first = s.workload.requests,
-                                 .requests = kHistoryRequests,
-                                 .output_tokens = kHistoryTokens});
+    other = draw_requests_of(
+        s, {.seed = s.seed,
+            .first = serves_from_pool(s) ? std::max(s.workload.requests, pool_requests(s.workload))
+                                         : s.workload.requests,
+            .requests = kHistoryRequests,
+            .output_tokens = kHistoryTokens});
   const RoutingTrace& profiled = other ? *other : trace;
   std::vector<double> uses(std::size_t{trace.layers()} * trace.experts(), 0);
   for (std::uint64_t row = 0; row < profiled.tokens(); ++row)

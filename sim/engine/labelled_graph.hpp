@@ -49,6 +49,9 @@ enum class Tier : std::uint8_t { none, ssd, page_cache, host };  // host: its me
 inline constexpr int kTiers = 4;
 std::string_view to_string(Tier tier);
 
+/// OpLabel::tensor of an operation on all tensors of an expert.
+inline constexpr std::uint16_t kWholeExpert = 0xffff;
+
 /// What an operation means. `dense` and `shared_expert`: how much they do is in LabelledGraph::kernel.
 struct OpLabel {
   OpKind kind;

@@ -148,7 +148,8 @@ Explanation explain(const ResultFile& given, const std::function<void(const std:
   std::stable_sort(e.freed.begin(), e.freed.end(), [](const FreedResource& a, const FreedResource& b) {
     return judged_seconds(a.result) < judged_seconds(b.result);
   });
-  if (subject.system().paging || subject.system().placed) return e;
+  const std::optional<PagingConfig>& paging = subject.system().paging;
+  if (subject.system().placed || (paging && paging->pinned == 0)) return e;
   e.cache = subject.system().cache.name;
   for (const char* policy : {"belady", "none"}) {
     say(std::string("with cache ") + policy);

@@ -73,18 +73,21 @@ Json memory_json(const MemoryPlan& m) {
 }
 
 Json paged_memory_json(const MemoryPlan& m) {
-  return {{"budget", m.budget.value()},
-          {"non_expert", m.non_expert.value()},
-          {"stored_experts", m.expert_cache.value()},
-          {"expert_window", m.staging.value()},
-          {"activations", m.activations.value()},
-          {"kv_cache", m.kv_cache.value()},
-          {"kv_block", m.kv_block.value()},
-          {"kv_blocks", m.kv_blocks},
-          {"state_blocks_a_request", m.state_blocks},
-          {"swap_blocks", m.swap_blocks},
-          {"host_experts", m.host_experts.value()},
-          {"shortfall", m.shortfall.value()}};
+  Json j = {{"budget", m.budget.value()},
+            {"non_expert", m.non_expert.value()},
+            {"stored_experts", m.expert_cache.value()},
+            {"expert_window", m.staging.value()},
+            {"activations", m.activations.value()},
+            {"kv_cache", m.kv_cache.value()},
+            {"kv_block", m.kv_block.value()},
+            {"kv_blocks", m.kv_blocks},
+            {"state_blocks_a_request", m.state_blocks},
+            {"swap_blocks", m.swap_blocks},
+            {"host_experts", m.host_experts.value()},
+            {"shortfall", m.shortfall.value()}};
+  if (m.pinned > Bytes(0)) j["pinned_experts"] = m.pinned.value();
+  if (m.page_cache > Bytes(0)) j["page_cache"] = m.page_cache.value();
+  return j;
 }
 
 Json serving_json(const ServingCounts& c) {
@@ -103,6 +106,7 @@ Json serving_json(const ServingCounts& c) {
             {"most_kv_blocks", c.most_blocks},
             {"most_kv_use", c.most_kv_use}};
   if (c.most_pairs > 0) j["expert_balancedness"] = c.balancedness();
+  if (c.page_cache_bytes > 0) j["page_cache_bytes"] = c.page_cache_bytes;
   if (c.exchanged_bytes > 0) j["exchanged_bytes"] = c.exchanged_bytes;
   return j;
 }

@@ -41,10 +41,12 @@ bool caches(const Scenario& scenario, const std::string& name) {
   });
 }
 
-/// Whether a discrete GPU's experts came from the SSD, the host's memory being too small for them.
+/// Whether a discrete GPU's experts came from the SSD, the host's memory being too small for them, or a
+/// window's backend.
 bool read_from_ssd(const std::vector<RunResult>& results) {
-  return std::any_of(results.begin(), results.end(),
-                     [](const RunResult& r) { return r.memory.experts_on_ssd; });
+  return std::any_of(results.begin(), results.end(), [](const RunResult& r) {
+    return r.memory.experts_on_ssd || r.metrics.serving.ssd_bytes > 0;
+  });
 }
 
 /// Where one memory holds all: of every system; beside a discrete GPU: of those that keep planes there, ""
@@ -63,7 +65,8 @@ std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& r
     return fixed(r.metrics.bytes[static_cast<std::size_t>(tier)] / 1e9, 1);
   };
   for (const RunResult& r : results) {
-    if (!r.counted.lookups || r.memory.shortfall > Bytes(0) || (linked && r.counted.execution)) continue;
+    if (!r.counted.lookups || r.paged || r.memory.shortfall > Bytes(0) || (linked && r.counted.execution))
+      continue;
     double all = 0;
     for (const std::uint64_t n : r.metrics.decode_hits) all += static_cast<double>(n);
     std::vector<std::string> row = {r.system};
@@ -72,7 +75,8 @@ std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& r
     row.push_back(caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-");
     rows.push_back(std::move(row));
   }
-  return linked && rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+  const bool paged = std::any_of(results.begin(), results.end(), [](const RunResult& r) { return r.paged; });
+  return (linked || paged) && rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
 /// With a discrete GPU: where the experts used while decoding were, who made ready what was missing, and what
@@ -102,16 +106,47 @@ std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& re
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
+/// Of windows by whose experts' numbers something goes: what was kept, what became of the experts that came,
+/// and where from; "" where none is.
+std::string window_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {{"window, experts a step and layer", "used and kept",
+                                                 "used and come", "in time", "late", "came unused",
+                                                 "cancelled", "SSD TB", "page cache TB"}};
+  for (const RunResult& r : results) {
+    const Metrics& m = r.metrics;
+    if (!r.paged || m.serving.steps == 0 || (!r.counted.lookups && m.serving.ssd_bytes == 0)) continue;
+    const double layers = static_cast<double>(m.serving.steps) * static_cast<double>(m.layers.stall_s.size());
+    const auto each = [&](std::uint64_t n) { return fixed(static_cast<double>(n) / layers, 1); };
+    const auto if_known = [&](bool known, std::uint64_t n) { return known ? each(n) : std::string("-"); };
+    const auto used = [&](State s) { return if_known(r.counted.lookups, m.hits[index(s)]); };
+    const auto ahead = [&](std::uint64_t n) { return if_known(r.counted.prefetch, n); };
+    const PrefetchCounts& p = m.prefetch;
+    rows.push_back({r.system, used(State::F), used(State::M), ahead(p.used), ahead(p.late), ahead(p.unused),
+                    ahead(p.cancelled), fixed(m.serving.ssd_bytes / 1e12, 2),
+                    fixed(m.serving.page_cache_bytes / 1e12, 2)});
+  }
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+}
+
 /// How the memory of each GPU was spent; "" where no system has pages.
 std::string paged_memory_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"memory of a GPU, GB", "experts", "window", "other weights",
                                                  "activations", "KV cache", "KV blocks", "host experts"}};
+  const auto any = [&](Bytes MemoryPlan::*item) {
+    return std::any_of(results.begin(), results.end(),
+                       [item](const RunResult& r) { return r.paged && r.memory.*item > Bytes(0); });
+  };
+  const bool pins = any(&MemoryPlan::pinned), caches_pages = any(&MemoryPlan::page_cache);
+  if (pins) rows.front().emplace_back("pinned");
+  if (caches_pages) rows.front().emplace_back("page cache");
   for (const RunResult& r : results) {
     if (!r.paged) continue;
     const auto gb = [](Bytes bytes) { return fixed(bytes.value() / 1e9, 2); };
     const MemoryPlan& m = r.memory;
     rows.push_back({r.system, gb(m.expert_cache), gb(m.staging), gb(m.non_expert), gb(m.activations),
                     gb(m.kv_cache), std::to_string(m.kv_blocks), gb(m.host_experts)});
+    if (pins) rows.back().push_back(gb(m.pinned));
+    if (caches_pages) rows.back().push_back(gb(m.page_cache));
   }
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
@@ -323,7 +358,8 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
   out += speed_table(results) + "\n" + shortfall_lines(results) + ssd_lines(results);
   if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
   if (looked_up) out += hits_table(s, results);
-  out += serving_table(s, results) + balance_table(results) + paged_memory_table(results);
+  out += serving_table(s, results) + window_table(results) + balance_table(results) +
+         paged_memory_table(results);
   out += routing_table(results) + quality_table(results) +
          (s.device.is_discrete() ? prefetch_table(results) : "");
   out += stall_table(results) + "\n" + pools_table(results) + serving_picture(results);

@@ -14,8 +14,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingSample, step, begin_s, time_s, running
                                    all_blocks, residency, tokens, swap_in_bytes, swap_out_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingCounts, steps, rows, recomputed, swapped_out, dropped,
                                    swap_in_bytes, swap_out_bytes, decoded_bytes, loaded_bytes, ssd_bytes,
-                                   promoted_bytes, moved_experts, most_blocks, most_kv_use, mean_pairs,
-                                   most_pairs, exchanged_bytes)
+                                   page_cache_bytes, promoted_bytes, moved_experts, most_blocks, most_kv_use,
+                                   mean_pairs, most_pairs, exchanged_bytes)
 static void to_json(nlohmann::json& j, const ServingSeries& series) {
   j = series.samples();
 }
@@ -41,7 +41,7 @@ static void from_json(const nlohmann::json& j, Bytes& b) {
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryPlan, budget, non_expert, kv_cache, staging, prefetch, expert_cache,
                                    host_experts, experts_on_ssd, page_cache, activations, kv_block, kv_blocks,
-                                   state_blocks, swap_blocks, shortfall)
+                                   state_blocks, swap_blocks, pinned, shortfall)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LocalShareSeries::Bucket, local, remote)
 static void to_json(nlohmann::json& j, const LocalShareSeries& series) {
   j = {{"width_s", series.width_s()}, {"buckets", series.buckets()}};

@@ -54,7 +54,9 @@ std::string slice_name(const OpLabel& label, std::int32_t layer) {
   std::string name(to_string(label.kind));
   if (is_of_layer(label.kind)) return layer < 0 ? name + " head" : name + " L" + std::to_string(layer);
   if (is_of_window(label.kind))
-    return name + " L" + std::to_string(layer) + " t" + std::to_string(label.tensor);
+    return name + " L" + std::to_string(layer) +
+           (label.tensor == kWholeExpert ? " e" + std::to_string(label.expert)
+                                         : " t" + std::to_string(label.tensor));
   name += " e" + std::to_string(label.expert);
   if (label.kind != OpKind::execute && label.kind != OpKind::cpu_execute)
     name += " t" + std::to_string(label.tensor);

@@ -221,6 +221,58 @@ PagingConfig read_paging(const YamlMap& root) {
   return p;
 }
 
+/// Why a cache policy cannot pin experts beside a window; "" where it can.
+std::string cannot_pin(const CachePolicyEntry& cache) {
+  if (cache.uses_pools)
+    return "keeps experts in several states of compression; what is pinned beside a window lies there as it "
+           "computes. Expected a policy of one state, such as 'fixed-popular' or 'lfu'";
+  if (cache.needs_future)
+    return "looks up which experts will be used, and which requests meet in a step depends on when they "
+           "come. Expected a policy that learns, such as 'lfu'";
+  if (cache.per_model && !cache.needs_profile)
+    return std::string(cache.preloads ? "holds whole layers" : "weighs experts of all layers together") +
+           "; pinned experts are as many in every layer, so that each needs the same room in the window. "
+           "Expected a policy that works layer by layer, such as 'fixed-popular' or 'lfu'" +
+           (cache.preloads ? ", or 'paging.storage: {policy: whole-layer}' with backend 'resident'" : "");
+  return "";
+}
+
+/// Experts that stay in GPU memory beside the window.
+void read_pinned(const YamlMap& root, SystemConfig& system) {
+  const auto cache = root.optional_map("cache");
+  if (!cache) return;
+  system.cache = read_policy(*cache, cache_policies());
+  if (const std::string why = cannot_pin(*find_cache_policy(system.cache.name)); !why.empty())
+    cache->fail("policy", "cache '" + system.cache.name + "' " + why);
+  // A policy that is not understood pins some: one mistake is one problem.
+  const bool none =
+      cache->has("policy") && cache->node("policy").is_scalar() && cache->text("policy") == "none";
+  if (!none) system.paging->pinned = static_cast<std::uint32_t>(cache->integer("experts", 1, kMostCounted));
+  cache->done();
+}
+
+/// What a window is filled with, and what tokens are given in the place of what is not there.
+void read_window(const YamlMap& root, SystemConfig& system) {
+  static const std::vector<std::string> kFetch = {"layer", "ahead", "used"};
+  PagingConfig& paging = *system.paging;
+  paging.fetch = static_cast<PagingConfig::Fetch>(root.choice("fetch", kFetch, 0));
+  system.page_cache = root.boolean("page_cache", false);
+  const auto reads = std::find(paging.backends.begin(), paging.backends.end(), "ssd");
+  if (system.page_cache && reads == paging.backends.end())
+    root.fail("page_cache",
+              "page_cache keeps what is read from an SSD in host memory, and no backend is one; expected "
+              "'ssd' among 'paging.backends', or no page_cache");
+  read_pinned(root, system);
+  read_policy_section(root, "routing", routing_policies(), system.routing);
+  if (system.routing.name != "model" && paging.fetch == PagingConfig::Fetch::layer)
+    root.fail("routing",
+              "routing '" + system.routing.name +
+                  "' spares tokens the wait for experts that are not there; with 'fetch: layer' the window "
+                  "takes in whole layers before their gates have run, and a layer waits for all of it "
+                  "whatever is chosen, so that no choice saves anything. Expected 'fetch: ahead', where what "
+                  "was not chosen is not waited for, or 'fetch: used'");
+}
+
 MigrationConfig read_migration(const YamlMap& migration) {
   static const std::vector<std::string> kStatistics = {"since-change", "window", "decay"};
   static const std::vector<std::string> kSources = {"host", "ssd", "network", "nearest"};
@@ -329,6 +381,7 @@ SystemConfig read_system(const YamlMap& root) {
   if (has_weights(root, "placed")) system.placed = read_placed(root);
   system.batching = read_batching(root, system);
   if (!system.placed) system.kv = read_kv(root, !system.paging);
+  if (system.paging) read_window(root, system);
   if (system.paging || system.placed) {
     read_host(root, system);
     read_own_runtime(root, system);

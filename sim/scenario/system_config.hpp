@@ -28,9 +28,18 @@ struct PolicyChoice {
 /// Experts in pages: a layer's are all made ready in a window of two layers before it runs (FluxMoE, Liu et
 /// al. 2026, sections 3 and 4), the KV cache is paged too, and requests come and go (continuous batching).
 struct PagingConfig {
+  /// Which experts come into the window, and when.
+  enum class Fetch : std::uint8_t {
+    layer,  // a layer's all, while the layer before computes, which waits for no gate
+    ahead,  // the same one by one; once the layer's gate has run, only those that it chose
+    used    // those that the gate chose, once it has run
+  };
   /// Where experts may lie: "resident", a codec of the device's gpu.codecs, "host" (memory, over the link),
   /// "ssd" (over the link too).
   std::vector<std::string> backends;
+  Fetch fetch = Fetch::layer;
+  /// Of each layer and GPU: that stay in GPU memory beside the window, by SystemConfig::cache.
+  std::uint32_t pinned = 0;
   PolicyChoice storage{"fixed", {}};
   PolicyChoice residency{"fixed", {}};
 };
@@ -145,7 +154,8 @@ struct SystemConfig {
   std::optional<BatchingConfig> batching;
   KvConfig kv;
 
-  std::optional<PagingConfig> paging;           // weights: paged; the policies of experts are then not its
+  /// weights: paged; of the policies of experts then cache (what is pinned) and routing are its.
+  std::optional<PagingConfig> paging;
   std::optional<PlacedConfig> placed;           // weights: placed; likewise
   Redirection redirection = Redirection::none;  // of a cluster whose servers do not call each other
 

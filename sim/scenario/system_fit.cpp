@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/expert_parallel.hpp"
 #include "models/runtime_fit.hpp"
 #include "sim/scenario/parallel_config.hpp"
 
@@ -33,6 +34,16 @@ void check_paging(const SystemConfig& system, const Scenario& scenario, const Ya
                  (device.is_discrete() ? "'host', " : "") + "'ssd' and the gpu.codecs of device '" +
                  device.name + "'" + suggestion(backend, known));
   }
+}
+
+/// As many as a layer has on a GPU.
+void check_pinned(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  const int all =
+      most_experts_of_rank(scenario.model.moe().experts, static_cast<int>(scenario.expert_ranks()));
+  if (system.paging->pinned > static_cast<std::uint32_t>(all))
+    where.fail("system '" + system.name + "' pins " + std::to_string(system.paging->pinned) +
+               " experts of each layer (cache.experts); a layer of model '" + scenario.model.name + "' has " +
+               std::to_string(all) + (scenario.expert_ranks() > 1 ? " on each GPU" : ""));
 }
 
 /// Room for the requests of a step, and for what is swapped.
@@ -121,6 +132,7 @@ void check_on_device(const SystemConfig& system, const Scenario& scenario, const
     return;
   }
   if (system.paging) check_paging(system, scenario, where);
+  if (system.paging) check_pinned(system, scenario, where);
   check_on_gpus(system, scenario, where);
   if (system.batching) check_batching(system, scenario, where);
   check_codec(system, scenario.device, where);

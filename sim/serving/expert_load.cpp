@@ -4,27 +4,43 @@ namespace moelab {
 
 using engine::OpIndex;
 
-void add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedResources& resources,
-                     std::size_t gpu, const TimingModel& timing, int ranks, OpIndex after) {
+OpIndex add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedResources& resources,
+                        std::size_t gpu, const TimingModel& timing, int ranks, OpIndex after) {
   constexpr std::uint16_t kPieces = 8;  // an eighth of what is shorter, reading or crossing, does not overlap
   engine::Graph& graph = out.graph;
   const PagedGpu& to = resources.gpus[gpu];
-  const std::uint16_t pieces = load.from_ssd ? kPieces : 1;
+  const std::uint16_t pieces = load.from_ssd && load.tensor != kWholeExpert ? kPieces : 1;
   const Bytes part = load.bytes / pieces;
+  const auto add = [&](engine::ResourceId where, Seconds time, Tier tier, std::uint16_t piece,
+                       OpIndex before) {
+    const OpIndex op = graph.add(graph.lane(where), time.value());
+    out.labels.push_back({load.kind, tier, load.tensor, piece, load.expert});
+    if (before != engine::kNoOp) graph.depend(op, before);
+    return op;
+  };
+  OpIndex last = engine::kNoOp;
   for (std::uint16_t piece = 0; piece < pieces; ++piece) {
     OpIndex before = after;
-    if (load.from_ssd) {
-      before = graph.add(graph.lane(to.ssd), timing.ssd_read(part * ranks).value());
-      out.labels.push_back({load.kind, Tier::ssd, load.tensor, piece});
-      if (after != engine::kNoOp) graph.depend(before, after);
-    }
+    if (load.from_ssd) before = last = add(to.ssd, timing.ssd_read(part * ranks), Tier::ssd, piece, after);
+    if (load.cached && !timing.is_discrete())
+      last = add(to.ssd, timing.page_cache_read(part), Tier::page_cache, piece, after);
     if (!timing.is_discrete()) continue;  // it is where the GPU computes
-    const double seconds = timing.load(part).value();
-    const OpIndex op = graph.add(graph.lane(to.link_in), seconds);
-    if (to.link != engine::kNoCapacity) graph.share(op, to.link, seconds, part.value());
-    out.labels.push_back({load.kind, Tier::none, load.tensor, piece});
-    if (before != engine::kNoOp) graph.depend(op, before);
+    const Seconds crossing = timing.load(part);
+    last = add(to.link_in, crossing, Tier::none, piece, before);
+    if (to.link != engine::kNoCapacity) graph.share(last, to.link, crossing.value(), part.value());
   }
+  return last;
+}
+
+OpIndex add_decoding(LabelledGraph& out, Bytes plain, const GpuCodecProfile& codec, const PagedGpu& gpu,
+                     const TimingModel& timing, OpIndex after, const OpLabel& label) {
+  engine::Graph& graph = out.graph;
+  const double seconds = timing.decode(codec, plain).value();
+  const OpIndex op = graph.add(graph.lane(gpu.decode), seconds);
+  graph.share(op, gpu.memory, seconds, plain.value() * (1 + codec.ratio.value));
+  out.labels.push_back(label);
+  if (after != engine::kNoOp) graph.depend(op, after);
+  return op;
 }
 
 }  // namespace moelab

@@ -1,7 +1,6 @@
 #include "sim/serving/expert_window.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "sim/engine/invariant.hpp"
 #include "sim/serving/expert_load.hpp"
@@ -20,17 +19,13 @@ ExpertWindow::ExpertWindow(engine::Engine& engine, const PagedResources& resourc
       type_share_{(matrices - 1.0) / matrices, 1.0 / matrices},
       halves_{Half(resources.gpus.size()), Half(resources.gpus.size())} {}
 
-bool ExpertWindow::streams(const StorageSplit& split, std::uint32_t layer) const {
-  return split.load_seconds(layer) > 0;
-}
-
 const ExpertWindow::Half* ExpertWindow::find(std::uint32_t layer) const {
   for (const Half& half : halves_)
     if (half.layer == layer) return &half;
   return nullptr;
 }
 
-void ExpertWindow::load(const StorageSplit& split, std::uint32_t layer, ServingCounts& counts) {
+void ExpertWindow::load(std::uint32_t layer, std::span<const WindowStream> streams, ServingCounts& counts) {
   engine::check_invariant(find(layer) == nullptr, "a layer's pages are mapped twice");
   Half& half = halves_[0].layer == kFree ? halves_[0] : halves_[1];
   engine::check_invariant(half.layer == kFree && half.read_until <= engine_.now(),
@@ -41,58 +36,67 @@ void ExpertWindow::load(const StorageSplit& split, std::uint32_t layer, ServingC
     LabelledGraph& graph = half.graphs[gpu];
     graph.clear();
     graph.layer = layer;
-    for (std::uint16_t type = 0; type < type_share_.size(); ++type) add_type(split, half, gpu, type);
+    for (std::uint16_t type = 0; type < type_share_.size(); ++type) add_type(streams[gpu], graph, gpu, type);
     engine_.submit(graph.graph, engine::kPrefetch);
   }
-  count(split, layer, counts);
+  const bool alike = std::all_of(streams.begin(), streams.end(),
+                                 [&](const WindowStream& stream) { return stream == streams.front(); });
+  if (alike) return count(streams.front(), 1, counts);
+  for (const WindowStream& stream : streams) count(stream, 1.0 / static_cast<double>(streams.size()), counts);
 }
 
-/// Bytes of one GPU.
-void ExpertWindow::count(const StorageSplit& split, std::uint32_t layer, ServingCounts& counts) const {
-  const StorageShape& shape = split.shape();
+/// Bytes of one GPU, of which `part` counts.
+void ExpertWindow::count(const WindowStream& stream, double part, ServingCounts& counts) const {
+  const StorageShape& shape = plan_.split.shape();
   for (const double share : type_share_)
     for (std::size_t k = 0; k < shape.backends.size(); ++k) {
-      const Bytes bytes(split.experts(layer, k) * shape.expert_bytes * share);
-      if (bytes == Bytes(0) || std::isinf(shape.backends[k].bytes_per_second)) continue;
-      (plan_.codecs[k] != nullptr ? counts.decoded_bytes : counts.loaded_bytes) += bytes.value();
-      if (plan_.on_ssd[k]) counts.ssd_bytes += bytes.value();
+      const double bytes = stream.experts[k] * shape.expert_bytes * share * part;
+      if (bytes == 0) continue;
+      (plan_.codecs[k] != nullptr ? counts.decoded_bytes : counts.loaded_bytes) += bytes;
+      if (!plan_.on_ssd[k]) continue;
+      const double cached = stream.cached * shape.expert_bytes * share * part;
+      counts.ssd_bytes += bytes - cached;
+      counts.page_cache_bytes += cached;
     }
 }
 
-void ExpertWindow::add_type(const StorageSplit& split, Half& half, std::size_t gpu, std::uint16_t type) {
-  const StorageShape& shape = split.shape();
-  const double share = type_share_[type];
-  LabelledGraph& out = half.graphs[gpu];
+void ExpertWindow::add_type(const WindowStream& stream, LabelledGraph& out, std::size_t gpu,
+                            std::uint16_t type) {
+  const StorageShape& shape = plan_.split.shape();
   double streamed = 0;
-  for (std::size_t k = 0; k < shape.backends.size(); ++k)
-    if (std::isfinite(shape.backends[k].bytes_per_second)) streamed += split.experts(half.layer, k);
-  const Bytes window(streamed * shape.expert_bytes * share);
+  for (const std::uint32_t experts : stream.experts) streamed += experts;
+  if (streamed == 0) return;
+  const Bytes window(streamed * shape.expert_bytes * type_share_[type]);
+  engine::check_invariant(streamed <= plan_.most_streamed,
+                          "a layer has more experts than its half of the window");
   OpIndex mapped = engine::kNoOp;
   if (const double seconds = timing_.remap(window).value(); seconds > 0) {
     mapped = out.graph.add(out.graph.lane(resources_.gpus[gpu].pager), seconds);
     out.labels.push_back({OpKind::remap, Tier::none, type});
   }
-  for (std::size_t k = 0; k < shape.backends.size(); ++k) {
-    const Bytes bytes(split.experts(half.layer, k) * shape.expert_bytes * share);
-    if (bytes == Bytes(0) || std::isinf(shape.backends[k].bytes_per_second)) continue;
-    add_backend(out, gpu, k, bytes, mapped, type);
-  }
+  for (std::size_t k = 0; k < shape.backends.size(); ++k)
+    if (stream.experts[k] > 0) add_backend(stream, out, gpu, k, mapped, type);
 }
 
-void ExpertWindow::add_backend(LabelledGraph& out, std::size_t gpu, std::size_t backend, Bytes bytes,
-                               OpIndex after, std::uint16_t type) {
-  const GpuCodecProfile* const codec = plan_.codecs[backend];
-  if (codec == nullptr) {
-    const ExpertLoad load{.bytes = bytes, .from_ssd = plan_.on_ssd[backend], .tensor = type};
-    add_expert_load(out, load, resources_, gpu, timing_, ranks_, after);
+void ExpertWindow::add_backend(const WindowStream& stream, LabelledGraph& out, std::size_t gpu,
+                               std::size_t backend, OpIndex after, std::uint16_t type) {
+  const double expert_bytes = plan_.split.shape().expert_bytes;
+  const auto bytes = [&](std::uint32_t experts) { return Bytes(experts * expert_bytes * type_share_[type]); };
+  if (plan_.codecs[backend] != nullptr) {
+    add_decoding(out, bytes(stream.experts[backend]), *plan_.codecs[backend], resources_.gpus[gpu], timing_,
+                 after, {OpKind::decode, Tier::none, type});
     return;
   }
-  engine::Graph& graph = out.graph;
-  const double seconds = timing_.decode(*codec, bytes).value();
-  const OpIndex op = graph.add(graph.lane(resources_.gpus[gpu].decode), seconds);
-  graph.share(op, resources_.gpus[gpu].memory, seconds, bytes.value() * (1 + codec->ratio.value));
-  out.labels.push_back({OpKind::decode, Tier::none, type});
-  if (after != engine::kNoOp) graph.depend(op, after);
+  const bool on_ssd = plan_.on_ssd[backend];
+  const std::uint32_t cached = on_ssd ? stream.cached : 0, read = stream.experts[backend] - cached;
+  const auto add = [&](std::uint32_t experts, bool from_ssd) {
+    if (experts == 0) return;
+    const ExpertLoad load{
+        .bytes = bytes(experts), .from_ssd = from_ssd, .cached = on_ssd && !from_ssd, .tensor = type};
+    add_expert_load(out, load, resources_, gpu, timing_, ranks_, after);
+  };
+  add(cached, false);
+  add(read, on_ssd);
 }
 
 ExpertWindow::Half& ExpertWindow::half_of(std::uint32_t layer) {

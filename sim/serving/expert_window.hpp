@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "models/timing.hpp"
@@ -23,6 +24,7 @@
 #include "sim/serving/metrics.hpp"
 #include "sim/serving/paged_plan.hpp"
 #include "sim/serving/paged_resources.hpp"
+#include "sim/serving/window_experts.hpp"
 
 namespace moelab {
 
@@ -33,10 +35,8 @@ class ExpertWindow {
   ExpertWindow(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
                const PagedPlan& plan, int matrices, int ranks);
 
-  /// Whether any expert of an MoE layer passes through the window, as the experts lie in `split`.
-  bool streams(const StorageSplit& split, std::uint32_t layer) const;
-  /// Starts to load a layer that streams and is in no half.
-  void load(const StorageSplit& split, std::uint32_t layer, ServingCounts& counts);
+  /// Starts to load a layer that is in no half: by GPU what comes, any on one of them at least.
+  void load(std::uint32_t layer, std::span<const WindowStream> streams, ServingCounts& counts);
   bool holds(std::uint32_t layer) const { return find(layer) != nullptr; }
   /// What a layer that streams has to wait for, on a GPU.
   LabelledGraph& loading(std::uint32_t layer, std::size_t gpu = 0);
@@ -58,10 +58,10 @@ class ExpertWindow {
   };
   const Half* find(std::uint32_t layer) const;
   Half& half_of(std::uint32_t layer);
-  void add_type(const StorageSplit& split, Half& half, std::size_t gpu, std::uint16_t type);
-  void add_backend(LabelledGraph& out, std::size_t gpu, std::size_t backend, Bytes bytes,
+  void add_type(const WindowStream& stream, LabelledGraph& out, std::size_t gpu, std::uint16_t type);
+  void add_backend(const WindowStream& stream, LabelledGraph& out, std::size_t gpu, std::size_t backend,
                    engine::OpIndex after, std::uint16_t type);
-  void count(const StorageSplit& split, std::uint32_t layer, ServingCounts& counts) const;
+  void count(const WindowStream& stream, double share, ServingCounts& counts) const;
 
   engine::Engine& engine_;
   const PagedResources& resources_;

@@ -92,6 +92,16 @@ void GpuTimes::count_uses(const Pass& pass, std::uint32_t moe_layer) {
       }
 }
 
+void GpuTimes::reroute(const Pass& pass, std::size_t layer, std::span<const ExpertUse> uses) {
+  std::fill(touched_.begin(), touched_.end(), 0);
+  std::fill(uses_.begin(), uses_.end(), 0);
+  for (const ExpertUse& use : uses) {
+    touched_[use.object >> 6] |= std::uint64_t{1} << (use.object & 63);
+    if (!uses_.empty()) uses_[use.object] = use.tokens;
+  }
+  for (std::size_t gpu = 0; gpu < gpus_; ++gpu) experts_[layer][gpu] = experts_of(gpu, pass, layer);
+}
+
 /// Routed experts of a layer that the step touches.
 double GpuTimes::distinct_of(std::size_t gpu) const {
   std::uint32_t distinct = 0;

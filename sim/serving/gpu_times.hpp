@@ -11,8 +11,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "policies/cache/cache.hpp"
 #include "sim/engine/labelled_graph.hpp"
 #include "sim/serving/dense_times.hpp"
 
@@ -37,6 +39,8 @@ class GpuTimes {
            const RoutingTrace& trace);
 
   void begin(const Pass& pass);
+  /// The layer runs other experts than the trace says: `uses` of its rows.
+  void reroute(const Pass& pass, std::size_t layer, std::span<const ExpertUse> uses);
   std::size_t gpus() const { return gpus_; }
   /// Attention with the gate and, in a dense layer, its feed-forward part.
   const KernelTime& dense(std::size_t gpu, std::size_t layer) { return dense_of(gpu).dense(layer); }

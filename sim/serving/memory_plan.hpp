@@ -34,6 +34,7 @@ struct MemoryPlan {
   bool experts_on_ssd = false;  // with a discrete GPU: because the host's memory is too small for all
   // Where experts are paged `staging` is the window, `expert_cache` what stored experts take, and `kv_cache`
   // what is left.
+  Bytes pinned;                    // experts that stay in GPU memory beside the window
   Bytes kv_block;                  // one block, where requests come and go
   std::uint64_t kv_blocks = 0;     // that kv_cache holds
   std::uint64_t state_blocks = 0;  // that each request takes for states (Mamba-2, linear attention)
@@ -42,7 +43,8 @@ struct MemoryPlan {
   /// are paged; not 0: nothing was run.
   Bytes shortfall;
   /// Outside the budget: device memory - system reserve - budget, for systems with buffered reads. With a
-  /// discrete GPU whose experts lie on the SSD: what the host's memory holds of a GPU's parts of them.
+  /// discrete GPU whose experts lie on the SSD: what the host's memory holds of a GPU's parts of them. Where
+  /// experts are paged: what host experts and swap space leave of it.
   Bytes page_cache;
 };
 

@@ -130,13 +130,12 @@ std::array<double, kCauses> critical_path(const LabelledGraph& g, std::span<cons
     const engine::OpIndex before = g.graph.last_dependency(op);
     double ready =
         before == engine::kNoOp ? g.graph.submitted_since_epoch() : g.graph.end_since_epoch(before);
-    const auto wait =
-        std::find_if(waits.begin(), waits.end(), [op](const FetchWait& w) { return w.op == op; });
-    if (before == engine::kNoOp && wait != waits.end()) {
-      const double fetched = wait->fetch->finished_since_epoch();
-      by_cause[static_cast<std::size_t>(Cause::prefetch)] += fetched - ready;
-      ready = fetched;
-    }
+    double fetched = ready;  // of the fetches that it waits for, the last
+    for (const FetchWait& wait : waits)
+      if (before == engine::kNoOp && wait.op == op)
+        fetched = std::max(fetched, wait.fetch->finished_since_epoch());
+    by_cause[static_cast<std::size_t>(Cause::prefetch)] += fetched - ready;
+    ready = fetched;
     if (g.labels[op].tier == Tier::host)
       add_waiting_for_link(g, op, ready, by_cause);
     else

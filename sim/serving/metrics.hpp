@@ -126,6 +126,7 @@ struct ServingCounts {
   double loaded_bytes = 0;          // brought into the window over the link
   double promoted_bytes = 0;        // brought into GPU memory to stay, over the link too
   double ssd_bytes = 0;             // of both, read from the SSD before
+  double page_cache_bytes = 0;      // of those brought into the window, that the page cache had
   std::uint64_t moved_experts = 0;  // by the residency policy, off the GPU's memory and onto it
   std::uint64_t most_blocks = 0;    // of the KV cache in use at once
   double most_kv_use = 0;           // the largest share of the blocks that there were in a step
@@ -157,7 +158,8 @@ struct Metrics {
   std::uint64_t tokens = 0;          // generated
   double wall_s = 0;
   /// Experts used, by the state they were found in, all passes. Prefetched ones that are there in time are
-  /// found in F; those still on the way count as what the cache has of them.
+  /// found in F; those still on the way count as what the cache has of them. Where experts are paged: in F
+  /// those that GPU memory keeps as they compute, in M those that came into the window, in time or not.
   std::array<std::uint64_t, kStates> hits{};
   std::array<std::uint64_t, kStates> decode_hits{};  // the same, decode passes only
   std::array<double, kTiers> bytes{};                // read, by tier

@@ -6,12 +6,16 @@
 #include "models/expert_parallel.hpp"
 #include "models/input_error.hpp"
 #include "models/tensor_parallel.hpp"
+#include "policies/cache/cache.hpp"
 #include "sim/serving/dense_times.hpp"
 
 namespace moelab {
 namespace {
 
-constexpr double kWindowLayers = 2;
+/// Layers that the window has room for: one is filled while the other computes.
+double window_layers(const PagingConfig& paging) {
+  return paging.fetch == PagingConfig::Fetch::used ? 1 : 2;
+}
 
 /// Of large transfers, bytes a second.
 double link_rate(const TimingModel& timing) {
@@ -57,8 +61,8 @@ std::vector<StorageBackend> storage_backends(const Scenario& s, const SystemConf
   return backends;
 }
 
-/// Plain bytes of what is streamed of the layer of which most is; of a whole one where experts move later.
-Bytes window_bytes(const StorageSplit& split, bool moves) {
+/// What is streamed of the layer of which most is; of a whole one where experts move later.
+std::uint32_t most_streamed(const StorageSplit& split, bool moves) {
   const StorageShape& shape = split.shape();
   std::uint32_t most = moves ? shape.experts : 0;
   for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
@@ -67,7 +71,7 @@ Bytes window_bytes(const StorageSplit& split, bool moves) {
       if (std::isinf(shape.backends[k].bytes_per_second)) streamed -= split.experts(layer, k);
     most = std::max(most, streamed);
   }
-  return Bytes(kWindowLayers * most * shape.expert_bytes);
+  return most;
 }
 
 /// Around the experts of a layer, where each GPU has `batch` rows of its own.
@@ -131,11 +135,17 @@ Bytes host_bytes(const StorageSplit& split) {
   return Bytes(experts * shape.expert_bytes);
 }
 
+/// Whether what is pinned never changes.
+bool pins_for_good(const SystemConfig& system) {
+  return find_cache_policy(system.cache.name)->preloads;
+}
+
 StorageShape storage_shape(const Scenario& s, const SystemConfig& system) {
   StorageShape shape;
   shape.layers = static_cast<std::uint32_t>(s.model.moe_layers().size());
   shape.experts = static_cast<std::uint32_t>(
       most_experts_of_rank(s.model.moe().experts, static_cast<int>(s.expert_ranks())));
+  if (pins_for_good(system)) shape.experts -= std::min(system.paging->pinned, shape.experts);
   shape.expert_bytes = expert_bytes(s.model).value();
   shape.backends = storage_backends(s, system);
   return shape;
@@ -144,6 +154,7 @@ StorageShape storage_shape(const Scenario& s, const SystemConfig& system) {
 /// As the policy would have it within `budget` bytes, or, where that cannot be, within the least that it can
 /// do with.
 StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double budget) {
+  if (shape.experts == 0) return StorageSplit(shape);  // all are pinned
   const StoragePolicyEntry& policy = *find_storage_policy(paging.storage.name);
   StorageSplit best = policy.split(shape, paging.storage.parameters);  // where it fits, or throws
   const auto fits = [&](double bytes) {
@@ -165,6 +176,15 @@ StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double
   return best;
 }
 
+/// Of a GPU: what the page cache has of host memory, or of the one memory outside the budget.
+Bytes page_cache_bytes(const Scenario& s, const SystemConfig& system, Bytes host_experts) {
+  if (!system.page_cache) return Bytes(0);
+  if (!s.device.is_discrete()) return std::max(s.device.usable_memory() - s.budget, Bytes(0));
+  const MemoryProfile& host = s.device.memory;
+  const Bytes usable = host.total.value - host.system_reserve.value;
+  return std::max(usable / s.gpus() - system.kv.swap_space - host_experts, Bytes(0));
+}
+
 }  // namespace
 
 PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
@@ -181,20 +201,26 @@ PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
                                    static_cast<int>(s.tensor_parallel));
   m.activations += gathered_activation_bytes(s, system);
   plan_kv_block(s, system, m);
-  const Bytes all_streamed(kWindowLayers * shape.experts * shape.expert_bytes);
-  const Bytes fixed = m.non_expert + m.activations;
+  const Bytes all_streamed(window_layers(paging) * shape.experts * shape.expert_bytes);
+  m.pinned = Bytes(1.0 * paging.pinned * shape.layers * shape.expert_bytes);
+  const Bytes fixed = m.non_expert + m.activations + m.pinned;
   const Bytes left =
       m.budget - fixed - all_streamed - std::max(wanted_kv_bytes(s, system, m, requests), m.kv_block);
 
   PagedPlan plan{split_within(paging, shape, left.value()), {}, {}, m};
+  plan.pinned = paging.pinned;
+  plan.pinned_for_good = paging.pinned > 0 && pins_for_good(system);
+  plan.experts = shape.experts + (plan.pinned_for_good ? plan.pinned : 0);
   for (const std::string& name : paging.backends) {
     plan.on_ssd.push_back(name == "ssd");
     plan.codecs.push_back(find_codec(s.device, name));
   }
-  plan.memory.staging = window_bytes(plan.split, paging.residency.name != "fixed");
+  plan.most_streamed = most_streamed(plan.split, paging.residency.name != "fixed");
+  plan.memory.staging = Bytes(window_layers(paging) * plan.most_streamed * shape.expert_bytes);
   plan.memory.expert_cache = Bytes(plan.split.gpu_bytes());
   const Bytes taken = fixed + plan.memory.staging + plan.memory.expert_cache;
   plan.memory.host_experts = host_bytes(plan.split);
+  plan.memory.page_cache = page_cache_bytes(s, system, plan.memory.host_experts);
   plan.memory.swap_blocks = swap_blocks(s, system, m);
   if (taken + m.kv_block > m.budget) {
     plan.memory.shortfall = taken + m.kv_block - m.budget;

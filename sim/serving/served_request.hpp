@@ -50,8 +50,8 @@ Prompts prompts_of(const Scenario& scenario);
 /// before is done: it has no batching policy, and the workload does not say when requests come.
 bool come_in_turn(const Scenario& scenario, const SystemConfig& system);
 
-/// Whether a scenario's requests run rows of one pool, over and over, because its systems load whole layers
-/// whatever is routed. Else each has rows of its own.
+/// Whether a scenario's requests run rows of one pool, over and over, because its systems page experts: their
+/// batches are large, and a step meets the whole pool. Else each has rows of its own.
 bool serves_from_pool(const Scenario& scenario);
 
 /// The scenario's requests, in order of arrival: those of its log or its trace, or of one length; with

@@ -23,7 +23,7 @@ std::uint64_t largest_request(const KvShape& shape, const std::vector<ServedRequ
 
 WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const SystemConfig& system,
                              const RoutingTrace& trace, const PagedPlan& plan,
-                             const std::vector<ServedRequest>& requests)
+                             const std::vector<ServedRequest>& requests, std::span<const double> profile)
     : state_(state),
       engine_(state.engine),
       scenario_(scenario),
@@ -34,12 +34,33 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
       resources_(add_paged_resources(engine_, timing_, plan, times_.gpus())),
       residency_(engine_, resources_, timing_, plan, system, static_cast<int>(scenario.gpus()),
                  largest_request(kv_shape(system, plan.memory), requests), state.observer),
+      experts_(scenario, system, plan, profile, times_.gpus()),
       window_(engine_, resources_, timing_, plan, scenario.model.moe().matrices,
               static_cast<int>(scenario.gpus())),
       moe_numbers_(scenario.model.moe_numbers()),
+      moe_layers_(scenario.model.moe_layers()),
+      trace_(trace),
       pass_(state.pass),
-      metrics_(state.metrics) {
+      metrics_(state.metrics),
+      streams_(times_.gpus()),
+      layer_uses_(trace.experts(), experts_.needs_scores()),
+      used_(std::size_t{trace.layers()} * trace.experts(), 0),
+      order_(times_.gpus()) {
   metrics_.layers = LayerCounts(scenario.model.moe_layers().size());
+  if (system.paging->fetch == PagingConfig::Fetch::ahead)
+    fetches_ = std::make_unique<ExpertFetches>(engine_, resources_, timing_, plan, experts_,
+                                               static_cast<int>(scenario.gpus()), metrics_);
+  if (const auto* routing = find_routing_policy(system.routing.name); routing->needs_all_scores)
+    routing_ = routing->make(system.routing.parameters);
+  if (routing_ || experts_.needs_all_scores()) gates_ = std::make_unique<StepGates>(trace);
+}
+
+// Of those pinned by a policy that learns, a copy is counted where it is stored.
+double WindowedStage::resident_share() const {
+  if (!plan_.pinned_for_good) return residency_.split().gpu_share();
+  const double stored = plan_.experts - plan_.pinned;
+  const double share = stored > 0 ? residency_.split().gpu_share() : 0;
+  return (share * stored + plan_.pinned) / plan_.experts;
 }
 
 std::uint64_t WindowedStage::kv_blocks() const {
@@ -64,26 +85,43 @@ StageWait WindowedStage::begin_head() {
 }
 
 StageWait WindowedStage::begin_end() {
-  const ServingCounts& c = metrics_.serving;
-  metrics_.bytes[static_cast<std::size_t>(Tier::ssd)] = c.ssd_bytes;
-  metrics_.bytes[static_cast<std::size_t>(Tier::host)] = c.loaded_bytes + c.promoted_bytes - c.ssd_bytes;
   return cancel_load();
 }
 
 // What comes for a step that never is.
 StageWait WindowedStage::cancel_load() {
-  ending_load_ = window_.any();
-  if (ending_load_ == nullptr) return {};
-  engine_.cancel(ending_load_->graph);
-  return {&ending_load_->graph};
+  ending_load_ = fetches_ ? fetches_->any() : window_.any();
+  if (ending_load_ != nullptr) {
+    engine_.cancel(ending_load_->graph);
+    return {&ending_load_->graph};
+  }
+  if (fetches_)
+    fetches_->reap([this](const LabelledGraph& graph, std::uint32_t layer) { show_fetch(graph, layer); });
+  count_bytes();
+  return {};
+}
+
+// What the page cache had is read from the host's memory where that is another than the GPU's.
+void WindowedStage::count_bytes() {
+  const ServingCounts& c = metrics_.serving;
+  const double copied = timing_.is_discrete() ? 0 : c.page_cache_bytes;
+  metrics_.bytes[static_cast<std::size_t>(Tier::ssd)] = c.ssd_bytes;
+  metrics_.bytes[static_cast<std::size_t>(Tier::page_cache)] = copied;
+  metrics_.bytes[static_cast<std::size_t>(Tier::host)] =
+      c.loaded_bytes + c.promoted_bytes - c.ssd_bytes - copied;
 }
 
 StageWait WindowedStage::next() {
   if (ending_load_ != nullptr) {
-    window_.drop(*ending_load_);
+    if (!fetches_) window_.drop(*ending_load_);
     return cancel_load();
   }
   state_.account(layer_, model_layer_, waits_);
+  if (at_gate_) {
+    at_gate_ = false;
+    submit_behind_gate(static_cast<std::size_t>(model_layer_));
+    return {&layer_.graph};
+  }
   if (model_layer_ >= 0) finish_layer();
   return {};
 }
@@ -91,22 +129,30 @@ StageWait WindowedStage::next() {
 // How long each layer computes with its weights there.
 void WindowedStage::begin_step() {
   engine::check_invariant(has_room(plan_.memory, scenario_, pass_), "a step's rows fit into what is planned");
+  if (state_.stream->begins()) experts_.begin_request();
   times_.begin(pass_);
-  times_.count(metrics_.serving);
   compute_s_ = times_.step_seconds();
 }
 
 // While a layer runs, the experts of the next MoE layer come into the other half of the window.
 void WindowedStage::load_ahead(std::size_t layer) {
-  const auto load = [this](std::uint32_t moe_layer) {
-    if (window_.streams(residency_.split(), moe_layer) && !window_.holds(moe_layer))
-      window_.load(residency_.split(), moe_layer, metrics_.serving);
-  };
+  if (system_.paging->fetch == PagingConfig::Fetch::used) return;
   if (moe_numbers_[layer] >= 0) load(static_cast<std::uint32_t>(moe_numbers_[layer]));
   const std::size_t layers = moe_numbers_.size();
   std::size_t next = (layer + 1) % layers;
   while (moe_numbers_[next] < 0) next = (next + 1) % layers;
   if (next != layer) load(static_cast<std::uint32_t>(moe_numbers_[next]));
+}
+
+void WindowedStage::load(std::uint32_t moe_layer) {
+  if (fetches_) return load_by_use(moe_layer);
+  if (window_.holds(moe_layer)) return;
+  bool any = false;
+  for (std::size_t gpu = 0; gpu < streams_.size(); ++gpu) {
+    experts_.find_stream(residency_.split(), gpu, moe_layer, streams_[gpu]);
+    any = any || streams_[gpu].any();
+  }
+  if (any) window_.load(moe_layer, streams_, metrics_.serving);
 }
 
 void WindowedStage::begin_graph() {
@@ -142,7 +188,8 @@ void WindowedStage::add_collective(const Collective& what) {
     const OpIndex op = graph.add(graph.lane(r.collective), what.seconds);
     if (r.link != engine::kNoCapacity) graph.share(op, r.link, what.seconds, what.link_bytes);
     layer_.labels.push_back({what.kind});
-    for (const OpIndex before : before_) graph.depend(op, before);
+    for (const OpIndex before : before_)
+      if (before != engine::kNoOp) graph.depend(op, before);
     last_[gpu] = op;
   }
 }
@@ -163,18 +210,27 @@ void WindowedStage::submit_layer(std::size_t layer) {
   for (int extra = all_reduces(scenario_.model.layers[layer]); extra > 1; --extra)
     add_collective(times_.all_reduce());
   experts_ops_.clear();
-  if (moe_numbers_[layer] >= 0) submit_experts(layer);
-  add_collective(times_.all_reduce());
+  const bool moe = moe_numbers_[layer] >= 0;
+  at_gate_ = moe && waits_for_gate();
+  if (moe && !at_gate_) {
+    if (counts_uses()) route(layer);
+    add_experts(layer);
+  }
+  if (!at_gate_) add_collective(times_.all_reduce());
   engine_.submit(layer_.graph, engine::kDemand);
 }
 
-void WindowedStage::submit_experts(std::size_t layer) {
+void WindowedStage::add_experts(std::size_t layer) {
   const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
   layer_.layer = moe_layer;
   add_collective(times_.dispatch());
   for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
     add_kernel(gpu, times_.experts(gpu, layer), OpKind::grouped_experts);
     experts_ops_.push_back(last_[gpu]);
+  }
+  for (std::size_t gpu = 0; waits_for_gate() && gpu < times_.gpus(); ++gpu) {
+    choose(gpu);
+    fetches_ ? add_waits(gpu) : add_demand(gpu);
   }
   for (std::size_t gpu = 0; window_.holds(moe_layer) && gpu < times_.gpus(); ++gpu) {
     engine::Graph& load = window_.loading(moe_layer, gpu).graph;
@@ -190,6 +246,10 @@ void WindowedStage::finish_layer() {
   const std::int32_t number = moe_numbers_[static_cast<std::size_t>(model_layer_)];
   if (number < 0) return;
   const auto moe_layer = static_cast<std::uint32_t>(number);
+  if (counts_uses()) learn_uses();
+  if (fetches_)
+    fetches_->release(moe_layer,
+                      [this](const LabelledGraph& graph, std::uint32_t of) { show_fetch(graph, of); });
   if (!window_.holds(moe_layer)) return;
   for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
     const OpIndex op = experts_ops_[gpu];
@@ -208,10 +268,12 @@ void WindowedStage::submit_head() {
 }
 
 void WindowedStage::end_step(const KvUse& use) {
+  times_.count(metrics_.serving);
   if (state_.observer == nullptr) return;
   const double blocks = static_cast<double>(use.gpu_blocks) / scenario_.data_parallel;
   const double kv_bytes = blocks * plan_.memory.kv_block.value();
-  state_.observer->holds(engine_.now(), {{}, residency_.split().gpu_bytes(), kv_bytes});
+  state_.observer->holds(engine_.now(),
+                         {{}, residency_.split().gpu_bytes() + experts_.pinned_bytes(), kv_bytes});
 }
 
 }  // namespace moelab

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "models/input_error.hpp"
+#include "policies/cache/cache.hpp"
 #include "sim/run_paged.hpp"
 #include "sim/serving/paged_plan.hpp"
 #include "sim/serving/request_stream.hpp"
@@ -27,7 +28,7 @@ double time_of_a_step(const Metrics& m) {
 }
 
 bool takes_gpu_memory(const std::string& backend) {
-  return backend != "host";
+  return backend != "host" && backend != "ssd";
 }
 
 /// Why a level could not be run, where no memory of the GPU would mend it; "" where it could.
@@ -40,6 +41,13 @@ std::string refusal_of(const Scenario& scenario, const SystemConfig& system, con
   return "";
 }
 
+/// Experts of a layer that have a place of storage: all but those pinned for good.
+std::uint32_t stored_experts(const Scenario& scenario, const SystemConfig& system) {
+  const auto all = static_cast<std::uint32_t>(scenario.model.moe().experts);
+  if (!system.paging || !find_cache_policy(system.cache.name)->preloads) return all;
+  return all - std::min(all, system.paging->pinned * scenario.expert_ranks());
+}
+
 /// What can be said of the system without running it.
 void check_backends(const Scenario& scenario, const SystemConfig& system) {
   const auto refuse = [&](const std::string& what) {
@@ -49,6 +57,8 @@ void check_backends(const Scenario& scenario, const SystemConfig& system) {
     refuse(
         "does not page its experts, so there is no residency level to tune; expected one with 'weights: "
         "paged'");
+  if (stored_experts(scenario, system) == 0)
+    refuse("pins all experts of every layer (cache.experts), so there is none to move; expected fewer");
   const std::vector<std::string>& backends = system.paging->backends;
   if (backends.size() < 2)
     refuse("has one storage backend, '" + backends.front() +
@@ -57,7 +67,7 @@ void check_backends(const Scenario& scenario, const SystemConfig& system) {
   if (takes_gpu_memory(backends.back()))
     refuse("has '" + backends.back() +
            "' as its last storage backend, which takes GPU memory, so that experts there leave the KV cache "
-           "little or nothing; expected 'host'");
+           "little or nothing; expected 'host' or 'ssd'");
 }
 
 }  // namespace
@@ -79,7 +89,7 @@ ResidencyTuning::ResidencyTuning(const Scenario& scenario, const SystemConfig& s
       requests_come_later_(scenario.workload.arrivals_per_s > 0),
       system_(system),
       trace_(trace),
-      experts_(static_cast<std::uint32_t>(scenario.model.moe().experts)) {
+      experts_(stored_experts(scenario, system)) {
   check_backends(scenario, system);
   at_once_.workload.arrivals_per_s = 0;
   for (RequestRecord& request : at_once_.workload.log) {
@@ -110,7 +120,7 @@ RunResult ResidencyTuning::run(const Scenario& scenario, std::uint32_t offloaded
 Scenario ResidencyTuning::with_memory_for_all(const MemoryPlan& level) const {
   const MemoryPlan m = plan_paged(at_once_, system_at(0), served_requests(at_once_, trace_)).memory;
   Scenario scenario = at_once_;
-  scenario.budget = m.non_expert + m.activations + m.staging + m.expert_cache +
+  scenario.budget = m.non_expert + m.activations + m.pinned + m.staging + m.expert_cache +
                     (static_cast<double>(level.kv_blocks) + 0.5) * m.kv_block;
   GpuMemory& gpu = *scenario.device.gpu->own;
   gpu.total.value = std::max(gpu.total.value, scenario.budget + gpu.reserve.value);

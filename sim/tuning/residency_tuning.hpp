@@ -69,7 +69,7 @@ class ResidencyTuning {
   /// backend, or one whose last backend takes GPU memory.
   ResidencyTuning(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace);
 
-  std::uint32_t experts() const { return experts_; }  // of a layer
+  std::uint32_t experts() const { return experts_; }  // of a layer, but for those pinned for good
   /// The system with `offloaded` of each layer's experts on its last backend and the others on its first,
   /// throughout a run.
   SystemConfig system_at(std::uint32_t offloaded) const;

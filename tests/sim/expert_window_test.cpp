@@ -20,9 +20,14 @@ struct WindowAlone {
   std::unique_ptr<engine::Engine> engine = engine::make_fast_engine();
   PagedResources resources = add_paged_resources(*engine, timing, plan);
   ExpertWindow window{*engine, resources, timing, plan, 3, 1};
+  WindowExperts experts{run.scenario, run.system(), plan, {}, 1};
   ServingCounts counts;
 
-  void load(std::uint32_t layer) { window.load(plan.split, layer, counts); }
+  void load(std::uint32_t layer) {
+    std::vector<WindowStream> streams(1);
+    experts.find_stream(plan.split, 0, layer, streams.front());
+    window.load(layer, streams, counts);
+  }
 };
 
 engine::Process breach(WindowAlone& w, int which) {

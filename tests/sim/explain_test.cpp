@@ -284,6 +284,10 @@ TEST_CASE("explain: where no cache can be held against the oracle it says why", 
   CHECK(paged.changed.empty());
   CHECK(paged.references.empty());
   CHECK(paged.freed.size() >= 3);
+  const Explanation pins = one("window-deepseek-3080ti", "fluxmoe-ahead", brief);
+  CHECK(pins.changed.empty());
+  CHECK_THAT(refusal(pins, "belady"), Catch::Contains("Expected a policy that learns"));
+  CHECK(refusal(pins, "none").empty());
   const std::pair<std::string, std::string> few = {"workload.servers",
                                                    "[{tasks: {abstract-narrative: 1}, requests: 2}]"};
   const Explanation placed = one("prism-deepseek-bigbench", "uniform", {few});

@@ -11,7 +11,17 @@
 
 namespace moelab::test {
 
-enum NaiveServer { kComputes, kDecodes, kLinkIn, kLinkOut, kReduces, kRemaps, kHostRuns, kNaiveServers };
+enum NaiveServer {
+  kComputes,
+  kDecodes,
+  kLinkIn,
+  kLinkOut,
+  kReduces,
+  kRemaps,
+  kHostRuns,
+  kReads,  // of the SSD
+  kNaiveServers
+};
 
 struct NaiveTask {
   NaiveServer server;
@@ -33,6 +43,10 @@ class NaiveMachine {
     return tasks.size() - 1;
   }
   bool done(std::size_t task) const { return tasks[task].end >= 0; }
+  /// A task that has not begun never will: nothing waits for it.
+  void cancel(std::size_t task) {
+    if (tasks[task].start < 0) tasks[task].start = tasks[task].end = 0;
+  }
   /// Until all of `wanted` are done, or for want of any until `limit`.
   void run(const std::vector<std::size_t>& wanted, double limit = std::numeric_limits<double>::infinity()) {
     while (!wanted.empty() ? !all_done(wanted) : now < limit) {
@@ -94,7 +108,7 @@ class NaiveMachine {
   double stretch_;
   std::size_t first_ = 0;
   std::array<std::size_t, kNaiveServers> running_ = {kNobody, kNobody, kNobody, kNobody,
-                                                     kNobody, kNobody, kNobody};
+                                                     kNobody, kNobody, kNobody, kNobody};
 };
 
 }  // namespace moelab::test

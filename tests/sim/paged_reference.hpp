@@ -86,7 +86,9 @@ class NaiveTimes {
     for (const std::uint64_t row : n.trace_rows)
       for (const std::uint16_t expert : run_.trace.experts_of(row, moe_layer))
         if (expert != kNoExpert) touched.insert(expert);
-    const auto distinct = static_cast<double>(touched.size());
+    return experts(layer, static_cast<double>(touched.size()), n);
+  }
+  NaiveKernel experts(const Layer& layer, double distinct, const NaiveStep& n) const {
     const double bytes = distinct * expert_bytes(model_).value();
     NaiveKernel all{
         (timing_.grouped_experts(model_, distinct, n.rows * layer.feed_forward.top_k) + timing_.dispatch())
@@ -137,6 +139,7 @@ inline void check_equal(const Metrics& m, const NaiveResult& n) {
 
 class NaiveServing {
  public:
+  virtual ~NaiveServing() = default;
   explicit NaiveServing(const SmallRun& run)
       : run_(run),
         requests_(served_requests(run.scenario, run.trace)),
@@ -179,7 +182,7 @@ class NaiveServing {
     return result_;
   }
 
- private:
+ protected:
   static double stretch(const SmallRun& run, const PagedPlan& plan) {
     double traffic = 0;  // compressed in, plain out
     for (const GpuCodecProfile* codec : plan.codecs)
@@ -212,7 +215,7 @@ class NaiveServing {
   }
 
   /// Experts of an MoE layer that are not there as they are, each tensor type remapped, then brought.
-  void load(std::uint32_t layer) {
+  virtual void load(std::uint32_t layer) {
     const StorageShape& shape = plan_.split.shape();
     double streamed = 0;
     for (std::size_t k = 0; k < shape.backends.size(); ++k)
@@ -243,7 +246,7 @@ class NaiveServing {
     }
   }
 
-  void run_layer(std::size_t i, const NaiveStep& n, const std::vector<int>& moe_number) {
+  virtual void run_layer(std::size_t i, const NaiveStep& n, const std::vector<int>& moe_number) {
     const Layer& layer = run_.scenario.model.layers[i];
     if (moe_number[i] >= 0) load(static_cast<std::uint32_t>(moe_number[i]));
     for (std::size_t ahead = 1; ahead < moe_number.size();

@@ -93,13 +93,38 @@ TEST_CASE("paged scenario: wrong systems") {
   check_case({sys, "max_tokens: 64", "max_tokens: 1", top, "fewer than one of each of the batch's 2", false});
   check_case({sys, "block_tokens: 16", "block_tokens: 0", sys, "block_tokens"});
   check_case({sys, "block_tokens: 16", "first: maybe", sys, "first"});
-  check_case(
-      {sys, "weights: paged", "weights: paged\ncache: {policy: lru}", sys, "unknown key 'cache'", false});
   check_case({sys, "weights: paged", "weights: paged\nschedule: {policy: fifo}", sys,
               "unknown key 'schedule'", false});
   check_case({sys, "weights: paged", "weights: paged\nprefetch: {policy: none}", sys,
               "unknown key 'prefetch'", false});
   check_case({sys, "weights: paged", "weights: pagd", sys, "did you mean 'paged'?"});
+}
+
+TEST_CASE("paged scenario: what a window cannot have beside it says why, and what would do") {
+  const std::string sys = "pages.yaml", top = "scenario.yaml", was = "weights: paged";
+  const auto with = [&](const std::string& line, const std::string& said_in, const std::string& says) {
+    check_case({sys, was, was + "\n" + line, said_in, says, false});
+  };
+  with("cache: {policy: lru}", sys, "missing key 'experts' in cache");
+  with("cache: {policy: lfru, experts: 1}", sys, "did you mean 'lru'?");
+  with("cache: {policy: lru, experts: 0}", sys, "experts");
+  with("cache: {policy: lru, experts: 5}", top,
+       "pins 5 experts of each layer (cache.experts); a layer of model 'tiny' has 4");
+  with("cache: {policy: zipmoe, experts: 1}", sys, "keeps experts in several states of compression");
+  with("cache: {policy: belady, experts: 1}", sys, "Expected a policy that learns, such as 'lfu'");
+  with("cache: {policy: moe-infinity, experts: 1}", sys, "weighs experts of all layers together");
+  with("cache: {policy: fixed-layers, experts: 1}", sys, "'paging.storage: {policy: whole-layer}'");
+  with("page_cache: true", sys, "no backend is one; expected 'ssd' among 'paging.backends'");
+  with("routing: {policy: smoe}", sys,
+       "with 'fetch: layer' the window takes in whole layers before their gates have run");
+  with("routing: {policy: smoe}", sys, "Expected 'fetch: ahead'");
+  with("fetch: usd", sys, "did you mean 'used'?");
+  PagedFiles files;
+  files.change(sys, was, was + "\nfetch: ahead\ncache: {policy: lfu, experts: 2}\nrouting: {policy: smoe}");
+  files.change(sys, "[huffman, host]", "[huffman, host, ssd]");
+  files.change(sys, "fetch: ahead", "fetch: ahead\npage_cache: true");
+  INFO(all_of(files.problems()));
+  CHECK(files.problems().empty());
 }
 
 TEST_CASE("paged scenario: wrong machines and models") {

@@ -8,6 +8,7 @@
 #include "sim/serving/paged_resources.hpp"
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/serving_checks.hpp"
+#include "tests/sim/window_cases.hpp"
 
 namespace moelab::paged_simgrid_test {
 
@@ -40,6 +41,26 @@ TEST_CASE("simgrid: paged serving agrees with fast where nothing is shared") {
     CHECK(simgrid.serving.steps == fast.serving.steps);
     CHECK(simgrid.serving.loaded_bytes == fast.serving.loaded_bytes);
     CHECK(simgrid.serving.swap_in_bytes == fast.serving.swap_in_bytes);
+    for (std::size_t i = 0; i < kCauses; ++i)
+      CHECK(simgrid.stall_s[i] == Approx(fast.stall_s[i]).epsilon(1e-6).margin(1e-9));
+  }
+}
+
+TEST_CASE("simgrid: windows with what stands beside them agree with fast where nothing is shared") {
+  int ran = 0;
+  for (std::uint64_t seed = 1; ran < 40; seed += 2) {  // odd ones: without codecs
+    const std::optional<SmallRun> run = window_that_runs(seed);
+    if (!run || shares_link(*run)) continue;
+    INFO("seed " << seed);
+    ++ran;
+    const Metrics fast = run->run().metrics, simgrid = run_simgrid(*run).metrics;
+    CHECK(simgrid.wall_s == Approx(fast.wall_s).epsilon(1e-6));
+    CHECK(simgrid.hits == fast.hits);
+    CHECK(simgrid.routing.substituted == fast.routing.substituted);
+    CHECK(simgrid.prefetch.used == fast.prefetch.used);
+    CHECK(simgrid.prefetch.unused == fast.prefetch.unused);
+    CHECK(simgrid.serving.loaded_bytes == fast.serving.loaded_bytes);
+    CHECK(simgrid.serving.ssd_bytes == fast.serving.ssd_bytes);
     for (std::size_t i = 0; i < kCauses; ++i)
       CHECK(simgrid.stall_s[i] == Approx(fast.stall_s[i]).epsilon(1e-6).margin(1e-9));
   }

@@ -331,6 +331,29 @@ TEST_CASE("residency tuning: a system's own storage and residency give way to th
   CHECK(level.resident_step_s == plain.resident_step_s);
 }
 
+TEST_CASE("residency tuning: what is pinned is as good as resident, and is not moved") {
+  Case c = make_case(11, 8, 3, 15e6);
+  const ResidencyLevel plain = ResidencyTuning(c.scenario, c.system, c.trace).level(4);
+  c.system.cache.name = "fixed-experts";
+  c.system.paging->pinned = 3;
+  ResidencyTuning tuning(c.scenario, c.system, c.trace);
+  CHECK(tuning.experts() == 5);
+  const ResidencyLevel level = tuning.level(4);
+  CHECK(level.memory.kv_blocks == plain.memory.kv_blocks);
+  CHECK((level.memory.expert_cache + level.memory.pinned).value() ==
+        Approx(plain.memory.expert_cache.value()).epsilon(1e-12));
+  CHECK(level.tokens_per_s == Approx(plain.tokens_per_s).epsilon(1e-12));
+  CHECK(level.resident_step_s == Approx(plain.resident_step_s).epsilon(1e-12));
+  c.system.paging->pinned = 8;
+  check_refused(c, "pins all experts of every layer (cache.experts)");
+  c.system.cache.name = "none";
+  c.system.paging->pinned = 0;
+  c.system.paging->backends = {"resident", "ssd"};
+  const ResidencyLevel from_ssd = ResidencyTuning(c.scenario, c.system, c.trace).level(4);
+  CHECK(from_ssd.fits());
+  CHECK(from_ssd.memory.kv_blocks == plain.memory.kv_blocks);
+}
+
 TEST_CASE("residency tuning: systems without a level to tune are named") {
   Case c = make_case(10, 4, 2, 1e9);
   c.system.paging->backends = {"resident"};
