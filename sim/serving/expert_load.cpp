@@ -4,6 +4,14 @@ namespace moelab {
 
 using engine::OpIndex;
 
+namespace {
+
+OpLabel label_of(const ExpertLoad& load, Tier tier, std::uint16_t piece) {
+  return {.kind = load.kind, .tier = tier, .tensor = load.tensor, .chunk = piece, .backend = load.backend};
+}
+
+}  // namespace
+
 void add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedResources& resources,
                      std::size_t gpu, const TimingModel& timing, int ranks, OpIndex after) {
   constexpr std::uint16_t kPieces = 8;  // an eighth of what is shorter, reading or crossing, does not overlap
@@ -15,14 +23,15 @@ void add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedReso
     OpIndex before = after;
     if (load.from_ssd) {
       before = graph.add(graph.lane(to.ssd), timing.ssd_read(part * ranks).value());
-      out.labels.push_back({load.kind, Tier::ssd, load.tensor, piece});
+      out.labels.push_back(label_of(load, Tier::ssd, piece));
       if (after != engine::kNoOp) graph.depend(before, after);
     }
     if (!timing.is_discrete()) continue;  // it is where the GPU computes
     const double seconds = timing.load(part).value();
-    const OpIndex op = graph.add(graph.lane(to.link_in), seconds);
+    const OpIndex op = graph.add(graph.lane(to.link_in), seconds + timing.copy_hand_over().value());
     if (to.link != engine::kNoCapacity) graph.share(op, to.link, seconds, part.value());
-    out.labels.push_back({load.kind, Tier::none, load.tensor, piece});
+    if (to.cpu != engine::kNoCapacity) graph.share(op, to.cpu, seconds);
+    out.labels.push_back(label_of(load, Tier::none, piece));
     if (before != engine::kNoOp) graph.depend(op, before);
   }
 }

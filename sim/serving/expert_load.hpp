@@ -12,6 +12,7 @@ struct ExpertLoad {
   bool from_ssd = false;  // else from the host's memory
   OpKind kind = OpKind::load;
   std::uint16_t tensor = 0;
+  std::uint16_t backend = 0;
 };
 
 /// Adds the load of GPU `gpu` of those that are simulated, to begin after operation `after` (engine::kNoOp:

@@ -11,12 +11,13 @@ namespace moelab {
 using engine::OpIndex;
 
 ExpertWindow::ExpertWindow(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
-                           const PagedPlan& plan, int matrices, int ranks)
+                           const PagedPlan& plan, int matrices, int ranks, engine::WindowMirror* mirror)
     : engine_(engine),
       resources_(resources),
       timing_(timing),
       plan_(plan),
       ranks_(ranks),
+      mirror_(mirror),
       type_share_{(matrices - 1.0) / matrices, 1.0 / matrices},
       halves_{Half(resources.gpus.size()), Half(resources.gpus.size())} {}
 
@@ -37,6 +38,7 @@ void ExpertWindow::load(const StorageSplit& split, std::uint32_t layer, ServingC
                           "a load into blocks that are still read");
   half.layer = layer;
   half.dropped = 0;
+  if (mirror_ != nullptr) mirror_->load(layer, &half == &halves_[0] ? 0 : 1);
   for (std::size_t gpu = 0; gpu < half.graphs.size(); ++gpu) {
     LabelledGraph& graph = half.graphs[gpu];
     graph.clear();
@@ -69,7 +71,8 @@ void ExpertWindow::add_type(const StorageSplit& split, Half& half, std::size_t g
   const Bytes window(streamed * shape.expert_bytes * share);
   OpIndex mapped = engine::kNoOp;
   if (const double seconds = timing_.remap(window).value(); seconds > 0) {
-    mapped = out.graph.add(out.graph.lane(resources_.gpus[gpu].pager), seconds);
+    mapped =
+        out.graph.add(out.graph.lane(resources_.gpus[gpu].pager), seconds + timing_.copy_hand_over().value());
     out.labels.push_back({OpKind::remap, Tier::none, type});
   }
   for (std::size_t k = 0; k < shape.backends.size(); ++k) {
@@ -83,15 +86,22 @@ void ExpertWindow::add_backend(LabelledGraph& out, std::size_t gpu, std::size_t 
                                OpIndex after, std::uint16_t type) {
   const GpuCodecProfile* const codec = plan_.codecs[backend];
   if (codec == nullptr) {
-    const ExpertLoad load{.bytes = bytes, .from_ssd = plan_.on_ssd[backend], .tensor = type};
+    const ExpertLoad load{.bytes = bytes,
+                          .from_ssd = plan_.on_ssd[backend],
+                          .tensor = type,
+                          .backend = static_cast<std::uint16_t>(backend)};
     add_expert_load(out, load, resources_, gpu, timing_, ranks_, after);
     return;
   }
   engine::Graph& graph = out.graph;
   const double seconds = timing_.decode(*codec, bytes).value();
-  const OpIndex op = graph.add(graph.lane(resources_.gpus[gpu].decode), seconds);
-  graph.share(op, resources_.gpus[gpu].memory, seconds, bytes.value() * (1 + codec->ratio.value));
-  out.labels.push_back({OpKind::decode, Tier::none, type});
+  const PagedGpu& r = resources_.gpus[gpu];
+  const OpIndex op = graph.add(graph.lane(r.decode), seconds + timing_.copy_hand_over().value());
+  if (r.memory != engine::kNoCapacity)
+    graph.share(op, r.memory, seconds, bytes.value() * (1 + codec->ratio.value));
+  if (r.cpu != engine::kNoCapacity) graph.share(op, r.cpu, seconds);
+  out.labels.push_back(
+      {.kind = OpKind::decode, .tensor = type, .backend = static_cast<std::uint16_t>(backend)});
   if (after != engine::kNoOp) graph.depend(op, after);
 }
 
@@ -111,7 +121,9 @@ void ExpertWindow::release(std::uint32_t layer, double started, double ended, st
   engine::check_invariant(load.finished() && load.finished_at() <= started,
                           "experts compute before they are loaded");
   half.read_until = gpu == 0 ? ended : std::max(half.read_until, ended);
-  if (gpu + 1 == half.graphs.size()) half.layer = kFree;
+  if (gpu + 1 < half.graphs.size()) return;
+  half.layer = kFree;
+  if (mirror_ != nullptr) mirror_->release(layer);
 }
 
 LabelledGraph* ExpertWindow::any() {

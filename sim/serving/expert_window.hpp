@@ -20,6 +20,7 @@
 #include "models/timing.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/labelled_graph.hpp"
+#include "sim/engine/window_mirror.hpp"
 #include "sim/serving/metrics.hpp"
 #include "sim/serving/paged_plan.hpp"
 #include "sim/serving/paged_resources.hpp"
@@ -29,9 +30,9 @@ namespace moelab {
 class ExpertWindow {
  public:
   /// Everything by reference outlives the window. `matrices` of an expert: all but one are the first
-  /// type. `ranks`: GPUs that share the SSD.
+  /// type. `ranks`: GPUs that share the SSD. `mirror` may be nullptr.
   ExpertWindow(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
-               const PagedPlan& plan, int matrices, int ranks);
+               const PagedPlan& plan, int matrices, int ranks, engine::WindowMirror* mirror = nullptr);
 
   /// Whether any expert of an MoE layer passes through the window, as the experts lie in `split`.
   bool streams(const StorageSplit& split, std::uint32_t layer) const;
@@ -68,6 +69,7 @@ class ExpertWindow {
   const TimingModel& timing_;
   const PagedPlan& plan_;
   int ranks_;
+  engine::WindowMirror* mirror_;
   std::array<double, 2> type_share_;  // of an expert's bytes
   std::array<Half, 2> halves_;
 };

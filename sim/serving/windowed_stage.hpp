@@ -21,9 +21,10 @@ namespace moelab {
 
 class WindowedStage final : public ServingStage {
  public:
-  /// Everything by reference outlives the stage. `plan` has no shortfall.
+  /// Everything by reference outlives the stage. `plan` has no shortfall. `mirror` may be nullptr.
   WindowedStage(ServerState& state, const Scenario& scenario, const SystemConfig& system,
-                const RoutingTrace& trace, const PagedPlan& plan, const std::vector<ServedRequest>& requests);
+                const RoutingTrace& trace, const PagedPlan& plan, const std::vector<ServedRequest>& requests,
+                engine::WindowMirror* mirror = nullptr);
 
   void between_steps() override;
   void begin_step() override;
@@ -53,13 +54,16 @@ class WindowedStage final : public ServingStage {
   void begin_graph();
   void finish_layer();
   void submit_head();
+  void tell_compute(std::uint32_t moe_layer);
   StageWait cancel_load();
 
   ServerState& state_;
   engine::Engine& engine_;
   const Scenario& scenario_;
   const SystemConfig& system_;
+  const RoutingTrace& trace_;
   const PagedPlan& plan_;
+  engine::WindowMirror* mirror_;
   TimingModel timing_;
   GpuTimes times_;
   PagedResources resources_;
@@ -75,7 +79,8 @@ class WindowedStage final : public ServingStage {
   std::vector<engine::OpIndex> last_, before_;  // of layer_, by GPU: what was added last; before a collective
   std::vector<engine::OpIndex> experts_ops_;    // of layer_, by GPU
   std::vector<FetchWait> waits_;
-  double compute_s_ = 0;  // of the last step that began, weights resident: tau_comp(theory)
+  std::vector<std::uint32_t> tokens_;  // of a layer, by expert, for the mirror
+  double compute_s_ = 0;               // of the last step that began, weights resident: tau_comp(theory)
 };
 
 }  // namespace moelab
