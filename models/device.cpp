@@ -156,6 +156,25 @@ void read_memory_sizes(const YamlMap& gpu, GpuMemory& own, SourcedReader& read) 
   if (own.reserve.value >= own.total.value) gpu.fail("reserve", "gpu.reserve leaves nothing of gpu.memory");
 }
 
+void read_gpu_codecs(const YamlMap& gpu, GpuProfile& g, SourcedReader& read) {
+  const auto codecs = gpu.optional_map("codecs");
+  if (!codecs) return;
+  for (const std::string& name : codecs->keys()) {
+    const YamlMap codec = codecs->map(name);
+    const std::string path = "gpu.codecs." + name;
+    g.codecs[name] = {read.number(codec, path + ".ratio", "ratio", {0, 1.1, true}),
+                      read.quantity(codec, path + ".rate", "rate", above(BytesPerSecond(0)))};
+    codec.done();
+  }
+  codecs->done();
+}
+
+/// What streaming weights through the GPU's own memory takes.
+void read_paging(const YamlMap& gpu, GpuProfile& g, SourcedReader& read) {
+  read_gpu_codecs(gpu, g, read);
+  if (gpu.has("remap")) g.remap = read.curve(gpu, "gpu.remap", "remap");
+}
+
 /// A GPU that the CPU plays: it has memory and a link, and computes as `cpu` says.
 GpuProfile read_stand_in(const YamlMap& gpu, SourcedReader& read) {
   GpuProfile g;
@@ -165,9 +184,11 @@ GpuProfile read_stand_in(const YamlMap& gpu, SourcedReader& read) {
       gpu.fail(key, "gpu." + std::string(key) +
                         " is given beside gpu.stand_in; a stand-in computes as cpu.experts, cpu.peak and "
                         "cpu.bandwidth say");
+  if (gpu.has("node")) gpu.fail("node", "gpu.node is given beside gpu.stand_in; the CPU plays one GPU");
   GpuMemory& own = g.own.emplace();
   read_memory_sizes(gpu, own, read);
   own.link = read_link(gpu, read);
+  read_paging(gpu, g, read);
   return g;
 }
 
@@ -189,19 +210,6 @@ std::optional<GpuMemory> read_own_memory(const YamlMap& gpu, SourcedReader& read
   own.bandwidth = read.quantity(gpu, "gpu.bandwidth", "bandwidth", above(BytesPerSecond(0)));
   own.link = read_link(gpu, read);
   return own;
-}
-
-void read_gpu_codecs(const YamlMap& gpu, GpuProfile& g, SourcedReader& read) {
-  const auto codecs = gpu.optional_map("codecs");
-  if (!codecs) return;
-  for (const std::string& name : codecs->keys()) {
-    const YamlMap codec = codecs->map(name);
-    const std::string path = "gpu.codecs." + name;
-    g.codecs[name] = {read.number(codec, path + ".ratio", "ratio", {0, 1.1, true}),
-                      read.quantity(codec, path + ".rate", "rate", above(BytesPerSecond(0)))};
-    codec.done();
-  }
-  codecs->done();
 }
 
 NodeProfile read_node(const YamlMap& gpu, SourcedReader& read) {
@@ -226,14 +234,13 @@ NodeProfile read_node(const YamlMap& gpu, SourcedReader& read) {
   return node;
 }
 
-/// What streaming weights through the GPU's own memory takes, and what its siblings do.
+/// The same, and what its siblings do.
 void read_streaming(const YamlMap& gpu, GpuProfile& g, SourcedReader& read) {
   for (const std::string_view key : {"codecs", "remap", "node"})
     if (gpu.has(key) && !g.own)
       gpu.fail(key, "gpu." + std::string(key) +
                         " is of a GPU with memory of its own; the profile has no gpu.memory");
-  read_gpu_codecs(gpu, g, read);
-  if (gpu.has("remap")) g.remap = read.curve(gpu, "gpu.remap", "remap");
+  read_paging(gpu, g, read);
   if (gpu.has("node")) g.node = read_node(gpu, read);
 }
 

@@ -160,9 +160,10 @@ struct GpuProfile {
   /// Nobody's GPU: a part of the host's memory set apart (`own`), copies by the CPU in place of a link, and
   /// the CPU computes, as `cpu` says. For validating what runs on discrete GPUs where there is none.
   bool stand_in = false;
-  // Of a GPU with memory of its own that is none's stand-in.
+  // Of a GPU with memory of its own; a stand-in has no node.
   std::map<std::string, GpuCodecProfile> codecs{};
-  /// Seconds to back `bytes` of address space with other physical memory (cuMemMap and its like).
+  /// Seconds to back `bytes` of address space with other physical memory (cuMemMap and its like; of a
+  /// stand-in, what moves pages of the process).
   std::optional<Sourced<Curve>> remap{};
   std::optional<NodeProfile> node{};  // absent: one GPU
   bool operator==(const GpuProfile&) const = default;

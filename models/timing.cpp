@@ -123,6 +123,8 @@ Seconds TimingModel::grouped_experts(const Architecture& model, double distinct,
 Seconds TimingModel::grouped_experts(const Architecture& model, double distinct, double activations,
                                      bool single) const {
   if (activations == 0) return Seconds(0);
+  if (computes_on_cpu() && measured_experts(model, model.moe()) != nullptr)
+    return distinct * expert(model, model.moe(), activations / distinct, single);
   Work work = expert_work(model, model.moe(), activations);
   work.weight_bytes = work.weight_bytes * distinct;
   if (!device_.software || computes_on_cpu()) return kernel(work);
@@ -142,7 +144,9 @@ Seconds TimingModel::all_reduce(int ranks, Bytes bytes) const {
 }
 
 Seconds TimingModel::decode(const GpuCodecProfile& codec, Bytes plain) const {
-  return std::max(plain / codec.rate.value, plain * (1 + codec.ratio.value) / gpu_bandwidth());
+  const Seconds decoded = plain / codec.rate.value;
+  if (device_.has_stand_in()) return decoded;
+  return std::max(decoded, plain * (1 + codec.ratio.value) / gpu_bandwidth());
 }
 
 Seconds TimingModel::remap(Bytes bytes) const {
@@ -150,16 +154,21 @@ Seconds TimingModel::remap(Bytes bytes) const {
   return Seconds(device_.gpu->remap->value(bytes.value()));
 }
 
-std::optional<Seconds> TimingModel::cpu_expert(const Architecture& model, const FeedForward& ff,
-                                               double tokens) const {
-  if (tokens == 0) return Seconds(0);
+const CpuExperts* TimingModel::measured_experts(const Architecture& model, const FeedForward& ff) const {
   const auto fits = [&](const CpuExperts& e) {
     return model.stored.of(WeightPart::experts) == 2 && e.hidden == model.hidden && e.width == ff.width &&
            e.matrices == ff.matrices;
   };
   const std::vector<CpuExperts>& measured = device_.cpu.experts;
   const auto found = std::find_if(measured.begin(), measured.end(), fits);
-  if (found != measured.end()) return Seconds(found->seconds.value(tokens));
+  return found == measured.end() ? nullptr : &*found;
+}
+
+std::optional<Seconds> TimingModel::cpu_expert(const Architecture& model, const FeedForward& ff,
+                                               double tokens) const {
+  if (tokens == 0) return Seconds(0);
+  if (const CpuExperts* const measured = measured_experts(model, ff))
+    return Seconds(measured->seconds.value(tokens));
   if (!has_roofline(device_.cpu)) return std::nullopt;
   const Work work = expert_work(model, ff, tokens);
   if (!device_.software) return roofline(work, device_.cpu);

@@ -49,7 +49,8 @@ class TimingModel {
   /// Host memory that is not pinned to the GPU's; nullopt where the profile does not say.
   std::optional<Seconds> load_pageable(Bytes bytes) const;
   /// The routed experts of a layer in one grouped kernel: `distinct` of them touched, each read once, by
-  /// `activations` pairs of token and expert.
+  /// `activations` pairs of token and expert. On the CPU one after the other, where their shape was measured,
+  /// each for as many tokens as in the mean.
   Seconds grouped_experts(const Architecture& model, double distinct, double activations) const;
   /// The same of some of a step's experts. `single`: the step has one token.
   Seconds grouped_experts(const Architecture& model, double distinct, double activations, bool single) const;
@@ -61,7 +62,7 @@ class TimingModel {
   /// As long as the all-reduce that moves as much over each link, (ranks - 1) * each.
   Seconds exchange(int ranks, Bytes each) const { return all_reduce(ranks, ranks * each / 2); }
   /// `plain` bytes of weights decoded from the GPU's memory into it, with the GPU to itself: no faster than
-  /// the memory takes compressed bytes out and plain ones in.
+  /// the memory takes compressed bytes out and plain ones in (of a stand-in that is in the rate).
   Seconds decode(const GpuCodecProfile& codec, Bytes plain) const;
   /// Address space of so many bytes backed by other physical memory; 0 where the profile does not say.
   Seconds remap(Bytes bytes) const;
@@ -71,6 +72,9 @@ class TimingModel {
   Seconds hand_over() const { return Seconds(device_.software ? device_.software->cpu_layer : 0); }
   /// Hand-off cost of one operation.
   Seconds dispatch() const { return device_.cpu.dispatch.value; }
+  /// That of a copy over the link, of a decode and of a remapping: a GPU's engines have their own queues, the
+  /// threads that play one are handed each.
+  Seconds copy_hand_over() const { return copies_on_cpu() ? dispatch() : Seconds(0); }
 
   /// Who does it; decompression and reads are the CPU's always.
   bool recovers_on_cpu() const { return device_.cpu.recover.has_value(); }
@@ -83,6 +87,8 @@ class TimingModel {
 
  private:
   const LinkProfile& link() const;
+  /// Of this shape on the CPU; nullptr: nobody measured it.
+  const CpuExperts* measured_experts(const Architecture& model, const FeedForward& ff) const;
   /// A step of several tokens has `rows` hidden states in each kernel.
   struct Rows {
     bool single;

@@ -193,15 +193,6 @@ ExpectedAccuracy expected_quality(const Scenario& s, const SystemConfig& system)
   return accuracy_after_substitution(s.model.name, alpha).value_or(ExpectedAccuracy());
 }
 
-/// Throws InputError for what a real machine does not do, where that is what it is to run on.
-Platform make_platform(const Scenario& s, const SystemConfig& system, const ExpertCosts& costs,
-                       const MemoryPlan& memory, const RunOptions& options) {
-  if (options.platform && s.tensor_parallel > 1)
-    throw InputError(s.name, "tensor_parallel shares layers over GPUs; on hardware one GPU runs");
-  if (options.platform) return options.platform(system, costs, memory);
-  return {make_engine(options.executor), nullptr};
-}
-
 void add_provenance(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, RunResult& r) {
   for (const auto& [path, value] : s.settings)
     r.provenance.push_back("set for this run: " + path + " = " + value);
@@ -349,6 +340,15 @@ std::vector<double> profile_experts(const Scenario& s, const RoutingTrace& trace
         "experts were profiled on the trace that is replayed (in-sample): those kept suit it better than a "
         "profile of other requests would");
   return expert_profile(s, trace);
+}
+
+Platform make_platform(const Scenario& s, const SystemConfig& system, const ExpertCosts& costs,
+                       const MemoryPlan& memory, const RunOptions& options) {
+  if (options.platform && s.gpus() > 1)
+    throw InputError(s.name, std::string(s.tensor_parallel > 1 ? "tensor_parallel" : "data_parallel") +
+                                 " shares the model over GPUs; on hardware one GPU runs");
+  if (options.platform) return options.platform(system, costs, memory);
+  return {make_engine(options.executor), nullptr, nullptr};
 }
 
 std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind) {

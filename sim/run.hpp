@@ -18,6 +18,7 @@ namespace moelab {
 namespace engine {
 class Engine;
 class ExpertMirror;
+class WindowMirror;
 }  // namespace engine
 class GraphObserver;
 class RoutingTrace;
@@ -45,13 +46,13 @@ std::vector<double> profile_experts(const Scenario& scenario, const RoutingTrace
 struct Platform {
   std::unique_ptr<engine::Engine> engine;
   engine::ExpertMirror* mirror = nullptr;  // nullptr: nobody follows what is kept
+  engine::WindowMirror* window = nullptr;  // the same of a system that pages its experts
 };
 
 struct RunOptions {
   ExecutorKind executor = ExecutorKind::fast;
   /// Makes what a system runs on, of which the costs say how large parts of experts are and the plan how much
-  /// memory they may take; empty: a new engine of `executor`. The mirror lives at least as long as the
-  /// engine.
+  /// memory they may take; empty: a new engine of `executor`. Mirrors live at least as long as the engine.
   std::function<Platform(const SystemConfig&, const ExpertCosts&, const MemoryPlan&)> platform;
   /// Makes the observer of a system's run (nullptr: none). Resources are numbered as in RunResult::busy.
   std::function<GraphObserver*(const SystemConfig&)> observer;
@@ -63,6 +64,11 @@ struct RunOptions {
   ArrivalWitness arrivals;  // of requests that come when they come; empty: they come by the engine's clock
   std::function<void(const SystemConfig&, std::uint64_t tokens, std::uint64_t all_tokens)> progress;
 };
+
+/// What options.platform makes, or an engine of options.executor. Throws InputError for what a real machine
+/// does not do, where that is what it is to run on.
+Platform make_platform(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
+                       const MemoryPlan& memory, const RunOptions& options);
 
 /// Before an engine runs, once it has all its resources: what options.free_resources asks.
 void free_resources(const RunOptions& options, engine::Engine& engine);

@@ -4,6 +4,7 @@
 #include "policies/cache/cache.hpp"
 #include "policies/residency/residency.hpp"
 #include "policies/routing/routing.hpp"
+#include "sim/serving/expert_costs.hpp"
 #include "sim/serving/serving_loop.hpp"
 #include "sim/serving/windowed_stage.hpp"
 
@@ -25,10 +26,6 @@ void check_paged_system(const Scenario& s, const SystemConfig& system, const Rou
 
 void run_paged_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
                       const RunOptions& options, RunResult& r) {
-  if (options.platform)
-    throw InputError(s.name,
-                     "system '" + system.name +
-                         "' pages its experts; only experts that are fetched one by one run on hardware");
   const std::vector<ServedRequest> requests = served_requests(s, trace);
   const PagedPlan plan = plan_paged(s, system, requests);
   r.paged = true;
@@ -42,13 +39,16 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
   if (options.progress)
     progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 
-  const std::unique_ptr<engine::Engine> engine = make_engine(options.executor);
+  ExpertCosts costs;
+  if (options.platform) costs = expert_costs(s.model, TimingModel(s.device), system, 1);
+  const Platform platform = make_platform(s, system, costs, plan.memory, options);
+  const std::unique_ptr<engine::Engine>& engine = platform.engine;
   ServerState state(*engine, options.observer ? options.observer(system) : nullptr, progress);
-  ListedRequests source(requests);
+  ListedRequests source(requests, options.arrivals);
   state.serve(source, trace, make_batching(s, system, plan.memory));
   std::vector<double> profile;
   if (find_cache_policy(system.cache.name)->needs_profile) profile = profile_experts(s, trace, r);
-  WindowedStage stage(state, s, system, trace, plan, requests, profile);
+  WindowedStage stage(state, s, system, trace, plan, requests, profile, platform.window);
   ServingLoop loop(state, stage, s.model, plan.memory.kv_block);
   free_resources(options, *engine);
   engine::Process serving = loop.serve();

@@ -10,6 +10,7 @@ namespace moelab {
   row(read_case) \
   row(memory_case) \
   row(copy_case) \
+  row(remap_case) \
   row(decompress_case) \
   row(interference_case) \
   row(join_case) \

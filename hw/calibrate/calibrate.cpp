@@ -153,7 +153,7 @@ std::vector<std::string> cases_for(const CalibrationOptions& options, const Prof
                                     "expert", "dense",      "handoff"};
   cases.emplace_back(options.stand_in_gpu ? "link-sharing" : "sharing");
   if (options.stand_in_gpu)
-    cases.emplace_back("copy");
+    cases.insert(cases.end(), {"copy", "remap"});
   else if (options.gpu)
     cases.insert(cases.end(), {"cuda-copy", "cuda-expert", "cuda-link"});
   if (context.gpu_memory) cases.insert(cases.end(), {"cuda-recover", "cuda-remap"});

@@ -114,6 +114,7 @@ GpuProfile stand_in(const Measurements& measured, FigureLedger& ledger) {
     *curve =
         enter_curve(ledger, path, "copy", points_for_curve(measured, path, "copy", {}, CurveAmount::bytes),
                     CurveAmount::bytes);
+  add_paging(measured, ledger, gpu);
   return gpu;
 }
 

@@ -32,7 +32,8 @@ void add_cpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& 
 /// Only where the GPU's cases were measured; the profile then computes and recovers there.
 void add_gpu(const Measurements& measured, FigureLedger& ledger, DeviceProfile& profile);
 
-/// Codecs and remapping, each where it was measured: of a GPU with memory of its own.
+/// Codecs and remapping, each where it was measured: of a GPU with memory of its own, or of a stand-in's
+/// threads.
 void add_paging(const Measurements& measured, FigureLedger& ledger, GpuProfile& gpu);
 
 /// The mean of what chunks stored over what they hold, spread over them. They differ, but measured again they

@@ -46,7 +46,9 @@ void extract_sign_mantissas(std::span<const std::uint16_t> tensor, std::span<std
   });
 }
 
-void CpuDevice::execute(const ExpertOperands& expert, std::uint32_t tokens) {
+/// `use` is shown what comes out.
+template <class Use>
+void CpuDevice::compute(const ExpertOperands& expert, std::uint32_t tokens, Use use) {
   const auto scratch = experts_.lease();
   const std::size_t values = tokens * hidden_;
   if (scratch->in.size() < values) {
@@ -55,6 +57,17 @@ void CpuDevice::execute(const ExpertOperands& expert, std::uint32_t tokens) {
   }
   scratch->network.run({expert.gate, expert.up, expert.down}, std::span(scratch->in).first(values), tokens,
                        std::span(scratch->out).first(values));
+  use(std::span<const float>(scratch->out).first(values));
+}
+
+void CpuDevice::execute(const ExpertOperands& expert, std::uint32_t tokens) {
+  compute(expert, tokens, [](std::span<const float>) {});
+}
+
+std::uint64_t CpuDevice::outcome_of(const ExpertOperands& expert, std::uint32_t tokens) {
+  std::uint64_t sum = 0;
+  compute(expert, tokens, [&](std::span<const float> out) { sum = checksum(std::as_bytes(out)); });
+  return sum;
 }
 
 // A weight of 2 bytes is 2 floating-point operations a token.

@@ -29,6 +29,8 @@ class CpuDevice : public ComputeDevice {
   void extract(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas) override;
   void execute(const ExpertOperands& expert, std::uint32_t tokens) override;
   void dense(double bytes, double flops) override;
+  /// As execute(); a checksum of what comes out, the same for the same weights to the last bit.
+  std::uint64_t outcome_of(const ExpertOperands& expert, std::uint32_t tokens);
 
  private:
   struct Expert {
@@ -36,6 +38,9 @@ class CpuDevice : public ComputeDevice {
     ExpertFfn network;
     std::vector<float> in, out;  // [tokens, hidden]
   };
+
+  template <class Use>
+  void compute(const ExpertOperands& expert, std::uint32_t tokens, Use use);
 
   std::size_t hidden_;
   LeasePool<Expert> experts_;

@@ -1,13 +1,10 @@
 #include "hw/executor/expert_machine.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "hw/executor/whole_tensors.hpp"
-#include "hw/io/pace_clock.hpp"
 #include "models/input_error.hpp"
 
 namespace moelab {
@@ -34,22 +31,6 @@ std::uint64_t most_tensor_bytes(const ExpertWeights& weights) {
   return most;
 }
 
-const LabelledGraph& labels_of(const engine::Graph& graph) {
-  if (graph.labelled() == nullptr)
-    throw std::logic_error("hardware: a graph that does not say what it means");
-  return *graph.labelled();
-}
-
-/// Exactly, but not to the end once it is to stop.
-void wait_seconds(double seconds, const std::stop_token& stop) {
-  constexpr PaceClock::Time kStep = std::chrono::milliseconds(10);
-  SteadyPaceClock clock;
-  const auto end =
-      clock.now() + std::chrono::duration_cast<PaceClock::Time>(std::chrono::duration<double>(seconds));
-  while (clock.now() + kStep < end && !stop.stop_requested()) std::this_thread::sleep_for(kStep / 2);
-  if (!stop.stop_requested()) clock.wait_until(end);
-}
-
 }  // namespace
 
 ExpertMachine::ExpertMachine(const ChunkStoreReader& store, const Architecture& model, ComputeDevice& device,
@@ -60,6 +41,7 @@ ExpertMachine::ExpertMachine(const ChunkStoreReader& store, const Architecture& 
       options_(std::move(options)),
       memory_(store, device, options_.memory_limit,
               options_.host_experts != nullptr ? ExpertMemory::From::host : ExpertMemory::From::storage),
+      step_(device, options_.swaps, options_.dense),
       storage_(options_.storage),
       page_cache_(options_.page_cache),
       decoders_([verify = options_.verify] {
@@ -78,7 +60,6 @@ ExpertMachine::ExpertMachine(const ChunkStoreReader& store, const Architecture& 
     linked_.emplace(*options_.host_experts, device, static_cast<std::size_t>(model.hidden));
   else
     open_readers();
-  if (options_.swaps.host_bytes > 0) swaps_.emplace(device, options_.swaps);
 }
 
 void ExpertMachine::open_readers() {
@@ -97,6 +78,7 @@ void ExpertMachine::fail(TensorPlace place, const std::string& what) const {
 
 void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
   const LabelledGraph& labelled = labels_of(graph);
+  if (step_.begin(labelled, op)) return;
   const OpLabel& label = labelled.labels[op];
   const TensorPlace place = place_of(labelled, label);
   switch (label.kind) {
@@ -117,30 +99,11 @@ void ExpertMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
       return begin_execution(labelled, label);
     case OpKind::send:
       return linked().make_room(label.tokens);
-    case OpKind::swap_out:
-      return kv().begin_out(labelled.swapped.out);
-    case OpKind::swap_in:
-      return kv().begin_in(labelled.swapped.in);
-    case OpKind::dense:
-    case OpKind::shared_expert:
-    case OpKind::host:
     case OpKind::cpu_execute:
     case OpKind::receive:
-    case OpKind::predict:
-    case OpKind::wait:
       return;
-    case OpKind::grouped_experts:
-    case OpKind::all_reduce:
-    case OpKind::remap:
-    case OpKind::decode:
-    case OpKind::load:
-    case OpKind::promote:
-    case OpKind::message:
-    case OpKind::remote_experts:
-    case OpKind::migrate:
-    case OpKind::dispatch:
-    case OpKind::combine:
-      throw std::logic_error("experts in pages do not run on hardware");  // refused when the run starts
+    default:
+      throw std::logic_error("hardware: an operation that loads or computes no expert by itself");
   }
 }
 
@@ -163,17 +126,9 @@ void ExpertMachine::end(const engine::Graph& graph, engine::OpIndex op) {
 
 void ExpertMachine::run(const engine::Graph& graph, engine::OpIndex op, std::stop_token stop) {
   const LabelledGraph& labelled = labels_of(graph);
+  if (step_.run(labelled, op, stop)) return;
   const OpLabel& label = labelled.labels[op];
   switch (label.kind) {
-    case OpKind::dense:
-    case OpKind::shared_expert:
-    case OpKind::predict:
-      if (options_.dense) device_.dense(labelled.kernel.bytes, labelled.kernel.flops);
-      return;
-    case OpKind::host:
-      return wait_seconds(graph.seconds(op), stop);
-    case OpKind::wait:
-      return;
     case OpKind::execute:
       return execute(labelled, label);
     case OpKind::cpu_execute:
@@ -182,10 +137,6 @@ void ExpertMachine::run(const engine::Graph& graph, engine::OpIndex op, std::sto
       return linked().send(label.tokens);
     case OpKind::receive:
       return linked().receive(label.tokens);
-    case OpKind::swap_out:
-      return kv().out(labelled.swapped.out);
-    case OpKind::swap_in:
-      return kv().in(labelled.swapped.in);
     default:
       return run_expert_part(labelled, label);
   }
@@ -304,12 +255,6 @@ void ExpertMachine::compute_on_cpu(engine::ExpertPlace expert, std::uint32_t tok
 LinkedExperts& ExpertMachine::linked() {
   if (!linked_) throw std::logic_error("hardware: nobody gave the experts that lie in host memory");
   return *linked_;
-}
-
-KvSwaps& ExpertMachine::kv() {
-  if (!swaps_)
-    throw std::logic_error("hardware: there is no room for blocks of the KV cache that are swapped");
-  return *swaps_;
 }
 
 }  // namespace moelab

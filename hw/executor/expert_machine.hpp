@@ -5,16 +5,14 @@
 //   decompress        an E-chunk into its part of the plain exponent plane, by the chunk's codec
 //   recover           both planes joined into the tensor, on the device
 //   execute           the expert's network for its tokens, on the device
-//   dense, shared     a kernel that moves as many bytes and computes as much, on the device
-//   host              waits as long as the simulator says the host program takes
 //
 // With a discrete GPU experts lie in the host's memory (linked_experts.hpp), and
 //
 //   read_tensor       the whole tensor, copied over the link
 //   cpu_execute       the expert's network for its tokens, by the CPU, from where it lies
 //   send, receive     the activations of so many tokens, copied over the link
-//   predict           a kernel as `dense`
-//   swap_out, swap_in blocks of the KV cache, copied over the link (kv_swaps.hpp)
+//
+// What else a step does is in step_operations.hpp.
 //
 // What a cache holds from the start is loaded before the run, by the same ways (expert_preload.cpp).
 //
@@ -34,10 +32,10 @@
 
 #include "hw/executor/compute_device.hpp"
 #include "hw/executor/expert_memory.hpp"
-#include "hw/executor/kv_swaps.hpp"
 #include "hw/executor/lease_pool.hpp"
 #include "hw/executor/linked_experts.hpp"
 #include "hw/executor/machine.hpp"
+#include "hw/executor/step_operations.hpp"
 #include "hw/io/reader.hpp"
 #include "hw/store/chunk_store_reader.hpp"
 #include "models/architecture.hpp"
@@ -88,7 +86,7 @@ class ExpertMachine final : public Machine, public engine::ExpertMirror {
   /// chunks as they are stored, where the simulator counts a profile's ratio.
   std::uint64_t bytes_read(Tier tier) const { return bytes_read_[static_cast<std::size_t>(tier)]; }
   /// nullptr: nothing swaps.
-  const KvSwaps* swaps() const { return swaps_ ? &*swaps_ : nullptr; }
+  const KvSwaps* swaps() const { return step_.swaps(); }
 
  private:
   void open_readers();
@@ -108,7 +106,6 @@ class ExpertMachine final : public Machine, public engine::ExpertMirror {
   void verify(TensorPlace place, std::span<const std::uint16_t> tensor, ComputeDevice& device) const;
   void compute_on_cpu(engine::ExpertPlace expert, std::uint32_t tokens);
   LinkedExperts& linked();
-  KvSwaps& kv();
   void run_expert_part(const LabelledGraph& graph, const OpLabel& label);
   [[noreturn]] void fail(TensorPlace place, const std::string& what) const;
 
@@ -117,8 +114,8 @@ class ExpertMachine final : public Machine, public engine::ExpertMirror {
   ComputeDevice& device_;
   ExpertMachineOptions options_;
   ExpertMemory memory_;
+  StepOperations step_;
   std::optional<LinkedExperts> linked_;
-  std::optional<KvSwaps> swaps_;
   LeasePool<Reader> storage_, page_cache_;
   LeasePool<ChunkDecoder> decoders_;
   LeasePool<AlignedMemory> landings_;     // where whole tensors are read to that lie in a device's memory

@@ -10,7 +10,8 @@ namespace {
 bool means_the_same(const RecordedOperation& a, const RecordedOperation& b) {
   return a.label.kind == b.label.kind && a.label.tier == b.label.tier && a.label.tensor == b.label.tensor &&
          a.label.chunk == b.label.chunk && a.label.expert == b.label.expert &&
-         a.label.tokens == b.label.tokens && a.label.low_score == b.label.low_score;
+         a.label.tokens == b.label.tokens && a.label.low_score == b.label.low_score &&
+         a.label.backend == b.label.backend;
 }
 
 std::string name_of(const RecordedGraph& graph) {
@@ -39,6 +40,12 @@ std::optional<std::string> difference(const RecordedGraph& predicted, const Reco
 }
 
 }  // namespace
+
+bool RecordedGraph::streams() const {
+  return std::ranges::any_of(operations, [](const RecordedOperation& operation) {
+    return operation.label.kind == OpKind::load || operation.label.kind == OpKind::decode;
+  });
+}
 
 void RunRecord::finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) {
   const engine::Graph& times = graph.graph;

@@ -28,6 +28,8 @@ struct RecordedGraph {
   std::vector<RecordedOperation> operations;
 
   bool has_experts() const { return moe_layer != LabelledGraph::kNoLayer; }
+  /// Whether it brings a layer's experts into a window, and computes nothing.
+  bool streams() const;
 };
 
 /// Of systems that do not prefetch, whose graphs do not depend on time.

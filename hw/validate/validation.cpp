@@ -10,6 +10,7 @@
 #include "hw/executor/stand_in_device.hpp"
 #include "hw/io/system_memory.hpp"
 #include "hw/validate/validation_cpu.hpp"
+#include "hw/validate/validation_fit.hpp"
 #include "hw/validate/validation_memory.hpp"
 #include "hw/validate/validation_profile.hpp"
 #include "hw/validate/validation_run.hpp"
@@ -19,6 +20,9 @@
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/expert_costs.hpp"
+#include "sim/serving/kv_plan.hpp"
+#include "sim/serving/memory_plan.hpp"
+#include "sim/serving/served_request.hpp"
 
 namespace moelab {
 namespace {
@@ -27,53 +31,6 @@ namespace {
 constexpr double kOtherMemory = 512e6;
 /// How experts are packed that are not read compressed: no codec, to be quick.
 constexpr const char* kAsTheyAre = "none";
-
-void require_fit_for_hardware(const Scenario& scenario) {
-  Problems problems;
-  if (scenario.model.stored.of(WeightPart::experts) != 2)
-    problems.add({scenario.name, 0, 0,
-                  "model '" + scenario.model.name + "' has experts as " + scenario.model.stored.name +
-                      "; what validate packs and computes with is BF16: expected 'weights: bf16'"});
-  for (const SystemConfig& system : scenario.systems) {
-    const auto fail = [&](const std::string& what) {
-      problems.add({scenario.name, 0, 0, "system '" + system.name + "' " + what});
-    };
-    if (system.page_cache)
-      fail(
-          "reads through the page cache, of which nobody can promise what it holds: write page_cache: false "
-          "(--set overrides.system.page_cache=false for systems by name)");
-    if (system.prefetch.name != "none")
-      fail("prefetches: what it does depends on how fast things are, so the two runs would not do the same");
-    if (system.paging)
-      fail(
-          "pages its experts, whole layers at a time ('paging'); the executor loads them one by one: "
-          "expected a "
-          "system with a 'cache'");
-    if (system.compressed && scenario.device.is_discrete())
-      fail("stores its experts compressed; what validate runs for a GPU with memory of its own (device '" +
-           scenario.device.name + "') lies in the host's memory as it is: expected 'weights: whole'");
-  }
-  if (scenario.cluster)
-    problems.add({scenario.name, 0, 0, "serves on a cluster; this is one machine: expected 'device'"});
-  if (scenario.tensor_parallel > 1)
-    problems.add({scenario.name, 0, 0,
-                  "tensor_parallel: " + std::to_string(scenario.tensor_parallel) +
-                      " shares layers over GPUs; on hardware one runs: expected 1"});
-  problems.throw_if_any();
-}
-
-std::uint32_t shards_of(const Scenario& scenario) {
-  std::uint32_t shards = 0;
-  for (const SystemConfig& system : scenario.systems) {
-    if (!system.compressed) continue;
-    if (shards != 0 && system.shards != shards)
-      throw InputError(scenario.name, "its systems read " + std::to_string(shards) + " and " +
-                                          std::to_string(system.shards) +
-                                          " shards a tensor: validate packs one store a codec");
-    shards = system.shards;
-  }
-  return std::max(1U, shards);
-}
 
 void require_threads(const DeviceProfile& device, const std::vector<std::uint32_t>& threads) {
   for (const std::uint32_t n : threads)
@@ -122,11 +79,11 @@ Bytes beside_budget(const Scenario& scenario, const RoutingTrace& trace) {
   for (const SystemConfig& system : scenario.systems) {
     Bytes swapped;
     if (system.batching) {
-      const MemoryPlan plan = plan_memory(
-          scenario, system, expert_costs(scenario.model, TimingModel(scenario.device), system), trace);
+      const MemoryPlan plan = plan_of_system(scenario, system, trace);
       swapped = Bytes(static_cast<double>(swap_room(scenario, system, trace, plan).host_bytes));
     }
-    most = std::max(most, experts_beyond_plan(scenario, system, trace) + swapped);
+    const Bytes beyond = system.paging ? Bytes(0) : experts_beyond_plan(scenario, system, trace);
+    most = std::max(most, beyond + swapped);
   }
   return most;
 }
@@ -210,7 +167,8 @@ class Validator {
 
  private:
   void begin() {
-    require_fit_for_hardware(scenario_);
+    require_fit_for_hardware(scenario_, options_.gpu);
+    window_codec_ = window_codec_of(scenario_);
     shards_ = shards_of(scenario_);
     found_.scenario = scenario_.name;
     found_.model = scenario_.model.name;
@@ -251,13 +209,30 @@ class Validator {
         const Scenario point = at(scenario_, budget, threads_.front(), profile_name(codec));
         check_scenario(point, trace_);
         check_fits(point, trace_);
+        check_windows_fit(point);
       }
   }
 
-  /// Experts in host memory are as they are: no codec, and nobody decompresses.
+  void check_windows_fit(const Scenario& point) const {
+    for (const SystemConfig& system : point.systems) {
+      if (!system.paging) continue;
+      const MemoryPlan plan = plan_of_system(point, system, trace_);
+      if (plan.shortfall > Bytes(0))
+        throw InputError(point.name,
+                         "budget " + to_string(plan.budget) + " is too small for system '" + system.name +
+                             "': it needs " + to_string(plan.budget + plan.shortfall) +
+                             " for one block of the KV cache beside non-expert weights " +
+                             to_string(plan.non_expert) + ", experts in the GPU's memory " +
+                             to_string(plan.expert_cache) + ", a window of two layers " +
+                             to_string(plan.staging) + " and activations " + to_string(plan.activations));
+    }
+  }
+
+  /// Experts in host memory are as they are: no codec, and nobody decompresses. Those that a window takes
+  /// from the GPU's memory are packed by what it decodes.
   void choose_grid() {
     if (found_.discrete) {
-      codecs_ = {kAsTheyAre};
+      codecs_ = {window_codec_.empty() ? kAsTheyAre : window_codec_};
       threads_ = {1};
       return;
     }
@@ -315,8 +290,12 @@ class Validator {
     }
     require_memory(*std::max_element(budgets_.begin(), budgets_.end()), beside_, files);
     if (found_.discrete) host_end_.emplace(packed_.front().store.chunks(), *host_computes_);
-    if (options_.cpu_now)
-      cpu_.emplace(scenario_.model, shards_, found_.discrete ? std::vector<std::string>() : codecs_);
+    if (options_.cpu_now) cpu_.emplace(scenario_.model, shards_, timed_codecs(), found_.discrete);
+  }
+
+  std::vector<std::string> timed_codecs() const {
+    if (!found_.discrete) return codecs_;
+    return window_codec_.empty() ? std::vector<std::string>() : codecs_;
   }
 
   /// Everything once: a machine that is slow for a minute is so for all codecs and systems, in some turn.
@@ -328,6 +307,8 @@ class Validator {
           const std::string codec = profile_name(packed.codec);
           Scenario scenario = at(scenario_, budget, threads, codec);
           if (!codec.empty()) scenario.device.codecs.at(codec).ratio.value = packed.store.ratio();
+          if (!window_codec_.empty())  // of whole weights: the other half lies there as it is
+            scenario.device.gpu->codecs.at(window_codec_).ratio.value = (1 + packed.store.ratio()) / 2;
           const DeviceProfile device = scenario.device;
           for (const SystemConfig& system : scenario.systems) {
             if (number == found_.points.size())
@@ -341,9 +322,9 @@ class Validator {
                      const SystemConfig& system, bool verify) {
     say(point.codec + ", " + to_string(point.budget) + ", " + std::to_string(point.threads) + " threads, " +
         system.name);
-    const std::string codec = found_.discrete ? "" : packed.codec;
-    scenario.device =
-        cpu_ && !verify ? cpu_->now(device, codec, profile_name(codec), options_.dense) : device;
+    const std::string codec = found_.discrete ? window_codec_ : packed.codec;
+    const std::string in_profile = found_.discrete ? window_codec_ : profile_name(codec);
+    scenario.device = cpu_ && !verify ? cpu_->now(device, codec, in_profile, options_.dense) : device;
     if (!found_.discrete)
       scenario.device.ssd = packed.storage.profile(scenario_.device.ssd, point.threads + 1);
     RunHow how{.verify = verify, .dense = options_.dense};
@@ -382,7 +363,14 @@ class Validator {
     point.substituted = pair.measured.metrics.routing.substituted;
     point.named_bytes += bytes_named(*pair.predicted_record, store.chunks());
     point.read_bytes += pair.moved.read;
-    const auto difference = first_difference(pair);
+    if (pair.predicted_window) {
+      point.windowed = true;
+      point.named_bytes += pair.named.loaded;
+      point.streamed = pair.moved.streamed;
+      for (const WindowEvent& event : pair.measured_window->events())
+        point.layers_streamed += timed && event.what == WindowEvent::What::load ? 1 : 0;
+    }
+    const auto difference = first_difference(pair, store.chunks().weights());
     if (difference && point.difference.empty()) point.difference = *difference;
     if (!timed || difference) return;
     add_served(point.serving, pair);
@@ -394,7 +382,7 @@ class Validator {
   }
 
   void add(ValidationPoint& point, const RecordedGraph& predicted, const RecordedGraph& measured) {
-    if (measured.has_experts()) {
+    if (measured.has_experts() && !measured.streams()) {
       point.predicted_layers.push_back(predicted.seconds);
       point.measured_layers.push_back(measured.seconds);
     }
@@ -426,12 +414,20 @@ class Validator {
   std::unique_ptr<ComputeDevice> computes_, host_computes_;  // the second beside a discrete GPU
   std::optional<ValidationCpu> cpu_;                         // where the CPU is timed before each run
   std::uint32_t shards_ = 1;
+  std::string window_codec_;  // of experts in a GPU's memory; empty: none are compressed there
   std::vector<Bytes> budgets_;
   Bytes beside_;               // a budget
   std::deque<Packed> packed_;  // storages refer to their stores
   std::optional<LoadedHost> host_end_;
   Validation found_;
 };
+
+/// All that a system needs that pages its experts: with blocks for the longest requests that run at once.
+Bytes paged_needs(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
+                  const MemoryPlan& plan) {
+  const Bytes kv = wanted_kv_bytes(scenario, system, plan, served_requests(scenario, trace));
+  return plan.non_expert + plan.activations + plan.staging + plan.expert_cache + std::max(kv, plan.kv_block);
+}
 
 }  // namespace
 
@@ -441,19 +437,20 @@ std::vector<Bytes> default_budgets(const Scenario& scenario, const RoutingTrace&
   if (scenario.device.is_discrete())
     roomy.budget = scenario.device.gpu->own->total.value - scenario.device.gpu->own->reserve.value;
   double needed = 0;
+  const Bytes experts = routed_bytes(scenario.model);
   for (const SystemConfig& system : roomy.systems) {
     SystemConfig any = system;
     if (any.compressed && !scenario.device.codecs.contains(any.codec) && !scenario.device.codecs.empty())
       any.codec = scenario.device.codecs.begin()->first;
-    const ExpertCosts costs = expert_costs(scenario.model, TimingModel(scenario.device), any);
-    const MemoryPlan plan = plan_memory(roomy, any, costs, trace);
-    needed = std::max(needed, (plan.budget - plan.expert_cache).value());
+    const MemoryPlan plan = plan_of_system(roomy, any, trace);
+    needed = std::max(needed, (any.paging ? paged_needs(roomy, any, trace, plan) - experts / 4
+                                          : plan.budget - plan.expert_cache)
+                                  .value());
   }
-  const double experts = routed_bytes(scenario.model).value();
   std::vector<Bytes> budgets;
-  const double step = std::pow(10.0, std::floor(std::log10(experts)) - 2);
+  const double step = std::pow(10.0, std::floor(std::log10(experts.value())) - 2);
   for (const double share : {0.25, 0.5, 0.75})
-    budgets.emplace_back(std::ceil((needed + share * experts) / step) * step);
+    budgets.emplace_back(std::ceil((needed + share * experts.value()) / step) * step);
   return budgets;
 }
 

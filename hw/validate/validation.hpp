@@ -18,6 +18,7 @@
 #include "hw/validate/run_record.hpp"
 #include "hw/validate/validation_serving.hpp"
 #include "hw/validate/validation_storage.hpp"
+#include "hw/validate/window_record.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/timeline.hpp"
 #include "sim/run_result.hpp"
@@ -65,6 +66,11 @@ struct ValidationPoint {
   // With a discrete GPU, while decoding, of one run: missing experts that were loaded, that the CPU computed,
   // and the choices of experts in whose place others were used.
   std::uint64_t loaded = 0, on_cpu = 0, substituted = 0;
+  // Of a system that pages its experts: of a timed run what came into its window for layers that computed,
+  // and how often a layer was loaded, of all of them.
+  bool windowed = false;
+  StreamedBytes streamed;
+  std::uint64_t layers_streamed = 0;
   ServingPoint serving;
   std::string difference;  // where the runs stopped doing the same; empty: nowhere
 
@@ -116,9 +122,9 @@ std::vector<Bytes> default_budgets(const Scenario& scenario, const RoutingTrace&
 
 /// Runs every system of the scenario at every place of the grid. `scenario.device` is the profile.
 /// Differences in what runs do are in the result, for the caller to report: they are errors of this program.
-/// Throws InputError where the scenario cannot be validated (prefetching, page cache, paging, clusters,
-/// codecs or shapes that the profile does not know, requests that come for days), where there is too little
-/// memory, and what stores and readers throw.
+/// Throws InputError where the scenario cannot be validated (prefetching, page cache, paging without a GPU
+/// that the CPU plays, clusters, codecs or shapes that the profile does not know, requests that come for
+/// days), where there is too little memory, and what stores and readers throw.
 Validation validate(const Scenario& scenario, const ValidationOptions& options);
 
 }  // namespace moelab

@@ -18,11 +18,11 @@ std::size_t pages(std::size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-BenchOptions options_for(const ExpertShape& shape, std::size_t shard, std::size_t elements,
+BenchOptions options_for(const ExpertShape& shape, std::size_t shard, std::size_t largest,
                          const std::vector<std::string>& codecs) {
   BenchOptions options;
   options.quick = true;
-  options.sizes = {shard, elements};
+  options.sizes = {shard, largest};
   options.experts = {shape};
   options.codecs = codecs;
   options.cores = 1;
@@ -48,7 +48,12 @@ void scale(CodecProfile& codec, double ratio) {
 DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, const ExpertShape& shape,
                          const CpuRatios& ratios) {
   DeviceProfile now = device;
-  if (!codec.empty()) scale(now.codecs.at(codec), ratios.decompress);
+  if (!codec.empty() && now.has_stand_in()) {
+    Sourced<BytesPerSecond>& rate = now.gpu->codecs.at(codec).rate;
+    rate.value = rate.value / ratios.decode;
+  } else if (!codec.empty()) {
+    scale(now.codecs.at(codec), ratios.decompress);
+  }
   if (now.has_stand_in())
     for (Sourced<Curve>* const link : {&now.gpu->own->link.to_device, &now.gpu->own->link.to_host})
       link->value = scaled(link->value, ratios.copies);
@@ -64,16 +69,16 @@ DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, 
 }
 
 ValidationCpu::ValidationCpu(const Architecture& model, std::uint32_t shards,
-                             const std::vector<std::string>& codecs)
+                             const std::vector<std::string>& codecs, bool copies)
     : shape_{static_cast<std::size_t>(model.hidden), static_cast<std::size_t>(model.moe().width),
              model.moe().matrices},
       elements_(pages(shape_.hidden * shape_.width)),
       shard_(pages(elements_ / shards)),
-      workspace_(options_for(shape_, shard_, codecs.empty() ? 2 * elements_ : elements_, codecs)),
+      shards_(shards),
+      workspace_(options_for(shape_, shard_, copies ? 2 * elements_ : elements_, codecs)),
       join_(codecs.empty() ? nullptr
                            : join_operation(workspace_.tensor(), elements_, workspace_.far_output(0, 1))),
-      copy_(codecs.empty() ? copy_operation(workspace_.ones(), 2 * elements_, workspace_.far_output(0, 1))
-                           : nullptr),
+      copy_(copies ? copy_operation(workspace_.ones(), 2 * elements_, workspace_.far_output(0, 1)) : nullptr),
       expert_(expert_operation(workspace_.ones(), shape_, 1)),
       dense_(beyond_caches(true), DenseKernel::kUsualColumns) {
   for (const std::string& codec : codecs)
@@ -111,15 +116,18 @@ DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string&
 
   CpuRatios ratios;
   const CpuProfile& cpu = device.cpu;
-  if (decompress != nullptr)
+  const auto elements = static_cast<double>(elements_);
+  if (decompress != nullptr && device.has_stand_in())
+    ratios.decode = found("decode " + codec, median(0) * shards_ + median(1),
+                          2 * elements / device.gpu->codecs.at(in_profile).rate.value.value());
+  else if (decompress != nullptr)
     ratios.decompress =
         found("decompress " + codec, median(0),
               device.codecs.at(in_profile).decompress_seconds(Bytes(static_cast<double>(shard_))).value());
-  if (join_ && cpu.recover)
-    ratios.recover = found("recover", median(1), cpu.recover->value(static_cast<double>(elements_)));
+  if (join_ && cpu.recover && !device.has_stand_in())
+    ratios.recover = found("recover", median(1), cpu.recover->value(elements));
   if (copy_ && device.has_stand_in())
-    ratios.copies =
-        found("copy", median(4), device.gpu->own->link.to_device.value(2 * static_cast<double>(elements_)));
+    ratios.copies = found("copy", median(4), device.gpu->own->link.to_device.value(2 * elements));
   for (const CpuExperts& experts : cpu.experts)
     if (experts.hidden == static_cast<int>(shape_.hidden) &&
         experts.width == static_cast<int>(shape_.width) && experts.matrices == shape_.matrices)

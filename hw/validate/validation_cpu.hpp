@@ -20,10 +20,12 @@ namespace moelab {
 struct CpuRatios {
   double decompress = 1, recover = 1, experts = 1, dense = 1;
   double copies = 1;  // over the link of a stand-in for a GPU
+  double decode = 1;  // by it, of experts in its memory
 };
 
-/// The profile with the CPU's times multiplied: the codec's decompression (unless `codec` is empty), joins,
-/// experts of the shape, what dense kernels are predicted by, and copies where the CPU makes them.
+/// The profile with the CPU's times multiplied: the codec's decompression (unless `codec` is empty; of a
+/// stand-in for a GPU its decoding), joins, experts of the shape, what dense kernels are predicted by, and
+/// copies where the CPU makes them.
 DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, const ExpertShape& shape,
                          const CpuRatios& ratios);
 
@@ -31,8 +33,9 @@ class ValidationCpu {
  public:
   /// Data for one operation of each kind, of the model's sizes, by the benchmark's own code. Takes memory
   /// beyond the caches for three of them; std::bad_alloc. Without codecs nothing is decompressed and joined;
-  /// then whole tensors are copied.
-  ValidationCpu(const Architecture& model, std::uint32_t shards, const std::vector<std::string>& codecs);
+  /// with `copies` whole tensors are copied.
+  ValidationCpu(const Architecture& model, std::uint32_t shards, const std::vector<std::string>& codecs,
+                bool copies);
   /// Bytes that this takes.
   static std::uint64_t bytes();
 
@@ -50,9 +53,10 @@ class ValidationCpu {
 
   ExpertShape shape_;
   std::size_t elements_, shard_;
+  std::uint32_t shards_;
   BenchWorkspace workspace_;
   std::map<std::string, std::unique_ptr<BenchOperation>> decompress_;  // by codec
-  std::unique_ptr<BenchOperation> join_, copy_, expert_;               // one of the first two
+  std::unique_ptr<BenchOperation> join_, copy_, expert_;               // the first two where there are any
   DenseKernel dense_;
   std::map<std::string, std::vector<double>> ratios_;
 };

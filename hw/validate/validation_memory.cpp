@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "hw/validate/validation_store.hpp"
+#include "models/timing.hpp"
 #include "sim/scenario.hpp"
+#include "sim/serving/expert_costs.hpp"
 #include "sim/serving/kv_plan.hpp"
 #include "sim/serving/memory_plan.hpp"
+#include "sim/serving/paged_plan.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -57,6 +60,15 @@ std::uint64_t memory_limit(const Scenario& s, const SystemConfig& system, const 
   const Bytes more =
       experts_beyond_plan(s, system, trace) + Bytes(most_experts_of_step(s, system, trace) * beyond_staging);
   return static_cast<std::uint64_t>((planned + more).value()) + store.surplus();
+}
+
+std::uint64_t window_memory_limit(const MemoryPlan& plan, const ValidationStore& store) {
+  return static_cast<std::uint64_t>(std::ceil((plan.expert_cache + plan.staging).value())) + store.surplus();
+}
+
+MemoryPlan plan_of_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
+  if (system.paging) return plan_paged(s, system, served_requests(s, trace)).memory;
+  return plan_memory(s, system, expert_costs(s.model, TimingModel(s.device), system), trace);
 }
 
 KvSwapRoom swap_room(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,

@@ -24,6 +24,12 @@ Bytes experts_beyond_plan(const Scenario& scenario, const SystemConfig& system, 
 std::uint64_t memory_limit(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                            const MemoryPlan& plan, const ValidationStore& store);
 
+/// The same of a system that pages its experts: what is stored in the GPU's memory, and the window.
+std::uint64_t window_memory_limit(const MemoryPlan& plan, const ValidationStore& store);
+
+/// The plan of either kind of system.
+MemoryPlan plan_of_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace);
+
 /// Of blocks of the KV cache: all of the GPU's, and as many of the host's as requests that run at once can
 /// fill. Nothing where none ever gives way, or it is computed again.
 KvSwapRoom swap_room(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,

@@ -57,13 +57,28 @@ std::string points_table(const Validation& v) {
   return align_columns(rows, 4);
 }
 
-/// What became of experts that were not on the GPU.
+/// What became of experts that were not on the GPU, where they are missing one by one; empty where none are.
 std::string decisions_table(const Validation& v) {
   std::vector<Row> rows = {{"decisions", "budget", "loaded", "by the CPU", "substituted"}};
   for (const ValidationPoint& p : v.points)
-    rows.push_back({p.system, to_string(p.budget), std::to_string(p.loaded), std::to_string(p.on_cpu),
-                    std::to_string(p.substituted)});
-  return align_columns(rows, 1);
+    if (v.discrete && !p.windowed)
+      rows.push_back({p.system, to_string(p.budget), std::to_string(p.loaded), std::to_string(p.on_cpu),
+                      std::to_string(p.substituted)});
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+}
+
+/// What systems brought into their windows; empty where none has one.
+std::string windows_table(const Validation& v) {
+  std::vector<Row> rows = {
+      {"windows, of a run", "budget", "layers loaded", "over the link MB", "decoded MB"}};
+  for (const ValidationPoint& p : v.points) {
+    if (!p.windowed) continue;
+    const std::size_t runs = std::max<std::size_t>(1, p.measured_tpot.size());
+    rows.push_back({p.system, to_string(p.budget), std::to_string(p.layers_streamed / runs),
+                    fixed(static_cast<double>(p.streamed.loaded) / 1e6, 1),
+                    fixed(static_cast<double>(p.streamed.decoded) / 1e6, 1)});
+  }
+  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
 Row requests_row(const ValidationPoint& p) {
@@ -255,6 +270,9 @@ Json json_of(const ValidationPoint& p) {
           {"loaded", p.loaded},
           {"on_cpu", p.on_cpu},
           {"substituted", p.substituted},
+          {"windowed", p.windowed},
+          {"streamed_bytes", {{"loaded", p.streamed.loaded}, {"decoded", p.streamed.decoded}}},
+          {"layers_streamed", p.layers_streamed},
           {"requests", json_of(p.serving)},
           {"same_work", p.same_work()},
           {"difference", p.difference}};
@@ -292,7 +310,7 @@ std::string validation_table(const Validation& v) {
   std::string text = v.scenario + " (" + v.model + ") on " + v.device + "; storage " + v.storage + "\n";
   for (const std::string& warning : v.warnings) text += "WARNING: " + warning + "\n";
   for (const std::string& note : v.notes) text += "note: " + note + "\n";
-  text += "\n" + points_table(v) + "\n" + requests_table(v) + (v.discrete ? decisions_table(v) + "\n" : "") +
+  text += "\n" + points_table(v) + "\n" + requests_table(v) + decisions_table(v) + windows_table(v) +
           operations_table(v) + "\n" + hand_offs_table(v) + "\n";
   if (!v.disk.empty()) text += disk_table(v) + "\n";
   if (!v.cpu_ratios.empty()) text += cpu_table(v) + "\n";

@@ -12,6 +12,7 @@
 #include "hw/executor/host_experts.hpp"
 #include "hw/validate/run_record.hpp"
 #include "hw/validate/validation_storage.hpp"
+#include "hw/validate/window_record.hpp"
 #include "sim/run_result.hpp"
 
 namespace moelab {
@@ -24,6 +25,7 @@ struct SystemConfig;
 struct MovedBytes {
   std::uint64_t read = 0;                         // of experts
   std::uint64_t swapped_out = 0, swapped_in = 0;  // of the KV cache
+  StreamedBytes streamed;                         // into a window, with what is in `read`
 };
 
 struct RunPair {
@@ -31,6 +33,9 @@ struct RunPair {
   /// Where requests come over time: simulated with nothing heard of the run on hardware.
   std::optional<RunResult> alone;
   std::unique_ptr<RunRecord> predicted_record, measured_record;
+  /// Of a system that pages its experts, else nullptr.
+  std::unique_ptr<WindowRecord> predicted_window, measured_window;
+  StreamedBytes named;  // of what the simulator's window streams, by the stored tensors
   MovedBytes moved;
   std::vector<HandOffTimes> hand_offs;  // by resource
 };
@@ -58,7 +63,7 @@ RunPair run_both(const Scenario& scenario, const SystemConfig& system, const Rou
 /// Whether some of the system's requests are not there from the start, nor come as those before are answered.
 bool come_over_time(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace);
 
-/// Where the runs stop doing the same: a sentence; none where they do not.
-std::optional<std::string> first_difference(const RunPair& pair);
+/// Where the runs stop doing the same: a sentence; none where they do not. `weights`: what the store has.
+std::optional<std::string> first_difference(const RunPair& pair, const ExpertWeights& weights);
 
 }  // namespace moelab

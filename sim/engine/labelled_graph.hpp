@@ -58,9 +58,10 @@ struct OpLabel {
   Tier tier = Tier::none;
   std::uint16_t tensor = 0;
   std::uint16_t chunk = 0;
-  std::uint32_t expert = 0;  // LayerExpert::id
-  std::uint32_t tokens = 0;  // of an execution: tokens routed to the expert
-  bool low_score = false;    // of an expert's load: it is low-score for all its tokens
+  std::uint32_t expert = 0;   // LayerExpert::id
+  std::uint32_t tokens = 0;   // of an execution: tokens routed to the expert
+  bool low_score = false;     // of an expert's load: it is low-score for all its tokens
+  std::uint16_t backend = 0;  // of a decode or load into the window: its number in PagingConfig::backends
 };
 
 /// What a dense kernel does.
@@ -87,13 +88,14 @@ struct LabelledGraph {
   std::vector<OpLabel> labels;     // by operation
   std::uint32_t layer = kNoLayer;  // whose experts it is about, counted among the MoE layers
   KernelWork kernel;               // of its dense or shared-expert operation: a graph has at most one
+  KernelWork shared;               // of its grouped experts: what the shared ones do
   SwappedBytes swapped;            // likewise at most one each way
 
   void clear() {
     graph.clear();
     labels.clear();
     layer = kNoLayer;
-    kernel = {};
+    kernel = shared = {};
     swapped = {};
   }
 };

@@ -13,13 +13,6 @@ namespace {
 void check_paging(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
   const std::string who = "system '" + system.name + "' ";
   const DeviceProfile& device = scenario.device;
-  if (device.has_stand_in()) {
-    where.fail(who +
-               "pages its experts, which takes a GPU whose copies run beside its kernels; the GPU of "
-               "device '" +
-               device.name + "' is a stand-in, and the CPU does both");
-    return;
-  }
   std::vector<std::string> known = {"resident", "ssd"};
   if (device.is_discrete()) known.emplace_back("host");
   if (device.gpu)

@@ -14,6 +14,7 @@ struct ExpertLoad {
   OpKind kind = OpKind::load;
   std::uint16_t tensor = 0;  // kWholeExpert: one expert, whose `expert` is its number
   std::uint32_t expert = 0;
+  std::uint16_t backend = 0;
 };
 
 /// Adds the load of GPU `gpu` of those that are simulated, to begin after operation `after` (engine::kNoOp:

@@ -10,12 +10,13 @@ namespace moelab {
 using engine::OpIndex;
 
 ExpertWindow::ExpertWindow(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
-                           const PagedPlan& plan, int matrices, int ranks)
+                           const PagedPlan& plan, int matrices, int ranks, engine::WindowMirror* mirror)
     : engine_(engine),
       resources_(resources),
       timing_(timing),
       plan_(plan),
       ranks_(ranks),
+      mirror_(mirror),
       type_share_{(matrices - 1.0) / matrices, 1.0 / matrices},
       halves_{Half(resources.gpus.size()), Half(resources.gpus.size())} {}
 
@@ -32,6 +33,7 @@ void ExpertWindow::load(std::uint32_t layer, std::span<const WindowStream> strea
                           "a load into blocks that are still read");
   half.layer = layer;
   half.dropped = 0;
+  if (mirror_ != nullptr) mirror_->load(layer, &half == &halves_[0] ? 0 : 1);
   for (std::size_t gpu = 0; gpu < half.graphs.size(); ++gpu) {
     LabelledGraph& graph = half.graphs[gpu];
     graph.clear();
@@ -71,7 +73,8 @@ void ExpertWindow::add_type(const WindowStream& stream, LabelledGraph& out, std:
                           "a layer has more experts than its half of the window");
   OpIndex mapped = engine::kNoOp;
   if (const double seconds = timing_.remap(window).value(); seconds > 0) {
-    mapped = out.graph.add(out.graph.lane(resources_.gpus[gpu].pager), seconds);
+    mapped =
+        out.graph.add(out.graph.lane(resources_.gpus[gpu].pager), seconds + timing_.copy_hand_over().value());
     out.labels.push_back({OpKind::remap, Tier::none, type});
   }
   for (std::size_t k = 0; k < shape.backends.size(); ++k)
@@ -84,15 +87,19 @@ void ExpertWindow::add_backend(const WindowStream& stream, LabelledGraph& out, s
   const auto bytes = [&](std::uint32_t experts) { return Bytes(experts * expert_bytes * type_share_[type]); };
   if (plan_.codecs[backend] != nullptr) {
     add_decoding(out, bytes(stream.experts[backend]), *plan_.codecs[backend], resources_.gpus[gpu], timing_,
-                 after, {OpKind::decode, Tier::none, type});
+                 after,
+                 {.kind = OpKind::decode, .tensor = type, .backend = static_cast<std::uint16_t>(backend)});
     return;
   }
   const bool on_ssd = plan_.on_ssd[backend];
   const std::uint32_t cached = on_ssd ? stream.cached : 0, read = stream.experts[backend] - cached;
   const auto add = [&](std::uint32_t experts, bool from_ssd) {
     if (experts == 0) return;
-    const ExpertLoad load{
-        .bytes = bytes(experts), .from_ssd = from_ssd, .cached = on_ssd && !from_ssd, .tensor = type};
+    const ExpertLoad load{.bytes = bytes(experts),
+                          .from_ssd = from_ssd,
+                          .cached = on_ssd && !from_ssd,
+                          .tensor = type,
+                          .backend = static_cast<std::uint16_t>(backend)};
     add_expert_load(out, load, resources_, gpu, timing_, ranks_, after);
   };
   add(cached, false);
@@ -115,7 +122,9 @@ void ExpertWindow::release(std::uint32_t layer, double started, double ended, st
   engine::check_invariant(load.finished() && load.finished_at() <= started,
                           "experts compute before they are loaded");
   half.read_until = gpu == 0 ? ended : std::max(half.read_until, ended);
-  if (gpu + 1 == half.graphs.size()) half.layer = kFree;
+  if (gpu + 1 < half.graphs.size()) return;
+  half.layer = kFree;
+  if (mirror_ != nullptr) mirror_->release(layer);
 }
 
 LabelledGraph* ExpertWindow::any() {

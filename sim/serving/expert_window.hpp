@@ -21,6 +21,7 @@
 #include "models/timing.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/labelled_graph.hpp"
+#include "sim/engine/window_mirror.hpp"
 #include "sim/serving/metrics.hpp"
 #include "sim/serving/paged_plan.hpp"
 #include "sim/serving/paged_resources.hpp"
@@ -31,9 +32,9 @@ namespace moelab {
 class ExpertWindow {
  public:
   /// Everything by reference outlives the window. `matrices` of an expert: all but one are the first
-  /// type. `ranks`: GPUs that share the SSD.
+  /// type. `ranks`: GPUs that share the SSD. `mirror` may be nullptr.
   ExpertWindow(engine::Engine& engine, const PagedResources& resources, const TimingModel& timing,
-               const PagedPlan& plan, int matrices, int ranks);
+               const PagedPlan& plan, int matrices, int ranks, engine::WindowMirror* mirror = nullptr);
 
   /// Starts to load a layer that is in no half: by GPU what comes, any on one of them at least.
   void load(std::uint32_t layer, std::span<const WindowStream> streams, ServingCounts& counts);
@@ -68,6 +69,7 @@ class ExpertWindow {
   const TimingModel& timing_;
   const PagedPlan& plan_;
   int ranks_;
+  engine::WindowMirror* mirror_;
   std::array<double, 2> type_share_;  // of an expert's bytes
   std::array<Half, 2> halves_;
 };

@@ -46,6 +46,11 @@ class GpuTimes {
   const KernelTime& dense(std::size_t gpu, std::size_t layer) { return dense_of(gpu).dense(layer); }
   /// Of a layer with experts, the shared ones included.
   const KernelTime& experts(std::size_t gpu, std::size_t layer) const { return experts_[layer][gpu].time; }
+  /// What the shared ones of it do, on one GPU.
+  KernelWork shared_work(std::size_t layer) {
+    const KernelTime& shared = dense_of(0).shared(layer);
+    return {shared.bytes, shared.flops};
+  }
   /// What the host takes when they have run.
   double gathering_s(std::size_t gpu, std::size_t layer) const { return experts_[layer][gpu].gathering_s; }
   /// Pairs of row and expert that the GPU computes, of a layer with experts.

@@ -26,6 +26,11 @@ PagedGpu add_gpu(engine::Engine& engine, const TimingModel& timing, double decod
   r.link_out = add("link_out");
   r.ssd = add("ssd");
   r.collective = add("collective");
+  if (timing.copies_on_cpu()) {
+    if (const auto& sharing = timing.device().cpu.sharing)
+      r.cpu = engine.add_capacity(prefix + "cpu", {.slowdown = sharing->value});
+    return r;
+  }
   if (decodes > 0) {
     const double bandwidth = timing.gpu_bandwidth().value();
     const double together = 1 + std::min(decodes / bandwidth, 1.0);

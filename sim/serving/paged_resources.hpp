@@ -26,6 +26,9 @@ struct PagedGpu {
   /// The link inwards, which weights, blocks of the KV cache and all-reduces share; kNoCapacity where nobody
   /// would resolve that (`fast`: an all-reduce of a few GB/s hardly hinders a link of 26).
   engine::CapacityId link = engine::kNoCapacity;
+  /// What all operations of a GPU that the CPU plays share (cpu.sharing), in the place of its memory and
+  /// link; kNoCapacity where there is none, or where nobody measured it.
+  engine::CapacityId cpu = engine::kNoCapacity;
 };
 
 struct PagedResources {

@@ -19,16 +19,31 @@ std::uint64_t largest_request(const KvShape& shape, const std::vector<ServedRequ
   return request_blocks(tokens, shape);
 }
 
+/// Experts of a layer lie on its backends in their order: the first ones on the first.
+engine::StoredExperts stored_experts(const StorageSplit& split) {
+  const StorageShape& shape = split.shape();
+  engine::StoredExperts stored;
+  stored.experts = shape.experts;
+  for (const StorageBackend& backend : shape.backends) stored.backends.push_back(backend.name);
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
+    for (std::size_t k = 0; k < shape.backends.size(); ++k)
+      stored.places.insert(stored.places.end(), split.experts(layer, k), static_cast<std::uint16_t>(k));
+  return stored;
+}
+
 }  // namespace
 
 WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const SystemConfig& system,
                              const RoutingTrace& trace, const PagedPlan& plan,
-                             const std::vector<ServedRequest>& requests, std::span<const double> profile)
+                             const std::vector<ServedRequest>& requests, std::span<const double> profile,
+                             engine::WindowMirror* mirror)
     : state_(state),
       engine_(state.engine),
       scenario_(scenario),
       system_(system),
+      trace_(trace),
       plan_(plan),
+      mirror_(mirror),
       timing_(scenario.device),
       times_(scenario, system, timing_, trace),
       resources_(add_paged_resources(engine_, timing_, plan, times_.gpus())),
@@ -36,10 +51,9 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
                  largest_request(kv_shape(system, plan.memory), requests), state.observer),
       experts_(scenario, system, plan, profile, times_.gpus()),
       window_(engine_, resources_, timing_, plan, scenario.model.moe().matrices,
-              static_cast<int>(scenario.gpus())),
+              static_cast<int>(scenario.gpus()), mirror),
       moe_numbers_(scenario.model.moe_numbers()),
       moe_layers_(scenario.model.moe_layers()),
-      trace_(trace),
       pass_(state.pass),
       metrics_(state.metrics),
       streams_(times_.gpus()),
@@ -47,6 +61,7 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
       used_(std::size_t{trace.layers()} * trace.experts(), 0),
       order_(times_.gpus()) {
   metrics_.layers = LayerCounts(scenario.model.moe_layers().size());
+  if (mirror_ != nullptr) mirror_->store(stored_experts(plan.split));
   if (system.paging->fetch == PagingConfig::Fetch::ahead)
     fetches_ = std::make_unique<ExpertFetches>(engine_, resources_, timing_, plan, experts_,
                                                static_cast<int>(scenario.gpus()), metrics_);
@@ -174,6 +189,7 @@ void WindowedStage::add_kernel(std::size_t gpu, const KernelTime& time, OpKind k
     const double streaming = time.bytes / timing_.gpu_bandwidth().value();
     graph.share(op, r.memory, std::min(streaming, time.seconds), time.bytes);
   }
+  if (r.cpu != engine::kNoCapacity) graph.share(op, r.cpu, time.seconds - timing_.dispatch().value());
   layer_.labels.push_back({kind});
   add_behind(gpu, op);
 }
@@ -205,7 +221,9 @@ void WindowedStage::submit_layer(std::size_t layer) {
   begin_graph();
   for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
     add_host(gpu, system_.host_per_layer.value());
-    add_kernel(gpu, times_.dense(gpu, layer), OpKind::dense);
+    const KernelTime& dense = times_.dense(gpu, layer);
+    layer_.kernel = {dense.bytes, dense.flops};
+    add_kernel(gpu, dense, OpKind::dense);
   }
   for (int extra = all_reduces(scenario_.model.layers[layer]); extra > 1; --extra)
     add_collective(times_.all_reduce());
@@ -223,6 +241,8 @@ void WindowedStage::submit_layer(std::size_t layer) {
 void WindowedStage::add_experts(std::size_t layer) {
   const auto moe_layer = static_cast<std::uint32_t>(moe_numbers_[layer]);
   layer_.layer = moe_layer;
+  layer_.shared = times_.shared_work(layer);
+  if (mirror_ != nullptr) tell_compute(moe_layer);
   add_collective(times_.dispatch());
   for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
     add_kernel(gpu, times_.experts(gpu, layer), OpKind::grouped_experts);
@@ -240,6 +260,15 @@ void WindowedStage::add_experts(std::size_t layer) {
   }
   for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) add_host(gpu, times_.gathering_s(gpu, layer));
   add_collective(times_.combine());
+}
+
+void WindowedStage::tell_compute(std::uint32_t moe_layer) {
+  tokens_.assign(trace_.experts(), 0);
+  for (const auto& [begin, end] : pass_.rows)
+    for (std::uint64_t row = begin; row < end; ++row)
+      for (const std::uint16_t expert : trace_.experts_of(row, moe_layer))
+        if (expert != kNoExpert) ++tokens_[expert];
+  mirror_->compute(moe_layer, tokens_);
 }
 
 void WindowedStage::finish_layer() {
@@ -261,7 +290,10 @@ void WindowedStage::finish_layer() {
 void WindowedStage::submit_head() {
   begin_graph();
   for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
-    if (const KernelTime head = times_.head(gpu); head.seconds > 0) add_kernel(gpu, head, OpKind::dense);
+    if (const KernelTime head = times_.head(gpu); head.seconds > 0) {
+      layer_.kernel = {head.bytes, head.flops};
+      add_kernel(gpu, head, OpKind::dense);
+    }
     add_host(gpu, system_.host_per_pass.value());
   }
   engine_.submit(layer_.graph, engine::kDemand);

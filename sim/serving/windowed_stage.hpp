@@ -36,10 +36,11 @@ namespace moelab {
 class WindowedStage final : public ServingStage {
  public:
   /// Everything by reference outlives the stage. `plan` has no shortfall. `profile`: [layers, experts] uses
-  /// in an offline profile, for a cache policy that needs one; read by the constructor.
+  /// in an offline profile, for a cache policy that needs one; read by the constructor. `mirror` may be
+  /// nullptr.
   WindowedStage(ServerState& state, const Scenario& scenario, const SystemConfig& system,
                 const RoutingTrace& trace, const PagedPlan& plan, const std::vector<ServedRequest>& requests,
-                std::span<const double> profile = {});
+                std::span<const double> profile = {}, engine::WindowMirror* mirror = nullptr);
 
   void between_steps() override;
   void begin_step() override;
@@ -70,6 +71,7 @@ class WindowedStage final : public ServingStage {
   void begin_graph();
   void finish_layer();
   void submit_head();
+  void tell_compute(std::uint32_t moe_layer);
   StageWait cancel_load();
   void count_bytes();
 
@@ -94,7 +96,9 @@ class WindowedStage final : public ServingStage {
   engine::Engine& engine_;
   const Scenario& scenario_;
   const SystemConfig& system_;
+  const RoutingTrace& trace_;
   const PagedPlan& plan_;
+  engine::WindowMirror* mirror_;
   TimingModel timing_;
   GpuTimes times_;
   PagedResources resources_;
@@ -105,7 +109,6 @@ class WindowedStage final : public ServingStage {
   std::vector<std::int32_t> moe_numbers_;   // by model layer; -1: dense
   std::vector<int> moe_layers_;             // by MoE layer: its number among all of the model
 
-  const RoutingTrace& trace_;
   const Pass& pass_;
   Metrics& metrics_;
   LabelledGraph layer_;
@@ -126,7 +129,8 @@ class WindowedStage final : public ServingStage {
   std::vector<std::uint64_t> used_;                // [layers, experts]: steps that used them so far
   std::vector<std::vector<std::uint32_t>> order_;  // by GPU: in which a layer's experts come
   std::vector<engine::Graph*> awaited_;
-  double compute_s_ = 0;  // of the last step that began, weights resident: tau_comp(theory)
+  std::vector<std::uint32_t> tokens_;  // of a layer, by expert, for the mirror
+  double compute_s_ = 0;               // of the last step that began, weights resident: tau_comp(theory)
 };
 
 }  // namespace moelab

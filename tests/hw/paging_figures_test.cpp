@@ -206,21 +206,46 @@ TEST_CASE("what was not measured of paging is left out") {
   CHECK_THAT(figure(made, "gpu.codecs.fixed3.rate").source, Contains("16.78 MB of BF16"));
 }
 
-TEST_CASE("a GPU without memory of its own, and one that the CPU plays, page nothing") {
-  const auto pages_nothing = [](const CalibratedProfile& made) {
-    CHECK(made.profile.gpu.value().codecs.empty());
-    CHECK_FALSE(made.profile.gpu->remap);
-    for (const CalibrationFigure& one : made.figures)
-      CHECK_FALSE((one.path.starts_with("gpu.codecs.") || one.path == "gpu.remap"));
-    CHECK_NOTHROW(device_to_yaml(made.profile));
-  };
+TEST_CASE("a GPU without memory of its own pages nothing") {
   ProfileContext context = discrete_context();
   context.gpu_memory.reset();
-  pages_nothing(profile_from(paging_machine().results(), context));
+  const CalibratedProfile made = profile_from(paging_machine().results(), context);
+  CHECK(made.profile.gpu.value().codecs.empty());
+  CHECK_FALSE(made.profile.gpu->remap);
+  for (const CalibrationFigure& one : made.figures)
+    CHECK_FALSE((one.path.starts_with("gpu.codecs.") || one.path == "gpu.remap"));
+  CHECK_NOTHROW(device_to_yaml(made.profile));
+}
+
+TEST_CASE("a GPU that the CPU plays decodes and joins by a thread, and moves the process's pages") {
   SyntheticMachine machine = paging_machine();
   machine.gpu = false;
+  ProfileContext context = discrete_context();
+  context.gpu_memory.reset();
   context.stand_in_bytes = 4e9;
-  pages_nothing(profile_from(machine.results(), context));
+  CHECK_FALSE(profile_from(machine.results(), context).profile.gpu->remap);  // cuda-remap is no word about it
+  machine.process_paging = true;
+  const DeviceProfile made = profile_from(machine.results(), context).profile;
+  REQUIRE(made.has_stand_in());
+  constexpr double kPlane = 5767168;  // the largest that was measured
+  const double seconds =
+      machine.decode_fixed + kPlane / machine.decode_rate + machine.join_fixed + kPlane / machine.join_rate;
+  for (const CodecRatio& ratio : context.ratios) {
+    const GpuCodecProfile& codec = made.gpu->codecs.at(ratio.profile_name);
+    CHECK(codec.rate.value.value() == Approx(2 * kPlane / seconds));
+    CHECK(2 * codec.ratio.value - 1 == Approx(made.codecs.at(ratio.profile_name).ratio.value));
+  }
+  const TimingModel timing(made);
+  for (const double bytes : {2097152.0, 67108864.0})
+    CHECK(timing.remap(Bytes(bytes)).value() ==
+          Approx((machine.map_fixed + machine.unmap_fixed) / 5 + bytes / machine.map_rate +
+                 bytes / machine.unmap_rate));
+  const GpuCodecProfile& fixed3 = made.gpu->codecs.at("fixed3");
+  CHECK(timing.decode(fixed3, Bytes(1e6)).value() == Approx(1e6 / fixed3.rate.value.value()));
+  Problems problems;
+  const DeviceProfile back = read_device(YamlDocument::from_text("made", device_to_yaml(made), problems));
+  problems.throw_if_any();
+  CHECK(back.gpu == made.gpu);
 }
 
 TEST_CASE("the simulator remaps and decodes in the times that were measured") {

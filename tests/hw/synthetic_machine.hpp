@@ -27,6 +27,7 @@ struct SyntheticMachine {
   double copy_fixed = 4e-6, copy_rate = 4.2e12;  // bytes moved, read and written
   double link_fixed = 9e-6, link_rate = 50e9;
   bool gpu_paging = false;
+  bool process_paging = false;                                               // of a GPU that the CPU plays
   double recover_fixed = 6e-6, fixed3_rate = 1.5e12, huffman_rate = 0.8e12;  // BF16 bytes made
   double map_fixed = 30e-6, map_rate = 400e9, unmap_fixed = 20e-6, unmap_rate = 900e9;
 
@@ -43,6 +44,7 @@ struct SyntheticMachine {
   void add_cpu();
   void add_gpu();
   void add_gpu_paging();
+  void add_process_paging();
 
   Random random_{1};
   std::vector<BenchResult> all_;
@@ -160,6 +162,14 @@ inline void SyntheticMachine::add_gpu_paging() {
   }
 }
 
+inline void SyntheticMachine::add_process_paging() {
+  for (const std::uint64_t bytes : {67108864U, 2097152U}) {
+    const auto size = static_cast<double>(bytes);
+    add("remap", {{"step", "map"}, {"bytes", bytes}}, map_fixed / 5 + size / map_rate);
+    add("remap", {{"step", "unmap"}, {"bytes", bytes}}, unmap_fixed / 5 + size / unmap_rate);
+  }
+}
+
 inline std::vector<BenchResult> SyntheticMachine::results() {
   random_ = Random(seed);
   all_.clear();
@@ -167,6 +177,7 @@ inline std::vector<BenchResult> SyntheticMachine::results() {
   add_cpu();
   if (gpu) add_gpu();
   if (gpu_paging) add_gpu_paging();
+  if (process_paging) add_process_paging();
   return all_;
 }
 

@@ -292,7 +292,7 @@ TEST_CASE("validation of batching: what cannot run is refused before anything is
   CHECK_THAT(refusal(s), Contains("tensor_parallel: 2"));
   s = serving_scenario({}, 64, 2);
   s.systems[0].paging.emplace();
-  CHECK_THAT(refusal(s), Contains("'lru' pages its experts") && Contains("'cache'"));
+  CHECK_THAT(refusal(s), Contains("'lru' pages its experts") && Contains("--stand-in-gpu"));
   s = serving_scenario({{"swap", 1}}, 64, 3);
   play_gpu(s);
   s.systems[0].kv = {.block_tokens = 1u << 30, .swap_space = Bytes(1e15), .first = false};

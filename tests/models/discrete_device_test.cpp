@@ -225,6 +225,17 @@ TEST_CASE("discrete device: a stand-in has memory and a link, and is the CPU for
 
   CHECK_THROWS_WITH(profile_of(replaced(text, "  stand_in: true\n", "  stand_in: true\n" + kBandwidth)),
                     Catch::Contains("gpu.bandwidth is given beside gpu.stand_in"));
+  const std::string pages =
+      "  stand_in: true\n  remap: {latency: 5 us, rate: 100 GB/s, source: bench}\n"
+      "  codecs: {h: {ratio: {value: 0.7, source: bench}, rate: {value: 2 GB/s, source: bench}}}\n";
+  const TimingModel paging(profile_of(replaced(text, "  stand_in: true\n", pages)));
+  CHECK(paging.remap(Bytes(1e6)).value() == Approx(15e-6));
+  CHECK(paging.decode(paging.device().gpu->codecs.at("h"), Bytes(1e6)).value() ==
+        Approx(5e-4));  // by a thread
+  CHECK_THROWS_WITH(
+      profile_of(replaced(text, "  stand_in: true\n",
+                          "  stand_in: true\n  node: {gpus: {value: 2, source: bench}, all_reduce: []}\n")),
+      Catch::Contains("the CPU plays one GPU"));
   CHECK_THROWS_WITH(profile_of(replaced(text, "  dense_launch: {value: 5 us, source: bench}\n", "")),
                     Catch::Contains("stands in for the GPU") && Catch::Contains("missing: cpu.dense_launch"));
   CHECK_THROWS_WITH(profile_of(replaced(text, kMemory, "")), Catch::Contains("memory"));

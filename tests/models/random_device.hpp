@@ -31,7 +31,7 @@ class RandomDevice {
                        dice_.coin() ? "" : text()};
     if (dice_.coin()) d.gpu = {some<FlopsPerSecond>(), sourced(share()), some<Seconds>(), own_memory()};
     if (d.gpu && d.gpu->own && dice_.coin()) make_stand_in(*d.gpu);
-    if (d.gpu && d.gpu->own && !d.gpu->stand_in) draw_streaming(*d.gpu);
+    if (d.gpu && d.gpu->own) draw_streaming(*d.gpu);
     draw_memory(d);
     draw_cpu(d);
     d.ssd = {sourced(curve_of_bytes()), sourced(1 + 99 * unit()), sourced(factors(false))};
@@ -114,7 +114,7 @@ class RandomDevice {
     for (int n = dice_.from(0, 2); n > 0; --n)
       gpu.codecs[text()] = {sourced(1.1 * share()), some<BytesPerSecond>()};
     if (dice_.coin()) gpu.remap = sourced(curve_of_bytes());
-    if (dice_.coin()) return;
+    if (gpu.stand_in || dice_.coin()) return;  // the CPU plays one
     gpu.node.emplace();
     gpu.node->gpus = sourced(dice_.from(2, 1024));
     for (int n = dice_.from(0, 3), gpus = 1; n > 0; --n) {
