@@ -27,6 +27,7 @@ void add_trace_export(CLI::App& trace);
 void add_trace_stats(CLI::App& trace);
 void add_trace_hits(CLI::App& trace);
 void add_trace_fit(CLI::App& trace);
+void add_trace_law(CLI::App& trace);
 void add_trace_generate(CLI::App& trace);
 void add_trace_edit(CLI::App& trace);
 void add_models(CLI::App& program);

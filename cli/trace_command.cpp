@@ -11,6 +11,7 @@ void add_trace(CLI::App& program) {
   add_trace_stats(*trace);
   add_trace_hits(*trace);
   add_trace_fit(*trace);
+  add_trace_law(*trace);
   add_trace_generate(*trace);
   add_trace_edit(*trace);
   add_trace_export(*trace);

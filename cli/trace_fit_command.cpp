@@ -34,8 +34,9 @@ std::string text(double value, const char* form) {
 
 // As Markdown, so that the table in traces/README.md is what this prints.
 void print_table(const std::vector<HoldoutRow>& rows) {
-  std::cout << "| figure | fitted to | held out | drawn | drawn, difference | halves, difference | aim |\n"
-               "| --- | --- | --- | --- | --- | --- | --- |\n";
+  std::cout << "| figure | fitted to | held out | drawn | drawn, difference | halves, difference | worst "
+               "layer | aim |\n"
+               "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const HoldoutRow& row : rows) {
     const auto difference = [&](double d) {
       return row.relative ? text(100 * d, "%.1f %%") : text(d, "%.4f");
@@ -43,11 +44,19 @@ void print_table(const std::vector<HoldoutRow>& rows) {
     std::cout << "| " << row.name << " | " << text(row.fitted_to, "%.3f") << " | "
               << text(row.held_out, "%.3f") << " | " << text(row.drawn, "%.3f") << " | "
               << difference(row.drawn_difference) << " | " << difference(row.halves_difference) << " | "
+              << (std::isfinite(row.worst_difference)
+                      ? difference(row.worst_difference) + " (" + std::to_string(row.worst_layer) + ")"
+                      : "-")
+              << " | "
               << (row.limit == 0 ? ""
                   : row.relative ? text(100 * row.limit, "%.0f %%")
                                  : text(row.limit, "%.2f"))
               << " |\n";
   }
+  if (const HoldoutRow* worst = worst_of(rows); worst != nullptr)
+    std::cout << "\nworst: " << worst->name << ", layer " << worst->worst_layer << ": "
+              << text(worst->held_out, "%.3f") << " held out, " << text(worst->drawn, "%.3f")
+              << " drawn in the mean, " << text(worst->worst_difference, "%.3f") << " apart there\n";
 }
 
 void print_json(const std::vector<HoldoutRow>& rows) {
@@ -59,6 +68,8 @@ void print_json(const std::vector<HoldoutRow>& rows) {
                    {"drawn", json_number(row.drawn)},
                    {"drawn_difference", json_number(row.drawn_difference)},
                    {"halves_difference", json_number(row.halves_difference)},
+                   {"worst_difference", json_number(row.worst_difference)},
+                   {"worst_layer", row.worst_layer},
                    {"relative", row.relative},
                    {"aim", row.limit == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(row.limit)}});
   std::cout << json_text(all);

@@ -62,6 +62,8 @@ inline RoutingLaw random_law(Random& random) {
   const std::uint32_t layers = between(random, 1, 5);
   const std::uint32_t encoder = random.below(3) == 0 ? between(random, 0, layers) : 0;
   const std::size_t gaps = random.below(3) == 0 ? 0 : between(random, 1, 5);
+  law.basis = static_cast<LawBasis>(random.below(4));
+  if (law.basis != LawBasis::fitted) law.points = 0.001 * between(random, 1, 200);
   for (std::uint32_t l = 0; l < layers; ++l) {
     law.layers.push_back(random_layer(random, law.experts, law.span_tokens.size(), gaps));
     law.layers.back().encoder = l < encoder;
@@ -79,6 +81,7 @@ inline bool same_law(const RoutingLaw& a, const RoutingLaw& b) {
   return a.model == b.model && a.provenance == b.provenance && a.experts == b.experts && a.top_k == b.top_k &&
          a.prompt_tokens == b.prompt_tokens && a.decode_tokens == b.decode_tokens &&
          a.span_tokens == b.span_tokens && a.domains == b.domains && a.domain_shares == b.domain_shares &&
+         a.basis == b.basis && a.points == b.points &&
          std::equal(a.layers.begin(), a.layers.end(), b.layers.begin(), b.layers.end(), same_layer);
 }
 

@@ -37,6 +37,14 @@ struct LayerLaw {
   double gate_sum = 1;  // sum of the chosen experts' gates
 };
 
+/// What stands behind a law.
+enum class LawBasis : std::uint8_t {
+  fitted,     // to a recording, as `moelab trace fit` makes it; how near it comes is not said
+  measured,   // fitted to a recording of the model, tested on the part that it was not fitted to
+  published,  // fitted to what is published of the model: hit rates, reuse, counts (published_figures.hpp)
+  rule,       // from the model's shape alone (law_shape.hpp)
+};
+
 struct RoutingLaw {
   std::string model;       // of the recording
   std::string provenance;  // of the fit: from what
@@ -48,6 +56,10 @@ struct RoutingLaw {
   std::vector<std::string> domains;
   std::vector<double> domain_shares;  // of the requests; sum 1
   std::vector<LayerLaw> layers;
+  LawBasis basis = LawBasis::fitted;
+  /// How near hit rates of LRU with places for 25, 50 and 75 % of the experts come to the model's: 0.02 is
+  /// two points. 0 where `basis` is `fitted`.
+  double points = 0;
 
   bool has_gates() const;
   bool has_encoder() const;

@@ -1,5 +1,6 @@
 // A law as YAML, and back.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +19,7 @@ namespace {
 constexpr const char* kFormat = "moelab-routing-law";
 constexpr std::int64_t kVersion = 1;
 constexpr double kMostTokens = 1e9;
+const std::array<std::string, 3> kKnown = {"measured", "published", "rule"};
 
 // A JSON string is a YAML double-quoted string; bytes that are not UTF-8 become the replacement character.
 std::string quoted(const std::string& text) {
@@ -47,6 +49,17 @@ std::string layer_yaml(const LayerLaw& layer) {
   if (!layer.gate_gaps.empty())
     text += "gate_sum: " + number(layer.gate_sum) + ", gate_gaps: " + list(layer.gate_gaps) + ",\n     ";
   return text + "bias: " + list(layer.bias) + "}\n";
+}
+
+/// `known` and `points` come together.
+void read_basis(const YamlMap& root, RoutingLaw& law) {
+  if (root.has("known")) {
+    law.basis = static_cast<LawBasis>(1 + root.choice("known", kKnown));
+    law.points = root.number("points", {0, 1, true});
+  } else if (root.has("points")) {
+    root.fail("points",
+              "says how near a law comes of which 'known' says what it stands on; give both or none");
+  }
 }
 
 /// Reads a list of numbers, each in the range; without a `size`, any number of them.
@@ -121,6 +134,9 @@ std::string to_yaml(const RoutingLaw& law) {
           "\nprovenance: " + quoted(law.provenance) + "\nexperts: " + std::to_string(law.experts) +
           "\ntop_k: " + std::to_string(law.top_k) + "\nprompt_tokens: " + number(law.prompt_tokens) +
           "\ndecode_tokens: " + number(law.decode_tokens) + "\nspan_tokens: " + list(law.span_tokens) + "\n";
+  if (law.basis != LawBasis::fitted)
+    text += "known: " + kKnown[static_cast<std::size_t>(law.basis) - 1] + "\npoints: " + number(law.points) +
+            "\n";
   if (!law.domains.empty()) text += "domains:\n";
   for (std::size_t d = 0; d < law.domains.size(); ++d)
     text += "  - {name: " + quoted(law.domains[d]) + ", share: " + number(law.domain_shares[d]) + "}\n";
@@ -156,6 +172,7 @@ RoutingLaw read_routing_law(const YamlDocument& document, Problems& problems) {
   law.prompt_tokens = root.number("prompt_tokens", {0, kMostTokens});
   law.decode_tokens = root.number("decode_tokens", {0, kMostTokens});
   law.span_tokens = numbers(root, "span_tokens", {}, {0, kMostTokens, true});
+  read_basis(root, law);
   read_domains(root, law);
   for (const YamlNode& node : root.list("layers")) law.layers.push_back(read_layer(node.map("a layer"), law));
   if (law.layers.empty()) root.fail("layers", "there must be one at least");
