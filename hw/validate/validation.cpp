@@ -370,7 +370,7 @@ class Validator {
       for (const WindowEvent& event : pair.measured_window->events())
         point.layers_streamed += timed && event.what == WindowEvent::What::load ? 1 : 0;
     }
-    const auto difference = first_difference(pair, store.chunks().weights());
+    const auto difference = first_difference(pair);
     if (difference && point.difference.empty()) point.difference = *difference;
     if (!timed || difference) return;
     add_served(point.serving, pair);

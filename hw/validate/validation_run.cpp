@@ -123,6 +123,16 @@ class Shown final : public GraphObserver {
   GraphObserver* other_;
 };
 
+void name_streamed_bytes(RunPair& pair, const ExpertWeights& weights) {
+  pair.named = pair.named_in_all =
+      streamed_bytes_named(*pair.predicted_record, *pair.predicted_window, weights);
+  for (const std::uint32_t layer : pair.predicted_window->unused()) {
+    const StreamedBytes more = streamed_bytes_of(layer, *pair.predicted_window, weights);
+    pair.named_in_all.loaded += more.loaded;
+    pair.named_in_all.decoded += more.decoded;
+  }
+}
+
 }  // namespace
 
 bool come_over_time(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace) {
@@ -168,9 +178,7 @@ RunPair run_both(const Scenario& scenario, const SystemConfig& system, const Rou
     };
   }
   pair.predicted = run_system(scenario, system, trace, simulated);
-  if (system.paging)
-    pair.named =
-        streamed_bytes_named(*pair.predicted_record, *pair.predicted_window, store.chunks().weights());
+  if (pair.predicted_window) name_streamed_bytes(pair, store.chunks().weights());
   if (come_over_time(scenario, system, trace)) pair.alone = run_system(scenario, system, trace);
   return pair;
 }
@@ -184,7 +192,7 @@ std::string said(const char* what, double simulated, std::uint64_t done) {
 
 /// What the windows did, and what was brought into them: the bytes that the simulator counts are those of its
 /// operations and of what was on its way at the end, and hardware moved those of its operations.
-std::optional<std::string> window_difference(const RunPair& pair, const ExpertWeights& weights) {
+std::optional<std::string> window_difference(const RunPair& pair) {
   constexpr double kRounding = 1e-9;  // a share of a sum
   if (auto found = first_difference(*pair.predicted_window, *pair.measured_window)) return found;
   const StreamedBytes& done = pair.moved.streamed;
@@ -192,30 +200,24 @@ std::optional<std::string> window_difference(const RunPair& pair, const ExpertWe
     return said("loaded", static_cast<double>(pair.named.loaded), done.loaded);
   if (pair.named.decoded != done.decoded)
     return said("decoded", static_cast<double>(pair.named.decoded), done.decoded);
-  StreamedBytes all = pair.named;
-  for (const std::uint32_t layer : pair.predicted_window->unused()) {
-    const StreamedBytes more = streamed_bytes_of(layer, *pair.predicted_window, weights);
-    all.loaded += more.loaded;
-    all.decoded += more.decoded;
-  }
   const ServingCounts& counted = pair.predicted.metrics.serving;
   const auto differs = [](double simulated, std::uint64_t bytes) {
     const auto real = static_cast<double>(bytes);
     return std::abs(simulated - real) > kRounding * real;
   };
-  if (differs(counted.loaded_bytes, all.loaded))
-    return said("counted as loaded", counted.loaded_bytes, all.loaded);
-  if (differs(counted.decoded_bytes, all.decoded))
-    return said("counted as decoded", counted.decoded_bytes, all.decoded);
+  if (differs(counted.loaded_bytes, pair.named_in_all.loaded))
+    return said("counted as loaded", counted.loaded_bytes, pair.named_in_all.loaded);
+  if (differs(counted.decoded_bytes, pair.named_in_all.decoded))
+    return said("counted as decoded", counted.decoded_bytes, pair.named_in_all.decoded);
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<std::string> first_difference(const RunPair& pair, const ExpertWeights& weights) {
+std::optional<std::string> first_difference(const RunPair& pair) {
   if (auto found = first_difference(*pair.predicted_record, *pair.measured_record)) return found;
   if (pair.predicted_window)
-    if (auto found = window_difference(pair, weights)) return found;
+    if (auto found = window_difference(pair)) return found;
   const ServingCounts &predicted = pair.predicted.metrics.serving, &measured = pair.measured.metrics.serving;
   if (auto found = first_difference(predicted, measured)) return found;
   // Whole bytes a step, of a format whose blocks may have parts of them.

@@ -35,7 +35,9 @@ struct RunPair {
   std::unique_ptr<RunRecord> predicted_record, measured_record;
   /// Of a system that pages its experts, else nullptr.
   std::unique_ptr<WindowRecord> predicted_window, measured_window;
-  StreamedBytes named;  // of what the simulator's window streams, by the stored tensors
+  /// Of what the simulator's window streams, by the stored tensors: for layers that computed, and with what
+  /// was on its way at the end.
+  StreamedBytes named, named_in_all;
   MovedBytes moved;
   std::vector<HandOffTimes> hand_offs;  // by resource
 };
@@ -63,7 +65,7 @@ RunPair run_both(const Scenario& scenario, const SystemConfig& system, const Rou
 /// Whether some of the system's requests are not there from the start, nor come as those before are answered.
 bool come_over_time(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace);
 
-/// Where the runs stop doing the same: a sentence; none where they do not. `weights`: what the store has.
-std::optional<std::string> first_difference(const RunPair& pair, const ExpertWeights& weights);
+/// Where the runs stop doing the same: a sentence; none where they do not.
+std::optional<std::string> first_difference(const RunPair& pair);
 
 }  // namespace moelab
