@@ -16,8 +16,7 @@ std::string why_no_window(const SystemConfig& system, const DeviceProfile& devic
   if (gpu || !device.has_stand_in())
     return "pages its experts, whole layers at a time ('paging'); on hardware a GPU does that that the CPU "
            "plays, whose pages are the process's own: expected a profile of 'moelab calibrate "
-           "--stand-in-gpu', "
-           "without --compute gpu";
+           "--stand-in-gpu', without --compute gpu";
   if (!device.gpu->remap)
     return "pages its experts; device '" + device.name +
            "' does not say what remapping takes (gpu.remap), which 'moelab calibrate --stand-in-gpu' "
@@ -25,19 +24,21 @@ std::string why_no_window(const SystemConfig& system, const DeviceProfile& devic
   if (paging.residency.name != "fixed")
     return "moves experts while it serves (residency '" + paging.residency.name +
            "'): what has come by a step depends on how fast copies are, so the two runs would not do the "
-           "same: "
-           "expected 'residency: {policy: fixed}'";
+           "same: expected 'residency: {policy: fixed}'";
   if (paging.pinned > 0)
     return "keeps experts beside its window ('pinned'); the executor's pages are those of whole layers: "
            "expected none pinned";
   if (paging.fetch != PagingConfig::Fetch::layer)
     return "brings the experts that a gate chose, one by one ('fetch'); the executor's window takes whole "
            "layers: expected 'fetch: layer'";
+  if (system.routing.name != "model")
+    return "has routing '" + system.routing.name +
+           "', which may use other experts than the trace has; the executor's window computes those of the "
+           "trace: expected 'routing: {policy: model}'";
   if (std::ranges::find(paging.backends, "ssd") != paging.backends.end())
     return "feeds its window from the SSD (backend 'ssd') in pieces of a layer, which are no experts: the "
            "executor's is fed from the GPU's and the host's memory; expected 'resident', 'host' or a codec "
-           "of "
-           "gpu.codecs";
+           "of gpu.codecs";
   return "";
 }
 

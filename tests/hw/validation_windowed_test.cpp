@@ -175,6 +175,9 @@ TEST_CASE("validation of windows: what cannot be compared is refused with its re
   s.systems[0].paging->backends = {"ssd"};
   CHECK_THAT(refusal(s), Contains("'host'") && Contains("pieces of a layer"));
   s = good;
+  s.systems[1].routing.name = "smoe";
+  CHECK_THAT(refusal(s), Contains("'half'") && Contains("routing 'smoe'"));
+  s = good;
   s.data_parallel = 2;
   CHECK_THAT(refusal(s), Contains("data_parallel: 2"));
   s = good;
