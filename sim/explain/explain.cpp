@@ -101,6 +101,8 @@ std::string with_cache(const std::string& document, const std::string& policy) {
   Json cache = {{"policy", policy}};
   if (system.contains("cache") && system["cache"].contains("keep_as"))
     cache["keep_as"] = system["cache"]["keep_as"];
+  if (policy != "none" && system.contains("cache") && system["cache"].contains("experts"))
+    cache["experts"] = system["cache"]["experts"];  // that are pinned beside a window
   system["cache"] = cache;
   system.erase("planning");
   return changed.dump();
