@@ -10,6 +10,7 @@
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
+#include "traces/law/law_generator.hpp"
 
 namespace moelab {
 namespace {
@@ -61,6 +62,42 @@ BENCHMARK_CAPTURE(main_job, all_miss_page_cache, "zipmoe-nocache", true, "20 GB"
     ->Apply(small_large_and_long);
 BENCHMARK_CAPTURE(main_job, hits_70_percent, "zipmoe-lru", true, "10.4 GB")->Apply(small_large_and_long);
 BENCHMARK_CAPTURE(main_job, zipmoe, "zipmoe", true, "20 GB")->Apply(small_large_and_long);
+
+/// Drawing what the main job runs, prompts' rows included, from a law with gates on one thread: CPU time
+/// beside that of the run, in turns.
+void draw_for_main_job(benchmark::State& state, const std::string& system) {
+  const Scenario scenario =
+      load_scenario("zipmoe-orin", {{"systems", "[" + system + "]"},
+                                    {"workload.requests", std::to_string(state.range(0))},
+                                    {"workload.output_tokens", std::to_string(state.range(1))}});
+  const RoutingTrace trace = scenario_trace(scenario);
+  check_scenario(scenario, trace);
+  LawGenerator generator(law_for_model(load_routing_law("debian-moe-8x32"), scenario.model), scenario.seed);
+  double drawing = 0, running = 0, rows = 0;
+  for (auto _ : state) {
+    const std::clock_t begin = std::clock();
+    std::uint64_t sum = 0;
+    for (std::size_t r = 0; r < trace.requests().size(); ++r) {
+      generator.begin_request(r, generator.domain_of(r));
+      for (std::uint64_t t = trace.requests()[r].begin; t < trace.requests()[r].end; ++t)
+        sum += generator.next(trace.phase_of(t)).ids[0];
+    }
+    benchmark::DoNotOptimize(sum);
+    const std::clock_t drawn = std::clock();
+    const RunResult result = run_system(scenario, scenario.systems.front(), trace);
+    if (result.metrics.tokens != std::uint64_t{scenario.workload.requests} * scenario.workload.output_tokens)
+      return state.SkipWithError("not every token was generated");
+    drawing += static_cast<double>(drawn - begin) / CLOCKS_PER_SEC;
+    running += static_cast<double>(std::clock() - drawn) / CLOCKS_PER_SEC;
+    rows += static_cast<double>(trace.tokens());
+  }
+  state.counters["of_main_job"] = drawing / running;
+  state.counters["s_per_million"] = 1e6 * drawing / rows;
+}
+BENCHMARK_CAPTURE(draw_for_main_job, zipmoe, "zipmoe")
+    ->Args({400, 128})
+    ->Args({50, 1024})
+    ->Unit(benchmark::kMillisecond);
 
 /// CPU seconds in which the experts of `rows` rows are read and counted by a bare loop, all layers: what a
 /// run that goes by what is routed cannot do without.

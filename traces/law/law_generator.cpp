@@ -8,15 +8,14 @@
 
 #include "traces/law/best_experts.hpp"
 #include "traces/law/normal.hpp"
+#include "traces/law/token_logits.hpp"
 #include "traces/portable_math.hpp"
 
 namespace moelab {
 namespace {
 
 /// What a stream of random numbers is for; the other half of its name is a number of that kind.
-enum Stream : std::uint64_t { kOrder = 1, kDomain, kPrompt, kTokens, kDomainOfRequest };
-
-constexpr std::uint32_t kNoStack = ~std::uint32_t{0};
+enum Stream : std::uint64_t { kOrder = 1, kDomain, kPrompt, kTokens, kDomainOfRequest, kEncoderTokens };
 
 struct LayerRange {
   std::uint32_t begin, end;
@@ -30,16 +29,14 @@ struct LawGenerator::Impl {
   TraceDescription description;
   std::uint32_t experts, encoder_layers = 0;
   std::vector<std::uint16_t> expert_of;  // [layers, popularity rank]
-  std::vector<float> weight;        // [layers, spans + 1]: square roots of the spans' and the noise's share
-  std::vector<float> carry, fresh;  // by span: what stays from token to token, and what comes
-  std::vector<float> base;          // [layers, experts] bias, domain and prompt of the request
-  std::vector<float> domain_mean;   // [layers, experts] of the domains' terms, weighted by their shares
-  double domain_scale = 1;          // makes the variance of their deviations from it 1
-  std::vector<std::vector<float>> spans;  // their terms now, [layers, experts]
-  std::vector<float> drawn, logits;       // [layers, experts]
-  Random random{0};
-  std::uint32_t running = kNoStack;  // first layer of the stack that the token before ran through
-  std::vector<std::uint32_t> ranks;  // one layer's best, by popularity rank
+  std::vector<float> base;               // [layers, experts] bias, domain and prompt of the request
+  std::vector<float> domain_mean;        // [layers, experts] of the domains' terms, weighted by their shares
+  double domain_scale = 1;               // makes the variance of their deviations from it 1
+  std::vector<float> drawn;              // [layers, experts]
+  std::vector<TokenLogits> tokens;       // of each stack
+  std::vector<RowOfBest> rows;           // of each layer
+  std::vector<std::uint32_t> ranks;      // one layer's best, by popularity rank
+  std::vector<float> gaps;  // [layers, experts]: LayerLaw::gate_gaps above each rank; 0 above the first
   std::vector<std::uint16_t> ids;
   std::vector<float> gates, router_scores;
 
@@ -53,8 +50,8 @@ struct LawGenerator::Impl {
   void centre_domains();
   void draw_domain(std::uint16_t domain);
   std::vector<LayerRange> stacks() const;
-  void step_spans(LayerRange range);
-  void choose(std::uint32_t l);
+  void choose(std::uint32_t l, std::span<const float> logit);
+  void finish_gates(LayerRange range);
 };
 
 LawGenerator::Impl::Impl(const RoutingLaw& l, std::uint64_t s, bool with_router_scores)
@@ -73,20 +70,8 @@ LawGenerator::Impl::Impl(const RoutingLaw& l, std::uint64_t s, bool with_router_
       .lookahead = false,
       .domains = law.domains};
   assert(!with_router_scores || law.has_gates());
-  for (const double tokens : law.span_tokens) {
-    const double rho = portable_exp(-1 / tokens);
-    carry.push_back(static_cast<float>(rho));
-    fresh.push_back(static_cast<float>(std::sqrt(1 - rho * rho)));
-  }
   for (std::uint32_t i = 0; i < layers; ++i) {
-    const LayerLaw& layer = law.layers[i];
-    encoder_layers += layer.encoder;
-    double rest = 1 - layer.domain - layer.prompt;
-    for (const double span : layer.spans) {
-      weight.push_back(static_cast<float>(std::sqrt(span)));
-      rest -= span;
-    }
-    weight.push_back(static_cast<float>(std::sqrt(std::max(0.0, rest))));
+    encoder_layers += law.layers[i].encoder;
     std::vector<std::uint16_t> order(experts);
     std::iota(order.begin(), order.end(), std::uint16_t{0});
     Random(seed, kOrder, i).shuffle(std::span(order));
@@ -95,10 +80,17 @@ LawGenerator::Impl::Impl(const RoutingLaw& l, std::uint64_t s, bool with_router_
   const std::size_t all = std::size_t{layers} * experts;
   base.resize(all);
   drawn.resize(all);
-  logits.resize(all);
-  spans.assign(law.span_tokens.size(), std::vector<float>(all));
+  rows.resize(layers);
+  for (const LayerRange stack : stacks()) tokens.emplace_back(law, stack.begin, stack.end);
   ids.resize(std::size_t{layers} * law.top_k);
-  if (law.has_gates()) gates.resize(ids.size());
+  if (law.has_gates()) {
+    gates.resize(ids.size());
+    for (const LayerLaw& layer : law.layers)
+      for (std::uint32_t r = 0; r < experts; ++r)
+        gaps.push_back(r == 0 ? 0
+                              : static_cast<float>(
+                                    layer.gate_gaps[std::min<std::size_t>(r, layer.gate_gaps.size()) - 1]));
+  }
   if (with_router_scores) router_scores.resize(all);
   ranks.resize(with_router_scores ? experts : law.top_k);
   centre_domains();
@@ -156,45 +148,42 @@ void LawGenerator::Impl::draw_domain(std::uint16_t domain) {
   for (const LayerRange stack : stacks()) draw(of_domain, stack);
 }
 
-void LawGenerator::Impl::step_spans(LayerRange range) {
-  const bool first = running != range.begin;
-  running = range.begin;
-  const std::size_t begin = std::size_t{range.begin} * experts, end = std::size_t{range.end} * experts;
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    draw(random, range);
-    const float keep = first ? 0 : carry[i], add = first ? 1 : fresh[i];
-    for (std::size_t j = begin; j < end; ++j) spans[i][j] = keep * spans[i][j] + add * drawn[j];
-  }
-  draw(random, range);  // the noise
-}
-
-/// The layer's experts and scores from its logits.
-void LawGenerator::Impl::choose(std::uint32_t l) {
+/// The layer's experts and scores from its logits: the gates' logarithms.
+void LawGenerator::Impl::choose(std::uint32_t l, std::span<const float> logit) {
   const std::uint32_t k = law.top_k;
-  const std::span<const float> logit = layer(logits, l);
   const std::uint16_t* order = expert_of.data() + std::size_t{l} * experts;
   if (router_scores.empty()) {
-    best_experts(logit, ranks);
+    rows[l].choose(logit, ranks);
   } else {
     std::iota(ranks.begin(), ranks.end(), 0u);
     std::stable_sort(ranks.begin(), ranks.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return logit[a] > logit[b]; });
   }
   for (std::uint32_t i = 0; i < k; ++i) ids[std::size_t{l} * k + i] = order[ranks[i]];
-  const LayerLaw& layer_law = law.layers[l];
-  if (layer_law.gate_gaps.empty()) return;
-  double score = 0, sum = 0;
-  float* gate = gates.data() + std::size_t{l} * k;
+  if (gates.empty()) return;
+  const float* const gap = gaps.data() + std::size_t{l} * experts;
+  float* const gate = gates.data() + std::size_t{l} * k;
+  float score = 0, before = logit[ranks[0]];
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) {
-      const double gap = layer_law.gate_gaps[std::min(i, layer_law.gate_gaps.size()) - 1];
-      score -= gap * static_cast<double>(logit[ranks[i - 1]] - logit[ranks[i]]);
-    }
-    if (!router_scores.empty()) layer(router_scores, l)[order[ranks[i]]] = static_cast<float>(score);
-    if (i < k) sum += gate[i] = static_cast<float>(portable_exp(score));
+    const float now = logit[ranks[i]];
+    score -= gap[i] * (before - now);
+    before = now;
+    if (i < k) gate[i] = score;
+    if (!router_scores.empty()) layer(router_scores, l)[order[ranks[i]]] = score;
   }
-  for (std::uint32_t i = 0; i < k; ++i)
-    gate[i] = static_cast<float>(static_cast<double>(gate[i]) / sum * layer_law.gate_sum);
+}
+
+/// From logarithms to gates of the sums that the law has.
+void LawGenerator::Impl::finish_gates(LayerRange range) {
+  const std::size_t k = law.top_k;
+  portable_exp(std::span(gates).subspan(range.begin * k, (range.end - range.begin) * k));
+  for (std::uint32_t l = range.begin; l < range.end; ++l) {
+    const std::span<float> gate = std::span(gates).subspan(l * k, k);
+    float sum = 0;
+    for (const float g : gate) sum += g;
+    const float scale = static_cast<float>(law.layers[l].gate_sum) / sum;
+    for (float& g : gate) g *= scale;
+  }
 }
 
 LawGenerator::LawGenerator(const RoutingLaw& law, std::uint64_t seed, bool router_scores)
@@ -231,28 +220,28 @@ void LawGenerator::begin_request(std::uint64_t number, std::uint16_t domain) {
   Random of_prompt(g.seed, kPrompt, number);
   for (const LayerRange stack : g.stacks()) g.draw(of_prompt, stack);
   g.add_drawn([](const LayerLaw& l) { return std::sqrt(l.prompt); });
-  g.random = Random(g.seed, kTokens, number);
-  g.running = kNoStack;
+  const std::vector<LayerRange> stacks = g.stacks();
+  for (std::size_t i = 0; i < stacks.size(); ++i) {
+    const bool encoder = i + 1 < stacks.size();
+    g.tokens[i].begin_request(
+        std::span(g.base).subspan(std::size_t{stacks[i].begin} * g.experts,
+                                  std::size_t{stacks[i].end - stacks[i].begin} * g.experts),
+        Random(g.seed, encoder ? kEncoderTokens : kTokens, number));
+  }
 }
 
 TraceRow LawGenerator::next(Phase phase) {
   Impl& g = *impl_;
   const LayerRange range = g.layers_of(phase);
-  std::fill(g.ids.begin(), g.ids.end(), kNoExpert);
-  std::fill(g.gates.begin(), g.gates.end(), 0.0f);
-  std::fill(g.router_scores.begin(), g.router_scores.end(), 0.0f);
-  g.step_spans(range);
-  for (std::uint32_t l = range.begin; l < range.end; ++l) {
-    const float* weight = g.weight.data() + std::size_t{l} * (g.spans.size() + 1);
-    const std::span<float> sum = g.layer(g.logits, l);
-    const std::span<const float> base = g.layer(g.base, l), noise = g.layer(g.drawn, l);
-    for (std::uint32_t r = 0; r < g.experts; ++r) sum[r] = base[r] + weight[g.spans.size()] * noise[r];
-    for (std::size_t i = 0; i < g.spans.size(); ++i) {
-      const std::span<const float> term = g.layer(g.spans[i], l);
-      for (std::uint32_t r = 0; r < g.experts; ++r) sum[r] += weight[i] * term[r];
-    }
-    g.choose(l);
+  if (g.encoder_layers > 0) {  // the other stack's rows
+    std::fill(g.ids.begin(), g.ids.end(), kNoExpert);
+    std::fill(g.gates.begin(), g.gates.end(), 0.0f);
+    std::fill(g.router_scores.begin(), g.router_scores.end(), 0.0f);
   }
+  TokenLogits& stack = range.begin == 0 ? g.tokens.front() : g.tokens.back();
+  stack.next();
+  for (std::uint32_t l = range.begin; l < range.end; ++l) g.choose(l, stack.of_layer(l - range.begin));
+  if (!g.gates.empty()) g.finish_gates(range);
   return {.phase = phase,
           .ids = g.ids,
           .gate_scores = g.gates,
