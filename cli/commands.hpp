@@ -28,6 +28,7 @@ void add_trace_stats(CLI::App& trace);
 void add_trace_hits(CLI::App& trace);
 void add_trace_fit(CLI::App& trace);
 void add_trace_generate(CLI::App& trace);
+void add_trace_edit(CLI::App& trace);
 void add_models(CLI::App& program);
 void add_devices(CLI::App& program);
 void add_systems(CLI::App& program);

@@ -1,9 +1,11 @@
 // moelab trace import: make a routing trace of what other programs recorded.
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/import_inputs.hpp"
 #include "cli/import_progress.hpp"
 #include "cli/trace_import_options.hpp"
 #include "models/input_error.hpp"
@@ -65,8 +67,10 @@ void add_csv(CLI::App& import) {
     if (options->delimiter == "tab") options->delimiter = "\t";
     if (options->delimiter.size() != 1) throw InputError("--delimiter", "must be one character, or 'tab'");
     begin_import(*options);
-    say(*options, import_routing_csv(options->input, options->names, options->target,
-                                     options->delimiter.front(), terminal_progress(options->input)));
+    say(*options, import_files(*options, [&](const std::string& input, const ImportTarget& target) {
+      return import_routing_csv(input, options->names, target, options->delimiter.front(),
+                                terminal_progress(input));
+    }));
   });
 }
 
@@ -85,8 +89,9 @@ void add_jsonl(CLI::App& import) {
       "routing.safetensors");
   command->callback([options] {
     begin_import(*options);
-    say(*options, import_routing_jsonl(options->input, options->names, options->target,
-                                       terminal_progress(options->input)));
+    say(*options, import_files(*options, [&](const std::string& input, const ImportTarget& target) {
+      return import_routing_jsonl(input, options->names, target, terminal_progress(input));
+    }));
   });
 }
 
@@ -144,8 +149,17 @@ void add_arrays(CLI::App& import, ArrayKind kind, const std::string& name, const
     if (options->names.router_scores.empty() != (options->target.router_scores == RouterScores::none))
       throw InputError("--router-scores and --router-kind", "must be given together");
     if (options->tokens != 0) options->names.tokens = options->tokens;
-    say(*options, import_arrays(kind, options->input, options->names, options->target,
-                                terminal_progress(options->input)));
+    const std::vector<std::string> files = input_files(options->input);
+    const bool beside =
+        std::any_of(inputs.begin(), inputs.end(), [](const std::string& file) { return !file.empty(); });
+    if (files.size() > 1 && beside)
+      throw InputError(options->input,
+                       "is " + std::to_string(files.size()) +
+                           " files, and scores, offsets, phases or an index in a file of their own belong "
+                           "to one; import them one by one and put them together (moelab trace merge)");
+    say(*options, import_files(*options, [&](const std::string& input, const ImportTarget& target) {
+      return import_arrays(kind, input, options->names, target, terminal_progress(input));
+    }));
   });
 }
 
@@ -162,8 +176,9 @@ void add_vllm(CLI::App& import) {
   add_example(*command, "moelab trace import vllm responses.jsonl --experts 128 --out routing.safetensors");
   command->callback([options] {
     begin_import(*options);
-    say(*options,
-        import_vllm(options->input, options->target, options->drop_last, terminal_progress(options->input)));
+    say(*options, import_files(*options, [&](const std::string& input, const ImportTarget& target) {
+      return import_vllm(input, target, options->drop_last, terminal_progress(input));
+    }));
   });
 }
 

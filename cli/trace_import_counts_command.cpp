@@ -1,11 +1,13 @@
-// moelab trace import counts | counts-raw | counts-npy | eplb, moelab trace import-requests: what is not
-// routing token by token. And the options that importing commands share.
+// moelab trace import counts | counts-raw | counts-npy | counts-pt | eplb | imatrix, moelab trace
+// import-requests: what is not routing token by token. And the options that importing commands share.
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/import_inputs.hpp"
 #include "cli/import_progress.hpp"
 #include "cli/trace_import_options.hpp"
 #include "models/input_error.hpp"
@@ -101,6 +103,15 @@ void add_counts_raw(CLI::App& import) {
   });
 }
 
+/// Counts of all files that INPUT means, a prompt or several each.
+void write_tables(const ImportOptions& options,
+                  const std::function<CountsTable(const std::string& input)>& read) {
+  const std::vector<std::string> files = input_files(options.input);
+  CountsTable table;
+  for (const std::string& file : files) append_counts(table, read(file), file, files.front());
+  write_table(options, table);
+}
+
 void add_counts_file(CLI::App& import, const std::string& name, const std::string& help,
                      CountsTable (*read)(const std::filesystem::path&, const Progress&)) {
   const auto options = std::make_shared<ImportOptions>();
@@ -110,7 +121,27 @@ void add_counts_file(CLI::App& import, const std::string& name, const std::strin
   add_example(*command, "moelab trace import " + name + " INPUT --out counts.safetensors");
   command->callback([options, read] {
     begin_import(*options);
-    write_table(*options, read(options->input, terminal_progress(options->input)));
+    write_tables(*options, [&](const std::string& input) { return read(input, terminal_progress(input)); });
+  });
+}
+
+void add_counts_torch(CLI::App& import) {
+  struct TorchArguments : ImportOptions {
+    std::string tensor;
+  };
+  const auto options = std::make_shared<TorchArguments>();
+  CLI::App* command = import.add_subcommand(
+      "counts-pt",
+      "Counts from files of torch.save (.pt), [layers, experts] or [prompts, layers, experts] each");
+  add_import_identity(*command, *options);
+  command->add_option("--tensor", options->tensor,
+                      "Name of the tensor, where the file is a dictionary of several");
+  command->add_option("--top-k", options->target.top_k, "Experts a token, where known");
+  add_example(*command, "moelab trace import counts-pt \"counts/prompt-*.pt\" --out counts.safetensors");
+  command->callback([options] {
+    begin_import(*options);
+    write_tables(*options,
+                 [&](const std::string& input) { return import_counts_torch(input, options->tensor); });
   });
 }
 
@@ -123,7 +154,10 @@ const std::map<std::string, double> kTimeUnits{{"s", 1}, {"ms", 1e3}, {"us", 1e6
 }  // namespace
 
 void add_import_identity(CLI::App& command, ImportOptions& options) {
-  command.add_option("INPUT", options.input, "File to read; .gz is unpacked on the way")->required();
+  command
+      .add_option("INPUT", options.input,
+                  "File to read; .gz is unpacked on the way. '*' and '?' in its name: all that match, as one")
+      ->required();
   command.add_option("--out", options.target.out, "File to write; it appears when all of the input was good")
       ->required()
       ->check(names_a_file);
@@ -172,6 +206,11 @@ void add_trace_import_counts(CLI::App& import) {
   add_counts_file(
       import, "eplb", "Counts as JSON, as expert-parallel load balancers read them (logical_count)",
       [](const std::filesystem::path& input, const Progress&) { return import_counts_json(input); });
+  add_counts_torch(import);
+  add_counts_file(
+      import, "imatrix",
+      "Counts of experts in an importance matrix of llama.cpp (llama-imatrix --output-format gguf)",
+      [](const std::filesystem::path& input, const Progress&) { return import_counts_imatrix(input); });
 }
 
 void add_trace_import_requests(CLI::App& trace) {

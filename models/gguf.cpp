@@ -57,6 +57,7 @@ class Cursor {
   }
 
   std::uint64_t left() const { return size_ - at_; }
+  std::uint64_t at() const { return at_; }
 
   [[noreturn]] void fail(const std::string& what) const { throw InputError(path_, what); }
   [[noreturn]] void fail_here(const std::string& what) const {
@@ -279,7 +280,9 @@ Header read_header(const std::string& path) {
   read_values(in, values, header);
   read_tensors(in, tensors, header);
   const std::int64_t alignment = header.integer("general.alignment", 1, 1 << 20).value_or(32);
-  check_places(in, static_cast<std::uint64_t>(alignment), header);
+  const auto step = static_cast<std::uint64_t>(alignment);
+  check_places(in, step, header);
+  header.data_begin = (in.at() + step - 1) / step * step;
   return header;
 }
 

@@ -46,6 +46,7 @@ struct Header {
   std::string file;
   std::map<std::string, Value> values;
   std::vector<TensorInfo> tensors;
+  std::uint64_t data_begin = 0;  // byte of the file that tensors' offsets are counted from
 
   /// nullopt where there is none; throws InputError where it is of another kind or not in [low, high].
   std::optional<std::int64_t> integer(const std::string& key, std::int64_t low, std::int64_t high) const;

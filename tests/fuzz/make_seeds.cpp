@@ -7,6 +7,7 @@
 #include "tests/models/gguf_file.hpp"
 #include "tests/models/random_architecture.hpp"
 #include "tests/traces/import_files.hpp"
+#include "tests/traces/torch_files.hpp"
 #include "traces/counts_trace.hpp"
 #include "traces/import/zip_archive.hpp"
 #include "traces/routing_trace.hpp"
@@ -173,6 +174,32 @@ void sglang_seeds() {
   }
 }
 
+// One of each form that is read, and a tensor among others by name.
+void counts_file_seeds() {
+  const std::vector<std::int64_t> counts{3, 0, 5, 1, 2, 9};
+  const auto packed = [](const PickleText& p, const std::string& value) {
+    std::string parts = part(0, p.text + value + ".");
+    for (std::size_t i = 0; i < p.storages.size(); ++i)
+      parts += part(static_cast<std::uint8_t>(i + 1), p.storages[i]);
+    return parts;
+  };
+  PickleText one, named, listed;
+  const std::string tensor = one.tensor("LongStorage", {2, 3}, counts);
+  seed("counts_files", "tensor", form(0) + packed(one, tensor));
+  seed("counts_files", "archive", form(2) + one.file(tensor));
+  const std::string dict =
+      "}(" + PickleText::unicode("other") + named.tensor("FloatStorage", {2}, std::vector<float>{1, 2}) +
+      PickleText::unicode("counts") + named.tensor("LongStorage", {1, 2, 3}, counts) + "u";
+  seed("counts_files", "named", form(4) + packed(named, dict));
+  std::string list = "](";
+  for (int layer = 0; layer < 2; ++layer)
+    list += listed.tensor("FloatStorage", {3}, std::vector<float>{1, 0, 7});
+  seed("counts_files", "layers", form(0) + packed(listed, list + "e"));
+  seed("counts_files", "imatrix",
+       form(1) + imatrix({{"blk.1.ffn_up_exps.weight.counts", {3, 0, 5}},
+                          {"blk.2.ffn_up_exps.weight.counts", {1, 2, 9}}}));
+}
+
 void text_seeds() {
   for (const TextSeed& text : kTextSeeds) seed(text.target, text.name, form(text.form) + text.text);
   for (const PlainSeed& text : kPlainSeeds) seed(text.target, text.name, text.text);
@@ -223,6 +250,7 @@ int main(int argc, char** argv) {
   container_seeds();
   array_seeds();
   sglang_seeds();
+  counts_file_seeds();
   text_seeds();
   store_seeds();
   gguf_seeds();

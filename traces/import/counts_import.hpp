@@ -58,6 +58,19 @@ CountsTable import_counts_npy(const std::filesystem::path& input, const Progress
 /// without any count (of a buffer not filled) are left out.
 CountsTable import_counts_json(const std::filesystem::path& input);
 
+/// A file of torch.save with a tensor [layers, experts] or [prompts, layers, experts], or with one [experts]
+/// for each layer in a list or dictionary. `tensor`: its name in a dictionary; empty: all there are.
+CountsTable import_counts_torch(const std::filesystem::path& input, const std::string& tensor);
+
+/// llama.cpp's importance matrix as GGUF (llama-imatrix --output-format gguf):
+/// blk.N.ffn_*_exps.weight.counts, how many tokens each expert had. One prompt: all of the calibration text.
+CountsTable import_counts_imatrix(const std::filesystem::path& input);
+
+/// Adds the prompts of another file, of the same shape and without domains. Throws InputError that names it
+/// and the first one.
+void append_counts(CountsTable& all, const CountsTable& more, const std::string& file,
+                   const std::string& first);
+
 /// Counts from numbers [layers, experts] or [prompts, layers, experts], prompts without any count left out;
 /// `map` (empty, or [layers, experts] of the numbers): adds up physical experts into logical ones. `what`
 /// names them in messages. Throws InputError.

@@ -5,65 +5,12 @@
 
 #include "models/input_error.hpp"
 #include "traces/import/counts_import.hpp"
-#include "traces/import/pickle_reader.hpp"
-#include "traces/import/zip_archive.hpp"
+#include "traces/import/torch_file.hpp"
 
 namespace moelab {
 namespace {
 
-constexpr std::uint64_t kLargestMember = std::uint64_t{16} << 30;  // bytes
-constexpr std::int64_t kExtend = 1, kDecode = 2;                   // ForwardMode of SGLang
-
-struct Numbers {
-  std::vector<std::uint64_t> shape;
-  std::vector<std::int64_t> values;
-};
-
-// A file of torch.save: a pickle and the tensors' storages.
-class TorchFile {
- public:
-  explicit TorchFile(const std::filesystem::path& path)
-      : name_(path.string()), archive_(path), prefix_(prefix()), pickle_(read("data.pkl"), name_) {
-    const ZipMember* order = archive_.find(prefix_ + "byteorder");
-    if (order != nullptr && archive_.read(*order, 16) != "little")
-      throw InputError(name_, "was written on a big-endian machine");
-  }
-  const Pickle& pickle() const { return pickle_; }
-  const std::string& name() const { return name_; }
-
-  Numbers numbers(Pickle::Node node, const std::string& what) const {
-    if (pickle_.kind(node) != Pickle::Kind::tensor) throw InputError(name_, what + " is not a tensor");
-    const PickleTensor& tensor = pickle_.tensor(node);
-    std::uint64_t count = 1;
-    for (const std::uint64_t size : tensor.shape) count *= size;
-    const std::string bytes = read("data/" + tensor.storage);
-    const std::uint64_t width = bytes_of(tensor.type), there = bytes.size() / width;
-    if (tensor.offset > there || count > there - tensor.offset)
-      throw InputError(name_, what + " reaches beyond its storage of " + std::to_string(there) + " values");
-    const auto* const begin = reinterpret_cast<const std::byte*>(bytes.data()) + tensor.offset * width;
-    NpyArray array(InputStream(name_ + ": " + what, {begin, begin + count * width}), tensor.type,
-                   tensor.shape);
-    Numbers numbers{tensor.shape, std::vector<std::int64_t>(count)};
-    array.read(numbers.values, what);
-    return numbers;
-  }
-
- private:
-  std::string prefix() const {
-    for (const ZipMember& member : archive_.members()) {
-      if (member.name.ends_with("/data.pkl")) return member.name.substr(0, member.name.size() - 8);
-    }
-    throw InputError(name_, "is not a file of torch.save: it holds no data.pkl");
-  }
-  std::string read(const std::string& member) const {
-    return archive_.read(archive_.member(prefix_ + member), kLargestMember);
-  }
-
-  std::string name_;
-  ZipArchive archive_;
-  std::string prefix_;
-  Pickle pickle_;
-};
+constexpr std::int64_t kExtend = 1, kDecode = 2;  // ForwardMode of SGLang
 
 class Recording {
  public:
@@ -75,7 +22,7 @@ class Recording {
 
   SglangImported run() {
     if (const Pickle::Node* counts = pickle_.find(pickle_.root(), "logical_count")) {
-      const Numbers numbers = file_.numbers(*counts, "logical_count");
+      const TorchNumbers numbers = file_.numbers(*counts, "logical_count");
       return finish_counts(
           counts_from_numbers(file_.name(), "logical_count", numbers.values, numbers.shape, {}));
     }
@@ -100,11 +47,11 @@ class Recording {
   }
 
   SglangImported run_passes(const std::vector<Pickle::Node>& records) const {
-    Numbers all;
+    TorchNumbers all;
     for (std::size_t i = 0; i < records.size(); ++i) {
       const Pickle::Node* counts = pickle_.find(records[i], "global_physical_count");
       if (counts == nullptr) fail(i, "has no 'global_physical_count'");
-      const Numbers pass = file_.numbers(*counts, "global_physical_count");
+      const TorchNumbers pass = file_.numbers(*counts, "global_physical_count");
       if (pass.shape.size() != 2 ||
           (i > 0 && !std::equal(pass.shape.begin(), pass.shape.end(), all.shape.begin() + 1)))
         fail(i, "its counts do not have the shape [layers, physical experts] of the records before");
@@ -162,7 +109,7 @@ class Recording {
       fail(number, "forward_mode is " + std::to_string(mode) + "; expected 1 (extend) or 2 (decode)");
     const Pickle::Node* ids_node = pickle_.find(record, "topk_ids_of_layer");
     if (ids_node == nullptr) fail(number, "has no 'topk_ids_of_layer'");
-    const Numbers ids = file_.numbers(*ids_node, "topk_ids_of_layer");
+    const TorchNumbers ids = file_.numbers(*ids_node, "topk_ids_of_layer");
     const std::vector<std::int64_t> positions = integers(number, record, "positions");
     if (ids.shape.size() != 3 || ids.shape[1] != positions.size())
       fail(number, "topk_ids_of_layer is not [layers, " + std::to_string(positions.size()) + " tokens, k]");
@@ -199,7 +146,7 @@ class Recording {
   }
 
   // Layers without experts are -1 throughout, and so are places past k: the first pass shows which.
-  void learn_layers(const Numbers& ids, std::size_t number) {
+  void learn_layers(const TorchNumbers& ids, std::size_t number) {
     first_ids_ = false;
     width_ = ids.shape[2];
     for (std::uint64_t layer = 0; layer < ids.shape[0]; ++layer) {
@@ -214,7 +161,7 @@ class Recording {
     if (layers_.empty()) fail(number, "no layer has experts");
   }
 
-  void add_tokens(TokenAssembler& assembler, const Numbers& ids, std::int64_t mode, std::size_t number) {
+  void add_tokens(TokenAssembler& assembler, const TorchNumbers& ids, std::int64_t mode, std::size_t number) {
     const bool mapped = !map_.values.empty();
     if (ids.shape[2] != width_ || layers_.back() >= ids.shape[0] ||
         (mapped && (map_.shape.size() != 2 || map_.shape[0] != ids.shape[0])))
@@ -252,7 +199,7 @@ class Recording {
   const Pickle& pickle_;
   ImportTarget target_;
   bool pass_is_request_;
-  Numbers map_;
+  TorchNumbers map_;
   bool first_ids_ = true, any_ = false;
   std::vector<std::uint64_t> layers_;  // of the input, that have experts
   std::uint64_t width_ = 0, top_k_ = 0, request_ = 0, token_ = 0;
