@@ -129,6 +129,23 @@ TEST_CASE("schedule answers in the agreed form") {
     CHECK(j["operations"][0].contains(key));
 }
 
+TEST_CASE("a workload runs the first requests of its trace: what a slice of them gives") {
+  using Catch::Matchers::Contains;
+  const Folder folder;
+  const auto run = [&](const std::string& workload) {
+    return moelab({"run", "recorded-default", "--system", "zipmoe-lru", "--set",
+                   "workload={batch: 1, trace: " + workload + "}", "--format", "json"});
+  };
+  REQUIRE(moelab({"trace", "slice", "debian-moe-8x32", "--requests", "0:5", "--out", folder.name("part")})
+              .status == 0);
+  const ProgramResult first = run("debian-moe-8x32, requests: 5"), part = run(folder.name("part"));
+  REQUIRE((first.status == 0 && part.status == 0));
+  CHECK(Json::parse(first.out)["metrics"] == Json::parse(part.out)["metrics"]);
+  CHECK_THAT(run("debian-moe-8x32, requests: 5000").err,
+             Contains("asks for 5000 of its requests, and it has 27"));
+  CHECK_THAT(run("debian-moe-8x32, output_tokens: 3").err, Contains("moelab trace slice"));
+}
+
 TEST_CASE("plan zipmoe takes the experts' chances from counts of them") {
   using Catch::Matchers::Contains;
   const Folder folder;
