@@ -34,7 +34,9 @@ struct TableOptions : ImportOptions {
 void add_table_options(CLI::App& command, TableOptions& options, const char* column) {
   const std::string of(column);
   command.add_option("--request", options.names.request, of + " that says which request; none: all is one");
-  command.add_option("--token", options.names.token, of + " of the token's number, counting up in a request");
+  command.add_option("--token", options.names.token,
+                     of + " of the token's number, counting up in a request; CSV without it: a token begins "
+                          "where the layers do");
   command.add_option("--layer", options.names.layer, of + " of the layer's number");
   command
       .add_option(
@@ -57,6 +59,9 @@ void add_csv(CLI::App& import) {
       "csv", "A table with a row for each (token, layer, expert), or for each (token, layer) with a list");
   add_import_options(*command, *options);
   add_table_options(*command, *options, "Column");
+  command->add_flag(
+      "--any-order", options->names.any_order,
+      "Rows in any order, layer by layer say: held in memory and sorted by request, token, layer, rank");
   command->add_option("--delimiter", options->delimiter, "What stands between fields; 'tab' for a tabulator")
       ->default_str(",");
   add_example(

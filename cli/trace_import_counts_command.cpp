@@ -52,6 +52,8 @@ void add_counts(CLI::App& import) {
       ->add_option("--expert-columns", options->columns.experts, "Instead: a column for each expert, A,B,...")
       ->delimiter(',');
   command->add_option("--experts", options->columns.expert_count, "Routed experts a layer");
+  command->add_flag("--sparse", options->columns.sparse,
+                    "Experts without a row were never used, also where the last layer alone lacks some");
   command->add_option("--where", options->where, "COLUMN=VALUE: only rows with that value; may be repeated")
       ->take_all();
   command->add_option("--except", options->except, "COLUMN=VALUE: no rows with that value; may be repeated")

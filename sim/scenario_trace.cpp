@@ -1,6 +1,7 @@
 #include "sim/scenario_trace.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "models/input_error.hpp"
@@ -14,6 +15,7 @@
 #include "traces/default_trace.hpp"
 #include "traces/generator.hpp"
 #include "traces/law/law_generator.hpp"
+#include "traces/trace_slice.hpp"
 
 namespace moelab {
 namespace {
@@ -134,6 +136,16 @@ RoutingTrace draw_requests_of(const Scenario& s, const Draw& draw) {
   return s.workload.has_law ? draw_from_law(s, draw) : draw_from_generator(s, draw);
 }
 
+RoutingTrace first_requests(const RoutingTrace& trace, const WorkloadConfig& w) {
+  if (w.trace_requests > trace.requests().size())
+    throw InputError(w.trace_file, "workload.requests asks for " + std::to_string(w.trace_requests) +
+                                       " of its requests, and it has " +
+                                       std::to_string(trace.requests().size()));
+  std::vector<std::uint32_t> numbers(w.trace_requests);
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  return slice(trace, numbers);
+}
+
 }  // namespace
 
 RoutingTrace scenario_trace(const Scenario& scenario) {
@@ -155,7 +167,7 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
   }
   RoutingTrace trace = open_routing_trace(w.trace_file);
   check_trace_fits(scenario.model, w.trace_file, trace);
-  return trace;
+  return w.trace_requests == 0 ? trace : first_requests(trace, w);
 }
 
 bool draws_all_scores(const Scenario& scenario) {

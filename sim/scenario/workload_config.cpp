@@ -66,11 +66,13 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
   if (section.has("trace")) {
     w.arrivals_per_s = section.number("arrivals_per_s", {0, 1e9}, 0.0);
     w.trace_file = named_file(section.text("trace"), base);
-    for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens"})
+    w.trace_requests = static_cast<std::uint32_t>(section.integer("requests", 0, kMostCounted, 0));
+    for (const std::string_view key : {"prompt_tokens", "output_tokens"})
       if (section.has(key))
-        section.fail(key, "the trace says how many requests and tokens there are; leave '" +
-                              std::string(key) +
-                              "' out (on the command line: --set workload=\"{batch: 1, trace: FILE}\")");
+        section.fail(
+            key, "the trace says how many tokens its requests have; leave '" + std::string(key) +
+                     "' out (on the command line: --set workload=\"{batch: 1, trace: FILE}\", and "
+                     "\"requests: 5\" in it for the trace's first five; fewer tokens: moelab trace slice)");
   } else {
     read_lengths(section, base, problems, w);
     if (section.has("law")) {

@@ -22,6 +22,7 @@ struct WorkloadConfig {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t output_tokens = 0;                        // the first one included
   std::string trace_file;                                 // "": generated
+  std::uint32_t trace_requests = 0;                       // of it, from its first; 0: all
   double skew = 0, reuse = 0, drift = 0, gate_decay = 0;  // of the generator
   bool has_law = false;  // in its place: drawn from `law`, at the model's sizes
   std::string law_file;  // where the law is from, as messages show it

@@ -129,6 +129,53 @@ TEST_CASE("schedule answers in the agreed form") {
     CHECK(j["operations"][0].contains(key));
 }
 
+TEST_CASE("a workload runs the first requests of its trace: what a slice of them gives") {
+  using Catch::Matchers::Contains;
+  const Folder folder;
+  const auto run = [&](const std::string& workload) {
+    return moelab({"run", "recorded-default", "--system", "zipmoe-lru", "--set",
+                   "workload={batch: 1, trace: " + workload + "}", "--format", "json"});
+  };
+  REQUIRE(moelab({"trace", "slice", "debian-moe-8x32", "--requests", "0:5", "--out", folder.name("part")})
+              .status == 0);
+  const ProgramResult first = run("debian-moe-8x32, requests: 5"), part = run(folder.name("part"));
+  REQUIRE((first.status == 0 && part.status == 0));
+  CHECK(Json::parse(first.out)["metrics"] == Json::parse(part.out)["metrics"]);
+  CHECK_THAT(run("debian-moe-8x32, requests: 5000").err,
+             Contains("asks for 5000 of its requests, and it has 27"));
+  CHECK_THAT(run("debian-moe-8x32, output_tokens: 3").err, Contains("moelab trace slice"));
+}
+
+TEST_CASE("plan zipmoe takes the experts' chances from counts of them") {
+  using Catch::Matchers::Contains;
+  const Folder folder;
+  // k = 1: an expert's chance is its share of the layer's counts; by rank, means over two layers.
+  REQUIRE(moelab({"trace", "import", "counts",
+                  folder.file("c.csv", "layer,expert,count\n0,0,3\n0,1,6\n0,2,3\n1,0,2\n1,1,4\n1,2,6\n"),
+                  "--layer", "layer", "--expert", "expert", "--count", "count", "--experts", "3", "--top-k",
+                  "1", "--out", folder.name("counts")})
+              .status == 0);
+  const std::string rest =
+      R"("threads": 2, "shards": 2, "tensors": 3, "sm_read_s": 0.001, "e_read_s": 0.0003, "decompress_s": 0.0005,
+         "memory_bytes": 2e7, "tensor_elements": 2e6, "ratio": 0.5, "step": 0.1, "pools": ["F", "C", "S", "E"]})";
+  const auto plan = [&](const std::string& first, bool trace) {
+    std::vector<std::string> arguments{"plan", "zipmoe", folder.file("p.json", first + rest), "--format",
+                                       "json"};
+    if (trace) arguments.insert(arguments.end(), {"--trace", folder.name("counts")});
+    return moelab(arguments);
+  };
+  const ProgramResult given =
+      plan(R"({"inclusion": [0.5, 0.2916666666666667, 0.20833333333333334], "k": 1, )", false);
+  const ProgramResult counted = plan("{", true);
+  REQUIRE((given.status == 0 && counted.status == 0));
+  const auto a = Json::parse(given.out), b = Json::parse(counted.out);
+  CHECK(a["capacity"] == b["capacity"]);
+  CHECK(a["expected_makespan_s"].get<double>() == Approx(b["expected_makespan_s"].get<double>()));
+  CHECK_THAT(plan(R"({"k": 2, )", true).err,
+             Contains("'k' is 2, and") && Contains("has tokens of 1 experts"));
+  CHECK_THAT(plan(R"({"inclusion": [1], )", true).err, Contains("'inclusion' is the trace's to say"));
+}
+
 TEST_CASE("plan zipmoe answers in the agreed form") {
   const Folder folder;
   const std::string input =

@@ -21,6 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((form & 32U) != 0) names.domain = "domain";
   ImportTarget target = small_target();
   if ((form & 64U) != 0) target.skip_layers = {0};
+  names.any_order = (form & 64U) != 0;
+  if ((form & 128U) != 0) names.token.clear();
   const auto path = memory_file(input.rest());
   const char delimiter = (form & 128U) != 0 ? ';' : ',';
   if (accepted([&] { import_routing_csv(path, names, target, delimiter, {}); })) touch_imported();

@@ -1,5 +1,6 @@
 // Random routing written as CSV, JSON lines, .npy, .npz and raw numbers by the test, imported, and compared;
 // the same files damaged; and each thing that is refused, with its place.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <ctime>
 #include <filesystem>
@@ -171,6 +172,110 @@ std::string written(int form, const Table& t) {
 }
 
 }  // namespace
+
+namespace {
+
+/// The header of a table of one of the two forms, and its rows by (request, layer).
+struct Lines {
+  struct Line {
+    std::size_t request;
+    std::uint32_t layer;
+    std::string text;
+  };
+  std::string header;
+  std::vector<Line> lines;
+
+  Lines(const Table& t, bool wide) {
+    const std::string text = wide ? csv_wide(t) : csv_long(t);
+    std::size_t at = text.find('\n') + 1;
+    header = text.substr(0, at);
+    each_row(t, [&](std::size_t r, std::uint64_t, std::uint64_t, std::uint32_t layer) {
+      for (std::uint32_t k = 0; k < (wide ? 1 : t.top_k); ++k) {
+        const std::size_t end = text.find('\n', at) + 1;
+        lines.push_back({r, layer, text.substr(at, end - at)});
+        at = end;
+      }
+    });
+  }
+  /// Layer by layer over all requests.
+  void sort_by_layer() {
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const Line& a, const Line& b) { return a.layer < b.layer; });
+  }
+  void shuffle_requests(Random& random) {
+    random.shuffle(std::span(lines));
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const Line& a, const Line& b) { return a.request < b.request; });
+  }
+  std::string text() const {
+    std::string all = header;
+    for (const Line& line : lines) all += line.text;
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("CSV layer by layer or shuffled is read in any order, and tokens without numbers are counted") {
+  const ScratchFolder folder;
+  for (std::uint64_t seed = 0; seed < random_runs(400u); ++seed) {
+    Random random(seed, 41, 0);
+    const Table t = random_table(random);
+    const bool wide = random.below(2) == 0, shuffled = random.below(2) == 0, counted = random.below(2) == 0;
+    Lines lines(t, wide);
+    RowNames names = csv_names(t, wide);
+    names.any_order = random.below(3) != 0;
+    if (counted) names.token.clear();
+    if (names.any_order && shuffled && !counted)
+      lines.shuffle_requests(random);  // rows of one layer say which token and rank they are
+    else if (names.any_order)
+      lines.sort_by_layer();
+    write_bytes(folder / "in.csv", lines.text());
+    ImportTarget target = target_of(t, folder / "out");
+    target.top_k = t.top_k;
+    INFO("seed " << seed);
+    import_routing_csv(folder / "in.csv", names, target, wide ? ';' : ',', {});
+    CHECK(difference(read_routing_trace((folder / "out").string()), t).empty());
+  }
+}
+
+TEST_CASE("CSV in another form than the options say: the message names the option that reads it") {
+  const ScratchFolder folder;
+  const auto error = [&](const std::string& text, bool token, bool any_order = false,
+                         std::uint32_t top_k = 0) {
+    write_bytes(folder / "in.csv", text);
+    RowNames names;
+    if (token) names.token = "token";
+    names.layer = "layer";
+    names.experts = {"expert"};
+    names.any_order = any_order;
+    ImportTarget target;
+    target.out = folder / "out";
+    target.experts = 4;
+    target.top_k = top_k;
+    return error_of([&] { import_routing_csv(folder / "in.csv", names, target, ',', {}); });
+  };
+  const std::string by_layer = "token,layer,expert\n0,0,1\n1,0,2\n0,1,3\n1,1,0\n";
+  CHECK_THAT(error(by_layer, true), Contains("in.csv:4:1: ") &&
+                                        Contains("the rows go layer by layer: layer 1 begins again") &&
+                                        Contains("--any-order reads them"));
+  CHECK(error(by_layer, true, true).empty());
+  const std::string text_tokens = "token,layer,expert\nThe,0,1\nThe,1,2\ncat,0,3\ncat,1,0\n";
+  CHECK_THAT(error(text_tokens, true),
+             Contains("in.csv:2:1: expected a token's number, from 0, found 'The'") &&
+                 Contains("leave --token out"));
+  CHECK(error(text_tokens, false).empty());
+  CHECK(read_routing_trace((folder / "out").string()).tokens() == 2);
+  const std::string lists = "token,layer,expert\na,0,[1]\nb,0,[2]\na,1,[3]\nb,1,[0]\n";
+  CHECK_THAT(error(lists, false), Contains("the rows go layer by layer"));
+  CHECK(error(lists, false, true).empty());
+  CHECK_THAT(error(by_layer, false, true), Contains("--top-k: must be given"));
+  CHECK(error(by_layer, false, true, 1).empty());
+  CHECK_THAT(error("token,layer,expert\n0,0,1\n1,0,9\n", true, true),
+             Contains("in.csv:3: ") && Contains("expert 9 is out of range"));
+  CHECK_THAT(error("token,layer,expert\n0,0,1\n0,1,1\n1,0,1\n", true, true),
+             Contains("ends with 0 experts at layer 1"));
+}
 
 TEST_CASE("random routing comes back equal from every form, plain and gzipped") {
   const ScratchFolder folder;

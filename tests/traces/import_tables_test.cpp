@@ -290,6 +290,56 @@ TEST_CASE("a request log comes back as it was written") {
              Contains("late.csv:3:1: the arrival is not a number of seconds from 0 to 1e12"));
 }
 
+TEST_CASE("a table of counts cut in its last layer is refused where the other layers show it") {
+  const ScratchFolder folder;
+  CountColumns columns;
+  columns.layer = "layer";
+  columns.expert = "expert";
+  columns.count = "count";
+  int cut = 0;
+  for (std::uint64_t seed = 0; seed < random_runs(300u); ++seed) {
+    Random random(seed, 51, 0);
+    const std::uint64_t layers = 2 + random.below(3), experts = 2 + random.below(4),
+                        tokens = 20 + random.below(50);
+    const bool dense = random.below(2) == 0;  // rows for experts that were never used, too
+    std::vector<std::string> lines;
+    std::vector<std::uint64_t> due;
+    std::size_t last_begins = 0;
+    for (std::uint64_t l = 0; l < layers; ++l) {
+      std::vector<std::uint64_t> counts(experts);
+      for (std::uint64_t t = 0; t < tokens; ++t) ++counts[random.below(experts)];
+      last_begins = lines.size();
+      for (std::uint64_t e = 0; e < experts; ++e)
+        if (dense || counts[e] > 0)
+          lines.push_back(std::to_string(l) + "," + std::to_string(e) + "," + std::to_string(counts[e]) +
+                          "\n");
+      due.insert(due.end(), counts.begin(), counts.end());
+    }
+    const auto written = [&](std::size_t rows) {
+      std::string text = "layer,expert,count\n";
+      for (std::size_t i = 0; i < rows; ++i) text += lines[i];
+      write_bytes(folder / "c.csv", text);
+      return folder / "c.csv";
+    };
+    columns.expert_count = static_cast<std::uint32_t>(experts);
+    columns.sparse = false;
+    INFO("seed " << seed);
+    CHECK(import_counts_csv(written(lines.size()), columns, {}).counts == due);
+    const std::size_t rows = last_begins + 1 + random.below(lines.size() - last_begins);
+    std::uint64_t lost = 0;
+    for (std::size_t i = rows; i < lines.size(); ++i)
+      lost += std::stoull(lines[i].substr(lines[i].rfind(',') + 1));
+    if (lost == 0 || (!dense && layers == 2)) continue;  // whole, or nothing to compare with
+    ++cut;
+    CHECK_THAT(error_of([&] { import_counts_csv(written(rows), columns, {}); }),
+               Contains("c.csv:" + std::to_string(rows + 1) + ": the table ends with") &&
+                   Contains("of layer " + std::to_string(layers - 1)) && Contains("--sparse"));
+    columns.sparse = true;
+    CHECK(import_counts_csv(written(rows), columns, {}).layers == layers);
+  }
+  CHECK(cut > 0);
+}
+
 TEST_CASE("counts from tables, JSON and NumPy") {
   const ScratchFolder folder;
   write_bytes(folder / "c.csv",

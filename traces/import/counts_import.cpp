@@ -41,9 +41,13 @@ class CountsCsv {
 
   CountsTable run() {
     while (csv_.next()) {
-      if (wanted()) read_row();
+      if (!wanted()) continue;
+      read_row();
+      last_line_ = csv_.line();
     }
-    return table();
+    CountsTable result = table();
+    if (!columns_.sparse && wide_.empty()) check_end();
+    return result;
   }
 
  private:
@@ -60,8 +64,8 @@ class CountsCsv {
       prompt += csv_.field(prompt_[i]);
     }
     if (!prompts_.add(prompt)) csv_.fail(prompt_.front(), std::string(DomainNames::kTooMany));
-    std::vector<std::optional<std::uint64_t>>& cells =
-        cells_[{prompts_.number_of(prompt), csv_.unsigned_at(layer_, "a layer's number, from 0")}];
+    last_ = {prompts_.number_of(prompt), csv_.unsigned_at(layer_, "a layer's number, from 0")};
+    Cells& cells = cells_[last_];
     if (cells.empty()) {
       if (cells_.size() * experts_ > kMostCounts) csv_.fail(layer_, "more counts than memory should hold");
       cells.resize(experts_);
@@ -75,6 +79,50 @@ class CountsCsv {
     } else {
       for (std::size_t i = 0; i < wide_.size(); ++i) set(cells[i], wide_[i]);
     }
+  }
+
+  using Cells = std::vector<std::optional<std::uint64_t>>;
+
+  static std::size_t listed(const Cells& cells) {
+    return static_cast<std::size_t>(
+        std::count_if(cells.begin(), cells.end(), [](const auto& cell) { return cell.has_value(); }));
+  }
+  static double sum(const Cells& cells) {
+    double uses = 0;
+    for (const auto& cell : cells) uses += static_cast<double>(cell.value_or(0));
+    return uses;
+  }
+
+  /// A table that ends in the middle of its last layer.
+  void check_end() const {
+    const Cells& end = cells_.at(last_);
+    if (listed(end) == experts_) return;
+    bool all_listed = cells_.size() > 1, all_alike = true;
+    std::size_t others = 0;  // layers of the same prompt
+    std::optional<double> uses;
+    for (const auto& [place, cells] : cells_) {
+      if (place == last_) continue;
+      all_listed = all_listed && listed(cells) == experts_;
+      if (place.first != last_.first) continue;
+      ++others;
+      all_alike = all_alike && sum(cells) == uses.value_or(sum(cells));
+      uses = sum(cells);
+    }
+    const bool comparable = others > 0 && all_alike;
+    if (comparable && sum(end) >= *uses) return;
+    const bool fewer = comparable && others > 1;
+    if (!all_listed && !fewer) return;
+    const std::string& prompt = prompts_.names()[last_.first];
+    throw InputError(std::vector{Problem{
+        csv_.name(), static_cast<int>(last_line_), 0,
+        "the table ends with " + std::to_string(listed(end)) + " of " + std::to_string(experts_) +
+            " experts of layer " + std::to_string(last_.second) +
+            (prompt.empty() ? "" : " of prompt " + shown(prompt)) +
+            (all_listed
+                 ? "; every other layer lists all, so it seems cut"
+                 : "; its uses are fewer than those of the prompt's other layers, which are all alike, so it "
+                   "seems cut") +
+            ". Copy it again, or say --sparse if the experts not listed were never used"}});
   }
 
   void set(std::optional<std::uint64_t>& cell, std::size_t column) {
@@ -119,7 +167,9 @@ class CountsCsv {
   std::vector<std::pair<std::size_t, std::string>> where_, except_;
   std::uint32_t experts_ = 0;
   DomainNames prompts_;
-  std::map<std::pair<std::uint16_t, std::uint64_t>, std::vector<std::optional<std::uint64_t>>> cells_;
+  std::map<std::pair<std::uint16_t, std::uint64_t>, Cells> cells_;  // by prompt and layer
+  std::pair<std::uint16_t, std::uint64_t> last_;                    // of the row read last
+  std::uint64_t last_line_ = 0;
 };
 
 std::vector<std::uint64_t> count_up(std::uint64_t count) {

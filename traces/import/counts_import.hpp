@@ -31,11 +31,14 @@ struct CountColumns {
   std::vector<std::pair<std::string, std::string>> where;   // only rows with this value in this column
   std::vector<std::pair<std::string, std::string>> except;  // no rows with this value in this column
   std::uint32_t expert_count = 0;  // experts a layer; with `experts`, 0: as many as columns
+  bool sparse = false;             // experts without a row have 0 even where the table seems cut (see below)
   double scale = 1;  // numbers are multiplied by it and must then be whole (shares: 10000 for four decimals)
 };
 
 /// Each prompt is its own domain, named by its columns joined by '/'. An expert that is not listed has 0;
-/// every prompt must have every layer. Throws InputError with file, line and column.
+/// every prompt must have every layer. A table whose last layer alone lacks experts, or alone counts fewer
+/// uses than the prompt's other layers, was cut while it was written: refused unless `sparse`. Throws
+/// InputError with file, line and column.
 CountsTable import_counts_csv(const std::filesystem::path& input, const CountColumns& columns,
                               const Progress& progress);
 

@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "models/input_error.hpp"
 #include "traces/import/csv_reader.hpp"
@@ -12,6 +14,7 @@ namespace moelab {
 namespace {
 
 constexpr std::size_t kNoColumn = static_cast<std::size_t>(-1);
+constexpr std::size_t kMostKeptBytes = std::size_t{16} << 30;
 constexpr std::string_view kListSeparators = " ,;|\t\n";
 
 struct Columns {
@@ -22,7 +25,6 @@ struct Columns {
         rank(place(csv, names.rank)),
         phase(place(csv, names.phase)),
         domain(place(csv, names.domain)) {
-    if (token == kNoColumn) throw InputError("--token", "must name the column of the token's number");
     if (layer == kNoColumn) throw InputError("--layer", "must name the column of the layer's number");
     if (names.experts.empty()) throw InputError("--expert", "must name the column of the expert's number");
     for (const std::string& name : names.experts) experts.push_back(csv.column(name));
@@ -74,32 +76,158 @@ class CsvImport {
  public:
   CsvImport(const std::filesystem::path& input, const RowNames& names, char delimiter,
             const Progress& progress)
-      : csv_(input, progress, delimiter), columns_(csv_, names), all_phases_(names.all_phases) {}
+      : csv_(input, progress, delimiter),
+        columns_(csv_, names),
+        all_phases_(names.all_phases),
+        any_order_(names.any_order) {}
 
   ImportCounts run(const ImportTarget& target, const DomainNames& domains) {
     if (!csv_.next()) throw InputError(csv_.name(), "has no rows after its header");
+    top_k_ = target.top_k;
     long_form_ = columns_.experts.size() == 1 && parse_signed(csv_.field(columns_.experts.front()));
     if (columns_.rank != kNoColumn && !long_form_)
       throw InputError("--rank", "belongs to the form with a row for each expert; " + csv_.name() +
                                      " has lists of experts");
     TokenAssembler assembler(target, !columns_.scores.empty(), domains.names(), long_form_);
-    try {
-      do {
-        read_row(domains);
-        check_rank();
-        assembler.add(row_);
-      } while (csv_.next());
-      assembler.finish();
-    } catch (const RowError& error) {
-      csv_.fail(columns_.of(error.field), error.what());
-    }
+    any_order_ ? import_sorted(assembler, domains) : import_in_order(assembler, domains);
     return {assembler.tokens()};
   }
 
  private:
+  /// A row that waits for its place.
+  struct Kept {
+    std::uint64_t token = 0, layer = 0, rank = 0, line = 0;
+    std::size_t ids = 0;  // the first of its experts in kept_ids_; so of the scores
+    std::uint32_t request = 0, experts = 0;
+    std::uint16_t domain = 0;
+    Phase phase = Phase::decode;
+    auto place() const { return std::tie(request, token, layer, rank); }
+  };
+
+  void import_in_order(TokenAssembler& assembler, const DomainNames& domains) {
+    try {
+      do {
+        read_row(domains);
+        if (columns_.token == kNoColumn) count_token();
+        check_rank();
+        assembler.add(row_);
+        remember_order();
+      } while (csv_.next());
+      assembler.finish();
+    } catch (const RowError& error) {
+      csv_.fail(columns_.of(error.field), error.what() + order_hint(error.field));
+    }
+  }
+
+  /// A new token begins where the layers begin again; of one layer alone, with each row or --top-k rows.
+  void count_token() {
+    const bool same = counted_any_ && row_.request == counted_request_;
+    const bool full = !long_form_ || counted_rows_ == top_k_;
+    if (!same) {
+      counted_token_ = 0;
+    } else if (row_.layer < counted_layer_ || (row_.layer == counted_layer_ && full)) {
+      ++counted_token_;
+    }
+    const bool goes_on = same && row_.layer == counted_layer_ && !full;
+    counted_rows_ = goes_on ? counted_rows_ + 1 : 1;
+    if (!same) counted_request_ = row_.request;
+    counted_layer_ = row_.layer;
+    counted_any_ = true;
+    row_.token = counted_token_;
+  }
+
+  void remember_order() {
+    single_layer_tokens_ = single_layer_tokens_ && row_.layer == (last_row_ ? last_layer_ : row_.layer);
+    last_token_ = row_.token;
+    last_layer_ = row_.layer;
+    last_row_ = true;
+  }
+
+  /// What reads a file whose rows go layer by layer, where that is what went wrong.
+  std::string order_hint(RowField field) const {
+    const bool back =
+        columns_.token != kNoColumn && last_row_ && row_.layer != last_layer_ && row_.token < last_token_;
+    const bool layers_apart =
+        columns_.token == kNoColumn && field == RowField::layer && single_layer_tokens_ && last_token_ > 0;
+    if (!back && !layers_apart) return {};
+    return "; the rows go layer by layer: layer " + std::to_string(row_.layer) +
+           " begins again after all tokens of layer " + std::to_string(last_layer_) +
+           ". --any-order reads them";
+  }
+
+  /// All rows, then one token after the other.
+  void import_sorted(TokenAssembler& assembler, const DomainNames& domains) {
+    do {
+      read_row(domains);
+      keep_row();
+    } while (csv_.next());
+    std::stable_sort(kept_.begin(), kept_.end(),
+                     [](const Kept& a, const Kept& b) { return a.place() < b.place(); });
+    std::uint64_t line = 0;
+    try {
+      for (const Kept& kept : kept_) {
+        line = kept.line;
+        row_ = {.request = request_names_[kept.request],
+                .token = kept.token,
+                .layer = kept.layer,
+                .phase = kept.phase,
+                .domain = kept.domain,
+                .ids = std::span(kept_ids_).subspan(kept.ids, kept.experts),
+                .scores = kept_scores_.empty() ? std::span<const float>()
+                                               : std::span(kept_scores_).subspan(kept.ids, kept.experts),
+                .router_scores = {}};
+        assembler.add(row_);
+      }
+      assembler.finish();
+    } catch (const RowError& error) {
+      throw InputError(std::vector{Problem{csv_.name(), static_cast<int>(line), 0, error.what()}});
+    }
+  }
+
+  void keep_row() {
+    if ((kept_.size() + 1) * sizeof(Kept) + kept_ids_.size() * (sizeof(std::int64_t) + sizeof(float)) >
+        kMostKeptBytes)
+      csv_.fail(columns_.layer,
+                "more rows than --any-order holds in memory (16 GiB); sort them by request, token and "
+                "layer, or import parts and put them together (moelab trace merge)");
+    const auto [request, is_new] =
+        request_numbers_.emplace(row_.request, static_cast<std::uint32_t>(request_names_.size()));
+    if (is_new) request_names_.emplace_back(row_.request);
+    Kept kept{.token = row_.token, .layer = row_.layer, .line = csv_.line(), .ids = kept_ids_.size()};
+    kept.request = request->second;
+    kept.experts = static_cast<std::uint32_t>(ids_.size());
+    kept.domain = row_.domain;
+    kept.phase = row_.phase;
+    if (columns_.rank != kNoColumn) kept.rank = csv_.unsigned_at(columns_.rank, "a rank, from 0");
+    if (columns_.token == kNoColumn) {
+      if (long_form_ && top_k_ == 0)
+        throw InputError("--top-k",
+                         "must be given: in rows of one expert each, without numbers of tokens, nothing else "
+                         "says where a token ends");
+      const std::uint64_t row = rows_of_layer_[{kept.request, kept.layer}]++;
+      kept.token = long_form_ ? row / top_k_ : row;
+    }
+    if (scores_.size() != (columns_.scores.empty() ? 0 : ids_.size()))
+      csv_.fail(columns_.of(RowField::score),
+                std::to_string(scores_.size()) + " scores for " + std::to_string(ids_.size()) + " experts");
+    kept_ids_.insert(kept_ids_.end(), ids_.begin(), ids_.end());
+    kept_scores_.insert(kept_scores_.end(), scores_.begin(), scores_.end());
+    kept_.push_back(kept);
+  }
+
+  std::uint64_t token_number() const {
+    const std::optional<std::uint64_t> number = parse_unsigned(csv_.field(columns_.token));
+    if (!number)
+      csv_.fail(columns_.token,
+                "expected a token's number, from 0, found " + shown(csv_.field(columns_.token)) +
+                    ". Where the column is the tokens' text, leave --token out: tokens are then counted, a "
+                    "new one where the layers begin again");
+    return *number;
+  }
+
   void read_row(const DomainNames& domains) {
     row_.request = columns_.request == kNoColumn ? std::string_view() : csv_.field(columns_.request);
-    row_.token = csv_.unsigned_at(columns_.token, "a token's number, from 0");
+    row_.token = columns_.token == kNoColumn ? 0 : token_number();
     row_.layer = csv_.unsigned_at(columns_.layer, "a layer's number, from 0");
     row_.phase = all_phases_;
     if (columns_.phase != kNoColumn) {
@@ -169,6 +297,20 @@ class CsvImport {
   std::vector<float> scores_;
   std::string ranked_request_;
   std::uint64_t ranked_token_ = static_cast<std::uint64_t>(-1), ranked_layer_ = 0, next_rank_ = 0;
+
+  bool any_order_;
+  std::uint32_t top_k_ = 0;
+  std::string counted_request_;
+  bool counted_any_ = false;
+  std::uint64_t counted_token_ = 0, counted_layer_ = 0, counted_rows_ = 0;
+  bool last_row_ = false, single_layer_tokens_ = true;
+  std::uint64_t last_token_ = 0, last_layer_ = 0;
+  std::vector<Kept> kept_;
+  std::vector<std::int64_t> kept_ids_;
+  std::vector<float> kept_scores_;
+  std::map<std::string, std::uint32_t, std::less<>> request_numbers_;
+  std::vector<std::string> request_names_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> rows_of_layer_;
 };
 
 }  // namespace

@@ -30,6 +30,8 @@ class CsvReader {
   /// Throws InputError at a field of the record.
   [[noreturn]] void fail(std::size_t column, const std::string& what) const;
   const std::string& name() const { return lines_.name(); }
+  /// Where the record begins, from 1.
+  std::uint64_t line() const { return line_; }
 
   /// The field as a number; InputError that says what was expected (`what`: "an expert number").
   std::uint64_t unsigned_at(std::size_t column, const char* what) const;

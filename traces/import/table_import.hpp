@@ -14,9 +14,10 @@ namespace moelab {
 
 /// Names of columns (CSV) or paths of values (JSON, "choices[0].x"); empty where the input has no such thing.
 struct RowNames {
-  std::string request;               // CSV, and JSON where a line is not a request: none: one request
-  std::string token;                 // must be there unless a line holds a whole request
-  std::string layer;                 // must be there unless a line holds a whole token
+  std::string request;  // CSV, and JSON where a line is not a request: none: one request
+  std::string token;    // JSON: must be there unless a line holds a whole request; CSV: none: tokens are
+                        // counted, a new one where the layers begin again
+  std::string layer;    // must be there unless a line holds a whole token
   std::vector<std::string> experts;  // one name: a number (long form) or a list (wide); several: one a rank
   std::vector<std::string> scores;   // as `experts`; none: the trace has no scores
   std::string rank;                  // long form: from 0 in each layer; none: in order of the rows
@@ -24,6 +25,7 @@ struct RowNames {
   std::string prompt_tokens;         // JSON lines that hold a request: how many of its tokens are prefill
   std::string domain;                // what kind of prompt it is; the input is read twice
   Phase all_phases = Phase::decode;
+  bool any_order = false;  // CSV: rows are held in memory and sorted by request, token, layer and rank
 };
 
 /// What came of an import.
@@ -32,8 +34,8 @@ struct ImportCounts {
 };
 
 /// A row for each (token, layer, rank) or (token, layer). Memory does not grow with the file but for the
-/// names of requests and domains. Throws InputError with file, line, column and what was expected; then
-/// nothing is written.
+/// names of requests and domains, unless rows may come in any order. Throws InputError with file, line,
+/// column and what was expected; then nothing is written.
 ImportCounts import_routing_csv(const std::filesystem::path& input, const RowNames& names,
                                 const ImportTarget& target, char delimiter, const Progress& progress);
 
