@@ -1,6 +1,8 @@
 #include "sim/scenario_trace.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <filesystem>
 #include <optional>
 
 #include "models/input_error.hpp"
@@ -14,6 +16,7 @@
 #include "traces/default_trace.hpp"
 #include "traces/generator.hpp"
 #include "traces/law/law_generator.hpp"
+#include "traces/law/model_law.hpp"
 
 namespace moelab {
 namespace {
@@ -156,6 +159,19 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
   RoutingTrace trace = open_routing_trace(w.trace_file);
   check_trace_fits(scenario.model, w.trace_file, trace);
   return trace;
+}
+
+std::string routing_title(const Scenario& s, const RoutingTrace& trace) {
+  const WorkloadConfig& w = s.workload;
+  if (s.cluster) return "each task's (see provenance)";
+  if (!w.trace_file.empty())
+    return (trace.synthetic() ? "synthetic trace " : "recorded trace ") +
+           std::filesystem::path(w.trace_file).filename().string();
+  if (w.has_law) return law_title(w.law);
+  char text[96];
+  std::snprintf(text, sizeof text, "generator (skew %g, reuse %g, drift %g, gate_decay %g)", w.skew, w.reuse,
+                w.drift, w.gate_decay);
+  return text;
 }
 
 bool draws_all_scores(const Scenario& scenario) {
