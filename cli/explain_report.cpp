@@ -259,6 +259,20 @@ std::string cache_text(const Explanation& e) {
   return out + "\n";
 }
 
+/// How far the answer moves over the range in which the routing is known.
+std::string routing_text(const Explanation& e) {
+  if (!e.routing) return "";
+  const auto time = [](const ResultFile& r) {
+    return r.tpot_s ? ms(*r.tpot_s) + " ms a token after the first" : fixed(r.wall_s, 2) + " s";
+  };
+  const RoutingRange& range = *e.routing;
+  const std::string points = fixed(100 * range.points, 0);
+  return "How well the routing is known: " + range.routing +
+         ". With LRU's hit rate (places for a quarter of the " + "experts)\n" + points +
+         " points lower it takes " + time(range.lower) + ", " + points + " points higher " +
+         time(range.higher) + ".\n\n";
+}
+
 std::string shortened(const std::string& value) {
   if (value.empty()) return "(none)";
   return value.size() <= kWidestValue ? value : value.substr(0, kWidestValue - 3) + "...";
@@ -436,6 +450,11 @@ Json explanation_json(const ExplainedResult& x) {
     j["infinitely_fast"].push_back(one);
   }
   j["cache"] = cache_json(e);
+  if (e.routing)
+    j["routing"] = {{"source", e.routing->routing},
+                    {"points", e.routing->points},
+                    {"lower", speed_json(e.routing->lower)},
+                    {"higher", speed_json(e.routing->higher)}};
   if (x.comparison) j["compared_with"] = comparison_json(x);
   return j;
 }
@@ -449,7 +468,7 @@ std::string explanation_text(const ExplainedResult& x) {
   if (!e.ran)
     return text + "It does not fit and is not run: there is nothing to explain.\n" + comparison_text(x);
   text += speed_words(e.again) + ". " + again_words(e) + "\n";
-  return text + bounds_text(e) + free_text(e) + cache_text(e) + comparison_text(x);
+  return text + bounds_text(e) + free_text(e) + cache_text(e) + routing_text(e) + comparison_text(x);
 }
 
 std::string explanations_json(const std::vector<ExplainedResult>& explained) {

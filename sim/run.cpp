@@ -15,6 +15,7 @@
 #include "sim/cluster/run_cluster.hpp"
 #include "sim/run_paged.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario/trace_fit.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/cached_stage.hpp"
 #include "sim/serving/expert_costs.hpp"
@@ -167,17 +168,6 @@ void check_system(const Scenario& scenario, const SystemConfig& system, const Ro
   if (is_planned(system)) plan_input(system, costs, memory.expert_cache / trace.layers(), *statistics);
 }
 
-/// Whether a trace's identity, such as "openai/gpt-oss-20b", names the model: its last part, in any case.
-bool names(const std::string& identity, const Architecture& model) {
-  const auto lower = [](std::string text) {
-    for (char& c : text)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return text;
-  };
-  const std::string last = lower(identity.substr(identity.rfind('/') + 1));
-  return last == lower(model.name) || last == lower(model.title);
-}
-
 /// Empty where the system substitutes nothing, or nobody measured what that does to the model.
 ExpectedAccuracy expected_quality(const Scenario& s, const SystemConfig& system) {
   const auto value = [&](const PolicyParameter& p) {
@@ -222,7 +212,7 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
     r.warnings.push_back(std::to_string(s.gpus()) + " of the machine's " + std::to_string(s.machine->gpus) +
                          (s.gpus() == 1 ? " GPUs takes part" : " GPUs take part") +
                          " (tensor_parallel, data_parallel)");
-  if (!trace.model().empty() && !names(trace.model(), s.model))
+  if (!trace.model().empty() && !names_model(trace.model(), s.model))
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");
   if (trace.synthetic()) r.warnings.push_back("the routing trace is synthetic");
@@ -268,6 +258,7 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
     r.runtime = system.runtime->title;
   else if (scenario.machine)
     r.runtime = load_runtime(kBareRuntime).title;
+  r.routing = routing_title(scenario, trace);
   add_provenance(scenario, system, trace, r);
   r.document = scenario_document(scenario, system);
   r.counted = counted_of(scenario, system);

@@ -35,6 +35,7 @@ struct RunResult {
   std::string question;       // of the scenario
   std::string model, device;  // titles; on a cluster, the cluster's in the device's place
   std::string runtime;        // title of the software that it runs in; empty where none is said
+  std::string routing;        // what it was drawn from, and how well that is known: routing_title()
   std::uint64_t seed = 0;
   Metrics metrics;
   Counted counted;

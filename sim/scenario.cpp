@@ -13,7 +13,9 @@
 #include "models/stored_weights.hpp"
 #include "sim/scenario/parallel_config.hpp"
 #include "sim/scenario/system_fit.hpp"
+#include "sim/scenario/trace_fit.hpp"
 #include "sim/scenario_overrides.hpp"
+#include "traces/law/model_law.hpp"
 
 namespace moelab {
 namespace {
@@ -198,6 +200,22 @@ bool read_machine_of_parts(const YamlMap& root, const Reading& reading, Scenario
   return true;
 }
 
+/// Where the workload says nothing of its routing, it is drawn from the model's own law. A law of another
+/// model, which the workload names, does not say how near it comes to this one's.
+void choose_law(Scenario& s) {
+  WorkloadConfig& w = s.workload;
+  if (w.has_law) {
+    if (names_model(w.law.model, s.model)) return;
+    w.law.basis = LawBasis::fitted;
+    w.law.points = 0;
+  } else if (w.trace_file.empty() && !w.has_parameters) {
+    ModelLaw own = law_of_model(s.model);
+    w.law = std::move(own.law);
+    w.law_file = own.file;
+    w.has_law = true;
+  }
+}
+
 /// Reads model, device or cluster, workload and systems, and puts them into `document` in the place of their
 /// names.
 void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& document) {
@@ -234,6 +252,7 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
     read_faults(root, *s.cluster);
   } else {
     s.workload = read_workload(root, reading.base, problems);
+    if (parts.model && s.model.is_moe()) choose_law(s);
     if (document.contains("machine"))
       parts.device = read_machine_of_parts(root, reading, s);
     else

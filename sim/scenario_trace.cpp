@@ -1,6 +1,8 @@
 #include "sim/scenario_trace.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 
@@ -15,6 +17,7 @@
 #include "traces/default_trace.hpp"
 #include "traces/generator.hpp"
 #include "traces/law/law_generator.hpp"
+#include "traces/law/model_law.hpp"
 #include "traces/trace_slice.hpp"
 
 namespace moelab {
@@ -168,6 +171,19 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
   RoutingTrace trace = open_routing_trace(w.trace_file);
   check_trace_fits(scenario.model, w.trace_file, trace);
   return w.trace_requests == 0 ? trace : first_requests(trace, w);
+}
+
+std::string routing_title(const Scenario& s, const RoutingTrace& trace) {
+  const WorkloadConfig& w = s.workload;
+  if (s.cluster) return "each task's (see provenance)";
+  if (!w.trace_file.empty())
+    return (trace.synthetic() ? "synthetic trace " : "recorded trace ") +
+           std::filesystem::path(w.trace_file).filename().string();
+  if (w.has_law) return law_title(w.law);
+  char text[96];
+  std::snprintf(text, sizeof text, "generator (skew %g, reuse %g, drift %g, gate_decay %g)", w.skew, w.reuse,
+                w.drift, w.gate_decay);
+  return text;
 }
 
 bool draws_all_scores(const Scenario& scenario) {

@@ -13,6 +13,7 @@
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/version.hpp"
+#include "traces/law/model_law.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -32,6 +33,14 @@ class Subject {
   }
   const SystemConfig& system() const { return scenario_.systems.front(); }
   const Scenario& scenario() const { return scenario_; }
+
+  /// With another law of routing in the scenario's place.
+  Subject(const Subject& as_it_was, const RoutingLaw& law)
+      : scenario_(as_it_was.scenario_), executor_(as_it_was.executor_) {
+    scenario_.workload.law = law;
+    trace_ = scenario_trace(scenario_);
+    statistics_ = check_scenario(scenario_, trace_);
+  }
 
   RunResult run(const std::vector<std::string>& free_resources = {}) const {
     RunOptions options;
@@ -146,6 +155,13 @@ Explanation explain(const ResultFile& given, const std::function<void(const std:
   for (FreedResource& freed : e.freed) {
     say("with " + freed.kind + " infinitely fast");
     freed.result = as_file(subject.run({freed.kind}));
+  }
+  const RoutingLaw& law = subject.scenario().workload.law;
+  if (subject.scenario().workload.has_law && law.points > 0) {
+    say("with routing at both ends of how well it is known");
+    e.routing.emplace(RoutingRange{again.routing, law.points,
+                                   as_file(Subject(subject, law_moved(law, -law.points)).run()),
+                                   as_file(Subject(subject, law_moved(law, law.points)).run())});
   }
   std::stable_sort(e.freed.begin(), e.freed.end(), [](const FreedResource& a, const FreedResource& b) {
     return judged_seconds(a.result) < judged_seconds(b.result);

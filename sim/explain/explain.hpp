@@ -38,6 +38,13 @@ struct CacheReference {
   std::optional<ResultFile> result;
 };
 
+/// The runs with routing at both ends of how well it is known: LRU's hit rates lower and higher by so much.
+struct RoutingRange {
+  std::string routing;  // routing_title() of the run as it was
+  double points = 0;    // 0.02: two points of a hit rate
+  ResultFile lower, higher;
+};
+
 struct Explanation {
   ResultFile given;
   bool ran = true;   // false: it did not fit, and there is nothing below
@@ -48,6 +55,7 @@ struct Explanation {
   std::vector<FreedResource> freed;        // which brings most first
   std::string cache;                       // its policy; "": it keeps experts by none
   std::vector<CacheReference> references;  // belady, none
+  std::optional<RoutingRange> routing;  // where the routing is drawn from a law that says how near it comes
 };
 
 /// Seconds that a run is judged by: its time per output token, or where no request has a second one, its

@@ -198,6 +198,7 @@ Json result_json(const RunResult& r) {
   j["model"] = r.model;
   j["device"] = r.device;
   if (!r.runtime.empty()) j["runtime"] = r.runtime;
+  j["routing_source"] = r.routing;
   j["metrics"] = metrics_json(r.metrics);
   if (r.counted.lookups) {
     j["hits"] = hits_json(r.metrics.hits);

@@ -319,7 +319,7 @@ std::string cluster_results(const Scenario& s, const std::vector<RunResult>& res
                     to_string(s.budget) + " of each GPU, batch " + std::to_string(s.workload.batch) +
                     " a server, " + std::to_string(results.front().metrics.end_to_end_s.size()) +
                     " request(s), seed " + std::to_string(s.seed) + ", executor " + results.front().executor +
-                    "\n\n";
+                    "\nrouting: " + results.front().routing + "\n\n";
   out += cluster_latency_table(results) + "\n" + cluster_calls_table(results) + "\n";
   out += local_share_picture(results) + "\n" + stall_table(results) + "\n";
   const std::string events = cluster_events(results);
@@ -354,7 +354,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
                     std::to_string(s.workload.batch) + ", " + std::to_string(m.end_to_end_s.size()) +
                     " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " +
                     std::to_string(s.seed) + ", executor " + results.front().executor + "\n" +
-                    runtime_line(results) + "\n";
+                    runtime_line(results) + "routing: " + results.front().routing + "\n\n";
   out += speed_table(results) + "\n" + shortfall_lines(results) + ssd_lines(results);
   if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
   if (looked_up) out += hits_table(s, results);

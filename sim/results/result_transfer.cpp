@@ -59,8 +59,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FaultRecord, at_s, server, event, uncovered, 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, redirected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counted, lookups, bytes, prefetch, routing, execution)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, question, model, device, runtime,
-                                   seed, metrics, counted, memory, plan, planned, paged, cluster, busy,
-                                   quality, provenance, warnings, operations, document, data_files)
+                                   routing, seed, metrics, counted, memory, plan, planned, paged, cluster,
+                                   busy, quality, provenance, warnings, operations, document, data_files)
 
 std::string pack_result(const RunResult& result) {
   return nlohmann::json(result).dump();

@@ -32,4 +32,14 @@ void check_trace_fits(const Architecture& model, const std::string& file, const 
   problems.throw_if_any();
 }
 
+bool names_model(const std::string& identity, const Architecture& model) {
+  const auto lower = [](std::string text) {
+    for (char& c : text)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return text;
+  };
+  const std::string last = lower(identity.substr(identity.rfind('/') + 1));
+  return last == lower(model.name) || last == lower(model.title);
+}
+
 }  // namespace moelab

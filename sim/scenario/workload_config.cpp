@@ -1,5 +1,6 @@
 #include "sim/scenario/workload_config.hpp"
 
+#include <array>
 #include <filesystem>
 #include <system_error>
 
@@ -10,8 +11,10 @@
 namespace moelab {
 namespace {
 
+constexpr std::array<std::string_view, 4> kParameters = {"skew", "reuse", "drift", "gate_decay"};
+
 void read_law(const YamlMap& section, const std::string& base, Problems& problems, WorkloadConfig& w) {
-  for (const std::string_view key : {"skew", "reuse", "drift", "gate_decay"})
+  for (const std::string_view key : kParameters)
     if (section.has(key)) section.fail(key, "'" + std::string(key) + "' is the law's to say");
   const std::string name = section.text("law");
   if (name.empty()) return;  // reported already
@@ -80,6 +83,7 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
       section.done();
       return w;
     }
+    for (const std::string_view key : kParameters) w.has_parameters |= section.has(key);
     const GeneratorParameters defaults;
     w.skew = section.number("skew", {0, 10}, defaults.skew);
     w.reuse = section.number("reuse", {0, 1}, defaults.reuse);

@@ -24,8 +24,11 @@ struct WorkloadConfig {
   std::string trace_file;                                 // "": generated
   std::uint32_t trace_requests = 0;                       // of it, from its first; 0: all
   double skew = 0, reuse = 0, drift = 0, gate_decay = 0;  // of the generator
-  bool has_law = false;  // in its place: drawn from `law`, at the model's sizes
-  std::string law_file;  // where the law is from, as messages show it
+  bool has_parameters = false;  // at least one of these four is said, not left at what the generator has
+  bool has_law =
+      false;  // in the generator's place: drawn from `law`, at the model's sizes. A workload that
+              // says nothing of its routing gets its model's (law_of_model()) when its model is known
+  std::string law_file;  // where the law is from, as messages show it; "": by rule
   RoutingLaw law;
 
   bool prefilled = false;  // prompts are run elsewhere: their keys and values come with the requests
