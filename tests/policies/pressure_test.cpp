@@ -15,7 +15,7 @@ using namespace moelab::test;
 namespace {
 
 PressureTerms random_terms(std::uint64_t seed) {
-  Random random(seed);
+  moelab::Random random(seed);
   PressureTerms t;
   t.expert_bytes = 1 + 9 * random.uniform();
   t.experts = 1.0 + static_cast<double>(random.below(64));
