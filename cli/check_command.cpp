@@ -97,6 +97,17 @@ std::string paged_memory_line(const SystemConfig& system, const MemoryPlan& m) {
          (m.page_cache > Bytes(0) ? ", page cache " + to_string(m.page_cache) : "") + "\n";
 }
 
+/// What a server that loads what it lacks has for that: on its first GPU, and outside the budget.
+std::string store_items(const ServerMemory& m) {
+  if (m.loading == Bytes(0)) return "";
+  std::string items =
+      ", loading " + to_string(m.loading) + ", cache of loaded experts " + to_string(m.home.expert_cache);
+  if (m.home.host_experts > Bytes(0))
+    items += "; in its host memory experts " + to_string(m.home.host_experts);
+  if (m.home.page_cache > Bytes(0)) items += "; page cache " + to_string(m.home.page_cache);
+  return items;
+}
+
 std::string server_line(const Scenario& s, const ClusterPlan& plan, std::uint32_t server) {
   const ServerMemory& m = plan.memory[server];
   const std::uint32_t first = plan.placement.first_gpu(server);
@@ -108,8 +119,8 @@ std::string server_line(const Scenario& s, const ClusterPlan& plan, std::uint32_
   return line + " of " +
          std::to_string(s.model.moe().experts * static_cast<int>(s.model.moe_layers().size())) + " in " +
          to_string(room) + "; on its first GPU other weights " + to_string(m.non_expert) + ", KV cache " +
-         to_string(m.kv_cache) + ", activations " + to_string(m.activations) + "; staging of each " +
-         to_string(m.staging) + "\n";
+         to_string(m.kv_cache) + ", activations " + to_string(m.activations) + store_items(m) +
+         "; staging of each " + to_string(m.staging) + "\n";
 }
 
 /// Of each server: as many experts as its GPUs have room for, and what the rest of the budget is for.

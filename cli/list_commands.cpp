@@ -21,6 +21,7 @@
 #include "policies/placement/placement.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "policies/pressure/pressure.hpp"
 #include "policies/residency/residency.hpp"
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
@@ -169,6 +170,7 @@ void list_policies(const std::string& format) {
   add_family("prefetch", prefetch_policies(), format, all);
   add_family("execution", execution_policies(), format, all);
   add_family("batching", batching_policies(), format, all);
+  add_family("pressure", pressure_policies(), format, all);
   add_family("storage", storage_policies(), format, all);
   add_family("residency", residency_policies(), format, all);
   add_family("placement", placement_policies(), format, all);

@@ -157,9 +157,8 @@ void check_system(const Scenario& scenario, const SystemConfig& system, const Ro
     check_scores(s, system, trace);
     return check_paged_system(s, system, trace);
   }
-  check_on_gpu(s, system);
+  check_expert_policies(s, system, trace);
   check_scores(s, system, trace);
-  check_policies(system, trace);
   const ExpertCosts costs =
       expert_costs(s.model, TimingModel(s.device), system, static_cast<int>(s.tensor_parallel));
   const MemoryPlan memory = plan_memory(s, system, costs, trace);
@@ -237,8 +236,9 @@ Counted counted_of(const Scenario& s, const SystemConfig& system) {
   const bool one_by_one = !system.paging && !system.placed;
   const auto fetch = system.paging ? system.paging->fetch : PagingConfig::Fetch::layer;
   const bool by_number = system.paging && (system.paging->pinned > 0 || fetch != PagingConfig::Fetch::layer);
-  return {.lookups = one_by_one || by_number,
-          .bytes = !system.placed || system.placed->loads(),
+  const bool from_store = system.placed && system.placed->loads();
+  return {.lookups = one_by_one || by_number || from_store,
+          .bytes = !system.placed || from_store,
           .prefetch = (one_by_one && system.prefetch.name != "none") || fetch == PagingConfig::Fetch::ahead,
           .routing = !system.placed && find_routing_policy(system.routing.name)->needs_all_scores,
           .execution = one_by_one && !system.compressed && (s.cluster || s.device.is_discrete())};
@@ -340,6 +340,11 @@ Platform make_platform(const Scenario& s, const SystemConfig& system, const Expe
                                  " shares the model over GPUs; on hardware one GPU runs");
   if (options.platform) return options.platform(system, costs, memory);
   return {make_engine(options.executor), nullptr, nullptr};
+}
+
+void check_expert_policies(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
+  check_on_gpu(s, system);
+  check_policies(system, trace);
 }
 
 std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind) {

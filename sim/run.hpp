@@ -79,6 +79,10 @@ void free_resources(const RunOptions& options, engine::Engine& engine);
 std::optional<RankInclusion> check_scenario(const Scenario& scenario, const RoutingTrace& trace,
                                             const RankInclusion* statistics = nullptr);
 
+/// Of a machine that makes experts ready one by one: whether its device and the system's policies go
+/// together, and can be made. Throws InputError.
+void check_expert_policies(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace);
+
 /// Throws InputError for what only comes out while running, such as an operation that takes longer than
 /// engine::kLongest.
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,

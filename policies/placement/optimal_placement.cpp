@@ -171,7 +171,7 @@ class Transport {
 
 Placement place_optimal(const PlacementShape& shape, const ActivationCounts& counts,
                         const PolicyParameters&) {
-  check_placement_shape(shape);
+  check_placement_shape(shape, true);
   check_activation_counts(shape, counts);
   const double servers = static_cast<double>(shape.servers.size());
   if (servers * servers * shape.layers * shape.experts > kMostWork)

@@ -27,15 +27,16 @@ struct PlacementShape {
   std::uint32_t experts = 0;  // a layer
   double expert_bytes = 0;
   std::vector<PlacementServer> servers = {};
-  std::uint32_t copies = 1;  // servers that hold each expert, at least
-  std::uint64_t seed = 1;    // of policies that draw
+  /// Servers that hold each expert, at least. 0: experts may be nowhere, because servers load what they lack.
+  std::uint32_t copies = 1;
+  std::uint64_t seed = 1;  // of policies that draw
 };
 
 /// Throws InputError when the shape cannot be used: no layers, experts or servers, or too many; sizes that
 /// are negative or not numbers; more copies than servers that are up; GPUs that all together have no room for
-/// `copies` copies of the experts on different servers (the shortfall is named). Where none of this is wrong,
-/// a placement exists.
-void check_placement_shape(const PlacementShape& shape);
+/// `copies` copies of the experts on different servers (the shortfall is named); no copies, unless the policy
+/// fills what room there is. Where none of this is wrong, a placement exists.
+void check_placement_shape(const PlacementShape& shape, bool fills_room = false);
 
 /// f_n^l(e): how often server n's users activated expert e of layer l; decayed or averaged counts too.
 class ActivationCounts {

@@ -52,28 +52,36 @@ void check_cells(const PlacementShape& shape) {
 
 // Enough: experts * copies can be dealt to the servers in turn, each as many as it has room for and all
 // different, since none has room for more than all of them and each expert's copies come on different ones.
-void check_room(const PlacementShape& shape) {
+void check_room(const PlacementShape& shape, bool fills_room) {
   std::size_t up = 0;
   for (const PlacementServer& server : shape.servers) up += server.up ? 1 : 0;
-  if (shape.copies == 0 || shape.copies > shape.servers.size() || (shape.copies > up && up > 0))
-    refuse("each expert is wanted on " + std::to_string(shape.copies) + " servers, expected 1 to " +
+  if (shape.copies == 0 && !fills_room)
+    refuse(
+        "no copy of an expert is asked for (copies: 0), and the policy places as many as are asked for: "
+        "every "
+        "GPU would stay empty. Expected a policy that fills what room there is (prism, redundance, optimal), "
+        "or copies: 1");
+  if (shape.copies > shape.servers.size() || (shape.copies > up && up > 0))
+    refuse("each expert is wanted on " + std::to_string(shape.copies) + " servers, expected at most " +
            std::to_string(up) + ", the servers that are up");
   std::uint64_t room = 0;
   for (const std::uint64_t slots : server_slots(shape)) room += slots;
   const std::uint64_t all = std::uint64_t{shape.layers} * shape.experts * shape.copies;
   if (room >= all) return;
-  refuse("the GPUs of the " + std::to_string(up) + " servers that are up have room for " +
-         std::to_string(room) + " experts, " +
-         (shape.copies == 1 ? "one copy" : std::to_string(shape.copies) + " copies on different servers") +
-         " of " + std::to_string(shape.layers) + " layers of " + std::to_string(shape.experts) +
-         " experts take " + std::to_string(all) + ": room for " + std::to_string(all - room) +
-         " experts is missing (" + to_string(Bytes(static_cast<double>(all - room) * shape.expert_bytes)) +
-         "); give GPUs more memory for experts, add servers or use a smaller model");
+  refuse(
+      "the GPUs of the " + std::to_string(up) + " servers that are up have room for " + std::to_string(room) +
+      " experts, " +
+      (shape.copies == 1 ? "one copy" : std::to_string(shape.copies) + " copies on different servers") +
+      " of " + std::to_string(shape.layers) + " layers of " + std::to_string(shape.experts) +
+      " experts take " + std::to_string(all) + ": room for " + std::to_string(all - room) +
+      " experts is missing (" + to_string(Bytes(static_cast<double>(all - room) * shape.expert_bytes)) +
+      "); give GPUs more memory for experts, add servers or use a smaller model; or let servers load what no "
+      "GPU holds (execution: load or call-or-load, placement.copies: 0)");
 }
 
 }  // namespace
 
-void check_placement_shape(const PlacementShape& shape) {
+void check_placement_shape(const PlacementShape& shape, bool fills_room) {
   check_between(shape.layers, kMostLayers, "layers");
   check_between(shape.experts, kMostExperts, "experts a layer");
   check_between(shape.servers.size(), kMostServers, "servers");
@@ -81,7 +89,7 @@ void check_placement_shape(const PlacementShape& shape) {
     refuse("an expert takes " + std::to_string(shape.expert_bytes) + " B, expected above 0, at most 1 PB");
   for (std::size_t server = 0; server < shape.servers.size(); ++server) check_server(shape, server);
   check_cells(shape);
-  check_room(shape);
+  check_room(shape, fills_room);
 }
 
 void check_activation_counts(const PlacementShape& shape, const ActivationCounts& counts) {

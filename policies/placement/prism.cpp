@@ -135,7 +135,7 @@ PolicyInfo prism_info() {
 
 Placement place_prism(const PlacementShape& shape, const ActivationCounts& counts,
                       const PolicyParameters& parameters) {
-  check_placement_shape(shape);
+  check_placement_shape(shape, true);
   check_activation_counts(shape, counts);
   const bool fill = checked_count(prism_info(), parameters, "fill") != 0;
   LayerQuotas layer_counts = entropy_layer_counts(shape, counts);

@@ -16,7 +16,7 @@ namespace {
 
 Placement place_redundance(const PlacementShape& shape, const ActivationCounts& counts,
                            const PolicyParameters&) {
-  check_placement_shape(shape);
+  check_placement_shape(shape, true);
   check_activation_counts(shape, counts);
   PlacementRandom random(shape.seed);
   Placement placement = place_randomly(shape, counts, random);

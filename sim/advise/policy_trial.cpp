@@ -36,7 +36,7 @@ std::uint32_t requests_of(double users) {
 constexpr const char* kWindow =
     R"({"name": "fluxmoe-window", "title": "FluxMoE's window over plain weights", "weights": "paged",
         "paging": {"backends": ["resident", "host"], "storage": {"policy": "tri-state"}},
-        "batching": {"policy": "continuous", "swap": 1}, "kv": {"swap_space": "1 GiB", "first": true}})";
+        "batching": {"policy": "continuous", "swap": 1}, "kv": {"swap_space": "1 GiB", "policy": "experts-yield"}})";
 
 /// Systems that cache, load or compute experts one by one, of whom the machine's memories make sense.
 /// Those that use the gate scores of all experts come first, and draw the routing with them.

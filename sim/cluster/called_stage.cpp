@@ -17,9 +17,11 @@ CalledStage::CalledStage(ServerState& state, ClusterWorld& world, std::uint32_t 
       gpu_(world.resources.gpus[node_.first_gpu].compute),
       dense_times_(world.scenario.model, *node_.timing),
       moe_numbers_(world.scenario.model.moe_numbers()),
-      calls_(world, number),
+      store_(world.placed().loads() ? std::make_unique<HomeStore>(world, number, state.metrics) : nullptr),
+      calls_(world, number, store_.get(), state.metrics),
       layer_uses_(world.plan.shape.experts, false) {
   state.metrics.layers = LayerCounts(world.scenario.model.moe_layers().size());
+  if (store_ != nullptr) world_.stores.push_back(store_.get());
   start_stream(requests);
   serves_ = !requests.empty();
   if (serves_) ++world_.serving;
@@ -51,7 +53,6 @@ StageWait CalledStage::begin_end() {
   result_.failed +=
       requests_.size() - static_cast<std::size_t>(std::count(admitted_.begin(), admitted_.end(), kFinished));
   if (serves_) --world_.serving;
-  state_.metrics.bytes = calls_.bytes();
   return {};
 }
 
@@ -85,7 +86,11 @@ StageWait CalledStage::call_experts() {
 StageWait CalledStage::next_call() {
   if (awaited_ < calls_.size()) return {&calls_.call(awaited_++).graph};
   finish_calls();
-  if (!calls_.left() || gone_) return {};
+  if (gone_) return {};
+  if (!calls_.left()) {
+    keep_what_came();
+    return {};
+  }
   if (!world_.hopeful) gone_ = true;  // an expert that will never be back: no request can be answered
   part_ = Part::recovery;
   waits_since_ = world_.engine.now();
@@ -97,6 +102,7 @@ void CalledStage::leave() {
   left_at_ = world_.engine.now();
   world_.engine.cancel(dense_.graph);
   calls_.cancel();
+  if (store_ != nullptr) store_->restart();
 }
 
 StageWait CalledStage::away() {
@@ -131,6 +137,7 @@ void CalledStage::come_back() {
 void CalledStage::begin_step() {
   dense_times_.begin(state_.pass);
   gathering_s_ = 0;
+  if (store_ != nullptr && state_.stream->begins()) store_->begin_batch();
   for (const std::uint32_t id : state_.stream->step().admitted) admitted_[id] = kRunning;
 }
 
@@ -172,6 +179,7 @@ void CalledStage::ask_experts(std::size_t layer) {
   const std::span<const ExpertUse> uses = layer_uses_.collect(world_.rows, state_.pass, moe_layer);
   for (const ExpertUse& use : uses) world_.uses.add(number_, moe_layer, use.object, use.tokens);
   gathering_s_ = static_cast<double>(uses.size()) * world_.system.host_per_expert.value();
+  if (store_ != nullptr) store_->begin_layer(moe_layer);
   calls_.begin(state_.pass, moe_layer, uses, dense_times_.shared(layer));
 }
 
@@ -186,6 +194,13 @@ void CalledStage::finish_calls() {
     else
       state_.show(call, layer);
   }
+}
+
+void CalledStage::keep_what_came() {
+  if (store_ == nullptr) return;
+  const auto layer = static_cast<std::uint32_t>(moe_numbers_[model_layer_]);
+  for (const ExpertUse& use : calls_.brought()) store_->keep(layer, use);
+  store_->end_layer(layer, !calls_.brought().empty());
 }
 
 void CalledStage::end_step(const KvUse&) {
@@ -214,7 +229,11 @@ ServerResult CalledStage::result() const {
   r.local_activations = calls_.local_activations();
   r.remote_activations = calls_.remote_activations();
   r.remote_calls = calls_.remote_calls();
-  if (world_.placed().loads()) r.loaded_experts = static_cast<std::int64_t>(calls_.loaded_experts());
+  if (store_ != nullptr) {
+    r.loaded_experts = static_cast<std::int64_t>(calls_.loaded_experts());
+    if (world_.system.cache.name != "none")
+      r.cached_experts = static_cast<std::int64_t>(store_->experts_held());
+  }
   r.network_bytes = calls_.network_bytes();
   return r;
 }

@@ -6,6 +6,7 @@
 // A server may leave the cluster and come back; its requests under way are lost then, the others wait.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -52,7 +53,8 @@ class CalledStage final : public ServingStage {
   engine::OpIndex add_dense(const KernelTime& time, engine::OpIndex after);
   void ask_experts(std::size_t layer);
   void finish_calls();
-  double look_again() const { return world_.engine.now() + world_.placed().detection.value(); }
+  void keep_what_came();
+  double look_again() const { return world_.engine.now() + world_.system.detection_time().value(); }
 
   ServerState& state_;
   ClusterWorld& world_;
@@ -66,6 +68,7 @@ class CalledStage final : public ServingStage {
   enum : std::uint8_t { kWaiting, kRunning, kFinished };
   std::vector<std::uint8_t> admitted_;  // by request
   bool serves_ = false;                 // had requests at all
+  std::unique_ptr<HomeStore> store_;    // nullptr: its system only calls
   ExpertCalls calls_;
   LayerUses layer_uses_;
   double gathering_s_ = 0;  // the host's time for the last layer's experts, which it has yet to take

@@ -44,8 +44,10 @@ struct ServerResult {
   double local_activations = 0, remote_activations = 0;
   std::uint64_t remote_calls = 0;
   std::int64_t loaded_experts = -1;  // for one step each, and computed at home; -1: its system loads none
-  double network_bytes = 0;          // of its calls, both ways
-  double busy_s = 0;                 // its GPUs with kernels, summed
+  std::int64_t cached_experts =
+      -1;                    // that its cache keeps whole at the end; -1: its placed servers have none
+  double network_bytes = 0;  // of its calls, both ways
+  double busy_s = 0;         // its GPUs with kernels, summed
   LocalShareSeries local_share;
 };
 

@@ -6,6 +6,8 @@
 #include "models/input_error.hpp"
 #include "models/timing.hpp"
 #include "sim/cluster/cluster_resources.hpp"
+#include "sim/cluster/run_alone.hpp"
+#include "sim/serving/expert_costs.hpp"
 #include "sim/serving/memory_plan.hpp"
 
 namespace moelab {
@@ -47,8 +49,15 @@ Bytes usable_host(const DeviceProfile& device) {
   return device.memory.total.value - device.memory.system_reserve.value;
 }
 
-ExpertStore expert_store(const Architecture& model, const DeviceProfile& device) {
-  const bool beside = device.is_discrete() && all_experts(model) <= usable_host(device);
+/// What experts take in the host's memory or on the SSD: as they are, or compressed.
+Bytes stored_experts(const Scenario& s, const SystemConfig& system, std::size_t server) {
+  if (!system.placed->loads()) return all_experts(s.model);
+  return all_experts(s.model) * (home_costs(s, system, server).stored / expert_bytes(s.model));
+}
+
+ExpertStore expert_store(const Scenario& s, const SystemConfig& system, std::size_t server) {
+  const DeviceProfile& device = s.cluster->profile.device(server);
+  const bool beside = device.is_discrete() && stored_experts(s, system, server) <= usable_host(device);
   return beside ? ExpertStore::host : ExpertStore::ssd;
 }
 
@@ -59,11 +68,11 @@ void check_load_from_host(const Scenario& s, const SystemConfig& system) {
   const ClusterProfile& cluster = s.cluster->profile;
   for (std::size_t server = 0; server < cluster.servers.size(); ++server) {
     const DeviceProfile& device = cluster.device(server);
-    if (expert_store(s.model, device) == ExpertStore::host) continue;
+    if (expert_store(s, system, server) == ExpertStore::host) continue;
     const std::string reason =
         device.is_discrete()
             ? "holds " + to_string(usable_host(device)) + " in its host memory, and all experts of model '" +
-                  s.model.name + "' take " + to_string(all_experts(s.model))
+                  s.model.name + "' take " + to_string(stored_experts(s, system, server))
             : "has one memory (device '" + device.name +
                   "' has no GPU with memory of its own): an expert in the host's memory is where it is to be";
     throw InputError(s.name,
@@ -75,18 +84,39 @@ void check_load_from_host(const Scenario& s, const SystemConfig& system) {
   }
 }
 
-ServerMemory plan_server(const Scenario& s, const ClusterServer& server, const DeviceProfile& device,
-                         const LongestRequest& longest, const PlacedConfig& placed) {
+/// What is behind a server that loads what it lacks; its cache aside.
+MemoryPlan plan_home(const Scenario& s, const SystemConfig& system, std::size_t number, Bytes staging) {
+  const Scenario alone = alone_scenario(s, number);
+  MemoryPlan home;
+  home.budget = alone.budget;
+  home.staging = staging;
+  if (alone.device.is_discrete())
+    plan_host(alone, system, home_costs(s, system, number), 0, home);
+  else if (system.page_cache)
+    home.page_cache = std::max(Bytes(0), alone.device.usable_memory() - home.budget);
+  return home;
+}
+
+/// Room for one expert on its way: where planes are joined, for both.
+Bytes on_its_way(const Scenario& s, const SystemConfig& system) {
+  return (system.compressed ? 2 : 1) * expert_bytes(s.model);
+}
+
+ServerMemory plan_server(const Scenario& s, const SystemConfig& system, std::size_t number,
+                         const LongestRequest& longest) {
+  const ClusterServer& server = s.cluster->profile.servers[number];
+  const DeviceProfile& device = s.cluster->profile.device(number);
+  const PlacedConfig& placed = *system.placed;
   ServerMemory m;
-  m.store = expert_store(s.model, device);
+  m.store = expert_store(s, system, number);
   m.budget = server.budget.value_or(s.budget);
   check_budget(s.name, m.budget, device);
   m.non_expert = non_expert_bytes(s.model);
   m.kv_cache = s.workload.batch * (static_cast<double>(longest.tokens) * kv_bytes_per_token(s.model) +
                                    state_bytes_per_request(s.model));
   m.activations = activation_bytes(s.model, longest.rows, s.workload.batch);
-  if (placed.migration) m.staging = expert_bytes(s.model);
-  if (placed.loads()) m.loading = most_experts_in_use(s) * expert_bytes(s.model);
+  if (placed.migration) m.staging = on_its_way(s, system);
+  if (placed.loads()) m.loading = most_experts_in_use(s) * on_its_way(s, system);
   const Bytes received = activation_bytes(s.model, longest.rows, 0);
   for (int gpu = 0; gpu < server.gpus; ++gpu) {
     const Bytes taken = gpu == 0 ? m.non_expert + m.kv_cache + m.activations + m.loading : received;
@@ -99,6 +129,10 @@ ServerMemory plan_server(const Scenario& s, const ClusterServer& server, const D
                                    to_string(m.staging + m.loading) + ")");
     m.experts.push_back(m.budget - taken - m.staging);
   }
+  if (!placed.loads()) return m;
+  m.home = plan_home(s, system, number, m.loading);
+  m.home.expert_cache = placed.cache_share * m.experts.front();
+  m.experts.front() -= m.home.expert_cache;
   return m;
 }
 
@@ -112,6 +146,8 @@ double load_rate(const Scenario& s, const SystemConfig& system, std::size_t serv
   const bool sent = from == From::network && cluster.network.topology != ClusterNetwork::Topology::platform;
   const bool from_ssd = from == From::ssd || (!sent && store == ExpertStore::ssd);
   Seconds seconds = store_load_seconds(timing, expert, from_ssd);
+  if (!sent && system.placed->loads())
+    seconds = Seconds(home_costs(s, system, server).supply_s(State::M, from_ssd));
   if (sent) seconds += expert / cluster.servers[server].in + cluster.network.latency;
   return (expert / seconds).value();
 }
@@ -134,6 +170,10 @@ PlacementShape placement_shape(const Scenario& s, const SystemConfig& system,
 
 }  // namespace
 
+ExpertCosts home_costs(const Scenario& s, const SystemConfig& system, std::size_t server) {
+  return expert_costs(s.model, TimingModel(s.cluster->profile.device(server)), system);
+}
+
 ClusterPlan plan_cluster(const Scenario& s, const SystemConfig& system,
                          const std::vector<std::vector<ServedRequest>>& requests,
                          const ActivationCounts& history) {
@@ -142,8 +182,7 @@ ClusterPlan plan_cluster(const Scenario& s, const SystemConfig& system,
   const ClusterProfile& cluster = s.cluster->profile;
   std::vector<ServerMemory> memory;
   for (std::size_t server = 0; server < cluster.servers.size(); ++server)
-    memory.push_back(
-        plan_server(s, cluster.servers[server], cluster.device(server), longest, *system.placed));
+    memory.push_back(plan_server(s, system, server, longest));
   const PlacementShape shape = placement_shape(s, system, memory);
   const PolicyChoice& policy = system.placed->placement;
   return {memory, shape, find_placement_policy(policy.name)->place(shape, history, policy.parameters),

@@ -7,6 +7,7 @@
 #include "policies/batching/batching.hpp"
 #include "policies/placement/placement.hpp"
 #include "sim/cluster/cluster_requests.hpp"
+#include "sim/serving/memory_plan.hpp"
 
 namespace moelab {
 
@@ -24,9 +25,14 @@ struct ServerMemory {
   Bytes activations;           // of the first GPU; the others' have the rows that they are sent, no more
   Bytes staging;               // room for an expert that is on its way, where experts migrate
   Bytes loading;               // of the first GPU: experts that a step loads, as many as can be in use
-  std::vector<Bytes> experts;  // by GPU: what is left
+  std::vector<Bytes> experts;  // by GPU: what is left for those that are placed
   ExpertStore store = ExpertStore::host;
+  /// Where servers load what they lack: the cache of the first GPU (expert_cache), what a step loads
+  /// (staging), and the host's memory behind it, or the page cache.
+  MemoryPlan home;
 };
+
+struct ExpertCosts;
 
 struct ClusterPlan {
   std::vector<ServerMemory> memory;  // by server
@@ -36,12 +42,15 @@ struct ClusterPlan {
 };
 
 /// budget - non-expert weights - KV cache of the `batch` longest requests - activations - staging - loading =
-/// experts. Throws InputError for a budget beyond a device's memory, for a server whose first GPU cannot hold
-/// the rest, and, with the shortfall, where the GPUs together cannot hold the experts as often as they are to
-/// be there; for migration from host memory (load_from: host) where a server's is not another memory than its
-/// GPU's, or does not hold all experts.
+/// experts, of which a cache has its share (PlacedConfig::cache_share). Throws InputError for a budget beyond
+/// a device's memory, for a server whose first GPU cannot hold the rest, and, with the shortfall, where the
+/// GPUs together cannot hold the experts as often as they are to be there; for migration from host memory
+/// (load_from: host) where a server's is not another memory than its GPU's, or does not hold all experts.
 ClusterPlan plan_cluster(const Scenario& scenario, const SystemConfig& system,
                          const std::vector<std::vector<ServedRequest>>& requests,
                          const ActivationCounts& history);
+
+/// Of a server, as it stores and loads experts.
+ExpertCosts home_costs(const Scenario& scenario, const SystemConfig& system, std::size_t server);
 
 }  // namespace moelab

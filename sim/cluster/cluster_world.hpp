@@ -1,9 +1,11 @@
 // What the servers of one run share.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "policies/compression_state.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/cluster/cluster_resources.hpp"
 #include "sim/cluster/live_placement.hpp"
@@ -11,14 +13,17 @@
 #include "sim/cluster/remote_cost.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/serving/graph_observer.hpp"
+#include "sim/serving/servers_present.hpp"
 
 namespace moelab {
 
-struct ClusterWorld {
+class HomeStore;
+
+struct ClusterWorld : ServersPresent {
   /// Everything by reference outlives the world. `history`: what the plan's placement was made from.
   ClusterWorld(engine::Engine& e, const Scenario& s, const SystemConfig& sys, const RoutingTrace& r,
                const ClusterPlan& p, const ActivationCounts& h)
-      : engine(e), scenario(s), system(sys), rows(r), plan(p), history(h) {}
+      : ServersPresent(p.memory.size()), engine(e), scenario(s), system(sys), rows(r), plan(p), history(h) {}
 
   engine::Engine& engine;
   const Scenario& scenario;
@@ -32,12 +37,13 @@ struct ClusterWorld {
   LivePlacement live{plan.shape, plan.placement};
   RecentUses uses{plan.shape, system.placed->migration};
   RemoteCost remote{system.placed->migration};
-  std::vector<std::uint8_t> up =
-      std::vector<std::uint8_t>(plan.memory.size(), 1);  // by server: whether it is
-  std::vector<std::uint8_t> may_return = std::vector<std::uint8_t>(plan.memory.size(), 0);  // likewise
   /// Whether experts that no server holds can come back.
   bool hopeful = true;
-  std::size_t serving = 0;  // servers that have requests left
+
+  /// By server, where servers load what they lack; else empty.
+  std::vector<HomeStore*> stores;
+  /// By server: places in the pools of its cache, where the cache has such; else empty.
+  std::vector<std::array<std::uint32_t, kStates>> pools;
 
   const PlacedConfig& placed() const { return *system.placed; }
 };

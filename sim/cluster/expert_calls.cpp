@@ -12,11 +12,14 @@ using engine::OpIndex;
 
 namespace {
 
-/// Of the answer that ended a call to another GPU: how long it was at that GPU, in its queue included. The
-/// operations of a way there and back follow one another.
+/// Of what ended a call to another GPU, or a load: how long it was at the GPU that computed it, in its queue
+/// included. The operations of a way there and back follow one another.
 double computing_seconds(const LabelledGraph& call) {
   OpIndex op = call.graph.last();
-  for (; call.labels[op].kind != OpKind::remote_experts; --op) assert(op > 0);
+  while (call.labels[op].kind != OpKind::remote_experts && call.labels[op].kind != OpKind::execute) {
+    assert(op > 0);
+    --op;
+  }
   return call.graph.end(op) - call.graph.ready(op);
 }
 
@@ -26,10 +29,12 @@ Bytes message_bytes(const Architecture& model, double tokens) {
   return all_reduce_bytes(model, tokens);
 }
 
-ExpertCalls::ExpertCalls(ClusterWorld& world, std::uint32_t server)
+ExpertCalls::ExpertCalls(ClusterWorld& world, std::uint32_t server, HomeStore* store, Metrics& metrics)
     : world_(world),
       server_(server),
       home_gpu_(world.resources.servers[server].first_gpu),
+      store_(store),
+      metrics_(metrics),
       call_of_gpu_(world.resources.gpus.size(), kNobody),
       call_of_expert_(world.plan.shape.experts, kNobody),
       assigned_s_(world.resources.gpus.size(), 0) {}
@@ -40,6 +45,7 @@ void ExpertCalls::begin(const Pass& pass, std::uint32_t moe_layer, std::span<con
   layer_ = moe_layer;
   shared_ = shared;
   left_.assign(uses.begin(), uses.end());
+  brought_.clear();
 }
 
 ExpertCalls::Computing ExpertCalls::computing(std::uint32_t gpu, std::span<const ExpertUse> experts) const {
@@ -91,8 +97,10 @@ double ExpertCalls::latencies_and_copies(std::uint32_t gpu, const ExpertUse& use
 
 ExpertCalls::Way ExpertCalls::choose(const ExpertUse& use) {
   if (world_.live.placement().on_server(server_, layer_, use.object)) return {choose_at_home(use)};
-  if (world_.placed().execution != PlacedExecution::load) return choose_for_missing(use);
-  return {home_gpu_, true};
+  if (store_ == nullptr) return choose_for_missing(use);
+  const bool there = store_->state(layer_, use.object) == State::F;
+  if (there || world_.placed().execution == PlacedExecution::load) return {home_gpu_, true};
+  return choose_for_missing(use);
 }
 
 ExpertCalls::Way ExpertCalls::choose_for_missing(const ExpertUse& use) {
@@ -108,11 +116,9 @@ ExpertCalls::Way ExpertCalls::choose_for_missing(const ExpertUse& use) {
     best.gpu = gpu;
     best_s = seconds;
   }
-  if (world_.placed().execution == PlacedExecution::call_or_load) {
-    const double loaded_s = loading_s_ + store_load_seconds(*node_of(home_gpu_).timing,
-                                                            Bytes(world_.plan.shape.expert_bytes), from_ssd())
-                                             .value();
-    const double computed_s = loaded_s + computing(home_gpu_, {&use, 1}).seconds;
+  if (store_ != nullptr) {
+    const double loaded_s = loading_s_ + store_->seconds(store_->state(layer_, use.object));
+    const double computed_s = loaded_s + store_->execution_seconds(use.tokens);
     if (best.gpu == kNobody || computed_s < sending_s_ + best_s + latencies_and_copies(best.gpu, use)) {
       loading_s_ = loaded_s;
       return {home_gpu_, true};
@@ -144,6 +150,7 @@ ExpertCalls::Call& ExpertCalls::call_to(Way way) {
 void ExpertCalls::send() {
   used_ = 0;
   last_ = nullptr;
+  if (store_ != nullptr) store_->clear();
   if (shared_.seconds > 0) call_to({home_gpu_});
   std::size_t nowhere = 0;
   for (const ExpertUse& use : left_) {
@@ -156,6 +163,13 @@ void ExpertCalls::send() {
     call.experts.push_back(use);
     call.activations += use.tokens;
     call_of_expert_[use.object] = way.loads ? call_that_loads_ : call_of_gpu_[way.gpu];
+    if (way.loads) {
+      loaded_ += store_->state(layer_, use.object) == State::F ? 0 : 1;
+      store_->add(*pass_, layer_, use);
+      brought_.push_back(use);
+    } else if (store_ != nullptr && world_.resources.server_of[way.gpu] == server_) {
+      metrics_.count_hit(State::F, layer_, pass_->prompt);
+    }
     if (!way.loads && world_.resources.server_of[way.gpu] == server_)
       assigned_s_[way.gpu] += computing(way.gpu, {&use, 1}).seconds;
   }
@@ -252,22 +266,10 @@ void ExpertCalls::add_chain(Call& call, double tokens, std::span<const ExpertUse
   add_copy(call, home_gpu_, true, bytes, OpKind::receive, last);
 }
 
-// From the own store to the first GPU, which computes it when it is there.
-void ExpertCalls::add_load(Call& call, const ExpertUse& use) {
-  const StoreLoad load{.bytes = Bytes(world_.plan.shape.expert_bytes),
-                       .from_ssd = from_ssd(),
-                       .read = {OpKind::read_tensor, Tier::ssd, 0, 0, use.object},
-                       .copy = {OpKind::load, Tier::host, 0, 0, use.object}};
-  const OpIndex there =
-      add_store_load(call.graph, load, node_of(home_gpu_), world_.resources.gpus[home_gpu_], engine::kNoOp);
-  add_computing(call, computing(home_gpu_, {&use, 1}), OpKind::execute, there);
-  call.graph.labels.back() = {OpKind::execute, Tier::none, 0, 0, use.object, use.tokens};
-}
-
 void ExpertCalls::build(Call& call) {
   call.graph.layer = layer_;
   if (call.loads) {
-    for (const ExpertUse& use : call.experts) add_load(call, use);
+    store_->build(pass_->tokens, call.graph);
   } else if (call.gpu == home_gpu_) {
     Computing all{shared_.seconds, 0, shared_.bytes};
     if (shared_.seconds > 0) all.hand_overs = node_of(home_gpu_).timing->dispatch().value();
@@ -283,18 +285,9 @@ void ExpertCalls::build(Call& call) {
   }
 }
 
-void ExpertCalls::count_loads(const Call& call) {
-  const auto experts = static_cast<double>(call.experts.size());
-  const double bytes = experts * world_.plan.shape.expert_bytes;
-  if (from_ssd()) bytes_[static_cast<std::size_t>(Tier::ssd)] += bytes;
-  if (world_.resources.gpus[home_gpu_].link) bytes_[static_cast<std::size_t>(Tier::host)] += bytes;
-  loaded_ += call.experts.size();
-}
-
 void ExpertCalls::count(const Call& call) {
   if (world_.resources.server_of[call.gpu] == server_) {
     local_ += call.activations;
-    if (call.loads) count_loads(call);
     return;
   }
   remote_ += call.activations;
@@ -310,6 +303,7 @@ void ExpertCalls::settle() {
   for (std::size_t i = 0; i < used_; ++i) {
     Call& call = calls_[i];
     world_.live.end_call(call.gpu, call.graph);
+    if (call.loads) store_->count(call.graph);
     const engine::Graph& graph = call.graph.graph;
     if (!call.sent || graph.started() < graph.size()) {
       left_.insert(left_.end(), call.experts.begin(), call.experts.end());
@@ -317,8 +311,9 @@ void ExpertCalls::settle() {
     }
     if (last_ == nullptr || graph.finished_at() > last_->graph.finished_at()) last_ = &call.graph;
     count(call);
-    home_end = std::max(home_end, call.gpu == home_gpu_ ? graph.finished_at() : graph.submitted_at());
-    if (world_.resources.server_of[call.gpu] == server_) continue;
+    const bool at_home = call.gpu == home_gpu_ && !call.loads;
+    home_end = std::max(home_end, at_home ? graph.finished_at() : graph.submitted_at());
+    if (world_.resources.server_of[call.gpu] == server_ && !call.loads) continue;
     if (away == nullptr || graph.finished_at() > away_end) {
       away_end = graph.finished_at();
       away = &call.graph;

@@ -5,6 +5,7 @@
 //   an own other GPU:    to the host -> to that GPU -> compute -> to the host -> back
 //   another server's:    to the host -> network -> to that GPU -> compute -> to the host -> network -> back
 //   loaded for the step: from the own SSD or host memory -> the own first GPU: compute, one by one
+//                        (home_store.hpp: whole or compressed, past a cache of what was loaded before)
 //
 // Where a GPU, or a CPU without one, works in the host's memory, the ways to and from the host are none. A
 // GPU computes the experts of a call in one grouped kernel, a CPU one after the other.
@@ -16,15 +17,17 @@
 //
 // Where the system loads (PlacedConfig::execution), the own store is one more place to have such an expert
 // from. Loads follow one another; so, it is reckoned, do all messages of a layer, which share the own network
-// interface. What is loaded is not kept.
+// interface. What the cache has whole is computed at home.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "sim/cluster/cluster_world.hpp"
+#include "sim/cluster/home_store.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "sim/serving/layer_uses.hpp"
 
@@ -37,7 +40,8 @@ class ExpertCalls {
  public:
   static constexpr std::size_t kCandidates = 8;
 
-  ExpertCalls(ClusterWorld& world, std::uint32_t server);
+  /// `store`: the server's own, where its system loads; else nullptr. Experts at home count as found in F.
+  ExpertCalls(ClusterWorld& world, std::uint32_t server, HomeStore* store, Metrics& metrics);
 
   /// What a pass asks of a layer: `uses` are its experts. `shared` runs at home, beside the first calls.
   void begin(const Pass& pass, std::uint32_t moe_layer, std::span<const ExpertUse> uses,
@@ -53,6 +57,9 @@ class ExpertCalls {
   /// Takes back what has not begun, of calls that nobody waits for any more.
   void cancel();
 
+  /// Experts of the layer that the store made ready here, in the order of uses.
+  std::span<const ExpertUse> brought() const { return brought_; }
+
   // Of the calls that were settled last.
   /// The call that ended last; nullptr: there was none.
   const LabelledGraph* last() const { return last_; }
@@ -61,8 +68,6 @@ class ExpertCalls {
   double remote_activations() const { return remote_; }
   std::uint64_t remote_calls() const { return remote_calls_; }
   double network_bytes() const { return network_bytes_; }
-  /// Loaded for a step, by tier.
-  const std::array<double, kTiers>& bytes() const { return bytes_; }
   std::uint64_t loaded_experts() const { return loaded_; }  // distinct ones of each step
 
  private:
@@ -86,9 +91,7 @@ class ExpertCalls {
   std::uint32_t choose_at_home(const ExpertUse& use) const;
   double estimate(std::uint32_t gpu, const ExpertUse& use) const;
   Call& call_to(Way way);
-  bool from_ssd() const { return world_.plan.memory[server_].store == ExpertStore::ssd; }
   double latencies_and_copies(std::uint32_t gpu, const ExpertUse& use) const;
-  void add_load(Call& call, const ExpertUse& use);
   void count_tokens();
   void build(Call& call);
   void add_chain(Call& call, double tokens, std::span<const ExpertUse> experts);
@@ -110,14 +113,15 @@ class ExpertCalls {
   Computing computing(std::uint32_t gpu, std::span<const ExpertUse> experts) const;
   engine::OpIndex add_computing(Call& call, const Computing& work, OpKind kind, engine::OpIndex after);
   void count(const Call& call);
-  void count_loads(const Call& call);
 
   ClusterWorld& world_;
   std::uint32_t server_, home_gpu_;
+  HomeStore* store_;
+  Metrics& metrics_;
   const Pass* pass_ = nullptr;
   std::uint32_t layer_ = 0;
   KernelTime shared_;
-  std::vector<ExpertUse> left_;
+  std::vector<ExpertUse> left_, brought_;
   std::deque<Call> calls_;  // the first used_ are under way; graphs stay where they are
   std::size_t used_ = 0;
   std::vector<std::uint32_t> call_of_gpu_;     // kNobody: none
@@ -129,7 +133,6 @@ class ExpertCalls {
   const LabelledGraph* last_ = nullptr;
   double local_ = 0, remote_ = 0, network_bytes_ = 0;
   std::uint64_t remote_calls_ = 0, loaded_ = 0;
-  std::array<double, kTiers> bytes_{};
 };
 
 }  // namespace moelab

@@ -15,12 +15,12 @@ constexpr std::array<const char*, 3> kEvents = {"leaves", "returns", "bandwidth"
 
 }  // namespace
 
-FaultPlayer::FaultPlayer(ClusterWorld& world, std::vector<std::unique_ptr<PlacedServer>>& servers,
-                         GlobalScheduler& scheduler)
-    : world_(world), servers_(servers), scheduler_(scheduler) {
-  if (!world.scenario.cluster->fault_rates) return;
-  for (std::size_t server = 0; server < servers.size(); ++server) {
-    random_.emplace_back(world.scenario.seed, kFaults, server);
+FaultPlayer::FaultPlayer(engine::Engine& engine, const Scenario& scenario, ServersPresent& present,
+                         FaultyServers& servers)
+    : engine_(engine), scenario_(scenario), present_(present), servers_(servers) {
+  if (!scenario.cluster->fault_rates) return;
+  for (std::size_t server = 0; server < present.up.size(); ++server) {
+    random_.emplace_back(scenario.seed, kFaults, server);
     drawn_.push_back({.kind = FaultEvent::Kind::returns, .server = server});
     draw_next(server, 0);
   }
@@ -28,7 +28,7 @@ FaultPlayer::FaultPlayer(ClusterWorld& world, std::vector<std::unique_ptr<Placed
 
 // After a return comes a leaving, and the reverse.
 void FaultPlayer::draw_next(std::size_t server, double after) {
-  const FaultRates& rates = *world_.scenario.cluster->fault_rates;
+  const FaultRates& rates = *scenario_.cluster->fault_rates;
   FaultEvent& event = drawn_[server];
   const bool leaves = event.kind == FaultEvent::Kind::returns;
   const double mean = (leaves ? rates.leaves_every : rates.returns_after).value();
@@ -38,7 +38,7 @@ void FaultPlayer::draw_next(std::size_t server, double after) {
 
 /// The next event, and takes it out.
 std::optional<FaultEvent> FaultPlayer::next() {
-  const std::vector<FaultEvent>& stated = world_.scenario.cluster->faults;
+  const std::vector<FaultEvent>& stated = scenario_.cluster->faults;
   const auto earlier = [](const FaultEvent& a, const FaultEvent& b) { return a.at_s < b.at_s; };
   const auto drawn = std::min_element(drawn_.begin(), drawn_.end(), earlier);
   if (stated_ < stated.size() && (drawn == drawn_.end() || stated[stated_].at_s <= drawn->at_s))
@@ -50,79 +50,45 @@ std::optional<FaultEvent> FaultPlayer::next() {
 }
 
 void FaultPlayer::expect_returns() {
-  const std::vector<FaultEvent>& stated = world_.scenario.cluster->faults;
-  std::fill(world_.may_return.begin(), world_.may_return.end(), drawn_.empty() ? 0 : 1);
+  const std::vector<FaultEvent>& stated = scenario_.cluster->faults;
+  std::fill(present_.may_return.begin(), present_.may_return.end(), drawn_.empty() ? 0 : 1);
   for (std::size_t i = stated_; i < stated.size(); ++i)
-    if (stated[i].kind == FaultEvent::Kind::returns) world_.may_return[stated[i].server] = 1;
+    if (stated[i].kind == FaultEvent::Kind::returns) present_.may_return[stated[i].server] = 1;
 }
 
 engine::Process FaultPlayer::run() {
   expect_returns();
   std::uint64_t played = 0;
   while (const std::optional<FaultEvent> event = next()) {
-    co_await world_.engine.until(event->at_s);
-    if (world_.serving == 0) co_return;
+    co_await engine_.until(event->at_s);
+    if (present_.serving == 0) co_return;
     if (++played > kMostEvents)
-      throw InputError(world_.scenario.name, std::to_string(kMostEvents) +
-                                                 " faults have happened, and servers serve still: expected "
-                                                 "longer times in 'faults' (leaves_every, returns_after)");
+      throw InputError(scenario_.name, std::to_string(kMostEvents) +
+                                           " faults have happened, and servers serve still: expected "
+                                           "longer times in 'faults' (leaves_every, returns_after)");
     expect_returns();
     play(*event);
-    judge_hope();
+    servers_.played();
   }
-}
-
-// Experts that are nowhere can come back while those that are up can hold them all, or one that is away is
-// still to return.
-void FaultPlayer::judge_hope() {
-  world_.hopeful = placed_;
-  for (std::size_t server = 0; server < world_.up.size(); ++server)
-    if (!world_.up[server] && world_.may_return[server]) world_.hopeful = true;
 }
 
 void FaultPlayer::play(const FaultEvent& event) {
   const std::size_t server = event.server;
+  const bool up = event.kind == FaultEvent::Kind::returns;
   if (event.kind == FaultEvent::Kind::bandwidth) {
-    const double rate = event.bandwidth.value();
-    world_.engine.set_node(static_cast<engine::NodeId>(server), {rate, rate});
+    servers_.set_bandwidth(server, event.bandwidth);
   } else {
-    const bool up = event.kind == FaultEvent::Kind::returns;
-    if ((world_.up[server] != 0) == up) return;  // it is so already
-    world_.up[server] = up ? 1 : 0;
-    if (up) {
-      world_.live.clear(static_cast<std::uint32_t>(server));  // whatever others know by now
-    } else {
-      servers_[server]->stage.leave();
-      const ServerNode& node = world_.resources.servers[server];
-      const auto gpus = static_cast<std::uint32_t>(world_.plan.shape.servers[server].gpu_bytes.size());
-      for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + gpus; ++gpu)
-        for (LabelledGraph* const call : world_.live.calls(gpu)) world_.engine.cancel(call->graph);
-    }
+    if ((present_.up[server] != 0) == up) return;  // it is so already
+    present_.up[server] = up ? 1 : 0;
+    up ? servers_.come_back(server) : servers_.leave(server);
   }
-  FaultRecord record;
-  record.at_s = world_.engine.now();
-  record.server = world_.scenario.cluster->profile.servers[server].name;
+  FaultRecord& record = records_.emplace_back();
+  record.at_s = engine_.now();
+  record.server = scenario_.cluster->profile.servers[server].name;
   record.event = kEvents[static_cast<std::size_t>(event.kind)];
-  records_.push_back(record);
   if (event.kind == FaultEvent::Kind::bandwidth) return;
-  processes_.push_back(std::make_unique<engine::Process>(notice(records_.size() - 1)));
-  world_.engine.spawn(*processes_.back());
-}
-
-// A detection time later everybody knows, and acts; then waits until every expert is somewhere again.
-engine::Process FaultPlayer::notice(std::size_t number) {
-  const double step = world_.placed().detection.value();
-  co_await world_.engine.until(records_[number].at_s + step);
-  for (std::uint32_t server = 0; server < world_.up.size(); ++server)
-    if (!world_.up[server]) world_.live.clear(server);
-  records_[number].uncovered = world_.live.uncovered();
-  placed_ = scheduler_.recover();
-  judge_hope();
-  while (world_.live.uncovered() > 0) {
-    if (world_.serving == 0 || !world_.hopeful) co_return;
-    co_await world_.engine.until(world_.engine.now() + step);
-  }
-  records_[number].recovered_s = world_.engine.now();
+  processes_.push_back(std::make_unique<engine::Process>(servers_.notice(server, record)));
+  engine_.spawn(*processes_.back());
 }
 
 }  // namespace moelab

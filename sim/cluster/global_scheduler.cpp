@@ -4,6 +4,7 @@
 
 #include "models/input_error.hpp"
 #include "policies/placement/migration.hpp"
+#include "sim/cluster/home_store.hpp"
 #include "sim/engine/invariant.hpp"
 
 namespace moelab {
@@ -192,7 +193,8 @@ bool GlobalScheduler::let_go(std::uint32_t gpu, bool forced) {
   const Placement& live = world_.live.placement();
   for (std::size_t i = mover.going.size(); i > 0; --i) {
     const Object object = mover.going[i - 1];
-    if (!forced && live.holders(object.layer, object.expert).size() < 2) continue;
+    // Where experts may be nowhere every server loads what it lacks.
+    if (!forced && shape_.copies > 0 && live.holders(object.layer, object.expert).size() < 2) continue;
     mover.going.erase(mover.going.begin() + static_cast<std::ptrdiff_t>(i - 1));
     world_.live.leave(gpu, object.layer, object.expert);
     return true;
@@ -241,8 +243,15 @@ void GlobalScheduler::submit_load(std::uint32_t gpu, const Object& object) {
     graph.flow(last, holder, server, bytes.value());
   }
   const bool reads = from == From::ssd || world_.plan.memory[server].store == ExpertStore::ssd;
-  last = add_store_load(load, {bytes, holder == server && reads, label, label}, r.servers[server],
-                        r.gpus[gpu], last);
+  if (holder == server && !world_.stores.empty()) {
+    world_.stores[server]->add_placing(gpu - r.servers[server].first_gpu, object.layer, object.expert,
+                                       from == From::ssd, load);
+    std::fill(load.labels.begin(), load.labels.end(), label);
+    last = static_cast<OpIndex>(graph.size() - 1);
+  } else {
+    last = add_store_load(load, {bytes, holder == server && reads, label, label}, r.servers[server],
+                          r.gpus[gpu], last);
+  }
   // Calls on their way may still read what lay in its room.
   for (LabelledGraph* const call : world_.live.calls(gpu)) graph.depend_on(last, call->graph);
   world_.engine.submit(graph, engine::kPrefetch);

@@ -8,6 +8,7 @@
 #include "models/input_error.hpp"
 #include "models/timing.hpp"
 #include "policies/cache/cache.hpp"
+#include "sim/cluster/alone_faults.hpp"
 #include "sim/cluster/cluster_requests.hpp"
 #include "sim/cluster/redirector.hpp"
 #include "sim/cluster/run_cluster.hpp"
@@ -67,47 +68,13 @@ AllRequests all_requests(const Scenario& s, const RoutingTrace& rows) {
   return all_requests(cluster_requests(s, rows), rows);
 }
 
-bool is_planned(const SystemConfig& system) {
-  return find_cache_policy(system.cache.name)->uses_pools;
-}
-
-/// What sizes of pools are planned by: requests that the users brought before, from the rows that the first
-/// placement of other systems is made from too. A batch is of one server's users. Nothing where no pools are.
-std::optional<RankInclusion> past_use(const Scenario& s, const SystemConfig& system,
-                                      const RoutingTrace& rows) {
-  constexpr std::uint32_t kRequests = 64, kTokens = 64;  // of all servers; decoded by each request
-  if (!is_planned(system)) return std::nullopt;
-  Scenario past = s;
-  for (TaskConfig& task : past.cluster->tasks)
-    task = {task.name, {1, 1}, {kTokens + 1, kTokens + 1}, task.domain, task.trace_file};
-  const auto servers = static_cast<std::uint32_t>(past.cluster->loads.size());
-  for (ServerLoad& load : past.cluster->loads) {
-    load.log.clear();
-    load.arrivals_per_s = 0;
-    if (!load.history.empty())
-      load.phases = {{std::max(s.workload.batch, kRequests / servers), load.history}};
-  }
-  return rank_inclusion(all_requests(cluster_requests(past, rows, true), rows).trace, s.workload.batch,
-                        false);
-}
-
-void check_known(const Scenario& s, const SystemConfig& system) {
-  const auto refuse = [&](const std::string& what) {
-    throw InputError(s.name, "system '" + system.name + "' " + what);
-  };
-  if (s.cluster->fault_rates || !s.cluster->faults.empty())
-    refuse("serves on each server alone and knows no faults: expected 'weights: placed', or no 'faults'");
-  const CachePolicyEntry& cache = *find_cache_policy(system.cache.name);
-  if (cache.needs_profile || cache.needs_future || cache.needs_scores || cache.needs_all_scores)
-    refuse("keeps experts by '" + system.cache.name +
-           "', which needs to know more of the routing than a cluster's tasks say: expected one that goes by "
-           "uses, such as lru or moe-infinity");
-}
-
-/// What a server that batches requests as they come is planned for: that all of them come to it.
-std::vector<RequestRecord> all_logged(const SystemConfig& system, const AllRequests& all) {
+/// What a server is planned for: that all requests come to it, and any of them meet in a batch. Nothing where
+/// they meet in their order: one server takes batches of those that were all there from the start.
+std::vector<RequestRecord> all_logged(const Scenario& s, const SystemConfig& system, const AllRequests& all) {
   std::vector<RequestRecord> log;
-  if (!system.batching) return log;
+  const bool at_once = all.arrivals.empty() || all.arrivals.back().asks.arrival_s == 0;
+  const bool faults = s.cluster->fault_rates || !s.cluster->faults.empty();
+  if (!system.batching && s.cluster->profile.servers.size() == 1 && at_once && !faults) return log;
   for (const Redirector::Request& r : all.arrivals)
     log.push_back({r.asks.arrival_s, r.asks.prompt_tokens, r.asks.output_tokens});
   return log;
@@ -137,6 +104,8 @@ ServerResult server_result(const Scenario& s, std::size_t number, const Redirect
   r.end_to_end_s = whole.mean;
   r.end_to_end_p90_s = whole.p90;
   r.ttft_s = mean(alone.state->metrics.ttft_s);
+  r.failed = redirector.failed(number);
+  r.delayed = redirector.delayed(number);
   r.experts = alone.stage->experts_held();
   const ServerResources& resources = alone.stage->resources();
   r.busy_s = engine.busy_seconds(resources.experts) + engine.busy_seconds(resources.dense);
@@ -145,6 +114,32 @@ ServerResult server_result(const Scenario& s, std::size_t number, const Redirect
 }
 
 }  // namespace
+
+void check_cache_on_cluster(const Scenario& s, const SystemConfig& system) {
+  const CachePolicyEntry& cache = *find_cache_policy(system.cache.name);
+  if (cache.needs_profile || cache.needs_future || cache.needs_scores || cache.needs_all_scores)
+    throw InputError(s.name, "system '" + system.name + "' keeps experts by '" + system.cache.name +
+                                 "', which needs to know more of the routing than a cluster's tasks say: "
+                                 "expected one that goes by uses, such as lru or moe-infinity");
+}
+
+std::optional<RankInclusion> past_use(const Scenario& s, const SystemConfig& system,
+                                      const RoutingTrace& rows) {
+  constexpr std::uint32_t kRequests = 64, kTokens = 64;  // of all servers; decoded by each request
+  if (!find_cache_policy(system.cache.name)->uses_pools) return std::nullopt;
+  Scenario past = s;
+  for (TaskConfig& task : past.cluster->tasks)
+    task = {task.name, {1, 1}, {kTokens + 1, kTokens + 1}, task.domain, task.trace_file};
+  const auto servers = static_cast<std::uint32_t>(past.cluster->loads.size());
+  for (ServerLoad& load : past.cluster->loads) {
+    load.log.clear();
+    load.arrivals_per_s = 0;
+    if (!load.history.empty())
+      load.phases = {{std::max(s.workload.batch, kRequests / servers), load.history}};
+  }
+  return rank_inclusion(all_requests(cluster_requests(past, rows, true), rows).trace, s.workload.batch,
+                        false);
+}
 
 Scenario alone_scenario(const Scenario& s, std::size_t server) {
   const ClusterServer& of = s.cluster->profile.servers[server];
@@ -162,12 +157,12 @@ Scenario alone_scenario(const Scenario& s, std::size_t server) {
 }
 
 void check_alone_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& rows) {
-  check_known(s, system);
+  check_cache_on_cluster(s, system);
   const AllRequests all = all_requests(s, rows);
   const std::optional<RankInclusion> use = past_use(s, system, rows);
   for (std::size_t number = 0; number < s.cluster->profile.servers.size(); ++number) {
     Scenario alone = alone_scenario(s, number);
-    alone.workload.log = all_logged(system, all);
+    alone.workload.log = all_logged(s, system, all);
     alone.systems = {system};
     alone.systems.front().redirection = Redirection::none;
     check_scenario(alone, all.trace, use ? &*use : nullptr);
@@ -183,12 +178,14 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
   const std::size_t count = s.cluster->profile.servers.size();
   Redirector redirector(all.arrivals, count, system.redirection);
   const std::unique_ptr<engine::Engine> engine = make_engine(options.executor);
+  ServersPresent present(count);
+  present.serving = count;
   std::vector<std::uint64_t> tokens(count, 0);
   std::vector<std::unique_ptr<AloneServer>> servers;
   for (std::size_t number = 0; number < count; ++number) {
     auto one = std::make_unique<AloneServer>();
     one->scenario = alone_scenario(s, number);
-    one->scenario.workload.log = all_logged(system, all);
+    one->scenario.workload.log = all_logged(s, system, all);
     const TimingModel timing(one->scenario.device);
     one->costs = std::make_unique<ExpertCosts>(expert_costs(s.model, timing, system));
     one->memory = plan_memory(one->scenario, system, *one->costs, all.trace);
@@ -209,6 +206,7 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
       };
     CachedStageOptions of;
     of.prefix = one->prefix;
+    of.presence = {&present, number, system.detection_time().value()};
     one->state.emplace(*engine, observer, progress);
     one->state->serve(redirector.source(number), all.trace,
                       make_batching(one->scenario, system, one->memory));
@@ -217,8 +215,13 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     one->loop.emplace(*one->state, *one->stage, one->scenario.model, one->memory.kv_block);
     servers.push_back(std::move(one));
   }
+  std::vector<CachedStage*> stages;
+  for (const auto& one : servers) stages.push_back(&*one->stage);
+  AloneFaults faulty(*engine, present, redirector, stages, system.detection_time().value());
+  FaultPlayer faults(*engine, s, present, faulty);
   std::vector<engine::Process> processes;
   for (const auto& one : servers) processes.push_back(one->loop->serve());
+  if (s.cluster->fault_rates || !s.cluster->faults.empty()) processes.push_back(faults.run());
   free_resources(options, *engine);
   for (engine::Process& process : processes) engine->spawn(process);
   engine->run();
@@ -228,6 +231,7 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     add_metrics(servers[number]->state->metrics, r.metrics);
   }
   r.cluster.redirected = redirector.redirected();
+  r.cluster.faults = faults.records();
   add_account(*engine, r);
 }
 

@@ -4,8 +4,9 @@
 
 #include "models/input_error.hpp"
 #include "policies/batching/batching.hpp"
-#include "sim/cluster/fault_player.hpp"
+#include "sim/cluster/placed_faults.hpp"
 #include "sim/cluster/run_alone.hpp"
+#include "sim/serving/expert_costs.hpp"
 
 namespace moelab {
 namespace {
@@ -40,6 +41,30 @@ void add_routing(const RoutingCounts& one, RoutingCounts& all) {
   all.low_score_misses += one.low_score_misses;
 }
 
+/// By server: places in the pools of the cache that it has beside what is placed; empty where it has none.
+std::vector<std::array<std::uint32_t, kStates>> home_pools(const Scenario& s, const SystemConfig& system,
+                                                           const ClusterPlan& plan,
+                                                           const RoutingTrace& trace) {
+  std::vector<std::array<std::uint32_t, kStates>> pools;
+  const std::optional<RankInclusion> use = past_use(s, system, trace);
+  if (!use) return pools;
+  for (std::size_t server = 0; server < plan.memory.size(); ++server) {
+    const Bytes of_layer = plan.memory[server].home.expert_cache / trace.layers();
+    pools.push_back(
+        plan_pools(system, plan_input(system, home_costs(s, system, server), of_layer, *use)).capacity);
+  }
+  return pools;
+}
+
+/// What servers that load what they lack do so with.
+void check_home_stores(const Scenario& s, const SystemConfig& system, const ClusterPlan& plan,
+                       const RoutingTrace& trace) {
+  check_cache_on_cluster(s, system);
+  for (std::size_t server = 0; server < plan.memory.size(); ++server)
+    check_expert_policies(alone_scenario(s, server), system, trace);
+  home_pools(s, system, plan, trace);
+}
+
 }  // namespace
 
 void add_metrics(const Metrics& one, Metrics& all) {
@@ -64,6 +89,7 @@ void check_cluster_system(const Scenario& s, const SystemConfig& system, const R
   if (!system.placed) return check_alone_system(s, system, trace);
   const auto requests = cluster_requests(s, trace);
   const ClusterPlan plan = plan_cluster(s, system, requests, history_counts(s, trace));
+  if (system.placed->loads()) check_home_stores(s, system, plan, trace);
   const PolicyChoice& batching = system.batching->policy;
   find_batching_policy(batching.name)->make(plan.batching, batching.parameters);
 }
@@ -83,6 +109,7 @@ void run_cluster_system(const Scenario& s, const SystemConfig& system, const Rou
   const ClusterPlan plan = plan_cluster(s, system, requests, history);
   const std::unique_ptr<engine::Engine> engine = make_engine(options.executor);
   ClusterWorld world(*engine, s, system, trace, plan, history);
+  if (system.placed->loads()) world.pools = home_pools(s, system, plan, trace);
   if (options.observer) world.observer = options.observer(system);
 
   std::uint64_t all_tokens = 0;
@@ -103,7 +130,8 @@ void run_cluster_system(const Scenario& s, const SystemConfig& system, const Rou
     servers.push_back(std::make_unique<PlacedServer>(world, number, requests[number], observer, progress));
   }
   GlobalScheduler scheduler(world);
-  FaultPlayer faults(world, servers, scheduler);
+  PlacedFaults faulty(world, servers, scheduler);
+  FaultPlayer faults(*engine, s, world, faulty);
 
   std::vector<engine::Process> processes;
   processes.reserve(servers.size() + 2);

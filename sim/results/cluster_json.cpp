@@ -39,6 +39,7 @@ Json server_json(const ServerResult& s) {
             {"gpu_busy_s", s.busy_s},
             {"series", series_json(s.local_share)}};
   if (s.loaded_experts >= 0) j["loaded_experts"] = s.loaded_experts;
+  if (s.cached_experts >= 0) j["cached_experts"] = s.cached_experts;
   return j;
 }
 

@@ -51,8 +51,8 @@ static void from_json(const nlohmann::json& j, LocalShareSeries& series) {
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServerResult, name, gpus, expert_bytes, experts, requests, failed, delayed,
                                    end_to_end_s, end_to_end_p90_s, ttft_s, local_activations,
-                                   remote_activations, remote_calls, loaded_experts, network_bytes, busy_s,
-                                   local_share)
+                                   remote_activations, remote_calls, loaded_experts, cached_experts,
+                                   network_bytes, busy_s, local_share)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MigrationRecord, at_s, adopted, recovery, remote_before, remote_after,
                                    saved_s, cost_s, experts, done_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FaultRecord, at_s, server, event, uncovered, recovered_s)

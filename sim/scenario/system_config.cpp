@@ -11,6 +11,7 @@
 #include "policies/placement/placement.hpp"
 #include "policies/planning/planning.hpp"
 #include "policies/prefetch/prefetch.hpp"
+#include "policies/pressure/pressure.hpp"
 #include "policies/residency/residency.hpp"
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
@@ -68,6 +69,8 @@ void read_cache(const YamlMap& root, SystemConfig& system) {
   } else {
     system.kept_as = static_cast<State>(cache->choice("keep_as", state_names(), 0));
   }
+  if (system.placed && system.cache.name != "none")
+    system.placed->cache_share = cache->number("share", {0.001, 1});
   cache->done();
 }
 
@@ -102,27 +105,37 @@ void read_planning(const YamlMap& root, SystemConfig& system) {
   planning->done();
 }
 
-void read_weights(const YamlMap& root, SystemConfig& system) {
-  static const std::vector<std::string> kForms = {"whole", "compressed", "paged", "placed"};
-  const std::size_t form = root.choice("weights", kForms);
-  const bool understood =
-      root.has("weights") && root.node("weights").is_scalar() && root.text("weights") == kForms[form];
+/// Of exponents in chunks.
+void read_codec(const YamlMap& root, SystemConfig& system) {
+  system.codec = root.text("codec");
+  system.shards = static_cast<std::uint32_t>(root.integer("shards", 1, 1024));
+  static const std::vector<std::string> kDecoders = {"cpu", "gpu"};
+  system.decoder = root.choice("decoder", kDecoders, 0) == 1 ? Decoder::gpu : Decoder::cpu;
+  // A decoder that is not understood may be one that needs no threads: one mistake is one problem.
+  const bool by_cpu =
+      !root.has("decoder") || (root.node("decoder").is_scalar() && root.text("decoder") == kDecoders.front());
+  if (by_cpu || root.has("threads"))
+    system.threads = static_cast<std::uint32_t>(root.integer("threads", 1, 1024));
+  static const std::vector<std::string> kReaders = {"io-thread", "workers"};
+  system.worker_reads = root.choice("exponent_reads", kReaders, 0) == 1;
+}
+
+/// How experts lie where nothing is kept of them: `key` says in which of the `forms`, of which the second is
+/// compressed; `usual` is that of a file that does not say.
+void read_form(const YamlMap& root, std::string_view key, const std::vector<std::string>& forms,
+               std::optional<std::size_t> usual, SystemConfig& system) {
+  const std::size_t form = root.choice(key, forms, usual);
+  const bool understood = root.has(key) ? root.node(key).is_scalar() && root.text(key) == forms[form]
+                                        : usual.has_value() && !root.has("codec");
   // What was not understood is taken for what the other keys suit: one mistake is one problem.
   system.compressed = understood ? form == 1 : root.has("codec");
-  if (system.compressed) {
-    system.codec = root.text("codec");
-    system.shards = static_cast<std::uint32_t>(root.integer("shards", 1, 1024));
-    static const std::vector<std::string> kDecoders = {"cpu", "gpu"};
-    system.decoder = root.choice("decoder", kDecoders, 0) == 1 ? Decoder::gpu : Decoder::cpu;
-    // A decoder that is not understood may be one that needs no threads: one mistake is one problem.
-    const bool by_cpu = !root.has("decoder") ||
-                        (root.node("decoder").is_scalar() && root.text("decoder") == kDecoders.front());
-    if (by_cpu || root.has("threads"))
-      system.threads = static_cast<std::uint32_t>(root.integer("threads", 1, 1024));
-    static const std::vector<std::string> kReaders = {"io-thread", "workers"};
-    system.worker_reads = root.choice("exponent_reads", kReaders, 0) == 1;
-  }
+  if (system.compressed) read_codec(root, system);
   system.page_cache = root.boolean("page_cache", false);
+}
+
+void read_weights(const YamlMap& root, SystemConfig& system) {
+  static const std::vector<std::string> kForms = {"whole", "compressed", "paged", "placed"};
+  read_form(root, "weights", kForms, std::nullopt, system);
   static const std::vector<std::string> kFetch = {"used", "layer"};
   system.fetch_whole_layer = root.choice("fetch", kFetch, 0) == 1;
 }
@@ -173,14 +186,32 @@ std::optional<BatchingConfig> read_batching(const YamlMap& root, const SystemCon
   return b;
 }
 
-KvConfig read_kv(const YamlMap& root, bool first) {
+/// Who gives way: where experts are paged requests do, unless the file says otherwise.
+PolicyChoice read_pressure(const YamlMap& kv, bool paged, const PolicyChoice& usual) {
+  if (kv.has("first"))
+    kv.fail("first",
+            "'kv.first' is now the policy of who gives way: expected 'policy: experts-yield' for "
+            "true, 'policy: requests-yield' for false, or 'policy: cheapest-yields'");
+  if (!kv.has("policy")) return usual;
+  const PolicyChoice choice = read_policy(kv, pressure_policies());
+  const PressurePolicyEntry* policy = find_pressure_policy(choice.name);
+  if (paged && policy != nullptr && policy->needs_costs)
+    kv.fail("policy", "policy '" + choice.name +
+                          "' weighs loads of single experts; where experts are paged whole layers are "
+                          "streamed beside the kernels, however few of them are used: expected "
+                          "'experts-yield' or 'requests-yield', with paging.residency to let experts go "
+                          "as the KV cache grows");
+  return choice;
+}
+
+KvConfig read_kv(const YamlMap& root, bool paged) {
   KvConfig kv;
-  kv.first = first;
+  if (paged) kv.pressure.name = "requests-yield";
   const auto section = root.optional_map("kv");
   if (!section) return kv;
   kv.block_tokens = static_cast<std::uint32_t>(section->integer("block_tokens", 1, 1 << 16, kv.block_tokens));
   kv.swap_space = section->quantity<Bytes>("swap_space", at_least(Bytes(0)), Bytes(0));
-  kv.first = section->boolean("first", first);
+  kv.pressure = read_pressure(*section, paged, kv.pressure);
   kv.grows = section->boolean("grows", false);
   section->done();
   return kv;
@@ -193,7 +224,7 @@ void refuse_moved_keys(const YamlMap& paging) {
        {"max_tokens", "batching.max_tokens"},
        {"block_tokens", "kv.block_tokens"},
        {"swap_space", "kv.swap_space"},
-       {"kv_first", "kv.first"},
+       {"kv_first", "kv.policy"},
        {"kv_grows", "kv.grows"}}};
   for (const auto& [old_key, now] : kMoved)
     if (paging.has(old_key))
@@ -295,11 +326,10 @@ MigrationConfig read_migration(const YamlMap& migration) {
 PlacedConfig read_placed(const YamlMap& root) {
   static const std::vector<std::string> kCalls = {"expert", "gpu"};
   static const std::vector<std::string> kExecutions = {"call", "load", "call-or-load"};
-  constexpr Seconds kDetection(1);
   PlacedConfig p;
   const YamlMap placement = root.map("placement");
   p.placement = read_policy(placement, placement_policies());
-  p.copies = static_cast<std::uint32_t>(placement.integer("copies", 1, 1024, 1));
+  p.copies = static_cast<std::uint32_t>(placement.integer("copies", 0, 1024, 1));
   placement.done();
   p.call_per_expert = root.choice("calls_by", kCalls, 0) == 0;
   if (const auto execution = root.optional_map("execution")) {
@@ -307,8 +337,36 @@ PlacedConfig read_placed(const YamlMap& root) {
     execution->done();
   }
   if (const auto migration = root.optional_map("migration")) p.migration = read_migration(*migration);
-  p.detection = root.quantity<Seconds>("detection", at_least(Seconds(0.001)), kDetection);
   return p;
+}
+
+/// The store behind servers that load what they lack, and what their first GPU keeps of it.
+void read_home_store(const YamlMap& root, SystemConfig& system) {
+  PlacedConfig& placed = *system.placed;
+  if (!placed.loads()) {
+    for (const char* key : {"stored", "codec", "cache", "schedule", "planning", "page_cache"})
+      if (root.has(key))
+        root.fail(key,
+                  "servers that only call each other never read the experts that they store, so there is "
+                  "nothing to decode, to order or to keep: expected 'execution: {policy: call-or-load}' "
+                  "(or load) with '" +
+                      std::string(key) + "'");
+    if (placed.copies == 0)
+      root.map("placement")
+          .fail("copies",
+                "an expert that no server holds can be computed nowhere: expected 1 "
+                "at least, or 'execution: {policy: call-or-load}' (or load), with "
+                "which servers load it");
+    return;
+  }
+  static const std::vector<std::string> kForms = {"whole", "compressed"};
+  read_form(root, "stored", kForms, 0, system);
+  if (const auto schedule = root.optional_map("schedule")) {
+    system.schedule = read_policy(*schedule, schedule_policies());
+    schedule->done();
+  }
+  read_cache(root, system);
+  read_planning(root, system);
 }
 
 void read_redirection(const YamlMap& root, SystemConfig& system) {
@@ -372,6 +430,16 @@ SystemConfig& SystemConfig::operator=(const SystemConfig&) = default;
 SystemConfig& SystemConfig::operator=(SystemConfig&&) noexcept = default;
 SystemConfig::~SystemConfig() = default;
 
+namespace {
+
+void check_planes(const YamlMap& root, const SystemConfig& system) {
+  if (!system.compressed &&
+      (system.kept_as != State::F || system.pools[1] || system.pools[2] || system.pools[3]))
+    root.fail("cache", "weights stored whole have no planes: only state F can be kept");
+}
+
+}  // namespace
+
 SystemConfig read_system(const YamlMap& root) {
   SystemConfig system;
   system.name = root.text("name");
@@ -379,9 +447,14 @@ SystemConfig read_system(const YamlMap& root) {
   system.source = root.text("source", "");
   if (has_weights(root, "paged")) system.paging = read_paging(root);
   if (has_weights(root, "placed")) system.placed = read_placed(root);
+  if (root.has("detection")) system.detection = root.quantity<Seconds>("detection", at_least(Seconds(0.001)));
   system.batching = read_batching(root, system);
-  if (!system.placed) system.kv = read_kv(root, !system.paging);
+  if (!system.placed) system.kv = read_kv(root, system.paging.has_value());
   if (system.paging) read_window(root, system);
+  if (system.placed) {
+    read_home_store(root, system);
+    check_planes(root, system);
+  }
   if (system.paging || system.placed) {
     read_host(root, system);
     read_own_runtime(root, system);
@@ -414,9 +487,7 @@ SystemConfig read_system(const YamlMap& root) {
   read_host(root, system);
   read_own_runtime(root, system);
   read_redirection(root, system);
-  if (!system.compressed &&
-      (system.kept_as != State::F || system.pools[1] || system.pools[2] || system.pools[3]))
-    root.fail("cache", "weights stored whole have no planes: only state F can be kept");
+  check_planes(root, system);
   root.done();
   return system;
 }

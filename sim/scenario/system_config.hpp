@@ -54,9 +54,8 @@ struct BatchingConfig {
 struct KvConfig {
   std::uint32_t block_tokens = 16;
   Bytes swap_space;  // of the host's memory, for blocks of one GPU
-  /// Whether experts get only as much memory as the KV cache of the `batch` longest requests leaves; else as
-  /// that of the longest one does.
-  bool first = true;
+  /// Who gives way where experts and the KV cache want the same memory.
+  PolicyChoice pressure{"experts-yield", {}};
   /// Whether the KV cache takes the memory that experts leave as they move; else it is as large as it was at
   /// the start.
   bool grows = false;
@@ -94,14 +93,13 @@ enum class PlacedExecution : std::uint8_t { call, load, call_or_load };
 /// Experts that stay where they are placed, on GPUs of several servers that call each other (Prism).
 struct PlacedConfig {
   PolicyChoice placement;
-  std::uint32_t copies = 1;  // servers that hold each expert, at least
+  std::uint32_t copies = 1;  // servers that hold each expert, at least; 0 where they load what none holds
+  double cache_share = 0;    // of the first GPU's room for experts, for the cache of what it has loaded
   /// One message an expert, with the tokens routed to it (as the paper has it); else one a GPU, in which no
   /// token comes twice.
   bool call_per_expert = true;
   PlacedExecution execution = PlacedExecution::call;
   std::optional<MigrationConfig> migration;
-  Seconds
-      detection;  // until a server that does not answer is known to be gone, and before a call is repeated
   bool loads() const { return execution != PlacedExecution::call; }
 };
 
@@ -158,6 +156,10 @@ struct SystemConfig {
   std::optional<PagingConfig> paging;
   std::optional<PlacedConfig> placed;           // weights: placed; likewise
   Redirection redirection = Redirection::none;  // of a cluster whose servers do not call each other
+  /// On a cluster: until a server that does not answer is known to be gone, before a call is repeated, and
+  /// how often a server that is away is looked for. Absent: a second.
+  std::optional<Seconds> detection;
+  Seconds detection_time() const { return detection.value_or(Seconds(1)); }
 
   /// What software the system runs in, which gives the costs below in the place of host_overhead: its own, or
   /// the scenario's.

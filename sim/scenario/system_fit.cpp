@@ -98,7 +98,10 @@ void check_codec(const SystemConfig& system, const DeviceProfile& device, const 
 void check_on_cluster(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
   const std::string who = "system '" + system.name + "' ";
   if (!scenario.cluster) {
-    where.fail(who + (system.placed ? "places experts on several servers" : "redirects requests") +
+    where.fail(who +
+               (system.placed                             ? "places experts on several servers"
+                : system.redirection != Redirection::none ? "redirects requests"
+                                                          : "looks for servers that have left (detection)") +
                "; the scenario has one device: expected 'cluster' in the place of 'device'");
     return;
   }
@@ -120,7 +123,7 @@ void check_on_device(const SystemConfig& system, const Scenario& scenario, const
     if (const std::string why = cannot_run_on(*system.runtime, *scenario.machine); !why.empty())
       where.fail("system '" + system.name + "' cannot be served so: " + why +
                  ". `moelab advise` says which runtimes a machine has");
-  if (scenario.cluster || system.placed || system.redirection != Redirection::none) {
+  if (scenario.cluster || system.placed || system.redirection != Redirection::none || system.detection) {
     check_on_cluster(system, scenario, where);
     return;
   }

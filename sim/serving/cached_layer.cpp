@@ -115,7 +115,7 @@ bool CachedStage::skip_dense(double seconds) {
 
 bool CachedStage::skip_experts(double shared_s) {
   // What the link and the CPU do depends on more than the states of experts.
-  remember_ = may_skip() && missing_ == nullptr;
+  remember_ = may_skip() && !supply_.chooses();
   if (!remember_) return false;
   const StepOutcome* const known = memo_.find(codes_, shared_s);
   if (known == nullptr) return false;
@@ -182,11 +182,8 @@ void CachedStage::compute_expert_seconds(std::uint32_t tokens) {
 
 // The experts that the layer needs, and where they are.
 void CachedStage::gather_experts(std::uint32_t moe_layer) {
-  instance_.experts.clear();
+  supply_.clear();
   codes_.clear();
-  reads_.clear();
-  tokens_.clear();
-  scores_.clear();
   awaited_.clear();
   for (const ExpertUse& use : uses_) add_demand(moe_layer, use);
   if (system_.fetch_whole_layer) {
@@ -198,11 +195,10 @@ void CachedStage::gather_experts(std::uint32_t moe_layer) {
         add_demand(moe_layer, {.object = e, .tokens = 0});
     }
   }
-  if (!missing_) return;
-  missing_->plan(instance_, pass_.tokens, tokens_, scores_, order_);
+  supply_.plan(pass_.tokens);
   if (pass_.prompt) return;
-  metrics_.execution.loaded += missing_->loaded();
-  metrics_.execution.on_cpu += missing_->left_to_cpu();
+  metrics_.execution.loaded += supply_.loaded();
+  metrics_.execution.on_cpu += supply_.left_to_cpu();
 }
 
 // Adds an expert to the layer's instance: one of its uses, or, of no tokens, one that is only made ready.
@@ -214,33 +210,27 @@ void CachedStage::add_demand(std::uint32_t moe_layer, const ExpertUse& use) {
   if (prefetcher_)
     met = prefetcher_->meet(moe_layer, expert, kept,
                             {.executes = executes, .top_score = routing_ && !low_score});
-  if (met.fetch != nullptr) awaited_.push_back({instance_.experts.size(), met.fetch});
-  reads_.push_back(cache_.plan_reads(moe_layer, expert, met.held));
-  tokens_.push_back(use.tokens);
-  scores_.push_back(use.score);
+  if (met.fetch != nullptr) awaited_.push_back({supply_.size(), met.fetch});
+  const ExpertReads reads = cache_.plan_reads(moe_layer, expert, met.held);
   if (options_.mirror != nullptr) options_.mirror->use({moe_layer, expert});
-  codes_.push_back(LayerMemo::code(reads_.back(), met.held, use.tokens, low_score));
-  instance_.experts.push_back({expert, costs_.tensors, met.held, executes ? expert_seconds(use.tokens) : 0});
+  codes_.push_back(LayerMemo::code(reads, met.held, use.tokens, low_score));
+  supply_.add(expert, met.held, reads, use.tokens, use.score, executes ? expert_seconds(use.tokens) : 0);
   if (executes) count_use(moe_layer, expert, met.found);
 }
 
 void CachedStage::count_use(std::uint32_t moe_layer, std::uint32_t expert, State found) {
-  ++metrics_.hits[index(found)];
-  if (pass_.prompt) return;
-  ++metrics_.decode_hits[index(found)];
-  ++metrics_.layers.hits[index(found)][moe_layer];
-  if (!routing_ || found == State::F) return;
+  metrics_.count_hit(found, moe_layer, pass_.prompt);
+  if (pass_.prompt || !routing_ || found == State::F) return;
   ++(layer_uses_.low_score(expert) ? metrics_.routing.low_score_misses : metrics_.routing.top_score_misses);
 }
 
 void CachedStage::submit_experts(std::uint32_t moe_layer, const KernelTime& shared) {
-  if (!missing_) schedule_->order(instance_, order_);
   layer_.clear();
   layer_.layer = moe_layer;
-  if (missing_) missing_->build(pass_.tokens, reads_, layer_);
+  supply_.build_on_cpu(pass_.tokens, layer_);
   if (shared.seconds > 0)  // first on the experts' stream: there is one GPU, and it has one memory
     add_kernel(layer_, resources_.experts, shared, OpKind::shared_expert);
-  builder_.build(instance_, order_, reads_, tokens_, layer_);
+  supply_.build(layer_);
   if (routing_)
     for (OpLabel& label : layer_.labels) label.low_score = layer_uses_.low_score(label.expert);
   add_waits();
@@ -251,10 +241,10 @@ void CachedStage::submit_experts(std::uint32_t moe_layer, const KernelTime& shar
 void CachedStage::add_waits() {
   waits_.clear();
   for (const auto& [position, fetch] : awaited_) {
-    OpIndex op = builder_.execution(position);
+    OpIndex op = supply_.execution(position);
     if (op == engine::kNoOp) {  // wanted only as part of the layer: the layer still ends with it
       op = layer_.graph.add(layer_.graph.lane(resources_.host), 0);
-      layer_.labels.push_back({OpKind::wait, Tier::none, 0, 0, instance_.experts[position].id});
+      layer_.labels.push_back({OpKind::wait, Tier::none, 0, 0, supply_.expert(position)});
     }
     layer_.graph.depend_on(op, *fetch);
     waits_.push_back({op, fetch});
@@ -263,14 +253,15 @@ void CachedStage::add_waits() {
 
 void CachedStage::finish_layer(std::uint32_t moe_layer) {
   for (std::size_t position = 0; position < uses_.size(); ++position) {
-    if (missing_ && missing_->on_cpu(position)) continue;  // it has not been on the GPU
+    if (supply_.on_cpu(position)) continue;  // it has not been on the GPU
     const ExpertUse& use = uses_[position];
     if (prefetcher_) prefetcher_->used(moe_layer, use.object);
     cache_.use(moe_layer, use);
   }
   cache_.end_step(moe_layer, !uses_.empty());
   if (options_.mirror != nullptr)
-    for (const LayerExpert& expert : instance_.experts) options_.mirror->release({moe_layer, expert.id});
+    for (std::size_t position = 0; position < supply_.size(); ++position)
+      options_.mirror->release({moe_layer, supply_.expert(position)});
   if (prefetcher_) prefetcher_->after_layer(moe_layer);
 }
 
@@ -279,7 +270,7 @@ void CachedStage::account_experts() {
   outcome.stall_s = critical_path(layer_, waits_);
   outcome.bytes = bytes_read(layer_, costs_);
   add(outcome);
-  if (missing_) missing_->observe(layer_, options_.witness);
+  supply_.observe(layer_, options_.witness);
   if (remember_) {
     outcome.time = layer_.graph.outcome();
     memo_.keep(outcome);

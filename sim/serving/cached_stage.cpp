@@ -6,6 +6,7 @@
 #include "sim/engine/invariant.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
+#include "sim/serving/kv_plan.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -40,25 +41,24 @@ CachedStage::CachedStage(ServerState& state, const Scenario& scenario, const Sys
       metrics_(state.metrics),
       pass_(state.pass),
       cache_(context(), memory, pools, options_.profile),
-      schedule_(make_schedule_policy(system.schedule.name, system.schedule.parameters)),
-      prefetcher_(Prefetcher::make(context(), cache_, *schedule_)),
-      builder_(resources_, system.worker_reads, timing_.dispatch().value(), costs.traffic, costs.host_reads,
-               most_staged_experts(scenario, system)),
-      instance_(costs.timing),
+      supply_(context(), most_staged_experts(scenario, system)),
       layer_uses_(trace.experts(), wants_scores(system)),
       memory_(memory) {
   dense_outcome_.time = {0, 1, 1, {{{resources_.dense, 0}}}};
   single_expert_s_ = timing_.expert(scenario.model, scenario.model.moe(), 1).value();
-  if (const auto* routing = find_routing_policy(system.routing.name); routing->needs_all_scores)
-    routing_ = routing->make(system.routing.parameters);
-  if (timing_.is_discrete() && !system.compressed)
-    missing_ = std::make_unique<MissingExperts>(scenario.model, timing_, system, costs, resources_,
-                                                static_cast<int>(scenario.tensor_parallel));
+  make_policies();
   if (routing_ || cache_.needs_all_scores()) gates_ = std::make_unique<StepGates>(trace);
   metrics_.ttft_s.reserve(trace.requests().size());
   metrics_.end_to_end_s.reserve(trace.requests().size());
   metrics_.token_gaps_s.reserve(trace.tokens());
   metrics_.layers = LayerCounts(trace.layers());
+}
+
+// What learns while it serves.
+void CachedStage::make_policies() {
+  prefetcher_ = Prefetcher::make(context(), cache_, supply_.schedule());
+  if (const auto* routing = find_routing_policy(system_.routing.name); routing->needs_all_scores)
+    routing_ = routing->make(system_.routing.parameters);
 }
 
 // For parts that are made when all that it refers to is there.
@@ -81,6 +81,8 @@ StageWait CachedStage::begin_head() {
 
 // What is still on its way is of no use any more; a read that has begun ends.
 StageWait CachedStage::begin_end() {
+  if (options_.presence.all != nullptr) --options_.presence.all->serving;
+  ended_ = true;
   if (!prefetcher_) return {};
   prefetcher_->cancel_all();
   part_ = Part::fetches;
@@ -89,6 +91,12 @@ StageWait CachedStage::begin_end() {
 
 StageWait CachedStage::next() {
   while (part_ != Part::over) {
+    if (gone_ && part_ != Part::fetches) {
+      if (awaited_graph_ != nullptr) count_lost(*awaited_graph_);
+      awaited_graph_ = nullptr;
+      part_ = Part::over;
+      return {};
+    }
     if (awaited_graph_ == nullptr) {
       awaited_graph_ = start(part_);
       if (awaited_graph_ != nullptr) return {&awaited_graph_->graph};
@@ -162,6 +170,55 @@ void CachedStage::count(Part part, const LabelledGraph& graph) {
     default:
       return state_.account(graph, layer);
   }
+}
+
+// The time of what came to nothing; what had begun to be read was read.
+void CachedStage::count_lost(const LabelledGraph& graph) {
+  metrics_.add_stall(Cause::recovery, engine_.now() - graph.graph.submitted_at(), pass_.prompt);
+  if (part_ != Part::experts) return;
+  const std::array<double, kTiers> bytes = bytes_read(graph, costs_);
+  for (std::size_t i = 0; i < kTiers; ++i) metrics_.bytes[i] += bytes[i];
+}
+
+void CachedStage::leave() {
+  if (ended_) return cache_.restart();
+  gone_ = true;
+  if (awaited_graph_ != nullptr) engine_.cancel(awaited_graph_->graph);
+  engine_.cancel(prediction_.graph);
+  if (prefetcher_) prefetcher_->cancel_all();
+}
+
+// Those under way fail; the others wait for the server to come back.
+StageWait CachedStage::away() {
+  if (!abandoned_) abandon();
+  if (prediction_.graph.submitted() && !prediction_.graph.finished()) return {&prediction_.graph};
+  if (prefetcher_) {  // a read that has begun ends
+    if (part_ == Part::fetches && ending_fetch_ != nullptr) prefetcher_->drop(*ending_fetch_);
+    part_ = Part::fetches;
+    if (LabelledGraph* const fetch = start_wait_for_fetch(); fetch != nullptr) return {&fetch->graph};
+  }
+  if (options_.presence.up()) {
+    come_back();
+    return {};
+  }
+  if (!options_.presence.may_return()) return {};
+  return {nullptr, engine_.now() + options_.presence.look_every_s};
+}
+
+void CachedStage::abandon() {
+  RequestSource& source = state_.stream->source();
+  state_.stream->abandon();
+  state_.serve(source, trace_, make_batching(scenario_, system_, memory_));
+  abandoned_ = true;
+}
+
+// As it was at the start.
+void CachedStage::come_back() {
+  cache_.restart();
+  supply_.restart();
+  make_policies();
+  part_ = Part::over;
+  gone_ = abandoned_ = false;
 }
 
 void CachedStage::begin_step() {

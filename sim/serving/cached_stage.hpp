@@ -17,17 +17,16 @@
 
 #include "models/timing.hpp"
 #include "policies/routing/routing.hpp"
-#include "policies/schedule/schedule.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/serving/all_reduces.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "sim/serving/expert_cache.hpp"
-#include "sim/serving/layer_graph.hpp"
+#include "sim/serving/layer_supply.hpp"
 #include "sim/serving/layer_uses.hpp"
-#include "sim/serving/missing_experts.hpp"
 #include "sim/serving/prefetcher.hpp"
 #include "sim/serving/server_context.hpp"
 #include "sim/serving/server_state.hpp"
+#include "sim/serving/servers_present.hpp"
 #include "sim/serving/serving_stage.hpp"
 #include "sim/serving/step_gates.hpp"
 #include "sim/serving/step_outcome.hpp"
@@ -51,6 +50,7 @@ struct CachedStageOptions {
   /// constructor.
   std::span<const double> profile{};
   LoadWitness witness;  // empty: the execution policy hears what was
+  ServerPresence presence{};
 };
 
 class CachedStage final : public ServingStage {
@@ -73,10 +73,15 @@ class CachedStage final : public ServingStage {
   SwapPath swap_path(std::size_t /*gpu*/) const override { return {resources_.io, resources_.link_out}; }
   double resident_share() const override;
   const TimingModel& timing() const override { return timing_; }
+  bool lost() const override { return gone_; }
+  StageWait away() override;
+
+  /// The server leaves its cluster at this moment: what it computes is lost, and so is what it keeps.
+  void leave();
 
   const ServerResources& resources() const { return resources_; }
   /// Experts that its cache keeps whole now.
-  std::uint64_t experts_held() const { return cache_.whole_experts(); }
+  std::uint64_t experts_held() const { return options_.presence.up() ? cache_.whole_experts() : 0; }
 
  private:
   enum class Part : std::uint8_t {
@@ -99,8 +104,12 @@ class CachedStage final : public ServingStage {
   LabelledGraph* start_wait_for_fetch();
   Part after(Part part) const;
   void count(Part part, const LabelledGraph& graph);
+  void count_lost(const LabelledGraph& graph);
   Bytes kept_bytes() const;
   void show_memory() const;
+  void make_policies();
+  void abandon();
+  void come_back();
 
   // One layer, in this order.
   void submit_dense(std::size_t layer);
@@ -149,20 +158,13 @@ class CachedStage final : public ServingStage {
   const Pass& pass_;
 
   ExpertCache cache_;
-  std::unique_ptr<SchedulePolicy> schedule_;
-  std::unique_ptr<Prefetcher> prefetcher_;   // nullptr: none
-  std::unique_ptr<RoutingPolicy> routing_;   // nullptr: as the model chose
-  std::unique_ptr<MissingExperts> missing_;  // nullptr: no discrete GPU, or a schedule for its chunks
-  std::unique_ptr<StepGates> gates_;         // where somebody wants the scores of all experts
+  LayerSupply supply_;
+  std::unique_ptr<Prefetcher> prefetcher_;  // nullptr: none
+  std::unique_ptr<RoutingPolicy> routing_;  // nullptr: as the model chose
+  std::unique_ptr<StepGates> gates_;        // where a policy wants the scores of all experts
 
-  LayerGraphBuilder builder_;
   LabelledGraph dense_, layer_, prediction_;
-  LayerInstance instance_;
-  LayerOrder order_;
-  std::vector<ExpertReads> reads_;     // by position in instance_
-  std::vector<std::uint32_t> tokens_;  // by position; 0: does not execute
-  std::vector<float> scores_;          // by position
-  std::vector<std::uint64_t> codes_;   // what the layer's outcome depends on, for memo_
+  std::vector<std::uint64_t> codes_;  // what the layer's outcome depends on, for memo_
   LayerMemo memo_;
   bool remember_ = false;      // the layer that runs has memo_'s last key
   StepOutcome dense_outcome_;  // of a dense part of one operation
@@ -170,7 +172,7 @@ class CachedStage final : public ServingStage {
     std::size_t position;
     engine::Graph* fetch;
   };
-  std::vector<Awaited> awaited_;  // experts of instance_ that are on their way
+  std::vector<Awaited> awaited_;  // experts of supply_ that are on their way
   std::vector<FetchWait> waits_;
   LayerUses layer_uses_;
   std::span<const ExpertUse> uses_;
@@ -189,6 +191,9 @@ class CachedStage final : public ServingStage {
   double kv_tokens_ = 0;                    // that the batch has in the KV cache
   double kv_encoded_ = 0;                   // tokens of the encoder there
   bool predicts_ = false;                   // prediction_ belongs to the layer that runs
+  bool gone_ = false;                       // has left since the step began
+  bool abandoned_ = false;                  // and its requests under way are given up
+  bool ended_ = false;                      // all is served
 };
 
 }  // namespace moelab

@@ -13,10 +13,8 @@
 namespace moelab {
 namespace {
 
-std::vector<std::unique_ptr<CachePolicy>> make_domains(const CachePolicyEntry& entry,
-                                                       const ServerContext& server, const MemoryPlan& memory,
-                                                       const std::array<std::uint32_t, kStates>& pools,
-                                                       std::span<const double> profile) {
+CacheShape domain_shape(const ServerContext& server, const MemoryPlan& memory,
+                        const std::array<std::uint32_t, kStates>& pools) {
   const RoutingTrace& trace = server.trace;
   const bool per_model = cache_spans_model(server.system.cache.name, server.system.cache_domain);
   const std::uint32_t count = per_model ? 1 : trace.layers();
@@ -29,10 +27,16 @@ std::vector<std::unique_ptr<CachePolicy>> make_domains(const CachePolicyEntry& e
   for (std::uint32_t& places : shape.pool_experts) places *= shape.layers;
   shape.kept_as = server.system.kept_as;
   shape.top_k = trace.top_k();
+  return shape;
+}
+
+std::vector<std::unique_ptr<CachePolicy>> make_domains(const CachePolicyEntry& entry, std::uint32_t count,
+                                                       CacheShape shape, const PolicyParameters& parameters,
+                                                       std::span<const double> profile) {
   std::vector<std::unique_ptr<CachePolicy>> domains;
   for (std::uint32_t d = 0; d < count; ++d) {
     if (entry.needs_profile) shape.profile = profile.subspan(std::size_t{d} * shape.objects, shape.objects);
-    domains.push_back(entry.make(shape, server.system.cache.parameters));
+    domains.push_back(entry.make(shape, parameters));
   }
   return domains;
 }
@@ -49,9 +53,11 @@ ExpertCache::ExpertCache(const ServerContext& server, const MemoryPlan& memory,
       buffers_(memory.experts_on_ssd || (system_.page_cache && !server.timing.is_discrete())),
       entry_(*find_cache_policy(server.system.cache.name)),
       per_model_(cache_spans_model(server.system.cache.name, server.system.cache_domain)),
-      domains_(make_domains(entry_, server, memory, pools, profile)),
+      shape_(domain_shape(server, memory, pools)),
+      domains_(make_domains(entry_, per_model_ ? 1 : layers_, shape_, system_.cache.parameters, profile)),
       steps_(layers_, 0),
-      page_cache_(2 * std::size_t{layers_} * experts_, memory.page_cache.value()),
+      page_cache_bytes_(memory.page_cache.value()),
+      page_cache_(2 * std::size_t{layers_} * experts_, page_cache_bytes_),
       mirror_(server.mirror) {
   if (entry_.needs_future)
     future_ = std::make_unique<FutureUses>(server.trace, server.scenario.workload.batch,
@@ -77,6 +83,13 @@ void ExpertCache::count(MemoryContents& memory) const {
   for (std::uint32_t layer = 0; layer < layers_; ++layer)
     for (std::uint32_t expert = 0; expert < experts_; ++expert)
       if (const State kept = state(layer, expert); kept != State::M) ++memory.experts[index(kept)];
+}
+
+void ExpertCache::restart() {
+  domains_ =
+      make_domains(entry_, static_cast<std::uint32_t>(domains_.size()), shape_, system_.cache.parameters, {});
+  steps_.assign(layers_, 0);
+  page_cache_ = PageCache(2 * std::size_t{layers_} * experts_, page_cache_bytes_);
 }
 
 void ExpertCache::begin_request() {

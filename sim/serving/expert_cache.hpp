@@ -46,6 +46,10 @@ class ExpertCache {
   /// Whether begin_step() needs the scores of all experts.
   bool needs_all_scores() const { return entry_.needs_all_scores; }
 
+  /// Everything is as it was at the start: what a server holds that comes back to its cluster. Not with a
+  /// profile, a mirror or an oracle.
+  void restart();
+
   /// A new request, or batch of requests.
   void begin_request();
   /// A layer begins, whose uses follow; `scores`: [experts] summed over the pass, where they are needed.
@@ -82,10 +86,12 @@ class ExpertCache {
   Tier buffered_;  // where the page cache's are read from
   bool buffers_;   // whether what is missing is read through it
   const CachePolicyEntry& entry_;
-  bool per_model_;  // one domain
+  bool per_model_;    // one domain
+  CacheShape shape_;  // of a domain; without a profile
   std::vector<std::unique_ptr<CachePolicy>> domains_;
   std::unique_ptr<FutureUses> future_;  // where the policy is an oracle
   std::vector<std::uint64_t> steps_;    // by layer: how often it used experts, as FutureUses counts
+  double page_cache_bytes_;
   PageCache page_cache_;
   engine::ExpertMirror* mirror_;
   std::vector<State> mirrored_;  // by layer * experts + expert: what the mirror was told last

@@ -89,6 +89,18 @@ ExpertCosts linked_costs(const Architecture& model, const TimingModel& timing, c
 
 }  // namespace
 
+double ExpertCosts::supply_s(State state, bool from_ssd) const {
+  if (state == State::F) return 0;
+  const double shards = timing.shards;
+  const bool sm = !has_sm(state), e = !has_e(state);
+  double longest = (sm ? cold.sm_s : 0) + (e ? shards * cold.e_s : 0);
+  if (from_ssd) longest = std::max(longest, (sm ? host_reads.sm_s : 0) + (e ? shards * host_reads.e_s : 0));
+  const bool decodes = path == PlanePath::read_decode_join || e;  // else what is kept is plain
+  if (decodes) longest = std::max(longest, shards * timing.decompress_s / std::max(1U, timing.threads));
+  if (shards > 0) longest = std::max(longest, timing.recover_s);
+  return tensors * longest;
+}
+
 ExpertCosts expert_costs(const Architecture& model, const TimingModel& timing, const SystemConfig& system,
                          int ranks) {
   if (timing.is_discrete()) return linked_costs(model, timing, system, ranks);

@@ -33,6 +33,10 @@ struct ExpertCosts {
   OpBytes traffic;
   /// Of a whole expert over the link.
   double load_s() const { return (timing.sm_read_s + timing.shards * timing.e_read_s) * tensors; }
+  /// Of one expert in `state` until it can execute, with everything to itself, and its reads, its
+  /// decompression and its joining beside each other: the longest of these. `from_ssd`: what a link brings
+  /// is read from the SSD first.
+  double supply_s(State state, bool from_ssd) const;
   double ssd_bytes_per_second = 0;  // the fastest of the reads, its latency aside
 };
 

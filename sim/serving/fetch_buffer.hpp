@@ -19,6 +19,7 @@ struct FetchSlot {
   ExpertReads reads;       // where the rest of it is read from
   bool offered = false;    // to the cache, once loaded
   bool taken = false;      // by the cache
+  bool met = false;        // by a demand, which counted it; lost since, with the step, if it is dropped
 };
 
 /// A fixed number of slots. Objects are numbered layer * experts + expert.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "models/input_error.hpp"
 #include "policies/batching/rank_batching.hpp"
@@ -30,20 +29,6 @@ std::uint64_t swap_blocks(const Scenario& s, const SystemConfig& system, const M
 
 KvShape kv_shape(const SystemConfig& system, const MemoryPlan& memory) {
   return {system.kv.block_tokens, memory.kv_blocks, memory.swap_blocks, memory.state_blocks};
-}
-
-Bytes wanted_kv_bytes(const Scenario& s, const SystemConfig& system, const MemoryPlan& memory,
-                      const std::vector<ServedRequest>& requests) {
-  const KvShape shape = kv_shape(system, memory);
-  std::vector<std::uint64_t> blocks;
-  for (const ServedRequest& q : requests)
-    blocks.push_back(request_blocks(final_tokens(batch_request(q)), shape));
-  const std::size_t most = std::min<std::size_t>(system.kv.first ? s.workload.batch : 1, blocks.size());
-  std::partial_sort(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(most), blocks.end(),
-                    std::greater<>());
-  double sum = 0;
-  for (std::size_t i = 0; i < most; ++i) sum += static_cast<double>(blocks[i]);
-  return sum * memory.kv_block;
 }
 
 std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const SystemConfig& system,

@@ -27,11 +27,6 @@ KvShape kv_shape(const SystemConfig& system, const MemoryPlan& memory);
 /// Blocks of swap space. None where CPU and GPU have one memory: what gives way is computed again there.
 std::uint64_t swap_blocks(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory);
 
-/// KV cache of the longest requests at their ends, in whole blocks: of as many as run at once, or, where
-/// experts go first (KvConfig::first), of one.
-Bytes wanted_kv_bytes(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory,
-                      const std::vector<ServedRequest>& requests);
-
 /// The system's batching policy over the KV cache that is planned, with data parallelism one on each rank;
 /// without a policy, static batches that no memory limits.
 std::unique_ptr<BatchingPolicy> make_batching(const Scenario& scenario, const SystemConfig& system,

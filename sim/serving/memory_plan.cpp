@@ -7,6 +7,7 @@
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/kv_plan.hpp"
+#include "sim/serving/kv_pressure.hpp"
 #include "sim/serving/largest_batch.hpp"
 #include "sim/serving/pass.hpp"
 #include "traces/routing_trace.hpp"
@@ -31,22 +32,36 @@ double experts_for_good(const SystemConfig& system, const ExpertCosts& costs, co
   return domains * held / shape.bytes[index(shape.kept_as)];
 }
 
-/// The host's memory behind a discrete GPU: all experts but those `for_good` in the GPU's, or, where they are
-/// too many, those read last. Of all GPUs that share the model: `expert` is one's part.
-void plan_host(const Scenario& scenario, const SystemConfig& system, Bytes expert, double for_good,
-               MemoryPlan& m) {
-  const double ranks = scenario.tensor_parallel;
+/// Of all GPUs that share the model: all experts as they are stored, but those `for_good` in the GPUs'
+/// memory.
+Bytes experts_in_host(const Scenario& scenario, Bytes expert, double for_good) {
   const double experts =
       double(scenario.model.moe().experts) * double(scenario.model.moe_layers().size()) - for_good;
-  const Bytes all = ranks * experts * expert;
+  return scenario.tensor_parallel * experts * expert;
+}
+
+/// What the host's memory has for them.
+Bytes room_in_host(const Scenario& scenario, const SystemConfig& system) {
+  const double ranks = scenario.tensor_parallel;
   const MemoryProfile& host = scenario.device.memory;
   const Bytes swap = system.batching ? ranks * system.kv.swap_space : Bytes(0);
-  const Bytes usable = std::max(Bytes(0), host.total.value - host.system_reserve.value - swap);
-  m.experts_on_ssd = all > usable;
-  (m.experts_on_ssd ? m.page_cache : m.host_experts) = m.experts_on_ssd ? usable / ranks : all;
+  return std::max(Bytes(0), host.total.value - host.system_reserve.value - swap);
 }
 
 }  // namespace
+
+void plan_host(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
+               double for_good, MemoryPlan& m) {
+  const Bytes all = experts_in_host(scenario, costs.stored, for_good);
+  const Bytes usable = room_in_host(scenario, system);
+  m.experts_on_ssd = all > usable;
+  (m.experts_on_ssd ? m.page_cache : m.host_experts) =
+      m.experts_on_ssd ? usable / scenario.tensor_parallel : all;
+}
+
+bool host_is_too_small(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs) {
+  return experts_in_host(scenario, costs.stored, 0) > room_in_host(scenario, system);
+}
 
 std::uint32_t most_experts_in_use(const Scenario& s) {
   const FeedForward& ff = s.model.moe();
@@ -88,9 +103,10 @@ void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile
 namespace {
 
 /// The KV cache of requests that come and go, in blocks; the longest one has room at least.
-void plan_kv_blocks(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, MemoryPlan& m) {
+void plan_kv_blocks(const Scenario& s, const SystemConfig& system, const ExpertCosts& costs,
+                    const RoutingTrace& trace, MemoryPlan& m) {
   plan_kv_block(s, system, m);
-  const Bytes wanted = wanted_kv_bytes(s, system, m, served_requests(s, trace));
+  const Bytes wanted = wanted_kv_bytes(s, system, m, served_requests(s, trace), &costs);
   m.kv_blocks = whole_blocks(std::max(wanted, m.kv_block), m.kv_block);
   m.kv_cache = static_cast<double>(m.kv_blocks) * m.kv_block;
   m.swap_blocks = swap_blocks(s, system, m);
@@ -105,14 +121,14 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   m.budget = scenario.budget;
   m.non_expert = non_expert_bytes(scenario.model);
   const LargestBatch largest = largest_batch(scenario, system, trace);
-  if (system.batching)
-    plan_kv_blocks(scenario, system, trace, m);
-  else
-    m.kv_cache = largest.kv_cache;
   m.activations = activation_bytes(scenario.model, largest.rows, scenario.workload.batch,
                                    static_cast<int>(scenario.tensor_parallel));
   m.staging = Bytes(most_staged_experts(scenario, system) * full * (system.compressed ? 2 : 1));
   m.prefetch = Bytes(system.prefetch_buffer * full);
+  if (system.batching)
+    plan_kv_blocks(scenario, system, costs, trace, m);
+  else
+    m.kv_cache = largest.kv_cache;
 
   check_budget(scenario.name, scenario.budget, scenario.device);
   const DeviceProfile& device = scenario.device;
@@ -120,7 +136,7 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   const bool fits = needed <= m.budget;
   (fits ? m.expert_cache : m.shortfall) = fits ? m.budget - needed : needed - m.budget;
   if (device.is_discrete())
-    plan_host(scenario, system, costs.stored, experts_for_good(system, costs, trace, m.expert_cache), m);
+    plan_host(scenario, system, costs, experts_for_good(system, costs, trace, m.expert_cache), m);
   if (!fits) return m;
   if (system.page_cache && !device.is_discrete())
     m.page_cache = std::max(Bytes(0), device.usable_memory() - m.budget);

@@ -68,6 +68,13 @@ Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uin
 MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
                        const RoutingTrace& trace);
 
+/// The host's memory behind a discrete GPU: all experts but those `for_good` in the GPU's, or, where they are
+/// too many, what of them was read last (MemoryPlan::host_experts, experts_on_ssd, page_cache).
+void plan_host(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs,
+               double for_good, MemoryPlan& memory);
+/// Whether it does not hold all experts as they are stored.
+bool host_is_too_small(const Scenario& scenario, const SystemConfig& system, const ExpertCosts& costs);
+
 /// Whether the plan has room for what a step's rows need.
 bool has_room(const MemoryPlan& memory, const Scenario& scenario, const Pass& pass);
 

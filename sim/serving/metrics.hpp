@@ -172,6 +172,13 @@ struct Metrics {
   ServingSeries series;
   LayerCounts layers;
 
+  /// An expert of a MoE layer was used, found in this state.
+  void count_hit(State found, std::uint32_t moe_layer, bool prompt) {
+    ++hits[index(found)];
+    if (prompt) return;
+    ++decode_hits[index(found)];
+    ++layers.hits[index(found)][moe_layer];
+  }
   /// Of a pass: of prompts alone, or one that decodes.
   void add_stall(Cause cause, double seconds, bool prompt);
   void add_stalls(const std::array<double, kCauses>& seconds, bool prompt);

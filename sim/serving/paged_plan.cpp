@@ -8,6 +8,7 @@
 #include "models/tensor_parallel.hpp"
 #include "policies/cache/cache.hpp"
 #include "sim/serving/dense_times.hpp"
+#include "sim/serving/kv_pressure.hpp"
 
 namespace moelab {
 namespace {

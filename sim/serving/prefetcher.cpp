@@ -125,7 +125,7 @@ void Prefetcher::start(const Fetch& fetch, std::uint64_t due, engine::Graph* pre
   slot.expert = fetch.expert;
   slot.pass = pass_;
   slot.due = due;
-  slot.offered = slot.taken = false;
+  slot.offered = slot.taken = slot.met = false;
   slot.state = state;
   slot.reads = cache_.plan_reads(fetch.layer, fetch.expert, state);
   instance_.experts.assign(1, {fetch.expert, server_.costs.tensors, state, 0});
@@ -155,6 +155,7 @@ Prefetcher::Met Prefetcher::meet(std::uint32_t layer, std::uint32_t expert, Stat
     return {kept, kept};
   }
   if (demand.executes && demand.top_score) ++counts.used_top_score;
+  slot->met = demand.executes;
   engine::Graph& load = slot->load.graph;
   if (load.finished()) {
     counts.used += demand.executes ? 1 : 0;
@@ -207,8 +208,11 @@ double Prefetcher::release(FetchSlot& slot) {
 
 void Prefetcher::drop(FetchSlot& slot) {
   if (slot.load.graph.started() == 0) return cancel(slot);
+  const bool counted = slot.met;
+  const double bytes = release(slot);
+  if (counted) return;
   ++server_.metrics.prefetch.unused;
-  server_.metrics.prefetch.wasted_bytes += release(slot);
+  server_.metrics.prefetch.wasted_bytes += bytes;
 }
 
 void Prefetcher::cancel(FetchSlot& slot) {

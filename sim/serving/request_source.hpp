@@ -28,6 +28,12 @@ class RequestSource {
   virtual std::optional<double> next_time() const = 0;
   /// One of those taken, which came at `arrival_s`, is answered.
   virtual void finished(std::uint32_t number, double arrival_s, double now) = 0;
+
+  // Of a server that has left its cluster.
+  /// One of those taken was under way: it will not be answered.
+  virtual void lost(std::uint32_t /*number*/) {}
+  /// One of those taken had not begun: take() gives it again, before all that was not taken yet.
+  virtual void give_back(const Arrival& /*arrival*/) {}
 };
 
 /// Requests that come when they come, numbered in that order.

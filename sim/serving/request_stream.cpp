@@ -127,6 +127,20 @@ void RequestStream::count_token(const StepShare& share, double now, Metrics& m, 
   if (observer != nullptr) observer->answered({share.request, arrival_s, live.begin, live.first_token, now});
 }
 
+void RequestStream::abandon() {
+  for (const std::uint32_t number : in_order_) {
+    const auto live = live_.find(number);
+    if (live == live_.end()) continue;
+    if (live->second.begin >= 0)
+      source_.lost(number);
+    else
+      source_.give_back({number, live->second.request});
+  }
+  live_.clear();
+  in_order_.clear();
+  running_ = 0;
+}
+
 void RequestStream::complete(double now, Metrics& m, GraphObserver* observer) {
   for (const StepShare& share : step_.shares)
     if (share.produces) count_token(share, now, m, observer);

@@ -28,6 +28,9 @@ class RequestStream {
   bool begins() const { return begins_; }
   /// When the next request may come; nullopt: all have come.
   std::optional<double> next_arrival() const { return source_.next_time(); }
+  /// Forgets all requests: those under way are lost, the others go back to the source.
+  void abandon();
+  RequestSource& source() const { return source_; }
   /// Of the step that next() formed. Requests have the source's numbers.
   const BatchStep& step() const { return step_; }
   /// The step has run: counts its tokens, first and last ones included, and shows the requests that it

@@ -103,7 +103,8 @@ TEST_CASE("validation of batching: requests that are there from the start meet i
   for (const Case& c : {Case{{}, 64, false}, Case{{{"chunked", 1}}, 5, false}, Case{{}, 64, true},
                         Case{{{"chunked", 1}, {"swap", 1}}, 7, true}}) {
     Scenario s = serving_scenario(c.parameters, c.max_tokens, 3);
-    for (SystemConfig& system : s.systems) system.kv.first = !c.few_blocks;
+    for (SystemConfig& system : s.systems)
+      system.kv.pressure.name = c.few_blocks ? "requests-yield" : "experts-yield";
     const Validation found = validate(s, quick_options(folder / "stores"));
     REQUIRE(found.points.size() == 3 * s.systems.size());
     std::uint64_t again = 0;
@@ -214,7 +215,7 @@ TEST_CASE("validation of batching: a GPU that the CPU plays swaps requests to th
   const ScratchFolder folder;
   Scenario s = serving_scenario({{"swap", 1}}, 64, 3);
   play_gpu(s);
-  s.systems[0].kv.first = false;
+  s.systems[0].kv.pressure.name = "requests-yield";
   s.systems[0].kv.swap_space = Bytes(1e6);
   for (const double arrivals : {0.0, 2000.0}) {
     s.workload.arrivals_per_s = arrivals;
@@ -269,7 +270,7 @@ TEST_CASE("validation of batching: a request run again uses more experts at once
   s.model = small_model({.moe_layers = 2, .experts = 16, .top_k = 2});
   s.workload.prompt_tokens = 1;
   s.workload.output_tokens = 24;
-  for (SystemConfig& system : s.systems) system.kv.first = false;
+  for (SystemConfig& system : s.systems) system.kv.pressure.name = "requests-yield";
   ValidationOptions options = quick_options(folder / "stores");
   options.budgets = {room_for(s, 5)};
   const Validation found = validate(s, options);

@@ -28,7 +28,7 @@ SystemConfig paged_system(const std::string& name, std::vector<std::string> back
   s.paging->storage = storage;
   s.batching = BatchingConfig{batching, 64};
   s.kv.block_tokens = 2;
-  s.kv.first = false;
+  s.kv.pressure.name = "requests-yield";
   return s;
 }
 

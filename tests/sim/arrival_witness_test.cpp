@@ -30,7 +30,7 @@ SmallRun stream(std::uint64_t seed, double arrivals_per_s) {
   SystemConfig system = plain_system("stream");
   system.cache.name = "lru";
   system.batching = BatchingConfig{{"continuous", {{"chunked", from(random, 0, 1)}}}, 64};
-  system.kv.first = coin(random);
+  system.kv.pressure.name = coin(random) ? "experts-yield" : "requests-yield";
   system.kv.block_tokens = from(random, 1, 3);
   s.systems.push_back(system);
   std::vector<Lengths> lengths;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -55,7 +56,7 @@ inline Scenario cluster_scenario(const Architecture& model, const std::vector<in
   SystemConfig& system = s.systems.emplace_back();
   system.name = system.title = "placed";
   system.placed.emplace().placement.name = policy;
-  system.placed->detection = Seconds(0.01);
+  system.detection = Seconds(0.01);
   system.batching.emplace();
   return s;
 }
@@ -114,6 +115,54 @@ inline void give_experts(Scenario& s, std::size_t server, double experts) {
   give_experts(s, server, experts, *drawn_rows(s));
 }
 
+/// What the servers of the scenario's first system have.
+inline std::vector<ServerMemory> memory_of(const Scenario& s) {
+  const std::shared_ptr<const RoutingTrace> rows = drawn_rows(s);
+  return plan_cluster(s, s.systems.front(), cluster_requests(s, *rows), history_counts(s, *rows)).memory;
+}
+
+/// The same with `change` made to the system, and budgets in which the first GPUs have as much room for
+/// placed experts as before.
+template <class Change>
+void with_same_room(Scenario& s, Change change) {
+  const std::vector<ServerMemory> before = memory_of(s);
+  change(s.systems.front());
+  Scenario ample = s;
+  for (ClusterServer& server : ample.cluster->profile.servers) server.budget = Bytes(9e8);
+  const std::vector<ServerMemory> after = memory_of(ample);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const Bytes room = after[i].experts.front() + after[i].home.expert_cache;
+    s.cluster->profile.servers[i].budget =
+        after[i].budget - room +
+        before[i].experts.front() * (1 + 1e-9) * (1 / (1 - placed_of(s).cache_share));
+  }
+}
+
+/// Servers load what they lack, as `execution` says, from stores that are compressed or not, past caches that
+/// keep what came in any form, or past none.
+inline void let_load_from_stores(Scenario& s, PlacedExecution execution, Random& random) {
+  const ClusterProfile& profile = s.cluster->profile;
+  const bool links = std::any_of(profile.device_of.begin(), profile.device_of.end(),
+                                 [&](std::size_t d) { return profile.devices[d].is_discrete(); });
+  with_same_room(s, [&](SystemConfig& system) {
+    system.placed->execution = execution;
+    system.page_cache = coin(random);
+    system.compressed = coin(random);
+    if (system.compressed) {
+      constexpr std::array<const char*, 3> kSchedules{"fifo", "cache-affinity", "longest-first"};
+      system.codec = "lz";
+      system.shards = from(random, 1, 3);
+      system.threads = from(random, 1, 4);
+      system.worker_reads = !links && coin(random);
+      system.schedule.name = kSchedules[random.below(kSchedules.size())];
+    }
+    constexpr std::array<const char*, 4> kCaches{"none", "lru", "lfu", "moe-infinity"};
+    system.cache.name = kCaches[random.below(kCaches.size())];
+    if (system.compressed) system.kept_as = static_cast<State>(random.below(4));
+    if (system.cache.name != "none") system.placed->cache_share = 0.1 + 0.5 * random.uniform();
+  });
+}
+
 inline RunResult run_cluster(const Scenario& s, ExecutorKind executor = ExecutorKind::fast) {
   const std::shared_ptr<const RoutingTrace> rows = drawn_rows(s);
   check_scenario(s, *rows);
@@ -128,6 +177,19 @@ inline double rows_of(const Scenario& s) {
   for (const auto& of_server : cluster_requests(s, *drawn_rows(s)))
     for (const ServedRequest& q : of_server) rows += q.prompt_tokens + q.output_tokens - 1.0;
   return rows;
+}
+
+/// The same times, to rounding, and the same decisions.
+inline void check_same_run(const RunResult& a, const RunResult& b) {
+  const auto close = [](const std::vector<double>& x, const std::vector<double>& y) {
+    REQUIRE(x.size() == y.size());
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(x[i] == Approx(y[i]).epsilon(1e-9));
+  };
+  close(a.metrics.end_to_end_s, b.metrics.end_to_end_s);
+  close(a.metrics.token_gaps_s, b.metrics.token_gaps_s);
+  CHECK(a.metrics.wall_s == Approx(b.metrics.wall_s).epsilon(1e-9));
+  CHECK(a.metrics.hits == b.metrics.hits);
+  CHECK(a.metrics.bytes == b.metrics.bytes);
 }
 
 /// Any cluster that can hold its model: 1 to 5 servers of 1 to 3 GPUs, skewed or even users, any policy that

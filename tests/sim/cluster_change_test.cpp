@@ -164,7 +164,7 @@ TEST_CASE("cluster: requests that come while their server is away are delayed, a
   ModelShape shape;
   shape.experts = 4;
   Scenario s = cluster_scenario(small_model(shape), {1, 1}, "uniform");
-  placed_of(s).detection = Seconds(1e-4);
+  s.systems.front().detection = Seconds(1e-4);
   s.cluster->loads[0].phases = {{40, {1}}};
   s.cluster->loads[0].arrivals_per_s = 20;
   const std::vector<ServedRequest> requests = cluster_requests(s, *drawn_rows(s)).front();

@@ -59,24 +59,38 @@ class AloneInTime {
   }
 
   // The GPU computes what is at home at once, and each of the others when it is there and the GPU is free.
-  // Reads follow one another, and so do copies over the link.
-  double layer_seconds(const std::map<std::uint16_t, double>& tokens, std::uint32_t layer,
-                       double shared) const {
-    const Bytes bytes = expert_bytes(s_.model);
+  // Reads follow one another, and so do copies over the link, a matrix each; an expert's begin when there is
+  // room for it: when the one so many loads before it has been computed.
+  double layer_seconds(const std::map<std::uint16_t, double>& tokens, std::uint32_t layer, double shared,
+                       bool single) const {
+    const int matrices = s_.model.moe().matrices;
+    const Bytes matrix = expert_bytes(s_.model) / matrices;
+    const double dispatch = timing_.dispatch().value();
+    const auto room = static_cast<std::size_t>(std::min(s_.model.moe().experts, s_.model.moe().top_k));
     double at_home = 0, of_these = 0, read = 0, copied = 0;
-    std::vector<std::pair<double, double>> loads;  // when it is there, tokens
+    std::vector<double> loads;  // tokens
     for (const auto& [expert, of_expert] : tokens) {
       if (plan_.placement.on_server(0, layer, expert)) {
         at_home += 1;
         of_these += of_expert;
         continue;
       }
-      if (from_ssd_) read += timing_.ssd_read(bytes).value();
-      copied = std::max(copied, read) + timing_.load(bytes).value();
-      loads.emplace_back(copied, of_expert);
+      loads.push_back(of_expert);
     }
     double gpu = shared + (at_home > 0 ? experts_seconds(at_home, of_these) : 0);
-    for (const auto& [there, of_expert] : loads) gpu = std::max(gpu, there) + experts_seconds(1, of_expert);
+    std::vector<double> computed;
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+      const double begin = i < room ? 0 : computed[i - room];
+      read = std::max(read, begin);
+      copied = std::max(copied, begin);
+      for (int m = 0; m < matrices; ++m) {
+        if (from_ssd_) read += timing_.ssd_read(matrix).value() + dispatch;
+        copied = std::max(copied, from_ssd_ ? read : 0) + timing_.load(matrix).value() + dispatch;
+      }
+      gpu = std::max(gpu, copied) +
+            (timing_.expert(s_.model, s_.model.moe(), loads[i], single) + timing_.dispatch()).value();
+      computed.push_back(gpu);
+    }
     return gpu;
   }
 
@@ -98,7 +112,7 @@ class AloneInTime {
         const std::uint64_t row = q.pool_begin + (q.first_row + i) % q.pool_rows;
         for (const std::uint16_t expert : rows_.experts_of(row, moe_layer)) tokens[expert] += 1;
       }
-      seconds += layer_seconds(tokens, moe_layer++, dense_.shared(layer).seconds);
+      seconds += layer_seconds(tokens, moe_layer++, dense_.shared(layer).seconds, count == 1);
     }
     return seconds;
   }
@@ -196,11 +210,11 @@ TEST_CASE("cluster: call or load is calling where the network is free and loads 
     s.cluster->profile.network.latency = Seconds(0);
     for (ClusterServer& server : s.cluster->profile.servers)
       server.in = server.out = BytesPerSecond(std::numeric_limits<double>::infinity());
-    // Hidden states cross the link in no time to speak of, experts in seconds.
-    constexpr double kSoon = 1e-6, kHiddenBytes = 4000;
-    REQUIRE(expert_bytes(s.model).value() > 2 * kHiddenBytes);
+    // Hidden states cross the link in no time to speak of, an expert's matrices in seconds.
+    constexpr double kSoon = 1e-6, kHiddenBytes = 2500, kMatrixBytes = 3000;
+    REQUIRE(expert_bytes(s.model).value() > s.model.moe().matrices * kMatrixBytes);
     s.cluster->profile.devices.front().gpu->own->link.to_device.value =
-        Curve({{0, kSoon}, {kHiddenBytes, kSoon}, {2 * kHiddenBytes, 10}, {1e9, 20}});
+        Curve({{0, kSoon}, {kHiddenBytes, kSoon}, {kMatrixBytes, 10}, {1e9, 20}});
     s.device = s.cluster->profile.devices.front();
     const RunResult call = run_cluster(s);
     let_load(s, PlacedExecution::call_or_load);

@@ -5,7 +5,9 @@
 #include <set>
 
 #include "models/input_error.hpp"
+#include "sim/cluster/run_alone.hpp"
 #include "sim/serving/dense_times.hpp"
+#include "sim/serving/memory_plan.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
 
@@ -181,6 +183,110 @@ TEST_CASE("machines: a cluster of one server that serves alone is that machine, 
     CHECK(many.tokens == one.tokens);
     CHECK(many.stall_s == one.stall_s);
   }
+}
+
+namespace {
+
+/// The same cluster's system as one whose only server places nothing, and caches in all the room that the
+/// machine alone has: `placed` has what that takes for memory beside.
+Scenario as_placed(const Scenario& alone, const RoutingTrace& rows) {
+  Scenario placed = alone;
+  SystemConfig& system = placed.systems.front();
+  PlacedConfig& p = system.placed.emplace();
+  p.placement.name = "prism";
+  p.copies = 0;
+  p.cache_share = system.cache.name == "none" ? 0 : 1;
+  p.execution = PlacedExecution::load;
+  system.kv = {};
+  system.redirection = Redirection::none;
+  Scenario machine = alone_scenario(alone, 0);
+  const auto asked = cluster_requests(alone, rows);
+  for (const ServedRequest& q : asked.front())
+    machine.workload.log.push_back({q.arrival_s, q.prompt_tokens, q.output_tokens});
+  const SystemConfig& of = alone.systems.front();
+  const ExpertCosts costs = expert_costs(alone.model, TimingModel(machine.device), of);
+  const MemoryPlan memory = plan_memory(machine, of, costs, recorded(alone, rows));
+  REQUIRE(memory.shortfall == Bytes(0));
+  const auto requests = cluster_requests(placed, rows);
+  const ServerMemory ample =
+      plan_cluster(placed, system, requests, history_counts(placed, rows)).memory.front();
+  const Bytes room = ample.home.expert_cache + ample.experts.front();
+  const Bytes wanted = system.cache.name == "none" ? Bytes(0) : memory.expert_cache;
+  placed.cluster->profile.servers.front().budget = ample.budget - room + wanted;
+  // What the operating system has for its page cache stays the same.
+  DeviceProfile& device = placed.cluster->profile.devices[placed.cluster->profile.device_of.front()];
+  if (!device.is_discrete())
+    device.memory.total.value += *placed.cluster->profile.servers.front().budget - alone.budget;
+  return placed;
+}
+
+/// Any that a server can do behind its calls.
+SystemConfig random_store_system(Random& random, const Architecture& model, const DeviceProfile& device) {
+  SystemConfig s = random_alone_system(random, model, device);
+  s.prefetch = {"none", {}};
+  s.prefetch_buffer = 0;
+  s.fetch_whole_layer = false;
+  if (device.is_discrete() && coin(random)) {
+    s.compressed = true;
+    s.codec = "lz";
+    s.shards = from(random, 1, 3);
+    s.threads = from(random, 1, 4);
+    s.worker_reads = false;
+    s.schedule.name = coin(random) ? "cache-affinity" : "fifo";
+    if (!find_cache_policy(s.cache.name)->uses_pools) s.kept_as = static_cast<State>(random.below(4));
+  }
+  s.batching = BatchingConfig{{"continuous", {{"watermark", 0}}}, 4096};
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("machines: a placed server that places nothing is that machine, with its cache and its codec") {
+  std::uint64_t missed = 0, compressed = 0;
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(2000u, 60u); ++seed) {
+    Random random(seed);
+    DeviceProfile device = machine_of(kMachineKinds[seed % kMachineKinds.size()]);
+    if (coin(random)) device.cpu.sharing = {{1, 1.25, 1.5, 2.5}, ""};
+    if (coin(random)) device.cpu.dispatch.value = Seconds(1e-6);
+    ModelShape shape;
+    shape.moe_layers = static_cast<int>(from(random, 1, 3));
+    shape.experts = static_cast<int>(from(random, 2, 8));
+    shape.shared_width = coin(random) ? 48 : 0;
+    Scenario alone = lone_server(device, shape, from(random, 1, 6));
+    alone.seed = seed;
+    alone.workload.batch = from(random, 1, 3);
+    if (coin(random)) alone.cluster->loads[0].arrivals_per_s = 100 * random.uniform();
+    alone.systems = {random_store_system(random, alone.model, device)};
+    std::uint64_t longest = alone.workload.batch;  // the most rows of a placed server's step
+    const auto asked = cluster_requests(alone, *drawn_rows(alone));
+    for (const ServedRequest& q : asked.front()) longest = std::max(longest, final_tokens(batch_request(q)));
+    alone.systems.front().batching->max_tokens = static_cast<std::uint32_t>(longest);
+    const SystemConfig& system = alone.systems.front();
+    INFO("seed " << seed << ", " << system.cache.name << ", compressed " << system.compressed);
+    const std::shared_ptr<const RoutingTrace> drawn = drawn_rows(alone);
+    const RoutingTrace& rows = *drawn;
+    const RoutingTrace trace = recorded(alone, rows);
+    const double room =
+        static_cast<double>(from(random, 0, 6) * static_cast<std::uint32_t>(shape.moe_layers));
+    // Beside that, more than a KV cache in blocks takes.
+    alone.budget = Bytes(bytes_before_cache(alone, system, trace) + 1e5) + room * expert_bytes(alone.model);
+    const Scenario placed = as_placed(alone, rows);
+    const Metrics one = run_system(alone, system, rows, {}).metrics;
+    const Metrics behind_calls = run_system(placed, placed.systems.front(), rows, {}).metrics;
+    CHECK(behind_calls.hits == one.hits);
+    CHECK(behind_calls.decode_hits == one.decode_hits);
+    CHECK(behind_calls.tokens == one.tokens);
+    for (std::size_t t = 0; t < kTiers; ++t)
+      CHECK(behind_calls.bytes[t] == Approx(one.bytes[t]).epsilon(1e-12));
+    CHECK(behind_calls.wall_s == Approx(one.wall_s).epsilon(1e-9));
+    REQUIRE(behind_calls.token_gaps_s.size() == one.token_gaps_s.size());
+    for (std::size_t i = 0; i < one.token_gaps_s.size(); ++i)
+      CHECK(behind_calls.token_gaps_s[i] == Approx(one.token_gaps_s[i]).epsilon(1e-9));
+    missed += one.hits[index(State::M)];
+    compressed += system.compressed ? 1 : 0;
+  }
+  CHECK(missed > moelab::test::random_runs(10000, 300));
+  CHECK(compressed > moelab::test::random_runs(600u, 15u));
 }
 
 // Once everything is resident, a machine runs each layer's experts one by one. So does a placed server's CPU;

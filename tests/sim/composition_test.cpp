@@ -152,7 +152,7 @@ TEST_CASE("composition: requests that meet, preempted or not, find what a naive 
     const bool swap = run.scenario.device.is_discrete() && coin(random);
     come_and_go(run, {{"chunked", from(random, 0, 1)}, {"swap", swap ? 1 : 0}}, from(random, 1, 3));
     system.batching->max_tokens = from(random, 16, 24);
-    system.kv.first = coin(random);
+    system.kv.pressure.name = coin(random) ? "experts-yield" : "requests-yield";
     if (swap) system.kv.swap_space = Bytes(1e6 * random.uniform());
     if (!fits(run)) continue;
     ++ran;
@@ -292,7 +292,7 @@ TEST_CASE("composition: a window with everything resident is a cache with everyt
     window.cache = {"none", {}};
     window.paging.emplace().backends = {"resident"};
     window.batching.emplace();
-    window.kv.first = false;
+    window.kv.pressure.name = "requests-yield";
     s.systems = {cached};
     std::vector<Lengths> lengths;
     for (std::uint32_t i = from(random, 1, 4); i > 0; --i)

@@ -60,7 +60,7 @@ inline SmallRun paged_run(const Architecture& model, std::vector<std::string> ba
   system.batching.emplace().policy.parameters = {{"swap", 1}};
   system.batching->max_tokens = 64;
   system.kv.block_tokens = 4;
-  system.kv.first = false;
+  system.kv.pressure.name = "requests-yield";
   Random random(7);
   run.trace = random_trace(random, s.model, {{0, 23}, {0, 14}}, false);
   return run;
@@ -141,7 +141,7 @@ inline SmallRun random_paged_run(std::uint64_t seed, bool codecs,
     batching.parameters = {{"swap", from(random, 0, 2) > 0 ? 1 : 0}, {"chunked", from(random, 0, 1)}};
   kv.block_tokens = from(random, 1, 5);
   system.batching->max_tokens = from(random, 8, 48);
-  kv.first = coin(random);
+  kv.pressure.name = coin(random) ? "experts-yield" : "requests-yield";
   s.workload.batch = from(random, 1, 5);
   s.workload.prefilled = coin(random);
   s.workload.request_log = "made up";

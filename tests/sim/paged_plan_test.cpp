@@ -138,12 +138,12 @@ TEST_CASE("paged: with the KV cache first, experts get what the longest requests
   for (const double experts : {0.0, 0.5, 1.0, 2.5, 4.0}) {
     run.scenario.budget = Bytes(fixed + 9 * m.kv_block.value() + experts * 0.75 * expert);
     INFO(experts);
-    run.scenario.systems.front().kv.first = true;
+    run.scenario.systems.front().kv.pressure.name = "experts-yield";
     const PagedPlan first = plan_of(run);
     CHECK(first.memory.kv_blocks >= 9);
     CHECK(first.split.total(0) ==
           static_cast<std::uint64_t>(experts));  // all that fit: of 8, 5 would be best
-    run.scenario.systems.front().kv.first = false;
+    run.scenario.systems.front().kv.pressure.name = "requests-yield";
     CHECK(plan_of(run).split.total(0) >= first.split.total(0));
     CHECK(plan_of(run).memory.kv_blocks >= 3);  // one request can run in any case
   }

@@ -173,7 +173,7 @@ TEST_CASE("paged scenario: keys that every system has now are answered with wher
   moved("max_tokens: 64", "batching.max_tokens");
   moved("block_tokens: 16", "kv.block_tokens");
   moved("swap_space: 1 GB", "kv.swap_space");
-  moved("kv_first: true", "kv.first");
+  moved("kv_first: true", "kv.policy");
   moved("kv_grows: true", "kv.grows");
 }
 

@@ -49,7 +49,7 @@ Case make_case(std::uint64_t seed, int experts, int layers, double link_rate) {
   c.system.batching.emplace().policy.parameters["swap"] = 1;
   c.system.batching->max_tokens = 512;
   c.system.kv.swap_space = Bytes(1e6);
-  c.system.kv.first = false;
+  c.system.kv.pressure.name = "requests-yield";
   c.trace = random_trace(random, s.model, {{8, 8}, {8, 8}});
   return c;
 }
