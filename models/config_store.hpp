@@ -14,9 +14,10 @@ struct ConfigText {
   std::string text;
 };
 
-/// Finds a configuration of a kind ("models", "devices", "systems", "scenarios", "quality", "laws"). `name`
-/// is a path when it ends in ".yaml", ".yml" or ".json" (relative to `base`, the folder of the file that
-/// names it, then to the working directory, then among the embedded ones), else the stem of an embedded file
+/// Finds a configuration of a kind ("models", "devices", "systems", "scenarios", "quality", "laws",
+/// "figures"). `name` is a path when it ends in ".yaml", ".yml" or ".json" (relative to `base`, the folder of
+/// the file that names it, then to the working directory, then among the embedded ones), else the stem of an
+/// embedded file
 /// ("deepseek-v2-lite"). Throws InputError with the closest known name.
 ConfigText find_config(std::string_view kind, std::string_view name, const std::string& base = {});
 
