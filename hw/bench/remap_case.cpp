@@ -41,12 +41,12 @@ class RemapCase final : public BenchCase {
   std::string check(std::size_t point) override {
     RemappedPieces pieces(sizes_[point]);
     const auto value = [](std::size_t piece) { return static_cast<std::byte>(0x5A + piece); };
-    for (const std::size_t piece : {0, 1}) {
+    for (const std::size_t piece : {std::size_t{0}, std::size_t{1}}) {
       pieces.show(piece);
       std::ranges::fill(pieces.shown(), value(piece));
       pieces.hide(piece);
     }
-    for (const std::size_t piece : {0, 1}) {
+    for (const std::size_t piece : {std::size_t{0}, std::size_t{1}}) {
       pieces.show(piece);
       if (std::ranges::any_of(pieces.shown(), [&](std::byte b) { return b != value(piece); }))
         return "other memory is mapped than was asked for";

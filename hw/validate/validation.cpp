@@ -21,6 +21,7 @@
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/kv_plan.hpp"
+#include "sim/serving/kv_pressure.hpp"
 #include "sim/serving/memory_plan.hpp"
 #include "sim/serving/served_request.hpp"
 
