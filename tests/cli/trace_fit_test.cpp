@@ -171,15 +171,17 @@ TEST_CASE("trace fit --holdout prints one table as Markdown and as JSON") {
   std::string line;
   std::getline(lines, line);
   CHECK(cells(line) == Strings{"figure", "fitted to", "held out", "drawn", "drawn, difference",
-                               "halves, difference", "aim"});
+                               "halves, difference", "worst layer", "aim"});
   std::getline(lines, line);
-  CHECK(line == "| --- | --- | --- | --- | --- | --- | --- |");
+  CHECK(line == "| --- | --- | --- | --- | --- | --- | --- | --- |");
   const Json rows = Json::parse(json.out);
-  CHECK(rows.size() == 16);  // 2 figures, 8 hit rates, 2 recalls, 2 divergences, 2 gates
+  // 1 share, 3 reuses, 4 policies at the 7 sizes that 8 experts allow, working sets of 2 to 128 tokens, 2
+  // recalls, 2 divergences, 2 gates.
+  CHECK(rows.size() == 1 + 3 + 4 * 7 + 7 + 2 + 2 + 2);
   for (const Json& row : rows) {
     REQUIRE(std::getline(lines, line));
     const Strings got = cells(line);
-    REQUIRE(got.size() == 7);
+    REQUIRE(got.size() == 8);
     CAPTURE(line, row);
     CHECK(got[0] == row["figure"]);
     const char* names[] = {"fitted_to", "held_out", "drawn"};
@@ -188,11 +190,21 @@ TEST_CASE("trace fit --holdout prints one table as Markdown and as JSON") {
     const double unit = row["relative"] == true ? 0.01 : 1;
     CHECK(std::stod(got[4]) * unit == Approx(row["drawn_difference"].get<double>()).margin(0.00051));
     CHECK(std::stod(got[5]) * unit == Approx(row["halves_difference"].get<double>()).margin(0.00051));
+    if (row["worst_difference"].is_null()) {
+      CHECK(got[6] == "-");
+    } else {
+      CHECK(std::stod(got[6]) * unit == Approx(row["worst_difference"].get<double>()).margin(0.00051));
+      CHECK(got[6].ends_with("(" + row["worst_layer"].dump() + ")"));
+    }
     if (row["aim"].is_null())
-      CHECK(got[6].empty());
+      CHECK(got[7].empty());
     else
-      CHECK(std::stod(got[6]) * unit == Approx(row["aim"].get<double>()));
+      CHECK(std::stod(got[7]) * unit == Approx(row["aim"].get<double>()));
   }
+  std::getline(lines, line);
+  CHECK(line.empty());
+  std::getline(lines, line);
+  CHECK(line.starts_with("worst: "));
   CHECK_FALSE(std::getline(lines, line));
   CHECK(folder.names().size() == 1);  // nothing is written
 }

@@ -50,8 +50,9 @@ SmallRun swapping_run(std::uint64_t seed, double swap_blocks) {
   SystemConfig system = plain_system("swapping");
   system.cache.name = "lru";
   system.batching = BatchingConfig{{"continuous", {{"swap", 1}, {"chunked", from(random, 0, 1)}}}, 32};
-  system.kv = {
-      .block_tokens = 2, .swap_space = swap_blocks * 2 * kv_bytes_per_token(s.model), .first = false};
+  system.kv = {.block_tokens = 2,
+               .swap_space = swap_blocks * 2 * kv_bytes_per_token(s.model),
+               .pressure = {"requests-yield", {}}};
   s.systems.push_back(system);
   run.trace = random_trace(random, s.model, std::vector<Lengths>(6, {4, 11}));
   give_room(run, 2.5);

@@ -296,7 +296,7 @@ TEST_CASE("validation of batching: what cannot run is refused before anything is
   CHECK_THAT(refusal(s), Contains("'lru' pages its experts") && Contains("--stand-in-gpu"));
   s = serving_scenario({{"swap", 1}}, 64, 3);
   play_gpu(s);
-  s.systems[0].kv = {.block_tokens = 1u << 30, .swap_space = Bytes(1e15), .first = false};
+  s.systems[0].kv = {.block_tokens = 1u << 30, .swap_space = Bytes(1e15), .pressure = {"requests-yield", {}}};
   s.device.gpu->own->total.value = Bytes(1e15);
   s.device.memory.total.value = Bytes(1e16);
   CHECK_THAT(refusal(s), Contains("--budgets") && Contains("swap"));

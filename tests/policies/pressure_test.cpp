@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "tests/policies/random_numbers.hpp"
 #include "tests/random_runs.hpp"
-#include "traces/random.hpp"
 
 namespace moelab::pressure_test {
 
@@ -15,21 +15,21 @@ using namespace moelab::test;
 namespace {
 
 PressureTerms random_terms(std::uint64_t seed) {
-  moelab::Random random(seed);
+  Random random(seed);
   PressureTerms t;
-  t.expert_bytes = 1 + 9 * random.uniform();
-  t.experts = 1.0 + static_cast<double>(random.below(64));
-  t.load_s = 2 * random.uniform();
-  double kv = 0, used = 0, step = 5 * random.uniform();
-  for (std::uint64_t n = 1 + random.below(12); n > 0; --n) {
-    kv += 40 * random.uniform();
-    used += (t.experts - used) * random.uniform();
-    step += random.uniform();
+  t.expert_bytes = 1 + 9 * uniform(random, 0, 1);
+  t.experts = 1.0 + static_cast<double>(below(random, 64));
+  t.load_s = 2 * uniform(random, 0, 1);
+  double kv = 0, used = 0, step = 5 * uniform(random, 0, 1);
+  for (std::uint64_t n = 1 + below(random, 12); n > 0; --n) {
+    kv += 40 * uniform(random, 0, 1);
+    used += (t.experts - used) * uniform(random, 0, 1);
+    step += uniform(random, 0, 1);
     t.kv_bytes.push_back(kv);
     t.used.push_back(used);
     t.step_s.push_back(step);
   }
-  t.room_bytes = t.kv_bytes.front() + random.uniform() * t.experts * t.expert_bytes * 1.2;
+  t.room_bytes = t.kv_bytes.front() + uniform(random, 0, 1) * t.experts * t.expert_bytes * 1.2;
   return t;
 }
 
