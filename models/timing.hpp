@@ -87,7 +87,7 @@ class TimingModel {
 
  private:
   const LinkProfile& link() const;
-  /// Of this shape on the CPU; nullptr: nobody measured it.
+  /// Of this shape on the CPU; nullptr: not measured.
   const CpuExperts* measured_experts(const Architecture& model, const FeedForward& ff) const;
   /// A step of several tokens has `rows` hidden states in each kernel.
   struct Rows {

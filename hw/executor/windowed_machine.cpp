@@ -103,7 +103,7 @@ void WindowedMachine::begin(const engine::Graph& graph, engine::OpIndex op) {
       return;
     case OpKind::grouped_experts:
       if (computes_ != labelled.layer)
-        throw std::logic_error("hardware: nobody said for which tokens the experts compute");
+        throw std::logic_error("hardware: it was not said for which tokens the experts compute");
       if (!streaming_[labelled.layer].empty()) half_that_holds(labelled.layer);
       return;
     default:

@@ -229,7 +229,7 @@ class Validator {
     }
   }
 
-  /// Experts in host memory are as they are: no codec, and nobody decompresses. Those that a window takes
+  /// Experts in host memory are as they are: no codec, and nothing is decompressed. Those that a window takes
   /// from the GPU's memory are packed by what it decodes.
   void choose_grid() {
     if (found_.discrete) {

@@ -56,7 +56,7 @@ void require_fit_for_hardware(const Scenario& scenario, bool gpu) {
     };
     if (system.page_cache && !system.paging)
       fail(
-          "reads through the page cache, of which nobody can promise what it holds: write page_cache: false "
+          "reads through the page cache, whose contents cannot be promised: write page_cache: false "
           "(--set overrides.system.page_cache=false for systems by name)");
     if (system.prefetch.name != "none")
       fail("prefetches: what it does depends on how fast things are, so the two runs would not do the same");

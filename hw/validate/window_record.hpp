@@ -24,7 +24,7 @@ struct WindowEvent {
 
 class WindowRecord final : public engine::WindowMirror {
  public:
-  /// Tells `next` the same; nullptr: nobody.
+  /// Tells `next` the same; nullptr: there is none.
   explicit WindowRecord(engine::WindowMirror* next = nullptr) : next_(next) {}
   void tell(engine::WindowMirror* next) { next_ = next; }
 

@@ -1,4 +1,4 @@
-// The door through which a windowed stage tells somebody else's memory where experts lie and what its window
+// The door through which a windowed stage tells another's memory where experts lie and what its window
 // holds.
 #pragma once
 

@@ -27,7 +27,7 @@ struct PagedGpu {
   /// would resolve that (`fast`: an all-reduce of a few GB/s hardly hinders a link of 26).
   engine::CapacityId link = engine::kNoCapacity;
   /// What all operations of a GPU that the CPU plays share (cpu.sharing), in the place of its memory and
-  /// link; kNoCapacity where there is none, or where nobody measured it.
+  /// link; kNoCapacity where there is none, or where it was not measured.
   engine::CapacityId cpu = engine::kNoCapacity;
 };
 

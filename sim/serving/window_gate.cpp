@@ -11,7 +11,7 @@ namespace moelab {
 
 using engine::OpIndex;
 
-// Ahead of the gate nobody knows what it will choose: what most steps have used so far comes first, of equals
+// What a gate will choose is not known ahead of it: what most steps have used so far comes first, of equals
 // the smaller number.
 void WindowedStage::load_by_use(std::uint32_t moe_layer) {
   if (fetches_->holds(moe_layer)) return;
