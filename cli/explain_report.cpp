@@ -333,7 +333,7 @@ std::string comparison_text(const ExplainedResult& x) {
   if (!x.other) return "";
   if (!x.comparison)
     return one_line("There is nothing to compare: '" + x.other->system + "' of " + x.other->file +
-                    " or this one was not run.") +
+                    " or this one answered no request.") +
            "\n";
   const Comparison& c = *x.comparison;
   const ResultFile &a = x.explanation.given, &b = *x.other;
@@ -365,9 +365,9 @@ using Json = nlohmann::ordered_json;
 
 Json speed_json(const ResultFile& r) {
   return {{"tpot_s", r.tpot_s ? Json(*r.tpot_s) : Json(nullptr)},
-          {"ttft_s", r.ttft_s},
+          {"ttft_s", r.tokens > 0 ? Json(r.ttft_s) : Json(nullptr)},
           {"throughput_tokens_per_s", r.tokens_per_s},
-          {"end_to_end_s", r.end_to_end_s},
+          {"end_to_end_s", r.tokens > 0 ? Json(r.end_to_end_s) : Json(nullptr)},
           {"wall_s", r.wall_s}};
 }
 
@@ -466,7 +466,8 @@ std::string explanation_text(const ExplainedResult& x) {
   std::string text =
       one_line(e.given.scenario + ", system " + e.given.system + ", executor " + e.given.executor) + "\n";
   if (!e.ran)
-    return text + "It does not fit and is not run: there is nothing to explain.\n" + comparison_text(x);
+    return text + (e.given.wall_s > 0 ? "No request was answered" : "It does not fit and is not run") +
+           ": there is nothing to explain.\n" + comparison_text(x);
   text += speed_words(e.again) + ". " + again_words(e) + "\n";
   return text + bounds_text(e) + free_text(e) + cache_text(e) + routing_text(e) + comparison_text(x);
 }

@@ -27,6 +27,11 @@ struct Planned {
   ClusterPlan plan;
 };
 
+/// A policy that cannot place what the scenario asks for, and why.
+struct Refused {
+  std::string policy, why;
+};
+
 /// What the policies are asked for: a system of the scenario that places experts, or one with nothing but
 /// that.
 SystemConfig base_system(const Scenario& s) {
@@ -64,7 +69,8 @@ std::uint64_t held(const Placement& placement, std::size_t server) {
   return experts;
 }
 
-void print_table(const Scenario& s, const ActivationCounts& counts, const std::vector<Planned>& plans) {
+void print_table(const Scenario& s, const ActivationCounts& counts, const std::vector<Planned>& plans,
+                 const std::vector<Refused>& refused) {
   constexpr std::size_t kMostColumns = 8;
   const auto& servers = s.cluster->profile.servers;
   const double all = all_activations(counts);
@@ -80,6 +86,7 @@ void print_table(const Scenario& s, const ActivationCounts& counts, const std::v
   std::cout << s.name << ": " << s.model.moe_layers().size() << " layers of " << s.model.moe().experts
             << " experts on " << s.cluster->profile.title << "\n"
             << align_columns(rows, 1);
+  for (const Refused& r : refused) std::cout << r.policy << ": " << r.why << "\n";
 }
 
 /// By layer, the experts that a server holds.
@@ -94,7 +101,8 @@ Json experts_json(const Placement& placement, std::size_t server) {
   return layers;
 }
 
-void print_json(const Scenario& s, const ActivationCounts& counts, const std::vector<Planned>& plans) {
+void print_json(const Scenario& s, const ActivationCounts& counts, const std::vector<Planned>& plans,
+                const std::vector<Refused>& refused) {
   Json all = Json::array();
   for (const Planned& p : plans) {
     Json servers = Json::array();
@@ -107,6 +115,7 @@ void print_json(const Scenario& s, const ActivationCounts& counts, const std::ve
                    {"remote_activations", remote_mass(counts, p.plan.placement)},
                    {"servers", servers}});
   }
+  for (const Refused& r : refused) all.push_back({{"policy", r.policy}, {"refused", r.why}});
   std::cout << all.dump(2) << "\n";
 }
 
@@ -120,12 +129,19 @@ void plan(const PlanPlacementArguments& options) {
   const ActivationCounts counts = history_counts(s, rows);
   const auto requests = cluster_requests(s, rows);
   std::vector<Planned> plans;
+  std::vector<Refused> refused;
   for (const std::string& policy : wanted_policies(options)) {
     SystemConfig system = base_system(s);
     system.placed->placement = {policy, {}};
-    plans.push_back({policy, plan_cluster(s, system, requests, counts)});
+    try {
+      plans.push_back({policy, plan_cluster(s, system, requests, counts)});
+    } catch (const InputError& error) {
+      if (!options.policies.empty()) throw;  // it was asked for by name
+      refused.push_back({policy, error.problems().front().what});
+    }
   }
-  options.format == "json" ? print_json(s, counts, plans) : print_table(s, counts, plans);
+  if (plans.empty()) throw InputError(s.name, refused.front().policy + ": " + refused.front().why);
+  options.format == "json" ? print_json(s, counts, plans, refused) : print_table(s, counts, plans, refused);
 }
 
 }  // namespace

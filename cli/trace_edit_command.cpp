@@ -59,6 +59,12 @@ void write_and_say(const TraceEditArguments& o, const RoutingTrace& trace, const
   std::cout << o.out << ": " << write_edited(trace, o.trace, edit, how, o.out) << " tokens\n";
 }
 
+bool has_rows(const RoutingTrace& trace, Phase phase) {
+  for (std::uint64_t token = 0; token < trace.tokens(); ++token)
+    if (trace.phase_of(token) == phase) return true;
+  return false;
+}
+
 CLI::App* add_edit(CLI::App& trace, const char* name, const char* help,
                    const std::shared_ptr<TraceEditArguments>& options) {
   CLI::App* command = trace.add_subcommand(name, help);
@@ -108,6 +114,7 @@ void add_relabel(CLI::App& trace) {
   command->callback([options] {
     const TraceEditArguments& o = *options;
     TraceEdit edit;
+    const RoutingTrace read = open_routing_trace(o.trace);
     if (o.has_from) edit.from = o.from;
     edit.to = o.to;
     const auto name = [](Phase phase) {
@@ -115,8 +122,9 @@ void add_relabel(CLI::App& trace) {
         if (value == phase) return text;
       return std::string();
     };
-    write_and_say(o, open_routing_trace(o.trace), edit,
-                  (o.has_from ? name(o.from) : "all") + " rows relabelled " + name(o.to));
+    if (o.has_from && !has_rows(read, o.from))
+      throw InputError(o.trace, "has no row of phase '" + name(o.from) + "' to relabel (--from)");
+    write_and_say(o, read, edit, (o.has_from ? name(o.from) : "all") + " rows relabelled " + name(o.to));
   });
 }
 
@@ -124,7 +132,9 @@ void add_sample(CLI::App& trace) {
   const auto options = std::make_shared<TraceEditArguments>();
   CLI::App* command =
       add_edit(trace, "sample", "Keep some requests of a trace, drawn by chance, in their order", options);
-  command->add_option("--requests", options->count, "How many")->required()->check(CLI::PositiveNumber);
+  command->add_option("--requests", options->count, "How many")
+      ->required()
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}));
   command->add_option("--seed", options->seed, "The same seed keeps the same requests")
       ->check(is_a_seed)
       ->capture_default_str();

@@ -170,7 +170,7 @@ void add_import_identity(CLI::App& command, ImportOptions& options) {
 }
 
 void begin_import(ImportOptions& options, std::vector<std::string> more_inputs) {
-  more_inputs.push_back(options.input);
+  for (std::string& file : input_files(options.input)) more_inputs.push_back(std::move(file));
   check_outputs({options.target.out.string()}, more_inputs);
   if (!options.target.provenance.empty()) return;
   // In quotes, and of a name that is not UTF-8 what is.

@@ -123,6 +123,8 @@ void print_law(const TraceLawArguments& options, const RoutingLaw& law) {
 void run(const TraceLawArguments& options) {
   if (options.leave_one_out != options.model.empty())
     throw InputError("moelab trace law", "takes either a MODEL or --leave-one-out");
+  if (options.rule && !options.figures.empty())
+    throw InputError("moelab trace law", "takes either --rule, which asks a model's shape, or --figures");
   TerminalLine line;
   if (options.leave_one_out) {
     const PublishedRouting published =

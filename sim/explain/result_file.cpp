@@ -137,8 +137,12 @@ ResultFile read_result(const std::string& file, const Json& json) {
   r.version = root.at("version").text();
   const Part metrics = root.at("metrics");
   if (const Part tpot = metrics.at("tpot_s").at("mean"); !tpot.json().is_null()) r.tpot_s = tpot.number();
-  r.ttft_s = metrics.at("ttft_s").number();
-  r.end_to_end_s = metrics.at("end_to_end_s").number();
+  const auto of_requests = [&](const char* key) {
+    const Part seconds = metrics.at(key);
+    return seconds.json().is_null() ? 0 : seconds.number();
+  };
+  r.ttft_s = of_requests("ttft_s");
+  r.end_to_end_s = of_requests("end_to_end_s");
   r.tokens_per_s = metrics.at("throughput_tokens_per_s").number();
   r.wall_s = metrics.at("wall_s").number();
   r.tokens = metrics.at("tokens").count();

@@ -17,8 +17,9 @@ namespace moelab {
 struct ResultFile {
   std::string file;  // as messages name it
   std::string scenario, system, executor, version;
-  std::optional<double> tpot_s;  // mean; none where no request has a second token
-  double ttft_s = 0, end_to_end_s = 0, tokens_per_s = 0, wall_s = 0;
+  std::optional<double> tpot_s;         // mean; none where no request has a second token
+  double ttft_s = 0, end_to_end_s = 0;  // means; 0 where no request was answered
+  double tokens_per_s = 0, wall_s = 0;
   std::uint64_t tokens = 0;                          // generated; 0: the system did not fit and was not run
   std::array<std::uint64_t, kStates> decode_hits{};  // all 0 where no experts were looked up
   std::array<double, kTiers> bytes{};                // likewise where none were read

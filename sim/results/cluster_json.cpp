@@ -22,6 +22,7 @@ Json series_json(const LocalShareSeries& series) {
 }
 
 Json server_json(const ServerResult& s) {
+  const auto of_requests = [&](double value) { return s.requests > 0 ? Json(value) : Json(nullptr); };
   Json j = {{"name", s.name},
             {"gpus", s.gpus},
             {"expert_bytes", s.expert_bytes},
@@ -29,9 +30,9 @@ Json server_json(const ServerResult& s) {
             {"requests", s.requests},
             {"failed_requests", s.failed},
             {"delayed_requests", s.delayed},
-            {"end_to_end_s", s.end_to_end_s},
-            {"end_to_end_p90_s", s.end_to_end_p90_s},
-            {"ttft_s", s.ttft_s},
+            {"end_to_end_s", of_requests(s.end_to_end_s)},
+            {"end_to_end_p90_s", of_requests(s.end_to_end_p90_s)},
+            {"ttft_s", of_requests(s.ttft_s)},
             {"local_activations", s.local_activations},
             {"remote_activations", s.remote_activations},
             {"remote_calls", s.remote_calls},

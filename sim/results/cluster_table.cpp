@@ -68,8 +68,12 @@ std::string cluster_latency_table(const std::vector<RunResult>& results) {
       delayed += server.delayed;
     }
     const Summary all = summarize(r.metrics.end_to_end_s);
-    for (const double s : {all.mean, all.p50, all.p90, all.p99, mean(r.metrics.ttft_s)})
-      row.push_back(fixed(s, 2));
+    const auto seconds = [](const std::vector<double>& of, double s) {
+      return of.empty() ? std::string("-") : fixed(s, 2);
+    };
+    for (const double s : {all.mean, all.p50, all.p90, all.p99})
+      row.push_back(seconds(r.metrics.end_to_end_s, s));
+    row.push_back(seconds(r.metrics.ttft_s, mean(r.metrics.ttft_s)));
     row.push_back(std::to_string(failed));
     row.push_back(std::to_string(delayed));
     rows.push_back(std::move(row));

@@ -15,18 +15,22 @@ Json metrics_json(const Metrics& m) {
   const Summary gaps = summarize(m.token_gaps_s);
   const Summary ttft = summarize(m.ttft_s);
   const Summary whole = summarize(m.end_to_end_s);
-  return {{"ttft_s", ttft.mean},
+  // Of no request: nothing to measure.
+  const auto of = [](const std::vector<double>& values, double s) {
+    return values.empty() ? Json(nullptr) : Json(s);
+  };
+  return {{"ttft_s", of(m.ttft_s, ttft.mean)},
           {"tpot_s",
            m.token_gaps_s.empty()  // no request has a second token: nothing to measure
                ? Json{{"mean", nullptr}, {"p50", nullptr}, {"p90", nullptr}, {"p99", nullptr}}
                : Json{{"mean", gaps.mean}, {"p50", gaps.p50}, {"p90", gaps.p90}, {"p99", gaps.p99}}},
-          {"end_to_end_s", whole.mean},
+          {"end_to_end_s", of(m.end_to_end_s, whole.mean)},
           {"throughput_tokens_per_s", m.wall_s > 0 ? static_cast<double>(m.tokens) / m.wall_s : 0.0},
           {"tokens", m.tokens},
           {"requests", m.end_to_end_s.size()},
           {"wall_s", m.wall_s},
-          {"ttft_p90_s", ttft.p90},
-          {"end_to_end_p90_s", whole.p90}};
+          {"ttft_p90_s", of(m.ttft_s, ttft.p90)},
+          {"end_to_end_p90_s", of(m.end_to_end_s, whole.p90)}};
 }
 
 /// What not every run has a part in is left out where it took no time.
