@@ -280,7 +280,8 @@ void read_pinned(const YamlMap& root, SystemConfig& system) {
       cache->has("policy") && cache->node("policy").is_scalar() && cache->text("policy") == "none";
   if (!none) system.paging->pinned = static_cast<std::uint32_t>(cache->integer("experts", 1, kMostCounted));
   const std::vector<std::string>& backends = system.paging->backends;
-  if (!none && std::ranges::all_of(backends, [](const std::string& name) { return name == "resident"; }))
+  if (!none && !backends.empty() &&
+      std::ranges::all_of(backends, [](const std::string& name) { return name == "resident"; }))
     cache->fail(
         "experts",
         "cache pins experts beside a window, and with 'paging.backends: [resident]' there is none: all "

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -186,6 +187,14 @@ TEST_CASE("outputs: bare names are of files here, links stay, inputs are kept") 
           "t.csv: is an input");
   refused(run_program(MOELAB_PROGRAM, {"trace", "import-requests", "lengths", "t.csv", "--out", "t.csv"}),
           "t.csv: is an input");
+  // One of the files that a pattern means.
+  std::filesystem::create_directory(folder / "parts");
+  for (const char* part : {"parts/a.csv", "parts/b.csv"})
+    std::filesystem::copy(folder / "t.csv", folder / part);
+  refused(run_program(MOELAB_PROGRAM, {"trace", "import", "csv", "parts/?.csv", "--token", "t", "--layer",
+                                       "l", "--expert", "e", "--experts", "4", "--out", "parts/b.csv"}),
+          "parts/b.csv: is an input");
+  CHECK(read_bytes(folder / "parts/b.csv") == table);
   CHECK(read_bytes(folder / "t.csv") == table);
   CHECK(read_bytes(folder / "t.safetensors") == trace);
 

@@ -119,6 +119,10 @@ TEST_CASE("paged scenario: what a window cannot have beside it says why, and wha
        "with 'fetch: layer' the window takes in whole layers before their gates have run");
   with("routing: {policy: smoe}", sys, "Expected 'fetch: ahead'");
   with("fetch: usd", sys, "did you mean 'used'?");
+  PagedFiles all_resident;
+  all_resident.change(sys, "[huffman, host]", "[resident]");
+  all_resident.change(sys, was, was + "\ncache: {policy: lfu, experts: 2}");
+  CHECK(says(all_resident.problems(), sys, 0, "with 'paging.backends: [resident]' there is none"));
   PagedFiles files;
   files.change(sys, was, was + "\nfetch: ahead\ncache: {policy: lfu, experts: 2}\nrouting: {policy: smoe}");
   files.change(sys, "[huffman, host]", "[huffman, host, ssd]");

@@ -103,6 +103,15 @@ TEST_CASE("results: quantiles of random samples agree with the definition") {
   }
 }
 
+TEST_CASE("results: where no request was answered there are no times, rather than 0") {
+  RunResult r = full_run().run();
+  r.metrics.ttft_s.clear();
+  r.metrics.end_to_end_s.clear();
+  const json m = json::parse(results_json({r}))["metrics"];
+  for (const char* key : {"ttft_s", "ttft_p90_s", "end_to_end_s", "end_to_end_p90_s"})
+    CHECK(m[key].is_null());
+}
+
 TEST_CASE("results: the JSON interface") {
   const RunResult r = full_run().run();
   const json j = json::parse(results_json({r}));
