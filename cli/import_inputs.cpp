@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "models/input_error.hpp"
+#include "models/name_pattern.hpp"
 #include "traces/trace_edit.hpp"
 
 namespace moelab::cli {
@@ -16,25 +17,11 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Whether `name` is what `pattern` says: '*' any text, '?' any byte.
-bool matches(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++resume;
-    } else {
-      return false;
-    }
-  }
-  return std::all_of(pattern.begin() + static_cast<std::ptrdiff_t>(p), pattern.end(),
-                     [](char c) { return c == '*'; });
+/// '*' any text, '?' any byte; brackets are themselves.
+NamePattern pattern_of(const std::string& text) {
+  std::string wildcard;
+  for (const char c : text) wildcard += c == '[' ? std::string("[[]") : std::string(1, c);
+  return NamePattern::wildcard(wildcard);
 }
 
 /// The number that begins at `at`, without leading zeros; moves behind it.
@@ -95,11 +82,12 @@ std::vector<std::string> input_files(const std::string& pattern) {
   if (!std::filesystem::is_directory(folder, error))
     throw InputError(pattern, "matches no file: there is no folder " + folder.string() +
                                   "; '*' and '?' may stand in the last part of a name");
+  const NamePattern wanted = pattern_of(path.filename().string());
   std::vector<std::string> names, others;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file(error)) continue;
-    (matches(path.filename().string(), name) ? names : others).push_back(name);
+    (wanted.fits(name) ? names : others).push_back(name);
   }
   if (names.empty())
     throw InputError(

@@ -114,7 +114,7 @@ void add_relabel(CLI::App& trace) {
   command->callback([options] {
     const TraceEditArguments& o = *options;
     TraceEdit edit;
-    const RoutingTrace read = open_routing_trace(o.trace);
+    const RoutingTrace whole = open_routing_trace(o.trace);
     if (o.has_from) edit.from = o.from;
     edit.to = o.to;
     const auto name = [](Phase phase) {
@@ -122,9 +122,9 @@ void add_relabel(CLI::App& trace) {
         if (value == phase) return text;
       return std::string();
     };
-    if (o.has_from && !has_rows(read, o.from))
+    if (o.has_from && !has_rows(whole, o.from))
       throw InputError(o.trace, "has no row of phase '" + name(o.from) + "' to relabel (--from)");
-    write_and_say(o, read, edit, (o.has_from ? name(o.from) : "all") + " rows relabelled " + name(o.to));
+    write_and_say(o, whole, edit, (o.has_from ? name(o.from) : "all") + " rows relabelled " + name(o.to));
   });
 }
 

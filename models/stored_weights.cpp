@@ -73,6 +73,7 @@ constexpr std::array kMixtures{
     Mixture{"tq1_0", "tq1_0", {}, {}, {}, "q6_k", "q4_k"},
     // ik_llama.cpp, src/llama-quantize.cpp, of models with four experts or more and with an importance
     // matrix.
+    // Left out: queries of iq2_ks and iq2_kt, and shared experts of iq2_kt, which have some two bits more.
     Mixture{"iq6_k", "iq6_k", {}, "q8_0", {}, "iq6_k", {}, Layers::none, Layers::all, "q8_0"},
     Mixture{"q6_0", "q6_0", {}, "q8_0", {}, "q6_k", {}, Layers::none, Layers::all, "q8_0"},
     Mixture{"iq5_k", "iq5_k", {}, "q8_0", {}, "q6_k", {}, Layers::none, Layers::all, "q8_0"},

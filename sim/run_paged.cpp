@@ -10,24 +10,6 @@
 
 namespace moelab {
 
-namespace {
-
-/// The hardware executor's window takes in whole layers.
-void check_on_hardware(const Scenario& s, const SystemConfig& system) {
-  const PagingConfig& paging = *system.paging;
-  const char* key = nullptr;
-  if (paging.fetch != PagingConfig::Fetch::layer) key = "fetch";
-  if (paging.pinned > 0) key = "cache.experts";
-  if (system.page_cache) key = "page_cache";
-  if (key == nullptr) return;
-  throw InputError(s.name, "system '" + system.name + "' has '" + key +
-                               "', by which single experts come into the window or stay beside it; on "
-                               "hardware the window maps and fills whole layers. Expected 'fetch: layer' "
-                               "and no cache or page_cache, or the simulator (fast, simgrid)");
-}
-
-}  // namespace
-
 void check_paged_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
   const PagingConfig& paging = *system.paging;
   find_residency_policy(paging.residency.name)->make(paging.residency.parameters);
@@ -57,7 +39,6 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
   if (options.progress)
     progress = [&](std::uint64_t tokens) { options.progress(system, tokens, all_tokens); };
 
-  if (options.platform) check_on_hardware(s, system);
   ExpertCosts costs;
   if (options.platform) costs = expert_costs(s.model, TimingModel(s.device), system, 1);
   const Platform platform = make_platform(s, system, costs, plan.memory, options);

@@ -426,7 +426,7 @@ class Validator {
 /// All that a system needs that pages its experts: with blocks for the longest requests that run at once.
 Bytes paged_needs(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                   const MemoryPlan& plan) {
-  const Bytes kv = wanted_kv_bytes(scenario, system, plan, served_requests(scenario, trace));
+  const Bytes kv = planned_kv_bytes(scenario, system, plan, served_requests(scenario, trace));
   return plan.non_expert + plan.activations + plan.staging + plan.expert_cache + std::max(kv, plan.kv_block);
 }
 

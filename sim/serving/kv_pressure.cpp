@@ -69,8 +69,8 @@ void add_costs(const Scenario& s, const SystemConfig& system, const MemoryPlan& 
 
 }  // namespace
 
-Bytes wanted_kv_bytes(const Scenario& s, const SystemConfig& system, const MemoryPlan& memory,
-                      const std::vector<ServedRequest>& requests, const ExpertCosts* costs) {
+Bytes planned_kv_bytes(const Scenario& s, const SystemConfig& system, const MemoryPlan& memory,
+                       const std::vector<ServedRequest>& requests, const ExpertCosts* costs) {
   const KvShape shape = kv_shape(system, memory);
   std::vector<std::uint64_t> blocks;
   for (const ServedRequest& q : requests)

@@ -18,7 +18,7 @@ struct SystemConfig;
 /// blocks, of as many as it says. `memory` has the block (plan_kv_block) and, where there are `costs`, all
 /// that experts and KV cache have to leave room for; without costs (experts are paged) the policy is one that
 /// needs none.
-Bytes wanted_kv_bytes(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory,
-                      const std::vector<ServedRequest>& requests, const ExpertCosts* costs = nullptr);
+Bytes planned_kv_bytes(const Scenario& scenario, const SystemConfig& system, const MemoryPlan& memory,
+                       const std::vector<ServedRequest>& requests, const ExpertCosts* costs = nullptr);
 
 }  // namespace moelab

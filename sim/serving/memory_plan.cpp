@@ -106,7 +106,7 @@ namespace {
 void plan_kv_blocks(const Scenario& s, const SystemConfig& system, const ExpertCosts& costs,
                     const RoutingTrace& trace, MemoryPlan& m) {
   plan_kv_block(s, system, m);
-  const Bytes wanted = wanted_kv_bytes(s, system, m, served_requests(s, trace), &costs);
+  const Bytes wanted = planned_kv_bytes(s, system, m, served_requests(s, trace), &costs);
   m.kv_blocks = whole_blocks(std::max(wanted, m.kv_block), m.kv_block);
   m.kv_cache = static_cast<double>(m.kv_blocks) * m.kv_block;
   m.swap_blocks = swap_blocks(s, system, m);

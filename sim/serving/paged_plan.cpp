@@ -206,7 +206,7 @@ PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
   m.pinned = Bytes(1.0 * paging.pinned * shape.layers * shape.expert_bytes);
   const Bytes fixed = m.non_expert + m.activations + m.pinned;
   const Bytes left =
-      m.budget - fixed - all_streamed - std::max(wanted_kv_bytes(s, system, m, requests), m.kv_block);
+      m.budget - fixed - all_streamed - std::max(planned_kv_bytes(s, system, m, requests), m.kv_block);
 
   PagedPlan plan{split_within(paging, shape, left.value()), {}, {}, m};
   plan.pinned = paging.pinned;

@@ -178,6 +178,12 @@ TEST_CASE("validation of windows: what cannot be compared is refused with its re
   s.systems[1].routing.name = "smoe";
   CHECK_THAT(refusal(s), Contains("'half'") && Contains("routing 'smoe'"));
   s = good;
+  s.systems[0].paging->pinned = 1;
+  CHECK_THAT(refusal(s), Contains("'host'") && Contains("expected none pinned"));
+  s = good;
+  s.systems[0].paging->fetch = PagingConfig::Fetch::ahead;
+  CHECK_THAT(refusal(s), Contains("'host'") && Contains("expected 'fetch: layer'"));
+  s = good;
   s.data_parallel = 2;
   CHECK_THAT(refusal(s), Contains("data_parallel: 2"));
   s = good;
