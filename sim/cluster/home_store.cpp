@@ -75,10 +75,9 @@ HomeStore::HomeStore(ClusterWorld& world, std::uint32_t server, Metrics& metrics
   supply_.emplace(own, most_staged_experts(scenario_, world.system));
   const auto gpus = static_cast<std::uint32_t>(world.plan.shape.servers[server].gpu_bytes.size());
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
-    const ServerContext& of = own;
     of_gpus_.push_back(of_gpu(resources_, world, server, gpu));
-    placing_.emplace_back(ServerContext{of.engine, of.scenario, of.system, of.trace, of.costs, of.timing,
-                                        of_gpus_.back(), of.metrics, nullptr, nullptr},
+    placing_.emplace_back(ServerContext{own.engine, own.scenario, own.system, own.trace, own.costs,
+                                        own.timing, of_gpus_.back(), own.metrics, nullptr, nullptr},
                           1);
   }
 }

@@ -24,17 +24,20 @@
 
 namespace moelab {
 
-/// Adds what brings one expert into the window: its address space, then the reads, the copy or the decoding
-/// that its place of storage asks for; returns the last operation. With one memory for CPU and GPU none may
-/// be needed (engine::kNoOp).
+/// One expert that comes into the window.
 struct ExpertFetch {
   std::size_t backend = 0;
   bool cached = false;       // its backend is the SSD, and the page cache has it
   std::uint32_t number = 0;  // among all of its layer, for labels
 };
+
+/// Adds what brings one expert into the window: its address space, then the reads, the copy or the decoding
+/// that its place of storage asks for; returns the last operation. With one memory for CPU and GPU none may
+/// be needed (engine::kNoOp).
 engine::OpIndex add_fetch(LabelledGraph& out, const ExpertFetch& fetch, const PagedPlan& plan,
                           const PagedResources& resources, std::size_t gpu, const TimingModel& timing,
                           int ranks);
+
 class ExpertFetches {
  public:
   /// Everything by reference outlives it. `ranks`: GPUs that share the SSD.
