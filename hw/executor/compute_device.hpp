@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "hw/executor/buffer_pool.hpp"
 
@@ -17,15 +18,33 @@ struct ExpertOperands {
   std::span<const std::uint16_t> up, down;
 };
 
+/// A tensor on its way to the device.
+struct TensorCopy {
+  std::span<const std::byte> from;
+  std::span<std::uint16_t> to;
+};
+
+class PagingDevice;  // paging_device.hpp
+
 /// Any number of threads call it at the same time, about different tensors.
 class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
   /// Where tensors lie; nullptr: in this machine's memory, as planes do. One thread.
   virtual MemorySource* memory() = 0;
+  /// What pages experts on it; nullptr: nothing does.
+  virtual PagingDevice* paging() { return nullptr; }
+  /// From now until unpin(), copies between this memory of the machine's and the device run at the link's
+  /// full speed. Nothing to do where there is no link.
+  virtual void pin(std::span<std::byte>) {}
+  virtual void unpin(std::span<std::byte>) {}
   /// Copies out of the machine's memory: a whole tensor, or activations. Only where tensors lie elsewhere:
   /// else they are read to where they stay.
   virtual void load(std::span<const std::byte> from, std::span<std::uint16_t> to) = 0;
+  /// Many one after the other, waited for once.
+  virtual void load_all(std::span<const TensorCopy> copies) {
+    for (const TensorCopy& copy : copies) load(copy.from, copy.to);
+  }
   /// Copies the other way.
   virtual void store(std::span<const std::uint16_t> from, std::span<std::byte> to) = 0;
   /// Joins a tensor's planes, which are in the machine's memory.
@@ -39,6 +58,30 @@ class ComputeDevice {
   virtual void execute(const ExpertOperands& expert, std::uint32_t tokens) = 0;
   /// A dense kernel's worth of memory traffic and arithmetic.
   virtual void dense(double bytes, double flops) = 0;
+};
+
+/// Memory of this machine that a device's copies reach at the link's full speed while the object lives.
+/// Device and memory outlive it.
+class PinnedRange {
+ public:
+  PinnedRange() = default;
+  PinnedRange(ComputeDevice& device, std::span<std::byte> memory) : device_(&device), memory_(memory) {
+    if (!memory_.empty()) device_->pin(memory_);
+  }
+  PinnedRange(PinnedRange&& other) noexcept
+      : device_(other.device_), memory_(std::exchange(other.memory_, {})) {}
+  PinnedRange& operator=(PinnedRange&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~PinnedRange() {
+    if (!memory_.empty()) device_->unpin(memory_);
+  }
+
+ private:
+  ComputeDevice* device_ = nullptr;
+  std::span<std::byte> memory_;
 };
 
 }  // namespace moelab

@@ -7,13 +7,14 @@
 #include "hw/compute/expert_ffn.hpp"
 #include "hw/executor/compute_device.hpp"
 #include "hw/executor/lease_pool.hpp"
+#include "hw/executor/paging_device.hpp"
 
 namespace moelab {
 
 /// The sign-mantissa plane of a tensor in this machine's memory.
 void extract_sign_mantissas(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas);
 
-class CpuDevice : public ComputeDevice {
+class CpuDevice : public ComputeDevice, public PagingDevice {
  public:
   /// Dense kernels stream over `dense_bytes` of stand-in weights, for each that runs at the same time: more
   /// than the caches hold, or it is the caches that are measured. Throws std::invalid_argument where the
@@ -29,8 +30,19 @@ class CpuDevice : public ComputeDevice {
   void extract(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas) override;
   void execute(const ExpertOperands& expert, std::uint32_t tokens) override;
   void dense(double bytes, double flops) override;
-  /// As execute(); a checksum of what comes out, the same for the same weights to the last bit.
-  std::uint64_t outcome_of(const ExpertOperands& expert, std::uint32_t tokens);
+
+  // Its pages are the process's (RemappedMemory).
+  PagingDevice* paging() override { return this; }
+  std::size_t page_bytes() const override;
+  std::unique_ptr<PagedMemory> make_paged(std::size_t addresses,
+                                          std::span<const std::size_t> pieces) override;
+  std::unique_ptr<CompressedTensor> keep(const StoredTensor& tensor, bool verify) override;
+  void decode_all(std::span<const TensorDecoding> tensors) override;
+  void execute_all(std::span<const ExpertRun> experts) override;
+  std::uint64_t outcome_of(const ExpertOperands& expert, std::uint32_t tokens) override;
+  std::uint64_t outcome_of_host(const ExpertOperands& expert, std::uint32_t tokens) override {
+    return outcome_of(expert, tokens);
+  }
 
  private:
   struct Expert {

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "hw/codec/chunk.hpp"
+#include "hw/codec/codec_error.hpp"
 #include "hw/io/reader.hpp"
 #include "models/input_error.hpp"
 
@@ -11,40 +12,44 @@ namespace moelab {
 namespace {
 
 MemorySource& own_memory_of(ComputeDevice& gpu) {
-  if (gpu.memory() == nullptr)
-    throw std::invalid_argument("hardware: experts in the memory of a GPU that has none of its own");
+  if (gpu.memory() == nullptr || gpu.paging() == nullptr)
+    throw std::invalid_argument(
+        "hardware: experts in the memory of a GPU that has none of its own, or does not page");
   return *gpu.memory();
 }
 
-std::size_t largest_plane(const ExpertWeights& weights) {
-  std::size_t most = 0;
-  for (const ExpertTensorKind& kind : weights.kinds) most = std::max<std::size_t>(most, kind.elements());
-  return most;
-}
+/// A store's data in memory, a chunk after the other.
+struct ChunksRead {
+  std::vector<AlignedMemory> memory;
+  std::vector<ChunkRecord> records;
+  std::vector<std::span<const std::byte>> chunks;
+
+  void add(Reader& reader, const StoredChunk& chunk) {
+    const std::uint64_t bytes = chunk.record.stored_bytes;
+    memory.emplace_back(bytes);
+    records.push_back(chunk.record);
+    chunks.emplace_back(memory.back().bytes());
+    if (bytes == 0) return;  // a shard may be empty
+    reader.submit({chunk.offset, memory.back().bytes()});
+    if (reader.wait().bytes < bytes) throw CodecError("ends within a chunk");
+  }
+};
 
 }  // namespace
-
-DeviceExperts::Scratch::Scratch(bool verify, std::size_t plane)
-    : decoder(verify ? ChunkDecoder::Checksums::verify : ChunkDecoder::Checksums::skip), exponents(plane) {}
 
 DeviceExperts::DeviceExperts(const ChunkStoreReader& store, ComputeDevice& gpu, MemoryLedger& ledger,
                              bool verify)
     : store_(store),
       weights_(store.weights()),
       gpu_(gpu),
+      ledger_(ledger),
       verify_(verify),
       pool_(own_memory_of(gpu), ledger),
-      parts_(weights_.tensors()),
-      scratch_(
-          [verify, plane = largest_plane(weights_)] { return std::make_unique<Scratch>(verify, plane); }) {
-  scratch_.fill(1);
-}
+      parts_(weights_.tensors()) {}
 
 DeviceExperts::~DeviceExperts() {
-  for (Parts& parts : parts_) {
-    pool_.give(parts.tensor);
-    for (Buffer& chunk : parts.chunks) pool_.give(chunk);
-  }
+  for (Parts& parts : parts_) pool_.give(parts.tensor);
+  ledger_.give(compressed_bytes_);
 }
 
 void DeviceExperts::keep_whole(TensorPlace place, const HostExperts& host) {
@@ -56,17 +61,25 @@ void DeviceExperts::keep_whole(TensorPlace place, const HostExperts& host) {
 
 void DeviceExperts::keep_chunks(TensorPlace place) {
   const auto reader = open_reader(store_.data_path(), {ReadMode::buffered, 1});
-  std::vector<Buffer>& chunks = parts_[ordinal_of(weights_, place)].chunks;
-  for (std::uint32_t i = 0; i <= store_.description().shards; ++i) {
-    const StoredChunk chunk =
-        i < store_.description().shards ? store_.exponent_chunk(place, i) : store_.sign_mantissa_chunk(place);
-    const std::uint64_t bytes = chunk.record.stored_bytes;
-    Buffer& kept = chunks.emplace_back(pool_.take(bytes));
-    if (bytes == 0) continue;  // a shard may be empty
-    reader->submit({chunk.offset, kept.all()});
-    if (reader->wait().bytes < bytes)
-      throw InputError(store_.data_path().string(), "ends within " + to_string(weights_, place));
+  const std::uint32_t shards = store_.description().shards;
+  ChunksRead read;
+  try {
+    for (std::uint32_t i = 0; i < shards; ++i) read.add(*reader, store_.exponent_chunk(place, i));
+    read.add(*reader, store_.sign_mantissa_chunk(place));
+    for (const ChunkRecord& record : read.records) {
+      ledger_.take(record.stored_bytes);
+      compressed_bytes_ += record.stored_bytes;
+    }
+    parts_[ordinal_of(weights_, place)].compressed =
+        gpu_.paging()->keep({weights_.kinds[place.kind].elements(), read.records, read.chunks}, verify_);
+  } catch (const CodecError& error) {
+    fail(place, error);
   }
+}
+
+void DeviceExperts::fail(TensorPlace place, const CodecError& error) const {
+  throw InputError(store_.data_path().string(),
+                   to_string(weights_, place) + ": " + error.what() + " (damaged, or of another store)");
 }
 
 std::span<const std::uint16_t> DeviceExperts::tensor(TensorPlace place) const {
@@ -76,32 +89,24 @@ std::span<const std::uint16_t> DeviceExperts::tensor(TensorPlace place) const {
   return tensor.as<const std::uint16_t>();
 }
 
-void DeviceExperts::check_sign_mantissas(TensorPlace place, const Buffer& chunk) const {
-  if (!verify_ || checksum(chunk.all()) == store_.sign_mantissa_chunk(place).record.checksum) return;
-  throw InputError(store_.data_path().string(),
-                   to_string(weights_, place) + ", SM-chunk: its checksum is not the one it was packed with");
-}
-
-void DeviceExperts::decode(TensorPlace place, std::span<std::uint16_t> into) {
-  const std::vector<Buffer>& chunks = parts(place).chunks;
-  if (chunks.empty())
-    throw std::logic_error("hardware: " + to_string(weights_, place) +
-                           " is not compressed in the GPU's memory");
-  const auto scratch = scratch_.lease();
-  const std::span<std::byte> plane = scratch->exponents.bytes().first(into.size());
-  const std::uint32_t shards = store_.description().shards;
-  try {
-    for (std::uint32_t i = 0; i < shards; ++i) {
-      const ShardRange range = shard_range(plane.size(), shards, i);
-      scratch->decoder.decode(store_.exponent_chunk(place, i).record, chunks[i].all(),
-                              plane.subspan(range.first, range.size));
-    }
-  } catch (const CodecError& error) {
-    throw InputError(store_.data_path().string(),
-                     to_string(weights_, place) + ": " + error.what() + " (damaged, or of another store)");
+void DeviceExperts::decode_all(std::span<const Placed> tensors) {
+  std::vector<TensorDecoding> decodings;
+  for (const Placed& tensor : tensors) {
+    decodings.push_back({parts(tensor.place).compressed.get(), tensor.into});
+    if (decodings.back().tensor == nullptr)
+      throw std::logic_error("hardware: " + to_string(weights_, tensor.place) +
+                             " is not compressed in the GPU's memory");
   }
-  check_sign_mantissas(place, chunks[shards]);
-  gpu_.recover(plane, chunks[shards].all(), into);
+  try {
+    gpu_.paging()->decode_all(decodings);
+  } catch (const CodecError&) {  // of one of them: again, to say which
+    for (std::size_t i = 0; i < tensors.size(); ++i) try {
+        decodings[i].tensor->decode(decodings[i].into);
+      } catch (const CodecError& error) {
+        fail(tensors[i].place, error);
+      }
+    throw;
+  }
 }
 
 }  // namespace moelab

@@ -8,22 +8,23 @@ namespace moelab {
 namespace {
 
 constexpr std::size_t kTensorAlignment = 64;  // of a cache line, and of the widest vector
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-/// Large ranges begin where large pages do, so that these are moved whole.
-std::size_t whole_range(std::size_t bytes) {
-  return rounded_up(
-      bytes, bytes >= RemappedMemory::kLargePage ? RemappedMemory::kLargePage : RemappedMemory::page());
-}
-
 }  // namespace
 
-ExpertPages::ExpertPages(const ExpertWeights& weights, const engine::StoredExperts& stored,
+/// Large ranges begin where large pages do, so that these are moved whole.
+std::size_t ExpertPages::whole_range(std::size_t bytes) const {
+  return rounded_up(bytes, bytes >= kLargePage ? std::max(kLargePage, page_) : page_);
+}
+
+ExpertPages::ExpertPages(PagingDevice& gpu, const ExpertWeights& weights, const engine::StoredExperts& stored,
                          const std::vector<bool>& streamed)
     : weights_(weights),
+      page_(gpu.page_bytes()),
       experts_(stored.experts),
       backends_(stored.backends.size()),
       slots_(stored.places.size(), kNoSlot),
@@ -36,17 +37,18 @@ ExpertPages::ExpertPages(const ExpertWeights& weights, const engine::StoredExper
     slot += rounded_up(2 * weights.kinds[kind].elements(), kTensorAlignment);
   }
   number_experts(stored, streamed);
-  std::size_t addresses = 0;
-  for (const std::uint32_t count : counts_)
-    for (const std::size_t slot : slot_bytes_) {
-      ranges_.push_back(addresses);
-      addresses += whole_range(count * slot);
-    }
+  if (most_ == 0) return;
+  std::array<std::size_t, kHalves * kTypes> pieces{};
   for (std::size_t type = 0; type < kTypes; ++type) {
     frames_of_type_[type] = half_bytes_;
-    half_bytes_ += whole_range(most_ * slot_bytes_[type]);
+    for (std::size_t half = 0; half < kHalves; ++half)
+      pieces[half * kTypes + type] = whole_range(most_ * slot_bytes_[type]);
+    half_bytes_ += pieces[type];
   }
-  if (most_ > 0) memory_.emplace(addresses, kHalves * half_bytes_);
+  for (std::size_t layer = 0; layer < counts_.size(); ++layer)  // room for the whole piece at each
+    for (std::size_t type = 0; type < kTypes; ++type)
+      ranges_.push_back(layer * half_bytes_ + frames_of_type_[type]);
+  memory_ = gpu.make_paged(counts_.size() * half_bytes_, pieces);
 }
 
 void ExpertPages::number_experts(const engine::StoredExperts& stored, const std::vector<bool>& streamed) {
@@ -80,7 +82,7 @@ void ExpertPages::remap(std::uint32_t layer, std::uint16_t type, std::uint32_t h
   const auto move = [&](std::uint32_t of, bool map) {
     const std::size_t range = ranges_[std::size_t{of} * kTypes + type];
     const std::size_t frame = half * half_bytes_ + frames_of_type_[type];
-    const std::size_t bytes = rounded_up(counts_[of] * slot_bytes_[type], RemappedMemory::page());
+    const std::size_t bytes = rounded_up(counts_[of] * slot_bytes_[type], page_);
     if (map)
       memory_->map(range, frame, bytes);
     else

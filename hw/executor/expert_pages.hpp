@@ -15,11 +15,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "hw/io/remapped_memory.hpp"
+#include "hw/executor/paging_device.hpp"
 #include "hw/store/chunk_store_reader.hpp"
 #include "sim/engine/window_mirror.hpp"
 
@@ -30,9 +30,9 @@ class ExpertPages {
   static constexpr std::uint32_t kHalves = 2, kTypes = 2;
   static constexpr std::uint32_t kNoLayer = 0xffffffff;
 
-  /// `streamed`: by backend, whether its experts pass through the window. `weights` outlives it. Takes all
-  /// memory. Throws as RemappedMemory does.
-  ExpertPages(const ExpertWeights& weights, const engine::StoredExperts& stored,
+  /// `streamed`: by backend, whether its experts pass through the window. `gpu` and `weights` outlive it.
+  /// Takes all memory. Throws as PagingDevice::make_paged does.
+  ExpertPages(PagingDevice& gpu, const ExpertWeights& weights, const engine::StoredExperts& stored,
               const std::vector<bool>& streamed);
 
   /// Bytes of two halves: tensors', without what pages add.
@@ -77,7 +77,10 @@ class ExpertPages {
   void number_experts(const engine::StoredExperts& stored, const std::vector<bool>& streamed);
   void require_unread(std::uint32_t half, const char* doing) const;
 
+  std::size_t whole_range(std::size_t bytes) const;
+
   const ExpertWeights& weights_;
+  std::size_t page_;
   std::uint32_t experts_;
   std::size_t backends_;
   std::vector<std::uint32_t> slots_;                  // [layers, experts], of the layer's range
@@ -88,7 +91,7 @@ class ExpertPages {
   std::vector<std::size_t> ranges_;                   // [layers, types]: where its addresses begin
   std::array<std::size_t, kTypes> frames_of_type_{};  // of a half: where its frames begin
   std::size_t half_bytes_ = 0;
-  std::optional<RemappedMemory> memory_;
+  std::unique_ptr<PagedMemory> memory_;
   std::array<std::array<std::uint32_t, kTypes>, kHalves> mapped_;  // to which layer
   std::array<std::atomic<std::uint32_t>, kHalves> readers_{};
   std::vector<std::uint32_t> writers_;  // [halves, types, backends]: the layer that was last written for

@@ -20,7 +20,7 @@ AlignedMemory memory_for(const ChunkStoreReader& store) {
 
 }  // namespace
 
-HostExperts::HostExperts(const ChunkStoreReader& store)
+HostExperts::HostExperts(const ChunkStoreReader& store, ComputeDevice* gpu)
     : weights_(store.weights()), memory_(memory_for(store)) {
   ChunkDecoder decoder;
   for (std::uint64_t ordinal = 0; ordinal < weights_.tensors(); ++ordinal) {
@@ -29,6 +29,7 @@ HostExperts::HostExperts(const ChunkStoreReader& store)
                       memory_.as<std::uint16_t>().subspan(whole_tensor_offset(weights_, place) / 2,
                                                           weights_.kinds[place.kind].elements()));
   }
+  if (gpu != nullptr) pinned_ = PinnedRange(*gpu, memory_.bytes());
 }
 
 std::span<const std::uint16_t> HostExperts::tensor(TensorPlace place) const {

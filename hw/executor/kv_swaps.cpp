@@ -25,6 +25,7 @@ KvSwaps::KvSwaps(ComputeDevice& gpu, const KvSwapRoom& room) : gpu_device_(gpu) 
   host_.bytes = even(room.host_bytes);
   host_.data = host_memory_.make(host_.bytes);
   gpu_.data = gpu.memory()->make(gpu_.bytes);
+  if (host_.bytes > 0) pinned_ = PinnedRange(gpu, {host_.data, host_.bytes});
 }
 
 KvSwaps::~KvSwaps() {

@@ -51,6 +51,7 @@ class KvSwaps {
   ComputeDevice& gpu_device_;
   HostMemory host_memory_;
   Region gpu_, host_;
+  PinnedRange pinned_;  // of host_
   double in_host_ = 0;  // of a format whose blocks may have parts of bytes
   std::uint64_t bytes_out_ = 0, bytes_in_ = 0;
 };

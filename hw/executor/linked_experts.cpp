@@ -32,7 +32,10 @@ void LinkedExperts::make_room(std::uint32_t tokens) {
     pool_.give(on_gpu_);
     on_gpu_ = pool_.take(bytes);
   }
-  if (on_host_.size() < bytes) on_host_ = AlignedMemory(bytes);
+  if (on_host_.size() >= bytes) return;
+  pinned_ = {};
+  on_host_ = AlignedMemory(bytes);
+  pinned_ = PinnedRange(gpu_, on_host_.bytes());
 }
 
 void LinkedExperts::send(std::uint32_t tokens) {

@@ -52,6 +52,7 @@ class LinkedExperts {
   BufferPool pool_;
   Buffer on_gpu_;
   AlignedMemory on_host_;
+  PinnedRange pinned_;  // of on_host_
 };
 
 }  // namespace moelab

@@ -6,15 +6,26 @@
 
 #include "hw/codec/chunk.hpp"
 #include "hw/executor/linked_experts.hpp"
+#include "hw/executor/paging_device.hpp"
 #include "models/input_error.hpp"
 
 namespace moelab {
+namespace {
 
-WindowedMachine::WindowedMachine(const ChunkStoreReader& store, const Architecture& model, CpuDevice& gpu,
+PagingDevice& paging_of(ComputeDevice& gpu) {
+  if (gpu.paging() == nullptr)
+    throw std::invalid_argument("hardware: a window on a device that does not page");
+  return *gpu.paging();
+}
+
+}  // namespace
+
+WindowedMachine::WindowedMachine(const ChunkStoreReader& store, const Architecture& model, ComputeDevice& gpu,
                                  const HostExperts& host, const WindowedMachineOptions& options)
     : store_(store),
       weights_(store.weights()),
       gpu_(gpu),
+      paging_(paging_of(gpu)),
       host_(host),
       verify_(options.verify),
       ledger_(options.memory_limit),
@@ -46,7 +57,7 @@ void WindowedMachine::store(const engine::StoredExperts& experts) {
     from_.push_back(from_of(backend));
     streamed.push_back(from_.back() != From::gpu);
   }
-  pages_.emplace(weights_, stored_, streamed);
+  pages_.emplace(paging_, weights_, stored_, streamed);
   ledger_.take(pages_->bytes());
   streaming_.resize(weights_.layers.size());
   for (std::uint32_t layer = 0; layer < streaming_.size(); ++layer)
@@ -135,34 +146,38 @@ void WindowedMachine::end(const engine::Graph& graph, engine::OpIndex op) {
   streamed_.decoded += half.decoded;
 }
 
-/// What a backend brings of a layer's tensor type; returns its plain bytes.
-template <class Bring>
-std::uint64_t WindowedMachine::bring(std::uint32_t layer, const OpLabel& label, Bring bring) {
+/// What a backend brings of a layer's tensor type, and where to.
+std::vector<WindowedMachine::Brought> WindowedMachine::brought(std::uint32_t layer, const OpLabel& label) {
   pages_->begin_write(layer, label.tensor, half_that_holds(layer), label.backend);
-  std::uint64_t bytes = 0;
+  std::vector<Brought> all;
   for (std::uint32_t expert = 0; expert < stored_.experts; ++expert) {
     if (stored_.backend_of(layer, expert) != label.backend) continue;
     for (std::uint32_t kind = 0; kind < weights_.kinds.size(); ++kind) {
       if (pages_->type_of(kind) != label.tensor) continue;
       const TensorPlace place{layer, expert, kind};
-      const std::span<std::uint16_t> into = pages_->tensor(place);
-      bring(place, into);
-      bytes += into.size_bytes();
+      all.push_back({place, pages_->tensor(place)});
     }
   }
-  return bytes;
+  return all;
 }
 
 void WindowedMachine::run_load(std::uint32_t layer, const OpLabel& label) {
-  halves_[half_that_holds(layer)].loaded +=
-      bring(layer, label, [this](TensorPlace place, std::span<std::uint16_t> into) {
-        gpu_.load(std::as_bytes(host_.tensor(place)), into);
-      });
+  std::vector<TensorCopy> copies;
+  std::uint64_t bytes = 0;
+  for (const Brought& tensor : brought(layer, label)) {
+    copies.push_back({std::as_bytes(host_.tensor(tensor.place)), tensor.into});
+    bytes += tensor.into.size_bytes();
+  }
+  gpu_.load_all(copies);
+  halves_[half_that_holds(layer)].loaded += bytes;
 }
 
 void WindowedMachine::run_decode(std::uint32_t layer, const OpLabel& label) {
-  halves_[half_that_holds(layer)].decoded += bring(
-      layer, label, [this](TensorPlace place, std::span<std::uint16_t> into) { kept_.decode(place, into); });
+  const std::vector<Brought> tensors = brought(layer, label);
+  kept_.decode_all(tensors);
+  std::uint64_t bytes = 0;
+  for (const Brought& tensor : tensors) bytes += tensor.into.size_bytes();
+  halves_[half_that_holds(layer)].decoded += bytes;
 }
 
 void WindowedMachine::run_experts(const LabelledGraph& graph) {
@@ -170,12 +185,20 @@ void WindowedMachine::run_experts(const LabelledGraph& graph) {
   std::optional<ExpertPages::Reading> reading;
   const std::vector<std::size_t>& streaming = streaming_[graph.layer];
   if (!streaming.empty()) reading.emplace(*pages_, graph.layer, half_that_holds(graph.layer), streaming);
-  for (std::uint32_t expert = 0; expert < tokens_.size(); ++expert)
-    if (tokens_[expert] > 0) execute(graph.layer, expert, tokens_[expert]);
+  std::vector<ExpertRun> runs;
+  for (std::uint32_t expert = 0; expert < tokens_.size(); ++expert) {
+    if (tokens_[expert] == 0) continue;
+    const ExpertOperands operands = operands_for(graph.layer, expert);
+    if (verify_)
+      check_results(operands, graph.layer, expert, tokens_[expert]);
+    else
+      runs.push_back({operands, tokens_[expert]});
+  }
+  if (!runs.empty()) paging_.execute_all(runs);
 }
 
-void WindowedMachine::execute(std::uint32_t layer, std::uint32_t expert, std::uint32_t tokens) {
-  const ExpertOperands operands = operands_of(weights_, [&](std::uint32_t kind) {
+ExpertOperands WindowedMachine::operands_for(std::uint32_t layer, std::uint32_t expert) {
+  return operands_of(weights_, [&](std::uint32_t kind) {
     const TensorPlace place{layer, expert, kind};
     const std::span<const std::uint16_t> tensor =
         pages_->streams(layer, expert) ? pages_->tensor(place) : kept_.tensor(place);
@@ -185,10 +208,6 @@ void WindowedMachine::execute(std::uint32_t layer, std::uint32_t expert, std::ui
           to_string(weights_, place) + ": the tensor's checksum is not the one it was packed with");
     return tensor;
   });
-  if (verify_)
-    check_results(operands, layer, expert, tokens);
-  else
-    gpu_.execute(operands, tokens);
 }
 
 void WindowedMachine::check_results(const ExpertOperands& operands, std::uint32_t layer, std::uint32_t expert,
@@ -196,7 +215,8 @@ void WindowedMachine::check_results(const ExpertOperands& operands, std::uint32_
   const ExpertOperands resident = operands_of(weights_, [&](std::uint32_t kind) {
     return host_.tensor({layer, expert, kind});
   });
-  const std::uint64_t found = gpu_.outcome_of(operands, tokens), wanted = gpu_.outcome_of(resident, tokens);
+  const std::uint64_t found = paging_.outcome_of(operands, tokens),
+                      wanted = paging_.outcome_of_host(resident, tokens);
   if (found != wanted)
     throw InputError(store_.data_path().string(),
                      to_string(weights_, {layer, expert, 0}) +

@@ -8,8 +8,8 @@
 //   and
 //                     from the GPU's memory; before them what shared experts compute
 //
-// What else a step does is in step_operations.hpp. The GPU is one that the CPU plays (stand_in_device.hpp):
-// its memory has to be the process's for its pages to be moved.
+// What else a step does is in step_operations.hpp. The GPU pages (paging_device.hpp): CUDA's maps physical
+// memory to addresses, one that the CPU plays moves the process's pages.
 //
 // With `verify` each expert's tensors are compared with their checksums where they are used, and what comes
 // out of each expert with what comes out of the same network computed from the tensors in the host's memory,
@@ -23,7 +23,7 @@
 #include <optional>
 #include <vector>
 
-#include "hw/executor/cpu_device.hpp"
+#include "hw/executor/compute_device.hpp"
 #include "hw/executor/device_experts.hpp"
 #include "hw/executor/expert_pages.hpp"
 #include "hw/executor/machine.hpp"
@@ -49,8 +49,9 @@ struct StreamedBytes {
 
 class WindowedMachine final : public Machine, public engine::WindowMirror {
  public:
-  /// Everything by reference outlives it. Throws InputError where the store is of another model.
-  WindowedMachine(const ChunkStoreReader& store, const Architecture& model, CpuDevice& gpu,
+  /// Everything by reference outlives it. Throws InputError where the store is of another model,
+  /// std::invalid_argument for a device that does not page or has no memory of its own.
+  WindowedMachine(const ChunkStoreReader& store, const Architecture& model, ComputeDevice& gpu,
                   const HostExperts& host, const WindowedMachineOptions& options);
 
   void begin(const engine::Graph& graph, engine::OpIndex op) override;
@@ -73,6 +74,7 @@ class WindowedMachine final : public Machine, public engine::WindowMirror {
 
  private:
   enum class From : std::uint8_t { gpu, codec, host };
+  using Brought = DeviceExperts::Placed;
   struct Half {
     bool taken = false;
     std::atomic<std::uint64_t> loaded = 0, decoded = 0;  // bytes so far
@@ -80,19 +82,19 @@ class WindowedMachine final : public Machine, public engine::WindowMirror {
   std::uint32_t half_that_holds(std::uint32_t layer) const;
   From from_of(const std::string& backend) const;
   void keep_on_gpu();
-  template <class Bring>
-  std::uint64_t bring(std::uint32_t layer, const OpLabel& label, Bring bring);
+  std::vector<Brought> brought(std::uint32_t layer, const OpLabel& label);
   bool has_half(std::uint32_t layer) const { return half_of_[layer] < ExpertPages::kHalves; }
   void run_load(std::uint32_t layer, const OpLabel& label);
   void run_decode(std::uint32_t layer, const OpLabel& label);
   void run_experts(const LabelledGraph& graph);
-  void execute(std::uint32_t layer, std::uint32_t expert, std::uint32_t tokens);
+  ExpertOperands operands_for(std::uint32_t layer, std::uint32_t expert);
   void check_results(const ExpertOperands& operands, std::uint32_t layer, std::uint32_t expert,
                      std::uint32_t tokens);
 
   const ChunkStoreReader& store_;
   const ExpertWeights& weights_;
-  CpuDevice& gpu_;
+  ComputeDevice& gpu_;
+  PagingDevice& paging_;
   const HostExperts& host_;
   bool verify_;
   MemoryLedger ledger_;

@@ -3,8 +3,10 @@
 
 #include <cublas_v2.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hw/compute/expert_ffn.hpp"
@@ -12,6 +14,14 @@
 #include "hw/kernels/cuda_stream.hpp"
 
 namespace moelab {
+
+/// out[n, m] = in[n, k] * matrix[m, k]^T, all BF16 and row-major, summed in FP32.
+struct CublasProduct {
+  const void* matrix;
+  const void* in;
+  void* out;
+  std::size_t m, n, k;
+};
 
 /// cuBLAS, bound to one stream. The library is loaded when the first is made, so that a program which
 /// multiplies nothing starts without it, in less time and on machines that lack it. Throws std::runtime_error
@@ -25,9 +35,24 @@ class CublasHandle {
   /// out[n, m] = in[n, k] * matrix[m, k]^T, all BF16 and row-major, summed in FP32.
   void multiply(const void* matrix, const void* in, void* out, std::size_t m, std::size_t n,
                 std::size_t k) const;
+  /// Many in one launch, as serving engines compute a layer's experts; where the library is older than 12.5,
+  /// one after the other. Waits for the products of the call before.
+  void multiply_all(std::span<const CublasProduct> products);
 
  private:
+  /// Addresses of the products' operands, where the host writes and the GPU reads them. Two take turns, so
+  /// that what is written is seldom still read.
+  struct Addresses {
+    PinnedMemory host;
+    DeviceMemory gpu;
+    CudaEvent read;
+  };
+  Addresses& next_addresses(std::size_t bytes);
+
+  const CudaStream& stream_;
   cublasHandle_t handle_ = nullptr;
+  std::array<Addresses, 2> addresses_;
+  unsigned turn_ = 0;
 };
 
 /// One expert, in as many copies of its weights as exceed the L2. Weights are row-major as in checkpoints:

@@ -27,25 +27,66 @@ __device__ void copy_runs(HuffmanRuns& to, const HuffmanRuns* from) {
   __syncthreads();
 }
 
-__global__ void __launch_bounds__(kHuffmanThreads)
-    huffman_kernel(const HuffmanJob job, const HuffmanRuns* table, const JoinTarget target, unsigned window,
-                   std::uint32_t* damaged) {
+/// Chunks that one launch decodes, each with blocks of its own, which are numbered on from chunk to chunk. It
+/// travels with the launch, whose parameters have 4 KiB.
+template <class Job, unsigned most>
+struct Batch {
+  Job jobs[most];
+  const HuffmanRuns* tables[most];  // of Huffman streams
+  JoinTarget targets[most];
+  std::uint32_t ends[most];  // blocks of the chunks up to this one
+  unsigned count;
+
+  __device__ std::uint32_t begin_of(unsigned chunk) const { return chunk == 0 ? 0 : ends[chunk - 1]; }
+};
+constexpr unsigned kMostTogether = 32;
+constexpr unsigned kHuffmanBlocks = 8;  // on a multiprocessor at least: 32 registers a thread
+static_assert(sizeof(Batch<HuffmanJob, kMostTogether>) < 4000 &&
+              sizeof(Batch<Fixed3Job, kMostTogether>) < 4000);
+
+/// A block's share of all: neighbours, so that it changes chunks seldom. The first `rest` blocks take one
+/// more.
+struct Shares {
+  std::uint32_t each, rest;
+  __device__ std::uint32_t first() const { return blockIdx.x * each + smaller(blockIdx.x, rest); }
+  __device__ std::uint32_t last() const { return first() + each + (blockIdx.x < rest ? 1 : 0); }
+};
+
+template <unsigned most>
+__global__ void __launch_bounds__(kHuffmanThreads, kHuffmanBlocks)
+    huffman_kernel(const __grid_constant__ Batch<HuffmanJob, most> batch, const Shares shares,
+                   unsigned window, std::uint32_t* damaged) {
   __shared__ HuffmanRuns runs;
   extern __shared__ uint4 staging[];
-  copy_runs(runs, table);
   CudaTeam<kHuffmanThreads> team;
-  for (std::uint64_t b = blockIdx.x; b < job.blocks; b += gridDim.x) {
+  unsigned chunk = 0, loaded = most;
+  const std::uint32_t last = shares.last();
+  for (std::uint32_t b = shares.first(); b < last; ++b) {
+    while (most > 1 && b >= batch.ends[chunk]) ++chunk;
+    if (chunk != loaded) {
+      __syncthreads();  // nothing reads the table before
+      copy_runs(runs, batch.tables[chunk]);
+      loaded = chunk;
+    }
     const bool sound =
-        huffman_recover_block(team, job, runs, b, target, reinterpret_cast<std::uint8_t*>(staging), window);
+        huffman_recover_block(team, batch.jobs[chunk], runs, b - batch.begin_of(chunk), batch.targets[chunk],
+                              reinterpret_cast<std::uint8_t*>(staging), window);
     if (!sound && threadIdx.x == 0) *damaged = 1;
   }
 }
 
+template <unsigned most>
 __global__ void __launch_bounds__(kFixed3Threads)
-    fixed3_kernel(const Fixed3Job job, const JoinTarget target, std::uint32_t* damaged) {
+    fixed3_kernel(const __grid_constant__ Batch<Fixed3Job, most> batch, const Shares shares,
+                  std::uint32_t* damaged) {
   CudaTeam<kFixed3Threads> team;
-  for (std::uint64_t b = blockIdx.x; b < job.blocks; b += gridDim.x) {
-    if (!fixed3_recover_block(team, job, b, target) && threadIdx.x == 0) *damaged = 1;
+  unsigned chunk = 0;
+  const std::uint32_t last = shares.last();
+  for (std::uint32_t b = shares.first(); b < last; ++b) {
+    while (most > 1 && b >= batch.ends[chunk]) ++chunk;
+    if (!fixed3_recover_block(team, batch.jobs[chunk], b - batch.begin_of(chunk), batch.targets[chunk]) &&
+        threadIdx.x == 0)
+      *damaged = 1;
   }
 }
 
@@ -123,13 +164,8 @@ CudaHuffmanStream::CudaHuffmanStream(std::span<const std::byte> stored, const Cu
 
 void CudaHuffmanStream::recover(const kernels::JoinTarget& target, const DecodeStatus& status,
                                 cudaStream_t stream) const {
-  using namespace kernels;
-  check_alignment(target);
-  if (job_.blocks == 0) return;
-  const unsigned grid = grid_for(job_.blocks, blocks_at_once(huffman_kernel, kHuffmanThreads, window_));
-  huffman_kernel<<<grid, kHuffmanThreads, window_, stream>>>(job_, runs_.as<HuffmanRuns>(), target, window_,
-                                                             status.word());
-  cuda_check_launch("launch the Huffman kernel");
+  const HuffmanDecoding alone = {this, target};
+  cuda_recover(std::span(&alone, 1), status, stream);
 }
 
 CudaFixed3Chunk::CudaFixed3Chunk(std::span<const std::byte> chunk, const CudaStream& stream) {
@@ -142,17 +178,91 @@ CudaFixed3Chunk::CudaFixed3Chunk(std::span<const std::byte> chunk, const CudaStr
 
 void CudaFixed3Chunk::recover(const kernels::JoinTarget& target, const DecodeStatus& status,
                               cudaStream_t stream) const {
-  using namespace kernels;
-  check_alignment(target);
-  if (raw_) {
-    cuda_recover({chunk_.data() + fixed3::kHeaderBytes, target.sign_mantissas, target.bf16, symbols_},
-                 stream);
-    return;
-  }
-  if (job_.blocks == 0) return;
-  const unsigned grid = grid_for(job_.blocks, blocks_at_once(fixed3_kernel, kFixed3Threads, 0));
-  fixed3_kernel<<<grid, kFixed3Threads, 0, stream>>>(job_, target, status.word());
+  const Fixed3Decoding alone = {this, target};
+  cuda_recover(std::span(&alone, 1), status, stream);
+}
+
+namespace kernels {
+namespace {
+
+struct Launch {
+  unsigned grid;
+  Shares shares;
+};
+
+/// Of so many blocks of work.
+Launch shared_out(std::uint32_t work, unsigned at_once) {
+  const unsigned grid = grid_for(work, at_once);
+  return {grid, {work / grid, work % grid}};
+}
+
+template <unsigned most>
+void launch(const Batch<HuffmanJob, most>& batch, unsigned window, const DecodeStatus& status,
+            cudaStream_t stream) {
+  const Launch by =
+      shared_out(batch.ends[batch.count - 1], blocks_at_once(huffman_kernel<most>, kHuffmanThreads, window));
+  huffman_kernel<most><<<by.grid, kHuffmanThreads, window, stream>>>(batch, by.shares, window, status.word());
+  cuda_check_launch("launch the Huffman kernel");
+}
+
+template <unsigned most>
+void launch(const Batch<Fixed3Job, most>& batch, unsigned, const DecodeStatus& status, cudaStream_t stream) {
+  const Launch by =
+      shared_out(batch.ends[batch.count - 1], blocks_at_once(fixed3_kernel<most>, kFixed3Threads, 0));
+  fixed3_kernel<most><<<by.grid, kFixed3Threads, 0, stream>>>(batch, by.shares, status.word());
   cuda_check_launch("launch the fixed3 kernel");
+}
+
+/// Launches `all` together, as many as fit a launch; `most` at least as many as there are, or kMostTogether.
+template <unsigned most, class Job, class Decoding>
+void launch_together(std::span<const Decoding> all, const DecodeStatus& status, cudaStream_t stream) {
+  Batch<Job, most> batch;
+  batch.count = 0;
+  unsigned window = 0;
+  std::uint32_t blocks = 0;
+  const auto go = [&] {
+    if (batch.count > 0) launch(batch, window, status, stream);
+    batch.count = window = 0;
+    blocks = 0;
+  };
+  for (const Decoding& decoding : all) {
+    check_alignment(decoding.target);
+    const Job& job = decoding.chunk->job();
+    if (job.blocks == 0) continue;
+    if (batch.count == most || job.blocks > UINT32_MAX - blocks) go();
+    const unsigned i = batch.count++;
+    batch.jobs[i] = job;
+    batch.tables[i] = decoding.chunk->table();
+    batch.targets[i] = decoding.target;
+    batch.ends[i] = blocks += static_cast<std::uint32_t>(job.blocks);
+    window = std::max(window, decoding.chunk->window());
+  }
+  go();
+}
+
+}  // namespace
+}  // namespace kernels
+
+void cuda_recover(std::span<const HuffmanDecoding> all, const DecodeStatus& status, cudaStream_t stream) {
+  using namespace kernels;
+  if (all.size() <= 1)
+    launch_together<1, HuffmanJob>(all, status, stream);
+  else
+    launch_together<kMostTogether, HuffmanJob>(all, status, stream);
+}
+
+void cuda_recover(std::span<const Fixed3Decoding> all, const DecodeStatus& status, cudaStream_t stream) {
+  using namespace kernels;
+  if (all.size() == 1 && all[0].chunk->raw()) {
+    check_alignment(all[0].target);
+    cuda_recover(all[0].chunk->plane(all[0].target), stream);
+  } else if (all.size() <= 1) {
+    launch_together<1, Fixed3Job>(all, status, stream);
+  } else {
+    for (const Fixed3Decoding& decoding : all)
+      if (decoding.chunk->raw()) cuda_recover(std::span(&decoding, 1), status, stream);
+    launch_together<kMostTogether, Fixed3Job>(all, status, stream);
+  }
 }
 
 }  // namespace moelab

@@ -47,6 +47,11 @@ class CudaHuffmanStream {
   /// Decodes and joins all symbols(). Throws std::invalid_argument unless the addresses are multiples of 16.
   void recover(const kernels::JoinTarget& target, const DecodeStatus& status, cudaStream_t stream) const;
 
+  // What a launch takes.
+  const kernels::HuffmanJob& job() const { return job_; }
+  const HuffmanRuns* table() const { return runs_.as<HuffmanRuns>(); }
+  unsigned window() const { return window_; }
+
  private:
   DeviceMemory stored_, runs_;
   kernels::HuffmanJob job_;
@@ -65,11 +70,35 @@ class CudaFixed3Chunk {
   /// Decodes and joins all symbols(). Throws std::invalid_argument unless the addresses are multiples of 16.
   void recover(const kernels::JoinTarget& target, const DecodeStatus& status, cudaStream_t stream) const;
 
+  // What a launch takes: of a chunk whose symbols are coded, and of one that has them as they are.
+  bool raw() const { return raw_; }
+  const kernels::Fixed3Job& job() const { return job_; }
+  static const HuffmanRuns* table() { return nullptr; }
+  static unsigned window() { return 0; }
+  kernels::RecoveryJob plane(const kernels::JoinTarget& target) const {
+    return {chunk_.data() + fixed3::kHeaderBytes, target.sign_mantissas, target.bf16, symbols_};
+  }
+
  private:
   DeviceMemory chunk_;
   std::uint64_t symbols_;
   bool raw_;
   kernels::Fixed3Job job_;
 };
+
+/// A chunk and where it is decoded to.
+struct HuffmanDecoding {
+  const CudaHuffmanStream* chunk;
+  kernels::JoinTarget target;
+};
+struct Fixed3Decoding {
+  const CudaFixed3Chunk* chunk;
+  kernels::JoinTarget target;
+};
+
+// Many chunks, in as few launches as they fit: a GPU that decodes small chunks one after the other is mostly
+// idle. As their recover() otherwise.
+void cuda_recover(std::span<const HuffmanDecoding> all, const DecodeStatus& status, cudaStream_t stream);
+void cuda_recover(std::span<const Fixed3Decoding> all, const DecodeStatus& status, cudaStream_t stream);
 
 }  // namespace moelab

@@ -28,8 +28,14 @@ class CudaTeam {
   __device__ void sync() { __syncthreads(); }
   __device__ bool any(Each<bool>& values) { return __syncthreads_or(values[threadIdx.x]) != 0; }
 
+  /// Sums take turns with two rows of shared memory: what the last one wrote, no thread reads any more once
+  /// all have met in this one's barrier.
   __device__ std::uint32_t exclusive_sum(Each<std::uint32_t>& values) {
-    __shared__ std::uint32_t warp_sums[threads / 32];
+    constexpr unsigned warps = threads / 32;
+    static_assert(warps <= 32);
+    __shared__ std::uint32_t rows[2][warps];
+    std::uint32_t* const warp_sums = rows[turn_];
+    turn_ ^= 1;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const std::uint32_t own = values[threadIdx.x];
     std::uint32_t sum = own;
@@ -39,14 +45,10 @@ class CudaTeam {
     }
     if (lane == 31) warp_sums[warp] = sum;
     __syncthreads();
-    std::uint32_t before = 0, all = 0;
-    for (unsigned w = 0; w < threads / 32; ++w) {
-      before += w < warp ? warp_sums[w] : 0;
-      all += warp_sums[w];
-    }
+    const std::uint32_t sum_of_lane = lane < warps ? warp_sums[lane] : 0;
+    const std::uint32_t before = __reduce_add_sync(0xFFFFFFFF, lane < warp ? sum_of_lane : 0);
     values[threadIdx.x] = before + sum - own;
-    __syncthreads();  // the next sum overwrites these
-    return all;
+    return __reduce_add_sync(0xFFFFFFFF, sum_of_lane);
   }
 
   __device__ void swap_with_neighbour(Each<Halves>& values) {
@@ -55,6 +57,9 @@ class CudaTeam {
                                 &halves.sign_mantissas.words[0], &halves.sign_mantissas.words[1]})
       *word = __shfl_xor_sync(0xFFFFFFFF, *word, 1);
   }
+
+ private:
+  unsigned turn_ = 0;
 };
 
 }  // namespace moelab::kernels

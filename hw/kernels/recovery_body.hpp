@@ -113,12 +113,27 @@ struct JoinTarget {
   std::uint16_t* bf16;
 };
 
+/// Whether the eight elements from `at` on are all in first ... last - 1.
+MOELAB_HOST_DEVICE inline bool whole_group(std::uint64_t at, std::uint64_t first, std::uint64_t last) {
+  return at >= first && at + kGroupElements <= last;
+}
+
+/// The signs and mantissas of the eight elements from `at` on, a multiple of 8.
+MOELAB_HOST_DEVICE inline Bytes8 sign_mantissas_of(const JoinTarget& target, std::uint64_t at) {
+  return load_once(reinterpret_cast<const Bytes8*>(target.sign_mantissas + at));
+}
+
+/// Joins a whole group.
+MOELAB_HOST_DEVICE inline void store_group(const JoinTarget& target, const Bytes8& exponents,
+                                           const Bytes8& sign_mantissas, std::uint64_t at) {
+  store_vector(reinterpret_cast<Bytes16*>(target.bf16 + at), join_eight(exponents, sign_mantissas));
+}
+
 /// Joins the eight elements from `at` on, a multiple of 8, or those of them in first ... last - 1.
 MOELAB_HOST_DEVICE inline void join_group(const JoinTarget& target, const Bytes8& exponents, std::uint64_t at,
                                           std::uint64_t first, std::uint64_t last) {
-  if (at >= first && at + kGroupElements <= last) {
-    const Bytes8 sign_mantissas = load_once(reinterpret_cast<const Bytes8*>(target.sign_mantissas + at));
-    store_vector(reinterpret_cast<Bytes16*>(target.bf16 + at), join_eight(exponents, sign_mantissas));
+  if (whole_group(at, first, last)) {
+    store_group(target, exponents, sign_mantissas_of(target, at), at);
     return;
   }
   for (unsigned i = 0; i < kGroupElements; ++i) {

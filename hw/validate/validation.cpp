@@ -141,7 +141,8 @@ struct Packed {
 
 /// With a discrete GPU: all experts in host memory, and who computes there.
 struct LoadedHost {
-  LoadedHost(const ChunkStoreReader& store, ComputeDevice& cpu) : experts(store), end{experts, cpu} {}
+  LoadedHost(const ChunkStoreReader& store, ComputeDevice& cpu, ComputeDevice& gpu)
+      : experts(store, &gpu), end{experts, cpu} {}
   LoadedHost(const LoadedHost&) = delete;
   HostExperts experts;
   HostEnd end;
@@ -290,13 +291,14 @@ class Validator {
                              std::to_string(store.ratio()) + ", so that simulated bytes are those there are");
     }
     require_memory(*std::max_element(budgets_.begin(), budgets_.end()), beside_, files);
-    if (found_.discrete) host_end_.emplace(packed_.front().store.chunks(), *host_computes_);
+    if (found_.discrete) host_end_.emplace(packed_.front().store.chunks(), *host_computes_, *computes_);
     if (options_.cpu_now) cpu_.emplace(scenario_.model, shards_, timed_codecs(), found_.discrete);
   }
 
+  /// Those by which the CPU decodes.
   std::vector<std::string> timed_codecs() const {
     if (!found_.discrete) return codecs_;
-    return window_codec_.empty() ? std::vector<std::string>() : codecs_;
+    return window_codec_.empty() || options_.gpu ? std::vector<std::string>() : codecs_;
   }
 
   /// Everything once: a machine that is slow for a minute is so for all codecs and systems, in some turn.
@@ -323,8 +325,9 @@ class Validator {
                      const SystemConfig& system, bool verify) {
     say(point.codec + ", " + to_string(point.budget) + ", " + std::to_string(point.threads) + " threads, " +
         system.name);
-    const std::string codec = found_.discrete ? window_codec_ : packed.codec;
-    const std::string in_profile = found_.discrete ? window_codec_ : profile_name(codec);
+    const std::string decoded = options_.gpu ? "" : window_codec_;  // by the CPU, for the GPU that it plays
+    const std::string codec = found_.discrete ? decoded : packed.codec;
+    const std::string in_profile = found_.discrete ? decoded : profile_name(codec);
     scenario.device = cpu_ && !verify ? cpu_->now(device, codec, in_profile, options_.dense) : device;
     if (!found_.discrete)
       scenario.device.ssd = packed.storage.profile(scenario_.device.ssd, point.threads + 1);

@@ -13,14 +13,14 @@ namespace {
 /// Why a system that pages its experts cannot be validated; empty: it can.
 std::string why_no_window(const SystemConfig& system, const DeviceProfile& device, bool gpu) {
   const PagingConfig& paging = *system.paging;
-  if (gpu || !device.has_stand_in())
-    return "pages its experts, whole layers at a time ('paging'); on hardware a GPU does that that the CPU "
-           "plays, whose pages are the process's own: expected a profile of 'moelab calibrate "
-           "--stand-in-gpu', without --compute gpu";
+  if (!device.is_discrete() || !(gpu || device.has_stand_in()))
+    return "pages its experts, whole layers at a time ('paging'), in a GPU with memory of its own: expected "
+           "its "
+           "profile with --compute gpu, or one of 'moelab calibrate --stand-in-gpu', whose GPU the CPU plays";
   if (!device.gpu->remap)
     return "pages its experts; device '" + device.name +
-           "' does not say what remapping takes (gpu.remap), which 'moelab calibrate --stand-in-gpu' "
-           "measures";
+           "' does not say what remapping takes (gpu.remap), which 'moelab calibrate' measures, with "
+           "--stand-in-gpu where the CPU plays the GPU";
   if (paging.residency.name != "fixed")
     return "moves experts while it serves (residency '" + paging.residency.name +
            "'): what has come by a step depends on how fast copies are, so the two runs would not do the "

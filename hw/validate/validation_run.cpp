@@ -85,11 +85,11 @@ Platform cached_platform(const Hardware& here, const Scenario& scenario, const S
 
 Platform windowed_platform(const Hardware& here, const Scenario& scenario, const SystemConfig& s,
                            const RoutingTrace& trace, const MemoryPlan& plan, RunPair& pair) {
-  auto* const gpu = dynamic_cast<CpuDevice*>(&here.device);
-  if (gpu == nullptr || here.host == nullptr)
-    throw InputError(scenario.name, "system '" + s.name + "' pages its experts, in a GPU that the CPU plays");
+  if (here.device.paging() == nullptr || here.host == nullptr)
+    throw InputError(scenario.name,
+                     "system '" + s.name + "' pages its experts, in a GPU with memory of its own");
   auto machine = std::make_unique<WindowedMachine>(
-      here.store.chunks(), scenario.model, *gpu, here.host->experts,
+      here.store.chunks(), scenario.model, here.device, here.host->experts,
       WindowedMachineOptions{.swaps = swap_room(scenario, s, trace, plan),
                              .memory_limit = window_memory_limit(plan, here.store),
                              .verify = here.how.verify,

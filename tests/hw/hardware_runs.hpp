@@ -64,7 +64,7 @@ inline bool all_released(const std::vector<RecordingMirror::Event>& events) {
 }
 
 /// How many tensors and chunks are in memory that are not, bit for bit, what was packed.
-inline std::uint64_t wrong_parts(ExpertMemory& memory, const ChunkStoreReader& store) {
+inline std::uint64_t wrong_parts(ExpertMemory& memory, const ChunkStoreReader& store, ComputeDevice& device) {
   std::uint64_t wrong = 0;
   const auto count = [&wrong](const Buffer& part, std::uint64_t packed) {
     if (part && checksum(part.all()) != packed) ++wrong;
@@ -72,7 +72,8 @@ inline std::uint64_t wrong_parts(ExpertMemory& memory, const ChunkStoreReader& s
   for (std::uint64_t ordinal = 0; ordinal < store.weights().tensors(); ++ordinal) {
     const TensorPlace place = place_of(store.weights(), ordinal);
     const TensorParts& parts = memory.parts(place);
-    if (parts.tensor && checksum(parts.tensor.as<const std::uint16_t>()) != store.tensor_checksum(place))
+    if (parts.tensor &&
+        device.checksum_of(parts.tensor.as<const std::uint16_t>()) != store.tensor_checksum(place))
       ++wrong;
     count(parts.sign_mantissas, store.sign_mantissa_chunk(place).record.checksum);
     for (std::uint32_t chunk = 0; chunk < parts.exponent_chunks.size(); ++chunk)
@@ -159,7 +160,9 @@ struct HardwareRun {
                                .memory_limit = memory_limit,
                                .verify = verify});
       mirror = std::make_unique<RecordingMirror>(machine.get());
-      return {make_hardware_engine(std::make_unique<Watched>(std::move(machine), store, *this), engine),
+      return {make_hardware_engine(std::make_unique<Watched>(std::move(machine), store,
+                                                             device != nullptr ? *device : cpu, *this),
+                                   engine),
               mirror.get()};
     };
     const RunResult result = run_system(small.scenario, small.system(), small.trace, options);
@@ -171,12 +174,13 @@ struct HardwareRun {
   /// Notes what is in memory when the machine goes.
   class Watched final : public Machine {
    public:
-    Watched(std::unique_ptr<ExpertMachine> machine, const ChunkStoreReader& store, HardwareRun& run)
-        : machine_(std::move(machine)), store_(store), run_(run) {}
+    Watched(std::unique_ptr<ExpertMachine> machine, const ChunkStoreReader& store, ComputeDevice& device,
+            HardwareRun& run)
+        : machine_(std::move(machine)), store_(store), device_(device), run_(run) {}
     ~Watched() override {
       run_.peak_bytes = machine_->memory().ledger().peak();
       run_.left_bytes = machine_->memory().ledger().held();
-      run_.left_wrong = wrong_parts(machine_->memory(), store_);
+      run_.left_wrong = wrong_parts(machine_->memory(), store_, device_);
       for (const Tier tier : {Tier::ssd, Tier::page_cache, Tier::host})
         run_.bytes_read[static_cast<std::size_t>(tier)] = machine_->bytes_read(tier);
       if (machine_->swaps() == nullptr) return;
@@ -192,6 +196,7 @@ struct HardwareRun {
    private:
     std::unique_ptr<ExpertMachine> machine_;
     const ChunkStoreReader& store_;
+    ComputeDevice& device_;
     HardwareRun& run_;
   };
 };

@@ -52,7 +52,8 @@ struct PagesAlone {
   Architecture model = small_model({.moe_layers = 3, .experts = 4, .top_k = 1});
   ExpertWeights weights = expert_weights_of(model);
   engine::StoredExperts stored{{"resident", "host"}, 4, {0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1}};
-  ExpertPages pages{weights, stored, {false, true}};
+  CpuDevice gpu{{8, 8, 2}, 1 << 12};
+  ExpertPages pages{gpu, weights, stored, {false, true}};
   std::vector<std::size_t> host = {1};
 
   void bring(std::uint32_t layer, std::uint32_t half) {

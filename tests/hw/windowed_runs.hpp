@@ -94,7 +94,7 @@ class NotedWindow final : public Machine {
 };
 
 struct WindowedHow {
-  CpuDevice* gpu = nullptr;  // nullptr: a StandInDevice
+  ComputeDevice* gpu = nullptr;  // nullptr: a StandInDevice
   bool verify = true;
   KvSwapRoom swaps = {};
 };
@@ -114,7 +114,7 @@ inline WindowedRun run_windowed(const SmallRun& small, const SystemConfig& syste
   options.platform = [&](const SystemConfig&, const ExpertCosts&, const MemoryPlan& plan) -> Platform {
     run.limit = static_cast<std::uint64_t>(std::ceil((plan.expert_cache + plan.staging).value()));
     auto machine = std::make_unique<WindowedMachine>(
-        store, model, how.gpu != nullptr ? *how.gpu : own, host,
+        store, model, how.gpu != nullptr ? *how.gpu : static_cast<ComputeDevice&>(own), host,
         WindowedMachineOptions{.swaps = how.swaps, .memory_limit = run.limit, .verify = how.verify});
     telling = std::make_unique<TellingWindow>(machine.get());
     return {make_hardware_engine(std::make_unique<NotedWindow>(std::move(machine), run)), nullptr,
