@@ -56,8 +56,9 @@ class ComputeDevice {
   virtual void extract(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas) = 0;
   /// Computes the expert for so many tokens. What comes out is not used.
   virtual void execute(const ExpertOperands& expert, std::uint32_t tokens) = 0;
-  /// A dense kernel's worth of memory traffic and arithmetic.
-  virtual void dense(double bytes, double flops) = 0;
+  /// Memory traffic and arithmetic of dense kernels. A GPU launches as many; the CPU computes all as one, for
+  /// what beginning one costs is measured so (hw/calibrate: cpu.dense_launch).
+  virtual void dense(double bytes, double flops, int kernels) = 0;
 };
 
 /// Memory of this machine that a device's copies reach at the link's full speed while the object lives.

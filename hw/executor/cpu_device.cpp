@@ -71,7 +71,7 @@ std::uint64_t CpuDevice::outcome_of(const ExpertOperands& expert, std::uint32_t 
 }
 
 // A weight of 2 bytes is 2 floating-point operations a token.
-void CpuDevice::dense(double bytes, double flops) {
+void CpuDevice::dense(double bytes, double flops, int) {
   if (bytes <= 0) return;
   const double tokens = std::max(1.0, std::round(flops / bytes));
   kernels_.lease()->run(static_cast<std::uint64_t>(bytes), static_cast<std::size_t>(tokens));

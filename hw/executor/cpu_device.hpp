@@ -29,7 +29,7 @@ class CpuDevice : public ComputeDevice, public PagingDevice {
   std::uint64_t checksum_of(std::span<const std::uint16_t> tensor) override;
   void extract(std::span<const std::uint16_t> tensor, std::span<std::byte> sign_mantissas) override;
   void execute(const ExpertOperands& expert, std::uint32_t tokens) override;
-  void dense(double bytes, double flops) override;
+  void dense(double bytes, double flops, int kernels) override;
 
   // Its pages are the process's (RemappedMemory).
   PagingDevice* paging() override { return this; }

@@ -188,21 +188,23 @@ class CudaComputeDevice final : public ComputeDevice, public PagingDevice {
   }
 
   // A weight of 2 bytes is 2 floating-point operations a token.
-  void dense(double bytes, double flops) override {
+  void dense(double bytes, double flops, int kernels) override {
     if (bytes <= 0) return;
     const auto lane = lanes_.lease();
     const auto tokens = static_cast<std::size_t>(std::max(1.0, std::round(flops / bytes)));
     const std::size_t vectors = 2 * tokens * kColumns;
     if (lane->in.size() < vectors) lane->stream.fill(room(lane->in, vectors), kHalfByte, vectors);
     auto left = static_cast<std::size_t>(std::ceil(bytes / (2 * kColumns)));
+    const auto launches = static_cast<std::size_t>(std::max(1, kernels));
+    const std::size_t most = std::min(dense_rows_, (left + launches - 1) / launches);
+    room(lane->out, 2 * tokens * most);
     while (left > 0) {
       const std::size_t first = next_row_.load() % dense_rows_;
-      const std::size_t rows = std::min(left, dense_rows_ - first);
-      lane->cublas.multiply(dense_.data() + 2 * kColumns * first, lane->in.data(),
-                            room(lane->out, 2 * tokens * rows), rows, tokens, kColumns);
+      const std::size_t rows = std::min({left, dense_rows_ - first, most});
+      lane->cublas.multiply(dense_.data() + 2 * kColumns * first, lane->in.data(), lane->out.data(), rows,
+                            tokens, kColumns);
       next_row_ += rows;
       left -= rows;
-      if (left > 0) lane->stream.wait();  // before the output grows, which frees what it was
     }
     lane->stream.wait();
   }

@@ -75,7 +75,7 @@ bool StepOperations::run(const LabelledGraph& graph, engine::OpIndex op, const s
 }
 
 void StepOperations::compute(const KernelWork& work) {
-  if (dense_) device_.dense(work.bytes, work.flops);
+  if (dense_) device_.dense(work.bytes, work.flops, work.kernels);
 }
 
 KvSwaps& StepOperations::kv() {

@@ -64,10 +64,11 @@ struct OpLabel {
   std::uint16_t backend = 0;  // of a decode or load into the window: its number in PagingConfig::backends
 };
 
-/// What a dense kernel does.
+/// What dense kernels do together.
 struct KernelWork {
-  double bytes = 0;  // weights, keys and values that it reads
+  double bytes = 0;  // weights, keys and values that they read
   double flops = 0;
+  int kernels = 0;  // of how many the work is
 };
 
 /// What goes over the link for its `swap_out` and its `swap_in`, blocks of the KV cache.

@@ -17,7 +17,7 @@ void CachedStage::add_kernel(LabelledGraph& out, engine::ResourceId stream, cons
   const double kernel_s = time.seconds - timing_.dispatch().value();
   resources_.share(out.graph, op, resources_.computes_on_cpu, kernel_s, time.bytes);
   out.labels.push_back({kind});
-  out.kernel = {time.bytes, time.flops};
+  out.kernel = {time.bytes, time.flops, time.kernels};
 }
 
 LabelledGraph* CachedStage::start_dense() {

@@ -62,7 +62,7 @@ KernelTime DenseTimes::time(const Work& work) const {
 
 KernelTime DenseTimes::time(const Work& work, double rows) const {
   return {timing_.kernel(work, rows, model_.hidden).value() + timing_.dispatch().value(),
-          (work.weight_bytes + work.kv_bytes).value(), work.flops.value()};
+          (work.weight_bytes + work.kv_bytes).value(), work.flops.value(), work.kernels};
 }
 
 KernelTime DenseTimes::head() const {
@@ -95,6 +95,7 @@ KernelTime DenseTimes::compute_dense(std::size_t kind) const {
   result.seconds += rest.value();
   result.bytes += own.weight_bytes.value();
   result.flops += own.flops.value();
+  result.kernels += own.kernels;
   return result;
 }
 

@@ -13,6 +13,7 @@ struct KernelTime {
   double seconds = 0;  // hand-over included
   double bytes = 0;    // moved through memory
   double flops = 0;
+  int kernels = 0;  // launched one after the other
 };
 
 class DenseTimes {

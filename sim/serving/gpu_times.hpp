@@ -49,7 +49,7 @@ class GpuTimes {
   /// What the shared ones of it do, on one GPU.
   KernelWork shared_work(std::size_t layer) {
     const KernelTime& shared = dense_of(0).shared(layer);
-    return {shared.bytes, shared.flops};
+    return {shared.bytes, shared.flops, shared.kernels};
   }
   /// What the host takes when they have run.
   double gathering_s(std::size_t gpu, std::size_t layer) const { return experts_[layer][gpu].gathering_s; }

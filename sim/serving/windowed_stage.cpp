@@ -222,7 +222,7 @@ void WindowedStage::submit_layer(std::size_t layer) {
   for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
     add_host(gpu, system_.host_per_layer.value());
     const KernelTime& dense = times_.dense(gpu, layer);
-    layer_.kernel = {dense.bytes, dense.flops};
+    layer_.kernel = {dense.bytes, dense.flops, dense.kernels};
     add_kernel(gpu, dense, OpKind::dense);
   }
   for (int extra = all_reduces(scenario_.model.layers[layer]); extra > 1; --extra)
@@ -291,7 +291,7 @@ void WindowedStage::submit_head() {
   begin_graph();
   for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
     if (const KernelTime head = times_.head(gpu); head.seconds > 0) {
-      layer_.kernel = {head.bytes, head.flops};
+      layer_.kernel = {head.bytes, head.flops, head.kernels};
       add_kernel(gpu, head, OpKind::dense);
     }
     add_host(gpu, system_.host_per_pass.value());

@@ -59,7 +59,7 @@ TEST_CASE("the GPU computes experts of both kinds, and dense kernels of any size
     ExpertOperands operands{{}, up.values, down.values};
     if (matrices == 3) operands.gate = gate.values;
     for (const std::uint32_t tokens : {1U, 3U, 64U, 2U}) CHECK_NOTHROW(gpu->execute(operands, tokens));
-    for (const double bytes : {0.0, 1.0, 5e3, 3e5}) CHECK_NOTHROW(gpu->dense(bytes, 4 * bytes));
+    for (const double bytes : {0.0, 1.0, 5e3, 3e5}) CHECK_NOTHROW(gpu->dense(bytes, 4 * bytes, 7));
   }
 }
 

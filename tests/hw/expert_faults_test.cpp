@@ -57,7 +57,7 @@ class FaultyDevice final : public ComputeDevice {
     cpu_.execute(expert, tokens);
     ++executed;
   }
-  void dense(double, double) override {}
+  void dense(double, double, int) override {}
   std::atomic<int> joined = 0, executed = 0;
 
  private:

@@ -263,7 +263,7 @@ class CountingDevice final : public ComputeDevice, public MemorySource {
   std::uint64_t checksum_of(std::span<const std::uint16_t>) override { return 0; }
   void extract(std::span<const std::uint16_t>, std::span<std::byte>) override {}
   void execute(const ExpertOperands&, std::uint32_t) override {}
-  void dense(double, double) override {}
+  void dense(double, double, int) override {}
 
  private:
   HostMemory host_;

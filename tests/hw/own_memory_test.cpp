@@ -59,7 +59,7 @@ class OwnMemoryDevice final : public ComputeDevice, public MemorySource {
     note(expert.down);
     cpu_.execute(expert, tokens);
   }
-  void dense(double bytes, double flops) override { cpu_.dense(bytes, flops); }
+  void dense(double bytes, double flops, int kernels) override { cpu_.dense(bytes, flops, kernels); }
   std::size_t slabs() const { return slabs_.size(); }
   std::atomic<int> loads = 0, stores = 0, joins = 0,
                    strangers = 0;  // strangers: memory that is not where it belongs
