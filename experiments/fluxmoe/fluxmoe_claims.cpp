@@ -112,11 +112,11 @@ Claim f10() {
   return {.id = "F10",
           .claim = "overhead of PagedTensor, at most",
           .paper = "3.0 %",
-          .ours = "not measured; assumed: 50 us a tensor type and layer, beside computing",
+          .ours = "assumed: 50 us a tensor type and layer, beside computing; an H200 takes 36 to 74",
           .verdict = Verdict::cannot_be_known,
           .because =
-              "needs a measurement on a GPU (moelab bench run cuda-remap); the profile's remap cost is "
-              "assumed within this row"};
+              "needs vLLM with and without it on the paper's L40; the calls alone were measured on an H200 "
+              "(hw/README.md), and the profile's remap cost is assumed within this row"};
 }
 
 Claim f11() {
