@@ -25,7 +25,7 @@ inline constexpr std::array<LatencyName, kLatencies> kLatencyNames = {{{"ttft", 
                                                                        {"e2e", "E2E"},
                                                                        {"normalised", "E2E a token"},
                                                                        {"queueing", "queued"}}};
-constexpr const LatencyName& name_of(Latency latency) {
+constexpr const LatencyName& latency_name(Latency latency) {
   return kLatencyNames[static_cast<std::size_t>(latency)];
 }
 
