@@ -183,6 +183,7 @@ int run_program(int argc, char** argv) {
   add_validate(program);
   add_tune(program);
   add_results(program);
+  add_load(program);
   add_explain(program);
   try {
     program.parse(argc, argv);

@@ -7,6 +7,7 @@
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
 #include "sim/child_process.hpp"
+#include "sim/results/request_file.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/timeline.hpp"
@@ -29,9 +30,14 @@ struct RunArguments {
   std::string out;
   std::string timeline;
   std::string plot;
+  std::string requests;
   std::uint64_t timeline_passes = 8;
   std::string timeline_tokens;  // "": by passes
 };
+
+std::vector<std::string> outputs_of(const RunArguments& options) {
+  return {options.out, options.timeline, options.plot, options.requests};
+}
 
 /// What the timeline keeps, and in words.
 struct Kept {
@@ -84,6 +90,8 @@ void write_and_print(const RunArguments& options, const Scenario& scenario,
   if (!options.out.empty()) files.emplace_back(options.out, json);
   if (!options.timeline.empty()) files.emplace_back(options.timeline, timeline_json(events));
   if (!options.plot.empty()) files.emplace_back(options.plot, plot::svg(serving_figure(scenario, results)));
+  if (!options.requests.empty())
+    files.emplace_back(options.requests, requests_text(options.requests, results));
   write_outputs(files);
   if (options.format == "json") {
     std::cout << json;
@@ -95,10 +103,12 @@ void write_and_print(const RunArguments& options, const Scenario& scenario,
     std::cout << "timeline (" << kept_in_timeline(options).words << "): " << options.timeline
               << ", opens in https://ui.perfetto.dev\n";
   if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
+  if (!options.requests.empty()) std::cout << "requests: " << options.requests << "\n";
 }
 
 void run(RunArguments options) {
-  check_outputs({options.out, options.timeline, options.plot}, {options.scenario});
+  check_outputs(outputs_of(options), {options.scenario});
+  check_requests_path("--requests", options.requests);
   if (!options.timeline_tokens.empty() && options.timeline.empty())
     throw InputError("--timeline-tokens " + options.timeline_tokens,
                      "is of a timeline; expected --timeline with it");
@@ -108,7 +118,7 @@ void run(RunArguments options) {
   check_no_sweep(options.scenario, "'moelab sweep'");
   const Scenario scenario = load_scenario(options.scenario, settings, options.only);
   check_listed(scenario, options.only, "--system");
-  check_outputs({options.out, options.timeline, options.plot}, scenario_inputs(scenario));
+  check_outputs(outputs_of(options), scenario_inputs(scenario));
   if (options.executor.empty()) options.executor = scenario.cluster ? "simgrid" : "fast";
   if (!options.plot.empty()) check_serving_figure(scenario);
   const RoutingTrace trace = scenario_trace(scenario);
@@ -174,9 +184,14 @@ void add_run(CLI::App& program) {
   command->add_option("--plot", options->plot,
                       "SVG file to draw serving over time into: tokens per second, KV cache, requests, swap "
                       "traffic and residency level, of systems with 'weights: paged'");
+  command->add_option("--requests", options->requests,
+                      "Write a line for each system and request to this file, .jsonl or .csv: when it came, "
+                      "began, had its first token and its last, its lengths, how often it was preempted");
   add_format(*command, options->format);
-  add_example(*command,
-              "moelab run zipmoe-orin --set budget=\"16 GB\" --set workload.batch=4 --out out/result.json");
+  add_example(
+      *command,
+      "moelab run zipmoe-orin --set budget=\"16 GB\" --set workload.batch=4 --out out/result.json\n"
+      "  moelab run fluxmoe-qwen3-next --set workload.arrivals_per_s=2 --requests out/requests.jsonl");
   command->callback([options] { run(*options); });
 }
 

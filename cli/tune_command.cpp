@@ -10,6 +10,7 @@
 #include "models/units.hpp"
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
+#include "sim/results/request_latencies.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"
@@ -79,12 +80,13 @@ class Tuner {
     const RunResult result = run_system(scenario_, with_alpha(system_, alpha), *trace_, options);
     check_fits(result);
     line_.clear();
-    if (result.metrics.token_gaps_s.empty())
+    const RequestLatencies latencies = request_latencies(result.metrics);
+    if (latencies.of(Latency::tpot).empty())
       throw InputError(scenario_.name,
                        "no request has a second output token: there is no time per output "
                        "token to tune");
     warnings_ = result.warnings;
-    return {alpha, mean(result.metrics.token_gaps_s), result.metrics.routing};
+    return {alpha, mean(latencies.of(Latency::tpot)), result.metrics.routing};
   }
 
   const Scenario& scenario() const { return scenario_; }

@@ -123,6 +123,7 @@ void CalledStage::abandon() {
       others.push_back(requests_[i]);
     else if (admitted_[i] == kRunning)
       ++result_.failed;
+  state_.stream->abandon(state_.metrics);
   start_stream(others);
   abandoned_ = true;
 }

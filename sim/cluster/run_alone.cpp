@@ -228,7 +228,7 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
 
   for (std::size_t number = 0; number < count; ++number) {
     r.cluster.servers.push_back(server_result(s, number, redirector, *servers[number], *engine));
-    add_metrics(servers[number]->state->metrics, r.metrics);
+    add_metrics(servers[number]->state->metrics, static_cast<std::uint32_t>(number), r.metrics);
   }
   r.cluster.redirected = redirector.redirected();
   r.cluster.faults = faults.records();

@@ -41,6 +41,14 @@ void add_routing(const RoutingCounts& one, RoutingCounts& all) {
   all.low_score_misses += one.low_score_misses;
 }
 
+/// Each server has numbered its own.
+void number_by_arrival(std::vector<RequestTimes>& requests) {
+  std::stable_sort(requests.begin(), requests.end(), [](const RequestTimes& a, const RequestTimes& b) {
+    return std::pair(a.arrival_s, a.server) < std::pair(b.arrival_s, b.server);
+  });
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].number = static_cast<std::uint32_t>(i);
+}
+
 /// By server: places in the pools of the cache that it has beside what is placed; empty where it has none.
 std::vector<std::array<std::uint32_t, kStates>> home_pools(const Scenario& s, const SystemConfig& system,
                                                            const ClusterPlan& plan,
@@ -67,10 +75,14 @@ void check_home_stores(const Scenario& s, const SystemConfig& system, const Clus
 
 }  // namespace
 
-void add_metrics(const Metrics& one, Metrics& all) {
+void add_metrics(const Metrics& one, std::uint32_t server, Metrics& all) {
   append(one.ttft_s, all.ttft_s);
   append(one.end_to_end_s, all.end_to_end_s);
   append(one.token_gaps_s, all.token_gaps_s);
+  for (RequestTimes request : one.requests) {
+    request.server = server;
+    all.requests.push_back(request);
+  }
   all.tokens += one.tokens;
   all.wall_s = std::max(all.wall_s, one.wall_s);
   add_each(one.hits, all.hits);
@@ -142,10 +154,11 @@ void run_cluster_system(const Scenario& s, const SystemConfig& system, const Rou
   for (engine::Process& process : processes) engine->spawn(process);
   engine->run();
 
-  for (const auto& server : servers) {
-    add_metrics(server->state.metrics, r.metrics);
-    r.cluster.servers.push_back(server->stage.result());
+  for (std::uint32_t number = 0; number < servers.size(); ++number) {
+    add_metrics(servers[number]->state.metrics, number, r.metrics);
+    r.cluster.servers.push_back(servers[number]->stage.result());
   }
+  number_by_arrival(r.metrics.requests);
   r.cluster.migrations = scheduler.records();
   r.cluster.faults = faults.records();
   add_account(*engine, r);

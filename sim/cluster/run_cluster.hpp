@@ -13,6 +13,6 @@ void run_cluster_system(const Scenario& scenario, const SystemConfig& system, co
                         const RunOptions& options, RunResult& result);
 
 /// Adds what one server's users met to what all have.
-void add_metrics(const Metrics& one, Metrics& all);
+void add_metrics(const Metrics& one, std::uint32_t server, Metrics& all);
 
 }  // namespace moelab

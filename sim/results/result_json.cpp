@@ -2,6 +2,7 @@
 
 #include "models/json.hpp"
 #include "sim/results/cluster_json.hpp"
+#include "sim/results/request_latencies.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/version.hpp"
@@ -11,26 +12,45 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Mean and percentiles; of no request: nothing to measure.
+Json summary_json(const std::vector<double>& sample) {
+  const Summary s = summarize(sample);
+  Json j = {{"mean", s.mean}, {"p50", s.p50}, {"p90", s.p90}, {"p95", s.p95}, {"p99", s.p99}};
+  if (sample.empty())
+    for (auto& value : j) value = nullptr;
+  return j;
+}
+
+/// Percentiles that stand beside a mean which is called by the latency alone: "ttft_s", "ttft_p50_s".
+void add_percentiles(const char* latency, const std::vector<double>& sample, Json& j) {
+  const Json summary = summary_json(sample);
+  for (const auto& [name, value] : summary.items())
+    if (name != "mean") j[std::string(latency) + "_" + name + "_s"] = value;
+}
+
 Json metrics_json(const Metrics& m) {
-  const Summary gaps = summarize(m.token_gaps_s);
-  const Summary ttft = summarize(m.ttft_s);
-  const Summary whole = summarize(m.end_to_end_s);
-  // Of no request: nothing to measure.
-  const auto of = [](const std::vector<double>& values, double s) {
-    return values.empty() ? Json(nullptr) : Json(s);
+  const RequestLatencies all = request_latencies(m);
+  const RequestTotals totals = request_totals(m);
+  const auto a_second = [&](std::uint64_t n) {
+    return m.wall_s > 0 ? static_cast<double>(n) / m.wall_s : 0.0;
   };
-  return {{"ttft_s", of(m.ttft_s, ttft.mean)},
-          {"tpot_s",
-           m.token_gaps_s.empty()  // no request has a second token: nothing to measure
-               ? Json{{"mean", nullptr}, {"p50", nullptr}, {"p90", nullptr}, {"p99", nullptr}}
-               : Json{{"mean", gaps.mean}, {"p50", gaps.p50}, {"p90", gaps.p90}, {"p99", gaps.p99}}},
-          {"end_to_end_s", of(m.end_to_end_s, whole.mean)},
-          {"throughput_tokens_per_s", m.wall_s > 0 ? static_cast<double>(m.tokens) / m.wall_s : 0.0},
-          {"tokens", m.tokens},
-          {"requests", m.end_to_end_s.size()},
-          {"wall_s", m.wall_s},
-          {"ttft_p90_s", of(m.ttft_s, ttft.p90)},
-          {"end_to_end_p90_s", of(m.end_to_end_s, whole.p90)}};
+  Json j = {{"ttft_s", summary_json(m.ttft_s)["mean"]},
+            {"tpot_s", summary_json(all.of(Latency::tpot))},
+            {"itl_s", summary_json(m.token_gaps_s)},
+            {"end_to_end_s", summary_json(m.end_to_end_s)["mean"]},
+            {"throughput_tokens_per_s", a_second(m.tokens)},
+            {"tokens", m.tokens},
+            {"requests", m.end_to_end_s.size()},
+            {"wall_s", m.wall_s}};
+  add_percentiles("ttft", m.ttft_s, j);
+  add_percentiles("end_to_end", m.end_to_end_s, j);
+  j.update({{"normalised_latency_s", summary_json(all.of(Latency::normalised))},
+            {"queueing_s", summary_json(all.of(Latency::queueing))},
+            {"throughput_requests_per_s", a_second(totals.answered)},
+            {"throughput_input_tokens_per_s", a_second(totals.input_tokens)},
+            {"input_tokens", totals.input_tokens},
+            {"preemptions", totals.preemptions}});
+  return j;
 }
 
 /// What not every run has a part in is left out where it took no time.
@@ -198,6 +218,7 @@ Json result_json(const RunResult& r) {
   j["executor"] = r.executor;
   j["seed"] = r.seed;
   j["version"] = program_version();
+  j["result_format"] = kResultFormat;
   j["question"] = r.question;
   j["model"] = r.model;
   j["device"] = r.device;

@@ -10,8 +10,13 @@ namespace moelab {
 
 struct Scenario;
 
+/// What a result's "result_format" says. 1, which results do not say: "tpot_s" held percentiles of single
+/// gaps between tokens and their mean. 2: these are "itl_s", and "tpot_s" is of requests, each by its mean
+/// gap.
+inline constexpr int kResultFormat = 2;
+
 /// The stable interface of `moelab run --format json`: an object for one result, an array for several. Keys
-/// are added, never renamed. Numbers are written so that they read back exactly.
+/// are added; one that is renamed raises kResultFormat. Numbers are written so that they read back exactly.
 std::string results_json(const std::vector<RunResult>& results);
 
 /// What a systems engineer wants to see side by side, 80 to 120 columns wide.

@@ -4,19 +4,22 @@
 
 #include "models/stored_weights.hpp"
 #include "sim/results/cluster_table.hpp"
+#include "sim/results/latency_table.hpp"
+#include "sim/results/request_latencies.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/serving_picture.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario/parallel_config.hpp"
+#include "sim/serving/served_request.hpp"
 
 namespace moelab {
 namespace {
 
 std::string speed_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {
-      {"system", "TTFT s", "TPOT ms", "p50", "p90", "p99", "tokens/s", "end-to-end s"}};
+      {"system", "TTFT s", "TPOT ms", "ITL p50", "p90", "p99", "tokens/s", "end-to-end s"}};
   for (const RunResult& r : results) {
     const Summary gaps = summarize(r.metrics.token_gaps_s);
     const auto ms = [&](double seconds) {
@@ -27,11 +30,21 @@ std::string speed_table(const std::vector<RunResult>& results) {
       continue;
     }
     rows.push_back(
-        {r.system, fixed(mean(r.metrics.ttft_s), 2), ms(gaps.mean), ms(gaps.p50), ms(gaps.p90), ms(gaps.p99),
+        {r.system, fixed(mean(r.metrics.ttft_s), 2), ms(mean(request_latencies(r.metrics).of(Latency::tpot))),
+         ms(gaps.p50), ms(gaps.p90), ms(gaps.p99),
          fixed(r.metrics.wall_s > 0 ? static_cast<double>(r.metrics.tokens) / r.metrics.wall_s : 0, 2),
          fixed(mean(r.metrics.end_to_end_s), 1)});
   }
   return align_columns(rows, 1);
+}
+
+/// What requests met, of systems to which they come when they come.
+std::string load_tables(const Scenario& scenario, const std::vector<RunResult>& results) {
+  std::vector<const RunResult*> under_load;
+  for (const RunResult& r : results)
+    for (const SystemConfig& system : scenario.systems)
+      if (system.name == r.system && !come_in_turn(scenario, system)) under_load.push_back(&r);
+  return latency_tables(under_load);
 }
 
 /// Whether the system keeps experts at all.
@@ -355,7 +368,8 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
                     " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " +
                     std::to_string(s.seed) + ", executor " + results.front().executor + "\n" +
                     runtime_line(results) + "routing: " + results.front().routing + "\n\n";
-  out += speed_table(results) + "\n" + shortfall_lines(results) + ssd_lines(results);
+  out +=
+      speed_table(results) + "\n" + load_tables(s, results) + shortfall_lines(results) + ssd_lines(results);
   if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
   if (looked_up) out += hits_table(s, results);
   out += serving_table(s, results) + window_table(results) + balance_table(results) +

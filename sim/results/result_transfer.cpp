@@ -22,10 +22,12 @@ static void to_json(nlohmann::json& j, const ServingSeries& series) {
 static void from_json(const nlohmann::json& j, ServingSeries& series) {
   series.set(j.get<std::vector<ServingSample>>());
 }
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RequestTimes, number, server, arrival_s, started_s, first_token_s, end_s,
+                                   prompt_tokens, output_tokens, preempted, longest_gap_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LayerCounts, hits, stall_s)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, tokens, wall_s, hits,
-                                   decode_hits, bytes, stall_s, decode_stall_s, prefetch, routing, execution,
-                                   serving, series, layers)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, requests, tokens, wall_s,
+                                   hits, decode_hits, bytes, stall_s, decode_stall_s, prefetch, routing,
+                                   execution, serving, series, layers)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DatasetAccuracy, dataset, unchanged, expected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExpectedAccuracy, source, datasets)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, ratios, capacity, expected_makespan_s, selection_probability,

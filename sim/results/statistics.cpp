@@ -22,7 +22,8 @@ double quantile(const std::vector<double>& sorted, double q) {
 Summary summarize(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
-  return {mean(values), quantile(values, 0.5), quantile(values, 0.9), quantile(values, 0.99)};
+  return {mean(values), quantile(values, 0.5), quantile(values, 0.9), quantile(values, 0.95),
+          quantile(values, 0.99)};
 }
 
 }  // namespace moelab

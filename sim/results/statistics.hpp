@@ -6,7 +6,7 @@
 namespace moelab {
 
 struct Summary {
-  double mean = 0, p50 = 0, p90 = 0, p99 = 0;
+  double mean = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0;
 };
 
 double mean(const std::vector<double>& values);  // 0 when empty

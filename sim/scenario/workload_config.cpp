@@ -31,22 +31,69 @@ void read_law(const YamlMap& section, const std::string& base, Problems& problem
   }
 }
 
+const std::vector<std::string> kProcesses = {"poisson", "gamma", "fixed"};
+
+/// `arrivals_per_s` and what the gaps are like.
+void read_arrivals(const YamlMap& section, WorkloadConfig& w) {
+  w.arrivals_per_s = section.number("arrivals_per_s", {0, 1e9}, 0.0);
+  const std::optional<YamlMap> arrivals = section.optional_map("arrivals");
+  if (!arrivals) return;
+  using Process = ArrivalsConfig::Process;
+  w.arrivals.process = static_cast<Process>(arrivals->choice("process", kProcesses));
+  if (w.arrivals.process == Process::gamma)
+    w.arrivals.burstiness = arrivals->number("burstiness", {1e-3, 1e6});
+  else if (arrivals->has("burstiness"))
+    arrivals->fail("burstiness", "'burstiness' is of 'process: gamma'");
+  if (w.arrivals_per_s == 0)
+    section.fail("arrivals",
+                 "'arrivals' says what the gaps between requests are like that come at a rate; "
+                 "expected 'arrivals_per_s' above 0 beside it");
+  arrivals->done();
+}
+
+/// A log's own times, or how many times as fast, or at which rate.
+void read_pace(const YamlMap& section, WorkloadConfig& w) {
+  const bool speed = section.has("speed"), rate = section.has("rate");
+  if (speed && rate) section.fail("rate", "'speed' is there already: a log is played by one of the two");
+  if (speed) stretch_log(w.log, 1 / section.number("speed", {1e-9, 1e9}));
+  if (rate) {
+    const double wanted = section.number("rate", {1e-9, 1e9}), own = rate_of_log(w.log);
+    if (own > 0)
+      stretch_log(w.log, own / wanted);
+    else if (!w.log.empty())
+      section.fail("rate", "the log's requests all come at the same moment, which no pace changes");
+  }
+  if (!w.log.empty() && w.log.back().arrival_s > kLatestArrival)
+    section.fail(speed ? "speed" : "rate", "the last request would come later than 1e12 s");
+}
+
 /// A log of requests, or as many as are wanted of one length.
 void read_lengths(const YamlMap& section, const std::string& base, Problems& problems, WorkloadConfig& w) {
   if (!section.has("request_log")) {
     w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMostCounted, w.batch));
     w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMostCounted));
     w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMostCounted));
-    w.arrivals_per_s = section.number("arrivals_per_s", {0, 1e9}, 0.0);
+    read_arrivals(section, w);
+    for (const std::string_view key : {"speed", "rate"})
+      if (section.has(key))
+        section.fail(key, "'" + std::string(key) +
+                              "' is of a 'request_log'; drawn requests come by "
+                              "'arrivals_per_s'");
     return;
   }
-  for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens", "arrivals_per_s"})
+  for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens"})
     if (section.has(key)) section.fail(key, "'" + std::string(key) + "' is the request log's to say");
+  for (const std::string_view key : {"arrivals_per_s", "arrivals"})
+    if (section.has(key))
+      section.fail(key, "'" + std::string(key) +
+                            "' is the request log's to say; 'speed: 2' plays it twice as "
+                            "fast, 'rate: 4' at 4 requests a second");
   w.request_log = named_file(section.text("request_log"), base);
   if (w.request_log.empty()) return;  // reported already
   try {
     w.log = read_request_log(w.request_log);
     w.requests = static_cast<std::uint32_t>(w.log.size());
+    read_pace(section, w);
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) problems.add(problem);
   }
@@ -67,7 +114,7 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
   w.batch = static_cast<std::uint32_t>(section.integer("batch", 1, 4096, 1));
   w.prefilled = section.boolean("prefilled", false);
   if (section.has("trace")) {
-    w.arrivals_per_s = section.number("arrivals_per_s", {0, 1e9}, 0.0);
+    read_arrivals(section, w);
     w.trace_file = named_file(section.text("trace"), base);
     w.trace_requests = static_cast<std::uint32_t>(section.integer("requests", 0, kMostCounted, 0));
     for (const std::string_view key : {"prompt_tokens", "output_tokens"})
@@ -92,6 +139,15 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
   }
   section.done();
   return w;
+}
+
+double rate_of_log(const std::vector<RequestRecord>& log) {
+  if (log.size() < 2 || log.back().arrival_s <= log.front().arrival_s) return 0;
+  return static_cast<double>(log.size() - 1) / (log.back().arrival_s - log.front().arrival_s);
+}
+
+void stretch_log(std::vector<RequestRecord>& log, double times) {
+  for (RequestRecord& request : log) request.arrival_s *= times;
 }
 
 std::string named_file(const std::string& name, const std::string& base) {

@@ -50,6 +50,7 @@ CachedStage::CachedStage(ServerState& state, const Scenario& scenario, const Sys
   if (routing_ || cache_.needs_all_scores()) gates_ = std::make_unique<StepGates>(trace);
   metrics_.ttft_s.reserve(trace.requests().size());
   metrics_.end_to_end_s.reserve(trace.requests().size());
+  metrics_.requests.reserve(trace.requests().size());
   metrics_.token_gaps_s.reserve(trace.tokens());
   metrics_.layers = LayerCounts(trace.layers());
 }
@@ -207,7 +208,7 @@ StageWait CachedStage::away() {
 
 void CachedStage::abandon() {
   RequestSource& source = state_.stream->source();
-  state_.stream->abandon();
+  state_.stream->abandon(state_.metrics);
   state_.serve(source, trace_, make_batching(scenario_, system_, memory_));
   abandoned_ = true;
 }

@@ -139,6 +139,22 @@ struct ServingCounts {
   double balancedness() const { return mean_pairs / most_pairs; }
 };
 
+/// A request that was begun: answered, or lost with its server. Seconds of engine time; negative: never.
+struct RequestTimes {
+  std::uint32_t number = 0;  // in order of arrival; of a trace that is served in turn, its place there
+  std::uint32_t server = 0;  // of a cluster, the one that served it
+  double arrival_s = 0;
+  double started_s = 0;  // of the first pass that ran some of it
+  double first_token_s = -1;
+  double end_s = -1;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t output_tokens = 0;  // that it asked for
+  std::uint32_t preempted = 0;      // how often it gave way: to the host, or with the loss of its cache
+  double longest_gap_s = -1;        // between two of its tokens; negative: it has no second one
+
+  bool answered() const { return end_s >= 0; }
+};
+
 /// What each MoE layer saw in decode passes, in the model's order. On a cluster, of all servers together.
 struct LayerCounts {
   std::array<std::vector<std::uint64_t>, kStates> hits;  // experts used, by the state they were found in
@@ -152,10 +168,11 @@ struct LayerCounts {
 };
 
 struct Metrics {
-  std::vector<double> ttft_s;        // a request each: from the arrival of its batch to its first token
-  std::vector<double> end_to_end_s;  // a request each: to its last token
-  std::vector<double> token_gaps_s;  // a generated token each, after the first of its request
-  std::uint64_t tokens = 0;          // generated
+  std::vector<double> ttft_s;          // a request each: from the arrival of its batch to its first token
+  std::vector<double> end_to_end_s;    // a request each: to its last token
+  std::vector<double> token_gaps_s;    // a generated token each, after the first of its request
+  std::vector<RequestTimes> requests;  // in the order of their ends
+  std::uint64_t tokens = 0;            // generated
   double wall_s = 0;
   /// Experts used, by the state they were found in, all passes. Prefetched ones that are there in time are
   /// found in F; those still on the way count as what the cache has of them. Where experts are paged: in F

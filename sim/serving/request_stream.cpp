@@ -1,5 +1,6 @@
 #include "sim/serving/request_stream.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "traces/routing_trace.hpp"
@@ -91,6 +92,8 @@ bool RequestStream::next(double now, Pass& pass) {
     live.begin = now;
     if (live.request.prefilled) pass.brought_tokens += live.request.prompt_tokens;
   }
+  for (const auto* const preempted : {&step_.swapped_out, &step_.dropped})
+    for (const std::uint32_t number : *preempted) ++live_.at(number).preempted;
   for (const StepShare& share : step_.shares) {
     const ServedRequest& request = live_.at(share.request).request;
     add_rows(share, request, pass);
@@ -120,21 +123,37 @@ void RequestStream::count_token(const StepShare& share, double now, Metrics& m, 
     live.first_token = now;
   } else {
     m.token_gaps_s.push_back(now - live.last_token);
+    live.longest_gap_s = std::max(live.longest_gap_s, m.token_gaps_s.back());
   }
   live.last_token = now;
   if (live.tokens < live.request.output_tokens) return;
   m.end_to_end_s.push_back(now - arrival_s);
+  m.requests.push_back(times_of(share.request, live));
+  m.requests.back().end_s = now;
   if (observer != nullptr) observer->answered({share.request, arrival_s, live.begin, live.first_token, now});
 }
 
-void RequestStream::abandon() {
+RequestTimes RequestStream::times_of(std::uint32_t number, const Live& live) {
+  return {.number = number,
+          .arrival_s = live.request.arrival_s,
+          .started_s = live.begin,
+          .first_token_s = live.first_token,
+          .prompt_tokens = live.request.prompt_tokens,
+          .output_tokens = live.request.output_tokens,
+          .preempted = live.preempted,
+          .longest_gap_s = live.longest_gap_s};
+}
+
+void RequestStream::abandon(Metrics& m) {
   for (const std::uint32_t number : in_order_) {
     const auto live = live_.find(number);
     if (live == live_.end()) continue;
-    if (live->second.begin >= 0)
+    if (live->second.begin >= 0) {
+      m.requests.push_back(times_of(number, live->second));
       source_.lost(number);
-    else
+    } else {
       source_.give_back({number, live->second.request});
+    }
   }
   live_.clear();
   in_order_.clear();

@@ -29,7 +29,7 @@ class RequestStream {
   /// When the next request may come; nullopt: all have come.
   std::optional<double> next_arrival() const { return source_.next_time(); }
   /// Forgets all requests: those under way are lost, the others go back to the source.
-  void abandon();
+  void abandon(Metrics& metrics);
   RequestSource& source() const { return source_; }
   /// Of the step that next() formed. Requests have the source's numbers.
   const BatchStep& step() const { return step_; }
@@ -45,10 +45,13 @@ class RequestStream {
     ServedRequest request;
     double begin = -1, first_token = -1, last_token = -1;  // negative: not yet
     std::uint32_t tokens = 0;                              // generated
+    std::uint32_t preempted = 0;
+    double longest_gap_s = -1;
   };
   void announce(double now);
   void release_rows();
   void count_token(const StepShare& share, double now, Metrics& metrics, GraphObserver* observer);
+  static RequestTimes times_of(std::uint32_t number, const Live& live);
   void add_rows(const StepShare& share, const ServedRequest& request, Pass& pass) const;
   static void add_share(const StepShare& share, const ServedRequest& request, Pass& pass);
 

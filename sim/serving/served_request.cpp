@@ -5,14 +5,11 @@
 
 #include "models/input_error.hpp"
 #include "sim/scenario.hpp"
-#include "traces/portable_math.hpp"
-#include "traces/random.hpp"
+#include "sim/serving/arrival_times.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
 namespace {
-
-constexpr std::uint64_t kArrivalSeedOffset = 0x6a09e667f3bcc909;
 
 std::vector<ServedRequest> logged(const WorkloadConfig& w) {
   std::vector<ServedRequest> requests;
@@ -39,13 +36,11 @@ std::vector<ServedRequest> recorded(const Scenario& s, const RoutingTrace& trace
   return requests;
 }
 
-/// Times of arrival of a Poisson process.
 void draw_arrivals(const Scenario& s, std::vector<ServedRequest>& requests) {
   if (s.workload.arrivals_per_s == 0) return;
-  Random random(s.seed + kArrivalSeedOffset);
-  double now = 0;
+  ArrivalTimes arrivals(s.workload.arrivals, s.workload.arrivals_per_s, s.seed);
   for (ServedRequest& request : requests) {
-    now -= portable_log(1 - random.uniform()) / s.workload.arrivals_per_s;
+    const double now = arrivals.next();
     if (!(now <= kLatestArrival))
       throw InputError(s.name,
                        "workload.arrivals_per_s is so low that requests come later than 1e12 s; "

@@ -63,7 +63,7 @@ struct MetricColumn {
   const char* path;  // JSON pointer
 };
 inline constexpr std::array<MetricColumn, 10> kMetricColumns = {{
-    {"ttft_s", "/metrics/ttft_s"},  // mean over requests, as are end_to_end_s and tpot_s (over tokens)
+    {"ttft_s", "/metrics/ttft_s"},  // mean over requests, as are end_to_end_s and tpot_s
     {"tpot_s", "/metrics/tpot_s/mean"},
     {"tpot_p50_s", "/metrics/tpot_s/p50"},
     {"tpot_p90_s", "/metrics/tpot_s/p90"},

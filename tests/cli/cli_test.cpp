@@ -60,7 +60,7 @@ TEST_CASE("every command's help ends with an example") {
   const std::vector<std::vector<std::string>> commands = {
       {},         {"run"},     {"check"},   {"schedule"}, {"plan"},  {"plan", "zipmoe"},
       {"models"}, {"devices"}, {"systems"}, {"policies"}, {"model"}, {"model", "import"},
-      {"report"}, {"explain"}, {"sweep"},   {"results"},  {"point"}};
+      {"report"}, {"explain"}, {"sweep"},   {"results"},  {"point"}, {"load"}};
   for (std::size_t i = 0; i < commands.size(); i += test::random_runs(std::size_t{1}, std::size_t{3})) {
     const ProgramResult r = moelab(with(commands[i], {"--help"}));
     CAPTURE(r.out);
@@ -371,6 +371,9 @@ std::vector<std::string> smaller(std::vector<std::string> words, const Folder& f
                         "set={workload.requests: 1, workload.prompt_tokens: 4, workload.output_tokens: 3}"});
   if (command == "tune" && words[1] == "residency")
     return with(words, {"--set", "workload.output_tokens=3", "--steps", "2"});
+  if (command == "load")
+    return with(words, {"--requests", "8", "--seeds", "1", "--set", "workload.prompt_tokens=4", "--set",
+                        "workload.output_tokens=3"});
   // Experts of a few weights; of the cases, all of which bench_test.cpp runs, the cheapest.
   if (command == "pack") return with(words, {"--experts", "4", "--hidden", "256", "--width", "128"});
   if (command == "bench" && words[1] == "run") return with(words, {"checksum", "--size", "64 KiB"});

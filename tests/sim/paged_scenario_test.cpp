@@ -155,6 +155,34 @@ TEST_CASE("paged scenario: wrong workloads") {
   check_case(
       {top, all, "  request_log: log.csv\n  requests: 3\n", top, "is the request log's to say", false});
   check_case({top, lengths, lengths + "  arrivals_per_s: -1\n", top, "arrivals_per_s", false});
+  const std::string at_rate = "  arrivals_per_s: 4\n", from_log = "  request_log: log.csv\n";
+  const auto refused = [&](const std::string& was, const std::string& now, const std::string& says) {
+    check_case({top, was, now, top, says, false});
+  };
+  refused(lengths, lengths + at_rate + "  arrivals: {process: gama, burstiness: 2}\n",
+          "did you mean 'gamma'?");
+  refused(lengths, lengths + at_rate + "  arrivals: {process: gamma}\n", "missing key 'burstiness'");
+  refused(lengths, lengths + at_rate + "  arrivals: {process: gamma, burstiness: 0}\n", "burstiness");
+  refused(lengths, lengths + at_rate + "  arrivals: {process: fixed, burstiness: 2}\n",
+          "'burstiness' is of 'process: gamma'");
+  refused(lengths, lengths + at_rate + "  arrivals: {process: fixed, every: 2}\n", "every");
+  refused(lengths, lengths + "  arrivals: {process: fixed}\n", "expected 'arrivals_per_s' above 0 beside it");
+  refused(lengths, lengths + "  speed: 2\n", "'speed' is of a 'request_log'");
+  refused(all, from_log + at_rate, "'speed: 2' plays it twice as fast");
+  refused(all, from_log + "  speed: 2\n  rate: 3\n", "'speed' is there already");
+  refused(all, from_log + "  speed: 0\n", "speed");
+  refused(all, from_log + "  rate: -1\n", "rate");
+  {
+    PagedFiles files;
+    files.change(top, all, from_log + "  rate: 4\n");
+    CHECK(files.problems().empty());
+    CHECK(files.load().workload.log.back().arrival_s == 0.25);  // one gap, of a quarter of a second
+    files.change(top, "rate: 4", "speed: 4");
+    CHECK(files.load().workload.log.back().arrival_s == 0.5 / 4);
+    files.change("log.csv", "0.5,2,2", "0,2,2");
+    files.change(top, "speed: 4", "rate: 4");
+    CHECK(says(files.problems(), top, 0, "all come at the same moment"));
+  }
   {
     PagedFiles files;
     files.change(top, all, "  request_log: log.csv\n");

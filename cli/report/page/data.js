@@ -75,13 +75,18 @@ function localShare(result) {
   return local === null ? null : shareOf(local, local + overServers(result, 'remote_activations'));
 }
 
+/// Percentiles of single gaps between tokens: a result without a format says "tpot_s" of them.
+function gap(result, percentile) {
+  return scaled(numberAt(result, 'metrics', result.result_format >= 2 ? 'itl_s' : 'tpot_s', percentile), 1e3);
+}
+
 // What is shown of a result, in the order of the table's columns. better: -1 the least, 1 the most, 0 neither.
 const metrics = [
   { key: 'ttft', name: 'TTFT', unit: 's', better: -1, of: (r) => numberAt(r, 'metrics', 'ttft_s') },
   { key: 'tpot', name: 'TPOT', unit: 'ms', better: -1, of: (r) => scaled(numberAt(r, 'metrics', 'tpot_s', 'mean'), 1e3) },
-  { key: 'tpot_p50', name: 'TPOT p50', unit: 'ms', better: -1, of: (r) => scaled(numberAt(r, 'metrics', 'tpot_s', 'p50'), 1e3) },
-  { key: 'tpot_p90', name: 'TPOT p90', unit: 'ms', better: -1, of: (r) => scaled(numberAt(r, 'metrics', 'tpot_s', 'p90'), 1e3) },
-  { key: 'tpot_p99', name: 'TPOT p99', unit: 'ms', better: -1, of: (r) => scaled(numberAt(r, 'metrics', 'tpot_s', 'p99'), 1e3) },
+  { key: 'itl_p50', name: 'ITL p50', unit: 'ms', better: -1, of: (r) => gap(r, 'p50') },
+  { key: 'itl_p90', name: 'ITL p90', unit: 'ms', better: -1, of: (r) => gap(r, 'p90') },
+  { key: 'itl_p99', name: 'ITL p99', unit: 'ms', better: -1, of: (r) => gap(r, 'p99') },
   { key: 'throughput', name: 'Throughput', unit: 'tokens/s', better: 1, of: (r) => numberAt(r, 'metrics', 'throughput_tokens_per_s') },
   { key: 'latency', name: 'Request latency', unit: 's', better: -1, of: (r) => numberAt(r, 'metrics', 'end_to_end_s') },
   { key: 'latency_p90', name: 'Request latency p90', unit: 's', better: -1, of: (r) => numberAt(r, 'metrics', 'end_to_end_p90_s') },

@@ -1,0 +1,229 @@
+// The JSON, the CSV and the picture of `moelab load`.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include "cli/layer_table.hpp"
+#include "cli/load_report.hpp"
+#include "cli/load_values.hpp"
+#include "models/json.hpp"
+
+namespace moelab::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Statistic {
+  const char* name;
+  double Summary::*value;
+};
+constexpr std::array<Statistic, 5> kStatistics = {{{"mean", &Summary::mean},
+                                                   {"p50", &Summary::p50},
+                                                   {"p90", &Summary::p90},
+                                                   {"p95", &Summary::p95},
+                                                   {"p99", &Summary::p99}}};
+
+/// Keys as those of a run's result.
+constexpr std::array<const char*, kLatencies> kLatencyKeys = {
+    "ttft_s", "tpot_s", "itl_s", "end_to_end_s", "normalised_latency_s", "queueing_s"};
+
+Json sample_json(const LoadReport& r, const LoadSample& s, std::uint64_t seed) {
+  Json j = {{"seed", seed}, {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)}};
+  if (!s.refusal.empty()) return j;
+  j.update({{"requests", s.requests},
+            {"answered", s.answered},
+            {"throughput_requests_per_s", s.answered_per_s()},
+            {"throughput_tokens_per_s", s.tokens_per_s},
+            {"throughput_input_tokens_per_s", s.input_tokens_per_s},
+            {"wall_s", s.wall_s},
+            {"preemptions", s.preemptions},
+            {"second_half", {{"came", s.backlog.came}, {"answered", s.backlog.answered}}}});
+  for (const Latency latency : kAllLatencies) {
+    Json& summary = j[kLatencyKeys[static_cast<std::size_t>(latency)]];
+    for (const Statistic& statistic : kStatistics)
+      summary[statistic.name] =
+          s.of(latency) == nullptr ? Json(nullptr) : Json(s.of(latency)->*statistic.value);
+  }
+  const bool level = !r.runs->level().clauses.empty();
+  j["met_requests"] = level ? Json(s.met) : Json(nullptr);
+  j["met_share"] = level ? Json(s.met_share()) : Json(nullptr);
+  j["goodput_requests_per_s"] = level ? Json(s.goodput()) : Json(nullptr);
+  return j;
+}
+
+Json point_json(const LoadReport& r, const LoadPoint& point, bool best) {
+  Json samples = Json::array();
+  for (std::size_t i = 0; i < point.samples.size(); ++i)
+    samples.push_back(sample_json(r, point.samples[i], r.runs->scenario().seed + i));
+  const bool refused = !point.samples.front().refusal.empty();
+  return {{"rate_per_s", point.rate},
+          {"verdict", refused ? Json(nullptr) : Json(to_string(point.verdict))},
+          {"meets_level", point.meets_level},
+          {"best", best},
+          {"seeds", samples}};
+}
+
+Json found_json(const LoadReport& r, const HighestRate& found) {
+  Json j = {{"tolerance", r.tolerance}, {"by_seed_per_s", found.by_seed}};
+  for (const auto& [key, rate] : {std::pair("median_per_s", found.median()),
+                                  std::pair("low_per_s", found.low()), std::pair("high_per_s", found.high())})
+    j[key] = found.by_seed.empty() ? Json(nullptr) : Json(rate);
+  return j;
+}
+
+Json level_json(const LoadReport& r) {
+  if (r.runs->level().clauses.empty()) return nullptr;
+  Json clauses = Json::array();
+  for (const LevelClause& clause : r.runs->level().clauses)
+    clauses.push_back({{"latency", latency_name(clause.latency).word},
+                       {"quantile", clause.quantile ? Json(*clause.quantile) : Json(nullptr)},
+                       {"limit_s", clause.limit_s}});
+  return {{"text", r.runs->level().text},
+          {"share", r.rule.share ? Json(*r.rule.share) : Json(nullptr)},
+          {"clauses", clauses}};
+}
+
+using PointFigure = std::function<std::optional<double>(const LoadPoint&)>;
+
+/// A band around a line.
+struct Band {
+  PointFigure low, high;
+};
+
+/// Points at which the figure is not that of a steady state.
+plot::Series marked(const LoadReport& r, const PointFigure& figure, LoadVerdict verdict) {
+  plot::Series series{.name = to_string(verdict), .mark = plot::Mark::dots};
+  for (const LoadPoint& point : r.points) {
+    const std::optional<double> value = figure(point);
+    if (point.verdict != verdict || !value) continue;
+    series.x.push_back(point.rate);
+    series.y.push_back(*value);
+  }
+  return series;
+}
+
+/// Rates that lie far apart stand on a log axis.
+plot::Axis rate_axis(const LoadReport& r) {
+  const auto [low, high] = std::ranges::minmax(r.points, {}, &LoadPoint::rate);
+  const bool far = high.rate > 30 * low.rate;
+  return {.label = "requests offered",
+          .unit = "1/s",
+          .scale = far ? plot::ScaleKind::log : plot::ScaleKind::linear};
+}
+
+/// A line for each system over the rate, and marks where it is saturated or unsettled.
+plot::Panel curve_panel(const LoadReport& r, const std::string& title, plot::Axis y,
+                        const PointFigure& figure, const Band& band = {}) {
+  plot::Panel panel{.title = title, .x = rate_axis(r), .y = std::move(y)};
+  const auto value = [](const std::optional<double>& v) {
+    return v.value_or(std::numeric_limits<double>::quiet_NaN());
+  };
+  for (const auto& points : points_by_system(r.points)) {
+    plot::Series series{.name = r.runs->scenario().systems[points.front().system].name};
+    for (const LoadPoint& point : points) {
+      series.x.push_back(point.rate);
+      series.y.push_back(value(figure(point)));
+      if (!band.low) continue;
+      series.low.push_back(value(band.low(point)));
+      series.high.push_back(value(band.high(point)));
+    }
+    panel.series.push_back(std::move(series));
+  }
+  for (const LoadVerdict verdict : {LoadVerdict::saturated, LoadVerdict::unsettled})
+    if (plot::Series series = marked(r, figure, verdict); !series.x.empty())
+      panel.series.push_back(std::move(series));
+  return panel;
+}
+
+plot::Panel latency_panel(const LoadReport& r, const std::string& title, Latency latency, plot::Axis y) {
+  const auto at = [latency](double Summary::*statistic) {
+    return [latency, statistic](const LoadPoint& point) { return latency_at(point, latency, statistic); };
+  };
+  return curve_panel(r, title, std::move(y), at(&Summary::p95), {at(&Summary::p50), at(&Summary::p99)});
+}
+
+std::string csv_header() {
+  std::string line =
+      "system,rate_per_s,verdict,seed,requests,answered,throughput_requests_per_s,"
+      "throughput_tokens_per_s,throughput_input_tokens_per_s,wall_s,preemptions,"
+      "second_half_came,second_half_answered";
+  for (const char* key : kLatencyKeys)
+    for (const Statistic& statistic : kStatistics) line += std::string(",") + key + "_" + statistic.name;
+  return line + ",met_requests,met_share,goodput_requests_per_s,refusal\n";
+}
+
+/// What is null in a sample's JSON is empty here.
+std::string csv_line(const LoadReport& r, const LoadPoint& point, const Json& sample) {
+  const auto cell = [](const Json& value) { return value.is_null() ? "" : value.dump(); };
+  std::string line =
+      Json(r.runs->scenario().systems[point.system].name).dump() + "," + Json(point.rate).dump() + "," +
+      (sample["refusal"].is_null() ? to_string(point.verdict) : "") + "," + cell(sample["seed"]);
+  const auto add = [&](const Json& value) { line += "," + cell(value); };
+  const Json none;
+  const auto of = [&](const char* key) -> const Json& { return sample.contains(key) ? sample[key] : none; };
+  for (const char* key : {"requests", "answered", "throughput_requests_per_s", "throughput_tokens_per_s",
+                          "throughput_input_tokens_per_s", "wall_s", "preemptions"})
+    add(of(key));
+  for (const char* key : {"came", "answered"})
+    add(of("second_half").is_null() ? none : of("second_half")[key]);
+  for (const char* key : kLatencyKeys)
+    for (const Statistic& statistic : kStatistics) add(of(key).is_null() ? none : of(key)[statistic.name]);
+  for (const char* key : {"met_requests", "met_share", "goodput_requests_per_s", "refusal"}) add(of(key));
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string load_json(const LoadReport& r) {
+  const Scenario& s = r.runs->scenario();
+  Json systems = Json::array();
+  for (const auto& points : points_by_system(r.points)) {
+    const LoadPoint* const best = best_point(points);
+    Json curve = Json::array();
+    for (const LoadPoint& point : points) curve.push_back(point_json(r, point, best == &point));
+    Json j = {{"system", s.systems[points.front().system].name},
+              {"best_rate_per_s", best == nullptr ? Json(nullptr) : Json(best->rate)}};
+    if (!r.found.empty()) j["highest_rate"] = found_json(r, r.found[points.front().system]);
+    j["points"] = curve;
+    systems.push_back(j);
+  }
+  return json_text({{"scenario", s.name},
+                    {"model", s.model.title},
+                    {"device", s.device.title},
+                    {"requests", r.runs->requests()},
+                    {"seeds", r.runs->seeds()},
+                    {"arrivals", arrivals_text(s.workload)},
+                    {"level", level_json(r)},
+                    {"systems", systems}});
+}
+
+std::string load_csv(const LoadReport& r) {
+  std::string text = csv_header();
+  for (const LoadPoint& point : r.points)
+    for (std::size_t i = 0; i < point.samples.size(); ++i)
+      text += csv_line(r, point, sample_json(r, point.samples[i], r.runs->scenario().seed + i));
+  return text;
+}
+
+plot::Figure load_figure(const LoadReport& r) {
+  const Scenario& s = r.runs->scenario();
+  plot::Figure figure{
+      .title = s.name + ": " + s.model.title + " on " + s.device.title,
+      .caption = "line: p95, band: p50 to p99, means over " + std::to_string(r.runs->seeds()) + " seeds of " +
+                 std::to_string(r.runs->requests()) + " requests; arrivals " + arrivals_text(s.workload)};
+  figure.panels = {latency_panel(r, "Time to first token", Latency::ttft,
+                                 {.label = "TTFT", .unit = "s", .scale = plot::ScaleKind::log}),
+                   latency_panel(r, "Time per output token", Latency::tpot, {.label = "TPOT", .unit = "s"}),
+                   curve_panel(r, "Served", {.label = "requests answered", .unit = "1/s"},
+                               [](const LoadPoint& p) { return mean_of(p, &LoadSample::answered_per_s); })};
+  if (!r.runs->level().clauses.empty())
+    figure.panels.push_back(
+        curve_panel(r, "Within the limits", {.label = "share of requests", .range = plot::AxisRange{0, 1}},
+                    [](const LoadPoint& p) { return mean_of(p, &LoadSample::met_share); }));
+  figure.columns = figure.panels.size() == 4 ? 2 : 3;
+  return figure;
+}
+
+}  // namespace moelab::cli

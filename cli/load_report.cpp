@@ -1,0 +1,154 @@
+#include "cli/load_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <span>
+
+#include "cli/layer_table.hpp"
+#include "cli/load_values.hpp"
+#include "models/stored_weights.hpp"
+#include "sim/results/text_table.hpp"
+
+namespace moelab::cli {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+bool has_level(const LoadReport& r) {
+  return !r.runs->level().clauses.empty();
+}
+
+/// What is asked of a rate, in words that follow "meets".
+std::string level_text(const LoadReport& r) {
+  if (!r.rule.share) return "'" + r.runs->level().text + "'";
+  return "the limits of '" + r.runs->level().text + "' for " + significant(100 * *r.rule.share) +
+         " % of the requests";
+}
+
+std::string title_of(const LoadReport& r) {
+  const Scenario& s = r.runs->scenario();
+  const std::size_t seeds = r.runs->seeds();
+  return one_line(s.name + ": " + title_with_weights(s.model) + " on " + s.device.title) + "\n" +
+         std::to_string(r.runs->requests()) + " requests a run, seed" +
+         (seeds == 1 ? " " + std::to_string(s.seed)
+                     : "s " + std::to_string(s.seed) + " to " + std::to_string(s.seed + seeds - 1)) +
+         ", arrivals " + arrivals_text(s.workload) + "\n";
+}
+
+/// Of the best point of a system: what it came to.
+std::string best_text(const LoadReport& r, const LoadPoint& best) {
+  const std::string name = r.runs->scenario().systems[best.system].name;
+  std::string text = name + (has_level(r) ? " meets " + level_text(r) + " up to " : " keeps up with ") +
+                     rate_text(best.rate);
+  if (!has_level(r)) return text;
+  return text + " (" + fixed(100 * mean_of(best, &LoadSample::met_share).value_or(0), 1) +
+         " % of requests within all limits, goodput " +
+         fixed(mean_of(best, &LoadSample::goodput).value_or(0), 2) + " requests/s)";
+}
+
+/// From which rate on a system no longer keeps up, among those that were run.
+std::string limit_text(std::span<const LoadPoint> points) {
+  for (const LoadPoint& point : points)
+    if (point.verdict == LoadVerdict::saturated) return "; saturated at " + rate_text(point.rate);
+  return "";
+}
+
+std::string curve_sentence(const LoadReport& r, std::span<const LoadPoint> points) {
+  const std::string name = r.runs->scenario().systems[points.front().system].name;
+  if (const std::string refusal = points.front().samples.front().refusal; !refusal.empty())
+    return name + " " + refusal + "\n";
+  if (const LoadPoint* best = best_point(points); best != nullptr)
+    return best_text(r, *best) + limit_text(points) + "\n";
+  const char* const none = points.size() == 1 ? "not at this rate" : "at none of these rates";
+  return name + (has_level(r) ? " meets " + level_text(r) + " " : " keeps up ") + none + limit_text(points) +
+         "\n";
+}
+
+std::string found_sentence(const LoadReport& r, const HighestRate& found) {
+  const std::string name = r.runs->scenario().systems[found.system].name;
+  if (found.by_seed.empty()) return name + " does not fit\n";
+  const std::string what = has_level(r) ? " meets " + level_text(r) : " keeps up";
+  if (found.high() == 0) return name + what + " at no rate\n";
+  std::string text = name + what + " up to " + rate_text(found.median());
+  if (found.by_seed.size() > 1)
+    text += " (" + significant(found.low()) + " to " + significant(found.high()) + " over " +
+            std::to_string(found.by_seed.size()) + " seeds)";
+  if (std::ranges::count(found.above, LoadVerdict::unsettled) > 0)
+    text += "; above that too few requests come for a steady state: more --requests may find more";
+  return text + "\n";
+}
+
+/// The best system's first.
+std::string sentences(const LoadReport& r) {
+  std::vector<std::pair<double, std::string>> lines;
+  for (const HighestRate& found : r.found) lines.emplace_back(found.median(), found_sentence(r, found));
+  for (const auto& points : points_by_system(r.points)) {
+    if (!r.found.empty()) break;
+    const LoadPoint* const best = best_point(points);
+    lines.emplace_back(best == nullptr ? 0 : best->rate, curve_sentence(r, points));
+  }
+  std::ranges::stable_sort(lines, [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (const auto& [rate, line] : lines) text += line;
+  return text;
+}
+
+std::vector<std::string> row_of(const LoadReport& r, const LoadPoint& point, bool best) {
+  std::vector<std::string> row = {r.runs->scenario().systems[point.system].name, significant(point.rate)};
+  const auto add = [&](const std::optional<double>& value, double scale, int digits) {
+    row.push_back(value ? fixed(scale * *value, digits) : "-");
+  };
+  add(mean_of(point, &LoadSample::answered_per_s), 1, 2);
+  add(mean_of(point, [](const LoadSample& s) { return s.tokens_per_s; }), 1, 1);
+  for (double Summary::*p : {&Summary::p50, &Summary::p95, &Summary::p99})
+    add(latency_at(point, Latency::ttft, p), 1, 2);
+  for (double Summary::*p : {&Summary::p50, &Summary::p95, &Summary::p99})
+    add(latency_at(point, Latency::tpot, p), 1e3, 1);
+  add(latency_at(point, Latency::queueing, &Summary::mean), 1, 2);
+  add(mean_of(point, [](const LoadSample& s) { return static_cast<double>(s.preemptions); }), 1, 0);
+  if (has_level(r)) {
+    add(mean_of(point, &LoadSample::met_share), 100, 1);
+    add(mean_of(point, &LoadSample::goodput), 1, 2);
+  }
+  const bool refused = !point.samples.front().refusal.empty();
+  row.push_back(refused ? "does not fit" : to_string(point.verdict));
+  row.push_back(best ? "best" : "");
+  return row;
+}
+
+std::string legend(const LoadReport& r) {
+  std::string text =
+      "values: mean over seeds; queued: mean; saturated: in the second half of the time in which requests\n"
+      "came, fewer were answered than came, by more than 5 % and more than chance (3 sqrt(n));\n"
+      "unsettled: requests stay for more than a quarter of that time\n";
+  if (has_level(r))
+    text += "meets: requests within all limits, whatever their percentiles; goodput: these a second\n";
+  return text;
+}
+
+std::string notes(const LoadReport& r) {
+  std::string text;
+  for (const LoadPoint& point : r.points)
+    if (point.verdict == LoadVerdict::unsettled && point.samples.front().refusal.empty())
+      text +=
+          "note: " + r.runs->scenario().systems[point.system].name + " at " + rate_text(point.rate) +
+          ": a request stays longer than a quarter of the time in which all came, so nothing is known of\n"
+          "  a steady state; more requests (--requests) or a lower rate would tell\n";
+  return text;
+}
+
+}  // namespace
+
+std::string load_table(const LoadReport& r) {
+  Rows rows = {{"system", "requests/s", "served/s", "tokens/s", "TTFT s p50", "p95", "p99", "TPOT ms p50",
+                "p95", "p99", "queued s", "preempted"}};
+  if (has_level(r)) rows.front().insert(rows.front().end(), {"meets %", "goodput/s"});
+  rows.front().insert(rows.front().end(), {"verdict", ""});
+  for (const auto& points : points_by_system(r.points))
+    for (const LoadPoint& point : points) rows.push_back(row_of(r, point, best_point(points) == &point));
+  return sentences(r) + "\n" + title_of(r) + legend(r) + "\n" + align_columns(rows, 1) + notes(r);
+}
+
+}  // namespace moelab::cli

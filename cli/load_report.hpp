@@ -1,0 +1,27 @@
+// What `moelab load` says: a sentence for each system, the curve as a table, JSON, CSV and a picture.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/plot/svg_chart.hpp"
+#include "sim/load/load_curve.hpp"
+
+namespace moelab::cli {
+
+struct LoadReport {
+  const LoadRuns* runs = nullptr;
+  LevelRule rule;
+  std::vector<LoadPoint> points;   // by system and rate
+  std::vector<HighestRate> found;  // by system; empty: not asked for
+  double tolerance = 0;            // of what was found
+};
+
+std::string load_table(const LoadReport& report);
+std::string load_json(const LoadReport& report);
+/// A line for each system, rate and seed, all values in SI units.
+std::string load_csv(const LoadReport& report);
+/// TTFT and TPOT over the rate, what was served, and, with a level, the share of requests that meet it.
+plot::Figure load_figure(const LoadReport& report);
+
+}  // namespace moelab::cli

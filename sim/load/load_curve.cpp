@@ -1,0 +1,152 @@
+#include "sim/load/load_curve.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace moelab {
+namespace {
+
+bool meets_level(const LoadSample& sample, const LevelRule& rule) {
+  if (rule.share) return sample.met_share() >= *rule.share;
+  return std::ranges::all_of(sample.holding, [](bool held) { return held; });
+}
+
+/// Between rates that are known to be met and not to be met.
+struct Search {
+  LoadAsk next;  // what to run
+  double met = 0, missed = std::numeric_limits<double>::infinity();
+  LoadVerdict above = LoadVerdict::unsettled;  // at `missed`
+  bool started = false, over = false, refused = false;
+};
+
+/// Faster than any machine: all requests are there at once, and the run is as fast as it can be.
+constexpr double kAtOnce = 1e9;
+/// Halvings below the rate at which all were there at once, after which no rate will do.
+constexpr double kLeastPart = 0x1p-24;
+
+void take(Search& search, const LoadPoint& point, double at_once, double tolerance) {
+  if (point.meets_level) {
+    search.met = point.rate;
+  } else {
+    search.missed = point.rate;
+    search.above = point.verdict;
+  }
+  if (search.met == 0)
+    search.next.rate = search.missed / 2;
+  else if (search.missed == std::numeric_limits<double>::infinity())
+    search.next.rate = search.met * 2;
+  else
+    search.next.rate = (search.met + search.missed) / 2;
+  search.over = search.next.rate > kAtOnce || (search.met == 0 && search.next.rate < at_once * kLeastPart) ||
+                (search.met > 0 && search.missed <= search.met * (1 + tolerance));
+}
+
+/// Where a search begins: at the rate of a run whose requests were all there at once.
+void begin_search(Search& search, const LoadSample& sample) {
+  search.refused = search.over = !sample.refusal.empty() || sample.answered == 0;
+  search.next.rate = sample.answered_per_s();
+  search.started = true;
+}
+
+}  // namespace
+
+LoadPoint load_point(const LoadRuns& runs, const LevelRule& rule, std::size_t system, double rate,
+                     std::vector<LoadSample> samples) {
+  LoadPoint point{.system = system, .rate = rate, .samples = std::move(samples)};
+  std::vector<Backlog> backlogs;
+  bool met = true;
+  for (const LoadSample& sample : point.samples) {
+    backlogs.push_back(sample.backlog);
+    met = met && sample.refusal.empty() && meets_level(sample, rule);
+  }
+  point.verdict = verdict_of(backlogs, runs.dispersion());
+  point.meets_level = met && point.verdict == LoadVerdict::steady;
+  return point;
+}
+
+std::optional<double> mean_over_seeds(const LoadPoint& point,
+                                      const std::function<std::optional<double>(const LoadSample&)>& value) {
+  double sum = 0;
+  for (const LoadSample& sample : point.samples) {
+    const std::optional<double> one = sample.refusal.empty() ? value(sample) : std::nullopt;
+    if (!one) return std::nullopt;
+    sum += *one;
+  }
+  return sum / static_cast<double>(point.samples.size());
+}
+
+std::vector<LoadPoint> load_curve(LoadRuns& runs, const LevelRule& rule,
+                                  std::vector<std::vector<double>> rates_by_system,
+                                  const LoadProgress& progress) {
+  std::vector<LoadAsk> asks;
+  for (std::size_t system = 0; system < runs.systems(); ++system) {
+    std::vector<double>& rates = rates_by_system[system];
+    std::sort(rates.begin(), rates.end());
+    rates.erase(std::unique(rates.begin(), rates.end()), rates.end());
+    for (const double rate : rates)
+      for (std::size_t seed = 0; seed < runs.seeds(); ++seed) asks.push_back({system, rate, seed});
+  }
+  const std::vector<LoadSample> samples = runs.run(asks, progress);
+  std::vector<LoadPoint> points;
+  for (std::size_t i = 0; i < asks.size(); i += runs.seeds()) {
+    const auto first = samples.begin() + static_cast<std::ptrdiff_t>(i);
+    points.push_back(load_point(runs, rule, asks[i].system, asks[i].rate,
+                                {first, first + static_cast<std::ptrdiff_t>(runs.seeds())}));
+  }
+  return points;
+}
+
+double HighestRate::median() const {
+  std::vector<double> sorted = by_seed;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted.empty() ? 0 : sorted[(sorted.size() - 1) / 2];
+}
+
+double HighestRate::low() const {
+  return by_seed.empty() ? 0 : *std::ranges::min_element(by_seed);
+}
+
+double HighestRate::high() const {
+  return by_seed.empty() ? 0 : *std::ranges::max_element(by_seed);
+}
+
+std::vector<HighestRate> find_highest_rates(LoadRuns& runs, const LevelRule& rule, double tolerance,
+                                            const LoadProgress& progress) {
+  std::vector<Search> searches;
+  for (std::size_t system = 0; system < runs.systems(); ++system)
+    for (std::size_t seed = 0; seed < runs.seeds(); ++seed)
+      searches.push_back({.next = {system, kAtOnce, seed}});
+  std::vector<double> at_once(searches.size(), 0);
+  for (;;) {
+    std::vector<LoadAsk> asks;
+    std::vector<std::size_t> asking;
+    for (std::size_t i = 0; i < searches.size(); ++i) {
+      if (searches[i].over) continue;
+      asks.push_back(searches[i].next);
+      asking.push_back(i);
+    }
+    if (asks.empty()) break;
+    const std::vector<LoadSample> samples = runs.run(asks, progress);
+    for (std::size_t k = 0; k < asks.size(); ++k) {
+      Search& search = searches[asking[k]];
+      if (!search.started) {
+        begin_search(search, samples[k]);
+        at_once[asking[k]] = search.next.rate;
+      } else {
+        take(search, load_point(runs, rule, asks[k].system, asks[k].rate, {samples[k]}), at_once[asking[k]],
+             tolerance);
+      }
+    }
+  }
+  std::vector<HighestRate> found(runs.systems());
+  for (std::size_t i = 0; i < searches.size(); ++i) {
+    HighestRate& of = found[i / runs.seeds()];
+    of.system = i / runs.seeds();
+    if (searches[i].refused) continue;
+    of.by_seed.push_back(searches[i].met);
+    of.above.push_back(searches[i].above);
+  }
+  return found;
+}
+
+}  // namespace moelab

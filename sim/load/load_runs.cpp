@@ -1,0 +1,129 @@
+#include "sim/load/load_runs.hpp"
+
+#include <algorithm>
+
+#include "models/input_error.hpp"
+#include "sim/scenario_trace.hpp"
+#include "sim/sweep/point_workers.hpp"
+#include "traces/routing_trace.hpp"
+
+namespace moelab {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+bool has_own_requests(const WorkloadConfig& w) {
+  return !w.log.empty() || !w.trace_file.empty();
+}
+
+/// The scenario with requests that come at a rate, whichever: LoadRuns changes it.
+Scenario load_at_rate(const LoadSettings& asked, const WorkloadConfig& as_read, std::uint64_t seed) {
+  Settings settings = asked.settings;
+  if (as_read.log.empty()) settings.emplace_back("workload.arrivals_per_s", "1");
+  std::uint64_t requests = asked.requests;
+  if (requests == 0 && !has_own_requests(as_read) && as_read.requests < kLeastRequests)
+    requests = kLeastRequests;
+  if (requests > 0) settings.emplace_back("workload.requests", std::to_string(requests));
+  settings.emplace_back("seed", std::to_string(seed));
+  return load_scenario(asked.scenario, settings, asked.only);
+}
+
+void check_askable(const Scenario& s, const LoadSettings& asked) {
+  check_listed(s, asked.only, "--system");
+  if (s.cluster)
+    throw InputError(s.name,
+                     "is served by a cluster, whose users' rates stand in workload.servers; expected "
+                     "a scenario on one machine");
+  if (asked.requests > 0 && !s.workload.log.empty())
+    throw InputError("--requests", "the scenario's requests are its log's (workload.request_log '" +
+                                       s.workload.request_log + "'); leave it out");
+  if (!s.workload.log.empty() && rate_of_log(s.workload.log) == 0)
+    throw InputError(s.workload.request_log,
+                     "its requests all come at the same moment, which no rate changes");
+}
+
+void set_rate(Scenario& s, double rate) {
+  if (s.workload.log.empty())
+    s.workload.arrivals_per_s = rate;
+  else
+    stretch_log(s.workload.log, rate_of_log(s.workload.log) / rate);
+}
+
+}  // namespace
+
+/// What all runs with one seed share; processes inherit it.
+struct LoadRuns::Seed {
+  explicit Seed(Scenario s) : scenario(std::move(s)), trace(scenario_trace(scenario)) {
+    statistics = check_scenario(scenario, trace);
+  }
+  Scenario scenario;
+  RoutingTrace trace;
+  std::optional<RankInclusion> statistics;
+};
+
+LoadRuns::LoadRuns(LoadSettings settings) : settings_(std::move(settings)) {
+  const Scenario as_read = load_scenario(settings_.scenario, settings_.settings, settings_.only);
+  check_askable(as_read, settings_);
+  for (std::uint64_t i = 0; i < settings_.seeds; ++i)
+    seeds_.push_back(std::make_unique<Seed>(load_at_rate(settings_, as_read.workload, as_read.seed + i)));
+}
+
+LoadRuns::~LoadRuns() = default;
+
+const Scenario& LoadRuns::scenario() const {
+  return seeds_.front()->scenario;
+}
+
+std::uint64_t LoadRuns::requests() const {
+  const Seed& first = *seeds_.front();
+  return first.scenario.workload.trace_file.empty() ? first.scenario.workload.requests
+                                                    : first.trace.requests().size();
+}
+
+double LoadRuns::dispersion() const {
+  const WorkloadConfig& w = scenario().workload;
+  if (!w.log.empty()) return 1;
+  if (w.arrivals.process == ArrivalsConfig::Process::fixed) return 0;
+  return 1 / w.arrivals.burstiness;
+}
+
+LoadSample LoadRuns::one(const LoadAsk& ask) const {
+  const Seed& seed = *seeds_[ask.seed];
+  Scenario s = seed.scenario;
+  set_rate(s, ask.rate);
+  RunOptions options;
+  options.executor = settings_.executor;
+  if (seed.statistics) options.statistics = &*seed.statistics;
+  const RunResult result = run_system(s, s.systems[ask.system], seed.trace, options);
+  LoadSample sample;
+  if (result.memory.shortfall > Bytes(0))
+    sample.refusal = "does not fit: it needs " + to_string(result.memory.shortfall) + " more";
+  else
+    sample = sample_of(result, settings_.level);
+  return sample;
+}
+
+std::vector<LoadSample> LoadRuns::run(const std::vector<LoadAsk>& asks,
+                                      const std::function<void(std::size_t, std::size_t)>& progress) {
+  std::vector<LoadAsk> wanted;
+  for (const LoadAsk& ask : asks)
+    if (!known_.contains(ask) && std::ranges::find(wanted, ask) == wanted.end()) wanted.push_back(ask);
+  ForkedWorkers workers(settings_.jobs, {});
+  for (std::size_t next = 0, done = 0; done < wanted.size();) {
+    for (; next < wanted.size() && workers.room() > 0; ++next)
+      workers.start_work(next, [&, ask = wanted[next]] { return pack_sample(one(ask)); });
+    for (auto& [number, outcome] : workers.wait(1)) {
+      ++done;
+      if (outcome.child.error) std::rethrow_exception(outcome.child.error);
+      if (outcome.child.kind != ChildOutcome::Kind::done)
+        throw InputError(settings_.scenario, "a run cannot be made: " + outcome.child.text);
+      known_[wanted[number]] = unpack_sample(outcome.child.text);
+      if (progress) progress(done, wanted.size());
+    }
+  }
+  std::vector<LoadSample> samples;
+  for (const LoadAsk& ask : asks) samples.push_back(known_.at(ask));
+  return samples;
+}
+
+}  // namespace moelab

@@ -1,0 +1,76 @@
+// The runs of a load curve: a scenario's systems at request rates, each with several seeds, in processes of
+// their own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/load/load_sample.hpp"
+#include "sim/run.hpp"
+#include "sim/scenario.hpp"
+
+namespace moelab {
+
+/// Of a run of drawn requests: of fewer, half of which come in the second half, chance decides too much.
+inline constexpr std::uint32_t kLeastRequests = 1000;
+
+struct LoadSettings {
+  std::string scenario;
+  std::vector<std::pair<std::string, std::string>> settings;  // as `moelab run --set`
+  std::vector<std::string> only;                              // systems; empty: all
+  ExecutorKind executor = ExecutorKind::fast;
+  /// Of a run; 0: as the scenario says, kLeastRequests where it draws fewer.
+  std::uint64_t requests = 0;
+  std::uint64_t seeds = 1;  // from the scenario's on
+  std::size_t jobs = 1;     // processes at a time
+  ServiceLevel level;
+};
+
+/// A run: a system by its place in the scenario, a rate in requests a second, a seed by its place.
+struct LoadAsk {
+  std::size_t system = 0;
+  double rate = 0;
+  std::size_t seed = 0;
+  auto operator<=>(const LoadAsk&) const = default;
+};
+
+class LoadRuns {
+ public:
+  /// Reads and checks the scenario. Throws InputError with all that is wrong: also for one on a cluster, or
+  /// whose log comes all at once.
+  explicit LoadRuns(LoadSettings settings);
+  ~LoadRuns();
+
+  /// Of the first seed.
+  const Scenario& scenario() const;
+  std::size_t systems() const { return scenario().systems.size(); }
+  std::size_t seeds() const { return seeds_.size(); }
+  /// Of a run.
+  std::uint64_t requests() const;
+  /// Variance over mean of how many requests come in a long time.
+  double dispersion() const;
+  const ServiceLevel& level() const { return settings_.level; }
+
+  /// Samples in the order of `asks`. Each is run once in the life of this object. `progress` hears how many
+  /// of those that are to be run have ended. Throws InputError where a run fails otherwise than for want of
+  /// memory.
+  std::vector<LoadSample> run(const std::vector<LoadAsk>& asks,
+                              const std::function<void(std::size_t done, std::size_t all)>& progress);
+
+ private:
+  struct Seed;
+  LoadSample one(const LoadAsk& ask) const;
+
+  LoadSettings settings_;
+  std::vector<std::unique_ptr<Seed>> seeds_;
+  std::map<LoadAsk, LoadSample> known_;
+};
+
+}  // namespace moelab

@@ -1,0 +1,89 @@
+#include "sim/load/load_sample.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/json.hpp"
+
+namespace moelab {
+
+// Found by nlohmann::json by their names and arguments.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Summary, mean, p50, p90, p95, p99)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Backlog, came, answered, span_s, residence_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LoadSample, requests, answered, preemptions, wall_s, tokens_per_s,
+                                   input_tokens_per_s, latencies, known, backlog, met, holding, refusal)
+
+Backlog backlog_of(const std::vector<RequestTimes>& requests) {
+  Backlog b;
+  if (requests.empty()) return b;
+  const auto [first, last] = std::ranges::minmax(requests, {}, &RequestTimes::arrival_s);
+  const double half = (first.arrival_s + last.arrival_s) / 2, end = last.arrival_s;
+  std::vector<double> residences;
+  for (const RequestTimes& q : requests) {
+    if (q.arrival_s > half) ++b.came;
+    if (!q.answered()) continue;
+    if (q.end_s > half && q.end_s <= end) ++b.answered;
+    residences.push_back(q.end_s - q.started_s);
+  }
+  b.span_s = last.arrival_s - first.arrival_s;
+  b.residence_s = summarize(std::move(residences)).p50;
+  return b;
+}
+
+std::string to_string(LoadVerdict verdict) {
+  switch (verdict) {
+    case LoadVerdict::steady:
+      return "steady";
+    case LoadVerdict::saturated:
+      return "saturated";
+    case LoadVerdict::unsettled:
+      return "unsettled";
+  }
+  return "";
+}
+
+LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, double dispersion) {
+  double came = 0, answered = 0;
+  for (const Backlog& b : backlogs) {
+    if (b.residence_s > b.span_s / 4) return LoadVerdict::unsettled;
+    came += static_cast<double>(b.came);
+    answered += static_cast<double>(b.answered);
+  }
+  const double chance = 3 * std::sqrt(dispersion * came);
+  return came - answered > std::max(0.05 * came, chance) ? LoadVerdict::saturated : LoadVerdict::steady;
+}
+
+LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
+  LoadSample s;
+  const Metrics& m = r.metrics;
+  const RequestTotals totals = request_totals(m);
+  s.requests = m.requests.size();
+  s.answered = totals.answered;
+  s.preemptions = totals.preemptions;
+  s.wall_s = m.wall_s;
+  if (m.wall_s > 0) {
+    s.tokens_per_s = static_cast<double>(m.tokens) / m.wall_s;
+    s.input_tokens_per_s = static_cast<double>(totals.input_tokens) / m.wall_s;
+  }
+  const RequestLatencies latencies = request_latencies(m);
+  for (const Latency latency : kAllLatencies) {
+    const auto i = static_cast<std::size_t>(latency);
+    s.known[i] = !latencies.of(latency).empty();
+    s.latencies[i] = summarize(latencies.of(latency));
+  }
+  s.backlog = backlog_of(m.requests);
+  s.met = static_cast<std::uint64_t>(
+      std::ranges::count_if(m.requests, [&](const RequestTimes& q) { return meets(q, level); }));
+  for (const LevelClause& clause : level.clauses) s.holding.push_back(holds(clause, latencies));
+  return s;
+}
+
+std::string pack_sample(const LoadSample& sample) {
+  return nlohmann::json(sample).dump();
+}
+
+LoadSample unpack_sample(const std::string& text) {
+  return nlohmann::json::parse(text).get<LoadSample>();
+}
+
+}  // namespace moelab

@@ -1,0 +1,14 @@
+// The tables of what requests met under load: each system's latencies with their percentiles, and its rates.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/run_result.hpp"
+
+namespace moelab {
+
+/// Of systems that served several requests; "" where there is none.
+std::string latency_tables(const std::vector<const RunResult*>& results);
+
+}  // namespace moelab

@@ -1,0 +1,94 @@
+#include "sim/results/request_file.hpp"
+
+#include <algorithm>
+
+#include "models/input_error.hpp"
+#include "models/json.hpp"
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// null for what never came.
+Json if_ever(double seconds) {
+  return seconds < 0 ? Json(nullptr) : Json(seconds);
+}
+
+Json record(const RunResult& r, const RequestTimes& q) {
+  const auto& servers = r.cluster.servers;
+  return {{"system", r.system},
+          {"seed", r.seed},
+          {"request", q.number},
+          {"server", servers.empty() ? Json(nullptr) : Json(servers[q.server].name)},
+          {"arrival_s", q.arrival_s},
+          {"started_s", q.started_s},
+          {"first_token_s", if_ever(q.first_token_s)},
+          {"end_s", if_ever(q.end_s)},
+          {"prompt_tokens", q.prompt_tokens},
+          {"output_tokens", q.output_tokens},
+          {"preempted", q.preempted},
+          {"longest_gap_s", if_ever(q.longest_gap_s)}};
+}
+
+/// Calls `add` with the record of each request, by system and number.
+template <class Add>
+void each_record(const std::vector<RunResult>& results, const Add& add) {
+  for (const RunResult& r : results) {
+    std::vector<RequestTimes> requests = r.metrics.requests;
+    std::stable_sort(requests.begin(), requests.end(),
+                     [](const RequestTimes& a, const RequestTimes& b) { return a.number < b.number; });
+    for (const RequestTimes& q : requests) add(record(r, q));
+  }
+}
+
+/// Quoted where a comma, a quote or a line's end is in it.
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return "";
+  if (!value.is_string()) return value.dump();
+  const auto& text = value.get_ref<const std::string&>();
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+bool ends_in(const std::string& path, const std::string& ending) {
+  return path.size() > ending.size() && path.ends_with(ending);
+}
+
+}  // namespace
+
+std::string requests_jsonl(const std::vector<RunResult>& results) {
+  std::string text;
+  each_record(results, [&](const Json& one) { text += one.dump() + "\n"; });
+  return text;
+}
+
+std::string requests_csv(const std::vector<RunResult>& results) {
+  std::string text;
+  const Json nothing = record(RunResult(), {});
+  for (const auto& [key, value] : nothing.items()) text += (text.empty() ? "" : ",") + key;
+  text += "\n";
+  each_record(results, [&](const Json& one) {
+    const char* comma = "";
+    for (const auto& [key, value] : one.items()) {
+      text += comma + csv_cell(value);
+      comma = ",";
+    }
+    text += "\n";
+  });
+  return text;
+}
+
+std::string requests_text(const std::string& path, const std::vector<RunResult>& results) {
+  return ends_in(path, ".csv") ? requests_csv(results) : requests_jsonl(results);
+}
+
+void check_requests_path(const std::string& option, const std::string& path) {
+  if (!path.empty() && !ends_in(path, ".jsonl") && !ends_in(path, ".csv"))
+    throw InputError(option + " " + path,
+                     "expected a file that ends in .jsonl (a JSON object a request) or .csv");
+}
+
+}  // namespace moelab

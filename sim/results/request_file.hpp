@@ -1,0 +1,23 @@
+// Per-request records: a line for each system and request, as tools for logs read them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/run_result.hpp"
+
+namespace moelab {
+
+/// A JSON object a line, of each request that was begun, by system and then number: system, seed, request,
+/// server (null where there is one machine), arrival_s, started_s, first_token_s, end_s (null: its server
+/// left before), prompt_tokens, output_tokens, preempted, longest_gap_s (null without a second token).
+std::string requests_jsonl(const std::vector<RunResult>& results);
+/// The same with a header line and commas; what is null there is empty here.
+std::string requests_csv(const std::vector<RunResult>& results);
+
+/// By the ending of `path`, which check_requests_path() has seen: requests_jsonl() or requests_csv().
+std::string requests_text(const std::string& path, const std::vector<RunResult>& results);
+/// Throws InputError about `option` for a path that ends in neither; "" is none.
+void check_requests_path(const std::string& option, const std::string& path);
+
+}  // namespace moelab

@@ -1,0 +1,55 @@
+#include "sim/results/request_latencies.hpp"
+
+namespace moelab {
+
+double latency_of(const RequestTimes& r, Latency latency) {
+  if (latency == Latency::ttft) return r.first_token_s < 0 ? -1 : r.first_token_s - r.arrival_s;
+  if (!r.answered()) return -1;
+  switch (latency) {
+    case Latency::ttft:
+      break;
+    case Latency::tpot:
+      return r.output_tokens < 2 ? -1 : (r.end_s - r.first_token_s) / (r.output_tokens - 1);
+    case Latency::itl:
+      return r.longest_gap_s;
+    case Latency::end_to_end:
+      return r.end_s - r.arrival_s;
+    case Latency::normalised:
+      return (r.end_s - r.arrival_s) / r.output_tokens;
+    case Latency::queueing:
+      return r.started_s - r.arrival_s;
+  }
+  return -1;
+}
+
+RequestLatencies request_latencies(const Metrics& m) {
+  RequestLatencies all;
+  for (const Latency latency : kAllLatencies) {
+    std::vector<double>& sample = all.seconds[static_cast<std::size_t>(latency)];
+    if (latency == Latency::ttft) {
+      sample = m.ttft_s;
+    } else if (latency == Latency::itl) {
+      sample = m.token_gaps_s;
+    } else if (latency == Latency::end_to_end) {
+      sample = m.end_to_end_s;
+    } else {
+      for (const RequestTimes& request : m.requests)
+        if (const double s = latency_of(request, latency); s >= 0) sample.push_back(s);
+    }
+  }
+  return all;
+}
+
+RequestTotals request_totals(const Metrics& m) {
+  RequestTotals all;
+  for (const RequestTimes& request : m.requests) {
+    all.preemptions += request.preempted;
+    if (!request.answered()) continue;
+    ++all.answered;
+    all.input_tokens += request.prompt_tokens;
+    all.output_tokens += request.output_tokens;
+  }
+  return all;
+}
+
+}  // namespace moelab

@@ -1,0 +1,53 @@
+// What requests met, by the names that serving engines' benchmarks have: TTFT, TPOT, ITL, end to end.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sim/serving/metrics.hpp"
+
+namespace moelab {
+
+enum class Latency : std::uint8_t { ttft, tpot, itl, end_to_end, normalised, queueing };
+inline constexpr std::size_t kLatencies = 6;
+inline constexpr std::array<Latency, kLatencies> kAllLatencies = {
+    Latency::ttft, Latency::tpot, Latency::itl, Latency::end_to_end, Latency::normalised, Latency::queueing};
+
+/// What a latency is called where one is named ("ttft") and where it heads a column ("TTFT").
+struct LatencyName {
+  std::string_view word, title;
+};
+inline constexpr std::array<LatencyName, kLatencies> kLatencyNames = {{{"ttft", "TTFT"},
+                                                                       {"tpot", "TPOT"},
+                                                                       {"itl", "ITL"},
+                                                                       {"e2e", "E2E"},
+                                                                       {"normalised", "E2E a token"},
+                                                                       {"queueing", "queued"}}};
+constexpr const LatencyName& latency_name(Latency latency) {
+  return kLatencyNames[static_cast<std::size_t>(latency)];
+}
+
+/// In seconds, from its times: from arrival to first token; mean gap between its tokens; the longest gap;
+/// from arrival to last token; that over its output tokens; from arrival to the first pass that ran some of
+/// it. Negative where the request has none: it was not answered, or has no second token.
+double latency_of(const RequestTimes& request, Latency latency);
+
+/// A sample of each latency; empty where no request has it.
+struct RequestLatencies {
+  std::array<std::vector<double>, kLatencies> seconds;
+  const std::vector<double>& of(Latency latency) const { return seconds[static_cast<std::size_t>(latency)]; }
+};
+/// Of a run: a value for each answered request (TTFT: for each that has a first token), of ITL one for each
+/// gap.
+RequestLatencies request_latencies(const Metrics& metrics);
+
+/// What a run's answered requests add up to.
+struct RequestTotals {
+  std::uint64_t answered = 0, input_tokens = 0, output_tokens = 0;
+  std::uint64_t preemptions = 0;  // of all that were begun
+};
+RequestTotals request_totals(const Metrics& metrics);
+
+}  // namespace moelab

@@ -1,0 +1,231 @@
+// moelab load and run --requests: what they print, held against `moelab run`, and what they say to bad input.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "models/json.hpp"
+#include "tests/cli/program_checks.hpp"
+#include "tests/cli/run_program.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tests/traces/trace_files.hpp"
+
+namespace moelab::load_command_test {
+namespace {
+
+using nlohmann::json;
+
+const std::vector<std::string> kSmall = {
+    "smoe-deepseek-3080ti",    "--system", "smoe-base", "--set", "workload.output_tokens=4", "--set",
+    "workload.prompt_tokens=8"};
+
+std::vector<std::string> words(const std::string& command, const std::vector<std::string>& more) {
+  std::vector<std::string> all = {command};
+  all.insert(all.end(), kSmall.begin(), kSmall.end());
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+ProgramResult load(const std::vector<std::string>& more) {
+  return run_program(MOELAB_PROGRAM, words("load", more));
+}
+
+/// 40 requests with each of two seeds.
+ProgramResult small_load(std::vector<std::string> more) {
+  for (const char* word : {"--requests", "40", "--seeds", "2"}) more.emplace_back(word);
+  return load(more);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("load: each point is what a run at that rate comes to, on any number of processes") {
+  const ProgramResult loaded =
+      small_load({"--rates", "0.5,2", "--slo", "ttft p95 < 2 s", "--format", "json", "--jobs", "1"});
+  CAPTURE(loaded.err);
+  REQUIRE(loaded.status == 0);
+  CHECK(loaded.err.empty());
+  CHECK(loaded.out ==
+        small_load({"--rates", "2,0.5", "--slo", "ttft p95 < 2 s", "--format", "json", "--jobs", "3"}).out);
+  const json result = json::parse(loaded.out);
+  CHECK(result["requests"] == 40);
+  CHECK(result["level"]["clauses"][0]["limit_s"] == 2);
+  const json& points = result["systems"][0]["points"];
+  REQUIRE(points.size() == 2);
+  for (const json& point : points)
+    for (const json& seed : point["seeds"]) {
+      const ProgramResult alone = run_program(
+          MOELAB_PROGRAM, words("run", {"--set", "workload.requests=40", "--set",
+                                        "workload.arrivals_per_s=" + point["rate_per_s"].dump(), "--set",
+                                        "seed=" + seed["seed"].dump(), "--format", "json"}));
+      REQUIRE(alone.status == 0);
+      const json m = json::parse(alone.out)["metrics"];
+      for (const char* key :
+           {"tpot_s", "itl_s", "queueing_s", "normalised_latency_s", "throughput_requests_per_s",
+            "throughput_tokens_per_s", "throughput_input_tokens_per_s", "wall_s", "preemptions"})
+        CHECK(seed[key] == m[key]);
+      CHECK(seed["ttft_s"]["mean"] == m["ttft_s"]);
+      CHECK(seed["ttft_s"]["p95"] == m["ttft_p95_s"]);
+      CHECK(seed["end_to_end_s"]["p99"] == m["end_to_end_p99_s"]);
+      CHECK(point["meets_level"] ==
+            (point["verdict"] == "steady" && std::ranges::all_of(point["seeds"], [](const json& s) {
+               return s["ttft_s"]["p95"].get<double>() < 2;
+             })));
+    }
+}
+
+TEST_CASE("load: a sentence first, and no saturated point is the best") {
+  const test::ScratchFolder folder;
+  const std::string svg = (folder / "load.svg").string();
+  const ProgramResult r = load({"--rates", "0.5,4,40", "--requests", "400", "--seeds", "1", "--plot", svg});
+  CAPTURE(r.out, r.err);
+  REQUIRE(r.status == 0);
+  CHECK(contains(test::read_bytes(svg), "saturated"));
+  CHECK(r.out.rfind("smoe-base keeps up with 0.5 requests/s; saturated at ", 0) == 0);
+  int best = 0, saturated = 0;
+  for (const std::string& line : lines_of(r.out)) {
+    const bool is_row = line.rfind("smoe-base  ", 0) == 0, is_best = is_row && contains(line, "best");
+    best += is_best ? 1 : 0;
+    saturated += is_row && contains(line, "saturated") ? 1 : 0;
+    if (is_best) CHECK(contains(line, "steady"));
+  }
+  CHECK(best == 1);
+  CHECK(saturated >= 1);
+  const ProgramResult none = load({"--rates", "40", "--requests", "400", "--seeds", "1"});
+  CHECK(none.out.rfind("smoe-base keeps up not at this rate; saturated at 40 requests/s", 0) == 0);
+  CHECK_FALSE(contains(none.out, "best"));
+}
+
+TEST_CASE("load: what is found lies where a curve says so") {
+  const std::vector<std::string> level = {"--slo", "e2e p95 < 5 s"};
+  const ProgramResult found =
+      small_load({level[0], level[1], "--find", "--tolerance", "0.1", "--format", "json"});
+  CAPTURE(found.err);
+  REQUIRE(found.status == 0);
+  const json highest = json::parse(found.out)["systems"][0]["highest_rate"];
+  REQUIRE(highest["by_seed_per_s"].size() == 2);
+  CHECK(highest["low_per_s"] == std::min(highest["by_seed_per_s"][0], highest["by_seed_per_s"][1]));
+  const double low = highest["low_per_s"], high = highest["high_per_s"];
+  std::ostringstream rates;
+  rates.precision(17);
+  rates << low << "," << 1.5 * high;
+  const json curve = json::parse(
+      small_load({level[0], level[1], "--rates", rates.str(), "--format", "json"}).out)["systems"][0];
+  for (const json& seed : curve["points"][0]["seeds"]) CHECK(seed["end_to_end_s"]["p95"].get<double>() < 5);
+  CHECK(curve["points"][1]["meets_level"] == false);
+  const ProgramResult table = small_load({level[0], level[1], "--find", "--tolerance", "0.1"});
+  CHECK(table.out.rfind("smoe-base meets 'e2e p95 < 5 s' up to ", 0) == 0);
+}
+
+TEST_CASE("load: the CSV file has a line for each run, the picture a curve for each system") {
+  const test::ScratchFolder folder;
+  const std::string csv = (folder / "load.csv").string(), svg = (folder / "load.svg").string();
+  const ProgramResult r =
+      small_load({"--rates", "1,50", "--system", "llama-cpp", "--csv", csv, "--plot", svg});
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  const std::vector<std::string> lines = lines_of(test::read_bytes(csv));
+  CHECK(lines.size() == 1 + 2 * 2 * 2);  // systems, rates, seeds
+  CHECK(lines.front().rfind("system,rate_per_s,verdict,seed,", 0) == 0);
+  const auto commas = [](const std::string& line) { return std::ranges::count(line, ','); };
+  for (const std::string& line : lines) CHECK(commas(line) == commas(lines.front()));
+  CHECK(lines[1].rfind("\"smoe-base\",1.0,", 0) == 0);
+  const std::string picture = test::read_bytes(svg);
+  for (const char* text :
+       {"smoe-base", "llama-cpp", "Time to first token", "Time per output token", "unsettled"})
+    CHECK(contains(picture, text));
+}
+
+TEST_CASE("load: bad input") {
+  check_refusal(load({}), "expected --rates, such as 1,2,4,8, or --find");
+  check_refusal(load({"--rates", "1,0,x,-2"}), "0 requests a second: expected a rate above 0");
+  check_refusal(load({"--rates", "1,0,x,-2"}), "'x' is no number of requests a second");
+  check_refusal(load({"--rates", "1,0,x,-2"}), "-2 requests a second: expected a rate above 0");
+  check_refusal(load({"--rates", "nan"}), "'nan' is no number");
+  check_refusal(load({"--rates", "1,,2"}), "'' is no number");
+  check_refusal(load({"--rates", "1e10"}), "more than any machine");
+  check_refusal(load({"--find", "--slo", "tpt p95 < 1 s"}), "did you mean 'tpot'?");
+  check_refusal(load({"--find", "--slo", "tpot p95 < 1"}), "expected a time with a unit");
+  check_refusal(load({"--find", "--share", "99"}), "expected --slo with it");
+  check_refusal(load({"--rates", "1", "--system", "smoe-bas"}), "did you mean 'smoe-base'?");
+  check_refusal(load({"--rates", "1", "--plot", "no/such/folder/a.svg"}), "there is no folder");
+  check_refusal(run_program(MOELAB_PROGRAM, {"load", "prism-offload", "--rates", "1"}),
+                "is served by a cluster");
+  const ProgramResult range = load({"--rates", "1", "--requests", "1"});
+  CHECK(range.status == 2);
+  CHECK(contains(range.err, "--requests"));
+}
+
+TEST_CASE("load: a rate above what any machine could do is unsettled, and said to be") {
+  const ProgramResult r = small_load({"--rates", "1000000"});
+  REQUIRE(r.status == 0);
+  CHECK(contains(r.out, "unsettled"));
+  CHECK(contains(r.out, "note: smoe-base at 1e+06 requests/s: a request stays longer than a quarter"));
+  CHECK_FALSE(contains(r.out, "best"));
+}
+
+TEST_CASE("run --requests: a line a system and request") {
+  const test::ScratchFolder folder;
+  const std::string jsonl = (folder / "r.jsonl").string(), csv = (folder / "r.csv").string();
+  const std::vector<std::string> under_load = {"--system", "llama-cpp", "--set", "workload.arrivals_per_s=2"};
+  const auto run = [&](const std::string& file) {
+    std::vector<std::string> all = words("run", under_load);
+    for (const std::string& word : {std::string("--requests"), file}) all.push_back(word);
+    return run_program(MOELAB_PROGRAM, all);
+  };
+  const ProgramResult r = run(jsonl);
+  REQUIRE(r.status == 0);
+  CHECK(contains(r.out, "requests: " + jsonl));
+  CHECK(contains(r.out, "latency of requests"));
+  std::set<std::pair<std::string, int>> seen;
+  for (const std::string& line : lines_of(test::read_bytes(jsonl))) {
+    const json q = json::parse(line);
+    seen.emplace(q["system"], q["request"]);
+    CHECK(q["server"].is_null());
+    CHECK(q["arrival_s"] <= q["started_s"]);
+    CHECK(q["started_s"] < q["first_token_s"]);
+    CHECK(q["first_token_s"] < q["end_s"]);
+  }
+  CHECK(seen.size() == 2 * 8);
+  REQUIRE(run(csv).status == 0);
+  CHECK(lines_of(test::read_bytes(csv)).size() == 1 + 2 * 8);
+  check_refusal(run((folder / "r.txt").string()), "expected a file that ends in .jsonl");
+}
+
+TEST_CASE("run --requests: of a cluster each line names the server, and has no end where it left") {
+  const test::ScratchFolder folder;
+  const std::string file = (folder / "r.jsonl").string();
+  const ProgramResult r =
+      run_program(MOELAB_PROGRAM, {"run", "prism-offload", "--executor", "fast", "--system", "prism-offload",
+                                   "--requests", file, "--format", "json"});
+  REQUIRE(r.status == 0);
+  const json result = json::parse(r.out);
+  std::map<std::string, std::size_t> answered;
+  std::size_t lost = 0, number = 0;
+  double before = 0;
+  for (const std::string& line : lines_of(test::read_bytes(file))) {
+    const json q = json::parse(line);
+    CHECK(q["request"] == number++);
+    CHECK(q["arrival_s"] >= before);
+    before = q["arrival_s"];
+    if (q["end_s"].is_null())
+      ++lost;
+    else
+      ++answered[q["server"]];
+  }
+  std::size_t failed = 0;
+  for (const json& server : result["cluster"]["servers"]) {
+    CHECK(answered[server["name"]] == server["requests"].get<std::size_t>());
+    failed += server["failed_requests"].get<std::size_t>();
+  }
+  CHECK(lost == failed);  // all of them were under way when server2 left
+}
+
+}  // namespace moelab::load_command_test

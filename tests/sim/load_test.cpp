@@ -1,0 +1,242 @@
+// Service levels, verdicts and the search for the highest rate.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <set>
+
+#include "models/input_error.hpp"
+#include "sim/load/load_curve.hpp"
+#include "tests/random_runs.hpp"
+#include "tests/sim/scenario_files.hpp"
+
+namespace moelab::load_test {
+
+using Catch::Contains;
+using namespace moelab::test;
+
+namespace {
+
+/// Requests of a service time of 1 s, one at a time, that come every `gap` seconds.
+std::vector<RequestTimes> in_line(std::size_t count, double gap) {
+  std::vector<RequestTimes> requests;
+  double free = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    RequestTimes q{.number = static_cast<std::uint32_t>(i), .arrival_s = static_cast<double>(i) * gap};
+    q.started_s = std::max(free, q.arrival_s);
+    q.first_token_s = q.started_s + 0.5;
+    free = q.end_s = q.started_s + 1;
+    q.output_tokens = 2;
+    q.longest_gap_s = 0.5;
+    requests.push_back(q);
+  }
+  return requests;
+}
+
+LoadVerdict verdict(std::size_t count, double gap, double dispersion) {
+  return verdict_of({backlog_of(in_line(count, gap))}, dispersion);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_service_level("--slo", text);
+  } catch (const InputError& error) {
+    return all_of(error.problems());
+  }
+  return "";
+}
+
+/// The two systems of the small scenario.
+LoadSettings small_load(const Files& files) {
+  LoadSettings settings;
+  settings.scenario = files.path("scenario.yaml");
+  settings.requests = 60;
+  settings.seeds = 2;
+  settings.jobs = 2;
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("service level: conditions are read as they are written") {
+  const ServiceLevel level =
+      parse_service_level("--slo", " ttft p95 < 500 ms,tpot mean<=50ms, e2e  p99.9 < 1.5 min ");
+  REQUIRE(level.clauses.size() == 3);
+  CHECK(level.clauses[0].latency == Latency::ttft);
+  CHECK(level.clauses[0].quantile == Approx(0.95));
+  CHECK(level.clauses[0].limit_s == Approx(0.5));
+  CHECK(level.clauses[1].latency == Latency::tpot);
+  CHECK_FALSE(level.clauses[1].quantile.has_value());
+  CHECK(level.clauses[1].limit_s == Approx(0.05));
+  CHECK(level.clauses[2].quantile == Approx(0.999));
+  CHECK(level.clauses[2].limit_s == Approx(90));
+  CHECK(level.text == "ttft p95 < 500 ms,tpot mean<=50ms, e2e  p99.9 < 1.5 min");
+  CHECK(to_string(level.clauses[0]) == "ttft p95 < 500 ms");
+}
+
+TEST_CASE("service level: what is wrong is said, all at once, with the nearest name") {
+  CHECK_THAT(refusal("tft p95 < 1 s"), Contains("--slo: there is no latency 'tft' (did you mean 'ttft'?)"));
+  CHECK_THAT(refusal("latency p95 < 1 s"), Contains("(known: ttft, tpot, itl, e2e, normalised, queueing)"));
+  CHECK_THAT(refusal("ttft q95 < 1 s"), Contains("'q95' is no statistic"));
+  CHECK_THAT(refusal("ttft p100 < 1 s"), Contains("between p0 and p100"));
+  CHECK_THAT(refusal("ttft p0 < 1 s"), Contains("between p0 and p100"));
+  CHECK_THAT(refusal("ttft pp < 1 s"), Contains("is no statistic"));
+  CHECK_THAT(refusal("ttft < 1 s"), Contains("says neither mean nor a percentile"));
+  CHECK_THAT(refusal("ttft p95 of < 1 s"), Contains("'of' stands behind 'p95'"));
+  CHECK_THAT(refusal("ttft p95 > 1 s"), Contains("says no limit"));
+  CHECK_THAT(refusal("ttft p95 < 500"), Contains("expected a time with a unit"));
+  CHECK_THAT(refusal("ttft p95 <"), Contains("expected a time with a unit"));
+  CHECK_THAT(refusal("ttft p95 < 0 s"), Contains("is not above 0"));
+  CHECK_THAT(refusal("ttft p95 < -1 s"), Contains("is not above 0"));
+  CHECK_THAT(refusal("ttft p95 < 1 s, ttft p95 < 2 s"), Contains("limits already"));
+  CHECK_THAT(refusal(""), Contains("says no limit"));
+  CHECK_THAT(refusal("ttft p95 < 1 s,"), Contains("says no limit"));
+  const std::string both = refusal("tftt p95 < 1 s, tpot x < 1 s");
+  CHECK_THAT(both, Contains("'tftt'") && Contains("'x'"));
+}
+
+TEST_CASE("service level: a request meets it where all that it has is within the limits") {
+  const ServiceLevel level =
+      parse_service_level("--slo", "ttft p95 < 1 s, tpot p50 < 100 ms, itl p99 < 200 ms");
+  RequestTimes q{.arrival_s = 1, .started_s = 1.2, .first_token_s = 1.9, .end_s = 2.81};
+  q.output_tokens = 10;  // nine gaps in 0.91 s
+  q.longest_gap_s = 0.19;
+  CHECK_FALSE(meets(q, level));
+  q.end_s = 2.79;
+  CHECK(meets(q, level));
+  q.longest_gap_s = 0.21;
+  CHECK_FALSE(meets(q, level));
+  q.longest_gap_s = 0.19;
+  q.first_token_s = 2;
+  CHECK_FALSE(meets(q, level));
+  RequestTimes short_one{.arrival_s = 1, .started_s = 1, .first_token_s = 1.9, .end_s = 1.9};
+  short_one.output_tokens = 1;
+  CHECK(meets(short_one, level));  // has no gap
+  short_one.end_s = -1;
+  CHECK_FALSE(meets(short_one, level));
+}
+
+// One at a time in 1 s each: of n requests every g < 1 s, n / 2 come in the second half, and g n / 2 are
+// answered in it.
+TEST_CASE("verdict: what comes and what is answered in the second half") {
+  const Backlog b = backlog_of(in_line(1001, 0.8));  // from 0 to 800 s
+  CHECK(b.came == 500);
+  CHECK(b.answered == 400);
+  CHECK(b.span_s == Approx(800));
+  CHECK(b.residence_s == Approx(1));
+  const Backlog steady = backlog_of(in_line(1001, 2));  // from 0 to 2000 s; the last one ends later
+  CHECK(steady.came == 500);
+  CHECK(steady.answered == 500);  // of them one from before and all but the last
+}
+
+TEST_CASE("verdict: saturated beyond 5 % and beyond chance, unsettled where requests stay for long") {
+  CHECK(verdict(1001, 2, 0) == LoadVerdict::steady);
+  CHECK(verdict(1001, 0.96, 0) == LoadVerdict::steady);     // 4 %
+  CHECK(verdict(1001, 0.94, 0) == LoadVerdict::saturated);  // 6 %: 30 of 500
+  CHECK(verdict(1001, 0.94, 1) == LoadVerdict::steady);     // 30 are within 3 sqrt(500) = 67
+  CHECK(verdict(1001, 0.85, 1) == LoadVerdict::saturated);  // 75 are not
+  CHECK(verdict_of(std::vector<Backlog>(6, backlog_of(in_line(1001, 0.94))), 1) ==
+        LoadVerdict::saturated);                             // 180 of six runs are beyond 3 sqrt(3000) = 164
+  CHECK(verdict(1001, 0.003, 1) == LoadVerdict::unsettled);  // all come in 3 s, and stay for 1 s each
+  CHECK(verdict(1001, 0, 1) == LoadVerdict::unsettled);
+}
+
+TEST_CASE("load: a sample is what a run at that rate comes to") {
+  const Files files;
+  LoadSettings settings = small_load(files);
+  settings.level = parse_service_level("--slo", "ttft p95 < 20 ms");
+  LoadRuns runs(settings);
+  REQUIRE(runs.systems() == 2);
+  CHECK(runs.requests() == 60);
+  const std::vector<LoadSample> samples = runs.run({{1, 40, 1}, {0, 8, 0}}, {});
+  REQUIRE(samples.size() == 2);
+  const std::vector<std::pair<std::string, std::string>> set = {
+      {"workload.requests", "60"}, {"workload.arrivals_per_s", "40"}, {"seed", "4"}};
+  const Scenario s = files.load(set);
+  const RunResult r = run_system(s, s.systems[1], scenario_trace(s));
+  const Summary ttft = summarize(r.metrics.ttft_s);
+  CHECK(samples[0].of(Latency::ttft)->p95 == ttft.p95);
+  CHECK(samples[0].of(Latency::end_to_end)->mean == mean(r.metrics.end_to_end_s));
+  CHECK(samples[0].tokens_per_s == 300 / r.metrics.wall_s);
+  CHECK(samples[0].answered == 60);
+  CHECK(samples[0].holding == std::vector<bool>{ttft.p95 < 0.02});
+  std::uint64_t within = 0;
+  for (const double seconds : r.metrics.ttft_s) within += seconds < 0.02 ? 1 : 0;
+  CHECK(samples[0].met == within);
+}
+
+TEST_CASE("load: the curve has each rate once, in order, and never calls a saturated point met") {
+  const Files files;
+  LoadRuns runs(small_load(files));
+  const std::vector<LoadPoint> points =
+      load_curve(runs, {}, std::vector<std::vector<double>>(2, {1e4, 1, 30, 1, 300}), {});
+  REQUIRE(points.size() == 8);
+  std::set<LoadVerdict> met;
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(points[i].system == i / 4);
+    CHECK(points[i].rate == std::array<double, 4>{1, 30, 300, 1e4}[i % 4]);
+    CHECK(points[i].samples.size() == 2);
+    if (points[i].meets_level) met.insert(points[i].verdict);
+  }
+  CHECK(met == std::set{LoadVerdict::steady});
+  CHECK(points[0].meets_level);        // one a second
+  CHECK_FALSE(points[3].meets_level);  // 10,000 a second
+}
+
+TEST_CASE("load: the rate that is found meets the level, and a little more does not") {
+  const Files files;
+  LoadSettings settings = small_load(files);
+  settings.level = parse_service_level("--slo", "e2e p95 < 60 ms");
+  const LevelRule rule = GENERATE(LevelRule{}, LevelRule{0.8});
+  LoadRuns runs(settings);
+  const double tolerance = 0.05;
+  const std::vector<HighestRate> found = find_highest_rates(runs, rule, tolerance, {});
+  REQUIRE(found.size() == 2);
+  for (const HighestRate& one : found) {
+    REQUIRE(one.by_seed.size() == 2);
+    CHECK(one.low() == std::min(one.by_seed[0], one.by_seed[1]));
+    CHECK(one.high() == std::max(one.by_seed[0], one.by_seed[1]));
+    CHECK(one.median() == one.low());
+    for (std::size_t seed = 0; seed < 2; ++seed) {
+      const double rate = one.by_seed[seed];
+      REQUIRE(rate > 0);
+      // Other runs than those of the search, whose last rate above was within the tolerance.
+      const auto met = [&](double at) {
+        return load_point(runs, rule, one.system, at, runs.run({{one.system, at, seed}}, {})).meets_level;
+      };
+      INFO("system " << one.system << " seed " << seed << " rate " << rate);
+      CHECK(met(rate));
+      CHECK_FALSE(met(rate * 1.3));
+    }
+  }
+}
+
+TEST_CASE("load: a level that no rate meets is found to be none") {
+  const Files files;
+  LoadSettings settings = small_load(files);
+  settings.level = parse_service_level("--slo", "ttft mean < 1 ns");
+  LoadRuns runs(settings);
+  for (const HighestRate& one : find_highest_rates(runs, {}, 0.1, {})) {
+    CHECK(one.by_seed == std::vector<double>{0, 0});
+    CHECK(one.high() == 0);
+  }
+}
+
+TEST_CASE("load: what cannot be asked is said") {
+  Files files;
+  LoadSettings settings = small_load(files);
+  settings.only = {"poled"};
+  CHECK_THROWS_WITH(LoadRuns(settings), Contains("did you mean 'pooled'?"));
+  settings.only = {};
+  files.write("log.csv", "arrival_s,prompt_tokens,output_tokens\n0,3,4\n0.5,2,2\n1,2,2\n");
+  files.change("scenario.yaml", "  requests: 4\n  prompt_tokens: 3\n  output_tokens: 5\n",
+               "  request_log: log.csv\n");
+  CHECK_THROWS_WITH(LoadRuns(settings), Contains("the scenario's requests are its log's"));
+  settings.requests = 0;
+  LoadRuns runs(settings);
+  CHECK(runs.requests() == 3);
+  // At four requests a second the log's three take half a second to come.
+  CHECK(runs.run({{0, 4, 0}}, {}).front().backlog.span_s == Approx(0.5));
+  files.write("log.csv", "arrival_s,prompt_tokens,output_tokens\n0,3,4\n0,2,2\n");
+  CHECK_THROWS_WITH(LoadRuns(settings), Contains("all come at the same moment"));
+}
+
+}  // namespace moelab::load_test
