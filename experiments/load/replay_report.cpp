@@ -68,7 +68,7 @@ class OverTime {
 std::vector<ComparedMoment> compare_over_time(const ServingFolder& folder, const Setup& setup,
                                               const Replay& replayed) {
   std::vector<ComparedMoment> all;
-  OverTime predicted(replayed, setup.memory.kv_blocks);
+  OverTime predicted(replayed, setup.memory.kv_blocks * setup.scenario.data_parallel);
   double before = 0;
   for (const MeasuredSample& s : folder.samples) {
     ComparedMoment m = predicted.over(before, s.time_s);
@@ -215,7 +215,7 @@ std::string comparison_text(const ServingFolder& folder, const Setup& setup, con
                             const Comparison& c, const std::string& times) {
   const EngineArguments& e = folder.engine;
   std::string text = setup.scenario.model.title + " on ";
-  if (setup.scenario.tensor_parallel > 1) text += std::to_string(setup.scenario.tensor_parallel) + " x ";
+  if (setup.scenario.gpus() > 1) text += std::to_string(setup.scenario.gpus()) + " x ";
   text += setup.gpu + ": " + std::to_string(folder.requests.size()) + " requests, at most " +
           std::to_string(e.max_requests) + " at once, " + std::to_string(e.max_tokens) + " tokens a step, " +
           std::to_string(setup.memory.kv_blocks) + " blocks of " + std::to_string(e.block_tokens) +

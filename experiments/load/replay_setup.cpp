@@ -80,7 +80,10 @@ std::string document_of(const ServingFolder& folder, const std::string& model, c
   s["model"] = model;
   s["machine"] = {{"gpu", gpu.name}, {"gpus", gpus}};
   s["runtime"] = runtime;
-  if (gpus > 1) s["tensor_parallel"] = gpus;
+  const int ranks = static_cast<int>(e.data_parallel);
+  if (gpus > ranks) s["tensor_parallel"] = gpus / ranks;
+  if (ranks > 1) s["data_parallel"] = ranks;
+  if (gpus > 1 && e.expert_parallel) s["expert_parallel"] = true;
   s["budget"] = std::to_string(static_cast<std::uint64_t>(budget)) + " B";
   s["seed"] = 1;
   s["workload"] = {{"batch", e.max_requests}, {"requests", 1}, {"prompt_tokens", 1}, {"output_tokens", 1}};
@@ -157,7 +160,11 @@ Setup set_up(const ServingFolder& folder, const Named& named) {
   if (gpu_name.empty())
     throw InputError(folder.path, "neither meta.json nor config.json names the GPU: expected '--gpu NAME'");
   const GpuPart& gpu = find_gpu(gpu_of(gpu_name));
-  const int gpus = named.gpus > 0 ? named.gpus : static_cast<int>(e.tensor_parallel);
+  const int gpus = named.gpus > 0 ? named.gpus : static_cast<int>(e.tensor_parallel * e.data_parallel);
+  if (gpus % static_cast<int>(e.data_parallel) != 0)
+    throw InputError(folder.path, std::to_string(gpus) + " GPUs for data_parallel_size " +
+                                      std::to_string(e.data_parallel) +
+                                      ": expected a multiple of it (--gpus)");
   const double visible = e.gpu_bytes && named.gpu.empty() ? *e.gpu_bytes : visible_bytes(gpu);
   const double reserve = load_runtime(named.runtime).gpu_reserve;
   const double budget = std::max(1.0, visible * e.memory_share - reserve);

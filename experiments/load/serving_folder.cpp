@@ -207,8 +207,8 @@ void read_engine(const std::string& path, EngineArguments& engine) {
   engine.model = arguments.has("model") ? arguments.text("model") : meta.text("model");
   engine.version = meta.text("vllm_version");
   engine.tensor_parallel = arguments.count("tensor_parallel_size", 1, 64, 1);
-  if (arguments.count("data_parallel_size", 1, 1024, 1) > 1)
-    arguments.fail("'data_parallel_size' is above 1: one engine is replayed, expected its own folder");
+  engine.data_parallel = arguments.count("data_parallel_size", 1, 64, 1);
+  engine.expert_parallel = arguments.boolean("enable_expert_parallel", false);
   const EngineArguments usual;
   engine.max_requests = arguments.count("max_num_seqs", 1, 1e6, usual.max_requests);
   engine.max_tokens = arguments.count("max_num_batched_tokens", 1, 1e6, usual.max_tokens);

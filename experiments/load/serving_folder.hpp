@@ -31,8 +31,9 @@ struct EngineArguments {
   std::string model;    // "meta-llama/Llama-3.1-8B"
   std::string gpu;      // as the folder has it; empty: it does not say
   std::string version;  // of vLLM; empty: it does not say
-  std::uint32_t tensor_parallel = 1;
-  std::uint32_t max_requests = 256;  // max_num_seqs
+  std::uint32_t tensor_parallel = 1, data_parallel = 1;
+  bool expert_parallel = false;
+  std::uint32_t max_requests = 256;  // max_num_seqs, of each data-parallel rank as the next
   std::uint32_t max_tokens = 2048;   // max_num_batched_tokens
   std::uint32_t block_tokens = 16;
   double memory_share = 0.9;               // gpu_memory_utilization

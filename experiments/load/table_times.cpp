@@ -103,10 +103,9 @@ class TableTimes final : public StepTimes {
 
 std::unique_ptr<StepTimes> table_times(const Setup& setup, const std::string& folder) {
   const Scenario& s = setup.scenario;
-  if (s.tensor_parallel > 1)
+  if (s.gpus() > 1)
     throw InputError(folder, "tables of kernels are of one GPU, and the run shares layers between " +
-                                 std::to_string(s.tensor_parallel) +
-                                 " (tensor_parallel_size): leave '--tables' out");
+                                 std::to_string(s.gpus()) + " (meta.json): leave '--tables' out");
   return std::make_unique<TableTimes>(
       setup, read_kernel_tables(folder, s.machine->gpu->name, s.model.name, s.model.is_moe()));
 }

@@ -54,6 +54,13 @@ bool can_divide(const YamlMap& root, const Scenario& s) {
                              std::to_string(kMostSimulated));
     return false;
   }
+  if (s.data_parallel > 1 && !s.model.is_moe()) {
+    root.fail("data_parallel", "data_parallel is of GPUs whose rows meet in the experts; model '" +
+                                   s.model.name +
+                                   "' has none, so that each GPU would be a server of its own: expected one "
+                                   "scenario with its share of the requests, or tensor_parallel");
+    return false;
+  }
   const auto experts = static_cast<std::uint32_t>(s.model.experts_or_none().experts);
   if (s.expert_ranks() > 1 && s.expert_ranks() > experts) {
     root.fail("expert_parallel", "expert_parallel leaves GPUs without experts: model '" + s.model.name +

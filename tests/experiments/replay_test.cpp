@@ -228,6 +228,29 @@ TEST_CASE("replay: the same as a run of the simulator") {
   }
 }
 
+TEST_CASE("replay: several GPUs as the engine's arguments say") {
+  const Folder folder;
+  folder.write_requests(kApart);
+  Json meta = Json::parse(kMeta);
+  meta["hardware"]["device_name"] = "NVIDIA RTX PRO 6000 Blackwell Server Edition";
+  meta["engine_kwargs"]["tensor_parallel_size"] = 2;
+  folder.write("meta.json", meta.dump());
+  CHECK(run_folder(folder.path()).setup.scenario.tensor_parallel == 2);
+  meta["engine_kwargs"]["tensor_parallel_size"] = 1;
+  meta["engine_kwargs"]["data_parallel_size"] = 2;
+  folder.write("meta.json", meta.dump());
+  CHECK_THAT(refusal(folder.path()), Catch::Contains("each GPU would be a server of its own"));
+  meta["model"] = "Qwen/Qwen3-30B-A3B";
+  meta["engine_kwargs"]["enable_expert_parallel"] = true;
+  folder.write("meta.json", meta.dump());
+  const Run run = run_folder(folder.path());
+  CHECK(run.setup.scenario.data_parallel == 2);
+  CHECK(run.setup.scenario.expert_ranks() == 2);
+  for (std::size_t i = 0; i < kApart.size(); ++i)
+    CHECK(run.replayed.requests[i].first_token_s > kApart[i].queued);
+  CHECK_THAT(refusal(folder.path(), "", {"", "", 3}), Catch::Contains("expected a multiple"));
+}
+
 TEST_CASE("replay: tables of kernels take the place of data sheets") {
   const Folder folder, tables;
   folder.write("meta.json", kMeta);

@@ -143,6 +143,8 @@ TEST_CASE("dense: what is about experts is refused with the reason") {
        "'skew' says which experts tokens choose");
   says(kPaged, "{requests: 1, batch: 1, prompt_tokens: 9, output_tokens: 2, law: qwen3-30b-a3b}",
        "'law' says");
+  CHECK_THAT(refusal(text_of(kPaged, work, "machine: {gpu: rtx-4090-24gb, gpus: 2}\ndata_parallel: 2\n")),
+             Catch::Contains("each GPU would be a server of its own"));
   CHECK_THAT(refusal("name: c\nmodel: llama-3.1-8b\ncluster: no-such\nbudget: 1 GB\nworkload: {batch: 1}\n"
                      "systems: [vllm]\n"),
              Catch::Contains("what a cluster's servers share out are experts"));
