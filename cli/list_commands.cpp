@@ -46,7 +46,9 @@ void list_models(const std::string& format) {
               << padded("experts", 9) << padded("k", 4) << padded("MoE layers", 12) << padded("an expert", 11)
               << padded("non-expert", 11) << "KV a token\n";
   for (const std::string& name : config_names("models")) {
-    const Architecture a = load_architecture(name);
+    const Architecture a = load_any_architecture(name);
+    const FeedForward& experts = a.experts_or_none();
+    const double tensor = a.is_moe() ? expert_tensor_bytes(a).value() : 0;
     const auto billions = [](double weights) {
       std::array<char, 32> text{};
       std::snprintf(text.data(), text.size(), "%.4g B", weights / 1e9);
@@ -54,19 +56,20 @@ void list_models(const std::string& format) {
     };
     if (format == "table")
       std::cout << padded(name, 24) << padded(billions(total_weights(a)), 12)
-                << padded(billions(active_weights(a)), 10) << padded(std::to_string(a.moe().experts), 9)
-                << padded(std::to_string(a.moe().top_k), 4)
-                << padded(std::to_string(a.moe_layers().size()), 12) << padded(to_string(expert_bytes(a)), 11)
+                << padded(billions(active_weights(a)), 10) << padded(std::to_string(experts.experts), 9)
+                << padded(std::to_string(experts.top_k), 4)
+                << padded(std::to_string(a.moe_layers().size()), 12)
+                << padded(to_string(expert_bytes_or_none(a)), 11)
                 << padded(to_string(non_expert_bytes(a)), 11) << to_string(kv_bytes_per_token(a)) << "\n";
     all.push_back({{"name", name},
                    {"title", a.title},
                    {"parameters", total_weights(a)},
                    {"active_parameters", active_weights(a)},
-                   {"experts", a.moe().experts},
-                   {"top_k", a.moe().top_k},
+                   {"experts", experts.experts},
+                   {"top_k", experts.top_k},
                    {"moe_layers", a.moe_layers().size()},
-                   {"expert_bytes", expert_bytes(a).value()},
-                   {"expert_tensor_bytes", expert_tensor_bytes(a).value()},
+                   {"expert_bytes", expert_bytes_or_none(a).value()},
+                   {"expert_tensor_bytes", tensor},
                    {"non_expert_bytes", non_expert_bytes(a).value()},
                    {"kv_bytes_per_token", kv_bytes_per_token(a).value()},
                    {"source", a.source}});

@@ -57,6 +57,11 @@ const FeedForward& Architecture::moe() const {
   return first->feed_forward;
 }
 
+const FeedForward& Architecture::experts_or_none() const {
+  static const FeedForward none{.kind = FeedForward::Kind::moe};
+  return is_moe() ? moe() : none;
+}
+
 bool Architecture::is_moe() const {
   return std::any_of(layers.begin(), layers.end(), is_moe_layer);
 }

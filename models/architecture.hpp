@@ -116,6 +116,8 @@ struct Architecture {
   /// The feed-forward part that all MoE layers share (every model known today has one shape); throws
   /// InputError otherwise.
   const FeedForward& moe() const;
+  /// The same; of a dense model a part of no experts, for what serves both.
+  const FeedForward& experts_or_none() const;
   bool is_moe() const;
 
   bool operator==(const Architecture&) const = default;
@@ -161,7 +163,8 @@ double routed_weights(const Architecture& a);  // all routed experts of all laye
 // Bytes.
 Bytes expert_tensor_bytes(const Architecture& a);  // one matrix of one routed expert, as served
 Bytes expert_bytes(const Architecture& a);
-Bytes non_expert_bytes(const Architecture& a);  // everything but the routed experts
+Bytes expert_bytes_or_none(const Architecture& a);  // 0 of a dense model
+Bytes non_expert_bytes(const Architecture& a);      // everything but the routed experts
 /// One layer without its routed experts, and with them.
 Bytes layer_non_routed_bytes(const Architecture& a, const Layer& layer);
 Bytes layer_bytes(const Architecture& a, const Layer& layer);

@@ -166,6 +166,10 @@ Bytes expert_bytes(const Architecture& a) {
   return Bytes(expert_weights(a, a.moe()) * a.stored.of(WeightPart::experts));
 }
 
+Bytes expert_bytes_or_none(const Architecture& a) {
+  return a.is_moe() ? expert_bytes(a) : Bytes(0);
+}
+
 Bytes layer_non_routed_bytes(const Architecture& a, const Layer& layer) {
   return Bytes(attention_weights(a, layer) * a.stored.of(WeightPart::attention) +
                feed_forward_dense_weights(a, layer) * a.stored.of(dense_part(layer)) +

@@ -129,7 +129,9 @@ class Maker {
     node.gpus = {machine_.gpus, "parts"};
     source("all_reduce", Source::Kind::derived,
            "the runtime's constant for a few kilobytes, then twice the bytes over the link");
-    const double rate = link_rate(machine_.gpu->link).value() * runtime_.link / 2;
+    const double share =
+        runtime_.all_reduce_bandwidth > 0 ? runtime_.all_reduce_bandwidth : runtime_.link / 2;
+    const double rate = link_rate(machine_.gpu->link).value() * share;
     node.all_reduce.push_back({machine_.gpus, {Curve::affine(runtime_.all_reduce, rate), "all_reduce"}});
   }
 

@@ -47,6 +47,15 @@ constexpr std::array kConstants{
                       "of the GPU's peak: states of linear attention"},
     Runtime::Constant{"overlap", &RuntimeCosts::overlap, ConstantUnit::count, 0, 1,
                       "experts for several tokens: 1 memory and arithmetic at once, 0 one by one"},
+    Runtime::Constant{"dense_overlap", &RuntimeCosts::dense_overlap, ConstantUnit::count, 0, 1,
+                      "dense products for several tokens: 1 memory and arithmetic at once, 0 one by one",
+                      true},
+    Runtime::Constant{"mixed_tile", &RuntimeCosts::mixed_tile, ConstantUnit::count, 1, 256,
+                      "query rows that attention computes for one that decodes beside a prompt", true},
+    Runtime::Constant{"request", &RuntimeCosts::request, ConstantUnit::seconds, 0, 0.01,
+                      "each request that gets a token from a step", true},
+    Runtime::Constant{"all_reduce_bandwidth", &RuntimeCosts::all_reduce_bandwidth, ConstantUnit::share, 0, 1,
+                      "of the link's rate: sums over GPUs; 0: half of what copies get", true},
     Runtime::Constant{"cpu_bandwidth", &RuntimeCosts::cpu_bandwidth, ConstantUnit::share, 0.01, 1,
                       "of the host's bandwidth: what the CPU computes"},
     Runtime::Constant{"cpu_doubling", &RuntimeCosts::cpu_doubling, ConstantUnit::share, 0.3, 1,
@@ -220,8 +229,8 @@ RuntimeCosts Runtime::on(const std::optional<GpuPart>& gpu, const StoredWeights&
 RuntimeCosts RuntimeCosts::times_alone() const {
   RuntimeCosts costs = *this;
   for (const Runtime::Constant& c : kConstants)
-    if (c.unit == ConstantUnit::share) costs.*c.value = 1;
-  costs.overlap = 1;
+    if (c.unit == ConstantUnit::share && c.low > 0) costs.*c.value = 1;
+  costs.overlap = costs.dense_overlap = costs.mixed_tile = 1;
   costs.activation_bytes = costs.expert_tokens = 0;
   return costs;
 }

@@ -24,17 +24,22 @@ struct RuntimeCosts {
   double attention_peak = 1;       // of the GPU's peak: scores and weighted values
   double recurrence_peak = 1;      // of the GPU's peak: updates of states (linear attention, Mamba-2)
   double overlap = 1;        // of experts for several tokens, 1: memory and arithmetic at once; 0: one by one
-  double cpu_bandwidth = 1;  // of the host's memory, one socket of 90 GB/s or less: what the CPU computes
-  double cpu_doubling = 1;   // of that share, what is left of it at each doubling of a socket's bandwidth
-  double second_socket = 1;  // bandwidth and arithmetic of two sockets, as a share of twice one's
-  double cpu_peak = 1;       // of FP32 arithmetic of all cores, for several tokens
-  double cpu_bytes = 0;      // 1: it has the CPU's instructions for 8-bit products (VNNI), 0: it has not
-  double cpu_layer = 0;      // handing one layer's experts to the CPU and back
-  double cpu_launch = 0;     // one kernel where the CPU computes everything
-  double link = 1;           // of the link's rate: experts that a prompt has copied to the GPU
-  double stream_from = 0;    // tokens of a batch from which on experts are copied so; 0: never
-  double micro_batch = 512;  // tokens of a prompt that go through the layers at once
-  double all_reduce = 0;     // one sum over GPUs; there are two a layer
+  double dense_overlap = 1;  // of dense products for several tokens, likewise
+  double mixed_tile = 1;  // rows that attention computes for a row that decodes beside rows of a prompt: its
+                          // kernel for prompts works by tiles of query rows
+  double request = 0;     // of each request that gets a token from a step: sampling, bookkeeping
+  double all_reduce_bandwidth = 0;  // of the link's rate: sums over GPUs; 0: half of what copies get
+  double cpu_bandwidth = 1;    // of the host's memory, one socket of 90 GB/s or less: what the CPU computes
+  double cpu_doubling = 1;     // of that share, what is left of it at each doubling of a socket's bandwidth
+  double second_socket = 1;    // bandwidth and arithmetic of two sockets, as a share of twice one's
+  double cpu_peak = 1;         // of FP32 arithmetic of all cores, for several tokens
+  double cpu_bytes = 0;        // 1: it has the CPU's instructions for 8-bit products (VNNI), 0: it has not
+  double cpu_layer = 0;        // handing one layer's experts to the CPU and back
+  double cpu_launch = 0;       // one kernel where the CPU computes everything
+  double link = 1;             // of the link's rate: experts that a prompt has copied to the GPU
+  double stream_from = 0;      // tokens of a batch from which on experts are copied so; 0: never
+  double micro_batch = 512;    // tokens of a prompt that go through the layers at once
+  double all_reduce = 0;       // one sum over GPUs; there are two a layer
   double tensor_parallel = 0;  // 1: several GPUs share each layer; 0: each has layers of its own
   double bias_kernels = 0;  // 1: each addition of a bias, in a step of one token, is a kernel of its own; 0:
                             // part of the product
@@ -70,8 +75,11 @@ struct RuntimeCosts {
 
   /// Seconds of grouped products of several tokens: memory and arithmetic at once, one by one, or between.
   double overlapped(double memory_s, double arithmetic_s) const {
+    return overlapped(memory_s, arithmetic_s, overlap);
+  }
+  static double overlapped(double memory_s, double arithmetic_s, double share) {
     const auto [less, more] = std::minmax(memory_s, arithmetic_s);
-    return more + (1 - overlap) * less;
+    return more + (1 - share) * less;
   }
 
   /// Of the rates of one CPU socket times their number, what is achieved.

@@ -135,8 +135,9 @@ void ServingEstimate::add_work(const Work& work, double tokens, Place place, Ste
     out.launches += launches * runtime_.cpu_launch;
     return;
   }
-  const double computed = std::max(work.weight_bytes.value() / (gpu_bandwidth_ * runtime_.dense_bandwidth),
-                                   projected.value() / (gpu_peak_ * runtime_.dense_peak));
+  const double computed = RuntimeCosts::overlapped(
+      work.weight_bytes.value() / (gpu_bandwidth_ * runtime_.dense_bandwidth),
+      projected.value() / (gpu_peak_ * runtime_.dense_peak), tokens == 1 ? 1 : runtime_.dense_overlap);
   out.gpu_memory += computed;
   if (place == Place::link) out.copies += std::max(0.0, work.weight_bytes.value() / link_ - computed);
   out.attention += std::max(work.kv_bytes.value() / (gpu_bandwidth_ * runtime_.attention_bandwidth),
@@ -221,7 +222,7 @@ StepEstimate ServingEstimate::decode(double sequences, double context) const {
   const Pass pass{sequences, context, 1, false};
   add_pass(pass, out);
   add_work(head_work(model_, sequences), sequences, head_place, out);
-  out.launches += runtime_.step;
+  out.launches += runtime_.step + sequences * runtime_.request;
   return out;
 }
 
@@ -234,6 +235,7 @@ StepEstimate ServingEstimate::prompt(double tokens, std::optional<double> micro_
     out.launches += runtime_.step;
   }
   add_work(head_work(model_, 1), 1, split_.cpu_only ? Place::cpu : Place::gpu, out);
+  out.launches += runtime_.request;
   return out;
 }
 

@@ -45,7 +45,10 @@ Seconds TimingModel::kernel_of_software(const Work& work, const Rows& rows) cons
   }
   const FlopsPerSecond peak = device_.gpu->peak.value * device_.gpu->flops_efficiency.value;
   const BytesPerSecond bandwidth = gpu_bandwidth();
-  return longer(projected, peak * r.dense_peak, work.weight_bytes, bandwidth * r.dense_bandwidth) +
+  const Seconds products(RuntimeCosts::overlapped(
+      (work.weight_bytes / (bandwidth * r.dense_bandwidth)).value(),
+      (projected / (peak * r.dense_peak)).value(), rows.single ? 1 : r.dense_overlap));
+  return products +
          longer(work.mixing, peak * r.attention_peak, work.kv_bytes, bandwidth * r.attention_bandwidth) +
          work.recurrence / (peak * r.recurrence_peak) + launches_of_software(work, rows);
 }

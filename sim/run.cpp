@@ -107,8 +107,9 @@ void check_on_gpu(const Scenario& s, const SystemConfig& system) {
 /// Whether the steps are the trace's static batches, one after another, whenever requests come.
 bool steps_are_known(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
   if (come_in_turn(s, system)) return true;
-  const bool chunked = system.batching && system.batching->policy.parameters.contains("chunked") &&
-                       system.batching->policy.parameters.at("chunked") != 0;
+  const bool chunked = system.batching && (system.batching->policy.name == "vllm-v1" ||
+                                           (system.batching->policy.parameters.contains("chunked") &&
+                                            system.batching->policy.parameters.at("chunked") != 0));
   return s.workload.batch == 1 && !chunked && served_requests(s, trace).size() <= trace.requests().size();
 }
 
@@ -185,7 +186,8 @@ ExpectedAccuracy expected_quality(const Scenario& s, const SystemConfig& system)
 void add_provenance(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, RunResult& r) {
   for (const auto& [path, value] : s.settings)
     r.provenance.push_back("set for this run: " + path + " = " + value);
-  r.provenance.push_back("trace: " + trace.provenance());
+  const bool routes = s.model.is_moe();
+  r.provenance.push_back("trace: " + (routes ? trace.provenance() : "none: the model has no experts"));
   r.provenance.push_back("model: " + s.model.source);
   if (!system.source.empty()) r.provenance.push_back("system: " + system.source);
   if (system.runtime)
@@ -214,7 +216,7 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
   if (!trace.model().empty() && !names_model(trace.model(), s.model))
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");
-  if (trace.synthetic()) r.warnings.push_back("the routing trace is synthetic");
+  if (routes && trace.synthetic()) r.warnings.push_back("the routing trace is synthetic");
   if (system.batching && system.kv.swap_space > Bytes(0) && !s.cluster && !s.device.is_discrete())
     r.warnings.push_back("device '" + s.device.name +
                          "' has one memory for CPU and GPU: requests that give way are computed again, not "

@@ -94,8 +94,8 @@ Json read_one_system(const YamlNode& item, const Reading& reading, Readable read
     if (good && readable.device) check_on_device(system, scenario, item);
     if (good && readable.model) check_on_model(system, scenario, item);
     if (good && readable.model && system.prefetch_buffer_layers > 0)
-      system.prefetch_buffer =
-          system.prefetch_buffer_layers * static_cast<std::uint32_t>(scenario.model.moe().experts);
+      system.prefetch_buffer = system.prefetch_buffer_layers *
+                               static_cast<std::uint32_t>(scenario.model.experts_or_none().experts);
   };
   return with_config("systems", "system", item, "a system", reading, use);
 }
@@ -216,6 +216,14 @@ void choose_law(Scenario& s) {
   }
 }
 
+/// Of a dense model: nothing of a workload is about routing.
+void check_routes_nothing(const YamlMap& workload, const Architecture& model) {
+  for (const char* key : {"trace", "law", "skew", "reuse", "drift", "gate_decay"})
+    if (workload.has(key))
+      workload.fail(key, "'" + std::string(key) + "' says which experts tokens choose; model '" + model.name +
+                             "' has none: every token runs through all of its weights");
+}
+
 /// Reads model, device or cluster, workload and systems, and puts them into `document` in the place of their
 /// names.
 void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& document) {
@@ -228,9 +236,10 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
   Readable parts;
   parts.model = readable("models", "model", [&](const YamlMap& map, const std::filesystem::path&) {
     s.model = read_architecture(map);
-    if (lack_of_experts(s.model))
+    if (root.has("cluster") && lack_of_experts(s.model))
       root.fail("model", "'" + s.model.name +
-                             "' has no experts to place or to cache: `moelab advise` takes dense models");
+                             "' has no experts, and what a cluster's servers share out are experts: expected "
+                             "'device' or 'machine' in the place of 'cluster'");
   });
   if (parts.model)
     s.model.stored = read_stored(root, "weights", s.model);
@@ -253,6 +262,7 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
   } else {
     s.workload = read_workload(root, reading.base, problems);
     if (parts.model && s.model.is_moe()) choose_law(s);
+    if (parts.model && !s.model.is_moe()) check_routes_nothing(root.map("workload"), s.model);
     if (document.contains("machine"))
       parts.device = read_machine_of_parts(root, reading, s);
     else

@@ -135,7 +135,21 @@ RoutingTrace draw_from_law(const Scenario& s, const Draw& draw) {
   return builder.finish();
 }
 
+/// A dense model routes nothing, but its requests run rows of a trace as others do: of one layer whose one
+/// expert all rows choose, which nothing looks at.
+RoutingTrace rows_of_dense(const Architecture& model, const Draw& draw) {
+  GeneratorParameters p;
+  p.model = model.name;
+  p.layers = p.experts = p.top_k = 1;
+  p.requests = draw.requests;
+  p.prompt_tokens = draw.prompt_tokens;
+  p.output_tokens = draw.output_tokens;
+  p.lengths = draw.lengths;
+  return generate_routing_trace(p);
+}
+
 RoutingTrace draw_requests_of(const Scenario& s, const Draw& draw) {
+  if (!s.model.is_moe()) return rows_of_dense(s.model, draw);
   return s.workload.has_law ? draw_from_law(s, draw) : draw_from_generator(s, draw);
 }
 
@@ -176,6 +190,7 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
 std::string routing_title(const Scenario& s, const RoutingTrace& trace) {
   const WorkloadConfig& w = s.workload;
   if (s.cluster) return "each task's (see provenance)";
+  if (!s.model.is_moe()) return "none (the model has no experts)";
   if (!w.trace_file.empty())
     return (trace.synthetic() ? "synthetic trace " : "recorded trace ") +
            std::filesystem::path(w.trace_file).filename().string();

@@ -12,7 +12,8 @@ namespace moelab {
 // clang-format off
 #define BATCHING_POLICIES(row) \
   row(continuous_batching_entry) \
-  row(static_batching_entry)
+  row(static_batching_entry) \
+  row(vllm_v1_batching_entry)
 // clang-format on
 
 #define DECLARE(entry) BatchingPolicyEntry entry();

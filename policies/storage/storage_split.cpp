@@ -55,6 +55,7 @@ double StorageSplit::gpu_bytes() const {
 }
 
 double StorageSplit::gpu_share() const {
+  if (shape_->layers == 0) return 1;  // a dense model's
   std::uint64_t on_gpu = 0;
   for (std::size_t k = 0; k < totals_.size(); ++k)
     if (shape_->backends[k].gpu_bytes_per_byte > 0) on_gpu += totals_[k];

@@ -54,8 +54,15 @@ bool can_divide(const YamlMap& root, const Scenario& s) {
                              std::to_string(kMostSimulated));
     return false;
   }
-  const auto experts = static_cast<std::uint32_t>(s.model.moe().experts);
-  if (s.expert_ranks() > experts) {
+  if (s.data_parallel > 1 && !s.model.is_moe()) {
+    root.fail("data_parallel", "data_parallel is of GPUs whose rows meet in the experts; model '" +
+                                   s.model.name +
+                                   "' has none, so that each GPU would be a server of its own: expected one "
+                                   "scenario with its share of the requests, or tensor_parallel");
+    return false;
+  }
+  const auto experts = static_cast<std::uint32_t>(s.model.experts_or_none().experts);
+  if (s.expert_ranks() > 1 && s.expert_ranks() > experts) {
     root.fail("expert_parallel", "expert_parallel leaves GPUs without experts: model '" + s.model.name +
                                      "' has " + std::to_string(experts) + " in a layer for " + ranks +
                                      " GPUs; expected no more GPUs than that, or expert_parallel: false");
@@ -92,7 +99,7 @@ void check_on_gpus(const SystemConfig& system, const Scenario& s, const YamlNode
   const std::vector<std::string>& backends = system.paging->backends;
   const bool streams =
       std::any_of(backends.begin(), backends.end(), [](const auto& name) { return name != "resident"; });
-  if (streams && static_cast<std::uint32_t>(s.model.moe().experts) % s.expert_ranks() != 0)
+  if (streams && static_cast<std::uint32_t>(s.model.experts_or_none().experts) % s.expert_ranks() != 0)
     where.fail(who + "streams experts, and " + std::to_string(s.gpus()) +
                " GPUs have unlike numbers of the " + std::to_string(s.model.moe().experts) +
                " experts of a layer, so that their windows differ; one division of a layer is planned. "

@@ -31,8 +31,8 @@ void check_paging(const SystemConfig& system, const Scenario& scenario, const Ya
 
 /// As many as a layer has on a GPU.
 void check_pinned(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
-  const int all =
-      most_experts_of_rank(scenario.model.moe().experts, static_cast<int>(scenario.expert_ranks()));
+  const int all = most_experts_of_rank(scenario.model.experts_or_none().experts,
+                                       static_cast<int>(scenario.expert_ranks()));
   if (system.paging->pinned > static_cast<std::uint32_t>(all))
     where.fail("system '" + system.name + "' pins " + std::to_string(system.paging->pinned) +
                " experts of each layer (cache.experts); a layer of model '" + scenario.model.name + "' has " +
@@ -53,6 +53,25 @@ void check_batching(const SystemConfig& system, const Scenario& scenario, const 
   if (scenario.device.is_discrete() && swap > usable)
     where.fail(who + "swaps into " + to_string(swap) + " of host memory (kv.swap_space of each GPU), of " +
                to_string(usable) + " that device '" + scenario.device.name + "' has to give");
+}
+
+/// Of a dense model every weight is used by every token: there is nothing that a policy could leave out of
+/// the GPU's memory and fetch when it is chosen.
+void check_on_dense(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  const std::string who = "system '" + system.name + "' ";
+  const std::string dense = "model '" + scenario.model.name +
+                            "' has no experts: each step reads all of its "
+                            "weights, and none waits to be chosen. Expected ";
+  if (!system.paging) {
+    where.fail(who + "caches experts one by one; " + dense +
+               "a system of 'weights: paged' with 'paging.backends: [resident]', as vllm is");
+    return;
+  }
+  for (const std::string& backend : system.paging->backends)
+    if (backend != "resident")
+      where.fail(who + "keeps experts in '" + backend + "'; " + dense + "'paging.backends: [resident]'");
+  if (system.paging->fetch != PagingConfig::Fetch::layer)
+    where.fail(who + "fetches experts by their gate; " + dense + "'paging.fetch: layer'");
 }
 
 /// A codec that a part of the device has a speed for.
@@ -142,6 +161,7 @@ void check_on_model(const SystemConfig& system, const Scenario& scenario, const 
                scenario.model.name +
                "' has an encoder: one that gives way would run its answer through it. Expected 'batching: "
                "{policy: static}', or none, with experts whole or compressed on one device");
+  if (!scenario.model.is_moe() && !scenario.cluster) check_on_dense(system, scenario, where);
   if (system.compressed && scenario.model.stored.of(WeightPart::experts) != 2)
     where.fail("system '" + system.name + "' compresses BF16 weights, but those of model '" +
                scenario.model.name + "' take " +

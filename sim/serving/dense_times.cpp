@@ -67,7 +67,17 @@ KernelTime DenseTimes::time(const Work& work, double rows) const {
 
 KernelTime DenseTimes::head() const {
   if (produces_ == 0) return {};
-  return time(head_work(model_, produces_), produces_);
+  KernelTime head = time(head_work(model_, produces_), produces_);
+  if (timing_.device().software) head.seconds += produces_ * timing_.device().software->request;
+  return head;
+}
+
+/// `work` is of rows that decode beside rows of prompts: attention computes a tile of query rows for each.
+void DenseTimes::fill_tiles(Work& work) const {
+  if (!timing_.device().software) return;
+  const Flops empty = work.mixing * (timing_.device().software->mixed_tile - 1);
+  work.mixing += empty;
+  work.flops += empty;
 }
 
 KernelTime DenseTimes::compute_dense(std::size_t kind) const {
@@ -78,6 +88,7 @@ KernelTime DenseTimes::compute_dense(std::size_t kind) const {
   if (prompt_tokens_ > 0) {
     Work prompts = attention_work(model_, layer, prompt_tokens_, span.prompts, kPromptTile);
     if (decoding > 0) {  // one pass: its weights are read once
+      fill_tiles(work);
       prompts.weight_bytes = Bytes(0);
       prompts.kernels = 1;
       prompts.biases = 0;

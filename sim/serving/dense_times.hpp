@@ -39,6 +39,7 @@ class DenseTimes {
   };
   KernelTime time(const Work& work) const;  // of kernels that all tokens of the step go through
   KernelTime time(const Work& work, double rows) const;
+  void fill_tiles(Work& work) const;
   KernelTime compute_dense(std::size_t kind) const;
   KernelTime compute_shared(const Layer& layer) const;
   void sum_up(const std::vector<RowRun>& runs);

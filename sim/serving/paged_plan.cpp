@@ -88,6 +88,7 @@ double exchange_seconds(const Scenario& s, const TimingModel& timing) {
 /// drawn evenly. Layers without a feed-forward part lie between MoE layers, and are shared out over them.
 double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
                              const std::vector<ServedRequest>& requests) {
+  if (!s.model.is_moe()) return 0;  // nothing is streamed beside it
   const TimingModel timing(s.device);
   DenseTimes dense(s.model, timing);
   Pass pass;
@@ -122,7 +123,7 @@ double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
 /// out, and for each expert chosen its projections and its output.
 Bytes gathered_activation_bytes(const Scenario& s, const SystemConfig& system) {
   constexpr double kBytesPerActivation = 2;  // BF16
-  const FeedForward& ff = s.model.moe();
+  const FeedForward& ff = s.model.experts_or_none();
   const double row = 2.0 * s.model.hidden + ff.top_k * ((ff.matrices - 1.0) * ff.width + s.model.hidden);
   return Bytes((s.data_parallel - 1.0) * system.batching->max_tokens * row * kBytesPerActivation);
 }
@@ -145,9 +146,9 @@ StorageShape storage_shape(const Scenario& s, const SystemConfig& system) {
   StorageShape shape;
   shape.layers = static_cast<std::uint32_t>(s.model.moe_layers().size());
   shape.experts = static_cast<std::uint32_t>(
-      most_experts_of_rank(s.model.moe().experts, static_cast<int>(s.expert_ranks())));
+      most_experts_of_rank(s.model.experts_or_none().experts, static_cast<int>(s.expert_ranks())));
   if (pins_for_good(system)) shape.experts -= std::min(system.paging->pinned, shape.experts);
-  shape.expert_bytes = expert_bytes(s.model).value();
+  shape.expert_bytes = expert_bytes_or_none(s.model).value();
   shape.backends = storage_backends(s, system);
   return shape;
 }
@@ -155,7 +156,7 @@ StorageShape storage_shape(const Scenario& s, const SystemConfig& system) {
 /// As the policy would have it within `budget` bytes, or, where that cannot be, within the least that it can
 /// do with.
 StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double budget) {
-  if (shape.experts == 0) return StorageSplit(shape);  // all are pinned
+  if (shape.experts == 0) return StorageSplit(shape);  // all are pinned, or there are none
   const StoragePolicyEntry& policy = *find_storage_policy(paging.storage.name);
   StorageSplit best = policy.split(shape, paging.storage.parameters);  // where it fits, or throws
   const auto fits = [&](double bytes) {

@@ -27,7 +27,7 @@ WindowExperts::WindowExperts(const Scenario& scenario, const SystemConfig& syste
       gpus_(gpus),
       divided_(scenario.expert_ranks() > 1),
       page_caches_(gpus) {
-  const FeedForward& ff = scenario.model.moe();
+  const FeedForward& ff = scenario.model.experts_or_none();
   if (plan.pinned > 0)
     make_policies(system, profile, static_cast<std::uint32_t>(ff.experts),
                   static_cast<std::uint32_t>(ff.top_k));

@@ -50,7 +50,7 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
       residency_(engine_, resources_, timing_, plan, system, static_cast<int>(scenario.gpus()),
                  largest_request(kv_shape(system, plan.memory), requests), state.observer),
       experts_(scenario, system, plan, profile, times_.gpus()),
-      window_(engine_, resources_, timing_, plan, scenario.model.moe().matrices,
+      window_(engine_, resources_, timing_, plan, scenario.model.experts_or_none().matrices,
               static_cast<int>(scenario.gpus()), mirror),
       moe_numbers_(scenario.model.moe_numbers()),
       moe_layers_(scenario.model.moe_layers()),
@@ -151,7 +151,7 @@ void WindowedStage::begin_step() {
 
 // While a layer runs, the experts of the next MoE layer come into the other half of the window.
 void WindowedStage::load_ahead(std::size_t layer) {
-  if (system_.paging->fetch == PagingConfig::Fetch::used) return;
+  if (system_.paging->fetch == PagingConfig::Fetch::used || moe_layers_.empty()) return;
   if (moe_numbers_[layer] >= 0) load(static_cast<std::uint32_t>(moe_numbers_[layer]));
   const std::size_t layers = moe_numbers_.size();
   std::size_t next = (layer + 1) % layers;

@@ -187,6 +187,12 @@ TEST_CASE("configs/models holds exactly the models of the tests, each named as i
     expected.insert(std::string(name) + ".yaml");
     CHECK(model_of_file(name).name == name);
   }
+  for (const std::string_view name : test::kDenseModelNames) {
+    INFO(name);
+    expected.insert(std::string(name) + ".yaml");
+    CHECK(model_of_file(name).name == name);
+    CHECK_FALSE(model_of_file(name).is_moe());
+  }
   CHECK(files == expected);
   for (const std::string_view name : kModelNames) {
     INFO(name);
@@ -453,6 +459,9 @@ TEST_CASE("moe() is the one shape of all experts", "[architecture]") {
   CHECK(a.moe_layers().empty());
   CHECK_THROWS_AS(a.moe(), InputError);
   CHECK_FALSE(fault(a));  // a dense model
+  CHECK(a.experts_or_none().experts == 0);
+  CHECK(expert_bytes_or_none(a) == Bytes(0));
+  CHECK(routed_weights(a) == 0);
   CHECK(lack_of_experts(a).value().key == "layers");
   Layer empty;
   empty.attention.kind = Attention::Kind::none;

@@ -18,6 +18,7 @@ using test::random_architecture;
 TEST_CASE("a model file written from an architecture reads back to it", "[architecture]") {
   std::vector<std::string_view> names(kModelNames.begin(), kModelNames.end());
   names.insert(names.end(), test::kRoundedModelNames.begin(), test::kRoundedModelNames.end());
+  names.insert(names.end(), test::kDenseModelNames.begin(), test::kDenseModelNames.end());
   for (const std::string_view name : names) {
     INFO(name);
     const Architecture a = model_of_file(name);

@@ -308,6 +308,13 @@ TEST_CASE("a configuration without experts is a dense model, where its keys are 
   CHECK_FALSE(a.is_moe());
   CHECK(total_weights(a) == Approx(8.03e9).epsilon(1e-3));
   CHECK(total_weights(a) == active_weights(a));
+  CHECK((a.layers == model_of_file("llama-3.1-8b").layers));
+  const Architecture qwen = parse_hf_config("config.json", R"({"model_type": "qwen3", "attention_bias": false,
+    "head_dim": 128, "hidden_size": 5120, "intermediate_size": 25600, "max_position_embeddings": 40960,
+    "max_window_layers": 64, "num_attention_heads": 64, "num_hidden_layers": 64, "num_key_value_heads": 8,
+    "sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936})");
+  CHECK((qwen.layers == model_of_file("qwen3-32b").layers));
+  CHECK(total_weights(qwen) == total_weights(model_of_file("qwen3-32b")));
   const std::string said = refusal(R"({"model_type": "strange", "hidden_size": 64, "num_hidden_layers": 2,
     "num_attention_heads": 4, "vocab_size": 100})");
   INFO(said);

@@ -51,6 +51,10 @@ inline constexpr std::array<std::string_view, 29> kRoundedModelNames{"dbrx",
                                                                      "qwen3.5-397b-a17b",
                                                                      "qwen3.6-35b-a3b"};
 
+/// Dense models, to run beside those with experts.
+inline constexpr std::array<std::string_view, 5> kDenseModelNames{"llama-3.1-70b", "llama-3.1-8b",
+                                                                  "qwen3-14b", "qwen3-32b", "qwen3-8b"};
+
 inline Architecture model_of_file(std::string_view name) {
   Problems problems;
   const YamlDocument document = YamlDocument::from_file(

@@ -31,6 +31,30 @@ TEST_CASE("totals are those that llama-bench counts, to its last digit", "[archi
   }
 }
 
+// Dense models: what their cards say to their last digit, and the sum by hand for the two that are replayed.
+TEST_CASE("totals of dense models are those of their cards", "[architecture]") {
+  const Counted cards[]{{"llama-3.1-8b", 8.03},
+                        {"llama-3.1-70b", 70.55},
+                        {"qwen3-8b", 8.19},
+                        {"qwen3-14b", 14.77},
+                        {"qwen3-32b", 32.76}};
+  for (const Counted& row : cards) {
+    INFO(row.model);
+    const Architecture a = model_of_file(row.model);
+    CHECK(std::abs(total_weights(a) / 1e9 - row.billions) <= 0.005);
+    CHECK(std::abs(total_weights(a) - a.published_weights.value()) <= 0.005 * *a.published_weights);
+    CHECK(active_weights(a) == total_weights(a));
+  }
+  // Queries and output 4096 x 4096, keys and values 4096 x 1024, three matrices of 4096 x 14336, two norms;
+  // of Qwen3-32B heads of 64 x 128 and 8 x 128, 25600 wide, and two norms of 128 values besides.
+  const double llama = 32 * (2.0 * 4096 * 4096 + 2.0 * 4096 * 1024 + 3.0 * 4096 * 14336 + 2 * 4096) + 4096 +
+                       2.0 * 128256 * 4096;
+  CHECK(total_weights(model_of_file("llama-3.1-8b")) == llama);
+  const double qwen = 64 * (2.0 * 5120 * 8192 + 2.0 * 5120 * 1024 + 3.0 * 5120 * 25600 + 2 * 5120 + 2 * 128) +
+                      5120 + 2.0 * 151936 * 5120;
+  CHECK(total_weights(model_of_file("qwen3-32b")) == qwen);
+}
+
 // GGUF files of the GLM-4.5 family hold the prediction layer: one more layer with experts, a projection of
 // two hidden states to one, three norms, and an embedding and a head of its own.
 double with_prediction_layer(Architecture a) {

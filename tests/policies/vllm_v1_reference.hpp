@@ -1,0 +1,257 @@
+// The rules of vLLM's V1 scheduler once more, slowly and with real pages: blocks have numbers and wait in a
+// queue when they are free, each remembers what was written into it, requests have block tables. Shares with
+// the policy what a step looks like, and no code.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "policies/batching/batching.hpp"
+
+namespace moelab {
+
+class V1Reference {
+ public:
+  V1Reference(const BatchingShape& shape, bool async, bool reserve, bool prefix_cache)
+      : shape_(shape), async_(async), reserve_(reserve), prefix_(prefix_cache && shape.kv.state_blocks == 0) {
+    refill(shape.kv.gpu_blocks);
+  }
+
+  void arrive(const BatchRequest& request) {
+    Sequence s;
+    s.ask = request;
+    s.tokens = request.prompt_tokens;
+    if (request.prefilled) s.written = s.tokens++;
+    s.most = s.written;
+    (async_ ? unseen_ : waiting_).push_back(std::make_shared<Sequence>(s));
+  }
+
+  // Free pages are made anew: what was readable in them is gone.
+  void resize(std::uint64_t blocks) {
+    pages_ = blocks;
+    const std::uint64_t used = in_use();
+    refill(blocks > used ? blocks - used : 0);
+  }
+
+  BatchStep form() {
+    step_ = {};
+    in_step_.clear();
+    for (;;) {
+      const bool preempted = turn();
+      if (!in_step_.empty()) break;
+      if (!learn() && !preempted) return step_;
+    }
+    learn();
+    return step_;
+  }
+
+  void complete() {
+    for (const auto& [s, rows] : in_step_) {
+      s->written += rows;
+      s->most = std::max(s->most, s->written);
+      remember(*s);
+      if (s->written < s->tokens) continue;
+      s->again = false;
+      ++s->tokens;
+      if (++s->produced < s->ask.output_tokens) continue;
+      running_.remove(s);
+      ended_.push_back(s);
+    }
+    if (!async_) learn();
+  }
+
+  KvUse use() const {
+    return {.gpu_blocks = in_use(), .running = running_.size(), .waiting = waiting_.size() + unseen_.size()};
+  }
+  std::uint64_t found = 0;  // blocks that preempted requests found again
+
+ private:
+  struct Sequence {
+    BatchRequest ask;
+    std::uint64_t tokens = 0, written = 0, produced = 0, most = 0;
+    bool started = false, again = false;
+    std::vector<std::uint64_t> table;  // pages
+    std::uint64_t states = 0;          // pages for states, which have no place in the table
+  };
+  using Pointer = std::shared_ptr<Sequence>;
+  struct Content {
+    std::uint32_t request;
+    std::uint64_t block;
+    auto operator<=>(const Content&) const = default;
+  };
+
+  void refill(std::uint64_t blocks) {
+    free_.clear();
+    for (std::uint64_t i = 0; i < blocks; ++i) free_.push_back(next_page_++);
+  }
+  std::uint64_t in_use() const {
+    std::uint64_t n = 0;
+    for (const auto* list : {&running_, &ended_})
+      for (const Pointer& s : *list) n += s->table.size() + s->states;
+    return n;
+  }
+
+  /// Full pages can be found again by what is in them.
+  void remember(const Sequence& s) {
+    for (std::uint64_t b = 0; b < s.table.size() && (b + 1) * shape_.kv.block_tokens <= s.written; ++b)
+      content_[s.table[b]] = {s.ask.id, b};
+  }
+
+  std::optional<std::uint64_t> find_free(const Content& wanted) const {
+    for (const std::uint64_t page : free_)
+      if (const auto it = content_.find(page); it != content_.end() && it->second == wanted) return page;
+    return std::nullopt;
+  }
+
+  std::uint64_t take_oldest() {
+    const std::uint64_t page = free_.front();
+    free_.pop_front();
+    content_.erase(page);
+    return page;
+  }
+
+  /// `s` is in no list of those that hold pages.
+  void release(Sequence& s) {
+    const std::uint64_t used = in_use(), room = pages_ > used ? pages_ - used : 0;
+    for (; s.states > 0; --s.states) s.table.push_back(next_page_++);
+    // Where the cache has shrunk, the last ones are not there any more.
+    while (!s.table.empty() && free_.size() + s.table.size() > room) s.table.pop_back();
+    for (; !s.table.empty(); s.table.pop_back()) free_.push_back(s.table.back());
+  }
+
+  std::uint64_t pages_for(std::uint64_t tokens) const {
+    std::uint64_t n = 0;
+    while (n * shape_.kv.block_tokens < tokens) ++n;
+    return n;
+  }
+  void extend(Sequence& s, std::uint64_t tokens) {
+    while (s.table.size() < pages_for(tokens)) s.table.push_back(take_oldest());
+  }
+
+  bool learn() {
+    const bool any = !ended_.empty() || !unseen_.empty();
+    std::list<Pointer> ended;
+    ended.swap(ended_);
+    for (const Pointer& s : ended) {
+      forget(*s);
+      release(*s);
+    }
+    waiting_.splice(waiting_.end(), unseen_);
+    return any;
+  }
+  /// Nothing of it will be asked for again.
+  void forget(const Sequence& s) {
+    std::erase_if(content_, [&](const auto& entry) { return entry.second.request == s.ask.id; });
+  }
+
+  void preempt() {
+    const Pointer s = running_.back();
+    running_.pop_back();
+    step_.dropped.push_back(s->ask.id);
+    release(*s);
+    s->written = 0;
+    s->again = true;
+    waiting_.push_front(s);
+  }
+
+  /// One call of the scheduler. Says whether it preempted a request.
+  bool turn() {
+    bool preempted = false;
+    while (in_use() > pages_ && !running_.empty()) {
+      preempt();
+      preempted = true;
+    }
+    std::vector<Pointer> order(running_.begin(), running_.end());
+    for (const Pointer& s : order) {
+      if (std::find(running_.begin(), running_.end(), s) == running_.end()) break;
+      const std::uint64_t rows = std::min(s->tokens - s->written, budget());
+      if (rows == 0) break;
+      bool there = true;
+      while (there && in_use() + missing(*s, s->written + rows) > pages_) {
+        preempt();
+        preempted = true;
+        there = std::find(running_.begin(), running_.end(), s) != running_.end();
+      }
+      if (!there) break;
+      extend(*s, s->written + rows);
+      run(s, rows);
+    }
+    if (!preempted) admit();
+    return preempted;
+  }
+
+  std::uint64_t missing(const Sequence& s, std::uint64_t tokens) const {
+    const std::uint64_t wanted = pages_for(tokens);
+    return wanted > s.table.size() ? wanted - s.table.size() : 0;
+  }
+  std::uint64_t budget() const { return shape_.max_tokens - step_.rows; }
+
+  void admit() {
+    while (!waiting_.empty() && budget() > 0 && running_.size() + ended_.size() < shape_.max_requests) {
+      const Pointer s = waiting_.front();
+      std::vector<std::uint64_t> again;
+      if (prefix_ && s->again)
+        for (std::uint64_t b = 0; (b + 1) * shape_.kv.block_tokens < s->tokens; ++b) {
+          const auto page = find_free({s->ask.id, b});
+          if (!page) break;
+          again.push_back(*page);
+        }
+      const std::uint64_t have = s->again ? again.size() * shape_.kv.block_tokens : s->written;
+      const std::uint64_t rows = std::min(s->tokens - have, budget());
+      const std::uint64_t wanted = shape_.kv.state_blocks + pages_for(reserve_ ? s->tokens : have + rows);
+      if (in_use() + wanted > pages_) return;
+      waiting_.pop_front();
+      (s->started ? step_.restarted : step_.admitted).push_back(s->ask.id);
+      s->started = true;
+      s->written = have;
+      if (s->tokens > s->ask.prompt_tokens && have + 1 == s->tokens) s->again = false;  // nothing is missing
+      for (const std::uint64_t page : again) {
+        free_.erase(std::find(free_.begin(), free_.end(), page));
+        s->table.push_back(page);
+      }
+      found += again.size();
+      for (; s->states < shape_.kv.state_blocks; ++s->states) take_oldest();
+      extend(*s, have + rows);
+      forget_free(*s);
+      running_.push_back(s);
+      run(s, rows);
+    }
+  }
+  /// It writes what it lost anew, elsewhere: old copies are not asked for.
+  void forget_free(const Sequence& s) {
+    for (const std::uint64_t page : free_)
+      if (const auto it = content_.find(page); it != content_.end() && it->second.request == s.ask.id)
+        content_.erase(it);
+  }
+
+  void run(const Pointer& s, std::uint64_t rows) {
+    const bool produces = s->written + rows == s->tokens;
+    const bool prompt = s->again || (s->produced == 0 && !s->ask.prefilled);
+    step_.shares.push_back({.request = s->ask.id,
+                            .tokens = static_cast<std::uint32_t>(rows),
+                            .context = static_cast<std::uint32_t>(s->written),
+                            .prompt = prompt,
+                            .produces = produces});
+    step_.rows += rows;
+    for (std::uint64_t token = s->written; token < s->written + rows; ++token)
+      step_.recomputed += token < s->most ? 1 : 0;
+    if (produces && s->produced + 1 == s->ask.output_tokens) step_.finished.push_back(s->ask.id);
+    in_step_.emplace_back(s, rows);
+  }
+
+  BatchingShape shape_;
+  bool async_, reserve_, prefix_;
+  std::uint64_t pages_ = shape_.kv.gpu_blocks, next_page_ = 0;
+  std::list<Pointer> running_, waiting_, unseen_, ended_;
+  std::deque<std::uint64_t> free_;            // free longest first
+  std::map<std::uint64_t, Content> content_;  // of full pages
+  std::vector<std::pair<Pointer, std::uint64_t>> in_step_;
+  BatchStep step_;
+};
+
+}  // namespace moelab

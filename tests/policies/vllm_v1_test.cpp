@@ -1,0 +1,215 @@
+// vllm-v1: steps against the rules implemented once more with real pages, and a few by hand.
+#include <random>
+
+#include "policies/batching/free_blocks.hpp"
+
+#include "models/input_error.hpp"
+#include "tests/policies/batching_steps.hpp"
+#include "tests/policies/vllm_v1_reference.hpp"
+#include "tests/random_runs.hpp"
+
+namespace moelab::vllm_v1_test {
+
+using namespace moelab::batching_steps;
+
+namespace {
+
+constexpr const char* kName = "vllm-v1";
+
+std::uint32_t from_to(std::mt19937_64& random, std::uint32_t low, std::uint32_t high) {
+  return low + static_cast<std::uint32_t>(random() % (high - low + 1));
+}
+
+struct Stream {
+  BatchingShape shape;
+  bool async = false, reserve = false, prefix_cache = false, resizes = false;
+  std::vector<BatchRequest> requests;  // that fit alone
+  std::unique_ptr<BatchingPolicy> policy() const {
+    return make(kName, shape,
+                {{"async", async ? 1.0 : 0.0},
+                 {"reserve", reserve ? 1.0 : 0.0},
+                 {"prefix_cache", prefix_cache ? 1.0 : 0.0}});
+  }
+};
+
+Stream random_stream(std::mt19937_64& random) {
+  Stream stream;
+  stream.shape.kv = {from_to(random, 1, 5), from_to(random, 1, 24), 0};
+  if (random() % 4 == 0) stream.shape.kv.state_blocks = from_to(random, 1, 3);
+  stream.shape.max_requests = from_to(random, 1, 8);
+  stream.shape.max_tokens = stream.shape.max_requests + from_to(random, 0, 40);
+  stream.async = random() % 2 == 0;
+  stream.reserve = random() % 2 == 0;
+  stream.prefix_cache = random() % 3 != 0;
+  stream.resizes = random() % 4 == 0;
+  const auto policy = stream.policy();
+  for (std::uint32_t i = 0, n = from_to(random, 1, 14); i < n; ++i) {
+    const BatchRequest request{100 - i, from_to(random, 1, 20), from_to(random, 1, 12), random() % 8 == 0};
+    if (policy->misfit(request).empty()) stream.requests.push_back(request);
+  }
+  return stream;
+}
+
+struct Seen {
+  std::uint64_t steps = 0, preempted = 0, restarted = 0, chunks = 0, found = 0, finished = 0;
+};
+
+/// Requests come at random between steps, the cache shrinks and grows where the stream says so.
+void compare(std::mt19937_64& random, const Stream& stream, Seen& seen) {
+  const auto policy = stream.policy();
+  V1Reference reference(stream.shape, stream.async, stream.reserve, stream.prefix_cache);
+  std::size_t next_arrival = 0;
+  const std::uint64_t all = stream.shape.kv.gpu_blocks;
+  std::uint64_t blocks = all;
+  const auto resize = [&](std::uint64_t to) {
+    blocks = to;
+    policy->resize(to);
+    reference.resize(to);
+  };
+  BatchStep step;
+  for (int steps = 0;; ++steps) {
+    REQUIRE(steps < 20000);
+    while (next_arrival < stream.requests.size() && random() % 2 == 0) {
+      policy->arrive(stream.requests[next_arrival]);
+      reference.arrive(stream.requests[next_arrival++]);
+    }
+    if (stream.resizes && steps < 200 && random() % 8 == 0) resize(random() % (all + 1));
+    if (steps == 200) resize(all);
+    const bool runs = policy->form(step);
+    const BatchStep expected = reference.form();
+    if (step != expected) REQUIRE(text(step) == text(expected));
+    REQUIRE(step == expected);
+    REQUIRE(runs == !step.shares.empty());
+    REQUIRE(policy->use() == reference.use());
+    ++seen.steps;
+    seen.preempted += step.dropped.size();
+    seen.restarted += step.restarted.size();
+    seen.finished += step.finished.size();
+    for (const StepShare& share : step.shares) seen.chunks += share.produces ? 0 : 1;
+    if (runs) {
+      policy->complete();
+      reference.complete();
+      REQUIRE(policy->use() == reference.use());
+    } else if (policy->use().waiting > 0) {
+      REQUIRE(blocks < all);  // else it would be stuck for good
+      resize(all);
+    } else if (next_arrival == stream.requests.size()) {
+      break;
+    }
+  }
+  seen.found += reference.found;
+}
+
+}  // namespace
+
+TEST_CASE("vllm-v1 forms the steps of the rules implemented with real pages") {
+  std::mt19937_64 random(51);
+  Seen seen;
+  std::uint64_t requests = 0;
+  for (int i = 0; i < moelab::test::random_runs(5000); ++i) {
+    const Stream stream = random_stream(random);
+    requests += stream.requests.size();
+    compare(random, stream, seen);
+  }
+  CHECK(seen.finished == requests);
+  CHECK(seen.steps > moelab::test::random_runs(50000));
+  CHECK(seen.preempted > moelab::test::random_runs(5000));
+  CHECK(seen.restarted == seen.preempted);
+  CHECK(seen.chunks > moelab::test::random_runs(3000));
+  CHECK(seen.found > moelab::test::random_runs(1000));
+}
+
+TEST_CASE("vllm-v1 fills one budget: running requests first, then as much of a prompt as is left") {
+  BatchingShape shape = shape_of(4, 100);
+  shape.max_tokens = 10;
+  const auto policy = make(kName, shape, {{"async", 0}});
+  policy->arrive({1, 4, 3});
+  policy->arrive({2, 13, 2});
+  CHECK(next(*policy) == "1p4@0* 2p6@0, admitted 1+2");
+  policy->arrive({3, 5, 1});
+  CHECK(next(*policy) == "1d1@4* 2p7@6* 3p2@0, admitted 3");
+  CHECK(next(*policy) == "1d1@5* 2d1@13* 3p3@2*, finished 1+2+3");
+  CHECK(next(*policy) == "-");
+}
+
+TEST_CASE("vllm-v1 preempts the last admitted, which finds the beginning of what it lost again") {
+  // Blocks of 2 tokens, 6 of them. After the prompts 2 + 2 are used, and each request grows by a block every
+  // second step: with 3 + 3 the cache is full when both have 6 tokens, and then 1 needs one more.
+  BatchingShape shape = shape_of(2, 6);
+  const std::string again = [&] {
+    const auto policy = make(kName, shape, {{"async", 0}});
+    policy->arrive({1, 4, 5});
+    policy->arrive({2, 4, 5});
+    CHECK(next(*policy) == "1p4@0* 2p4@0*, admitted 1+2");
+    CHECK(next(*policy) == "1d1@4* 2d1@4*");
+    CHECK(next(*policy) == "1d1@5* 2d1@5*");
+    CHECK(next(*policy) == "1d1@6*, dropped 2");
+    CHECK(next(*policy) == "1d1@7*, finished 1");
+    return next(*policy);
+  }();
+  // Request 1 took the one of 2's three blocks that held its tokens 4 and 5; it has 7 tokens to its next.
+  CHECK(again == "2p3@4*, restarted 2, again 2");
+  const auto none = make(kName, shape, {{"async", 0}, {"prefix_cache", 0}});
+  none->arrive({1, 4, 5});
+  none->arrive({2, 4, 5});
+  for (int i = 0; i < 5; ++i) next(*none);
+  CHECK(next(*none) == "2p7@0*, restarted 2, again 6");
+}
+
+TEST_CASE("vllm-v1 learns a step late of what comes and ends while a step runs") {
+  BatchingShape shape = shape_of(16, 100);
+  shape.max_requests = 1;
+  const auto policy = make(kName, shape);
+  policy->arrive({1, 4, 2});
+  CHECK(next(*policy) == "1p4@0*, admitted 1");  // nothing ran before: it is seen at once
+  policy->arrive({2, 4, 1});
+  policy->arrive({3, 4, 1});
+  CHECK(next(*policy) == "1d1@4*, finished 1");
+  // Whose place is taken until the scheduler knows; with nothing else to run it looks again.
+  CHECK(next(*policy) == "2p4@0*, admitted 2, finished 2");
+  shape.max_requests = 2;
+  const auto two = make(kName, shape);
+  two->arrive({1, 4, 3});
+  CHECK(next(*two) == "1p4@0*, admitted 1");
+  two->arrive({2, 4, 1});
+  CHECK(next(*two) == "1d1@4*");  // formed while the step before ran
+  CHECK(next(*two) == "1d1@5* 2p4@0*, admitted 2, finished 1+2");
+}
+
+TEST_CASE("vllm-v1 joins a request where all of its tokens have room, or those of its first chunk") {
+  BatchingShape shape = shape_of(1, 10);
+  shape.max_tokens = 8;
+  for (const double reserve : {0.0, 1.0}) {
+    const auto policy = make(kName, shape, {{"async", 0}, {"reserve", reserve}});
+    policy->arrive({1, 3, 2});
+    policy->arrive({2, 8, 1});
+    const std::string both = "1p3@0* 2p5@0, admitted 1+2", alone = "1p3@0*, admitted 1";
+    CHECK(next(*policy) == (reserve == 0 ? both : alone));
+  }
+}
+
+TEST_CASE("vllm-v1: parameters that it does not have are named") {
+  CHECK_THROWS_AS(make(kName, shape_of(16, 10), {{"async", 0.5}}), InputError);
+  CHECK_THROWS_AS(make(kName, shape_of(16, 10), {{"reserve", 2}}), InputError);
+  CHECK_THROWS_AS(make(kName, shape_of(16, 10), {{"prefix_cache", -1}}), InputError);
+}
+
+TEST_CASE("free blocks are taken in the order in which they became free, a request's last ones first") {
+  FreeBlocks free;
+  free.reset(3);
+  free.give(7, 4);
+  free.give(FreeBlocks::kNoOwner, 2);
+  CHECK(free.count() == 9);
+  free.take(3);
+  CHECK(free.kept(7) == 4);
+  free.take(1);
+  CHECK(free.kept(7) == 3);
+  free.claim(7, 2);
+  CHECK(free.kept(7) == 0);
+  CHECK(free.count() == 3);
+  free.give(7, 1);
+  free.take(3);  // one that it left, and two of none
+  CHECK(free.kept(7) == 1);
+}
+
+}  // namespace moelab::vllm_v1_test
