@@ -15,7 +15,7 @@
 namespace moelab::cli {
 namespace {
 
-constexpr double kHighestRate = 1e9;  // as workload.arrivals_per_s
+constexpr double kLowestRate = 1e-9, kHighestRate = 1e9;  // as workload.arrivals_per_s
 
 struct LoadArguments {
   LoadSettings settings;
@@ -38,6 +38,8 @@ double rate_of(const std::string& text) {
     throw InputError("--rates", "'" + shown_word(text) + "' is no number of requests a second");
   if (rate <= 0)
     throw InputError("--rates", shown_word(text) + " requests a second: expected a rate above 0");
+  if (rate < kLowestRate)
+    throw InputError("--rates", shown_word(text) + " requests a second: expected at least 1e-9");
   if (rate > kHighestRate)
     throw InputError("--rates", shown_word(text) +
                                     " requests a second are more than any machine could be "

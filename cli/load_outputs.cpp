@@ -9,6 +9,7 @@
 #include "cli/load_report.hpp"
 #include "cli/load_values.hpp"
 #include "models/json.hpp"
+#include "sim/results/request_file.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -156,10 +157,13 @@ std::string csv_header() {
 
 /// What is null in a sample's JSON is empty here.
 std::string csv_line(const LoadReport& r, const LoadPoint& point, const Json& sample) {
-  const auto cell = [](const Json& value) { return value.is_null() ? "" : value.dump(); };
-  std::string line =
-      Json(r.runs->scenario().systems[point.system].name).dump() + "," + Json(point.rate).dump() + "," +
-      (sample["refusal"].is_null() ? to_string(point.verdict) : "") + "," + cell(sample["seed"]);
+  const auto cell = [](const Json& value) -> std::string {
+    if (value.is_null()) return "";
+    return value.is_string() ? csv_cell(value.get_ref<const std::string&>()) : value.dump();
+  };
+  std::string line = csv_cell(r.runs->scenario().systems[point.system].name) + "," + Json(point.rate).dump() +
+                     "," + (sample["refusal"].is_null() ? to_string(point.verdict) : "") + "," +
+                     cell(sample["seed"]);
   const auto add = [&](const Json& value) { line += "," + cell(value); };
   const Json none;
   const auto of = [&](const char* key) -> const Json& { return sample.contains(key) ? sample[key] : none; };

@@ -14,6 +14,10 @@
 namespace moelab::cli {
 namespace {
 
+std::string name_of(const LoadReport& r, std::size_t system) {
+  return one_line(r.runs->scenario().systems[system].name);
+}
+
 using Rows = std::vector<std::vector<std::string>>;
 
 bool has_level(const LoadReport& r) {
@@ -22,9 +26,9 @@ bool has_level(const LoadReport& r) {
 
 /// What is asked of a rate, in words that follow "meets".
 std::string level_text(const LoadReport& r) {
-  if (!r.rule.share) return "'" + r.runs->level().text + "'";
-  return "the limits of '" + r.runs->level().text + "' for " + significant(100 * *r.rule.share) +
-         " % of the requests";
+  const std::string level = one_line(r.runs->level().text);
+  if (!r.rule.share) return "'" + level + "'";
+  return "the limits of '" + level + "' for " + significant(100 * *r.rule.share) + " % of the requests";
 }
 
 std::string title_of(const LoadReport& r) {
@@ -39,7 +43,7 @@ std::string title_of(const LoadReport& r) {
 
 /// Of the best point of a system: what it came to.
 std::string best_text(const LoadReport& r, const LoadPoint& best) {
-  const std::string name = r.runs->scenario().systems[best.system].name;
+  const std::string name = name_of(r, best.system);
   std::string text = name + (has_level(r) ? " meets " + level_text(r) + " up to " : " keeps up with ") +
                      rate_text(best.rate);
   if (!has_level(r)) return text;
@@ -56,7 +60,7 @@ std::string limit_text(std::span<const LoadPoint> points) {
 }
 
 std::string curve_sentence(const LoadReport& r, std::span<const LoadPoint> points) {
-  const std::string name = r.runs->scenario().systems[points.front().system].name;
+  const std::string name = name_of(r, points.front().system);
   if (const std::string refusal = points.front().samples.front().refusal; !refusal.empty())
     return name + " " + refusal + "\n";
   if (const LoadPoint* best = best_point(points); best != nullptr)
@@ -67,8 +71,8 @@ std::string curve_sentence(const LoadReport& r, std::span<const LoadPoint> point
 }
 
 std::string found_sentence(const LoadReport& r, const HighestRate& found) {
-  const std::string name = r.runs->scenario().systems[found.system].name;
-  if (found.by_seed.empty()) return name + " does not fit\n";
+  const std::string name = name_of(r, found.system);
+  if (found.by_seed.empty()) return name + " " + found.refusal + "\n";
   const std::string what = has_level(r) ? " meets " + level_text(r) : " keeps up";
   if (found.high() == 0) return name + what + " at no rate\n";
   std::string text = name + what + " up to " + rate_text(found.median());
@@ -96,7 +100,7 @@ std::string sentences(const LoadReport& r) {
 }
 
 std::vector<std::string> row_of(const LoadReport& r, const LoadPoint& point, bool best) {
-  std::vector<std::string> row = {r.runs->scenario().systems[point.system].name, significant(point.rate)};
+  std::vector<std::string> row = {name_of(r, point.system), significant(point.rate)};
   const auto add = [&](const std::optional<double>& value, double scale, int digits) {
     row.push_back(value ? fixed(scale * *value, digits) : "-");
   };
@@ -122,7 +126,7 @@ std::string legend(const LoadReport& r) {
   std::string text =
       "values: mean over seeds; queued: mean; saturated: in the second half of the time in which requests\n"
       "came, fewer were answered than came, by more than 5 % and more than chance (3 sqrt(n));\n"
-      "unsettled: requests stay for more than a quarter of that time\n";
+      "unsettled: half of the requests stay for more than a quarter of that time\n";
   if (has_level(r))
     text += "meets: requests within all limits, whatever their percentiles; goodput: these a second\n";
   return text;
@@ -132,10 +136,10 @@ std::string notes(const LoadReport& r) {
   std::string text;
   for (const LoadPoint& point : r.points)
     if (point.verdict == LoadVerdict::unsettled && point.samples.front().refusal.empty())
-      text +=
-          "note: " + r.runs->scenario().systems[point.system].name + " at " + rate_text(point.rate) +
-          ": a request stays longer than a quarter of the time in which all came, so nothing is known of\n"
-          "  a steady state; more requests (--requests) or a lower rate would tell\n";
+      text += "note: " + name_of(r, point.system) + " at " + rate_text(point.rate) +
+              ": half of the requests stay longer than a quarter of the time in which all came: nothing is "
+              "known of\n"
+              "  a steady state; more requests (--requests) or a lower rate would tell\n";
   return text;
 }
 

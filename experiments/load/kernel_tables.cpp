@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -135,7 +137,8 @@ auto around(const std::map<double, Value>& map, double x) {
 
 double Interpolated::at(double x) const {
   const auto [below, above, share] = around(values_, x);
-  return below->second + share * (above->second - below->second);
+  const double between = below->second + share * (above->second - below->second);
+  return share > 1 ? std::max(between, above->second) : between;  // last times that fall are noise
 }
 
 void AttentionTable::finish() {
@@ -175,13 +178,19 @@ double AttentionTable::at(const Point& asked) const {
     sum += weight * found->second;
     weights += weight;
   }
-  return weights > 0 ? beyond * sum / weights : 0;
+  if (weights > 0) return beyond * sum / weights;
+  if (asked[0] == 0 && asked[2] == 0) return 0;  // neither a prompt's rows nor any that decode
+  throw InputError("attention table", "has no time near " + std::to_string(std::llround(asked[0])) +
+                                          " rows of prompts after " + std::to_string(std::llround(asked[1])) +
+                                          " and " + std::to_string(std::llround(asked[2])) +
+                                          " that decode after " + std::to_string(std::llround(asked[3])));
 }
 
 double KernelTables::moe_seconds(double tokens, double experts) const {
   const auto [below, above, share] = around(moe, tokens);
   const double low = below->second.at(experts);
-  return low + share * (above->second.at(experts) - low);
+  const double high = above->second.at(experts), between = low + share * (high - low);
+  return share > 1 ? std::max(between, high) : between;
 }
 
 KernelTables read_kernel_tables(const std::string& folder, std::string_view gpu, std::string_view model,

@@ -47,6 +47,7 @@ class OverTime {
     while (first_ < steps_.size() && steps_[first_].end_s <= begin) ++first_;
     for (std::size_t i = first_; i < steps_.size() && steps_[i].begin_s < end; ++i) {
       const ReplayedStep& step = steps_[i];
+      if (!(step.end_s > step.begin_s)) continue;
       const double within = std::min(end, step.end_s) - std::max(begin, step.begin_s);
       const double share = within / (end - begin), of_step = within / (step.end_s - step.begin_s);
       m.tokens_per_s.predicted += of_step * static_cast<double>(step.tokens) / (end - begin);

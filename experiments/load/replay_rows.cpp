@@ -86,7 +86,10 @@ int main(int argc, char** argv) {
   try {
     return moelab::replay::run(moelab::replay::read_command(argc, argv));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    std::string text = error.what();  // with words of files in it
+    for (char& c : text)
+      if ((c < ' ' && c != '\n') || c == 0x7F) c = '?';
+    std::fprintf(stderr, "error: %s\n", text.c_str());
     return 2;
   }
 }

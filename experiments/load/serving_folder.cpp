@@ -216,7 +216,7 @@ void read_engine(const std::string& path, EngineArguments& engine) {
     arguments.fail("'max_num_batched_tokens' must be at least 'max_num_seqs'");
   const Fields cache = meta.map("kv_cache");
   cache.check_spelling({"num_gpu_blocks", "block_size", "gpu_memory_utilization", "enable_prefix_caching"});
-  engine.block_tokens = cache.count("block_size", 1, 65536, arguments.number("block_size", 1, 65536, 16));
+  engine.block_tokens = cache.count("block_size", 1, 65536, arguments.count("block_size", 1, 65536, 16));
   engine.memory_share = cache.number("gpu_memory_utilization", 0.01, 1,
                                      arguments.number("gpu_memory_utilization", 0.01, 1, usual.memory_share));
   if (cache.has("num_gpu_blocks")) engine.kv_blocks = cache.count("num_gpu_blocks", 1, 4e9);

@@ -49,6 +49,8 @@ class CudaTensor final : public CompressedTensor {
                          "a GPU decodes from multiples of " + std::to_string(kDecodedFrom) + " on");
       if (range.size > 0) add_shard(range, tensor.records[i], tensor.chunks[i], stream);
     }
+    if (tensor.chunks.back().size() != tensor.elements)
+      throw CodecError("the SM-chunk has not the size that its tensor has");
     sign_mantissas_ = copied(tensor.chunks.back(), stream);
   }
 

@@ -36,7 +36,7 @@ class CublasHandle {
   void multiply(const void* matrix, const void* in, void* out, std::size_t m, std::size_t n,
                 std::size_t k) const;
   /// Many in one launch, as serving engines compute a layer's experts; where the library is older than 12.5,
-  /// one after the other. Waits for the products of the call before.
+  /// one after the other. Waits for the products of the last call but one.
   void multiply_all(std::span<const CublasProduct> products);
 
  private:

@@ -114,6 +114,7 @@ CudaPagedMemory::~CudaPagedMemory() {
 }
 
 void CudaPagedMemory::release() {
+  static_cast<void>(cudaSetDevice(device_));
   for (auto& [frame, piece] : pieces_) {
     if (piece.mapped) static_cast<void>(driver().cuMemUnmap_(begin_ + piece.address, piece.bytes));
     static_cast<void>(driver().cuMemRelease_(piece.handle));

@@ -14,9 +14,9 @@ namespace {
 std::string why_no_window(const SystemConfig& system, const DeviceProfile& device, bool gpu) {
   const PagingConfig& paging = *system.paging;
   if (!device.is_discrete() || !(gpu || device.has_stand_in()))
-    return "pages its experts, whole layers at a time ('paging'), in a GPU with memory of its own: expected "
-           "its "
-           "profile with --compute gpu, or one of 'moelab calibrate --stand-in-gpu', whose GPU the CPU plays";
+    return "pages its experts, whole layers at a time ('paging'), in a GPU with memory of its own: "
+           "expected its profile with --compute gpu, or one of 'moelab calibrate --stand-in-gpu', whose GPU "
+           "the CPU plays";
   if (!device.gpu->remap)
     return "pages its experts; device '" + device.name +
            "' does not say what remapping takes (gpu.remap), which 'moelab calibrate' measures, with "

@@ -26,7 +26,7 @@
 //   ended meanwhile, and with requests that were preempted.
 // - After resize() to fewer blocks the last admitted are preempted first. vLLM's cache has one size.
 // - A cache that is resized forgets what was free, and requests with states (state_blocks) find nothing
-// again.
+//   again.
 // - Requests that come prefilled take the blocks of all their tokens; vLLM's KV connectors do the same.
 #include <algorithm>
 

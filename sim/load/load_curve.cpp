@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 namespace moelab {
 namespace {
@@ -17,6 +18,7 @@ struct Search {
   double met = 0, missed = std::numeric_limits<double>::infinity();
   LoadVerdict above = LoadVerdict::unsettled;  // at `missed`
   bool started = false, over = false, refused = false;
+  std::string why = {};  // it is refused
 };
 
 /// Faster than any machine: all requests are there at once, and the run is as fast as it can be.
@@ -24,7 +26,11 @@ constexpr double kAtOnce = 1e9;
 /// Halvings below the rate at which all were there at once, after which no rate will do.
 constexpr double kLeastPart = 0x1p-24;
 
-void take(Search& search, const LoadPoint& point, double at_once, double tolerance) {
+/// Of the time in which a run's requests come, in s: a tenth of what a workload may last.
+constexpr double kLongest = 1e11;
+
+/// `least`: a rate below which no rate will do.
+void take(Search& search, const LoadPoint& point, double least, double tolerance) {
   if (point.meets_level) {
     search.met = point.rate;
   } else {
@@ -37,13 +43,14 @@ void take(Search& search, const LoadPoint& point, double at_once, double toleran
     search.next.rate = search.met * 2;
   else
     search.next.rate = (search.met + search.missed) / 2;
-  search.over = search.next.rate > kAtOnce || (search.met == 0 && search.next.rate < at_once * kLeastPart) ||
+  search.over = search.next.rate > kAtOnce || (search.met == 0 && search.next.rate < least) ||
                 (search.met > 0 && search.missed <= search.met * (1 + tolerance));
 }
 
 /// Where a search begins: at the rate of a run whose requests were all there at once.
 void begin_search(Search& search, const LoadSample& sample) {
   search.refused = search.over = !sample.refusal.empty() || sample.answered == 0;
+  search.why = sample.refusal.empty() ? "answers no request" : sample.refusal;
   search.next.rate = sample.answered_per_s();
   search.started = true;
 }
@@ -116,7 +123,7 @@ std::vector<HighestRate> find_highest_rates(LoadRuns& runs, const LevelRule& rul
   for (std::size_t system = 0; system < runs.systems(); ++system)
     for (std::size_t seed = 0; seed < runs.seeds(); ++seed)
       searches.push_back({.next = {system, kAtOnce, seed}});
-  std::vector<double> at_once(searches.size(), 0);
+  std::vector<double> least(searches.size(), 0);
   for (;;) {
     std::vector<LoadAsk> asks;
     std::vector<std::size_t> asking;
@@ -131,9 +138,10 @@ std::vector<HighestRate> find_highest_rates(LoadRuns& runs, const LevelRule& rul
       Search& search = searches[asking[k]];
       if (!search.started) {
         begin_search(search, samples[k]);
-        at_once[asking[k]] = search.next.rate;
+        least[asking[k]] =
+            std::max(search.next.rate * kLeastPart, static_cast<double>(runs.requests()) / kLongest);
       } else {
-        take(search, load_point(runs, rule, asks[k].system, asks[k].rate, {samples[k]}), at_once[asking[k]],
+        take(search, load_point(runs, rule, asks[k].system, asks[k].rate, {samples[k]}), least[asking[k]],
              tolerance);
       }
     }
@@ -142,7 +150,10 @@ std::vector<HighestRate> find_highest_rates(LoadRuns& runs, const LevelRule& rul
   for (std::size_t i = 0; i < searches.size(); ++i) {
     HighestRate& of = found[i / runs.seeds()];
     of.system = i / runs.seeds();
-    if (searches[i].refused) continue;
+    if (searches[i].refused) {
+      of.refusal = searches[i].why;
+      continue;
+    }
     of.by_seed.push_back(searches[i].met);
     of.above.push_back(searches[i].above);
   }

@@ -43,6 +43,7 @@ struct HighestRate {
   std::size_t system = 0;
   std::vector<double> by_seed;     // requests a second; 0: it meets the level at no rate
   std::vector<LoadVerdict> above;  // the verdict at the lowest rate that was found too high
+  std::string refusal;             // why there are no seeds' rates, as LoadSample's
   /// Over seeds; of an even number the lower one of the middle.
   double median() const;
   double low() const;

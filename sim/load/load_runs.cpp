@@ -5,6 +5,7 @@
 #include "models/input_error.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/sweep/point_workers.hpp"
+#include "traces/generator.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -47,6 +48,9 @@ void set_rate(Scenario& s, double rate) {
     s.workload.arrivals_per_s = rate;
   else
     stretch_log(s.workload.log, rate_of_log(s.workload.log) / rate);
+  if (!s.workload.log.empty() && !(s.workload.log.back().arrival_s <= kLatestArrival))
+    throw InputError(s.workload.request_log,
+                     "at so low a rate its last request would come later than 1e12 s");
 }
 
 }  // namespace

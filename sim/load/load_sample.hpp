@@ -27,7 +27,7 @@ Backlog backlog_of(const std::vector<RequestTimes>& requests);
 enum class LoadVerdict : std::uint8_t { steady, saturated, unsettled };
 std::string to_string(LoadVerdict verdict);
 
-/// Of runs at the same rate with other seeds, taken together. Unsettled where in one of them a request's
+/// Of runs at the same rate with other seeds, taken together. Unsettled where in one of them the median
 /// residence is more than a quarter of the span. Else saturated where fewer requests were answered in the
 /// second halves than came: by more than 5 % of those that came, and by more than three standard deviations
 /// of their number, 3 sqrt(dispersion * came). `dispersion` of the arrivals: variance over mean of how many

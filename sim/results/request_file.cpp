@@ -6,9 +6,22 @@
 #include "models/json.hpp"
 
 namespace moelab {
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+std::string cell_of(const Json& value) {
+  if (value.is_null()) return "";
+  return value.is_string() ? csv_cell(value.get_ref<const std::string&>()) : value.dump();
+}
 
 /// null for what never came.
 Json if_ever(double seconds) {
@@ -42,17 +55,6 @@ void each_record(const std::vector<RunResult>& results, const Add& add) {
   }
 }
 
-/// Quoted where a comma, a quote or a line's end is in it.
-std::string csv_cell(const Json& value) {
-  if (value.is_null()) return "";
-  if (!value.is_string()) return value.dump();
-  const auto& text = value.get_ref<const std::string&>();
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
-}
-
 bool ends_in(const std::string& path, const std::string& ending) {
   return path.size() > ending.size() && path.ends_with(ending);
 }
@@ -73,7 +75,7 @@ std::string requests_csv(const std::vector<RunResult>& results) {
   each_record(results, [&](const Json& one) {
     const char* comma = "";
     for (const auto& [key, value] : one.items()) {
-      text += comma + csv_cell(value);
+      text += comma + cell_of(value);
       comma = ",";
     }
     text += "\n";

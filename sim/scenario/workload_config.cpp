@@ -1,6 +1,7 @@
 #include "sim/scenario/workload_config.hpp"
 
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
@@ -63,7 +64,7 @@ void read_pace(const YamlMap& section, WorkloadConfig& w) {
     else if (!w.log.empty())
       section.fail("rate", "the log's requests all come at the same moment, which no pace changes");
   }
-  if (!w.log.empty() && w.log.back().arrival_s > kLatestArrival)
+  if (!w.log.empty() && !(w.log.back().arrival_s <= kLatestArrival))
     section.fail(speed ? "speed" : "rate", "the last request would come later than 1e12 s");
 }
 
@@ -143,7 +144,8 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
 
 double rate_of_log(const std::vector<RequestRecord>& log) {
   if (log.size() < 2 || log.back().arrival_s <= log.front().arrival_s) return 0;
-  return static_cast<double>(log.size() - 1) / (log.back().arrival_s - log.front().arrival_s);
+  const double rate = static_cast<double>(log.size() - 1) / (log.back().arrival_s - log.front().arrival_s);
+  return std::isfinite(rate) ? rate : 0;  // of a span that is next to nothing
 }
 
 void stretch_log(std::vector<RequestRecord>& log, double times) {

@@ -167,7 +167,8 @@ TEST_CASE("validation of windows: what cannot be compared is refused with its re
   const Scenario good = windowed_scenario();
   Scenario s = good;
   s.device.gpu->remap.reset();
-  CHECK_THAT(refusal(s), Contains("gpu.remap") && Contains("calibrate --stand-in-gpu"));
+  CHECK_THAT(refusal(s),
+             Contains("gpu.remap") && Contains("'moelab calibrate'") && Contains("--stand-in-gpu"));
   s = good;
   s.systems[2].paging->residency = {"budget-aware", {}};
   CHECK_THAT(refusal(s), Contains("'both'") && Contains("how fast copies are"));

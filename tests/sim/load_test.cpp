@@ -220,6 +220,17 @@ TEST_CASE("load: a level that no rate meets is found to be none") {
   }
 }
 
+TEST_CASE("load: the search ends before a rate at which requests would come too late") {
+  // A level that no rate meets and a system that is slow when all are there at once: halving its rate 24
+  // times would have the last of the requests come after 1e12 s.
+  const Files files;
+  LoadSettings settings = small_load(files);
+  settings.settings.emplace_back("overrides.system.host_overhead", "{per_pass: 4000 s, source: a test}");
+  settings.level = parse_service_level("--slo", "ttft mean < 1 ns");
+  LoadRuns runs(settings);
+  for (const HighestRate& one : find_highest_rates(runs, {}, 0.1, {})) CHECK(one.high() == 0);
+}
+
 TEST_CASE("load: what cannot be asked is said") {
   Files files;
   LoadSettings settings = small_load(files);
