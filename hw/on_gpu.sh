@@ -17,6 +17,8 @@ moelab=$(find_program cli/moelab moelab) || exit 2
 tests=$(find_program tests/hw/test_cuda test_cuda) || exit 2
 nvidia-smi -L >/dev/null 2>&1 || { echo "no NVIDIA GPU: nvidia-smi finds none" >&2; exit 3; }
 mkdir -p "$out" || exit 2
+stores=$(mktemp -d "$out/stores.XXXXXX") || exit 2
+trap 'rm -rf "$stores"' EXIT
 failed=0
 step() {  # step NAME COMMAND...: its output in OUT/NAME.log
   local log=$out/$1.log start=$SECONDS
@@ -39,8 +41,7 @@ step bench "$moelab" bench run cuda-copy cuda-link cuda-recover cuda-expert cuda
 step calibrate "$moelab" calibrate --dir "$out" --out "$out/$name.yaml"
 for scenario in validate-smoe validate-windowed; do
   [ -e "$out/$name.yaml" ] || { echo "skipped: $scenario, for want of a profile"; continue; }
-  step "$scenario" "$moelab" validate "$scenario" --device "$out/$name.yaml" --compute gpu --store "$out/stores" \
+  step "$scenario" "$moelab" validate "$scenario" --device "$out/$name.yaml" --compute gpu --store "$stores" \
     --out "$out/$scenario.json"
 done
-rm -rf "$out/stores"
 exit $failed

@@ -112,7 +112,7 @@ Claim f10() {
   return {.id = "F10",
           .claim = "overhead of PagedTensor, at most",
           .paper = "3.0 %",
-          .ours = "assumed: 50 us a tensor type and layer, beside computing; an H200 takes 36 to 74",
+          .ours = "assumed: 50 us a tensor type and layer, beside computing; an H200 takes 36 to 77",
           .verdict = Verdict::cannot_be_known,
           .because =
               "needs vLLM with and without it on the paper's L40; the calls alone were measured on an H200 "
