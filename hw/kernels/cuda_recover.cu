@@ -40,7 +40,17 @@ struct Batch {
   __device__ std::uint32_t begin_of(unsigned chunk) const { return chunk == 0 ? 0 : ends[chunk - 1]; }
 };
 constexpr unsigned kMostTogether = 32;
-constexpr unsigned kHuffmanBlocks = 8;  // on a multiprocessor at least: 32 registers a thread
+/// Threads that a multiprocessor holds at once (CUDA C++ Programming Guide, technical specifications per
+/// compute capability); more asked of the assembler in `__launch_bounds__` is an error.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
+constexpr unsigned kThreadsAtOnce = 2048;
+#elif __CUDA_ARCH__ == 750
+constexpr unsigned kThreadsAtOnce = 1024;
+#else
+constexpr unsigned kThreadsAtOnce = 1536;
+#endif
+constexpr unsigned kHuffmanBlocks =
+    kThreadsAtOnce / kHuffmanThreads;  // all of them: 32 registers a thread, or 42
 static_assert(sizeof(Batch<HuffmanJob, kMostTogether>) < 4000 &&
               sizeof(Batch<Fixed3Job, kMostTogether>) < 4000);
 
