@@ -80,7 +80,7 @@ def worker(to, folder, host="127.0.0.1", threads=1):
 
 
 def write_sweep(folder, tiny, requests, repeats):
-    """Of 4 * repeats points, each of which takes about requests / 170,000 seconds of a 2-core machine's."""
+    """Of 4 * repeats points, each of which takes about requests / 200,000 seconds of a 2-core machine's."""
     tiny["workload"]["requests"] = requests
     path = folder / "sweep.json"
     path.write_text(json.dumps({"name": "s", "scenario": tiny, "axes": {"budget": ["300 kB", "350 kB"]},

@@ -149,26 +149,39 @@ TEST_CASE("a request's rows depend on law, seed and number alone") {
   }
 }
 
-TEST_CASE("requests too large to wait for their turn are drawn as the others are", "[long]") {
+/// Draws requests of so many decode rows each and checks them against a generator that draws one after the
+/// other.
+void check_drawn_in_order(std::size_t layers, const std::vector<std::uint64_t>& lengths) {
   RoutingLaw law = coin();
-  law.layers.resize(4000, law.layers[0]);
+  law.layers.resize(layers, law.layers[0]);
   std::vector<DrawnRequest> requests;
-  // 24 kB a row: the second request's rows have more than 64 MiB.
-  for (const std::uint64_t rows : {2u, 2800u, 2u}) requests.push_back({requests.size(), 0, {0, 0, rows}});
-  std::vector<std::uint64_t> begun;
+  for (const std::uint64_t rows : lengths) requests.push_back({requests.size(), 0, {0, 0, rows}});
+  std::vector<std::uint64_t> rows_of;
   int different = 0;
   LawGenerator generator(law, 3);
   draw_requests(
       law, 3, false, one_by_one(requests),
       [&](const DrawnRequest& r) {
-        begun.push_back(r.number);
+        REQUIRE(r.number == rows_of.size());
+        rows_of.push_back(0);
         generator.begin_request(r.number, 0);
       },
       [&](const TraceRow& row) {
+        ++rows_of.back();
         if (Row(row) != Row(generator.next(Phase::decode))) ++different;
       });
   CHECK(different == 0);
-  CHECK(begun == std::vector<std::uint64_t>{0, 1, 2});
+  CHECK(rows_of == lengths);
+}
+
+TEST_CASE("requests too large to wait for their turn are drawn as the others are", "[long]") {
+  check_drawn_in_order(4000, {2, 2800, 2});  // 24 kB a row: the second request's rows have more than 64 MiB
+}
+
+TEST_CASE("requests that fill many cores' shares come in their order") {
+  std::vector<std::uint64_t> lengths;  // 2.4 kB a row: 437 fill a share
+  for (std::uint64_t i = 0; i < 60; ++i) lengths.push_back(i % 7 == 3 ? 900 : 1 + 5 * i);
+  check_drawn_in_order(400, lengths);
 }
 
 }  // namespace moelab::law_generator_test
