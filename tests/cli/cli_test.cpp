@@ -362,9 +362,9 @@ std::vector<std::string> smaller(std::vector<std::string> words, const Folder& f
     return words;
   }
   if (words.size() > 1 && words[1] == "chat-and-code") {  // lengths are its classes'
-    words = with(words, {"--set", "workload.warm_up=1", "--set", "workload.cool_down=1"});
-    return command == "load" ? with(words, {"--requests", "8"})
-                             : with(words, {"--set", "workload.requests=8"});
+    const auto shorter = with(words, {"--set", "workload.warm_up=1", "--set", "workload.cool_down=1"});
+    return command == "load" ? with(shorter, {"--requests", "8"})
+                             : with(shorter, {"--set", "workload.requests=8"});
   }
   if (command == "run" && (words[1].rfind("prism-", 0) == 0 || words[1] == "orin-rack"))
     return with(words, {"--set", "workload.servers=[{tasks: {abstract-narrative: 1}, requests: 2}]"});
