@@ -63,6 +63,7 @@ std::string llama_cpp_line(const Scenario& own, const SystemConfig& system, cons
   const int held = std::min(layers, static_cast<int>(m.expert_cache.value() / of_layer.value()));
   const double users = own.workload.batch;
   const double tokens = users * (own.workload.prompt_tokens + own.workload.output_tokens);
+  if (tokens == 0) return "";  // lengths differ
   const ServingEstimate estimate(own.model, *own.machine, *system.runtime,
                                  {.cpu_expert_layers = layers - held});
   LoadOptions options;

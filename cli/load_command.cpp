@@ -97,14 +97,23 @@ void print(const LoadArguments& options, const LoadReport& report) {
   if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
 }
 
+std::vector<std::string> classes_of(const LoadSettings& asked) {
+  const Scenario s = load_scenario(asked.scenario, asked.settings, asked.only);
+  std::vector<std::string> names;
+  if (has_classes(s.workload))
+    for (const RequestClass& of : s.workload.mix) names.push_back(of.name);
+  return names;
+}
+
 void load(LoadArguments options) {
   check_asked(options);
   check_outputs({options.csv, options.plot}, {options.settings.scenario});
   check_no_sweep(options.settings.scenario, "'moelab sweep'");
   std::vector<double> rates;
   if (!options.rates.empty()) rates = rates_of(options.rates);
-  if (!options.level.empty()) options.settings.level = parse_service_level("--slo", options.level);
   for (const std::string& text : options.set) options.settings.settings.push_back(split_setting(text));
+  if (!options.level.empty())
+    options.settings.level = parse_service_level("--slo", options.level, classes_of(options.settings));
   if (options.executor == "simgrid") options.settings.executor = ExecutorKind::simgrid;
   LoadRuns runs(options.settings);
   check_outputs({options.csv, options.plot}, scenario_inputs(runs.scenario()));
@@ -179,7 +188,8 @@ void add_load(CLI::App& program) {
   command->add_option("--slo", options->level,
                       "Service level: conditions between commas, of ttft, tpot, itl, e2e, normalised (e2e "
                       "over output tokens) or queueing, each mean or a percentile: \"ttft p95 < 500 ms, tpot "
-                      "p99 < 50 ms\"");
+                      "p99 < 50 ms\". Of a class of requests (workload.classes) where it begins with the "
+                      "class's name: \"chat ttft p95 < 500 ms\"");
   command
       ->add_option("--share", options->share,
                    "Percent of requests that must be within all limits of --slo at once, in place of its "

@@ -31,6 +31,16 @@ std::string level_text(const LoadReport& r) {
   return "the limits of '" + level + "' for " + significant(100 * *r.rule.share) + " % of the requests";
 }
 
+/// ", the first 100 and the last 50 left out"
+std::string left_out_text(const LeftOutEnds& out) {
+  const std::uint64_t first = out.warm_up ? out.warm_up->requests : 0;
+  const std::uint64_t last = out.cool_down ? out.cool_down->requests : 0;
+  if (first + last == 0) return "";
+  std::string text = first > 0 ? ", the first " + std::to_string(first) : "";
+  if (last > 0) text += (first > 0 ? " and the last " : ", the last ") + std::to_string(last);
+  return text + " left out";
+}
+
 std::string title_of(const LoadReport& r) {
   const Scenario& s = r.runs->scenario();
   const std::size_t seeds = r.runs->seeds();
@@ -38,7 +48,7 @@ std::string title_of(const LoadReport& r) {
          std::to_string(r.runs->requests()) + " requests a run, seed" +
          (seeds == 1 ? " " + std::to_string(s.seed)
                      : "s " + std::to_string(s.seed) + " to " + std::to_string(s.seed + seeds - 1)) +
-         ", arrivals " + arrivals_text(s.workload) + "\n";
+         ", arrivals " + arrivals_text(s.workload) + left_out_text(s.workload.left_out) + "\n";
 }
 
 /// Of the best point of a system: what it came to.

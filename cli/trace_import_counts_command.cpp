@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -14,6 +15,7 @@
 #include "models/json.hpp"
 #include "traces/import/counts_import.hpp"
 #include "traces/import/request_import.hpp"
+#include "traces/request_cut.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -147,10 +149,10 @@ void add_counts_torch(CLI::App& import) {
   });
 }
 
-const std::map<std::string, RequestLogKind> kLogKinds{{"mooncake", RequestLogKind::mooncake},
-                                                      {"azure", RequestLogKind::azure},
-                                                      {"burstgpt", RequestLogKind::burstgpt},
-                                                      {"lengths", RequestLogKind::lengths}};
+const std::map<std::string, RequestLogKind> kLogKinds{
+    {"mooncake", RequestLogKind::mooncake}, {"azure", RequestLogKind::azure},
+    {"burstgpt", RequestLogKind::burstgpt}, {"benchmark", RequestLogKind::benchmark},
+    {"log", RequestLogKind::log},           {"lengths", RequestLogKind::lengths}};
 const std::map<std::string, double> kTimeUnits{{"s", 1}, {"ms", 1e3}, {"us", 1e6}, {"ns", 1e9}};
 
 }  // namespace
@@ -215,16 +217,58 @@ void add_trace_import_counts(CLI::App& import) {
       [](const std::filesystem::path& input, const Progress&) { return import_counts_imatrix(input); });
 }
 
+namespace {
+
+struct RequestImportArguments {
+  std::string input, out;
+  RequestImport how;
+  RequestCut cut;
+  std::int64_t shuffle = -1;  // seed; negative: none
+};
+
+void add_request_cut(CLI::App& command, RequestImportArguments& options) {
+  command.add_option("--from", options.cut.from_s, "Keep requests from this second of the log on")
+      ->check(number_from(0, kLatestArrival));
+  command.add_option("--until", options.cut.until_s, "Keep requests that come before this second")
+      ->check(number_from(0, kLatestArrival));
+  command.add_option("--skip", options.cut.skip, "Leave out so many requests at the beginning");
+  command.add_option("--requests", options.cut.count, "Keep so many at most")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  command
+      .add_option("--shuffle", options.shuffle,
+                  "Seed: give the requests' lengths to each other's arrivals, in random order")
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
+}
+
+void import_log(RequestImportArguments options) {
+  check_outputs({options.out}, {options.input});
+  if (options.cut.from_s >= options.cut.until_s)
+    throw InputError("--until", "is not behind --from; expected a later second");
+  ImportedRequests made = import_requests(options.input, options.how, terminal_progress(options.input));
+  if (options.shuffle >= 0) options.cut.shuffle_seed = static_cast<std::uint64_t>(options.shuffle);
+  const std::size_t all = made.requests.size();
+  const std::vector<RequestRecord> kept = cut_requests(std::move(made.requests), options.cut);
+  if (kept.empty())
+    throw InputError(options.input, "none of its " + std::to_string(all) +
+                                        " requests is left by --from, --until and --skip");
+  write_request_log(kept, options.out);
+  std::cout << options.out << ": " << kept.size();
+  if (kept.size() < all) std::cout << " of " << all;
+  std::cout << " requests";
+  if (made.skipped != 0) std::cout << ", " << made.skipped << " failed ones left out";
+  std::cout << "\n";
+}
+
+}  // namespace
+
 void add_trace_import_requests(CLI::App& trace) {
-  struct TraceImportCountsArguments {
-    std::string input, out;
-    RequestImport how;
-  };
-  const auto options = std::make_shared<TraceImportCountsArguments>();
+  const auto options = std::make_shared<RequestImportArguments>();
   CLI::App* command =
       trace.add_subcommand("import-requests", "Make a request log of what other programs recorded");
-  add_choice(*command, "KIND", options->how.kind, kLogKinds,
-             "What the input is; lengths: CSV, columns by options")
+  add_choice(
+      *command, "KIND", options->how.kind, kLogKinds,
+      "What the input is; benchmark: JSON of vLLM's or SGLang's serving benchmark; log: a request log; "
+      "lengths: CSV, columns by options")
       ->required();
   command->add_option("INPUT", options->input, "File to read; .gz is unpacked on the way")->required();
   command->add_option("--out", options->out, "CSV file to write")->required()->check(names_a_file);
@@ -239,15 +283,8 @@ void add_trace_import_requests(CLI::App& trace) {
   command->add_flag("--skip-failed", options->how.skip_failed, "Leave out requests without output");
   add_example(*command,
               "moelab trace import-requests azure AzureLLMInferenceTrace_conv.csv --out requests.csv");
-  command->callback([options] {
-    check_outputs({options->out}, {options->input});
-    const ImportedRequests made =
-        import_requests(options->input, options->how, terminal_progress(options->input));
-    write_request_log(made.requests, options->out);
-    std::cout << options->out << ": " << made.requests.size() << " requests";
-    if (made.skipped != 0) std::cout << ", " << made.skipped << " failed ones left out";
-    std::cout << "\n";
-  });
+  add_request_cut(*command, *options);
+  command->callback([options] { import_log(*options); });
 }
 
 }  // namespace moelab::cli

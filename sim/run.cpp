@@ -164,7 +164,13 @@ void check_system(const Scenario& scenario, const SystemConfig& system, const Ro
       expert_costs(s.model, TimingModel(s.device), system, static_cast<int>(s.tensor_parallel));
   const MemoryPlan memory = plan_memory(s, system, costs, trace);
   if (memory.shortfall > Bytes(0)) return;  // a result, when it is run
-  if (!come_in_turn(s, system)) check_requests(s, system, memory, served_requests(s, trace));
+  if (come_in_turn(s, system)) {
+    measured_range(s, trace.requests().size(), nullptr);
+  } else {
+    const std::vector<ServedRequest> requests = served_requests(s, trace);
+    check_requests(s, system, memory, requests);
+    measured_requests(s, requests);
+  }
   if (is_planned(system)) plan_input(system, costs, memory.expert_cache / trace.layers(), *statistics);
 }
 
@@ -253,6 +259,8 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
   r.scenario = scenario.name;
   r.system = system.name;
   r.seed = scenario.seed;
+  if (has_classes(scenario.workload))
+    for (const RequestClass& of : scenario.workload.mix) r.classes.push_back(of.name);
   r.question = scenario.question;
   r.model = title_with_weights(scenario.model);
   r.device = scenario.cluster ? scenario.cluster->profile.title : scenario.device.title;
@@ -293,9 +301,11 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
 
   std::vector<ServedRequest> requests;
   if (!come_in_turn(scenario, system)) requests = served_requests(scenario, trace);
-  ListedRequests listed(requests, options.arrivals);
-  RequestsInTurn in_turn(trace, scenario.workload.batch, prompts_of(scenario));
-  RequestSource& source = come_in_turn(scenario, system) ? static_cast<RequestSource&>(in_turn) : listed;
+  const bool in_turn = come_in_turn(scenario, system);
+  const std::unique_ptr<RequestSource> source =
+      in_turn ? std::make_unique<RequestsInTurn>(trace, scenario.workload.batch, prompts_of(scenario),
+                                                 request_classes(scenario))
+              : make_request_source(scenario, requests, options.arrivals);
   const std::uint64_t all_tokens = tokens_to_generate(scenario, trace, requests);
   ServingProgress progress;
   if (options.progress)
@@ -310,7 +320,9 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
   const std::unique_ptr<engine::Engine>& engine = platform.engine;
   stage_options.mirror = platform.mirror;
   ServerState state(*engine, options.observer ? options.observer(system) : nullptr, progress);
-  state.serve(source, trace, make_batching(scenario, system, r.memory));
+  state.serve(*source, trace, make_batching(scenario, system, r.memory));
+  state.stream->measure(in_turn ? measured_range(scenario, trace.requests().size(), nullptr)
+                                : measured_requests(scenario, requests));
   CachedStage stage(state, scenario, system, trace, costs, r.memory, r.plan.capacity, stage_options);
   ServingLoop loop(state, stage, scenario.model, r.memory.kv_block);
   free_resources(options, *engine);
@@ -319,6 +331,7 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
   engine->run();
 
   r.metrics = state.metrics;
+  set_measured_time(scenario, r.metrics);
   add_account(*engine, r);
   return r;
 }

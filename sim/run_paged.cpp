@@ -22,6 +22,7 @@ void check_paged_system(const Scenario& s, const SystemConfig& system, const Rou
   const PagedPlan plan = plan_paged(s, system, requests);
   if (plan.memory.shortfall > Bytes(0)) return;
   check_requests(s, system, plan.memory, requests);
+  measured_requests(s, requests);
 }
 
 void run_paged_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
@@ -44,8 +45,9 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
   const Platform platform = make_platform(s, system, costs, plan.memory, options);
   const std::unique_ptr<engine::Engine>& engine = platform.engine;
   ServerState state(*engine, options.observer ? options.observer(system) : nullptr, progress);
-  ListedRequests source(requests, options.arrivals);
-  state.serve(source, trace, make_batching(s, system, plan.memory));
+  const std::unique_ptr<RequestSource> source = make_request_source(s, requests, options.arrivals);
+  state.serve(*source, trace, make_batching(s, system, plan.memory));
+  state.stream->measure(measured_requests(s, requests));
   std::vector<double> profile;
   if (find_cache_policy(system.cache.name)->needs_profile) profile = profile_experts(s, trace, r);
   WindowedStage stage(state, s, system, trace, plan, requests, profile, platform.window);
@@ -56,6 +58,7 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
   engine->run();
 
   r.metrics = state.metrics;
+  set_measured_time(s, r.metrics);
   add_account(*engine, r);
 }
 

@@ -169,6 +169,9 @@ void hold_paths(Json& document, const Scenario& s) {
   if (workload.contains("law") && is_config_path(workload["law"].get<std::string>()))
     hold(workload, "law", s.workload.law_file);
   hold(workload, "request_log", s.workload.request_log);
+  for (std::size_t i = 0; i < s.workload.mix.size(); ++i)
+    hold(has_classes(s.workload) ? workload["classes"][i] : workload, "lengths_of",
+         s.workload.mix[i].lengths_file);
   if (!s.cluster) return;
   hold(workload, "counts", s.cluster->counts_file);
   for (std::size_t i = 0; i < workload["tasks"].size(); ++i)
@@ -381,6 +384,8 @@ std::vector<std::string> scenario_inputs(const Scenario& scenario) {
   for (const std::string& file :
        {scenario.workload.trace_file, scenario.workload.law_file, scenario.workload.request_log})
     if (!file.empty()) files.push_back(file);
+  for (const RequestClass& of : scenario.workload.mix)
+    if (!of.lengths_file.empty()) files.push_back(of.lengths_file);
   if (!scenario.cluster) return files;
   for (const std::string& file :
        {scenario.cluster->counts_file, scenario.cluster->profile.network.platform_file})

@@ -12,6 +12,7 @@
 #include "policies/routing/routing.hpp"
 #include "sim/cluster/cluster_requests.hpp"
 #include "sim/scenario/trace_fit.hpp"
+#include "sim/serving/drawn_lengths.hpp"
 #include "sim/serving/served_request.hpp"
 #include "sim/trace_scores.hpp"
 #include "traces/default_trace.hpp"
@@ -35,24 +36,36 @@ constexpr std::uint32_t kHistoryTokens = 64;
 constexpr std::uint64_t kPoolRequests = 64;
 constexpr std::uint32_t kPoolTokens = 64;
 
-/// Rows that are drawn for the requests of a log, where each has its own; those beyond share them.
+/// Rows that are drawn for requests of a log, or of drawn lengths, where each has its own; those beyond share
+/// them.
 constexpr std::uint64_t kMostLogRows = 1 << 18;
 
 /// Requests of the pool: no more rows than will run.
-std::uint32_t pool_requests(const WorkloadConfig& w) {
+std::uint32_t pool_requests(const Scenario& s) {
+  const WorkloadConfig& w = s.workload;
   std::uint64_t rows = w.requests * (std::uint64_t{w.prompt_tokens} + w.output_tokens);
   for (const RequestRecord& r : w.log) rows += std::uint64_t{r.prompt_tokens} + r.output_tokens;
+  for (const DrawnLengths& r : drawn_lengths(w, s.seed))
+    rows += std::uint64_t{r.prompt_tokens} + r.output_tokens;
   return static_cast<std::uint32_t>(std::min(kPoolRequests, rows / kPoolTokens + 1));
 }
 
-std::vector<GeneratorParameters::Lengths> log_lengths(const WorkloadConfig& w) {
+/// Of requests whose lengths differ, as many as have rows of their own; those that are served in turn all do.
+std::vector<GeneratorParameters::Lengths> own_lengths(const Scenario& s) {
+  const WorkloadConfig& w = s.workload;
+  const bool in_turn = w.log.empty() && w.arrivals_per_s == 0 && !w.closed_loop;
   std::vector<GeneratorParameters::Lengths> lengths;
   std::uint64_t rows = 0;
-  for (const RequestRecord& r : w.log) {
-    rows += std::uint64_t{r.prompt_tokens} + r.output_tokens;
-    if (rows > kMostLogRows && !lengths.empty()) break;
-    lengths.push_back({r.prompt_tokens, r.output_tokens + (w.prefilled ? 1U : 0U)});
-  }
+  const auto add = [&](std::uint32_t prompt, std::uint32_t output) {
+    rows += std::uint64_t{prompt} + output;
+    if (rows > kMostLogRows && !lengths.empty() && !in_turn) return false;
+    lengths.push_back({prompt, output + (w.prefilled ? 1U : 0U)});
+    return true;
+  };
+  for (const RequestRecord& r : w.log)
+    if (!add(r.prompt_tokens, r.output_tokens)) break;
+  for (const DrawnLengths& r : drawn_lengths(w, s.seed))
+    if (!add(r.prompt_tokens, r.output_tokens)) break;
   return lengths;
 }
 
@@ -171,7 +184,7 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
   if (w.trace_file.empty()) {
     if (serves_from_pool(scenario))
       return draw_requests_of(scenario, {.seed = scenario.seed,
-                                         .requests = pool_requests(w),
+                                         .requests = pool_requests(scenario),
                                          .output_tokens = kPoolTokens,
                                          .all_scores = draws_all_scores(scenario)});
     // Where prompts are prefilled the first token has been, and runs a row.
@@ -180,7 +193,7 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
                                        .prompt_tokens = w.prompt_tokens,
                                        .output_tokens = w.output_tokens + (w.prefilled ? 1 : 0),
                                        .all_scores = draws_all_scores(scenario),
-                                       .lengths = log_lengths(w)});
+                                       .lengths = own_lengths(scenario)});
   }
   RoutingTrace trace = open_routing_trace(w.trace_file);
   check_trace_fits(scenario.model, w.trace_file, trace);
@@ -218,11 +231,11 @@ std::vector<double> expert_profile(const Scenario& s, const RoutingTrace& trace)
   std::optional<RoutingTrace> other;
   if (s.workload.trace_file.empty())
     other = draw_requests_of(
-        s, {.seed = s.seed,
-            .first = serves_from_pool(s) ? std::max(s.workload.requests, pool_requests(s.workload))
-                                         : s.workload.requests,
-            .requests = kHistoryRequests,
-            .output_tokens = kHistoryTokens});
+        s,
+        {.seed = s.seed,
+         .first = serves_from_pool(s) ? std::max(s.workload.requests, pool_requests(s)) : s.workload.requests,
+         .requests = kHistoryRequests,
+         .output_tokens = kHistoryTokens});
   const RoutingTrace& profiled = other ? *other : trace;
   std::vector<double> uses(std::size_t{trace.layers()} * trace.experts(), 0);
   for (std::uint64_t row = 0; row < profiled.tokens(); ++row)

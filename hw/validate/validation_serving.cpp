@@ -34,6 +34,14 @@ void add_served(ServingPoint& point, const RunPair& pair) {
 }
 
 std::string check_arrivals(const Scenario& scenario, const RoutingTrace& trace, std::uint64_t runs) {
+  if (scenario.workload.closed_loop)
+    throw InputError(scenario.name,
+                     "workload.closed_loop: its users send by answers, in simulated time; hardware is given "
+                     "requests all at once, by 'arrivals_per_s' or from a 'request_log'");
+  if (scenario.workload.left_out.any())
+    throw InputError(scenario.name,
+                     "workload.warm_up and cool_down: hardware is held against the simulator over all "
+                     "requests; expected a workload without them");
   double last = 0, all = 0;
   for (const SystemConfig& system : scenario.systems) {
     if (!come_over_time(scenario, system, trace)) continue;

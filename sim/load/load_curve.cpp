@@ -21,8 +21,6 @@ struct Search {
   std::string why = {};  // it is refused
 };
 
-/// Faster than any machine: all requests are there at once, and the run is as fast as it can be.
-constexpr double kAtOnce = 1e9;
 /// Halvings below the rate at which all were there at once, after which no rate will do.
 constexpr double kLeastPart = 0x1p-24;
 

@@ -35,6 +35,16 @@ void check_askable(const Scenario& s, const LoadSettings& asked) {
     throw InputError(s.name,
                      "is served by a cluster, whose users' rates stand in workload.servers; expected "
                      "a scenario on one machine");
+  if (s.workload.closed_loop)
+    throw InputError(s.name,
+                     "workload.closed_loop: its users send when they are answered, at the rate that comes of "
+                     "it; expected requests that come by themselves, or 'moelab sweep' over "
+                     "workload.closed_loop.users");
+  for (const auto& part : {s.workload.left_out.warm_up, s.workload.left_out.cool_down})
+    if (part && part->seconds > 0)
+      throw InputError(s.name,
+                       "workload.warm_up and cool_down are times, and how long requests come changes with "
+                       "the rate; expected a number of requests, such as --set workload.warm_up=100");
   if (asked.requests > 0 && !s.workload.log.empty())
     throw InputError("--requests", "the scenario's requests are its log's (workload.request_log '" +
                                        s.workload.request_log + "'); leave it out");
@@ -95,6 +105,7 @@ LoadSample LoadRuns::one(const LoadAsk& ask) const {
   const Seed& seed = *seeds_[ask.seed];
   Scenario s = seed.scenario;
   set_rate(s, ask.rate);
+  if (ask.rate >= kAtOnce) s.workload.left_out = {};
   RunOptions options;
   options.executor = settings_.executor;
   if (seed.statistics) options.statistics = &*seed.statistics;

@@ -21,6 +21,10 @@ namespace moelab {
 /// Of a run of drawn requests: of fewer, half of which come in the second half, chance decides too much.
 inline constexpr std::uint32_t kLeastRequests = 1000;
 
+/// Requests a second, more than any machine answers: all are there at once, and the run is as fast as it can
+/// be. Nothing is left out of its statistics.
+inline constexpr double kAtOnce = 1e9;
+
 struct LoadSettings {
   std::string scenario;
   std::vector<std::pair<std::string, std::string>> settings;  // as `moelab run --set`
@@ -43,8 +47,8 @@ struct LoadAsk {
 
 class LoadRuns {
  public:
-  /// Reads and checks the scenario. Throws InputError with all that is wrong: also for one on a cluster, or
-  /// whose log comes all at once.
+  /// Reads and checks the scenario. Throws InputError with all that is wrong: also for one on a cluster, one
+  /// whose log comes all at once, a closed loop, and what is left out of statistics by seconds.
   explicit LoadRuns(LoadSettings settings);
   ~LoadRuns();
 

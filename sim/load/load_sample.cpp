@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "models/json.hpp"
 
@@ -16,16 +17,22 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LoadSample, requests, answered, preemptions, 
 Backlog backlog_of(const std::vector<RequestTimes>& requests) {
   Backlog b;
   if (requests.empty()) return b;
-  const auto [first, last] = std::ranges::minmax(requests, {}, &RequestTimes::arrival_s);
-  const double half = (first.arrival_s + last.arrival_s) / 2, end = last.arrival_s;
+  double first = std::numeric_limits<double>::infinity(), last = -first;
+  for (const RequestTimes& q : requests) {
+    if (!q.measured) continue;
+    first = std::min(first, q.arrival_s);
+    last = std::max(last, q.arrival_s);
+  }
+  if (first > last) return b;
+  const double half = (first + last) / 2;
   std::vector<double> residences;
   for (const RequestTimes& q : requests) {
-    if (q.arrival_s > half) ++b.came;
+    if (q.arrival_s > half && q.measured) ++b.came;
     if (!q.answered()) continue;
-    if (q.end_s > half && q.end_s <= end) ++b.answered;
-    residences.push_back(q.end_s - q.started_s);
+    if (q.end_s > half && q.end_s <= last) ++b.answered;
+    if (q.measured) residences.push_back(q.end_s - q.started_s);
   }
-  b.span_s = last.arrival_s - first.arrival_s;
+  b.span_s = last - first;
   b.residence_s = summarize(std::move(residences)).p50;
   return b;
 }
@@ -57,14 +64,14 @@ LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
   LoadSample s;
   const Metrics& m = r.metrics;
   const RequestTotals totals = request_totals(m);
-  s.requests = m.requests.size();
-  s.answered = totals.answered;
+  const RunRates rates = run_rates(m);
+  const auto is_measured = [](const RequestTimes& q) { return q.measured; };
+  s.requests = static_cast<std::uint64_t>(std::ranges::count_if(m.requests, is_measured));
+  s.answered = rates.answered;
   s.preemptions = totals.preemptions;
-  s.wall_s = m.wall_s;
-  if (m.wall_s > 0) {
-    s.tokens_per_s = static_cast<double>(m.tokens) / m.wall_s;
-    s.input_tokens_per_s = static_cast<double>(totals.input_tokens) / m.wall_s;
-  }
+  s.wall_s = rates.seconds;
+  s.tokens_per_s = rates.a_second(rates.output_tokens);
+  s.input_tokens_per_s = rates.a_second(rates.input_tokens);
   const RequestLatencies latencies = request_latencies(m);
   for (const Latency latency : kAllLatencies) {
     const auto i = static_cast<std::size_t>(latency);
@@ -72,9 +79,10 @@ LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
     s.latencies[i] = summarize(latencies.of(latency));
   }
   s.backlog = backlog_of(m.requests);
-  s.met = static_cast<std::uint64_t>(
-      std::ranges::count_if(m.requests, [&](const RequestTimes& q) { return meets(q, level); }));
-  for (const LevelClause& clause : level.clauses) s.holding.push_back(holds(clause, latencies));
+  s.met = static_cast<std::uint64_t>(std::ranges::count_if(
+      m.requests, [&](const RequestTimes& q) { return q.measured && meets(q, level); }));
+  for (const LevelClause& clause : level.clauses)
+    s.holding.push_back(holds(clause, clause.of_class ? class_latencies(m, *clause.of_class) : latencies));
   return s;
 }
 

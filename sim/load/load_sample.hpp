@@ -13,7 +13,8 @@
 
 namespace moelab {
 
-/// What a run's requests came to while they came. The half is of the time from the first arrival to the last.
+/// What a run's requests came to while they came. The half is of the time from the first arrival to the last
+/// of those that are measured.
 struct Backlog {
   std::uint64_t came = 0;      // in the second half
   std::uint64_t answered = 0;  // in the second half, whenever they came
@@ -34,7 +35,7 @@ std::string to_string(LoadVerdict verdict);
 /// come, 1 of a Poisson process.
 LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, double dispersion);
 
-/// A run at a rate. Of no request: no values.
+/// A run at a rate; with a warm-up or a cool-down, the measured part of it. Of no request: no values.
 struct LoadSample {
   std::uint64_t requests = 0, answered = 0, preemptions = 0;
   double wall_s = 0;

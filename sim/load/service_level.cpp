@@ -22,13 +22,15 @@ struct ClauseError {
   std::string what;
 };
 
-Latency latency_named(const std::string& word) {
+Latency latency_named(const std::string& word, const std::vector<std::string>& classes) {
   std::vector<std::string> known;
   for (const Latency latency : kAllLatencies) {
     known.emplace_back(latency_name(latency).word);
     if (known.back() == word) return latency;
   }
-  throw ClauseError{"there is no latency '" + shown_word(word) + "'" + suggestion(word, known)};
+  known.insert(known.end(), classes.begin(), classes.end());
+  const std::string what = classes.empty() ? "there is no latency '" : "there is no latency or class '";
+  throw ClauseError{what + shown_word(word) + "'" + suggestion(word, known)};
 }
 
 std::optional<double> statistic_named(const std::string& word) {
@@ -44,15 +46,22 @@ std::optional<double> statistic_named(const std::string& word) {
                     "between p0 and p100 such as p95 or p99.9"};
 }
 
-LevelClause parse_clause(const std::string& text) {
+LevelClause parse_clause(const std::string& text, const std::vector<std::string>& classes) {
   const std::size_t below = text.find('<');
   if (below == std::string::npos)
     throw ClauseError{"'" + shown_word(text) + "' says no limit; expected one such as 'ttft p95 < 500 ms'"};
   std::istringstream words(text.substr(0, below));
   std::string latency, statistic, more;
-  words >> latency >> statistic >> more;
+  words >> latency;
   LevelClause clause;
-  clause.latency = latency_named(latency);
+  if (const auto found = std::ranges::find(classes, latency); found != classes.end()) {
+    clause.of_class = static_cast<std::uint16_t>(found - classes.begin());
+    clause.class_name = latency;
+    latency.clear();
+    words >> latency;
+  }
+  words >> statistic >> more;
+  clause.latency = latency_named(latency, classes);
   if (statistic.empty())
     throw ClauseError{"'" + latency + "' says neither mean nor a percentile; expected '" + latency +
                       " p95 < ...' or '" + latency + " mean < ...'"};
@@ -71,15 +80,23 @@ LevelClause parse_clause(const std::string& text) {
 
 }  // namespace
 
-ServiceLevel parse_service_level(const std::string& option, const std::string& text) {
+ServiceLevel parse_service_level(const std::string& option, const std::string& text,
+                                 const std::vector<std::string>& classes) {
   ServiceLevel level{.clauses = {}, .text = trimmed(text)};
   Problems problems;
+  for (const std::string& name : classes)
+    for (const Latency latency : kAllLatencies)
+      if (latency_name(latency).word == name)
+        problems.add({.file = option,
+                      .what = "a class of the workload is called '" + name +
+                              "' as a latency is; expected another name for it"});
   std::istringstream parts(text + ",");
   for (std::string part; std::getline(parts, part, ',');) {
     try {
-      const LevelClause clause = parse_clause(trimmed(part));
+      const LevelClause clause = parse_clause(trimmed(part), classes);
       for (const LevelClause& other : level.clauses)
-        if (other.latency == clause.latency && other.quantile == clause.quantile)
+        if (other.latency == clause.latency && other.quantile == clause.quantile &&
+            other.of_class == clause.of_class)
           throw ClauseError{"'" + trimmed(part) + "' limits what '" + to_string(other) + "' limits already"};
       level.clauses.push_back(clause);
     } catch (const ClauseError& error) {
@@ -92,6 +109,7 @@ ServiceLevel parse_service_level(const std::string& option, const std::string& t
 
 std::string to_string(const LevelClause& clause) {
   std::ostringstream text;
+  if (clause.of_class) text << clause.class_name << ' ';
   text << latency_name(clause.latency).word << ' ';
   if (clause.quantile)
     text << 'p' << 100 * *clause.quantile;
@@ -119,6 +137,7 @@ bool holds(const LevelClause& clause, const RequestLatencies& latencies) {
 
 bool meets(const RequestTimes& request, const ServiceLevel& level) {
   return request.answered() && std::ranges::all_of(level.clauses, [&](const LevelClause& clause) {
+           if (clause.of_class && *clause.of_class != request.of_class) return true;
            return latency_of(request, clause.latency) < clause.limit_s;  // negative: it has none
          });
 }

@@ -1,6 +1,7 @@
-// Service levels: "ttft p95 < 500 ms, tpot p99 < 50 ms".
+// Service levels: "ttft p95 < 500 ms, tpot p99 < 50 ms", of classes of requests: "chat ttft p95 < 500 ms".
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ struct LevelClause {
   Latency latency = Latency::ttft;
   std::optional<double> quantile;  // 0.95: the 95th percentile; none: the mean
   double limit_s = 0;
+  std::optional<std::uint16_t> of_class = {};  // of its requests alone; none: of all
+  std::string class_name = {};
 };
 
 struct ServiceLevel {
@@ -21,22 +24,25 @@ struct ServiceLevel {
   std::string text;                  // as it was given
 };
 
-/// Reads conditions between commas: a latency (ttft, tpot, itl, e2e, normalised, queueing), mean or a
-/// percentile (p95, p99.9), '<' and a time with its unit. Throws InputError about `option` with all that is
-/// wrong: a latency that is none, with the nearest name; a limit that is no time above 0; a latency limited
-/// twice by the same percentile.
-ServiceLevel parse_service_level(const std::string& option, const std::string& text);
+/// Reads conditions between commas: one of `classes`, or none, a latency (ttft, tpot, itl, e2e, normalised,
+/// queueing), mean or a percentile (p95, p99.9), '<' and a time with its unit. Throws InputError about
+/// `option` with all that is wrong: a latency that is none, with the nearest name; a limit that is no time
+/// above 0; a latency limited twice by the same percentile.
+ServiceLevel parse_service_level(const std::string& option, const std::string& text,
+                                 const std::vector<std::string>& classes = {});
 
-/// "ttft p95 < 500 ms"
+/// "ttft p95 < 500 ms", "chat ttft p95 < 500 ms"
 std::string to_string(const LevelClause& clause);
 
-/// What a clause is about, of a run; nothing where no request has such a latency.
+/// What a clause is about, of a run's latencies, or those of its class; nothing where no request has such a
+/// latency.
 std::optional<double> value_of(const LevelClause& clause, const RequestLatencies& latencies);
 /// Whether a run's latencies meet a clause: where no request has such a latency, they do.
 bool holds(const LevelClause& clause, const RequestLatencies& latencies);
 
-/// Whether one request meets the limits of all clauses, whatever their percentiles: it was answered, and each
-/// of its latencies that it has is below the limit (of ITL, its longest gap).
+/// Whether one request meets the limits of all clauses but those of other classes, whatever their
+/// percentiles: it was answered, and each of its latencies that it has is below the limit (of ITL, its
+/// longest gap).
 bool meets(const RequestTimes& request, const ServiceLevel& level);
 
 }  // namespace moelab

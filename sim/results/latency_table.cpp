@@ -2,6 +2,7 @@
 
 #include "sim/results/request_latencies.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/results/steady_state.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab {
@@ -22,12 +23,11 @@ constexpr std::array<Shown, 5> kShown = {{{Latency::ttft, "TTFT s", 1, 2},
                                           {Latency::end_to_end, "E2E s", 1, 2},
                                           {Latency::queueing, "queued s", 1, 2}}};
 
-void add_latencies(const RunResult& r, Rows& rows) {
-  const RequestLatencies all = request_latencies(r.metrics);
+void add_latencies(const std::string& name, const RequestLatencies& all, Rows& rows) {
   for (const Shown& shown : kShown) {
     const std::vector<double>& sample = all.of(shown.latency);
     const Summary s = summarize(sample);
-    std::vector<std::string> row = {&shown == &kShown.front() ? r.system : "", shown.title};
+    std::vector<std::string> row = {&shown == &kShown.front() ? name : "", shown.title};
     for (const double seconds : {s.mean, s.p50, s.p90, s.p95, s.p99})
       row.push_back(sample.empty() ? "-" : fixed(shown.scale * seconds, shown.digits));
     rows.push_back(std::move(row));
@@ -36,30 +36,53 @@ void add_latencies(const RunResult& r, Rows& rows) {
 
 std::vector<std::string> rates_of(const RunResult& r) {
   const RequestTotals totals = request_totals(r.metrics);
+  const RunRates rates = run_rates(r.metrics);
   const auto a_second = [&](std::uint64_t n) {
-    return r.metrics.wall_s > 0 ? fixed(static_cast<double>(n) / r.metrics.wall_s, 2) : std::string("-");
+    return rates.seconds > 0 ? fixed(rates.a_second(n), 2) : std::string("-");
   };
   return {
       r.system,
-      a_second(totals.answered),
-      a_second(totals.input_tokens),
-      a_second(r.metrics.tokens),
+      a_second(rates.answered),
+      a_second(rates.input_tokens),
+      a_second(rates.output_tokens),
       totals.answered == 0 ? "-" : fixed(1e3 * mean(request_latencies(r.metrics).of(Latency::normalised)), 1),
       std::to_string(totals.preemptions)};
+}
+
+/// Which part of a run its statistics are of; "" for all of it.
+std::string measured_line(const RunResult& r) {
+  const Metrics& m = r.metrics;
+  if (m.measured.whole) return "";
+  const SteadyState state = steady_state(m.requests, m.measured.begin_s, m.measured.end_s);
+  std::size_t measured = 0;
+  for (const RequestTimes& q : m.requests) measured += q.measured ? 1 : 0;
+  std::string line = r.system + ": measured from " + fixed(m.measured.begin_s, 1) + " to " +
+                     fixed(m.measured.end_s, 1) + " s, " + std::to_string(measured) + " of " +
+                     std::to_string(m.requests.size()) + " requests; " + to_string(state.verdict) + ": ";
+  if (state.verdict == SteadyVerdict::unsettled)
+    return line + "half of them stay longer than a quarter of that time\n";
+  return line + fixed(state.first_half, 2) + " requests in the system in the first half of that time, " +
+         fixed(state.second_half, 2) + " in the second\n";
 }
 
 }  // namespace
 
 std::string latency_tables(const std::vector<const RunResult*>& results) {
   Rows latencies = {{"latency of requests", "", "mean", "p50", "p90", "p95", "p99"}};
+  std::string measured;
   Rows rates = {{"rates", "requests/s", "tokens/s in", "tokens/s out", "E2E ms a token", "preemptions"}};
   for (const RunResult* r : results) {
     if (r->metrics.requests.size() < 2) continue;
-    add_latencies(*r, latencies);
+    add_latencies(r->system, request_latencies(r->metrics), latencies);
+    for (std::size_t i = 0; i < r->classes.size(); ++i)
+      add_latencies("  " + r->classes[i], class_latencies(r->metrics, static_cast<std::uint16_t>(i)),
+                    latencies);
+    measured += measured_line(*r);
     rates.push_back(rates_of(*r));
   }
   if (rates.size() == 1) return "";
-  return align_columns(latencies, 2) + "\n" + align_columns(rates, 1) + "\n";
+  if (!measured.empty()) measured += "\n";
+  return align_columns(latencies, 2) + "\n" + align_columns(rates, 1) + "\n" + measured;
 }
 
 }  // namespace moelab

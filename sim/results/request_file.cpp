@@ -30,18 +30,22 @@ Json if_ever(double seconds) {
 
 Json record(const RunResult& r, const RequestTimes& q) {
   const auto& servers = r.cluster.servers;
-  return {{"system", r.system},
-          {"seed", r.seed},
-          {"request", q.number},
-          {"server", servers.empty() ? Json(nullptr) : Json(servers[q.server].name)},
-          {"arrival_s", q.arrival_s},
-          {"started_s", q.started_s},
-          {"first_token_s", if_ever(q.first_token_s)},
-          {"end_s", if_ever(q.end_s)},
-          {"prompt_tokens", q.prompt_tokens},
-          {"output_tokens", q.output_tokens},
-          {"preempted", q.preempted},
-          {"longest_gap_s", if_ever(q.longest_gap_s)}};
+  Json j = {{"system", r.system},
+            {"seed", r.seed},
+            {"request", q.number},
+            {"server", servers.empty() ? Json(nullptr) : Json(servers[q.server].name)},
+            {"arrival_s", q.arrival_s},
+            {"started_s", q.started_s},
+            {"first_token_s", if_ever(q.first_token_s)},
+            {"end_s", if_ever(q.end_s)},
+            {"prompt_tokens", q.prompt_tokens},
+            {"output_tokens", q.output_tokens},
+            {"preempted", q.preempted},
+            {"longest_gap_s", if_ever(q.longest_gap_s)}};
+  if (!r.classes.empty())
+    j["class"] = q.of_class < r.classes.size() ? Json(r.classes[q.of_class]) : Json(nullptr);
+  if (!r.metrics.measured.whole) j["measured"] = q.measured;
+  return j;
 }
 
 /// Calls `add` with the record of each request, by system and number.
@@ -69,7 +73,7 @@ std::string requests_jsonl(const std::vector<RunResult>& results) {
 
 std::string requests_csv(const std::vector<RunResult>& results) {
   std::string text;
-  const Json nothing = record(RunResult(), {});
+  const Json nothing = record(results.empty() ? RunResult() : results.front(), {});
   for (const auto& [key, value] : nothing.items()) text += (text.empty() ? "" : ",") + key;
   text += "\n";
   each_record(results, [&](const Json& one) {

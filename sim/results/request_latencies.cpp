@@ -34,10 +34,45 @@ RequestLatencies request_latencies(const Metrics& m) {
       sample = m.end_to_end_s;
     } else {
       for (const RequestTimes& request : m.requests)
-        if (const double s = latency_of(request, latency); s >= 0) sample.push_back(s);
+        if (const double s = latency_of(request, latency); s >= 0 && request.measured) sample.push_back(s);
     }
   }
   return all;
+}
+
+RequestLatencies class_latencies(const Metrics& m, std::uint16_t of_class) {
+  RequestLatencies all;
+  for (const Latency latency : kAllLatencies) {
+    std::vector<double>& sample = all.seconds[static_cast<std::size_t>(latency)];
+    if (latency == Latency::itl) {
+      for (std::size_t i = 0; i < m.gap_classes.size(); ++i)
+        if (m.gap_classes[i] == of_class) sample.push_back(m.token_gaps_s[i]);
+      continue;
+    }
+    for (const RequestTimes& request : m.requests) {
+      if (request.of_class != of_class || !request.measured) continue;
+      if (const double s = latency_of(request, latency); s >= 0) sample.push_back(s);
+    }
+  }
+  return all;
+}
+
+RunRates run_rates(const Metrics& m) {
+  RunRates rates;
+  if (m.measured.whole) {
+    const RequestTotals totals = request_totals(m);
+    rates = {m.wall_s, totals.answered, totals.input_tokens, m.tokens};
+    return rates;
+  }
+  rates.seconds = m.measured.end_s - m.measured.begin_s;
+  for (const RequestTimes& request : m.requests) {
+    if (!request.answered() || request.end_s <= m.measured.begin_s || request.end_s > m.measured.end_s)
+      continue;
+    ++rates.answered;
+    rates.input_tokens += request.prompt_tokens;
+    rates.output_tokens += request.output_tokens;
+  }
+  return rates;
 }
 
 RequestTotals request_totals(const Metrics& m) {

@@ -39,9 +39,11 @@ struct RequestLatencies {
   std::array<std::vector<double>, kLatencies> seconds;
   const std::vector<double>& of(Latency latency) const { return seconds[static_cast<std::size_t>(latency)]; }
 };
-/// Of a run: a value for each answered request (TTFT: for each that has a first token), of ITL one for each
-/// gap.
+/// Of a run: a value for each answered request that is measured (TTFT: for each that has a first token), of
+/// ITL one for each gap.
 RequestLatencies request_latencies(const Metrics& metrics);
+/// The same of the requests of one class.
+RequestLatencies class_latencies(const Metrics& metrics, std::uint16_t of_class);
 
 /// What a run's answered requests add up to.
 struct RequestTotals {
@@ -49,5 +51,17 @@ struct RequestTotals {
   std::uint64_t preemptions = 0;  // of all that were begun
 };
 RequestTotals request_totals(const Metrics& metrics);
+
+/// What was done in the seconds that a run's statistics are of: in all of it, or in the measured part.
+struct RunRates {
+  double seconds = 0;
+  std::uint64_t answered = 0, input_tokens = 0;  // requests that were answered then, and their prompts
+  std::uint64_t output_tokens = 0;               // generated; in a part: of the requests answered then
+  /// 0 where no time passed.
+  double a_second(std::uint64_t count) const {
+    return seconds > 0 ? static_cast<double>(count) / seconds : 0.0;
+  }
+};
+RunRates run_rates(const Metrics& metrics);
 
 }  // namespace moelab

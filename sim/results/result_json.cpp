@@ -5,6 +5,7 @@
 #include "sim/results/request_latencies.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/results/steady_state.hpp"
 #include "sim/version.hpp"
 
 namespace moelab {
@@ -31,14 +32,12 @@ void add_percentiles(const char* latency, const std::vector<double>& sample, Jso
 Json metrics_json(const Metrics& m) {
   const RequestLatencies all = request_latencies(m);
   const RequestTotals totals = request_totals(m);
-  const auto a_second = [&](std::uint64_t n) {
-    return m.wall_s > 0 ? static_cast<double>(n) / m.wall_s : 0.0;
-  };
+  const RunRates rates = run_rates(m);
   Json j = {{"ttft_s", summary_json(m.ttft_s)["mean"]},
             {"tpot_s", summary_json(all.of(Latency::tpot))},
             {"itl_s", summary_json(m.token_gaps_s)},
             {"end_to_end_s", summary_json(m.end_to_end_s)["mean"]},
-            {"throughput_tokens_per_s", a_second(m.tokens)},
+            {"throughput_tokens_per_s", rates.a_second(rates.output_tokens)},
             {"tokens", m.tokens},
             {"requests", m.end_to_end_s.size()},
             {"wall_s", m.wall_s}};
@@ -46,11 +45,51 @@ Json metrics_json(const Metrics& m) {
   add_percentiles("end_to_end", m.end_to_end_s, j);
   j.update({{"normalised_latency_s", summary_json(all.of(Latency::normalised))},
             {"queueing_s", summary_json(all.of(Latency::queueing))},
-            {"throughput_requests_per_s", a_second(totals.answered)},
-            {"throughput_input_tokens_per_s", a_second(totals.input_tokens)},
+            {"throughput_requests_per_s", rates.a_second(rates.answered)},
+            {"throughput_input_tokens_per_s", rates.a_second(rates.input_tokens)},
             {"input_tokens", totals.input_tokens},
             {"preemptions", totals.preemptions}});
   return j;
+}
+
+constexpr std::array<const char*, kLatencies> kLatencyKeys = {
+    "ttft_s", "tpot_s", "itl_s", "end_to_end_s", "normalised_latency_s", "queueing_s"};
+
+/// Of each class of requests: how many were answered and what they met.
+Json classes_json(const RunResult& r) {
+  Json all = Json::array();
+  for (std::size_t i = 0; i < r.classes.size(); ++i) {
+    const auto of_class = static_cast<std::uint16_t>(i);
+    const RequestLatencies latencies = class_latencies(r.metrics, of_class);
+    Json j = {{"name", r.classes[i]}, {"requests", latencies.of(Latency::end_to_end).size()}};
+    std::uint64_t input = 0, output = 0;
+    for (const RequestTimes& q : r.metrics.requests) {
+      if (q.of_class != of_class || !q.measured || !q.answered()) continue;
+      input += q.prompt_tokens;
+      output += q.output_tokens;
+    }
+    j.update({{"input_tokens", input}, {"output_tokens", output}});
+    for (const Latency latency : kAllLatencies)
+      j[kLatencyKeys[static_cast<std::size_t>(latency)]] = summary_json(latencies.of(latency));
+    all.push_back(j);
+  }
+  return all;
+}
+
+/// Which part of the run its statistics are of, and whether that was a steady state.
+Json measured_json(const Metrics& m) {
+  std::uint64_t measured = 0;
+  for (const RequestTimes& q : m.requests) measured += q.measured ? 1 : 0;
+  const SteadyState state = steady_state(m.requests, m.measured.begin_s, m.measured.end_s);
+  return {{"begin_s", m.measured.begin_s},
+          {"end_s", m.measured.end_s},
+          {"requests", measured},
+          {"left_out_requests", m.requests.size() - measured},
+          {"steady_state",
+           {{"verdict", to_string(state.verdict)},
+            {"in_system_first_half", state.first_half},
+            {"in_system_second_half", state.second_half},
+            {"allowed_difference", state.allowed}}}};
 }
 
 /// What not every run has a part in is left out where it took no time.
@@ -225,6 +264,8 @@ Json result_json(const RunResult& r) {
   if (!r.runtime.empty()) j["runtime"] = r.runtime;
   j["routing_source"] = r.routing;
   j["metrics"] = metrics_json(r.metrics);
+  if (!r.metrics.measured.whole) j["measured"] = measured_json(r.metrics);
+  if (!r.classes.empty()) j["classes"] = classes_json(r);
   if (r.counted.lookups) {
     j["hits"] = hits_json(r.metrics.hits);
     j["decode_hits"] = hits_json(r.metrics.decode_hits);

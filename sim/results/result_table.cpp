@@ -29,11 +29,10 @@ std::string speed_table(const std::vector<RunResult>& results) {
       rows.push_back({r.system, "-", "-", "-", "-", "-", "-", "-"});
       continue;
     }
-    rows.push_back(
-        {r.system, fixed(mean(r.metrics.ttft_s), 2), ms(mean(request_latencies(r.metrics).of(Latency::tpot))),
-         ms(gaps.p50), ms(gaps.p90), ms(gaps.p99),
-         fixed(r.metrics.wall_s > 0 ? static_cast<double>(r.metrics.tokens) / r.metrics.wall_s : 0, 2),
-         fixed(mean(r.metrics.end_to_end_s), 1)});
+    rows.push_back({r.system, fixed(mean(r.metrics.ttft_s), 2),
+                    ms(mean(request_latencies(r.metrics).of(Latency::tpot))), ms(gaps.p50), ms(gaps.p90),
+                    ms(gaps.p99), fixed(run_rates(r.metrics).a_second(run_rates(r.metrics).output_tokens), 2),
+                    fixed(mean(r.metrics.end_to_end_s), 1)});
   }
   return align_columns(rows, 1);
 }

@@ -23,11 +23,12 @@ static void from_json(const nlohmann::json& j, ServingSeries& series) {
   series.set(j.get<std::vector<ServingSample>>());
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RequestTimes, number, server, arrival_s, started_s, first_token_s, end_s,
-                                   prompt_tokens, output_tokens, preempted, longest_gap_s)
+                                   prompt_tokens, output_tokens, preempted, longest_gap_s, of_class, measured)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasuredTime, whole, begin_s, end_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LayerCounts, hits, stall_s)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, requests, tokens, wall_s,
-                                   hits, decode_hits, bytes, stall_s, decode_stall_s, prefetch, routing,
-                                   execution, serving, series, layers)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, gap_classes, measured,
+                                   requests, tokens, wall_s, hits, decode_hits, bytes, stall_s,
+                                   decode_stall_s, prefetch, routing, execution, serving, series, layers)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DatasetAccuracy, dataset, unchanged, expected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExpectedAccuracy, source, datasets)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, ratios, capacity, expected_makespan_s, selection_probability,
@@ -62,7 +63,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, r
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counted, lookups, bytes, prefetch, routing, execution)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, question, model, device, runtime,
                                    routing, seed, metrics, counted, memory, plan, planned, paged, cluster,
-                                   busy, quality, provenance, warnings, operations, document, data_files)
+                                   busy, quality, provenance, warnings, operations, classes, document,
+                                   data_files)
 
 std::string pack_result(const RunResult& result) {
   return nlohmann::json(result).dump();

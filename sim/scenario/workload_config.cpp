@@ -34,9 +34,78 @@ void read_law(const YamlMap& section, const std::string& base, Problems& problem
 
 const std::vector<std::string> kProcesses = {"poisson", "gamma", "fixed"};
 
+/// `arrivals_per_s: {from: 1, to: 20}`
+ArrivalsConfig::Ramp read_ramp(const YamlMap& map) {
+  ArrivalsConfig::Ramp ramp;
+  ramp.from = map.number("from", {1e-9, 1e9});
+  ramp.to = map.number("to", {1e-9, 1e9});
+  if (map.has("over")) ramp.over_s = map.quantity<Seconds>("over", {Seconds(1e-9), Seconds(1e12)}).value();
+  map.done();
+  return ramp;
+}
+
+/// `closed_loop: {users: 16, think_time: 5 s}`
+void read_closed_loop(const YamlMap& section, WorkloadConfig& w) {
+  const std::optional<YamlMap> map = section.optional_map("closed_loop");
+  if (!map) return;
+  for (const std::string_view key : {"arrivals_per_s", "arrivals"})
+    if (section.has(key))
+      section.fail(key, "'" + std::string(key) +
+                            "' is there beside 'closed_loop': its users send a request "
+                            "when the one before is answered, at the rate that comes of it");
+  ClosedLoop& loop = w.closed_loop.emplace();
+  loop.users = static_cast<std::uint32_t>(map->integer("users", 1, kMostCounted));
+  loop.think_s = map->quantity<Seconds>("think_time", {Seconds(0), Seconds(1e6)}, Seconds(0)).value();
+  const std::vector<std::string> distributions = {"fixed", "exponential"};
+  loop.exponential = map->choice("distribution", distributions, 0) == 1;
+  map->done();
+}
+
+/// `60 s`, or `100` requests.
+LeftOutEnds::Part read_part(const YamlMap& section, std::string_view key) {
+  LeftOutEnds::Part part;
+  const YamlNode node = section.node(key);
+  const std::string text = node.is_scalar() && !node.is_null() ? node.text(key) : "";
+  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
+    part.requests = static_cast<std::uint64_t>(section.integer(key, 0, kMostCounted));
+    return part;
+  }
+  Seconds time;
+  std::string expected;
+  if (parse(text, time, expected) && time >= Seconds(0) && time <= Seconds(1e12))
+    part.seconds = time.value();
+  else
+    section.fail(key, "'" + std::string(key) + "' is " +
+                          (text.empty() ? "none" : "'" + shown_word(text) + "'") +
+                          "; expected a time such as 60 s, or a number of requests such as 100");
+  return part;
+}
+
+/// `warm_up` and `cool_down`, of the workload's requests: their number is known, or 0.
+void read_left_out(const YamlMap& section, std::uint64_t requests, WorkloadConfig& w) {
+  if (section.has("warm_up")) w.left_out.warm_up = read_part(section, "warm_up");
+  if (section.has("cool_down")) w.left_out.cool_down = read_part(section, "cool_down");
+  if (w.closed_loop && w.left_out.cool_down && w.left_out.cool_down->seconds > 0)
+    section.fail("cool_down",
+                 "of a closed loop is not known before it is over when the last request comes; "
+                 "expected a number of requests, such as 100");
+  std::uint64_t least = 0;
+  for (const auto& part : {w.left_out.warm_up, w.left_out.cool_down}) least += part ? part->requests : 0;
+  if (least > 0 && requests > 0 && least >= requests)
+    section.fail(section.has("warm_up") ? "warm_up" : "cool_down",
+                 "leaves nothing for statistics: " + std::to_string(least) + " of " +
+                     std::to_string(requests) + " requests are left out");
+}
+
 /// `arrivals_per_s` and what the gaps are like.
 void read_arrivals(const YamlMap& section, WorkloadConfig& w) {
-  w.arrivals_per_s = section.number("arrivals_per_s", {0, 1e9}, 0.0);
+  read_closed_loop(section, w);
+  if (section.has("arrivals_per_s") && section.node("arrivals_per_s").is_map()) {
+    w.arrivals.ramp = read_ramp(section.map("arrivals_per_s"));
+    w.arrivals_per_s = (w.arrivals.ramp->from + w.arrivals.ramp->to) / 2;
+  } else {
+    w.arrivals_per_s = section.number("arrivals_per_s", {0, 1e9}, 0.0);
+  }
   const std::optional<YamlMap> arrivals = section.optional_map("arrivals");
   if (!arrivals) return;
   using Process = ArrivalsConfig::Process;
@@ -45,7 +114,7 @@ void read_arrivals(const YamlMap& section, WorkloadConfig& w) {
     w.arrivals.burstiness = arrivals->number("burstiness", {1e-3, 1e6});
   else if (arrivals->has("burstiness"))
     arrivals->fail("burstiness", "'burstiness' is of 'process: gamma'");
-  if (w.arrivals_per_s == 0)
+  if (w.arrivals_per_s == 0 && !w.closed_loop)
     section.fail("arrivals",
                  "'arrivals' says what the gaps between requests are like that come at a rate; "
                  "expected 'arrivals_per_s' above 0 beside it");
@@ -72,8 +141,12 @@ void read_pace(const YamlMap& section, WorkloadConfig& w) {
 void read_lengths(const YamlMap& section, const std::string& base, Problems& problems, WorkloadConfig& w) {
   if (!section.has("request_log")) {
     w.requests = static_cast<std::uint32_t>(section.integer("requests", 1, kMostCounted, w.batch));
-    w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMostCounted));
-    w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMostCounted));
+    if (draws_lengths(section)) {
+      w.mix = read_request_mix(section, base, problems);
+    } else {
+      w.prompt_tokens = static_cast<std::uint32_t>(section.integer("prompt_tokens", 1, kMostCounted));
+      w.output_tokens = static_cast<std::uint32_t>(section.integer("output_tokens", 1, kMostCounted));
+    }
     read_arrivals(section, w);
     for (const std::string_view key : {"speed", "rate"})
       if (section.has(key))
@@ -82,9 +155,9 @@ void read_lengths(const YamlMap& section, const std::string& base, Problems& pro
                               "'arrivals_per_s'");
     return;
   }
-  for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens"})
+  for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens", "lengths_of", "classes"})
     if (section.has(key)) section.fail(key, "'" + std::string(key) + "' is the request log's to say");
-  for (const std::string_view key : {"arrivals_per_s", "arrivals"})
+  for (const std::string_view key : {"arrivals_per_s", "arrivals", "closed_loop"})
     if (section.has(key))
       section.fail(key, "'" + std::string(key) +
                             "' is the request log's to say; 'speed: 2' plays it twice as "
@@ -118,7 +191,8 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
     read_arrivals(section, w);
     w.trace_file = named_file(section.text("trace"), base);
     w.trace_requests = static_cast<std::uint32_t>(section.integer("requests", 0, kMostCounted, 0));
-    for (const std::string_view key : {"prompt_tokens", "output_tokens"})
+    read_left_out(section, w.trace_requests, w);
+    for (const std::string_view key : {"prompt_tokens", "output_tokens", "lengths_of", "classes"})
       if (section.has(key))
         section.fail(
             key, "the trace says how many tokens its requests have; leave '" + std::string(key) +
@@ -126,6 +200,7 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
                      "\"requests: 5\" in it for the trace's first five; fewer tokens: moelab trace slice)");
   } else {
     read_lengths(section, base, problems, w);
+    read_left_out(section, w.requests, w);
     if (section.has("law")) {
       read_law(section, base, problems, w);
       section.done();

@@ -1,5 +1,6 @@
 #include "sim/serving/arrival_times.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "traces/law/normal.hpp"
@@ -31,8 +32,19 @@ double GammaGaps::draw(Random& random) const {
   }
 }
 
+double time_on_ramp(const ArrivalsConfig::Ramp& ramp, double expected) {
+  const double within = (ramp.from + ramp.to) / 2 * ramp.over_s;
+  if (expected >= within) return ramp.over_s + (expected - within) / ramp.to;
+  // from t + (to - from) / (2 over) t^2 = expected, in the form that cancels nothing.
+  const double slope = (ramp.to - ramp.from) / ramp.over_s;
+  return 2 * expected / (ramp.from + std::sqrt(std::max(0.0, ramp.from * ramp.from + 2 * slope * expected)));
+}
+
 ArrivalTimes::ArrivalTimes(const ArrivalsConfig& config, double rate, std::uint64_t seed)
-    : config_(config), rate_(rate), random_(seed + kArrivalSeedOffset), gamma_(config.burstiness) {}
+    : config_(config),
+      rate_(config.ramp ? 1 : rate),
+      random_(seed + kArrivalSeedOffset),
+      gamma_(config.burstiness) {}
 
 double ArrivalTimes::next() {
   ++drawn_;
@@ -47,7 +59,7 @@ double ArrivalTimes::next() {
       now_ = static_cast<double>(drawn_) / rate_;
       break;
   }
-  return now_;
+  return config_.ramp ? time_on_ramp(*config_.ramp, now_) : now_;
 }
 
 }  // namespace moelab

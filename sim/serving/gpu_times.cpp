@@ -1,7 +1,6 @@
 #include "sim/serving/gpu_times.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "models/expert_parallel.hpp"
 #include "models/tensor_parallel.hpp"
@@ -21,7 +20,7 @@ GpuTimes::GpuTimes(const Scenario& scenario, const SystemConfig& system, const T
       gpus_(scenario.simulated_gpus()),
       moe_numbers_(scenario.model.moe_numbers()),
       experts_(scenario.model.layers.size(), std::vector<Experts>(gpus_)),
-      touched_((trace.experts() + 63) / 64),
+      touched_(trace.experts()),
       uses_(scenario.expert_ranks() > 1 ? trace.experts() : 0) {
   for (std::uint32_t rank = 0; rank < scenario.data_parallel; ++rank)
     dense_.emplace_back(scenario.model, timing);
@@ -80,15 +79,19 @@ void GpuTimes::begin_exchanges(const Pass& pass) {
   combine_ = exchange(OpKind::combine, combine_bytes(scenario_.model, rows));
 }
 
+// Most of what a run of many requests takes: a byte an expert is written without being read before, so that
+// no expert waits for the one before it.
 void GpuTimes::count_uses(const Pass& pass, std::uint32_t moe_layer) {
   std::fill(touched_.begin(), touched_.end(), 0);
   std::fill(uses_.begin(), uses_.end(), 0);
+  std::uint8_t* const touched = touched_.data();
+  std::uint32_t* const uses = uses_.empty() ? nullptr : uses_.data();
   for (const auto& [begin, end] : pass.rows)
     for (std::uint64_t row = begin; row < end; ++row)
       for (const std::uint16_t expert : trace_.experts_of(row, moe_layer)) {
         if (expert == kNoExpert) continue;
-        touched_[expert >> 6] |= std::uint64_t{1} << (expert & 63);
-        if (!uses_.empty()) ++uses_[expert];
+        touched[expert] = 1;
+        if (uses != nullptr) ++uses[expert];
       }
 }
 
@@ -96,7 +99,7 @@ void GpuTimes::reroute(const Pass& pass, std::size_t layer, std::span<const Expe
   std::fill(touched_.begin(), touched_.end(), 0);
   std::fill(uses_.begin(), uses_.end(), 0);
   for (const ExpertUse& use : uses) {
-    touched_[use.object >> 6] |= std::uint64_t{1} << (use.object & 63);
+    touched_[use.object] = 1;
     if (!uses_.empty()) uses_[use.object] = use.tokens;
   }
   for (std::size_t gpu = 0; gpu < gpus_; ++gpu) experts_[layer][gpu] = experts_of(gpu, pass, layer);
@@ -104,11 +107,7 @@ void GpuTimes::reroute(const Pass& pass, std::size_t layer, std::span<const Expe
 
 /// Routed experts of a layer that the step touches.
 double GpuTimes::distinct_of(std::size_t gpu) const {
-  std::uint32_t distinct = 0;
-  if (uses_.empty()) {
-    for (const std::uint64_t word : touched_) distinct += static_cast<std::uint32_t>(std::popcount(word));
-    return distinct;
-  }
+  if (uses_.empty()) return static_cast<double>(std::count(touched_.begin(), touched_.end(), 1));
   const ExpertRange own =
       experts_of_rank(static_cast<int>(uses_.size()), static_cast<int>(gpus_), static_cast<int>(gpu));
   const auto first = uses_.begin() + own.first;

@@ -89,7 +89,7 @@ class GpuTimes {
   std::vector<std::int32_t> moe_numbers_;      // by model layer; -1: dense
   std::vector<DenseTimes> dense_;              // one for all GPUs, or by GPU where each has rows of its own
   std::vector<std::vector<Experts>> experts_;  // by model layer and GPU
-  std::vector<std::uint64_t> touched_;         // of a layer, a bit an expert
+  std::vector<std::uint8_t> touched_;          // of a layer: 1 for each expert that rows choose
   std::vector<std::uint32_t> uses_;            // of a layer, by expert: rows; only where GPUs divide them
   Collective all_reduce_, dispatch_, combine_;
   double step_s_ = 0;

@@ -9,6 +9,7 @@
 
 #include "policies/compression_state.hpp"
 #include "sim/engine/labelled_graph.hpp"
+#include "sim/scenario/request_mix.hpp"
 
 namespace moelab {
 
@@ -139,6 +140,12 @@ struct ServingCounts {
   double balancedness() const { return mean_pairs / most_pairs; }
 };
 
+/// The seconds of a run that its statistics are of, where it has a warm-up or a cool-down.
+struct MeasuredTime {
+  bool whole = true;  // they are of the whole run
+  double begin_s = 0, end_s = 0;
+};
+
 /// A request that was begun: answered, or lost with its server. Seconds of engine time; negative: never.
 struct RequestTimes {
   std::uint32_t number = 0;  // in order of arrival; of a trace that is served in turn, its place there
@@ -148,9 +155,11 @@ struct RequestTimes {
   double first_token_s = -1;
   double end_s = -1;
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t output_tokens = 0;  // that it asked for
-  std::uint32_t preempted = 0;      // how often it gave way: to the host, or with the loss of its cache
-  double longest_gap_s = -1;        // between two of its tokens; negative: it has no second one
+  std::uint32_t output_tokens = 0;    // that it asked for
+  std::uint32_t preempted = 0;        // how often it gave way: to the host, or with the loss of its cache
+  double longest_gap_s = -1;          // between two of its tokens; negative: it has no second one
+  std::uint16_t of_class = kNoClass;  // place in WorkloadConfig::mix
+  bool measured = true;               // false: it came in warm_up or cool_down, and no statistic is of it
 
   bool answered() const { return end_s >= 0; }
 };
@@ -168,9 +177,11 @@ struct LayerCounts {
 };
 
 struct Metrics {
-  std::vector<double> ttft_s;          // a request each: from the arrival of its batch to its first token
-  std::vector<double> end_to_end_s;    // a request each: to its last token
-  std::vector<double> token_gaps_s;    // a generated token each, after the first of its request
+  std::vector<double> ttft_s;              // a request each: from the arrival of its batch to its first token
+  std::vector<double> end_to_end_s;        // a request each: to its last token
+  std::vector<double> token_gaps_s;        // a generated token each, after the first of its request
+  std::vector<std::uint16_t> gap_classes;  // of these, the requests' classes; empty where there are none
+  MeasuredTime measured;
   std::vector<RequestTimes> requests;  // in the order of their ends
   std::uint64_t tokens = 0;            // generated
   double wall_s = 0;
@@ -195,6 +206,11 @@ struct Metrics {
     if (prompt) return;
     ++decode_hits[index(found)];
     ++layers.hits[index(found)][moe_layer];
+  }
+  /// A gap between two tokens of a measured request.
+  void count_gap(double seconds, std::uint16_t of_class) {
+    token_gaps_s.push_back(seconds);
+    if (of_class != kNoClass) gap_classes.push_back(of_class);
   }
   /// Of a pass: of prompts alone, or one that decodes.
   void add_stall(Cause cause, double seconds, bool prompt);

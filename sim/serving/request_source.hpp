@@ -4,11 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <queue>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "sim/scenario/workload_config.hpp"
 #include "sim/serving/arrival_witness.hpp"
 #include "sim/serving/served_request.hpp"
 
@@ -54,13 +58,38 @@ class ListedRequests final : public RequestSource {
   std::vector<Arrival> taken_;
 };
 
+/// Requests that users send: each its next one a think time after the answer to the one before, and its first
+/// a think time after the beginning (where all think times are the same, users begin evenly within the first
+/// one). They are sent in the order of the list; request number i is followed by think time number i.
+class ClosedLoopRequests final : public RequestSource {
+ public:
+  /// `requests` outlives this.
+  ClosedLoopRequests(const std::vector<ServedRequest>& requests, const ClosedLoop& loop, std::uint64_t seed);
+
+  std::span<const Arrival> take(double now) override;
+  std::optional<double> next_time() const override;
+  void finished(std::uint32_t number, double arrival_s, double now) override;
+
+ private:
+  /// Seconds; numbers below the users' are of the first think times.
+  double think_time(std::uint64_t number) const;
+
+  const std::vector<ServedRequest>& requests_;
+  ClosedLoop loop_;
+  std::uint64_t seed_;
+  std::priority_queue<double, std::vector<double>, std::greater<>> sending_;  // when users send next
+  std::size_t next_ = 0;
+  std::vector<Arrival> taken_;
+};
+
 /// A trace's requests in its order, so many at a time: they come when those before them are answered. Those
 /// with nothing to produce are left out.
 class RequestsInTurn final : public RequestSource {
  public:
-  /// `trace` outlives this.
-  RequestsInTurn(const RoutingTrace& trace, std::size_t together, const Prompts& prompts)
-      : trace_(trace), together_(together), prompts_(prompts) {}
+  /// `trace` outlives this. `classes`: by number; empty: there are none.
+  RequestsInTurn(const RoutingTrace& trace, std::size_t together, const Prompts& prompts,
+                 std::vector<std::uint16_t> classes = {})
+      : trace_(trace), together_(together), prompts_(prompts), classes_(std::move(classes)) {}
 
   std::span<const Arrival> take(double now) override;
   std::optional<double> next_time() const override { return std::nullopt; }
@@ -70,8 +99,15 @@ class RequestsInTurn final : public RequestSource {
   const RoutingTrace& trace_;
   std::size_t together_;
   Prompts prompts_;
+  std::vector<std::uint16_t> classes_;
   std::size_t next_ = 0, unanswered_ = 0;
   std::vector<Arrival> taken_;
 };
+
+/// `requests` as they come to a scenario's server, which are not in turn: from its users, or when they come
+/// (by `witness`, where there is one). They outlive it.
+std::unique_ptr<RequestSource> make_request_source(const Scenario& scenario,
+                                                   const std::vector<ServedRequest>& requests,
+                                                   ArrivalWitness witness);
 
 }  // namespace moelab

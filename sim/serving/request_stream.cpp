@@ -47,7 +47,8 @@ std::unique_ptr<BatchingPolicy> make_static_batches(std::uint32_t together, std:
 
 void RequestStream::announce(double now) {
   for (const RequestSource::Arrival& arrival : source_.take(now)) {
-    live_.emplace(arrival.number, Live{arrival.request});
+    const bool measured = measured_.holds(arrival.number, arrival.request.arrival_s);
+    live_.emplace(arrival.number, Live{.request = arrival.request, .measured = measured});
     in_order_.push_back(arrival.number);
     policy_.arrive(batch_request(arrival.request, arrival.number));
   }
@@ -119,15 +120,16 @@ void RequestStream::count_token(const StepShare& share, double now, Metrics& m, 
   const double arrival_s = live.request.arrival_s;
   ++m.tokens;
   if (live.tokens++ == 0) {
-    m.ttft_s.push_back(now - arrival_s);
+    if (live.measured) m.ttft_s.push_back(now - arrival_s);
     live.first_token = now;
   } else {
-    m.token_gaps_s.push_back(now - live.last_token);
-    live.longest_gap_s = std::max(live.longest_gap_s, m.token_gaps_s.back());
+    const double gap_s = now - live.last_token;
+    live.longest_gap_s = std::max(live.longest_gap_s, gap_s);
+    if (live.measured) m.count_gap(gap_s, live.request.of_class);
   }
   live.last_token = now;
   if (live.tokens < live.request.output_tokens) return;
-  m.end_to_end_s.push_back(now - arrival_s);
+  if (live.measured) m.end_to_end_s.push_back(now - arrival_s);
   m.requests.push_back(times_of(share.request, live));
   m.requests.back().end_s = now;
   if (observer != nullptr) observer->answered({share.request, arrival_s, live.begin, live.first_token, now});
@@ -141,7 +143,9 @@ RequestTimes RequestStream::times_of(std::uint32_t number, const Live& live) {
           .prompt_tokens = live.request.prompt_tokens,
           .output_tokens = live.request.output_tokens,
           .preempted = live.preempted,
-          .longest_gap_s = live.longest_gap_s};
+          .longest_gap_s = live.longest_gap_s,
+          .of_class = live.request.of_class,
+          .measured = live.measured};
 }
 
 void RequestStream::abandon(Metrics& m) {

@@ -9,6 +9,7 @@
 
 #include "policies/batching/batching.hpp"
 #include "sim/serving/graph_observer.hpp"
+#include "sim/serving/measured_range.hpp"
 #include "sim/serving/metrics.hpp"
 #include "sim/serving/pass.hpp"
 #include "sim/serving/request_source.hpp"
@@ -21,6 +22,8 @@ class RequestStream {
   RequestStream(RequestSource& source, const RoutingTrace& trace, BatchingPolicy& policy)
       : source_(source), trace_(trace), policy_(policy) {}
 
+  /// Statistics are of these requests; without a call, of all.
+  void measure(const MeasuredRange& range) { measured_ = range; }
   /// Forms the next step of what has arrived by `now` and fills `pass`; false: nothing can run.
   bool next(double now, Pass& pass);
   /// Whether the step that next() formed runs only requests that no step before it ran, and none before them
@@ -47,6 +50,7 @@ class RequestStream {
     std::uint32_t tokens = 0;                              // generated
     std::uint32_t preempted = 0;
     double longest_gap_s = -1;
+    bool measured = true;
   };
   void announce(double now);
   void release_rows();
@@ -64,6 +68,7 @@ class RequestStream {
   std::size_t running_ = 0;             // requests: admitted and not answered
   bool begins_ = false;
   BatchStep step_;
+  MeasuredRange measured_;
 };
 
 /// Static batches of at most `together` requests, which no memory limits: a plan has seen to it. Of prompts a

@@ -6,6 +6,7 @@
 #include "models/input_error.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/arrival_times.hpp"
+#include "sim/serving/drawn_lengths.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -18,6 +19,18 @@ std::vector<ServedRequest> logged(const WorkloadConfig& w) {
                         .prompt_tokens = r.prompt_tokens,
                         .output_tokens = r.output_tokens,
                         .prefilled = w.prefilled});
+  return requests;
+}
+
+/// Of drawn lengths.
+std::vector<ServedRequest> mixed(const Scenario& s) {
+  std::vector<ServedRequest> requests;
+  const bool classes = has_classes(s.workload);
+  for (const DrawnLengths& drawn : drawn_lengths(s.workload, s.seed))
+    requests.push_back({.prompt_tokens = drawn.prompt_tokens,
+                        .output_tokens = drawn.output_tokens,
+                        .prefilled = s.workload.prefilled,
+                        .of_class = classes ? drawn.of_class : kNoClass});
   return requests;
 }
 
@@ -38,7 +51,10 @@ std::vector<ServedRequest> recorded(const Scenario& s, const RoutingTrace& trace
 
 void draw_arrivals(const Scenario& s, std::vector<ServedRequest>& requests) {
   if (s.workload.arrivals_per_s == 0) return;
-  ArrivalTimes arrivals(s.workload.arrivals, s.workload.arrivals_per_s, s.seed);
+  ArrivalsConfig config = s.workload.arrivals;
+  if (config.ramp && config.ramp->over_s == 0)
+    config.ramp->over_s = 2 * static_cast<double>(requests.size()) / (config.ramp->from + config.ramp->to);
+  ArrivalTimes arrivals(config, s.workload.arrivals_per_s, s.seed);
   for (ServedRequest& request : requests) {
     const double now = arrivals.next();
     if (!(now <= kLatestArrival))
@@ -79,7 +95,8 @@ Prompts prompts_of(const Scenario& scenario) {
 }
 
 bool come_in_turn(const Scenario& scenario, const SystemConfig& system) {
-  return !system.batching && scenario.workload.arrivals_per_s == 0 && scenario.workload.log.empty();
+  const WorkloadConfig& w = scenario.workload;
+  return !system.batching && w.arrivals_per_s == 0 && !w.closed_loop && w.log.empty();
 }
 
 bool serves_from_pool(const Scenario& scenario) {
@@ -100,6 +117,8 @@ std::vector<ServedRequest> served_requests(const Scenario& s, const RoutingTrace
     requests = recorded(s, trace);
   } else if (!w.log.empty()) {
     requests = logged(w);
+  } else if (!w.mix.empty()) {
+    requests = mixed(s);
   } else {
     requests.assign(
         w.requests,
@@ -111,6 +130,13 @@ std::vector<ServedRequest> served_requests(const Scenario& s, const RoutingTrace
   else if (w.trace_file.empty())
     give_rows(trace, requests);
   return requests;
+}
+
+std::vector<std::uint16_t> request_classes(const Scenario& s) {
+  std::vector<std::uint16_t> classes;
+  if (!has_classes(s.workload)) return classes;
+  for (const DrawnLengths& drawn : drawn_lengths(s.workload, s.seed)) classes.push_back(drawn.of_class);
+  return classes;
 }
 
 }  // namespace moelab

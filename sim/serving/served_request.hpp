@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "policies/batching/batching.hpp"
+#include "sim/scenario/request_mix.hpp"
 
 namespace moelab {
 
@@ -25,6 +26,7 @@ struct ServedRequest {
   bool encoded = false;
   /// Of its prompt: those that an encoder read, to which the decoder attends by cross-attention.
   std::uint32_t encoder_tokens = 0;
+  std::uint16_t of_class = kNoClass;  // place in WorkloadConfig::mix
 };
 
 /// As the batching policy sees it.
@@ -54,12 +56,15 @@ bool come_in_turn(const Scenario& scenario, const SystemConfig& system);
 /// batches are large, and a step meets the whole pool. Else each has rows of its own.
 bool serves_from_pool(const Scenario& scenario);
 
-/// The scenario's requests, in order of arrival: those of its log or its trace, or of one length; with
-/// arrivals drawn from the seed, as logged, or all at 0. Those that are not the trace's begin on a pool
-/// spread evenly, or have the rows that the trace drew for them (more requests than it has share them).
-/// Throws InputError for recorded requests without rows to decode where the workload is prefilled, and for
-/// arrivals later than kLatestArrival.
+/// The scenario's requests, in order of arrival: those of its log or its trace, of drawn lengths or of one;
+/// with arrivals drawn from the seed, as logged, or all at 0 (also where a closed loop sends them). Those
+/// that are not the trace's begin on a pool spread evenly, or have the rows that the trace drew for them
+/// (more requests than it has share them). Throws InputError for recorded requests without rows to decode
+/// where the workload is prefilled, and for arrivals later than kLatestArrival.
 std::vector<ServedRequest> served_requests(const Scenario& scenario, const RoutingTrace& trace);
+
+/// By number of a drawn request: its class. Empty where the workload has no classes.
+std::vector<std::uint16_t> request_classes(const Scenario& scenario);
 
 /// Where request `number` begins on rows that requests share: multiples of the golden ratio, which lie apart
 /// from each other as evenly as can be for any number of requests. (Requests that began at the same row would

@@ -86,12 +86,14 @@ ResidencyTuning::ResidencyTuning(const Scenario& scenario, const SystemConfig& s
                                  const RoutingTrace& trace)
     : scenario_(scenario),
       at_once_(scenario),
-      requests_come_later_(scenario.workload.arrivals_per_s > 0),
+      requests_come_later_(scenario.workload.arrivals_per_s > 0 || scenario.workload.closed_loop),
       system_(system),
       trace_(trace),
       experts_(stored_experts(scenario, system)) {
   check_backends(scenario, system);
   at_once_.workload.arrivals_per_s = 0;
+  at_once_.workload.closed_loop.reset();
+  at_once_.workload.left_out = {};
   for (RequestRecord& request : at_once_.workload.log) {
     requests_come_later_ = requests_come_later_ || request.arrival_s > 0;
     request.arrival_s = 0;

@@ -361,6 +361,11 @@ std::vector<std::string> smaller(std::vector<std::string> words, const Folder& f
     *own_workload = std::regex_replace(*own_workload, std::regex("requests: [0-9]+"), "requests: 2");
     return words;
   }
+  if (words.size() > 1 && words[1] == "chat-and-code") {  // lengths are its classes'
+    const auto shorter = with(words, {"--set", "workload.warm_up=1", "--set", "workload.cool_down=1"});
+    return command == "load" ? with(shorter, {"--requests", "8"})
+                             : with(shorter, {"--set", "workload.requests=8"});
+  }
   if (command == "run" && (words[1].rfind("prism-", 0) == 0 || words[1] == "orin-rack"))
     return with(words, {"--set", "workload.servers=[{tasks: {abstract-narrative: 1}, requests: 2}]"});
   if (command == "run" && words[1] != "recorded-default")

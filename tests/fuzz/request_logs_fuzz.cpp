@@ -13,6 +13,7 @@ std::vector<RequestRecord> read(std::uint8_t form, const std::filesystem::path& 
   if ((form & 7U) == 4) return read_request_log(path);
   RequestImport how;
   how.kind = static_cast<RequestLogKind>(form & 3U);
+  if ((form & 7U) == 5) how.kind = RequestLogKind::benchmark;
   how.skip_failed = (form & 8U) != 0;
   if ((form & 16U) != 0) how.arrival = "arrival";
   if ((form & 32U) != 0) how.arrival_units_per_s = 1000;

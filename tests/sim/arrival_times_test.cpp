@@ -85,6 +85,40 @@ TEST_CASE("arrivals: a rate scales the same arrivals") {
   }
 }
 
+// The integral of a rate that rises from a to b in T, summed by trapezoids, which are exact for it.
+TEST_CASE("arrivals: on a ramp as many come as the rate adds up to") {
+  for (const auto& [from, to] : {std::pair(1.0, 9.0), std::pair(7.0, 0.5), std::pair(3.0, 3.0)}) {
+    INFO("from " << from << " to " << to);
+    const ArrivalsConfig::Ramp ramp{.from = from, .to = to, .over_s = 40};
+    const auto rate = [&](double t) {
+      return t >= 40 ? ramp.to : ramp.from + (ramp.to - ramp.from) * t / 40;
+    };
+    ArrivalTimes arrivals({.process = Process::fixed, .ramp = ramp}, 1, 1);
+    double before = 0, sum = 0;
+    for (int i = 1; i <= 400; ++i) {
+      const double now = arrivals.next();
+      if (before < 40 && now > 40) {
+        sum += (rate(before) + rate(40)) / 2 * (40 - before);
+        before = 40;
+      }
+      sum += (rate(before) + rate(now)) / 2 * (now - before);
+      CHECK(sum == Approx(i).epsilon(1e-9));
+      before = now;
+    }
+    CHECK(before > 40);
+  }
+}
+
+TEST_CASE("arrivals: a ramp lasts as long as requests come") {
+  moelab::test::SmallRun run = moelab::test::paged_run(moelab::test::small_model({}), {"resident"});
+  WorkloadConfig& w = run.scenario.workload;
+  w.requests = 100;
+  w.arrivals = {.process = Process::fixed, .ramp = ArrivalsConfig::Ramp{.from = 1, .to = 4}};
+  w.arrivals_per_s = 2.5;
+  const std::vector<ServedRequest> requests = served_requests(run.scenario, run.trace);
+  CHECK(requests.back().arrival_s == Approx(40));  // 100 at a mean rate of 2.5
+}
+
 TEST_CASE("arrivals: a log's rate, and the log at another pace") {
   std::vector<RequestRecord> log = {{1, 5, 5}, {2, 5, 5}, {2, 5, 5}, {7, 5, 5}};
   CHECK(rate_of_log(log) == 0.5);  // three gaps in six seconds

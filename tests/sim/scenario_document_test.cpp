@@ -37,7 +37,7 @@ TEST_CASE("scenario document: of every embedded scenario it names no other confi
       const std::string document = scenario_document(s, system);
       const nlohmann::json j = nlohmann::json::parse(document);
       CHECK(j.at("model").is_object());
-      CHECK(j.at(s.cluster ? "cluster" : "device").is_object());
+      CHECK(j.at(s.cluster ? "cluster" : s.machine ? "machine" : "device").is_object());
       REQUIRE(j.at("systems").size() == 1);
       CHECK(j.at("systems")[0].at("name") == system.name);
       CHECK(scenario_of_document("one.json", document).systems.size() == 1);

@@ -1,6 +1,9 @@
 // Counts, request logs, NumPy's types, gzip, and the export to cache simulators.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <ctime>
+#include <map>
 
 #include "tests/random_runs.hpp"
 #include "tests/traces/import_files.hpp"
@@ -9,6 +12,7 @@
 #include "traces/import/counts_import.hpp"
 #include "traces/import/csv_reader.hpp"
 #include "traces/import/request_import.hpp"
+#include "traces/request_cut.hpp"
 
 namespace moelab::import_tables_test {
 
@@ -266,6 +270,71 @@ TEST_CASE("request logs of every kind") {
                import(RequestLogKind::burstgpt, "Timestamp,Request tokens,Response tokens\n2,1,1\n1,1,1\n");
              }),
              Contains(":3:1: arrives before"));
+}
+
+TEST_CASE("request logs of serving benchmarks") {
+  const ScratchFolder folder;
+  const auto import = [&](const std::string& text, bool skip_failed = false) {
+    write_bytes(folder / "in", text);
+    RequestImport how;
+    how.kind = RequestLogKind::benchmark;
+    how.skip_failed = skip_failed;
+    return import_requests(folder / "in", how, {});
+  };
+  using Records = std::vector<RequestRecord>;
+  // As vllm bench serve writes it: tasks end up in another order than they were sent in.
+  const std::string vllm =
+      "{\"duration\": 3.5,\n \"input_lens\": [5, 7, 9], \"output_lens\": [2, 3, 0], \"start_times\": [101.5, "
+      "100.25, 104.0], \"ttfts\": [0.1, 0.2, 0], \"itls\": [[0.1], [0.1, 0.2], []], \"generated_texts\": "
+      "[\"a [{\", \"b\", \"\"]}\n";
+  CHECK(import(vllm, true).requests == Records{{0, 7, 3}, {1.25, 5, 2}});
+  CHECK(import(vllm, true).skipped == 1);
+  CHECK_THAT(error_of([&] { import(vllm); }), Contains("--skip-failed leaves such requests out"));
+  CHECK(import("{\"input_lens\": [5, 7], \"output_lens\": [2, 3]}").requests ==
+        Records{{0, 5, 2}, {0, 7, 3}});
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"{\"mean_ttft_ms\": 3}", "has no list of numbers 'input_lens'; a benchmark writes it where"},
+      {"{\"input_lens\": [5], \"output_lens\": [2, 3]}", "'output_lens' has 2 numbers, 'input_lens' 1"},
+      {"{\"input_lens\": [5.5], \"output_lens\": [2]}", "not a whole number of tokens"},
+      {"{\"input_lens\": [-5], \"output_lens\": [2]}", "not a whole number of tokens"},
+      {"{\"input_lens\": [], \"output_lens\": []}", "has no requests"},
+      {"{\"input_lens\": \"5\", \"output_lens\": [2]}", "has no list of numbers"},
+      {"{\"input_lens\": [[5]], \"output_lens\": [2]}", "has no list of numbers"},
+      {"{\"input_lens\": [5], \"output_lens\": [2], \"start_times\": []}", "'start_times' has 0"},
+      {"{\"input_lens\": [5", ""},
+      {"", ""}};
+  for (const auto& [text, expected] : bad) {
+    INFO(text);
+    CHECK_THAT(error_of([&, text = text] { import(text); }), Contains(expected) && Contains("in"));
+  }
+}
+
+TEST_CASE("a part of a request log is cut out, and its lengths shuffled") {
+  const std::vector<RequestRecord> log = {{0, 1, 10}, {2, 2, 20}, {2, 3, 30}, {5, 4, 40}, {9, 5, 50}};
+  using Records = std::vector<RequestRecord>;
+  CHECK(cut_requests(log, {}) == log);
+  CHECK(cut_requests(log, {.from_s = 2, .until_s = 9}) == Records{{0, 2, 20}, {0, 3, 30}, {3, 4, 40}});
+  CHECK(cut_requests(log, {.from_s = 1, .count = 2}) == Records{{1, 2, 20}, {1, 3, 30}});
+  CHECK(cut_requests(log, {.skip = 3}) == Records{{0, 4, 40}, {4, 5, 50}});
+  CHECK(cut_requests(log, {.skip = 9}).empty());
+  CHECK(cut_requests(log, {.from_s = 10}).empty());
+  // A permutation of the pairs, and each arrival gets each pair equally often: 4.5 deviations of a binomial.
+  constexpr std::size_t count = random_runs(2000u);
+  std::map<std::pair<double, std::uint32_t>, double> seen;
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    std::vector<RequestRecord> shuffled = cut_requests(log, {.shuffle_seed = seed});
+    std::vector<std::uint32_t> prompts;
+    for (std::size_t i = 0; i < log.size(); ++i) {
+      CHECK(shuffled[i].arrival_s == log[i].arrival_s);
+      CHECK(shuffled[i].output_tokens == 10 * shuffled[i].prompt_tokens);
+      prompts.push_back(shuffled[i].prompt_tokens);
+      ++seen[{static_cast<double>(i), prompts.back()}];
+    }
+    std::sort(prompts.begin(), prompts.end());
+    CHECK(prompts == std::vector<std::uint32_t>{1, 2, 3, 4, 5});
+  }
+  for (const auto& [which, often] : seen)
+    CHECK(std::abs(often - count / 5.0) < 4.5 * std::sqrt(count * 0.16));
 }
 
 TEST_CASE("a request log comes back as it was written") {

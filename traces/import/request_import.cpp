@@ -1,5 +1,6 @@
 #include "traces/import/request_import.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -124,6 +125,55 @@ void read_mooncake(const std::filesystem::path& input, Collected& collected, con
   }
 }
 
+/// Numbers of one array of a benchmark's output.
+const JsonValue& benchmark_array(const JsonValues& values, const std::string& name, const std::string& file,
+                                 std::size_t size) {
+  const auto found = values.find(name);
+  if (found == values.end() || found->second.is_text || found->second.shape.size() != 1)
+    throw InputError(file, "has no list of numbers '" + name +
+                               "'; a benchmark writes it where it saves details (--save-detailed)");
+  if (size > 0 && found->second.size() != size)
+    throw InputError(file, "'" + name + "' has " + std::to_string(found->second.size()) +
+                               " numbers, 'input_lens' " + std::to_string(size));
+  return found->second;
+}
+
+void read_benchmark(const std::filesystem::path& input, Collected& collected, const Progress& progress) {
+  LineReader lines(input, progress);
+  std::string text;
+  for (std::string_view line; lines.next(line); text += '\n') {
+    text += line;
+    if (text.size() > kLongestLine) lines.fail(0, "more than a GiB of JSON");
+  }
+  const auto wanted = [](std::string_view path) {
+    return path == "input_lens" || path == "output_lens" || path == "start_times";
+  };
+  const JsonValues values = read_json_values(text, wanted, lines.name(), 1);
+  const JsonValue& prompts = benchmark_array(values, "input_lens", lines.name(), 0);
+  const JsonValue& outputs = benchmark_array(values, "output_lens", lines.name(), prompts.size());
+  const JsonValue* const times = values.contains("start_times")
+                                     ? &benchmark_array(values, "start_times", lines.name(), prompts.size())
+                                     : nullptr;
+  std::vector<RequestRecord> requests;
+  double first = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const double at = times != nullptr ? times->number(i) : 0;
+    const auto prompt = as_tokens(prompts.number(i)), output = as_tokens(outputs.number(i));
+    if (!prompt || !output || !std::isfinite(at))
+      throw InputError(lines.name(), "request " + std::to_string(i + 1) +
+                                         " has a length that is not a whole number of tokens");
+    first = std::min(first, at);
+    requests.push_back({at, *prompt, *output});
+  }
+  std::stable_sort(requests.begin(), requests.end(),
+                   [](const RequestRecord& a, const RequestRecord& b) { return a.arrival_s < b.arrival_s; });
+  for (RequestRecord& request : requests) {
+    request.arrival_s -= first;
+    const std::string problem = collected.add(request);
+    if (!problem.empty()) throw InputError(lines.name(), "a request " + problem);
+  }
+}
+
 // Columns of a log in CSV: the arrival's (empty: none), the prompt's and the output's.
 struct CsvLog {
   std::string arrival, prompt, output;
@@ -180,6 +230,12 @@ ImportedRequests import_requests(const std::filesystem::path& input, const Reque
       break;
     case RequestLogKind::burstgpt:
       read_csv_log(input, {"Timestamp", "Request tokens", "Response tokens", 1, false}, collected, progress);
+      break;
+    case RequestLogKind::benchmark:
+      read_benchmark(input, collected, progress);
+      break;
+    case RequestLogKind::log:
+      collected.result.requests = read_request_log(input.string());
       break;
     case RequestLogKind::lengths:
       read_csv_log(input, {how.arrival, how.prompt, how.output, how.arrival_units_per_s, false}, collected,
