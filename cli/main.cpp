@@ -18,11 +18,13 @@
 
 #include "cli/commands.hpp"
 #include "cli/layer_table.hpp"
+#include "cli/plain_output.hpp"
 #include "cli/unknown_word.hpp"
 #include "models/input_error.hpp"
 #include "sim/results/timeline.hpp"
 #include "sim/version.hpp"
 #include "traces/atomic_file.hpp"
+#include "traces/mapped_file.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -201,11 +203,24 @@ int run_program(int argc, char** argv) {
   return 0;
 }
 
+/// Where a file was changed meanwhile, that is what is wrong, whatever was read of it.
+int run_on_unchanged_files(int argc, char** argv) {
+  try {
+    const int status = run_program(argc, argv);
+    check_files_once_mapped();
+    return status;
+  } catch (const InputError&) {
+    check_files_once_mapped();
+    throw;
+  }
+}
+
 }  // namespace moelab::cli
 
 int main(int argc, char** argv) {
+  const moelab::cli::PlainOutput plain_output(std::cout), plain_errors(std::cerr);
   try {
-    const int status = moelab::cli::run_program(argc, argv);
+    const int status = moelab::cli::run_on_unchanged_files(argc, argv);
     std::cout.flush();
     if (!std::cout) {
       std::cerr << "moelab: the output could not be written completely\n";

@@ -7,6 +7,7 @@
 #include "cli/report/report.hpp"
 #include "cli/report/result_files.hpp"
 #include "cli/report/store_points.hpp"
+#include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
 
 namespace moelab::cli {
@@ -23,7 +24,8 @@ struct ReportArguments {
 Report read(const ReportArguments& options, std::uint64_t& missing) {
   const bool any_store = std::any_of(options.results.begin(), options.results.end(), is_database);
   if (any_store && options.results.size() == 1)
-    return read_store(options.results.front(), options.sweep, missing);
+    return read_store(options.results.front(), options.sweep, missing,
+                      waits_for_lock(options.results.front()));
   if (any_store)
     throw InputError(*std::find_if(options.results.begin(), options.results.end(), is_database),
                      "is a store of results, which is reported alone; expected it to be the only file");

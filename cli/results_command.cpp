@@ -8,8 +8,11 @@
 #include "cli/layer_table.hpp"
 #include "cli/results_compare.hpp"
 #include "cli/results_report.hpp"
+#include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "sim/results/shell_word.hpp"
+#include "sim/store/store_repair.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -26,7 +29,7 @@ struct ResultsArguments {
   std::string sort;
   bool reverse = false;
   std::string compare, compare_store;
-  std::string csv;
+  std::string csv, repair;
   std::optional<std::uint64_t> result;
   std::string out;
   std::string format = "table";
@@ -87,7 +90,8 @@ void write_csv(const ResultsArguments& options, const Outcomes& points) {
 void compare_sweeps(const ResultsArguments& options, const ResultStore& store, const StoredSweep& sweep,
                     const Outcomes& here) {
   std::optional<ResultStore> other;
-  if (!options.compare_store.empty()) other.emplace(options.compare_store, ResultStore::Access::read);
+  if (!options.compare_store.empty())
+    other.emplace(options.compare_store, ResultStore::Access::read, waits_for_lock(options.compare_store));
   const ResultStore& to = other ? *other : store;
   const std::string file = other ? options.compare_store : options.store;
   const std::vector<StoredSweep> sweeps = to.sweeps();
@@ -125,9 +129,28 @@ void show_sweeps(const ResultsArguments& options, const ResultStore& store,
     std::cout << sweeps_table(sweeps);
 }
 
+void repair(const ResultsArguments& options) {
+  const StoreRepair r = repair_store(options.store, options.repair);
+  if (options.format == "json")
+    return print({{"store", options.store},
+                  {"copy", options.repair},
+                  {"sweeps", r.sweeps},
+                  {"points", r.points},
+                  {"runs", r.runs},
+                  {"lost_points", r.lost_points},
+                  {"lost_runs", r.lost_runs},
+                  {"lost_more", r.lost_more}});
+  std::cout << options.repair << ": " << r.sweeps << " sweeps, " << r.points << " points, " << r.runs
+            << " runs of " << options.store << " are whole\nlost: " << r.lost_points << " points, "
+            << r.lost_runs << " runs" << (r.lost_more ? ", and what only damaged pages tell of" : "")
+            << "\nthe same 'moelab sweep' with --db " << shell_word(options.repair)
+            << " runs what is missing\n";
+}
+
 void results(const ResultsArguments& options) {
+  if (!options.repair.empty()) return repair(options);
   check_outputs({options.csv, options.out}, {options.store, options.compare_store});
-  const ResultStore store(options.store, ResultStore::Access::read);
+  const ResultStore store(options.store, ResultStore::Access::read, waits_for_lock(options.store));
   const std::vector<StoredSweep> sweeps = store.sweeps();
   if (!options.needs_sweep() && sweeps.size() != 1) return show_sweeps(options, store, sweeps);
   const ListedSweep sweep = with_counts(store, store.sweep(options.sweep, "--sweep"));
@@ -177,6 +200,10 @@ void add_outputs(CLI::App& command, ResultsArguments& options) {
                    command.get_option("--sort"));
   for (CLI::Option* const one : {compare, compare_store})
     one->excludes(command.get_option("--sort"), command.get_option("--failed"));
+  command
+      .add_option("--repair", options.repair,
+                  "Copy what is whole of a damaged store into a new one of this name, and say what is lost")
+      ->excludes(compare, compare_store, csv, result);
   add_format(command, options.format);
 }
 
@@ -194,7 +221,8 @@ void add_results(CLI::App& program) {
   add_example(*command,
               "moelab results results.db --sweep budgets --axis budget=\"12 GB\" --sort tpot_s\n"
               "  moelab results results.db --sweep budgets --compare budgets-before\n"
-              "  moelab results results.db --csv out/budgets.csv");
+              "  moelab results results.db --csv out/budgets.csv\n"
+              "  moelab results results.db --repair repaired.db");
   command->callback([options] { results(*options); });
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/layer_table.hpp"
 #include "models/json.hpp"
+#include "sim/results/request_file.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab::cli {
@@ -49,18 +50,10 @@ std::vector<std::string> row_of(const StoredOutcome& o, const std::vector<std::s
   return row;
 }
 
-/// RFC 4180: in quotes where it must be, quotes doubled.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::string csv_cell(const ResultCell& cell) {
+std::string cell_text(const ResultCell& cell) {
   if (const auto* const number = std::get_if<double>(&cell)) return exact(*number);
   const auto* const text = std::get_if<std::string>(&cell);
-  return text != nullptr ? csv_field(*text) : "";
+  return text != nullptr ? csv_cell(*text) : "";
 }
 
 Json point_json(const StoredOutcome& o) {
@@ -130,10 +123,10 @@ std::string failed_list(const std::vector<StoredOutcome>& points) {
 std::string points_csv(const std::vector<StoredOutcome>& points) {
   const std::vector<ResultColumn> columns = result_columns(points);
   std::string text;
-  for (const ResultColumn& column : columns) text += (text.empty() ? "" : ",") + csv_field(column.name);
+  for (const ResultColumn& column : columns) text += (text.empty() ? "" : ",") + csv_cell(column.name);
   text += "\r\n";
   for (const StoredOutcome& o : points) {
-    for (std::size_t c = 0; c < columns.size(); ++c) text += (c > 0 ? "," : "") + csv_cell(columns[c].of(o));
+    for (std::size_t c = 0; c < columns.size(); ++c) text += (c > 0 ? "," : "") + cell_text(columns[c].of(o));
     text += "\r\n";
   }
   return text;

@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <string_view>
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
@@ -29,6 +32,7 @@ struct SweepArguments {
   std::vector<std::string> settings;
   std::size_t jobs = std::max(1u, std::thread::hardware_concurrency());
   std::string cluster, worker_program;
+  std::string verify_share = "0%";
   bool fail_fast = false, again = false, yes = false;
   std::string format = "table";
 };
@@ -81,6 +85,16 @@ double busy_percent(const SweepSummary& s, std::size_t jobs) {
   return could > 0 ? 100 * s.points_s / could : 0;
 }
 
+/// "2%" -> 0.02. Throws InputError for what is no percentage from 0 to 100.
+double share_of(const std::string& text) {
+  double percent = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, percent);
+  if (error != std::errc() || std::string_view(rest, end) != "%" || !(percent >= 0 && percent <= 100))
+    throw InputError("--verify-share " + text, "expected a percentage from 0% to 100%, such as 2%");
+  return percent / 100;
+}
+
 /// Points that run at a time: `jobs`, or what the cluster has.
 void print_summary(const SweepArguments& options, const SweepFile& sweep, const SweepSummary& s,
                    std::size_t jobs) {
@@ -92,10 +106,13 @@ void print_summary(const SweepArguments& options, const SweepFile& sweep, const 
                   seconds(s.elapsed_s).c_str(), jobs, busy_percent(s, jobs));
     std::cout << line.data();
   }
+  if (s.verified > 0) std::cout << s.verified << " runs were run a second time and gave the same bytes\n";
+  for (const std::string& worker : s.left_out) std::cout << one_line("left out: " + worker) << "\n";
   constexpr std::size_t kMostShown = 10;
   for (std::size_t i = 0; i < std::min(s.failures.size(), kMostShown); ++i)
-    std::cout << "  " << to_string(s.failures[i].run.status) << ": " << s.failures[i].point << ": "
-              << s.failures[i].run.error << "\n";
+    std::cout << one_line("  " + to_string(s.failures[i].run.status) + ": " + s.failures[i].point + ": " +
+                          s.failures[i].run.error)
+              << "\n";
   if (!s.earlier_version.empty())
     std::cout << "an earlier sweep of this name is of moelab " << s.earlier_version << ", this is "
               << program_version()
@@ -119,7 +136,8 @@ void print_json(const SweepArguments& options, const SweepFile& sweep, const Swe
   std::cout << nlohmann::ordered_json{{"sweep", sweep.name},    {"db", options.db},
                                       {"points", s.points},     {"runs", s.runs},
                                       {"there", s.there},       {"done", s.done},
-                                      {"failed", s.failed},     {"stopped", s.stopped},
+                                      {"failed", s.failed},     {"verified", s.verified},
+                                      {"left_out", s.left_out}, {"stopped", s.stopped},
                                       {"dropped", s.dropped},   {"elapsed_s", s.elapsed_s},
                                       {"points_s", s.points_s}, {"cpu_s", s.cpu_s},
                                       {"failures", failures}}
@@ -136,6 +154,7 @@ std::unique_ptr<ClusterWorkers> make_cluster(const SweepArguments& options, Chil
 }
 
 void run(const SweepArguments& options) {
+  const double verify_share = share_of(options.verify_share);
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   const SweepFile sweep = load_sweep(options.sweep, settings);
@@ -149,7 +168,8 @@ void run(const SweepArguments& options) {
               " points");
     if (stopped.load()) throw Interrupted();
   });
-  ResultStore store(options.db, ResultStore::Access::write);
+  ResultStore store(options.db, ResultStore::Access::write, waits_for_lock(options.db, &stopped));
+  store.check_whole();
   const ChildLimits limits{sweep.limit_s, sweep.limit_bytes};
   const std::unique_ptr<ClusterWorkers> cluster =
       options.cluster.empty() ? nullptr : make_cluster(options, limits);
@@ -158,6 +178,7 @@ void run(const SweepArguments& options) {
   SweepOptions sweep_options;
   sweep_options.fail_fast = options.fail_fast;
   sweep_options.again = options.again;
+  sweep_options.verify_share = verify_share;
   sweep_options.stop = &stopped;
   sweep_options.progress = [&](const SweepProgress& p) { line.show(progress_text(p)); };
   const SweepSummary summary = run_sweep(sweep, checked, store, workers, sweep_options);
@@ -166,6 +187,7 @@ void run(const SweepArguments& options) {
     print_json(options, sweep, summary);
   else
     print_summary(options, sweep, summary, cluster ? cluster->slots() : options.jobs);
+  store.check_whole();
   if (summary.stopped && stopped.load()) throw CLI::RuntimeError(130);
   if (summary.failed > 0) throw CLI::RuntimeError(1);
 }
@@ -199,6 +221,10 @@ void add_sweep(CLI::App& program) {
       ->take_all();
   command->add_flag("--fail-fast", options->fail_fast, "Stop at the first point that fails");
   command->add_flag("--again", options->again, "Run what the store has already, too");
+  command->add_option(
+      "--verify-share", options->verify_share,
+      "Run this share of the runs a second time, chosen by chance, on another worker where there "
+      "is one, such as 2%; a run whose two results are not the same bytes has failed");
   command->add_flag("--yes", options->yes, "More than 10,000 combinations are meant");
   add_format(*command, options->format);
   add_example(*command, "moelab sweep orin-budgets --db out/results.db --jobs 2");

@@ -2,9 +2,21 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <iostream>
+#include <utility>
+
+#include "cli/layer_table.hpp"
 
 namespace moelab::cli {
+namespace {
+
+/// In the place of the line; past std::cerr, which lets no control characters through.
+void write_line(const std::string& text) {
+  std::fputs(("\r\033[K" + text).c_str(), stderr);
+}
+
+}  // namespace
 
 TerminalLine::TerminalLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
@@ -13,13 +25,23 @@ void TerminalLine::show(const std::string& text) {
   const Clock::time_point now = Clock::now();
   if (now - begin_ < std::chrono::seconds(2) || now - last_ < std::chrono::milliseconds(200)) return;
   last_ = now;
-  std::cerr << "\r\033[K" << text << std::flush;
+  write_line(one_line(text));
   shown_ = true;
 }
 
 void TerminalLine::clear() {
-  if (shown_) std::cerr << "\r\033[K" << std::flush;
+  if (shown_) write_line("");
   shown_ = false;
+}
+
+std::function<bool(double)> waits_for_lock(const std::string& store, const std::atomic<bool>* stopped) {
+  return [store, stopped, said = false](double seconds) mutable {
+    constexpr double kPatience_s = 2;
+    if (seconds >= kPatience_s && !std::exchange(said, true))
+      std::cerr << "moelab: waiting for " << one_line(store) << ", which another program keeps locked"
+                << std::endl;
+    return stopped == nullptr || !stopped->load();
+  };
 }
 
 }  // namespace moelab::cli

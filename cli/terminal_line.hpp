@@ -1,7 +1,9 @@
 // A line on the terminal that says how far something long is.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <string>
 
 namespace moelab::cli {
@@ -24,5 +26,10 @@ class TerminalLine {
   bool shown_ = false;
   Clock::time_point begin_ = Clock::now(), last_{};
 };
+
+/// For ResultStore: a store that another program keeps locked is waited for until it is free or `stopped` is
+/// true (nullptr: never); after two seconds a line on standard error says so.
+std::function<bool(double)> waits_for_lock(const std::string& store,
+                                           const std::atomic<bool>* stopped = nullptr);
 
 }  // namespace moelab::cli

@@ -9,18 +9,23 @@
 
 namespace moelab {
 
-std::string read_text_file(const std::string& path) {
+void check_regular_file(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw InputError(path, "is a folder; expected a file");
-  }
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_directory(status)) throw InputError(path, "is a folder; expected a file");
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw InputError(path, "is a pipe or a device; expected a file");
+}
+
+std::string read_text_file(const std::string& path) {
+  check_regular_file(path);
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     const std::string reason = errno != 0 ? ": " + std::generic_category().message(errno) : "";
     throw InputError(path, "cannot be opened" + reason);
   }
-  // Piece by piece: the size that the file system tells means nothing for pipes and devices.
+  // Piece by piece: the file may grow meanwhile.
   constexpr std::size_t piece = std::size_t{1} << 16;
   std::string text;
   while (file) {

@@ -14,6 +14,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "python/trace_arrays.hpp"
+#include "sim/child_process.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"
@@ -49,26 +50,36 @@ Scenario scenario_of(const std::string& name, const std::optional<std::string>& 
   return text ? scenario_of_document(name, *text, settings, only) : load_scenario(name, settings, only);
 }
 
-std::string run_all(const Scenario& scenario, ExecutorKind executor,
-                    const std::function<void()>& from_time_to_time) {
+std::string run_all(const Scenario& scenario, ExecutorKind executor) {
   const RoutingTrace trace = scenario_trace(scenario);
   const std::optional<RankInclusion> statistics = check_scenario(scenario, trace);
   RunOptions options;
   options.executor = executor;
   if (statistics) options.statistics = &*statistics;
-  options.progress = [&](const SystemConfig&, std::uint64_t, std::uint64_t) { from_time_to_time(); };
   std::vector<RunResult> results;
   for (const SystemConfig& system : scenario.systems)
     results.push_back(run_system(scenario, system, trace, options));
   return results_json(results);
 }
 
-/// In a child: SimGrid runs once in the life of a process.
-std::string run_one_in_child(const Scenario& scenario, OthersRun& others) {
+/// A child each: SimGrid runs once in the life of a process.
+std::string run_with_simgrid(const Scenario& scenario) {
+  Json results = Json::array();
+  for (const SystemConfig& system : scenario.systems) {
+    Scenario one = scenario;
+    one.systems = {system};
+    results.push_back(Json::parse(run_in_child([&] { return run_all(one, ExecutorKind::simgrid); })));
+  }
+  return results.size() == 1 ? results[0].dump() : results.dump();
+}
+
+/// Ctrl-C ends the child at once, whatever it is at.
+std::string interruptibly(const std::function<std::string()>& work) {
+  OthersRun others;
   ForkedWorkers child(1, {});
-  child.start_work(0, [&] { return run_all(scenario, ExecutorKind::simgrid, [] {}); });
+  child.start_work(0, work);
   for (;;) {
-    for (auto& [number, outcome] : child.wait(0.2)) {
+    for (auto& [number, outcome] : child.wait(0.1)) {
       if (outcome.child.error) std::rethrow_exception(outcome.child.error);
       if (outcome.child.kind != ChildOutcome::Kind::done) throw std::bad_alloc();
       return std::move(outcome.child.text);
@@ -77,26 +88,27 @@ std::string run_one_in_child(const Scenario& scenario, OthersRun& others) {
   }
 }
 
-std::string run_with_simgrid(const Scenario& scenario, OthersRun& others) {
-  Json results = Json::array();
-  for (const SystemConfig& system : scenario.systems) {
-    Scenario one = scenario;
-    one.systems = {system};
-    results.push_back(Json::parse(run_one_in_child(one, others)));
-  }
-  return results.size() == 1 ? results[0].dump() : results.dump();
+std::string run(const std::string& name, const std::optional<std::string>& text, const Settings& settings,
+                const std::vector<std::string>& systems, const std::string& executor) {
+  return interruptibly([&] {
+    if (!text) check_no_sweep(name, "moelab.sweep");
+    const Scenario scenario = scenario_of(name, text, settings, systems);
+    check_listed(scenario, systems, "system");
+    if (executor == "simgrid" || (executor.empty() && scenario.cluster))  // as `moelab run`
+      return run_with_simgrid(scenario);
+    if (!executor.empty() && executor != "fast")
+      throw InputError("executor " + executor, "expected fast or simgrid");
+    return run_all(scenario, ExecutorKind::fast);
+  });
 }
 
-std::string run(const std::string& name, const std::optional<std::string>& text, const Settings& settings,
-                const std::vector<std::string>& systems, std::string executor) {
-  OthersRun others;
-  if (!text) check_no_sweep(name, "moelab.sweep");
-  const Scenario scenario = scenario_of(name, text, settings, systems);
-  check_listed(scenario, systems, "system");
-  if (executor.empty()) executor = scenario.cluster ? "simgrid" : "fast";  // as `moelab run`
-  if (executor == "simgrid") return run_with_simgrid(scenario, others);
-  if (executor != "fast") throw InputError("executor " + executor, "expected fast or simgrid");
-  return run_all(scenario, ExecutorKind::fast, [&] { others.signals(); });
+/// A store that another program keeps locked is waited for until Ctrl-C, whose exception is then set.
+bool waits_for_lock(double seconds) {
+  constexpr double kSaidAfter_s = 2, kBetween_s = 0.03;  // two calls
+  const nb::gil_scoped_acquire held;
+  if (seconds >= kSaidAfter_s && seconds < kSaidAfter_s + kBetween_s)
+    PySys_WriteStderr("moelab: waiting for a store that another program keeps locked\n");
+  return PyErr_CheckSignals() == 0;
 }
 
 struct SweepCall {
@@ -105,6 +117,7 @@ struct SweepCall {
   Settings settings;
   std::size_t jobs = 1;
   bool fail_fast = false, again = false;
+  double verify_share = 0;
   std::string cluster;  // "": on this machine
   std::vector<std::string> programs;
   std::string python;
@@ -115,10 +128,11 @@ std::string summary_json(const SweepFile& sweep, const SweepSummary& s) {
   for (const auto& [point, run] : s.failures)
     failures.push_back(
         {{"run", run.identity}, {"point", point}, {"status", to_string(run.status)}, {"error", run.error}});
-  return Json{{"sweep", sweep.name},  {"points", s.points},   {"runs", s.runs},
-              {"there", s.there},     {"done", s.done},       {"failed", s.failed},
-              {"stopped", s.stopped}, {"dropped", s.dropped}, {"elapsed_s", s.elapsed_s},
-              {"cpu_s", s.cpu_s},     {"failures", failures}}
+  return Json{{"sweep", sweep.name},    {"points", s.points},       {"runs", s.runs},
+              {"there", s.there},       {"done", s.done},           {"failed", s.failed},
+              {"verified", s.verified}, {"left_out", s.left_out},   {"stopped", s.stopped},
+              {"dropped", s.dropped},   {"elapsed_s", s.elapsed_s}, {"cpu_s", s.cpu_s},
+              {"failures", failures}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -127,19 +141,23 @@ std::string sweep(const SweepCall& call) {
   const SweepFile file =
       call.text ? read_sweep({call.name, *call.text}, call.settings) : load_sweep(call.name, call.settings);
   const CheckedSweep checked = check_sweep(file, call.jobs, [&](std::uint64_t) { others.signals(); });
-  ResultStore store(call.db, ResultStore::Access::write);
+  ResultStore store(call.db, ResultStore::Access::write, waits_for_lock);
+  store.check_whole();
   const ChildLimits limits{file.limit_s, file.limit_bytes};
   std::unique_ptr<PointWorkers> workers;
   if (call.cluster.empty())
     workers = std::make_unique<ForkedWorkers>(call.jobs, limits);
   else
-    workers =
-        std::make_unique<ClusterWorkers>(ClusterPlace{call.cluster, call.programs, call.python}, limits);
+    workers = std::make_unique<ClusterWorkers>(
+        ClusterPlace{call.cluster, call.programs, call.python, 30, [&] { others.signals(); }}, limits);
   SweepOptions options;
   options.fail_fast = call.fail_fast;
   options.again = call.again;
+  options.verify_share = call.verify_share;
   options.progress = [&](const SweepProgress&) { others.signals(); };
-  return summary_json(file, run_sweep(file, checked, store, *workers, options));
+  const SweepSummary summary = run_sweep(file, checked, store, *workers, options);
+  store.check_whole();
+  return summary_json(file, summary);
 }
 
 Json value_json(const std::string& text) {
@@ -180,7 +198,7 @@ Json outcome_json(const StoredOutcome& outcome) {
 /// Of one sweep, or of all.
 std::string outcomes(const std::string& db, const std::optional<std::string>& only) {
   const nb::gil_scoped_release others_run;
-  const ResultStore store(db, ResultStore::Access::read);
+  const ResultStore store(db, ResultStore::Access::read, waits_for_lock);
   Json all = Json::object();
   std::vector<std::string> names;
   for (const StoredSweep& sweep : store.sweeps()) names.push_back(sweep.name);
@@ -196,7 +214,7 @@ std::string outcomes(const std::string& db, const std::optional<std::string>& on
 
 std::string result(const std::string& db, const std::string& identity) {
   const nb::gil_scoped_release others_run;
-  const auto found = ResultStore(db, ResultStore::Access::read).run(identity, true);
+  const auto found = ResultStore(db, ResultStore::Access::read, waits_for_lock).run(identity, true);
   if (!found) throw InputError(db, "there is no run '" + identity + "'");
   if (found->status != RunStatus::done)
     throw InputError(
@@ -209,6 +227,7 @@ void translate(const std::exception_ptr& exception, void*) {
   try {
     std::rethrow_exception(exception);
   } catch (const InputError& error) {
+    if (PyErr_Occurred() != nullptr) return;  // Ctrl-C came first
     const nb::object kind = nb::module_::import_("moelab._errors").attr("InputError");
     nb::list problems;
     for (const Problem& p : error.problems())
@@ -227,9 +246,9 @@ NB_MODULE(_native, module) {
   module.def("run", &run);
   module.def("sweep", [](const std::string& name, const std::optional<std::string>& text,
                          const Settings& settings, const std::string& db, std::size_t jobs, bool fail_fast,
-                         bool again, const std::string& cluster, const std::vector<std::string>& programs,
-                         const std::string& python) {
-    return sweep({name, db, text, settings, jobs, fail_fast, again, cluster, programs, python});
+                         bool again, double verify_share, const std::string& cluster,
+                         const std::vector<std::string>& programs, const std::string& python) {
+    return sweep({name, db, text, settings, jobs, fail_fast, again, verify_share, cluster, programs, python});
   });
   module.def("outcomes", &outcomes);
   module.def("result", &result);

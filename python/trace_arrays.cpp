@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "traces/default_trace.hpp"
+#include "traces/mapped_file.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace nb = nanobind;
@@ -28,6 +29,7 @@ struct Trace {
 };
 
 const RoutingTrace& trace_of(nb::handle self) {
+  check_mapped_files();
   return nb::cast<const Trace&>(self).trace;
 }
 
@@ -66,6 +68,7 @@ Array<std::uint64_t> decode_offsets(const Trace& self) {
 }
 
 Array<std::uint8_t> phases(const Trace& self) {
+  check_mapped_files();
   std::vector<std::uint8_t> all(self.trace.tokens());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint8_t>(self.trace.phase_of(i));
   const std::size_t n = all.size();
@@ -93,6 +96,7 @@ void add_trace(nb::module_& module) {
           [](Trace* self, const std::filesystem::path& name) {
             const nb::gil_scoped_release others_run;
             new (self) Trace(name.string());
+            check_mapped_files();
           },
           nb::arg("path"))
       .def_prop_ro("tokens", [](const Trace& t) { return t.trace.tokens(); })

@@ -23,6 +23,7 @@
 #include "sim/serving/pool_planning.hpp"
 #include "sim/serving/serving_loop.hpp"
 #include "sim/serving/step_gates.hpp"
+#include "traces/mapped_file.hpp"
 
 namespace moelab {
 namespace {
@@ -428,7 +429,9 @@ void check_fits(const Scenario& s, const RoutingTrace& trace) {
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                      const RunOptions& options) {
   try {
-    return run_of(scenario, system, trace, options);
+    RunResult result = run_of(scenario, system, trace, options);
+    check_mapped_files();
+    return result;
   } catch (const engine::TooLong& error) {
     throw InputError(scenario.name, "system '" + system.name + "': " + error.what() +
                                         "; look for a rate of device '" + scenario.device.name +

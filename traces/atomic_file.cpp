@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "models/input_error.hpp"
+#include "traces/mapped_file.hpp"
 
 namespace moelab {
 namespace {
@@ -82,6 +83,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   assert(descriptor_ >= 0);
+  check_mapped_files();
   if (::fsync(descriptor_) != 0) fail("write to storage");
   if (temporary_.empty()) name();
   if (::close(std::exchange(descriptor_, -1)) != 0) fail("close");

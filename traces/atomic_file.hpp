@@ -27,7 +27,7 @@ class AtomicFile {
 
   /// Appends the bytes.
   void write(std::span<const std::byte> bytes);
-  /// fsync, rename, fsync of the folder. To be called once, last.
+  /// check_mapped_files(), fsync, rename, fsync of the folder. To be called once, last.
   void commit();
 
  private:

@@ -1,4 +1,5 @@
-// A file mapped into memory, read-only.
+// A file mapped into memory, read-only. A file that another process makes shorter meanwhile does not end this
+// one: what is cut off reads as zeros, and check_mapped_files() says so.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,8 @@
 #include <string>
 
 namespace moelab {
+
+struct MappedRegion;  // what the handler of the system's signal knows of a mapping
 
 class MappedFile {
  public:
@@ -22,6 +25,13 @@ class MappedFile {
 
  private:
   std::span<const std::byte> bytes_;
+  MappedRegion* region_ = nullptr;
 };
+
+/// Throws InputError where a file that is mapped now has been changed since it was: what was read of it is
+/// not to be trusted. For all that gives out what it made of mapped files.
+void check_mapped_files();
+/// The same for files that are not mapped any more by then: for the end of a program.
+void check_files_once_mapped();
 
 }  // namespace moelab

@@ -82,8 +82,8 @@ using TensorMetadata = std::map<std::string, std::string>;
 /// An open file, mapped read-only; copies share the mapping. Stricter than the format where the format is
 /// silent: a tensor has at most 64 dimensions and no fields but the three, and keys may not repeat.
 /// A file compressed with zstd, whatever its name, is decompressed into a temporary file first; all offsets
-/// are then those of the bytes inside. A file that another process makes shorter while it is open is not
-/// guarded against (the system then ends the process): replace such files, do not rewrite them in place.
+/// are then those of the bytes inside. A file that another process changes while it is open is noticed
+/// by check_mapped_files(): replace such files, do not rewrite them in place.
 class SafetensorsFile {
  public:
   /// Throws InputError that names the file, the byte and what was wrong; every tensor it returns lies inside

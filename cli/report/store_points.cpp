@@ -2,9 +2,10 @@
 
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 #include "models/input_error.hpp"
-#include "sim/store/result_store.hpp"
+#include "models/text_file.hpp"
 
 namespace moelab {
 namespace {
@@ -17,14 +18,15 @@ ReportPoint report_point(const StoredPoint& point, const std::string& json) {
 }  // namespace
 
 bool is_database(const std::string& file) {
+  check_regular_file(file);
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   std::string begin(kMagic.size(), ' ');
   std::ifstream(file, std::ios::binary).read(begin.data(), static_cast<std::streamsize>(begin.size()));
   return begin == kMagic;
 }
 
-Report read_store(const std::string& file, const std::string& sweep, std::uint64_t& missing) {
-  const ResultStore store(file, ResultStore::Access::read);
+Report read_store(const std::string& file, const std::string& sweep, std::uint64_t& missing, LockWait waits) {
+  const ResultStore store(file, ResultStore::Access::read, std::move(waits));
   const StoredSweep entry = store.sweep(sweep, "--sweep");
   Report report{entry.name, entry.question, {}};
   missing = 0;

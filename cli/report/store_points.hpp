@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/report/report.hpp"
+#include "sim/store/result_store.hpp"
 
 namespace moelab {
 
@@ -14,6 +15,8 @@ bool is_database(const std::string& file);
 /// A sweep of a store, by name; "": the only one there. The axes are the sweep's; the series is what the
 /// sweep calls so, else the system. Points without a result are counted in `missing`. Throws InputError: no
 /// store, no such sweep (with the nearest name), several where none is named, none of its points done.
-Report read_store(const std::string& file, const std::string& sweep, std::uint64_t& missing);
+/// `waits`: as of ResultStore.
+Report read_store(const std::string& file, const std::string& sweep, std::uint64_t& missing,
+                  LockWait waits = {});
 
 }  // namespace moelab

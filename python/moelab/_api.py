@@ -7,6 +7,7 @@ import os
 import sys
 
 from . import _native
+from ._errors import InputTypeError, refused
 
 NO_EXPERT = _native.NO_EXPERT
 Trace = _native.Trace
@@ -22,38 +23,58 @@ def _plain(value):
     raise TypeError(f"expected numbers, texts, lists and mappings, got {type(value).__name__}: {value!r}")
 
 
-def _json(value):
-    return json.dumps(value, allow_nan=False, default=_plain)
+def _json(value, what):
+    """As JSON, in which characters stand for themselves: YAML's reader knows no pairs of escapes."""
+    try:
+        text = json.dumps(value, allow_nan=False, default=_plain, ensure_ascii=False)
+    except TypeError as error:
+        raise refused(what, str(error), InputTypeError) from None
+    except (ValueError, RecursionError) as error:
+        raise refused(what, str(error)) from None
+    return _utf8(text, what)
+
+
+def _utf8(text, what):
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise refused(what, f"expected text that is UTF-8: {error}") from None
+    return text
 
 
 def _text(value, what):
     """A text or a path, as a text."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str):
-        raise TypeError(f"{what}: expected a text or a path, got {type(value).__name__}: {value!r}")
-    text.encode()  # raises for what is not UTF-8
-    return text
-
-
-def _yaml(value):
-    """A setting as `--set` takes it: texts are read as YAML ("16 GB", "[1, 2]"), all else is written so."""
-    return value if isinstance(value, str) else _json(value)
+        raise refused(what, f"expected a text or a path, got {type(value).__name__}: {value!r}", InputTypeError)
+    return _utf8(text, what)
 
 
 def _settings(settings):
-    return [(str(path), _yaml(value)) for path, value in dict(settings or {}).items()]
+    """As `--set` takes them: texts are read as YAML ("16 GB", "[1, 2]"), all else is written so."""
+    if not isinstance(settings or {}, collections.abc.Mapping):
+        raise refused("settings", f"expected a mapping, got {type(settings).__name__}: {settings!r}", InputTypeError)
+    return [(_text(path, "settings"), _utf8(value, path) if isinstance(value, str) else _json(value, path))
+            for path, value in (settings or {}).items()]
 
 
 def _configuration(given, what):
     """(name, text) of a dict, or (name or path, None)."""
     if isinstance(given, collections.abc.Mapping):
-        return what, _json(given)
+        return what, _json(given, what)
     return _text(given, what), None
 
 
 def _names(given):
-    names = [] if given is None else [given] if isinstance(given, (str, bytes)) else list(given)
-    return [_text(name, "system") for name in names]
+    """Of systems; none at all is not what None means."""
+    if given is None:
+        return []
+    if not isinstance(given, (str, bytes, collections.abc.Iterable)):
+        raise refused("system", f"expected a name or names, got {type(given).__name__}: {given!r}", InputTypeError)
+    names = [_text(name, "system") for name in ([given] if isinstance(given, (str, bytes)) else given)]
+    if not names:
+        raise refused("system", "expected the names of one system or more; None stands for all of them")
+    return names
 
 
 def run(scenario, system=None, settings=None, executor=None):
@@ -71,7 +92,8 @@ def run(scenario, system=None, settings=None, executor=None):
                                   _text(executor or "", "executor")))
 
 
-def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, cluster=None, program="moelab"):
+def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, cluster=None, program="moelab",
+          verify_share=0):
     """Runs what is missing of a sweep (a dict, a path, or a name) into a store of results.
 
     jobs: points that run at a time, each in a process of its own; None: the processors here.
@@ -79,19 +101,27 @@ def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, clu
     cluster: the address of a Dask scheduler, or its scheduler file (.json): its workers run the points, with
     the program `program` (a name or a path there); jobs is then for checking.
     fail_fast: stop at the first point that fails. again: run what the store has already, too.
+    verify_share: of the runs, 0 to 1, chosen by chance: run a second time, on another worker where there is one;
+    a run whose two results are not the same bytes has failed.
 
     Returns how many points there were, were done, failed, with the failures. After KeyboardInterrupt the same
     call goes on where it stopped.
     """
     name, text = _configuration(sweep, "the sweep")
-    jobs = len(os.sched_getaffinity(0)) if jobs is None else operator.index(jobs)
+    try:
+        jobs = len(os.sched_getaffinity(0)) if jobs is None else operator.index(jobs)
+    except TypeError as error:
+        raise refused("jobs", str(error), InputTypeError) from None
     if not 1 <= jobs <= 4096:
-        raise ValueError(f"jobs: expected 1 to 4096, got {jobs}")
+        raise refused("jobs", f"expected 1 to 4096, got {jobs}")
     cluster = None if cluster is None else _text(cluster, "cluster")
     if cluster == "":
-        raise ValueError("cluster: expected the address of a Dask scheduler, got an empty text")
+        raise refused("cluster", "expected the address of a Dask scheduler, got an empty text")
+    if not isinstance(verify_share, (int, float)) or not 0 <= verify_share <= 1:
+        raise refused("verify_share", f"expected a number from 0 to 1, got {verify_share!r}")
     return json.loads(_native.sweep(name, text, _settings(settings), _text(db, "db"), jobs, bool(fail_fast),
-                                    bool(again), cluster or "", [_text(program, "program")], sys.executable))
+                                    bool(again), float(verify_share), cluster or "", [_text(program, "program")],
+                                    sys.executable))
 
 
 def result(db, run):

@@ -25,3 +25,12 @@ class InputError(ValueError):
 
     def __reduce__(self):
         return type(self), (self.problems,)
+
+
+class InputTypeError(InputError, TypeError):
+    """A value of a kind that stands for nothing here."""
+
+
+def refused(what, why, kind=InputError):
+    """The error about the argument `what`."""
+    return kind([(what, 0, 0, why, f"{what}: {why}")])

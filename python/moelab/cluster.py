@@ -3,12 +3,20 @@
 `moelab sweep --cluster` starts this and speaks with it, one JSON object a line. It needs Dask
 (pip install "dask[distributed]") and nothing else of this package; workers need Dask and the program moelab.
 
-On standard input, a point: {"number": 7, "key": "<identity of its run>", "job": "<for moelab point>"}.
+On standard input:
+  {"number": 7, "key": "<identity of its run>", "job": "<for moelab point>", "elsewhere_than": "tcp://..."}
+                                       a point; another worker than that one runs it, where there is one
+  {"leave_out": "tcp://...", "why": "..."}  a worker that is to run no point any more
 On standard output:
   {"slots": 8}                         points that the cluster runs at a time now; the first line
-  {"number": 7, "outcome": {...}}      a point's end, as `moelab point --outcome` says it
+  {"number": 7, "worker": "tcp://...", "answer": "..."}  a point's end, as `moelab point --outcome` says it; it
+                                       is the worker's word, and is believed by none but who checks it
+  {"left_out": "..."}                  a worker that runs no point any more, and why
   {"fatal": "..."}                     no point can be run any more; the last line
 The end of standard input stops everything that still runs.
+
+Answers travel as texts, which are all that is unpacked of a result here. Dask itself unpickles what its
+scheduler says (errors of tasks, for one): a cluster whose scheduler is not trusted must not be used.
 
 Each point runs in a process of its own on some worker. A worker that is lost loses nothing: Dask gives its
 points to others, and a point's result is taken once.
@@ -23,10 +31,12 @@ import threading
 import time
 
 RETRIES = 3  # of a point whose process could not be started
+MOST_BYTES = 256 << 20  # of an answer; the store holds no longer text
 
 
 def run_point(programs, job):
-    """On a worker: the first of `programs` that is there runs the job. Returns its answer, or why there is none."""
+    """On a worker: the first of `programs` that is there runs the job. Returns its answer, or why there is none, as
+    a text."""
     # Dask sends this function by value, as workers need not have this module: it takes nothing from around it.
     import json
     import shutil
@@ -35,8 +45,9 @@ def run_point(programs, job):
 
     program = next((found for found in map(shutil.which, programs) if found), None)
     if program is None:
-        return {"refused": f"there is no program {' or '.join(programs)} on {socket.gethostname()}; install "
-                           "moelab there, or say where it is with --moelab (in Python: program=)"}
+        return json.dumps({"refused": f"there is no program {' or '.join(programs)} on {socket.gethostname()}; "
+                                      "install moelab there, or say where it is with --moelab (in Python: "
+                                      "program=)"})
 
     def wanted():  # not when the sweep was stopped: Dask then forgets the task, but cannot end its thread
         try:
@@ -63,14 +74,15 @@ def run_point(programs, job):
     try:
         answer = json.loads(out)
         if isinstance(answer, dict) and ("status" in answer or "refused" in answer):
-            return answer
+            return json.dumps(answer)
     except ValueError:
         pass
     why = " ".join(complaint.decode(errors="replace").split())[-2000:]
     if ended.returncode >= 0:  # no moelab, or one that knows no `point`: others end with an answer or by a signal
-        return {"refused": f"{program} on {socket.gethostname()} cannot run points" + (f": {why}" if why else "")}
-    return {"status": "failed", "host": socket.gethostname(), "wall_s": 0, "cpu_s": 0, "peak_bytes": 0,
-            "text": f"{program} ended with status {ended.returncode}" + (f": {why}" if why else "")}
+        return json.dumps({"refused": f"{program} on {socket.gethostname()} cannot run points" +
+                                      (f": {why}" if why else "")})
+    return json.dumps({"status": "failed", "host": socket.gethostname(), "wall_s": 0, "cpu_s": 0, "peak_bytes": 0,
+                       "text": f"{program} ended with status {ended.returncode}" + (f": {why}" if why else "")})
 
 
 class Fatal(Exception):
@@ -88,7 +100,9 @@ def connect(address, seconds):
         raise Fatal(f"there is no scheduler file '{address}'")
     began = time.monotonic()
     try:
-        return distributed.Client(**where, timeout=seconds, set_as_default=False, name="moelab")
+        # Results are unpacked by msgpack alone, which knows texts and no code.
+        return distributed.Client(**where, timeout=seconds, set_as_default=False, name="moelab",
+                                  serializers=["msgpack", "error", "pickle"], deserializers=["msgpack", "error"])
     except Exception as error:  # Dask promises no kinds
         waited = f" within {seconds:g} s" if time.monotonic() - began >= seconds else ""
         raise Fatal(f"no Dask scheduler answers at '{address}'{waited} ({error}); is it running "
@@ -113,12 +127,17 @@ class Points:
         self.events = queue.Queue()
         self.jobs = {}  # by number, of points that are out: the line that asked for it
         self.futures = {}
+        self.allowed = {}  # by number: workers, of points that not every worker may run
         self.again = []  # numbers to be submitted once the scheduler is back
+        self.submitted = 0
+        self.threads = {}  # by worker's address
+        self.left_out = {}  # why, by worker's address
         self.slots = None
 
     def read(self, lines):
         for line in lines:
-            self.events.put(("job", json.loads(line)))
+            asked = json.loads(line)
+            self.events.put(("leave out" if "leave_out" in asked else "job", asked))
         self.events.put(("end", None))
 
     def watch(self, seconds=1.0):
@@ -126,14 +145,19 @@ class Points:
         stopped = threading.Event()
         while not stopped.wait(seconds):
             try:
-                self.events.put(("slots", sum(self.client.nthreads().values())))
+                self.events.put(("workers", self.client.nthreads()))
             except Exception:  # the scheduler does not answer; work() sees to that
                 pass
 
     def submit(self, number):
         job = self.jobs[number]
-        future = self.client.submit(run_point, self.programs, job["job"], key="moelab-" + job["key"],
-                                    retries=RETRIES, pure=False)
+        trusted = set(self.threads) - set(self.left_out)
+        where = trusted - {job.get("elsewhere_than")} or trusted
+        if where and where != set(self.threads):
+            self.allowed[number] = where
+        self.submitted += 1  # Dask has one answer for a key
+        future = self.client.submit(run_point, self.programs, job["job"], key=f"moelab-{job['key']}-{self.submitted}",
+                                    workers=list(self.allowed.get(number, ())) or None, retries=RETRIES, pure=False)
         self.futures[number] = future
         future.add_done_callback(lambda done: self.events.put(("done", (number, done))))
 
@@ -143,17 +167,57 @@ class Points:
         if future.cancelled():  # the scheduler was lost
             self.again.append(number)
             return
-        error = future.exception() if future.status == "error" else None
-        if error is None:
-            outcome = future.result()
+        worker = next(iter(self.client.who_has([future]).get(future.key) or ()), "")
+        if future.status == "error":
+            answer = self.failure(future)
+        elif worker in self.left_out:
+            return self.submit(number)
         else:
-            outcome = {"status": "failed", "host": "", "wall_s": 0, "cpu_s": 0, "peak_bytes": 0,
-                       "text": f"on the cluster: {type(error).__name__}: {error}"}
-        del self.jobs[number], self.futures[number]
+            answer = self.answer(future)
+        del self.futures[number]
         future.release()
-        if "refused" in outcome:
-            raise Fatal(outcome["refused"])
-        self.say({"number": number, "outcome": outcome})
+        try:
+            refused = json.loads(answer)["refused"]
+        except (ValueError, TypeError, KeyError, RecursionError):  # an answer; it is checked elsewhere
+            del self.jobs[number]
+            self.allowed.pop(number, None)
+            self.say({"number": number, "worker": worker, "answer": answer})
+            return
+        if not worker:
+            raise Fatal(str(refused))
+        self.leave_out(worker, str(refused))
+        self.submit(number)
+
+    def failure(self, future):
+        """A task's error, which Dask has unpickled, as an answer."""
+        error = future.exception()
+        return json.dumps({"status": "failed", "host": "", "wall_s": 0, "cpu_s": 0, "peak_bytes": 0,
+                           "text": f"on the cluster: {type(error).__name__}: {error}"})
+
+    def answer(self, future):
+        """What the worker said, or that it said nothing that can be read."""
+        try:
+            answer = future.result()
+        except Exception as error:  # it was packed in another way than as a text
+            return f"unreadable: {type(error).__name__}"
+        fits = isinstance(answer, str) and len(answer) <= MOST_BYTES
+        return answer.encode(errors="replace").decode() if fits else "neither a text nor of a result's size"
+
+    def leave_out(self, worker, why):
+        if worker in self.left_out:
+            return
+        self.left_out[worker] = why
+        self.say({"left_out": f"worker {worker}: {why}"})
+        self.look_at_workers(self.threads)
+
+    def look_at_workers(self, threads):
+        """Points whose workers are all gone are for others."""
+        self.threads = threads
+        if self.left_out and threads and not set(threads) - set(self.left_out):
+            raise Fatal("no worker is left: " + "; ".join(dict.fromkeys(self.left_out.values())))
+        self.tell_slots(sum(count for worker, count in threads.items() if worker not in self.left_out))
+        for number in [n for n in self.futures if n in self.allowed and not self.allowed[n] & set(threads)]:
+            self.submit(number)
 
     def tell_slots(self, slots):
         if slots != self.slots:
@@ -163,7 +227,7 @@ class Points:
     def work(self):
         for target, arguments in ((self.read, (sys.stdin,)), (self.watch, ())):
             threading.Thread(target=target, args=arguments, daemon=True).start()
-        self.tell_slots(sum(self.client.nthreads().values()))
+        self.look_at_workers(self.client.nthreads())
         while True:
             try:
                 kind, what = self.events.get(timeout=1)
@@ -176,8 +240,10 @@ class Points:
                 self.submit(what["number"])
             elif kind == "done":
                 self.take(*what)
-            elif kind == "slots":
-                self.tell_slots(what)
+            elif kind == "leave out":
+                self.leave_out(what["leave_out"], what["why"])
+            elif kind == "workers":
+                self.look_at_workers(what)
             if self.client.status in ("closed", "closing"):
                 raise Fatal("the Dask scheduler is gone; what was running is lost, what is stored is safe")
             if self.again and self.client.status == "running":

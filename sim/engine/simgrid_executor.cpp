@@ -26,7 +26,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <simgrid/kernel/Timer.hpp>
@@ -233,7 +233,8 @@ std::string try_routes(const std::vector<sg4::Host*>& hosts, const ErrorText& er
 
 /// What is wrong with the file, tried in a child process, which SimGrid may end; "" if nothing is.
 std::string try_platform(const NetworkLaw& law) {
-  if (!std::ifstream(law.platform_file)) return "there is no such file";
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(law.platform_file, none)) return "there is no such file";
   const ErrorText errors;
   const std::string cannot = "SimGrid cannot use this platform: ";
   try {

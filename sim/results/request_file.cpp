@@ -1,13 +1,29 @@
 #include "sim/results/request_file.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 
 namespace moelab {
 
+namespace {
+
+/// Whether a spreadsheet would take the text for a formula and run it.
+bool is_formula(const std::string& text) {
+  if (text.empty() || std::string_view("=+-@\t\r").find(text[0]) == std::string_view::npos) return false;
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + (text[0] == '+' ? 1 : 0), end, number);
+  return error != std::errc() || rest != end;
+}
+
+}  // namespace
+
 std::string csv_cell(const std::string& text) {
+  if (is_formula(text)) return csv_cell("'" + text);
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

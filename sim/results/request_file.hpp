@@ -16,7 +16,8 @@ std::string requests_jsonl(const std::vector<RunResult>& results);
 /// The same with a header line and commas; what is null there is empty here.
 std::string requests_csv(const std::vector<RunResult>& results);
 
-/// A cell of a CSV file: quoted where a comma, a quote or a line's end is in it.
+/// A cell of a CSV file: quoted where a comma, a quote or a line's end is in it, and with ' before what a
+/// spreadsheet would take for a formula (a text, no number, that begins with = + - @, a tab or a return).
 std::string csv_cell(const std::string& text);
 
 /// By the ending of `path`, which check_requests_path() has seen: requests_jsonl() or requests_csv().

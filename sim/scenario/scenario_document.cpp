@@ -10,6 +10,7 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/text_file.hpp"
 #include "sim/scenario.hpp"
 #include "sim/version.hpp"
 #include "traces/default_trace.hpp"
@@ -30,6 +31,7 @@ struct StateDeleter {
 };
 
 std::string digest_of_file(const std::string& path) {
+  check_regular_file(path);
   const std::unique_ptr<XXH3_state_t, StateDeleter> state(XXH3_createState());
   if (state == nullptr) throw std::bad_alloc();
   XXH3_64bits_reset(state.get());

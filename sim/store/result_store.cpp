@@ -3,13 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "sim/store/sqlite.hpp"
+#include "sim/store/store_rows.hpp"
+#include "sim/store/store_schema.hpp"
 #include "sim/store/writer_lock.hpp"
 #include "traces/atomic_file.hpp"
 
@@ -20,122 +22,6 @@ using Json = nlohmann::ordered_json;
 using sqlite::Database;
 using sqlite::Statement;
 using sqlite::Transaction;
-
-constexpr std::int64_t kApplication = 0x4d4f454c;  // "MOEL"
-constexpr std::int64_t kSchemaVersion = 1;
-
-// SQLite keeps these texts as they are written; a file whose texts differ is not of this schema.
-constexpr const char* kSweepTable = R"(CREATE TABLE sweep (
-  id INTEGER PRIMARY KEY,
-  name TEXT NOT NULL UNIQUE,
-  question TEXT NOT NULL,
-  file TEXT NOT NULL,
-  created TEXT NOT NULL,
-  version TEXT NOT NULL
-))";
-constexpr const char* kPointTable = R"(CREATE TABLE point (
-  sweep INTEGER NOT NULL REFERENCES sweep (id),
-  number INTEGER NOT NULL,
-  axes TEXT NOT NULL,
-  series TEXT NOT NULL,
-  system TEXT NOT NULL,
-  settings TEXT NOT NULL,
-  run TEXT NOT NULL,
-  PRIMARY KEY (sweep, number)
-) WITHOUT ROWID)";
-constexpr const char* kRunTable = R"(CREATE TABLE run (
-  identity TEXT PRIMARY KEY NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('done', 'failed', 'timeout', 'memory')),
-  error TEXT NOT NULL,
-  scenario TEXT NOT NULL,
-  system TEXT NOT NULL,
-  executor TEXT NOT NULL,
-  seed TEXT NOT NULL,
-  version TEXT NOT NULL,
-  started TEXT NOT NULL,
-  wall_s REAL NOT NULL,
-  cpu_s REAL NOT NULL,
-  peak_bytes INTEGER NOT NULL,
-  host TEXT NOT NULL,
-  ttft_s REAL,
-  tpot_s REAL,
-  tpot_p50_s REAL,
-  tpot_p90_s REAL,
-  tpot_p99_s REAL,
-  end_to_end_s REAL,
-  throughput_tokens_per_s REAL,
-  tokens INTEGER,
-  requests INTEGER,
-  simulated_s REAL,
-  result TEXT
-))";
-constexpr const char* kRunIndex = "CREATE INDEX run_by_system ON run (scenario, system)";
-constexpr const char* kResultView = R"(CREATE VIEW result AS
-SELECT sweep.name AS sweep, point.number, point.axes, point.series, point.system, point.settings, point.run,
-  coalesce(run.status, 'missing') AS status, run.error, run.scenario, run.executor, run.seed, run.version,
-  run.started, run.wall_s, run.cpu_s, run.peak_bytes, run.host, run.ttft_s, run.tpot_s, run.tpot_p50_s,
-  run.tpot_p90_s, run.tpot_p99_s, run.end_to_end_s, run.throughput_tokens_per_s, run.tokens, run.requests,
-  run.simulated_s
-FROM point JOIN sweep ON sweep.id = point.sweep LEFT JOIN run ON run.identity = point.run)";
-
-struct SchemaObject {
-  const char* type;
-  const char* name;
-  const char* sql;
-};
-constexpr std::array<SchemaObject, 5> kSchema = {{{"table", "sweep", kSweepTable},
-                                                  {"table", "point", kPointTable},
-                                                  {"table", "run", kRunTable},
-                                                  {"index", "run_by_system", kRunIndex},
-                                                  {"view", "result", kResultView}}};
-
-// In the order of the columns of kRunTable; result and metrics are dealt with apart.
-constexpr std::string_view kRunColumns =
-    "run.identity, run.status, run.error, run.scenario, run.system, run.executor, run.seed, run.version, "
-    "run.started, run.wall_s, run.cpu_s, run.peak_bytes, run.host";
-constexpr int kRunColumnCount = 13;
-constexpr std::string_view kPointColumns =
-    "point.number, point.axes, point.series, point.system, point.settings, point.run";
-constexpr int kPointColumnCount = 6;
-
-constexpr std::array<const char*, 4> kStatusNames = {"done", "failed", "timeout", "memory"};
-
-std::string metric_columns() {
-  std::string names;
-  for (const MetricColumn& column : kMetricColumns) names += std::string(", run.") + column.name;
-  return names;
-}
-
-/// Whether nothing was ever made in a database: that of a writer killed before its first transaction.
-bool is_untouched(const Database& database) {
-  return database.number("SELECT count(*) FROM sqlite_master") == 0 &&
-         database.number("PRAGMA application_id") == 0 && database.number("PRAGMA user_version") == 0;
-}
-
-void make_schema(const Database& database) {
-  Transaction transaction(database);
-  for (const SchemaObject& object : kSchema) database.execute(object.sql);
-  database.execute(("PRAGMA application_id = " + std::to_string(kApplication)).c_str());
-  database.execute(("PRAGMA user_version = " + std::to_string(kSchemaVersion)).c_str());
-  transaction.commit();
-}
-
-void check_schema(const Database& database) {
-  const std::string file = database.file().string();
-  if (is_untouched(database)) throw InputError(file, "is an empty database, not a result store");
-  if (database.number("PRAGMA application_id") != kApplication)
-    throw InputError(file, "is a database of another program, not a result store of moelab");
-  if (const std::int64_t version = database.number("PRAGMA user_version"); version != kSchemaVersion)
-    throw InputError(file, "has schema version " + std::to_string(version) + "; this moelab knows version " +
-                               std::to_string(kSchemaVersion) + " only");
-  for (const SchemaObject& object : kSchema) {
-    Statement found(database, "SELECT sql FROM sqlite_master WHERE type = ? AND name = ?");
-    found.bind(std::string_view(object.type)).bind(std::string_view(object.name));
-    if (!found.step() || found.is_null(0) || found.text(0) != object.sql)
-      throw InputError(file, std::string("its ") + object.type + " '" + object.name +
-                                 "' is not that of a result store: somebody has changed it");
-  }
-}
 
 /// Readers go on while one writes, and a commit is one write to the end of a log.
 void use_write_ahead_log(const Database& database) {
@@ -166,94 +52,6 @@ std::filesystem::path place_of(const std::filesystem::path& file, ResultStore::A
 
 Database::Mode mode_of(ResultStore::Access access) {
   return access == ResultStore::Access::write ? Database::Mode::write : Database::Mode::read;
-}
-
-std::string text_of(const Json& json, const Database& database, const std::string& what) {
-  try {
-    return json.dump();
-  } catch (const Json::exception&) {
-    throw InputError(database.file().string(), what + " is not UTF-8 and cannot be stored");
-  }
-}
-
-std::string axes_text(const Database& database, const StoredPoint& point) {
-  Json axes = Json::object();
-  for (const auto& [name, value] : point.axes) axes[name] = value;
-  return text_of(axes, database, "an axis of point " + std::to_string(point.number));
-}
-
-std::string settings_text(const Database& database, const StoredPoint& point) {
-  Json settings = Json::array();
-  for (const auto& [path, value] : point.settings) settings.push_back(Json::array({path, value}));
-  return text_of(settings, database, "a setting of point " + std::to_string(point.number));
-}
-
-std::string string_of(const Database& database, const Json& json) {
-  if (!json.is_string()) database.fail_damaged("expected texts in the JSON of a point");
-  return json.get<std::string>();
-}
-
-Json parsed(const Database& database, const std::string& text) {
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) database.fail_damaged("expected JSON in a point");
-  return json;
-}
-
-StoredPoint read_point(const Database& database, const Statement& row, int first) {
-  StoredPoint point;
-  point.number = static_cast<std::uint64_t>(row.integer(first));
-  const Json axes = parsed(database, row.text(first + 1));
-  if (!axes.is_object()) database.fail_damaged("expected an object as a point's axes");
-  for (const auto& [name, value] : axes.items()) point.axes.emplace_back(name, string_of(database, value));
-  point.series = row.text(first + 2);
-  point.system = row.text(first + 3);
-  const Json settings = parsed(database, row.text(first + 4));
-  if (!settings.is_array()) database.fail_damaged("expected a list as a point's settings");
-  for (const Json& pair : settings) {
-    if (!pair.is_array() || pair.size() != 2) database.fail_damaged("expected pairs as a point's settings");
-    point.settings.emplace_back(string_of(database, pair[0]), string_of(database, pair[1]));
-  }
-  point.run = row.text(first + 5);
-  return point;
-}
-
-RunStatus status_of(const Database& database, const std::string& name) {
-  for (std::size_t s = 0; s < kStatusNames.size(); ++s)
-    if (name == kStatusNames[s]) return static_cast<RunStatus>(s);
-  database.fail_damaged("expected a run's status to be done, failed, timeout or memory");
-}
-
-std::uint64_t seed_of(const Database& database, const std::string& text) {
-  std::uint64_t seed = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, seed);
-  if (error != std::errc() || rest != end) database.fail_damaged("expected digits as a run's seed");
-  return seed;
-}
-
-StoredRun read_run(const Database& database, const Statement& row, int first) {
-  StoredRun run;
-  run.identity = row.text(first);
-  run.status = status_of(database, row.text(first + 1));
-  run.error = row.text(first + 2);
-  run.scenario = row.text(first + 3);
-  run.system = row.text(first + 4);
-  run.executor = row.text(first + 5);
-  run.seed = seed_of(database, row.text(first + 6));
-  run.version = row.text(first + 7);
-  run.started = row.text(first + 8);
-  run.wall_s = row.real(first + 9);
-  run.cpu_s = row.real(first + 10);
-  run.peak_bytes = static_cast<std::uint64_t>(row.integer(first + 11));
-  run.host = row.text(first + 12);
-  return run;
-}
-
-StoredMetrics read_metrics(const Statement& row, int first) {
-  StoredMetrics metrics;
-  for (std::size_t m = 0; m < metrics.size(); ++m)
-    if (const int column = first + static_cast<int>(m); !row.is_null(column)) metrics[m] = row.real(column);
-  return metrics;
 }
 
 /// The columns that a result fills: whole numbers as such, nothing for null and for what is not there.
@@ -302,15 +100,11 @@ void check_rising(const Database& database, const StoredPoint* before, const Sto
 
 }  // namespace
 
-std::string to_string(RunStatus status) {
-  return kStatusNames[static_cast<std::size_t>(status)];
-}
-
 struct ResultStore::Impl {
-  Impl(const std::filesystem::path& file, Access access)
+  Impl(const std::filesystem::path& file, Access access, LockWait waits)
       : place(place_of(file, access)),
         lock(access == Access::write ? std::make_unique<WriterLock>(place) : nullptr),
-        database(place, mode_of(access)) {}
+        database(place, mode_of(access), std::move(waits)) {}
 
   std::filesystem::path place;
   std::unique_ptr<WriterLock> lock;  // before the database: it outlives it
@@ -318,8 +112,8 @@ struct ResultStore::Impl {
   pid_t process = ::getpid();
 };
 
-ResultStore::ResultStore(const std::filesystem::path& file, Access access)
-    : impl_(std::make_unique<Impl>(file, access)) {
+ResultStore::ResultStore(const std::filesystem::path& file, Access access, LockWait waits)
+    : impl_(std::make_unique<Impl>(file, access, std::move(waits))) {
   const Database& database = impl_->database;
   const bool writes = access == Access::write;
   if (writes && is_untouched(database)) make_schema(database);
@@ -369,6 +163,19 @@ void ResultStore::put_run(const StoredRun& run) {
   else
     insert.bind(run.result);
   insert.run();  // alone it is a transaction
+}
+
+void ResultStore::check_whole() const {
+  const Database& database = impl_->database;
+  {
+    Statement found(database, "PRAGMA integrity_check(1)");
+    if (!found.step() || found.text(0) != "ok") database.fail_damaged(found.text(0));
+  }
+  Statement unlike(
+      database,
+      "SELECT identity FROM run WHERE (status = 'done') <> coalesce(json_valid(result), 0) LIMIT 1");
+  if (unlike.step()) database.fail_damaged("the result of run " + unlike.text(0) + " is no JSON");
+  for (const StoredSweep& sweep : sweeps()) outcomes(sweep.name);
 }
 
 std::vector<StoredSweep> ResultStore::sweeps() const {

@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,6 +90,10 @@ struct SweepCounts {
   std::uint64_t done = 0, failed = 0, missing = 0;  // failed: also those over a limit of time or memory
 };
 
+/// Asked from time to time while another program keeps a store locked, with the seconds waited so far:
+/// whether to wait on. Must not throw.
+using LockWait = std::function<bool(double)>;
+
 class ResultStore {
  public:
   enum class Access : std::uint8_t { read, write };
@@ -99,7 +104,10 @@ class ResultStore {
   ///
   /// A store on a read-only file system can be read once its writer has closed it. A forked child must not
   /// use the store of its parent; it does not hold the lock, and its copy of this object may be destroyed.
-  ResultStore(const std::filesystem::path& file, Access access);
+  ///
+  /// Where a program that is not moelab keeps the file locked, now or later, `waits` is asked how long to
+  /// wait; without it, 10 seconds.
+  ResultStore(const std::filesystem::path& file, Access access, LockWait waits = {});
   /// The last one to close leaves one file: what stands in FILE-wal is moved to FILE.
   ~ResultStore();
   ResultStore(const ResultStore&) = delete;
@@ -112,6 +120,10 @@ class ResultStore {
   void put_sweep(const StoredSweep& sweep, const std::vector<StoredPoint>& points);
   /// Enters a finished run, in the place of an earlier one of that identity.
   void put_run(const StoredRun& run);
+
+  /// Throws InputError where anything of the file is damaged as far as that can be seen: pages, indexes,
+  /// rows, and results that are no JSON. Reads all of it.
+  void check_whole() const;
 
   // Reading. Each sees one state of the store, whatever is written meanwhile. Throws InputError where the
   // file is damaged.

@@ -6,14 +6,16 @@
 #include <new>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include "models/input_error.hpp"
 
 namespace moelab::sqlite {
 namespace {
 
-constexpr int kBusyMilliseconds = 10'000;  // other tools' transactions are awaited so long
-constexpr int kLargestValue = 256 << 20;   // bytes; a damaged length must not fill the memory
+constexpr int kMillisecondsBetween = 20;  // two looks at what another program keeps locked
+constexpr double kMostSeconds = 10;       // that a lock is waited for where the caller does not say
+constexpr int kLargestValue = 256 << 20;  // bytes; a damaged length must not fill the memory
 // The pages of a damaged tree may lead back to themselves, and a walk over them take ages. A statement over
 // a million points takes some 1e8 steps of SQLite's machine; after 2e9, about a minute, it is given up.
 constexpr int kStepsCounted = 1'000'000;
@@ -58,7 +60,8 @@ void Database::Close::operator()(sqlite3* connection) const {
   sqlite3_close(connection);
 }
 
-Database::Database(const std::filesystem::path& file, Mode mode) : file_(file) {
+Database::Database(const std::filesystem::path& file, Mode mode, std::function<bool(double)> waits)
+    : file_(file), waits_(std::move(waits)) {
   // A reader asks for writing too, as the write-ahead log's bookkeeping takes it; SQLite itself falls back to
   // reading where the file forbids it, and query_only keeps the content as it is.
   open(file_.string(), SQLITE_OPEN_READWRITE | (mode == Mode::write ? SQLITE_OPEN_CREATE : 0));
@@ -71,10 +74,10 @@ Database::Database(const std::filesystem::path& file, Mode mode) : file_(file) {
   if (code == SQLITE_OK) code = sqlite3_step(first);
   sqlite3_finalize(first);
   if (code != SQLITE_ROW) {
-    if (mode != Mode::read || !is_unwritable(code)) fail(code);
+    if (mode == Mode::write || !is_unwritable(code)) fail(code);
     open_unchanging();
   }
-  check_whole();
+  if (mode != Mode::salvage) check_whole();
 }
 
 // SQLite takes what is missing of the last page for zeros.
@@ -108,9 +111,12 @@ void Database::open(const std::string& name, int flags) {
 }
 
 void Database::configure(Mode mode) const {
-  sqlite3_busy_timeout(handle(), kBusyMilliseconds);
+  sqlite3_busy_handler(handle(), wait_for_lock, const_cast<Database*>(this));
   sqlite3_limit(handle(), SQLITE_LIMIT_LENGTH, kLargestValue);
   sqlite3_progress_handler(handle(), kStepsCounted, count_work, const_cast<Database*>(this));
+  // Without this a file that is shorter than it says, or whose schema has a line that is none, is refused
+  // whole.
+  if (mode == Mode::salvage) execute("PRAGMA writable_schema = ON");
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
@@ -119,11 +125,20 @@ void Database::configure(Mode mode) const {
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
   // Nothing mapped: a file cut off under a map would end the process.
   execute("PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON");
-  execute(mode == Mode::read ? "PRAGMA query_only = ON" : "PRAGMA synchronous = FULL");
+  execute(mode == Mode::write ? "PRAGMA synchronous = FULL" : "PRAGMA query_only = ON");
 }
 
 int Database::count_work(void* database) {
   return ++static_cast<Database*>(database)->work_ > kMostWork ? 1 : 0;
+}
+
+int Database::wait_for_lock(void* opaque, int times) {
+  const auto& database = *static_cast<Database*>(opaque);
+  if (!database.is_patient_) return 0;
+  const double seconds = 1e-3 * kMillisecondsBetween * times;
+  if (!(database.waits_ ? database.waits_(seconds) : seconds < kMostSeconds)) return 0;
+  sqlite3_sleep(kMillisecondsBetween);
+  return 1;
 }
 
 void Database::execute(const char* sql) const {
@@ -139,13 +154,14 @@ std::int64_t Database::number(const char* sql) const {
 }
 
 void Database::checkpoint() const noexcept {
-  sqlite3_busy_timeout(handle(), 0);  // not to wait for a reader
+  is_patient_ = false;  // not to wait for a reader
   sqlite3_wal_checkpoint_v2(handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  sqlite3_busy_timeout(handle(), kBusyMilliseconds);
+  is_patient_ = true;
 }
 
 void Database::fail_damaged(const std::string& what) const {
-  throw InputError(file_.string(), "is damaged: " + what);
+  throw InputError(file_.string(),
+                   "is damaged: " + what + " ('moelab results STORE --repair NEW' saves what is whole)");
 }
 
 void Database::fail(int code) const {
@@ -167,7 +183,7 @@ void Database::fail(int code) const {
       throw InputError(file_.string(), "cannot be written: no space left on its disk");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      throw InputError(file_.string(), "another program has kept it locked for 10 seconds");
+      throw InputError(file_.string(), "another program keeps it locked");
     case SQLITE_READONLY:
     case SQLITE_PERM:
       throw InputError(file_.string(), "no permission to write it or into its folder");

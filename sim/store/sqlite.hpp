@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,11 +19,15 @@ namespace moelab::sqlite {
 /// are off; so are strings in double quotes.
 class Database {
  public:
-  enum class Mode : std::uint8_t { read, write };
+  enum class Mode : std::uint8_t { read, write, salvage };
   /// `file`: an absolute path. With `write` it is made where it is not there. With `read` nothing is written
   /// into the database; where neither it nor its folder can be written, only what was moved out of the
-  /// write-ahead log can be seen, and the log must be empty.
-  Database(const std::filesystem::path& file, Mode mode);
+  /// write-ahead log can be seen, and the log must be empty. `salvage` is `read` for a damaged file: what of
+  /// it is not there is missed only by the statement that reads it.
+  ///
+  /// While another program keeps it locked, `waits` is asked from time to time, with the seconds waited so
+  /// far, whether to wait on; it must not throw. Without it, 10 seconds are waited.
+  Database(const std::filesystem::path& file, Mode mode, std::function<bool(double)> waits = {});
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
@@ -49,8 +54,11 @@ class Database {
   void open_unchanging();
   void check_whole() const;
   static int count_work(void* database);
+  static int wait_for_lock(void* database, int times);
 
   std::filesystem::path file_;
+  std::function<bool(double)> waits_;
+  mutable bool is_patient_ = true;  // locks are waited for
   std::unique_ptr<sqlite3, Close> connection_;
   mutable std::uint64_t work_ = 0;  // of the running statement; see count_work
   friend class Statement;

@@ -19,7 +19,6 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
-#include "sim/sweep/point_exchange.hpp"
 
 extern "C" const char moelab_cluster_script_begin[], moelab_cluster_script_end[];
 extern char** environ;
@@ -209,6 +208,7 @@ ClusterWorkers::ClusterWorkers(const ClusterPlace& place, ChildLimits limits)
     if (std::chrono::duration<double>(Clock::now() - begin).count() > place.connect_s + kPythonStarts_s)
       throw InputError("--cluster " + address_, "did not answer in time");
     script_->pump(0.2, [this](const std::string& line) { hear(line); });
+    if (place.meanwhile) place.meanwhile();
   }
   if (!ready_) throw InputError("--cluster " + address_, what_went_wrong());
 }
@@ -232,31 +232,57 @@ std::vector<DataFile> ClusterWorkers::data_of(const PointJob& job) {
   return data;
 }
 
-void ClusterWorkers::start(std::uint64_t number, std::function<PointJob()> job) {
-  const RemoteJob remote = [&] {
-    PointJob made = job();
-    std::vector<DataFile> data = data_of(made);
-    return RemoteJob{std::move(made), std::move(data), limits_};
-  }();
+void ClusterWorkers::start(std::uint64_t number, std::function<PointJob()> job,
+                           const std::string& elsewhere_than) {
+  PointJob made = job();
+  std::vector<DataFile> data = data_of(made);
+  RemoteJob remote{std::move(made), std::move(data), limits_};
   const std::string key =
       run_identity(remote.job.document, remote.data, remote.job.settings, remote.job.executor);
-  running_.insert(number);
-  script_->say(Json{{"number", number}, {"key", key}, {"job", pack_job(remote)}}.dump());
+  script_->say(
+      Json{{"number", number}, {"key", key}, {"elsewhere_than", elsewhere_than}, {"job", pack_job(remote)}}
+          .dump());
+  running_.emplace(number, std::move(remote));
 }
 
 void ClusterWorkers::hear(const std::string& line) {
+  const auto text = [](const Json& j, const char* key) { return j.contains(key) && j[key].is_string(); };
   const Json j = Json::parse(line, nullptr, false);
   if (!j.is_object()) {
     fatal_ = "its Python process said '" + line.substr(0, 200) + "'";
   } else if (j.contains("slots") && j["slots"].is_number_unsigned()) {
     slots_ = j["slots"].get<std::size_t>();
     ready_ = true;
-  } else if (j.contains("fatal") && j["fatal"].is_string()) {
+  } else if (text(j, "fatal")) {
     fatal_ = j["fatal"].get<std::string>();
-  } else if (j.contains("outcome") && j.contains("number") && j["number"].is_number_unsigned()) {
-    const auto number = j["number"].get<std::uint64_t>();
-    if (running_.erase(number) > 0) done_.emplace_back(number, unpack_outcome(j["outcome"].dump()));
+  } else if (text(j, "left_out")) {
+    left_out_.push_back(j["left_out"].get<std::string>());
+  } else if (text(j, "answer") && text(j, "worker") && j.contains("number") &&
+             j["number"].is_number_unsigned()) {
+    take_answer(j["number"].get<std::uint64_t>(), j["worker"], j["answer"]);
   }
+}
+
+/// The worker is believed in nothing that can be checked here.
+void ClusterWorkers::take_answer(std::uint64_t number, const std::string& worker, const std::string& answer) {
+  const auto found = running_.find(number);
+  if (found == running_.end()) return;
+  constexpr int kUnfitAnswers = 3;  // until a worker is left out
+  PointOutcome outcome;
+  try {
+    outcome = unpack_outcome(answer);
+    if (outcome.child.kind == ChildOutcome::Kind::done) check_result(found->second, outcome.child.text);
+  } catch (const InputError& error) {
+    const std::string why = "the answer of worker " + worker + " does not fit the point: " + error.what();
+    outcome = {};
+    outcome.child.text = why;
+    if (++unfit_[worker] == kUnfitAnswers)
+      script_->say(Json{{"leave_out", worker}, {"why", "three answers that did not fit; " + why}}.dump(
+          -1, ' ', false, Json::error_handler_t::replace));
+  }
+  outcome.worker = worker;
+  running_.erase(found);
+  done_.emplace_back(number, std::move(outcome));
 }
 
 std::string ClusterWorkers::what_went_wrong() {

@@ -17,7 +17,7 @@ std::string host_name() {
 ForkedWorkers::ForkedWorkers(std::size_t jobs, ChildLimits limits)
     : jobs_(jobs), limits_(limits), host_(host_name()) {}
 
-void ForkedWorkers::start(std::uint64_t number, std::function<PointJob()> job) {
+void ForkedWorkers::start(std::uint64_t number, std::function<PointJob()> job, const std::string&) {
   start_work(number, [&job] { return run_point(job()); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
@@ -14,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kJob = "the job";
 constexpr const char* kOutcome = "a point's outcome";
+constexpr const char* kResult = "a point's result";
 constexpr std::array<const char*, 4> kStatusNames = {"done", "failed", "timeout", "memory"};  // by Kind
 
 void check_version(const Json& job) {
@@ -21,6 +23,43 @@ void check_version(const Json& job) {
   if (version != program_version())
     throw InputError(kJob, "is of moelab " + version + ", this is moelab " + program_version() +
                                "; install the same version on every machine");
+}
+
+void check_member(const Json& result, const char* path, const Json& expected) {
+  const Json::json_pointer place(path);
+  const Json found = result.contains(place) ? result.at(place) : Json();
+  const auto shown = [](const Json& json) {
+    return shown_word(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  };
+  if (found != expected)
+    throw InputError(kResult,
+                     std::string(path + 1) + " is " + shown(found) + "; expected " + shown(expected));
+}
+
+/// Numbers of metrics, at any depth: JSON has none that are not finite.
+void check_numbers(const std::string& name, const Json& value) {
+  if (value.is_structured())
+    for (const auto& [key, inner] : value.items()) check_numbers(name + "/" + key, inner);
+  else if (!value.is_null() && !(value.is_number() && value.get<double>() >= 0))
+    throw InputError(kResult, shown_word(name) + " is no number from 0 on");
+  double before = 0;
+  for (const char* percentile : {"p50", "p90", "p95", "p99"})
+    if (const auto found = value.find(percentile); value.is_object() && found != value.end()) {
+      const double next = found->is_number() ? found->get<double>() : before;
+      if (next < before) throw InputError(kResult, shown_word(name) + " has percentiles that fall");
+      before = next;
+    }
+}
+
+void check_metrics(const Json& result) {
+  const Json& metrics = result.at("metrics");
+  check_numbers("metrics", metrics);
+  const double tokens = metrics.at("tokens").get<double>();
+  const double made =
+      metrics.at("throughput_tokens_per_s").get<double>() * metrics.at("wall_s").get<double>();
+  constexpr double kRounding = 1e-9;  // of a quotient and a product, with room
+  if (!(std::abs(made - tokens) <= kRounding * tokens))
+    throw InputError(kResult, "metrics: tokens are not throughput times time");
 }
 
 }  // namespace
@@ -101,10 +140,32 @@ PointOutcome unpack_outcome(const std::string& text) {
     outcome.child.wall_s = j.at("wall_s").get<double>();
     outcome.child.cpu_s = j.at("cpu_s").get<double>();
     outcome.child.peak_bytes = j.at("peak_bytes").get<std::uint64_t>();
+    if (!(outcome.child.wall_s >= 0 && outcome.child.cpu_s >= 0))
+      throw InputError(kOutcome, "expected times from 0 on");
     return outcome;
   } catch (const nlohmann::json::exception& error) {
     throw InputError(kOutcome, "expected {status, text, host, wall_s, cpu_s, peak_bytes}: " +
                                    std::string(said_by_library(error.what())));
+  }
+}
+
+void check_result(const RemoteJob& job, const std::string& text) {
+  const Json scenario = Json::parse(job.job.document);
+  try {
+    const Json result = Json::parse(text);
+    check_member(result, "/scenario", scenario.at("name"));
+    check_member(result, "/system", scenario.at("/systems/0/name"_json_pointer));
+    check_member(result, "/executor", job.job.executor);
+    check_member(result, "/seed", scenario.at("seed"));
+    check_member(result, "/version", program_version());
+    check_member(result, "/inputs/scenario", scenario);
+    Json data = Json::array();
+    for (const DataFile& file : job.data) data.push_back({{"file", file.path}, {"xxh3", file.digest}});
+    check_member(result, "/inputs/data", data);
+    check_metrics(result);
+    if (result.dump(2) + "\n" != text) throw InputError(kResult, "is not written as moelab writes results");
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError(kResult, said_by_library(error.what()).data());
   }
 }
 

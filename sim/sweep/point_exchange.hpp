@@ -30,7 +30,11 @@ PointOutcome run_job(const RemoteJob& job);
 /// {"status": "done|failed|timeout|memory", "text": the result or what went wrong, "host", "wall_s", "cpu_s",
 /// "peak_bytes"}
 std::string pack_outcome(const PointOutcome& outcome);
-/// Throws InputError for a text that is no outcome.
+/// Throws InputError for a text that is no outcome: also for times that are below 0.
 PointOutcome unpack_outcome(const std::string& text);
+/// Throws InputError where a result is none of this job: where scenario, system, seed, executor, version or
+/// data files are others, it is not written as this program writes results, or its metrics cannot be (below
+/// 0, percentiles that fall, tokens that are not throughput times time).
+void check_result(const RemoteJob& job, const std::string& result);
 
 }  // namespace moelab

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <map>
+#include <random>
 #include <set>
 
 #include "models/input_error.hpp"
@@ -155,6 +157,30 @@ void find_dropped(const std::string& name, const CheckedSweep& checked, const Re
   for (const StoredPoint& point : store.points(name)) summary.dropped += runs.contains(point.run) ? 0 : 1;
 }
 
+/// Every share-th run by chance, one at least: a worker cannot know which.
+std::set<std::size_t> chosen_by_chance(const std::vector<Wanted>& wanted, double share) {
+  std::vector<std::size_t> points;
+  for (const Wanted& one : wanted) points.push_back(one.point);
+  std::random_device chance;
+  std::shuffle(points.begin(), points.end(), chance);
+  points.resize(static_cast<std::size_t>(std::ceil(share * static_cast<double>(points.size()))));
+  return {points.begin(), points.end()};
+}
+
+std::string place_of(const PointOutcome& outcome) {
+  return outcome.host + (outcome.worker.empty() ? "" : " (" + outcome.worker + ")");
+}
+
+/// The first outcome, failed where the second is another.
+PointOutcome confirmed(PointOutcome first, const PointOutcome& second) {
+  if (second.child.kind == ChildOutcome::Kind::done && second.child.text == first.child.text) return first;
+  const bool ended = second.child.kind == ChildOutcome::Kind::done;
+  first.child.text = "two runs of this point differ, on " + place_of(first) + " and on " + place_of(second) +
+                     (ended ? ": their results are not the same bytes" : ": " + second.child.text);
+  first.child.kind = ChildOutcome::Kind::failed;
+  return first;
+}
+
 /// The loop: fills the workers, enters what comes back.
 class Run {
  public:
@@ -170,16 +196,18 @@ class Run {
   SweepSummary go() {
     summary_.points = checked_.points.size();
     wanted_ = wanted_runs(checked_, store_, options_.again, sweep_.scenario_name, summary_);
+    to_verify_ = chosen_by_chance(wanted_, options_.verify_share);
     for (const Wanted& one : wanted_) cost_all_ += one.cost;
     say();
     while (!stopping() && (next_ < wanted_.size() || !started_.empty())) {
       fill();
       auto ended = workers_.wait(0.5);
       if (!stopping()) fill();  // nobody waits for the disk
-      for (auto& [number, outcome] : ended) enter(number, std::move(outcome));
+      for (auto& [number, outcome] : ended) take(number, std::move(outcome));
       say();
     }
     summary_.stopped = next_ < wanted_.size() || !started_.empty();
+    summary_.left_out = workers_.left_out();
     summary_.elapsed_s = since(begin_);
     return std::move(summary_);
   }
@@ -194,9 +222,28 @@ class Run {
   }
 
   void start(const Wanted& one) {
-    const std::uint64_t combination = checked_.combination[one.point];
     started_[one.point] = {utc_now(), one.cost};
-    workers_.start(one.point, [this, combination] { return job_of(sweep_, point_of(sweep_, combination)); });
+    give_out(one.point, "");
+  }
+
+  void give_out(std::uint64_t point, const std::string& elsewhere_than) {
+    const std::uint64_t combination = checked_.combination[point];
+    workers_.start(
+        point, [this, combination] { return job_of(sweep_, point_of(sweep_, combination)); }, elsewhere_than);
+  }
+
+  /// Enters it, or has it run a second time first.
+  void take(std::uint64_t number, PointOutcome outcome) {
+    if (const auto first = unconfirmed_.find(number); first != unconfirmed_.end()) {
+      outcome = confirmed(std::move(first->second), outcome);
+      unconfirmed_.erase(first);
+      summary_.verified += outcome.child.kind == ChildOutcome::Kind::done ? 1 : 0;
+    } else if (to_verify_.erase(number) > 0 && outcome.child.kind == ChildOutcome::Kind::done) {
+      const std::string worker = outcome.worker;
+      unconfirmed_.emplace(number, std::move(outcome));
+      return give_out(number, worker);
+    }
+    enter(number, std::move(outcome));
   }
 
   void enter(std::uint64_t number, PointOutcome outcome) {
@@ -234,6 +281,8 @@ class Run {
   SweepSummary summary_;
   std::vector<Wanted> wanted_;
   std::size_t next_ = 0;
+  std::set<std::size_t> to_verify_;                    // points that are to run a second time
+  std::map<std::uint64_t, PointOutcome> unconfirmed_;  // first outcomes of points that run a second time
   struct Started {
     std::string when;
     double cost;
@@ -263,8 +312,8 @@ CheckedSweep check_sweep(const SweepFile& sweep, std::size_t jobs,
                                                     " on cannot be checked: " + outcome.child.text);
       answers[first] = Json::parse(outcome.child.text);
       looked += answers[first].size();
-      if (progress) progress(looked);
     }
+    if (progress) progress(looked);
   }
 
   CheckedSweep checked;

@@ -28,13 +28,15 @@ struct SweepProgress {
 };
 
 /// Prepares all points in `jobs` processes. Throws InputError with what is wrong, point by point (each
-/// distinct problem once), or where no point is left. `progress` hears how many were looked at.
+/// distinct problem once), or where no point is left. `progress` hears how many were looked at, once a second
+/// and after each signal; it may throw.
 CheckedSweep check_sweep(const SweepFile& sweep, std::size_t jobs,
                          const std::function<void(std::uint64_t)>& progress = {});
 
 struct SweepOptions {
-  bool fail_fast = false;  // stop at the first point that fails
-  bool again = false;      // run what the store has already, too
+  bool fail_fast = false;   // stop at the first point that fails
+  bool again = false;       // run what the store has already, too
+  double verify_share = 0;  // of the runs, 0 to 1: run a second time, elsewhere where there is another worker
   std::function<void(const SweepProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;  // set from outside: finish what is written, drop what runs
 };
@@ -43,6 +45,7 @@ struct SweepSummary {
   std::uint64_t points = 0, runs = 0;  // of the sweep; points that are the same run share it
   std::uint64_t there = 0;             // runs the store had
   std::uint64_t done = 0, failed = 0;  // in this call
+  std::uint64_t verified = 0;          // of `done`: two runs gave the same bytes
   bool stopped = false;
   double elapsed_s = 0;            // of this call
   double points_s = 0, cpu_s = 0;  // of its points: from start to end, and on processors
@@ -53,9 +56,11 @@ struct SweepSummary {
     StoredRun run;      // without a result
   };
   std::vector<Failure> failures;
+  std::vector<std::string> left_out;  // workers that got no point any more, each with why
 };
 
-/// Runs what is missing, longest first, and enters it. Same results for any workers. Throws InputError where
+/// Runs what is missing, longest first, and enters it. Same results for any workers. A run whose second run
+/// gives other bytes, or none, has failed. Throws InputError where
 /// the store cannot be written.
 SweepSummary run_sweep(const SweepFile& sweep, const CheckedSweep& checked, ResultStore& store,
                        PointWorkers& workers, const SweepOptions& options = {});

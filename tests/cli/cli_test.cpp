@@ -1,5 +1,6 @@
 // The command line: what scripts rely on, and what happens to bad input.
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -286,6 +287,45 @@ TEST_CASE("control characters of a hostile file do not reach the terminal") {
   CHECK(r.status == 2);
   CHECK(r.err.find('\x1b') == std::string::npos);
   CHECK(r.err.find("t.csv:2:5: ") != std::string::npos);
+}
+
+TEST_CASE("control characters in names reach the terminal by no command") {
+  const Folder folder;
+  const std::vector<std::string> named = {"--set", "name=\"evil\\e[2J\\u009b2J\\r\""};
+  const std::string sweep = folder.file("w.yaml",
+                                        "name: \"w\\e[1m\"\nscenario: zipmoe-orin\nsystems: [zipmoe-lru]\n"
+                                        "set: {name: \"evil\\e[2J\", workload.requests: 1, "
+                                        "workload.output_tokens: 2, workload.prompt_tokens: 2}\n"
+                                        "axes: {workload.batch: [1]}\n");
+  for (const std::vector<std::string>& words : {with(with(kSmall, named), {"--system", "zipmoe-lru"}),
+                                                with({"check", "zipmoe-orin"}, named),
+                                                std::vector<std::string>{"check", sweep},
+                                                {"sweep", sweep, "--db", folder.name("r.db")}}) {
+    const ProgramResult r = moelab(words);
+    CAPTURE(words, r.err);
+    CHECK(r.status == 0);
+    CHECK(r.out.find_first_of("\x1b\r") == std::string::npos);
+    CHECK(r.out.find("\u009b") == std::string::npos);
+  }
+}
+
+TEST_CASE("pipes are refused by every command that reads a file, and waited for by none") {
+  const Folder folder;
+  REQUIRE(::mkfifo(folder.name("pipe").c_str(), 0600) == 0);
+  for (const char* file : {"pipe", "null"})
+    for (const std::vector<std::string>& command :
+         std::vector<std::vector<std::string>>{{"run"},
+                                               {"check"},
+                                               {"schedule"},
+                                               {"report", "--out", folder.name("o")},
+                                               {"explain"},
+                                               {"trace", "stats"},
+                                               {"results"},
+                                               {"model", "import"}}) {
+      const std::string path = file == std::string("pipe") ? folder.name(file) : "/dev/null";
+      CAPTURE(command, path);
+      CHECK(moelab(with(command, {path})).status == 2);
+    }
 }
 
 TEST_CASE("outputs go to regular files, all or none") {

@@ -241,6 +241,45 @@ TEST_CASE("results: CSV that a reader of CSV gets everything back from") {
   store.check_refusal({"--csv", store.other("no/such/folder.csv").string()}, "there is no folder");
 }
 
+TEST_CASE("results: a spreadsheet runs no cell of the CSV file, and numbers stay numbers") {
+  const Store store;
+  const std::string out = store.other("out.csv").string();
+  const std::pair<std::string, std::string> cells[] = {
+      {"=1+1", "'=1+1"}, {"@sum", "'@sum"}, {"+1+1", "'+1+1"}, {"-1,5", "'-1,5"},
+      {"-1.5", "-1.5"},  {"+2e3", "+2e3"},  {"\t=1", "'\t=1"}, {"a=1", "a=1"}};
+  std::vector<StoredPoint> points;
+  for (const auto& [text, written] : cells) points.push_back(budget_point(points.size(), text, "lru"));
+  ResultStore(store.file(), ResultStore::Access::write).put_sweep(stored_sweep("cells"), points);
+  REQUIRE(store.results({"--sweep", "cells", "--csv", out}).status == 0);
+  CsvReader csv(out);
+  for (const auto& [text, written] : cells) {
+    REQUIRE(csv.next());
+    CHECK(csv.field(csv.column("budget")) == written);
+  }
+}
+
+TEST_CASE("results: a damaged store is refused by a sweep, and what is whole of it is saved") {
+  const Store store;
+  std::string bytes = read_bytes(store.file());
+  const std::size_t result = bytes.find("\"metrics\"");
+  REQUIRE(result != std::string::npos);
+  bytes[result] = '}';
+  write_bytes(store.file(), bytes);
+  const std::string copy = store.other("copy.db").string();
+  const ProgramResult sweep =
+      run_program(MOELAB_PROGRAM, {"sweep", "orin-budgets", "--db", store.file().string(), "--set",
+                                   "axes={budget: [16 GB]}", "--set", "systems=[zipmoe-lru]"});
+  check_refusal(sweep, "is damaged: the result of run ");
+  CHECK(contains(sweep.err, "--repair NEW"));
+  const ProgramResult saved = store.results({"--repair", copy, "--format", "json"});
+  CAPTURE(saved.err);
+  const json counts = json::parse(saved.out);
+  CHECK(counts["points"] == 6);
+  CHECK(counts["runs"] == 4);  // of five
+  CHECK(counts["lost_runs"] == 1);
+  CHECK(read_bytes(store.file()) == bytes);
+}
+
 TEST_CASE("results: an axis that is called as another column is told apart from it") {
   const Store store;
   StoredPoint point = budget_point(0, "8 GB", "zipmoe");

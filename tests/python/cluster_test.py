@@ -252,6 +252,51 @@ def test_a_crash_is_one_point_s(cluster, tiny, tmp_path, moelab_program):
     assert "ended with status -11" in json.loads(done.stdout)["failures"][0]["error"]
 
 
+def test_answers_that_do_not_fit_fail_their_points_and_then_the_worker_is_left_out(cluster, tiny, tmp_path,
+                                                                                 moelab_program):
+    path = write_sweep(tmp_path, tiny, 5, 4)  # 16 points, more than are out at a time
+    liar = tmp_path / "liar"
+
+    def answers(command):
+        liar.write_text(f"#!/bin/sh\n{command}\n")
+        liar.chmod(0o755)
+        return run(sweep(moelab_program, path, tmp_path / "x.db", "--cluster", cluster, "--moelab", liar))
+
+    answer = json.dumps({"status": "done", "host": "h", "wall_s": 0, "cpu_s": 0, "peak_bytes": 0, "text": json.dumps(
+        {"scenario": "other", "seed": 7, "metrics": {"ttft_s": -1}})})
+    done = answers(f"cat >/dev/null; printf '%s\\n' '{answer}'")
+    assert done.returncode == 2 and "no worker is left: three answers that did not fit" in done.stderr
+    stored = rows(tmp_path / "x.db", "status, error")
+    assert [status for status, _ in stored] == ["failed"] * len(stored) and len(stored) >= 3
+    assert all(f"the answer of worker tcp://127.0.0.1:" in error for _, error in stored)
+    assert all('scenario is "other"; expected "tiny-scenario"' in error for _, error in stored)
+    done = answers("cat >/dev/null; echo '{\"status\": 3}'")
+    assert done.returncode == 2 and "a point's outcome: expected {status, text" in done.stderr
+    honest = run(sweep(moelab_program, path, tmp_path / "x.db", "--cluster", cluster, "--verify-share", "100%"))
+    summary = json.loads(honest.stdout)
+    assert (summary["done"], summary["verified"], summary["left_out"]) == (16, 16, [])
+
+
+def test_a_worker_that_lies_is_left_out_and_the_others_go_on(processes, tiny, tmp_path, moelab_program):
+    import distributed
+
+    path = write_sweep(tmp_path, tiny, 5, 8)  # 32 points
+    lie = json.dumps({"status": "done", "host": "h", "wall_s": 0, "cpu_s": 0, "peak_bytes": 0, "text": "no"})
+    program = tmp_path / "moelab"
+    program.write_text(f"#!/bin/sh\n[ -z \"$LIES\" ] && exec '{moelab_program}' \"$@\"\ncat >/dev/null; echo '{lie}'\n")
+    program.chmod(0o755)
+    address = f"tcp://127.0.0.1:{free_port()}"
+    processes.start(scheduler("127.0.0.1", address.rsplit(":", 1)[1]))
+    processes.start(worker(address, tmp_path / "honest"))
+    processes.start(["env", "LIES=1", *worker(address, tmp_path / "lying")])
+    with distributed.Client(address) as client:
+        client.wait_for_workers(2, timeout=240)
+    done = run(sweep(moelab_program, path, tmp_path / "x.db", "--cluster", address, "--moelab", program))
+    summary = json.loads(done.stdout)
+    assert summary["done"] + summary["failed"] == 32 and 3 <= summary["failed"] < 16
+    assert len(summary["left_out"]) == 1 and "three answers that did not fit" in summary["left_out"][0]
+
+
 def test_three_hosts_one_of_which_is_cut_off(processes, tiny, tmp_path, moelab_program):
     missing = namespaces.why_not()
     if missing:

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -109,21 +110,45 @@ def test_what_stands_for_texts_and_numbers_is_taken(tiny):
     (lambda: moelab.sweep("orin-budgets", "x.db", jobs=2.7), "float"),
 ])
 def test_what_stands_for_nothing_is_refused_by_name(call, named):
-    with pytest.raises(TypeError, match=named):
+    with pytest.raises(moelab.InputError, match=named) as caught:
         call()
+    assert isinstance(caught.value, TypeError) and caught.value.problems
 
 
 def test_numbers_out_of_range_are_refused():
     for jobs in (0, 10**12):
-        with pytest.raises(ValueError, match="1 to 4096"):
+        with pytest.raises(moelab.InputError, match="1 to 4096"):
             moelab.sweep("orin-budgets", "x.db", jobs=jobs)
-    with pytest.raises(ValueError, match="cluster"):
+    with pytest.raises(moelab.InputError, match="cluster"):
         moelab.sweep("orin-budgets", "x.db", cluster="")
+    for share in (-0.1, 1.1, float("nan"), "2%"):
+        with pytest.raises(moelab.InputError, match="from 0 to 1"):
+            moelab.sweep("orin-budgets", "x.db", verify_share=share)
+
+
+def test_no_system_is_not_all_of_them():
+    with pytest.raises(moelab.InputError, match="system: expected the names of one system or more"):
+        moelab.run("zipmoe-orin", system=[])
+
+
+def test_characters_beyond_the_basic_plane_come_back(tiny):
+    tiny["name"] = "grin \U0001f600 \u00e9"
+    tiny["systems"] = tiny["systems"][:1]
+    assert moelab.run(tiny)["scenario"] == tiny["name"]
+    assert moelab.run(tiny, settings={"name": "\U0001f600"})["scenario"] == "\U0001f600"
+    for broken in ("\ud83d", "\udc80"):  # half a character, and a byte of a path that is not UTF-8
+        with pytest.raises(moelab.InputError, match="UTF-8"):
+            moelab.run({**tiny, "name": broken})
+        with pytest.raises(moelab.InputError, match="UTF-8"):
+            moelab.run(broken)
 
 
 def test_what_json_cannot_say_is_refused(tiny):
     tiny["budget"] = float("nan")
-    with pytest.raises(ValueError):
+    with pytest.raises(moelab.InputError):
+        moelab.run(tiny)
+    tiny["budget"] = tiny  # within itself
+    with pytest.raises(moelab.InputError):
         moelab.run(tiny)
 
 
@@ -146,13 +171,14 @@ def test_other_threads_run_meanwhile():
     assert len(within) >= min(10, (end - begin) / 0.1)
 
 
-def test_an_interrupt_stops_a_run():
+@pytest.mark.parametrize("requests", [500, 10_000])  # after a second the one runs, the other is still drawn
+def test_an_interrupt_stops_a_run_whatever_it_is_at(requests):
     code = ("import moelab, sys\nprint('begins', flush=True)\n"
-            "try:\n    moelab.run('zipmoe-orin', settings={'workload.requests': 500})\n"
+            f"try:\n    moelab.run('zipmoe-orin', settings={{'workload.requests': {requests}}})\n"
             "except KeyboardInterrupt:\n    sys.exit(7)\n")
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     child.stdout.readline()
-    time.sleep(3)
+    time.sleep(1)
     child.send_signal(signal.SIGINT)
     try:
         assert child.wait(timeout=60) == 7
@@ -211,6 +237,17 @@ def mapped_ranges(path):
     with open("/proc/self/maps") as maps:
         return [tuple(int(x, 16) for x in line.split()[0].split("-")) for line in maps
                 if line.rstrip().endswith(str(path))]
+
+
+def test_a_trace_that_is_cut_while_it_is_open_is_an_error(trace_file, tmp_path):
+    file = tmp_path / "cut.safetensors"
+    shutil.copy(trace_file, file)
+    trace = moelab.Trace(file)
+    ids = trace.expert_ids
+    os.truncate(file, 0)
+    ids.sum()  # of pages that are gone
+    with pytest.raises(moelab.InputError, match="was changed while it was read"):
+        trace.expert_ids
 
 
 def test_arrays_lie_in_the_mapped_file_and_keep_it(trace_file):

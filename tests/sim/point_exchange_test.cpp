@@ -118,8 +118,42 @@ TEST_CASE("point exchange: outcomes travel as text") {
     CHECK(back.host == "node-7");
   }
   for (const char* text : {"", "[]", "{}", R"({"status": "well", "text": "", "host": "", "wall_s": 0,
-                                               "cpu_s": 0, "peak_bytes": 0})"})
+                                               "cpu_s": 0, "peak_bytes": 0})",
+                           R"({"status": "done", "text": "", "host": "", "wall_s": -1, "cpu_s": 0,
+                               "peak_bytes": 0})"})
     CHECK_THROWS_AS(unpack_outcome(text), InputError);
+}
+
+TEST_CASE("point exchange: a result of something else than the job is refused") {
+  const Files folder;
+  write_trace(folder.path("t.safetensors"), {0, 1, 2, 3});
+  const SweepFile sweep = read_sweep(
+      {folder.path("sweep.yaml"),
+       "name: s\nscenario: scenario.yaml\nset: {workload: {trace: " + folder.path("t.safetensors") + "}}\n"});
+  const PointJob point = job_of(sweep, point_of(sweep, 0));
+  const RemoteJob job{point, data_files(scenario_of_document("s", point.document)), {}};
+  const std::string text = run_point(point);
+  CHECK_NOTHROW(check_result(job, text));
+  const auto result = nlohmann::ordered_json::parse(text);
+  const auto problem = [&](const char* path, const nlohmann::ordered_json& value) {
+    nlohmann::ordered_json other = result;
+    other[nlohmann::ordered_json::json_pointer(path)] = value;
+    return problem_of([&] { check_result(job, other.dump(2) + "\n"); });
+  };
+  CHECK(problem("/scenario", "other").find("scenario is \"other\"; expected \"") != std::string::npos);
+  CHECK(problem("/seed", 7).find("seed is 7; expected ") != std::string::npos);
+  for (const char* path : {"/system", "/executor", "/version", "/inputs/scenario/budget",
+                           "/inputs/data/0/xxh3", "/inputs/data/0/file", "/inputs/data"})
+    CHECK(problem(path, "other").find("; expected ") != std::string::npos);
+  for (const char* path : {"/metrics/ttft_s", "/metrics/tpot_s/mean", "/metrics/wall_s", "/metrics/tokens"})
+    for (const nlohmann::ordered_json& value : {nlohmann::ordered_json(-1), nlohmann::ordered_json("text")})
+      CHECK(problem(path, value).find("metrics") != std::string::npos);
+  CHECK(problem("/metrics/itl_s/p90", 1e9).find("percentiles that fall") != std::string::npos);
+  CHECK(problem("/metrics/wall_s", 1e9).find("throughput times time") != std::string::npos);
+  CHECK_FALSE(problem("/metrics", nullptr).empty());
+  for (const std::string& other : {std::string(), std::string("[]"), std::string("{}"), text + " ",
+                                   std::string("\xff"), nlohmann::ordered_json::parse(text).dump()})
+    CHECK_THROWS_AS(check_result(job, other), InputError);
 }
 
 TEST_CASE("point exchange: a job keeps to its limits") {

@@ -55,7 +55,52 @@ std::map<std::string, std::string> stored(const std::string& db, const std::stri
   return all;
 }
 
+/// Runs points here and now, as workers at "a" and "b" in turn; one in three answers of b is another.
+class TwoWorkers : public PointWorkers {
+ public:
+  std::size_t room() const override { return done_.empty() ? 1 : 0; }
+  void start(std::uint64_t number, std::function<PointJob()> job, const std::string& elsewhere) override {
+    PointOutcome outcome{{}, "host", elsewhere == "a" ? "b" : "a"};
+    outcome.child.kind = ChildOutcome::Kind::done;
+    outcome.child.text = run_point(job());
+    if (outcome.worker == "b" && ++answers_of_b_ % 3 == 0) outcome.child.text += " ";
+    done_.emplace_back(number, std::move(outcome));
+  }
+  std::vector<std::pair<std::uint64_t, PointOutcome>> wait(double) override {
+    return std::exchange(done_, {});
+  }
+
+ private:
+  int answers_of_b_ = 0;
+  std::vector<std::pair<std::uint64_t, PointOutcome>> done_;
+};
+
 }  // namespace
+
+TEST_CASE("sweep: a share of the runs is run a second time elsewhere, and other bytes fail the point") {
+  const SweepFolder folder;
+  const SweepFile sweep = folder.sweep("name: s\nscenario: scenario.yaml\nrepeats: 3\n");  // 6 runs
+  const CheckedSweep checked = check_sweep(sweep, 2);
+  for (const auto& [share, verified, failed] :
+       {std::tuple(0.0, 0u, 0u), {0.01, 1u, 0u}, {0.5, 2u, 1u}, {1.0, 4u, 2u}}) {
+    const std::string db = folder.db(std::to_string(share) + ".db");
+    ResultStore store(db, ResultStore::Access::write);
+    TwoWorkers workers;
+    SweepOptions options;
+    options.verify_share = share;
+    const SweepSummary summary = run_sweep(sweep, checked, store, workers, options);
+    CHECK(summary.verified == verified);
+    CHECK(summary.failed == failed);
+    CHECK(summary.done == 6 - failed);
+    for (const auto& failure : summary.failures)
+      CHECK(
+          failure.run.error ==
+          "two runs of this point differ, on host (a) and on host (b): their results are not the same bytes");
+  }
+  SweepOptions all;
+  all.verify_share = 1;
+  CHECK(folder.run(sweep, folder.db("forked.db"), 2, all).verified == 6);
+}
 
 TEST_CASE("sweep: results are those of single runs, byte for byte, for any number of processes") {
   const SweepFolder folder;
@@ -162,7 +207,7 @@ TEST_CASE("sweep: a point that fails is kept as such, the others go on") {
   class Spoiler : public ForkedWorkers {
    public:
     using ForkedWorkers::ForkedWorkers;
-    void start(std::uint64_t number, std::function<PointJob()> job) override {
+    void start(std::uint64_t number, std::function<PointJob()> job, const std::string& elsewhere) override {
       if (number == 3) return start_work(number, []() -> std::string { throw std::runtime_error("spoilt"); });
       if (number == 5)
         return start_work(number, []() -> std::string {
@@ -173,7 +218,7 @@ TEST_CASE("sweep: a point that fails is kept as such, the others go on") {
         return start_work(number, []() -> std::string {
           for (;;) pause();
         });
-      ForkedWorkers::start(number, std::move(job));
+      ForkedWorkers::start(number, std::move(job), elsewhere);
     }
   };
   ResultStore store(folder.db(), ResultStore::Access::write);

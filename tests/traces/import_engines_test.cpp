@@ -6,6 +6,7 @@
 
 #include "tests/random_runs.hpp"
 #include "tests/traces/import_files.hpp"
+#include "traces/import/line_reader.hpp"
 #include "traces/import/sglang_import.hpp"
 #include "traces/import/table_import.hpp"
 #include "traces/safetensors.hpp"
@@ -221,8 +222,22 @@ TEST_CASE("a pickle cannot ask for more memory than its length accounts for") {
   CHECK_THAT(import("ctorch._utils\n_rebuild_tensor_v2\n(" + storage("0") + std::string("K\0", 2) + sizes +
                     sizes + "tR"),
              Contains("a tensor of 65 dimensions; at most 64 are read"));
+  // Deflated, opcodes take a thousandth of their length, and far less than what they make.
+  CHECK_THAT(import("(" + std::string(std::size_t{1} << 24, 'N')), Contains("has more than 2^24 opcodes"));
   // And every storage a copy of its key.
   CHECK_THAT(import(storage(std::string(65, '0'))), Contains("a storage whose key is longer than 64 bytes"));
+}
+
+TEST_CASE("a line without an end is refused before it fills the memory") {
+  const ScratchFolder folder;
+  write_bytes(folder / "in", "{");
+  std::filesystem::resize_file(folder / "in", std::uintmax_t{300} << 20);  // zeros, which take no room
+  CHECK_THAT(error_of([&] {
+               LineReader lines(folder / "in");
+               std::string_view line;
+               lines.next(line);
+             }),
+             Contains("in:1: the line is longer than 268435456 bytes; expected one request"));
 }
 
 TEST_CASE("pickles are read, never executed: damaged ones by themselves") {

@@ -1,5 +1,6 @@
 #include "traces/safetensors.hpp"
 #include "models/json.hpp"
+#include "traces/mapped_file.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -197,6 +198,42 @@ TEST_CASE("safetensors: what is not a file is refused") {
   // Opening a pipe that nobody writes to must not wait.
   REQUIRE(::mkfifo((scratch / "pipe").c_str(), 0600) == 0);
   CHECK(error("pipe").find("is not a regular file") != std::string::npos);
+}
+
+TEST_CASE("safetensors: a file that is changed while it is open is an error, not the end of the process") {
+  const ScratchFolder scratch;
+  const std::string data(1 << 20, 'a');
+  const std::string bytes =
+      container(one_tensor(R"("dtype":"U8","shape":[1048576],"data_offsets":[0,1048576])"), data);
+  const auto path = scratch / "t.safetensors";
+  const auto sum_of = [](const SafetensorsFile& file) {
+    std::size_t sum = 0;
+    for (const std::byte b : file.find("t")->data) sum += std::to_integer<std::size_t>(b);
+    return sum;
+  };
+  write_bytes(path, bytes);
+  {
+    const SafetensorsFile whole = SafetensorsFile::open(path);
+    CHECK(sum_of(whole) == data.size() * 'a');
+    CHECK(error_of(check_mapped_files).empty());
+    std::filesystem::resize_file(path, 8192);
+    sum_of(whole);  // it is its pages that are missing, without which the system sends SIGBUS
+    CHECK(error_of(check_mapped_files).find(path.string() + ": was changed while it was read") == 0);
+  }
+  CHECK(error_of(check_mapped_files).empty());  // it is closed
+  CHECK(error_of(check_files_once_mapped).find("was changed") != std::string::npos);
+  for (const std::string& other : {bytes.substr(0, bytes.size() - 1), std::string(bytes.size(), 'b')}) {
+    write_bytes(path, bytes);
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type());  // clocks of files are coarse
+    const SafetensorsFile file = SafetensorsFile::open(path);
+    write_bytes(path, other);
+    CHECK(error_of(check_mapped_files).find("was changed") != std::string::npos);
+  }
+  write_bytes(path, bytes);
+  const SafetensorsFile kept = SafetensorsFile::open(path);
+  write_safetensors(path, kept.tensors(), {});  // replaced: the old file is there as long as it is open
+  CHECK(sum_of(kept) == data.size() * 'a');
+  CHECK(error_of(check_mapped_files).empty());
 }
 
 struct OwnedTensor {

@@ -42,7 +42,8 @@ bool LineReader::fill() {
   if (end_ == buffer_.size()) {
     if (end_ >= kLongestLine)
       fail_at_line(name(), number_ + 1, 0,
-                   "the line is longer than " + std::to_string(kLongestLine) + " bytes");
+                   "the line is longer than " + std::to_string(kLongestLine) +
+                       " bytes; expected one request or less a line");
     buffer_.resize(2 * end_);
   }
   const std::size_t got = stream_.read(std::as_writable_bytes(std::span(buffer_).subspan(end_)));

@@ -11,8 +11,9 @@
 
 namespace moelab {
 
-/// The longest line that is read: a whole request's routing as JSON, with room to spare.
-inline constexpr std::size_t kLongestLine = std::size_t{1} << 30;  // bytes
+/// The longest line that is read, in bytes: a request of 128 Ki tokens, 61 layers and 8 experts takes 170
+/// million as base64 of 16-bit numbers.
+inline constexpr std::size_t kLongestLine = std::size_t{1} << 28;
 
 class LineReader {
  public:

@@ -12,7 +12,9 @@
 namespace moelab {
 namespace {
 
-constexpr std::size_t kMostValues = std::size_t{1} << 28;
+// Some 20 for each record of a server's step; the numbers themselves are in storages. Each takes up to 50
+// bytes.
+constexpr std::size_t kMostOpcodes = std::size_t{1} << 24;
 // Each tensor keeps its sizes and the key of its storage, also where the pickle says them once for many:
 // without limits, memory would grow with the square of the file.
 constexpr std::size_t kMostSizes = 64, kLongestKey = 64;
@@ -41,8 +43,10 @@ class PickleMachine {
       : pickle_(pickle), bytes_(bytes), file_(file) {}
 
   void run() {
-    while (true) {
+    for (std::size_t opcodes = 0;; ++opcodes) {
       at_ = position_;
+      if (opcodes == kMostOpcodes)
+        fail("has more than 2^24 opcodes; expected numbers in tensors, not one by one");
       const auto opcode = take<std::uint8_t>();
       if (opcode == '.') break;
       step(opcode);
@@ -76,7 +80,6 @@ class PickleMachine {
   }
 
   Node make(Kind kind, std::int64_t integer = 0, std::uint32_t index = 0) {
-    if (pickle_.values_.size() == kMostValues) fail("more than 2^28 values");
     pickle_.values_.push_back({kind, index, integer});
     return static_cast<Node>(pickle_.values_.size() - 1);
   }

@@ -40,7 +40,7 @@ class Pickle {
   using Node = std::uint32_t;
 
   /// Throws InputError that names `file` and the byte of the pickle: damaged, an opcode or name other than
-  /// those of tensors and plain values, a tensor that is not contiguous, more than 2^28 values.
+  /// those of tensors and plain values, a tensor that is not contiguous, more than 2^24 opcodes.
   Pickle(std::string_view bytes, const std::string& file);
 
   Node root() const { return root_; }

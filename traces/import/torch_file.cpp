@@ -8,6 +8,7 @@ namespace moelab {
 namespace {
 
 constexpr std::uint64_t kLargestMember = std::uint64_t{16} << 30;  // bytes
+constexpr std::uint64_t kLargestPickle = std::uint64_t{1} << 28;   // what says which storages there are
 
 bool has_fractions(NpyType type) {
   return type == NpyType::f2 || type == NpyType::f4 || type == NpyType::f8 || type == NpyType::bf16;
@@ -30,7 +31,10 @@ void read_whole(NpyArray& array, std::vector<std::int64_t>& values, const std::s
 }  // namespace
 
 TorchFile::TorchFile(const std::filesystem::path& path)
-    : name_(path.string()), archive_(path), prefix_(prefix()), pickle_(read("data.pkl"), name_) {
+    : name_(path.string()),
+      archive_(path),
+      prefix_(prefix()),
+      pickle_(read("data.pkl", kLargestPickle), name_) {
   const ZipMember* order = archive_.find(prefix_ + "byteorder");
   if (order != nullptr && archive_.read(*order, 16) != "little")
     throw InputError(name_, "was written on a big-endian machine");
@@ -41,7 +45,7 @@ TorchNumbers TorchFile::numbers(Pickle::Node node, const std::string& what) cons
   const PickleTensor& tensor = pickle_.tensor(node);
   std::uint64_t count = 1;
   for (const std::uint64_t size : tensor.shape) count *= size;
-  const std::string bytes = read("data/" + tensor.storage);
+  const std::string bytes = read("data/" + tensor.storage, kLargestMember);
   const std::uint64_t width = bytes_of(tensor.type), there = bytes.size() / width;
   if (tensor.offset > there || count > there - tensor.offset)
     throw InputError(name_, what + " reaches beyond its storage of " + std::to_string(there) + " values");
@@ -62,8 +66,8 @@ std::string TorchFile::prefix() const {
   throw InputError(name_, "is not a file of torch.save: it holds no data.pkl");
 }
 
-std::string TorchFile::read(const std::string& member) const {
-  return archive_.read(archive_.member(prefix_ + member), kLargestMember);
+std::string TorchFile::read(const std::string& member, std::uint64_t largest) const {
+  return archive_.read(archive_.member(prefix_ + member), largest);
 }
 
 }  // namespace moelab

@@ -30,7 +30,7 @@ class TorchFile {
 
  private:
   std::string prefix() const;
-  std::string read(const std::string& member) const;
+  std::string read(const std::string& member, std::uint64_t largest) const;
 
   std::string name_;
   ZipArchive archive_;
