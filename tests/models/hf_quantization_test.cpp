@@ -401,7 +401,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a quantisation of more patterns than can be tried on so many layers is an error, and soon",
-          "[quantization]") {
+          "[quantization][long]") {
   std::string model = kDense;
   model.replace(model.find("\"num_hidden_layers\": 1"), 22, "\"num_hidden_layers\": 10000");
   std::string patterns = R"("lm_head")";
