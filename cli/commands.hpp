@@ -76,7 +76,7 @@ std::pair<std::string, std::string> split_setting(const std::string& text);
 
 /// Throws InputError when an output cannot be written: no such folder, no permission, not a regular file (a
 /// device, a folder), or two outputs in one file, or an output in the file of an input. Called before
-/// anything is computed. Empty paths are outputs that nobody wants, or inputs that nobody gives.
+/// anything is computed. Empty paths are outputs that are not asked for, or inputs that are not given.
 void check_outputs(const std::vector<std::string>& paths, const std::vector<std::string>& inputs = {});
 
 /// Writes all files or none (path, text), through symbolic links. An interrupt (Ctrl-C) that comes while it

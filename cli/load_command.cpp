@@ -98,7 +98,7 @@ void print(const LoadArguments& options, const LoadReport& report) {
 }
 
 std::vector<std::string> classes_of(const LoadSettings& asked) {
-  const Scenario s = load_scenario(asked.scenario, asked.settings, asked.only);
+  const Scenario s = load_as_read(asked);
   std::vector<std::string> names;
   if (has_classes(s.workload))
     for (const RequestClass& of : s.workload.mix) names.push_back(of.name);

@@ -77,10 +77,12 @@ Json found_json(const LoadReport& r, const HighestRate& found) {
 Json level_json(const LoadReport& r) {
   if (r.runs->level().clauses.empty()) return nullptr;
   Json clauses = Json::array();
-  for (const LevelClause& clause : r.runs->level().clauses)
+  for (const LevelClause& clause : r.runs->level().clauses) {
     clauses.push_back({{"latency", latency_name(clause.latency).word},
                        {"quantile", clause.quantile ? Json(*clause.quantile) : Json(nullptr)},
                        {"limit_s", clause.limit_s}});
+    if (clause.of_class) clauses.back()["class"] = clause.class_name;
+  }
   return {{"text", r.runs->level().text},
           {"share", r.rule.share ? Json(*r.rule.share) : Json(nullptr)},
           {"clauses", clauses}};

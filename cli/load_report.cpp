@@ -139,6 +139,9 @@ std::string legend(const LoadReport& r) {
       "unsettled: half of the requests stay for more than a quarter of that time\n";
   if (has_level(r))
     text += "meets: requests within all limits, whatever their percentiles; goodput: these a second\n";
+  if (!left_out_text(r.runs->scenario().workload.left_out).empty())
+    text += std::string("served, tokens") + (has_level(r) ? ", goodput" : "") +
+            ": of requests answered while the measured ones came, left out or not\n";
   return text;
 }
 

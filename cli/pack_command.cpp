@@ -138,9 +138,13 @@ const char* paper_size(const std::string& codec) {
 void print_table(const PackArguments& options, const ChunkStoreReader& store, const Outcome& outcome) {
   const ExpertWeights& weights = store.weights();
   const StoreReport& report = outcome.report;
-  std::printf("%s: %s, %zu MoE layers of %u experts of %zu tensors, %.3f GB of BF16 (%s)\n",
-              options.out.c_str(), weights.model.c_str(), weights.layers.size(), weights.experts,
-              weights.kinds.size(), static_cast<double>(weights.weights()) * 2e-9, weights.source.c_str());
+  char what[100];
+  std::snprintf(what, sizeof what, "%zu MoE layers of %u experts of %zu tensors, %.3f GB of BF16",
+                weights.layers.size(), weights.experts, weights.kinds.size(),
+                static_cast<double>(weights.weights()) * 2e-9);
+  // Names of others go to the terminal by std::cout alone, which lets no control characters pass.
+  std::cout << options.out << ": " << weights.model << ", " << what << " (" << weights.source << ")"
+            << std::endl;
   if (outcome.was_there) std::printf("was there already, and is not packed again\n");
   if (outcome.tensors_before > 0)
     std::printf("went on from an interrupted pack: %llu of %llu tensors were there\n",

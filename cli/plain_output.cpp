@@ -1,12 +1,15 @@
 #include "cli/plain_output.hpp"
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace moelab::cli {
 
 PlainOutput::PlainOutput(std::ostream& stream) : stream_(stream), below_(stream.rdbuf(this)) {}
 
 PlainOutput::~PlainOutput() {
+  if (after_c2_) below_->sputc('\xc2');
   stream_.rdbuf(below_);
 }
 
@@ -17,14 +20,22 @@ PlainOutput::int_type PlainOutput::overflow(int_type character) {
 }
 
 std::streamsize PlainOutput::xsputn(const char* text, std::streamsize size) {
-  std::string plain(text, static_cast<std::size_t>(size));
-  for (char& c : plain) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string plain;
+  plain.reserve(static_cast<std::size_t>(size));
+  for (const char c : std::string_view(text, static_cast<std::size_t>(size))) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 && c != '\n' && c != '\t') c = '?';
-    if (after_c2_ && byte >= 0x80 && byte < 0xa0) c = '\xbf';
-    after_c2_ = byte == 0xc2;
+    const bool second = std::exchange(after_c2_, byte == 0xc2);
+    if (second && byte >= 0x80 && byte < 0xa0) {
+      plain += {'\\', 'u', '0', '0', kDigits[byte >> 4], kDigits[byte & 15]};
+      continue;
+    }
+    if (second) plain += '\xc2';
+    if (after_c2_) continue;
+    plain += byte < 0x20 && c != '\n' && c != '\t' ? '?' : c;
   }
-  return below_->sputn(plain.data(), size);
+  const auto whole = static_cast<std::streamsize>(plain.size());
+  return below_->sputn(plain.data(), whole) == whole ? size : 0;
 }
 
 int PlainOutput::sync() {

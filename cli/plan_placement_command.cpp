@@ -43,7 +43,7 @@ SystemConfig base_system(const Scenario& s) {
   return system;
 }
 
-/// All there are, but `optimal` only where somebody asks for it: it has a limit of size.
+/// All there are, but `optimal` only where it is asked for: it has a limit of size.
 std::vector<std::string> wanted_policies(const PlanPlacementArguments& options) {
   std::vector<std::string> known;
   for (const PlacementPolicyEntry& entry : placement_policies()) known.emplace_back(entry.info.name);

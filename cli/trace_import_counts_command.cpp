@@ -231,13 +231,28 @@ void add_request_cut(CLI::App& command, RequestImportArguments& options) {
       ->check(number_from(0, kLatestArrival));
   command.add_option("--until", options.cut.until_s, "Keep requests that come before this second")
       ->check(number_from(0, kLatestArrival));
-  command.add_option("--skip", options.cut.skip, "Leave out so many requests at the beginning");
+  command.add_option("--skip", options.cut.skip, "Leave out so many requests at the beginning")
+      ->check(number_from(0, 0x1p40));
   command.add_option("--requests", options.cut.count, "Keep so many at most")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
   command
       .add_option("--shuffle", options.shuffle,
                   "Seed: give the requests' lengths to each other's arrivals, in random order")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
+}
+
+/// Options that the kind of input has no use for.
+void check_used(const CLI::App& command, RequestLogKind kind) {
+  Problems problems;
+  for (const char* option : {"--arrival", "--arrival-unit", "--prompt", "--output"})
+    if (kind != RequestLogKind::lengths && command.count(option) > 0)
+      problems.add({option, 0, 0,
+                    "is of kind 'lengths' alone: inputs of other kinds have columns or keys of known "
+                    "names; leave it out"});
+  if (kind == RequestLogKind::log && command.count("--skip-failed") > 0)
+    problems.add({"--skip-failed", 0, 0,
+                  "leaves out requests without output, and in a request log each has some; leave it out"});
+  problems.throw_if_any();
 }
 
 void import_log(RequestImportArguments options) {
@@ -284,7 +299,10 @@ void add_trace_import_requests(CLI::App& trace) {
   add_example(*command,
               "moelab trace import-requests azure AzureLLMInferenceTrace_conv.csv --out requests.csv");
   add_request_cut(*command, *options);
-  command->callback([options] { import_log(*options); });
+  command->callback([options, command] {
+    check_used(*command, options->how.kind);
+    import_log(*options);
+  });
 }
 
 }  // namespace moelab::cli

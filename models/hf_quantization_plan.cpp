@@ -8,7 +8,7 @@ namespace moelab::hf {
 namespace {
 
 constexpr std::size_t kMostWork = 30'000'000;  // steps of matching; real files take up to a third
-constexpr double kPlain = 2;                    // bytes a weight
+constexpr double kPlain = 2;                   // bytes a weight
 
 double part_weights(const Architecture& a, WeightPart part) {
   switch (part) {

@@ -59,8 +59,9 @@ std::string shown_word(std::string_view word);
 /// parse error at line 1" the part behind the bracket.
 std::string_view said_by_library(std::string_view what);
 
-/// The name among `known` with the smallest edit distance to `name`, or "" where none is near
-/// (distance above a third of the longer length).
+/// The name among `known` with the smallest edit distance to `name` (letters left out, added, replaced, or
+/// two neighbours swapped; optimal string alignment), or "" where none is near (distance above a third of the
+/// longer length).
 std::string closest_name(std::string_view name, std::span<const std::string> known);
 
 /// " (did you mean 'x'?)" for the closest known name or the shortest that has `name` within it, or " (known:

@@ -104,7 +104,7 @@ std::string run(const std::string& name, const std::optional<std::string>& text,
 
 /// A store that another program keeps locked is waited for until Ctrl-C, whose exception is then set.
 bool waits_for_lock(double seconds) {
-  constexpr double kSaidAfter_s = 2, kBetween_s = 0.03;  // two calls
+  constexpr double kSaidAfter_s = 2, kBetween_s = 0.02;  // two calls
   const nb::gil_scoped_acquire held;
   if (seconds >= kSaidAfter_s && seconds < kSaidAfter_s + kBetween_s)
     PySys_WriteStderr("moelab: waiting for a store that another program keeps locked\n");

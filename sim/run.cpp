@@ -332,7 +332,7 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
   engine->run();
 
   r.metrics = state.metrics;
-  set_measured_time(scenario, r.metrics);
+  set_measured_time(scenario, r.metrics, in_turn);
   add_account(*engine, r);
   return r;
 }

@@ -58,7 +58,7 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
   engine->run();
 
   r.metrics = state.metrics;
-  set_measured_time(s, r.metrics);
+  set_measured_time(s, r.metrics, false);
   add_account(*engine, r);
 }
 

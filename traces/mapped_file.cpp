@@ -87,11 +87,6 @@ void handle_bus_errors() {
   });
 }
 
-[[noreturn]] void fail_changed(const std::string& file) {
-  throw InputError(file,
-                   "was changed while it was read; expected a file that is left as it is until the end");
-}
-
 /// A region that is free, or a new one. With regions_mutex held.
 MappedRegion& free_region() {
   for (MappedRegion* region = regions.load(); region != nullptr; region = region->next)
@@ -125,6 +120,11 @@ void forget(MappedRegion& region) {
 
 }  // namespace
 
+void fail_changed(const std::string& file) {
+  throw InputError(file,
+                   "was changed while it was read; expected a file that is left as it is until the end");
+}
+
 void check_mapped_files() {
   const std::lock_guard lock(regions_mutex);
   for (MappedRegion* region = regions.load(); region != nullptr; region = region->next)
@@ -139,7 +139,7 @@ void check_files_once_mapped() {
 
 MappedFile MappedFile::open(const std::filesystem::path& path) {
   const std::string file = path.string();
-  // O_NONBLOCK: opening a pipe that nobody writes to must not wait.
+  // O_NONBLOCK: opening a pipe without a writer must not wait.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) throw InputError(file, std::string("cannot open: ") + std::strerror(errno));
   try {

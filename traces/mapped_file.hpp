@@ -28,6 +28,8 @@ class MappedFile {
   MappedRegion* region_ = nullptr;
 };
 
+/// Throws the InputError of a file that was changed while it was mapped.
+[[noreturn]] void fail_changed(const std::string& file);
 /// Throws InputError where a file that is mapped now has been changed since it was: what was read of it is
 /// not to be trusted. For all that gives out what it made of mapped files.
 void check_mapped_files();

@@ -3,10 +3,24 @@
 #include <cassert>
 
 #include "traces/domain_list.hpp"
+#include "traces/mapped_file.hpp"
 #include "traces/routing_trace_data.hpp"
 #include "traces/trace_file.hpp"
 
 namespace moelab {
+namespace {
+
+/// The ids, once more within what was validated: a mapped file may have been rewritten since, and callers
+/// index by them. Throws InputError.
+std::span<const std::uint16_t> still_valid(const TraceData& trace, std::span<const std::uint16_t> ids) {
+  if (!trace.file) return ids;
+  bool outside = false;  // without a branch a value
+  for (const std::uint16_t id : ids) outside |= (id >= trace.about.experts) & (id != kNoExpert);
+  if (outside) fail_changed(trace.file->name());
+  return ids;
+}
+
+}  // namespace
 
 std::uint64_t RoutingTrace::tokens() const {
   return impl_->tokens;
@@ -44,12 +58,15 @@ std::span<const TraceRequest> RoutingTrace::requests() const {
 
 Phase RoutingTrace::phase_of(std::uint64_t token) const {
   assert(token < impl_->tokens);
-  return static_cast<Phase>(impl_->phases[token]);
+  const std::uint8_t phase = impl_->phases[token];
+  if (phase > static_cast<std::uint8_t>(Phase::decode)) fail_changed(impl_->file->name());
+  return static_cast<Phase>(phase);
 }
 
 std::span<const std::uint16_t> RoutingTrace::experts_of(std::uint64_t token, std::uint32_t layer) const {
   assert(token < impl_->tokens && layer < impl_->about.layers);
-  return impl_->ids.subspan((token * impl_->about.layers + layer) * impl_->about.top_k, impl_->about.top_k);
+  return still_valid(*impl_, impl_->ids.subspan((token * impl_->about.layers + layer) * impl_->about.top_k,
+                                                impl_->about.top_k));
 }
 
 std::span<const float> RoutingTrace::scores_of(std::uint64_t token, std::uint32_t layer) const {
@@ -70,13 +87,14 @@ void RoutingTrace::router_scores_of(std::uint64_t token, std::uint32_t layer, st
 std::span<const std::uint16_t> RoutingTrace::candidates_of(std::uint64_t token, std::uint32_t layer) const {
   if (impl_->candidates.empty()) return {};
   const std::uint64_t width = impl_->about.router_width();
-  return impl_->candidates.subspan((token * impl_->about.layers + layer) * width, width);
+  return still_valid(*impl_, impl_->candidates.subspan((token * impl_->about.layers + layer) * width, width));
 }
 
 std::span<const std::uint16_t> RoutingTrace::lookahead_of(std::uint64_t token, std::uint32_t layer) const {
   if (impl_->lookahead.empty()) return {};
-  return impl_->lookahead.subspan((token * impl_->about.layers + layer) * impl_->about.top_k,
-                                  impl_->about.top_k);
+  return still_valid(*impl_,
+                     impl_->lookahead.subspan((token * impl_->about.layers + layer) * impl_->about.top_k,
+                                              impl_->about.top_k));
 }
 
 bool RoutingTrace::worth_releasing(std::uint64_t rows) const {

@@ -31,7 +31,7 @@ import threading
 import time
 
 RETRIES = 3  # of a point whose process could not be started
-MOST_BYTES = 256 << 20  # of an answer; the store holds no longer text
+MOST_BYTES = 64 << 20  # of an answer in UTF-8, far more than a result has; as in sim/sweep/point_exchange.cpp
 
 
 def run_point(programs, job):
@@ -70,12 +70,12 @@ def run_point(programs, job):
             if not wanted():
                 ended.kill()
                 ended.communicate()
-                raise RuntimeError("nobody waits for this point any more")
+                raise RuntimeError("this point is not wanted any more")
     try:
         answer = json.loads(out)
         if isinstance(answer, dict) and ("status" in answer or "refused" in answer):
             return json.dumps(answer)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     why = " ".join(complaint.decode(errors="replace").split())[-2000:]
     if ended.returncode >= 0:  # no moelab, or one that knows no `point`: others end with an answer or by a signal
@@ -110,7 +110,7 @@ def connect(address, seconds):
 
 
 def check_versions(client):
-    """A function cannot be sent to another Python; Dask would fail at it in words that nobody understands."""
+    """A function cannot be sent to another Python; Dask would fail at it in words that do not say so."""
     ours = "%d.%d" % sys.version_info[:2]
     for address, about in (client.get_versions().get("workers") or {}).items():
         theirs = ".".join(str(about.get("host", {}).get("python", ours)).split(".")[:2])
@@ -153,6 +153,7 @@ class Points:
         job = self.jobs[number]
         trusted = set(self.threads) - set(self.left_out)
         where = trusted - {job.get("elsewhere_than")} or trusted
+        self.allowed.pop(number, None)  # of an earlier submission, to workers that may be gone
         if where and where != set(self.threads):
             self.allowed[number] = where
         self.submitted += 1  # Dask has one answer for a key
@@ -177,15 +178,15 @@ class Points:
         del self.futures[number]
         future.release()
         try:
-            refused = json.loads(answer)["refused"]
+            refused = str(json.loads(answer)["refused"])[:2000]
         except (ValueError, TypeError, KeyError, RecursionError):  # an answer; it is checked elsewhere
             del self.jobs[number]
             self.allowed.pop(number, None)
             self.say({"number": number, "worker": worker, "answer": answer})
             return
         if not worker:
-            raise Fatal(str(refused))
-        self.leave_out(worker, str(refused))
+            raise Fatal(refused)
+        self.leave_out(worker, refused)
         self.submit(number)
 
     def failure(self, future):
@@ -200,8 +201,11 @@ class Points:
             answer = future.result()
         except Exception as error:  # it was packed in another way than as a text
             return f"unreadable: {type(error).__name__}"
-        fits = isinstance(answer, str) and len(answer) <= MOST_BYTES
-        return answer.encode(errors="replace").decode() if fits else "neither a text nor of a result's size"
+        if isinstance(answer, str) and len(answer) <= MOST_BYTES:  # of one byte each at least
+            encoded = answer.encode(errors="replace")
+            if len(encoded) <= MOST_BYTES:
+                return encoded.decode()
+        return "neither a text nor of a result's size"
 
     def leave_out(self, worker, why):
         if worker in self.left_out:
@@ -283,7 +287,7 @@ def main():
         say({"fatal": str(error)})
         status = 1
     except BrokenPipeError:
-        pass  # nobody listens any more
+        pass  # the sweep listens no more
     sys.stderr.flush()
     os._exit(status)  # threads of Dask may wait for a scheduler that never comes back
 

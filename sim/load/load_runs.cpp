@@ -17,6 +17,14 @@ bool has_own_requests(const WorkloadConfig& w) {
   return !w.log.empty() || !w.trace_file.empty();
 }
 
+void check_left_out(const Scenario& s) {
+  for (const auto& part : {s.workload.left_out.warm_up, s.workload.left_out.cool_down})
+    if (part && part->seconds > 0)
+      throw InputError(s.name,
+                       "workload.warm_up and cool_down are times, and how long requests come changes with "
+                       "the rate; expected a number of requests, such as --set workload.warm_up=100");
+}
+
 /// The scenario with requests that come at a rate, whichever: LoadRuns changes it.
 Scenario load_at_rate(const LoadSettings& asked, const WorkloadConfig& as_read, std::uint64_t seed) {
   Settings settings = asked.settings;
@@ -26,7 +34,9 @@ Scenario load_at_rate(const LoadSettings& asked, const WorkloadConfig& as_read, 
     requests = kLeastRequests;
   if (requests > 0) settings.emplace_back("workload.requests", std::to_string(requests));
   settings.emplace_back("seed", std::to_string(seed));
-  return load_scenario(asked.scenario, settings, asked.only);
+  Scenario s = load_scenario(asked.scenario, settings, asked.only);
+  check_left_out(s);
+  return s;
 }
 
 void check_askable(const Scenario& s, const LoadSettings& asked) {
@@ -40,11 +50,6 @@ void check_askable(const Scenario& s, const LoadSettings& asked) {
                      "workload.closed_loop: its users send when they are answered, at the rate that comes of "
                      "it; expected requests that come by themselves, or 'moelab sweep' over "
                      "workload.closed_loop.users");
-  for (const auto& part : {s.workload.left_out.warm_up, s.workload.left_out.cool_down})
-    if (part && part->seconds > 0)
-      throw InputError(s.name,
-                       "workload.warm_up and cool_down are times, and how long requests come changes with "
-                       "the rate; expected a number of requests, such as --set workload.warm_up=100");
   if (asked.requests > 0 && !s.workload.log.empty())
     throw InputError("--requests", "the scenario's requests are its log's (workload.request_log '" +
                                        s.workload.request_log + "'); leave it out");
@@ -75,8 +80,22 @@ struct LoadRuns::Seed {
   std::optional<RankInclusion> statistics;
 };
 
+Scenario load_as_read(const LoadSettings& asked) {
+  try {
+    return load_scenario(asked.scenario, asked.settings, asked.only);
+  } catch (const InputError& refused) {
+    Settings settings = asked.settings;
+    for (const char* part : {"workload.warm_up", "workload.cool_down"}) settings.emplace_back(part, "0");
+    try {
+      return load_scenario(asked.scenario, settings, asked.only);
+    } catch (const InputError&) {
+      throw InputError(refused);  // of both it says more
+    }
+  }
+}
+
 LoadRuns::LoadRuns(LoadSettings settings) : settings_(std::move(settings)) {
-  const Scenario as_read = load_scenario(settings_.scenario, settings_.settings, settings_.only);
+  const Scenario as_read = load_as_read(settings_);
   check_askable(as_read, settings_);
   for (std::uint64_t i = 0; i < settings_.seeds; ++i)
     seeds_.push_back(std::make_unique<Seed>(load_at_rate(settings_, as_read.workload, as_read.seed + i)));

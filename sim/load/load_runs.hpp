@@ -37,6 +37,10 @@ struct LoadSettings {
   ServiceLevel level;
 };
 
+/// The scenario as it is read before the requests of a run are known: where it leaves out of its statistics
+/// as many as it has itself, and would be refused for that, it is without a warm-up and a cool-down.
+Scenario load_as_read(const LoadSettings& settings);
+
 /// A run: a system by its place in the scenario, a rate in requests a second, a seed by its place.
 struct LoadAsk {
   std::size_t system = 0;

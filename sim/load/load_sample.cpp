@@ -12,7 +12,7 @@ namespace moelab {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Summary, mean, p50, p90, p95, p99)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Backlog, came, answered, span_s, residence_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LoadSample, requests, answered, preemptions, wall_s, tokens_per_s,
-                                   input_tokens_per_s, latencies, known, backlog, met, holding, refusal)
+                                   input_tokens_per_s, latencies, known, backlog, met, good, holding, refusal)
 
 Backlog backlog_of(const std::vector<RequestTimes>& requests) {
   Backlog b;
@@ -81,6 +81,8 @@ LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
   s.backlog = backlog_of(m.requests);
   s.met = static_cast<std::uint64_t>(std::ranges::count_if(
       m.requests, [&](const RequestTimes& q) { return q.measured && meets(q, level); }));
+  s.good = static_cast<std::uint64_t>(std::ranges::count_if(
+      m.requests, [&](const RequestTimes& q) { return answered_in_time(m, q) && meets(q, level); }));
   for (const LevelClause& clause : level.clauses)
     s.holding.push_back(holds(clause, clause.of_class ? class_latencies(m, *clause.of_class) : latencies));
   return s;

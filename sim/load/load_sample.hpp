@@ -35,21 +35,25 @@ std::string to_string(LoadVerdict verdict);
 /// come, 1 of a Poisson process.
 LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, double dispersion);
 
-/// A run at a rate; with a warm-up or a cool-down, the measured part of it. Of no request: no values.
+/// A run at a rate; with a warm-up or a cool-down, the measured part of it: values of measured requests, and
+/// rates of what was answered in the measured seconds, whenever it came. Of no request: no values.
 struct LoadSample {
-  std::uint64_t requests = 0, answered = 0, preemptions = 0;
-  double wall_s = 0;
+  std::uint64_t requests = 0;     // measured
+  std::uint64_t answered = 0;     // in the measured seconds
+  std::uint64_t preemptions = 0;  // of measured requests
+  double wall_s = 0;              // the measured seconds
   double tokens_per_s = 0, input_tokens_per_s = 0;
   std::array<Summary, kLatencies> latencies{};
   std::array<bool, kLatencies> known{};  // some request has that latency
   Backlog backlog;
-  std::uint64_t met = 0;      // requests that meet all limits of the level
+  std::uint64_t met = 0;      // measured requests that meet all limits of the level
+  std::uint64_t good = 0;     // of `answered`, those that do
   std::vector<bool> holding;  // by clause of the level
   std::string refusal;        // why it could not run: then nothing else is filled
 
   double answered_per_s() const { return wall_s > 0 ? static_cast<double>(answered) / wall_s : 0; }
-  /// Of requests a second: those that meet the level.
-  double goodput() const { return wall_s > 0 ? static_cast<double>(met) / wall_s : 0; }
+  /// Of the requests answered a second: those that meet the level.
+  double goodput() const { return wall_s > 0 ? static_cast<double>(good) / wall_s : 0; }
   double met_share() const {
     return requests > 0 ? static_cast<double>(met) / static_cast<double>(requests) : 0;
   }

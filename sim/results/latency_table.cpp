@@ -69,7 +69,6 @@ std::string measured_line(const RunResult& r) {
 
 std::string latency_tables(const std::vector<const RunResult*>& results) {
   Rows latencies = {{"latency of requests", "", "mean", "p50", "p90", "p95", "p99"}};
-  std::string measured;
   Rows rates = {{"rates", "requests/s", "tokens/s in", "tokens/s out", "E2E ms a token", "preemptions"}};
   for (const RunResult* r : results) {
     if (r->metrics.requests.size() < 2) continue;
@@ -77,12 +76,16 @@ std::string latency_tables(const std::vector<const RunResult*>& results) {
     for (std::size_t i = 0; i < r->classes.size(); ++i)
       add_latencies("  " + r->classes[i], class_latencies(r->metrics, static_cast<std::uint16_t>(i)),
                     latencies);
-    measured += measured_line(*r);
     rates.push_back(rates_of(*r));
   }
   if (rates.size() == 1) return "";
-  if (!measured.empty()) measured += "\n";
-  return align_columns(latencies, 2) + "\n" + align_columns(rates, 1) + "\n" + measured;
+  return align_columns(latencies, 2) + "\n" + align_columns(rates, 1) + "\n";
+}
+
+std::string measured_lines(const std::vector<RunResult>& results) {
+  std::string lines;
+  for (const RunResult& r : results) lines += measured_line(r);
+  return lines.empty() ? "" : lines + "\n";
 }
 
 }  // namespace moelab

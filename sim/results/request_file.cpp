@@ -89,7 +89,12 @@ std::string requests_jsonl(const std::vector<RunResult>& results) {
 
 std::string requests_csv(const std::vector<RunResult>& results) {
   std::string text;
-  const Json nothing = record(results.empty() ? RunResult() : results.front(), {});
+  const RunResult none;
+  // Columns as the lines have them: of a system that does not fit there is no line, nor what was measured.
+  const auto ran =
+      std::ranges::find_if(results, [](const RunResult& r) { return !r.metrics.requests.empty(); });
+  const RunResult& first = ran != results.end() ? *ran : results.empty() ? none : results.front();
+  const Json nothing = record(first, {});
   for (const auto& [key, value] : nothing.items()) text += (text.empty() ? "" : ",") + key;
   text += "\n";
   each_record(results, [&](const Json& one) {

@@ -66,8 +66,7 @@ RunRates run_rates(const Metrics& m) {
   }
   rates.seconds = m.measured.end_s - m.measured.begin_s;
   for (const RequestTimes& request : m.requests) {
-    if (!request.answered() || request.end_s <= m.measured.begin_s || request.end_s > m.measured.end_s)
-      continue;
+    if (!answered_in_time(m, request)) continue;
     ++rates.answered;
     rates.input_tokens += request.prompt_tokens;
     rates.output_tokens += request.output_tokens;
@@ -75,10 +74,15 @@ RunRates run_rates(const Metrics& m) {
   return rates;
 }
 
+bool answered_in_time(const Metrics& m, const RequestTimes& request) {
+  if (!request.answered() || m.measured.whole) return request.answered();
+  return request.end_s > m.measured.begin_s && request.end_s <= m.measured.end_s;
+}
+
 RequestTotals request_totals(const Metrics& m) {
   RequestTotals all;
   for (const RequestTimes& request : m.requests) {
-    all.preemptions += request.preempted;
+    if (request.measured) all.preemptions += request.preempted;
     if (!request.answered()) continue;
     ++all.answered;
     all.input_tokens += request.prompt_tokens;

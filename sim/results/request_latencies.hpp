@@ -48,7 +48,7 @@ RequestLatencies class_latencies(const Metrics& metrics, std::uint16_t of_class)
 /// What a run's answered requests add up to.
 struct RequestTotals {
   std::uint64_t answered = 0, input_tokens = 0, output_tokens = 0;
-  std::uint64_t preemptions = 0;  // of all that were begun
+  std::uint64_t preemptions = 0;  // of all that were begun and are measured
 };
 RequestTotals request_totals(const Metrics& metrics);
 
@@ -63,5 +63,7 @@ struct RunRates {
   }
 };
 RunRates run_rates(const Metrics& metrics);
+/// Whether a request, measured or not, was answered in those seconds.
+bool answered_in_time(const Metrics& metrics, const RequestTimes& request);
 
 }  // namespace moelab

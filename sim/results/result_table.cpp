@@ -37,13 +37,13 @@ std::string speed_table(const std::vector<RunResult>& results) {
   return align_columns(rows, 1);
 }
 
-/// What requests met, of systems to which they come when they come.
+/// What requests met, of systems to which they come when they come; and of all what was measured.
 std::string load_tables(const Scenario& scenario, const std::vector<RunResult>& results) {
   std::vector<const RunResult*> under_load;
   for (const RunResult& r : results)
     for (const SystemConfig& system : scenario.systems)
       if (system.name == r.system && !come_in_turn(scenario, system)) under_load.push_back(&r);
-  return latency_tables(under_load);
+  return latency_tables(under_load) + measured_lines(results);
 }
 
 /// Whether the system keeps experts at all.
@@ -325,6 +325,14 @@ std::string notes(const std::vector<RunResult>& results) {
   return out;
 }
 
+/// "4 request(s), 200 tokens generated"
+std::string amount_text(const Metrics& m) {
+  const std::string answered = std::to_string(m.end_to_end_s.size()), tokens = std::to_string(m.tokens);
+  if (m.measured.whole) return answered + " request(s), " + tokens + " tokens generated";
+  return answered + " measured request(s) of " + std::to_string(m.requests.size()) + ", " + tokens +
+         " tokens generated for all";
+}
+
 std::string cluster_results(const Scenario& s, const std::vector<RunResult>& results) {
   const std::string title = s.cluster->profile.title;
   std::string out = s.name + ": " + title_with_weights(s.model) + " on " + title + "\nbudget " +
@@ -363,8 +371,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
   });
   std::string out = s.name + ": " + title_with_weights(s.model) + " on " + s.device.title + "\n" + "budget " +
                     to_string(s.budget) + (s.gpus() > 1 ? " on " + gpus_text(s) : "") + ", batch " +
-                    std::to_string(s.workload.batch) + ", " + std::to_string(m.end_to_end_s.size()) +
-                    " request(s), " + std::to_string(m.tokens) + " tokens generated, seed " +
+                    std::to_string(s.workload.batch) + ", " + amount_text(m) + ", seed " +
                     std::to_string(s.seed) + ", executor " + results.front().executor + "\n" +
                     runtime_line(results) + "routing: " + results.front().routing + "\n\n";
   out +=

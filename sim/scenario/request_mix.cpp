@@ -5,6 +5,7 @@
 
 #include "models/yaml_reader.hpp"
 #include "sim/scenario/workload_config.hpp"
+#include "traces/portable_math.hpp"
 
 namespace moelab {
 namespace {
@@ -49,7 +50,7 @@ TokenLaw read_distribution(const YamlMap& map) {
   if (map.has("mean") && map.has("median")) {
     map.fail("mean", "'mean' and 'median' say the same of a lognormal distribution; expected one of them");
   } else if (map.has("mean")) {
-    law.median = map.number("mean", {1, double(kMostCounted)}) * std::exp(-law.sigma * law.sigma / 2);
+    law.median = map.number("mean", {1, double(kMostCounted)}) * portable_exp(-law.sigma * law.sigma / 2);
   } else {
     law.median = map.number("median", {1, double(kMostCounted)});
   }

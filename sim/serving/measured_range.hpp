@@ -32,7 +32,9 @@ MeasuredRange measured_requests(const Scenario& scenario, const std::vector<Serv
 
 /// Says which seconds of a run the statistics are of, once it is over: from the end of the warm-up, or the
 /// arrival of its first measured request, to the begin of the cool-down, or the arrival of the last one; to
-/// the run's end where there is no cool-down.
-void set_measured_time(const Scenario& scenario, Metrics& metrics);
+/// the run's end where there is no cool-down. Where requests come in turn, or all measured ones come at once,
+/// not to the last one's arrival but to when the last of them is answered. Throws InputError where no request
+/// was measured.
+void set_measured_time(const Scenario& scenario, Metrics& metrics, bool in_turn);
 
 }  // namespace moelab

@@ -9,6 +9,7 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "sim/store/refused_value.hpp"
 #include "sim/store/sqlite.hpp"
 #include "sim/store/store_rows.hpp"
 #include "sim/store/store_schema.hpp"
@@ -76,7 +77,7 @@ Json result_of(const Database& database, const StoredRun& run) {
   if (run.result.empty()) return Json::object();
   Json result = Json::parse(run.result, nullptr, false);
   if (!result.is_object())
-    throw InputError(database.file().string(), "the result of run " + run.identity + " is no JSON object");
+    throw RefusedValue(database.file().string(), "the result of run " + run.identity + " is no JSON object");
   return result;
 }
 
@@ -171,10 +172,10 @@ void ResultStore::check_whole() const {
     Statement found(database, "PRAGMA integrity_check(1)");
     if (!found.step() || found.text(0) != "ok") database.fail_damaged(found.text(0));
   }
-  Statement unlike(
-      database,
-      "SELECT identity FROM run WHERE (status = 'done') <> coalesce(json_valid(result), 0) LIMIT 1");
-  if (unlike.step()) database.fail_damaged("the result of run " + unlike.text(0) + " is no JSON");
+  Statement unlike(database,
+                   "SELECT identity FROM run WHERE (status = 'done') <> "
+                   "CASE WHEN json_valid(result) THEN json_type(result) = 'object' ELSE 0 END LIMIT 1");
+  if (unlike.step()) database.fail_damaged("the result of run " + unlike.text(0) + " is no JSON object");
   for (const StoredSweep& sweep : sweeps()) outcomes(sweep.name);
 }
 

@@ -118,11 +118,12 @@ class ResultStore {
 
   /// Enters a sweep with all its points, in the place of an earlier one of that name. Its runs stay.
   void put_sweep(const StoredSweep& sweep, const std::vector<StoredPoint>& points);
-  /// Enters a finished run, in the place of an earlier one of that identity.
+  /// Enters a finished run, in the place of an earlier one of that identity. Throws RefusedValue where it is
+  /// this run that cannot be entered: its result is no JSON object or too large, a number of it is none.
   void put_run(const StoredRun& run);
 
   /// Throws InputError where anything of the file is damaged as far as that can be seen: pages, indexes,
-  /// rows, and results that are no JSON. Reads all of it.
+  /// rows, and results that are no JSON objects. Reads all of it.
   void check_whole() const;
 
   // Reading. Each sees one state of the store, whatever is written meanwhile. Throws InputError where the

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/input_error.hpp"
+#include "sim/store/refused_value.hpp"
 
 namespace moelab::sqlite {
 namespace {
@@ -89,7 +90,7 @@ void Database::check_whole() const {
     fail_damaged("it has " + std::to_string(size) + " bytes, expected a multiple of " + std::to_string(page));
 }
 
-// Without a log nobody is writing, and SQLite needs no file beside this one if it is told so.
+// Without a log no process is writing, and SQLite needs no file beside this one if it is told so.
 void Database::open_unchanging() {
   if (!log_is_empty(file_))
     throw InputError(file_.string(),
@@ -117,6 +118,8 @@ void Database::configure(Mode mode) const {
   // Without this a file that is shorter than it says, or whose schema has a line that is none, is refused
   // whole.
   if (mode == Mode::salvage) execute("PRAGMA writable_schema = ON");
+  // The last to close would move the log into the database and remove it.
+  if (mode == Mode::salvage) sqlite3_db_config(handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
@@ -179,6 +182,10 @@ void Database::fail(int code) const {
       fail_damaged(said);
     case SQLITE_INTERRUPT:
       fail_damaged("a query over it does not come to an end");
+    case SQLITE_TOOBIG:
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+      throw RefusedValue(file_.string(), "does not take this: " + said);
     case SQLITE_FULL:
       throw InputError(file_.string(), "cannot be written: no space left on its disk");
     case SQLITE_BUSY:
@@ -244,8 +251,14 @@ bool Statement::step() {
 void Statement::run() {
   database_.work_ = 0;
   step();
-  sqlite3_reset(statement_.get());
+  again();
+}
+
+Statement& Statement::again() {
+  database_.work_ = 0;
+  sqlite3_reset(statement_.get());  // returns what the last step did
   bound_ = 0;
+  return *this;
 }
 
 bool Statement::is_null(int column) const {

@@ -23,7 +23,7 @@ class Database {
   /// `file`: an absolute path. With `write` it is made where it is not there. With `read` nothing is written
   /// into the database; where neither it nor its folder can be written, only what was moved out of the
   /// write-ahead log can be seen, and the log must be empty. `salvage` is `read` for a damaged file: what of
-  /// it is not there is missed only by the statement that reads it.
+  /// it is not there is missed only by the statement that reads it, and what is in the log stays there.
   ///
   /// While another program keeps it locked, `waits` is asked from time to time, with the seconds waited so
   /// far, whether to wait on; it must not throw. Without it, 10 seconds are waited.
@@ -40,7 +40,7 @@ class Database {
 
   sqlite3* handle() const { return connection_.get(); }
   const std::filesystem::path& file() const { return file_; }
-  /// Throws what `code`, a result of this connection, means.
+  /// Throws what `code`, a result of this connection, means: RefusedValue of a value that it does not take.
   [[noreturn]] void fail(int code) const;
   /// Throws InputError: the file does not hold what a store holds.
   [[noreturn]] void fail_damaged(const std::string& what) const;
@@ -77,6 +77,8 @@ class Statement {
   bool step();
   /// step() to the end, for a statement that gives no rows, then ready to be bound again.
   void run();
+  /// Ready to be bound again, wherever it stands, also where it failed.
+  Statement& again();
 
   bool is_null(int column) const;
   // Throw InputError where the column holds a value of another type: the file was damaged.

@@ -17,8 +17,9 @@ struct StoreRepair {
 };
 
 /// Copies every sweep, point and run of `damaged` that is whole into a new store `copy`, and leaves `damaged`
-/// as it is. Points whose runs are lost can be run again. Throws InputError where there is a file `copy`, or
-/// where of `damaged` not even the first page, with the list of its tables, is whole.
+/// and its log as they are. Points whose runs are lost can be run again. Throws InputError where there is a
+/// file `copy`, where that cannot be written (what was begun of it is removed), or where of `damaged` not
+/// even the first page, with the list of its tables, is whole.
 StoreRepair repair_store(const std::filesystem::path& damaged, const std::filesystem::path& copy);
 
 }  // namespace moelab

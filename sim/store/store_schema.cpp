@@ -109,7 +109,7 @@ void check_schema(const Database& database) {
     found.bind(std::string_view(object.type)).bind(std::string_view(object.name));
     if (!found.step() || found.is_null(0) || found.text(0) != object.sql)
       throw InputError(file, std::string("its ") + object.type + " '" + object.name +
-                                 "' is not that of a result store: somebody has changed it");
+                                 "' is not that of a result store: it was changed");
   }
 }
 

@@ -82,7 +82,7 @@ WriterLock::WriterLock(const std::filesystem::path& store) : store_(store), file
       throw InputError(file_.string(), std::string("cannot be locked: ") + std::strerror(reason));
     throw InputError(store_.string(), "process " + (content.empty() ? "of another number" : content) +
                                           " is writing it; one process writes at a time");
-    // A file that the one before removed is nobody's lock any more.
+    // A file that the one before removed is no process's lock any more.
   } while (!is_under_its_name());
   HeldDescriptors::all().add(descriptor_);
   const std::string number = std::to_string(::getpid()) + "\n";

@@ -8,7 +8,7 @@ namespace moelab {
 /// A lock (flock) on FILE.lock, which lies beside the store and not in it: SQLite's own locks on a file are
 /// lost when the process that holds them opens and closes that file once more. The lock is gone with the
 /// process however that ends; the file, which holds the process's number for the message to others, is
-/// removed by the destructor, stays after a kill, and may be deleted by anybody while nobody writes.
+/// removed by the destructor, stays after a kill, and may be deleted while no process writes.
 class WriterLock {
  public:
   /// Throws InputError: another process has it (its number is named), FILE.lock cannot be written, or is

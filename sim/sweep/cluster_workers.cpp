@@ -273,7 +273,8 @@ void ClusterWorkers::take_answer(std::uint64_t number, const std::string& worker
     outcome = unpack_outcome(answer);
     if (outcome.child.kind == ChildOutcome::Kind::done) check_result(found->second, outcome.child.text);
   } catch (const InputError& error) {
-    const std::string why = "the answer of worker " + worker + " does not fit the point: " + error.what();
+    std::string why = "the answer of worker " + worker + " does not fit the point: " + error.what();
+    cut_text(why, 4096);  // libraries may repeat all of what they could not read
     outcome = {};
     outcome.child.text = why;
     if (++unfit_[worker] == kUnfitAnswers)

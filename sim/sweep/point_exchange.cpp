@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
@@ -17,6 +16,11 @@ constexpr const char* kJob = "the job";
 constexpr const char* kOutcome = "a point's outcome";
 constexpr const char* kResult = "a point's result";
 constexpr std::array<const char*, 4> kStatusNames = {"done", "failed", "timeout", "memory"};  // by Kind
+// What a worker may say. A result has some 200 kB, of a long run whose placement changes often some
+// megabytes.
+constexpr std::size_t kMostAnswerBytes = std::size_t{64} << 20;  // as in python/moelab/cluster.py
+constexpr std::size_t kMostFailureBytes = 4096, kMostHostBytes = 255;
+constexpr int kDeepestAnswer = 64;  // lists and maps within each other; copies and dumps call themselves
 
 void check_version(const Json& job) {
   const std::string version = job.at("version").get<std::string>();
@@ -51,15 +55,41 @@ void check_numbers(const std::string& name, const Json& value) {
     }
 }
 
+/// Where the scenario leaves out a warm-up or a cool-down, its throughput is of the part that is measured.
+bool is_of_a_part(const Json& result) {
+  const Json& scenario = result.at("inputs").at("scenario");
+  const bool may_be = scenario.contains("/workload/warm_up"_json_pointer) ||
+                      scenario.contains("/workload/cool_down"_json_pointer);
+  if (result.contains("measured") && !may_be)
+    throw InputError(kResult, "measured is there, but the scenario leaves nothing out");
+  return result.contains("measured");
+}
+
 void check_metrics(const Json& result) {
   const Json& metrics = result.at("metrics");
   check_numbers("metrics", metrics);
-  const double tokens = metrics.at("tokens").get<double>();
-  const double made =
-      metrics.at("throughput_tokens_per_s").get<double>() * metrics.at("wall_s").get<double>();
   constexpr double kRounding = 1e-9;  // of a quotient and a product, with room
-  if (!(std::abs(made - tokens) <= kRounding * tokens))
+  const double most = metrics.at("tokens").get<double>() * (1 + kRounding);
+  const double least = metrics.at("tokens").get<double>() * (1 - kRounding);
+  const double rate = metrics.at("throughput_tokens_per_s").get<double>();
+  if (is_of_a_part(result)) {
+    const Json& part = result.at("measured");
+    if (!(rate * (part.at("end_s").get<double>() - part.at("begin_s").get<double>()) <= most))
+      throw InputError(kResult, "metrics: tokens are fewer than the measured part's throughput times time");
+    return;
+  }
+  const double made = rate * metrics.at("wall_s").get<double>();
+  if (!(made >= least && made <= most))
     throw InputError(kResult, "metrics: tokens are not throughput times time");
+}
+
+/// Of a worker's word, before anything is made of it.
+void check_extent(const char* what, const std::string& text) {
+  if (text.size() > kMostAnswerBytes)
+    throw InputError(what, "has " + std::to_string(text.size()) + " bytes; expected " +
+                               std::to_string(kMostAnswerBytes) + " at most");
+  if (json_depth(text) > kDeepestAnswer)
+    throw InputError(what, "nests deeper than " + std::to_string(kDeepestAnswer) + " levels");
 }
 
 }  // namespace
@@ -127,7 +157,14 @@ std::string pack_outcome(const PointOutcome& outcome) {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+void cut_text(std::string& text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return;
+  while (most_bytes > 0 && (static_cast<unsigned char>(text[most_bytes]) & 0xc0) == 0x80) --most_bytes;
+  text.resize(most_bytes);
+}
+
 PointOutcome unpack_outcome(const std::string& text) {
+  check_extent(kOutcome, text);
   try {
     const Json j = Json::parse(text);
     PointOutcome outcome;
@@ -136,7 +173,9 @@ PointOutcome unpack_outcome(const std::string& text) {
     if (kind == kStatusNames.end()) throw InputError(kOutcome, "unknown status '" + status + "'");
     outcome.child.kind = static_cast<ChildOutcome::Kind>(kind - kStatusNames.begin());
     outcome.child.text = j.at("text").get<std::string>();
+    if (outcome.child.kind != ChildOutcome::Kind::done) cut_text(outcome.child.text, kMostFailureBytes);
     outcome.host = j.at("host").get<std::string>();
+    cut_text(outcome.host, kMostHostBytes);
     outcome.child.wall_s = j.at("wall_s").get<double>();
     outcome.child.cpu_s = j.at("cpu_s").get<double>();
     outcome.child.peak_bytes = j.at("peak_bytes").get<std::uint64_t>();
@@ -150,6 +189,7 @@ PointOutcome unpack_outcome(const std::string& text) {
 }
 
 void check_result(const RemoteJob& job, const std::string& text) {
+  check_extent(kResult, text);
   const Json scenario = Json::parse(job.job.document);
   try {
     const Json result = Json::parse(text);

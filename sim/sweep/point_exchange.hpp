@@ -1,6 +1,7 @@
 // A point on another machine: what goes there and what comes back, each as one JSON text.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,16 @@ PointOutcome run_job(const RemoteJob& job);
 /// {"status": "done|failed|timeout|memory", "text": the result or what went wrong, "host", "wall_s", "cpu_s",
 /// "peak_bytes"}
 std::string pack_outcome(const PointOutcome& outcome);
-/// Throws InputError for a text that is no outcome: also for times that are below 0.
+/// Leaves so many bytes of a text in UTF-8 at most, and no part of a character.
+void cut_text(std::string& text, std::size_t most_bytes);
+/// Throws InputError for a text that is no outcome: also for times that are below 0, and for what is larger
+/// or nests deeper than any result. Of what went wrong 4 kB are kept, of the host's name 255 bytes.
 PointOutcome unpack_outcome(const std::string& text);
 /// Throws InputError where a result is none of this job: where scenario, system, seed, executor, version or
 /// data files are others, it is not written as this program writes results, or its metrics cannot be (below
-/// 0, percentiles that fall, tokens that are not throughput times time).
+/// 0, percentiles that fall, tokens that are not throughput times time; where a warm-up or cool-down is left
+/// out, fewer than that of the part that is measured), and for what is larger or nests deeper than any
+/// result.
 void check_result(const RemoteJob& job, const std::string& result);
 
 }  // namespace moelab

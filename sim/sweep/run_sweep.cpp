@@ -4,12 +4,14 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <deque>
 #include <map>
 #include <random>
 #include <set>
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "sim/store/refused_value.hpp"
 #include "sim/version.hpp"
 
 namespace moelab {
@@ -145,6 +147,19 @@ StoredRun stored_run(const SweepFile& sweep, const StoredPoint& point, PointOutc
   return run;
 }
 
+/// What is left of a run that the store refuses: nothing that it may have been refused for.
+StoredRun refused_run(const StoredRun& run, const std::string& why) {
+  StoredRun refused;
+  refused.identity = run.identity;
+  refused.status = RunStatus::failed;
+  refused.error = why;
+  refused.system = run.system;
+  refused.executor = run.executor;
+  refused.version = run.version;
+  refused.started = run.started;
+  return refused;
+}
+
 /// What the store has of a sweep of this name: points whose runs are none of the new one's.
 void find_dropped(const std::string& name, const CheckedSweep& checked, const ResultStore& store,
                   SweepSummary& summary) {
@@ -202,7 +217,7 @@ class Run {
     while (!stopping() && (next_ < wanted_.size() || !started_.empty())) {
       fill();
       auto ended = workers_.wait(0.5);
-      if (!stopping()) fill();  // nobody waits for the disk
+      if (!stopping()) fill();  // workers do not wait for the disk
       for (auto& [number, outcome] : ended) take(number, std::move(outcome));
       say();
     }
@@ -218,7 +233,15 @@ class Run {
   }
 
   void fill() {
-    while (next_ < wanted_.size() && workers_.room() > 0) start(wanted_[next_++]);
+    while (workers_.room() > 0 && (!second_runs_.empty() || next_ < wanted_.size())) {
+      if (second_runs_.empty()) {
+        start(wanted_[next_++]);
+        continue;
+      }
+      const std::uint64_t point = second_runs_.front();
+      second_runs_.pop_front();
+      give_out(point, unconfirmed_.at(point).worker);
+    }
   }
 
   void start(const Wanted& one) {
@@ -239,9 +262,9 @@ class Run {
       unconfirmed_.erase(first);
       summary_.verified += outcome.child.kind == ChildOutcome::Kind::done ? 1 : 0;
     } else if (to_verify_.erase(number) > 0 && outcome.child.kind == ChildOutcome::Kind::done) {
-      const std::string worker = outcome.worker;
       unconfirmed_.emplace(number, std::move(outcome));
-      return give_out(number, worker);
+      second_runs_.push_back(number);
+      return;
     }
     enter(number, std::move(outcome));
   }
@@ -252,7 +275,12 @@ class Run {
     StoredRun run = stored_run(sweep_, checked_.points[number], std::move(outcome), started_.at(number).when);
     cost_behind_ += started_.at(number).cost;
     started_.erase(number);
-    store_.put_run(run);
+    try {
+      store_.put_run(run);
+    } catch (const RefusedValue& error) {
+      run = refused_run(run, error.what());
+      store_.put_run(run);
+    }
     if (run.status == RunStatus::done) {
       ++summary_.done;
       return;
@@ -283,6 +311,7 @@ class Run {
   std::size_t next_ = 0;
   std::set<std::size_t> to_verify_;                    // points that are to run a second time
   std::map<std::uint64_t, PointOutcome> unconfirmed_;  // first outcomes of points that run a second time
+  std::deque<std::uint64_t> second_runs_;              // of these: that have not begun
   struct Started {
     std::string when;
     double cost;

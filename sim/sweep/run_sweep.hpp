@@ -60,8 +60,8 @@ struct SweepSummary {
 };
 
 /// Runs what is missing, longest first, and enters it. Same results for any workers. A run whose second run
-/// gives other bytes, or none, has failed. Throws InputError where
-/// the store cannot be written.
+/// gives other bytes, or none, has failed, and so has one that the store refuses. Throws InputError where the
+/// store cannot be written.
 SweepSummary run_sweep(const SweepFile& sweep, const CheckedSweep& checked, ResultStore& store,
                        PointWorkers& workers, const SweepOptions& options = {});
 

@@ -306,6 +306,7 @@ TEST_CASE("control characters in names reach the terminal by no command") {
     CHECK(r.status == 0);
     CHECK(r.out.find_first_of("\x1b\r") == std::string::npos);
     CHECK(r.out.find("\u009b") == std::string::npos);
+    if (words[0] == "run") CHECK(r.out.find(R"(\u009b)") != std::string::npos);  // shown as JSON writes it
   }
 }
 
@@ -324,7 +325,9 @@ TEST_CASE("pipes are refused by every command that reads a file, and waited for 
                                                {"model", "import"}}) {
       const std::string path = file == std::string("pipe") ? folder.name(file) : "/dev/null";
       CAPTURE(command, path);
-      CHECK(moelab(with(command, {path})).status == 2);
+      const ProgramResult r = moelab(with(command, {path}));
+      CHECK(r.status == 2);
+      CHECK(r.err.find(path) != std::string::npos);
     }
 }
 

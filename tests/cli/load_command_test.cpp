@@ -81,6 +81,18 @@ TEST_CASE("load: each point is what a run at that rate comes to, on any number o
     }
 }
 
+TEST_CASE("load: the JSON names the class that a condition is of") {
+  const ProgramResult r =
+      run_program(MOELAB_PROGRAM, {"load", "chat-and-code", "--rates", "8", "--requests", "300", "--seeds",
+                                   "1", "--set", "workload.requests=100", "--slo",
+                                   "chat ttft p95 < 500 ms, tpot mean < 1 s", "--format", "json"});
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  const json clauses = json::parse(r.out)["level"]["clauses"];
+  CHECK(clauses[0]["class"] == "chat");
+  CHECK_FALSE(clauses[1].contains("class"));
+}
+
 TEST_CASE("load: a sentence first, and no saturated point is the best") {
   const test::ScratchFolder folder;
   const std::string svg = (folder / "load.svg").string();

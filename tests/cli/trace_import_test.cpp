@@ -217,6 +217,24 @@ TEST_CASE("a failed import leaves the file that was there and nothing else") {
   CHECK(folder.names().size() == 2);
 }
 
+TEST_CASE("trace import-requests: options that a kind has no use for are refused") {
+  const ScratchFolder folder;
+  write_bytes(folder / "log.csv", "arrival_s,prompt_tokens,output_tokens\n0,3,4\n1,2,2\n");
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& why) {
+    std::vector<std::string> words = {"trace", "import-requests",
+                                      "log",   (folder / "log.csv").string(),
+                                      "--out", (folder / "out.csv").string()};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramResult result = run_program(MOELAB_PROGRAM, words);
+    CHECK(result.status == 2);
+    CHECK_THAT(result.err, Contains(why));
+  };
+  refused({"--arrival", "arrival_s"}, "--arrival: is of kind 'lengths' alone");
+  refused({"--skip-failed"}, "--skip-failed: leaves out requests without output");
+  refused({"--skip", "-1"}, "--skip: expected a number from 0");
+  CHECK(folder.names().size() == 1);
+}
+
 TEST_CASE("trace import counts: a scale that is no number above 0 is refused") {
   for (const char* scale : {"nan", "inf", "0", "-1", "ten"}) {
     const ProgramResult result = run_program(

@@ -297,6 +297,39 @@ def test_a_worker_that_lies_is_left_out_and_the_others_go_on(processes, tiny, tm
     assert len(summary["left_out"]) == 1 and "three answers that did not fit" in summary["left_out"][0]
 
 
+def test_a_point_whose_workers_are_gone_is_for_all_that_are_left():
+    asked = []
+
+    class Client:
+        def submit(self, run, programs, job, workers, **options):
+            asked.append(workers)
+            return self
+
+        def add_done_callback(self, call):
+            pass
+
+    points = pytest.importorskip("moelab.cluster").Points(Client(), ["moelab"], lambda message: None)
+    points.jobs[7] = {"number": 7, "key": "k", "job": "", "elsewhere_than": "a"}
+    points.look_at_workers({"a": 1, "b": 1})
+    points.submit(7)
+    points.look_at_workers({"a": 1})
+    assert asked == [["b"], None]
+
+
+def test_an_answer_is_measured_in_bytes(monkeypatch):
+    module = pytest.importorskip("moelab.cluster")
+    monkeypatch.setattr(module, "MOST_BYTES", 30)
+
+    class Future:
+        def __init__(self, text):
+            self.result = lambda: text
+
+    points = module.Points(None, ["moelab"], lambda message: None)
+    assert points.answer(Future("\u20ac" * 10)) == "\u20ac" * 10
+    for answer in ("\u20ac" * 11, "x" * 31, b"x", None):
+        assert points.answer(Future(answer)) == "neither a text nor of a result's size"
+
+
 def test_three_hosts_one_of_which_is_cut_off(processes, tiny, tmp_path, moelab_program):
     missing = namespaces.why_not()
     if missing:

@@ -163,6 +163,50 @@ TEST_CASE("load: a sample is what a run at that rate comes to") {
   CHECK(samples[0].met == within);
 }
 
+// One at a time in 1 s each, two a second: request i comes at i / 2 s, is answered at i + 1 s and so took
+// 1 + i / 2 s. Of 20, those from 2 to 13 are measured, from 1 s to 6.5 s: then 1 to 5 are answered.
+TEST_CASE("load: goodput is of the requests answered in the measured seconds") {
+  RunResult r;
+  r.metrics.requests = in_line(20, 0.5);
+  for (RequestTimes& q : r.metrics.requests) {
+    q.preempted = q.number + 1;
+    q.measured = q.number >= 2 && q.number <= 13;
+  }
+  r.metrics.measured = {.whole = false, .begin_s = 1, .end_s = 6.5};
+  const LoadSample all = sample_of(r, parse_service_level("--slo", "e2e p95 < 100 s"));
+  CHECK(all.requests == 12);
+  CHECK(all.preemptions == 102);  // 3 to 14 added up
+  CHECK(all.answered_per_s() == Approx(5 / 5.5));
+  CHECK(all.met_share() == 1);
+  CHECK(all.goodput() == Approx(5 / 5.5));  // not 12
+  const LoadSample some = sample_of(r, parse_service_level("--slo", "e2e p95 < 3.2 s"));
+  CHECK(some.met == 3);                      // 2 to 4
+  CHECK(some.goodput() == Approx(4 / 5.5));  // 1 to 4
+  CHECK(unpack_sample(pack_sample(some)).goodput() == some.goodput());
+}
+
+TEST_CASE("load: what is left out is of the requests that a run has, not of the scenario's") {
+  const Files files;  // of four requests
+  LoadSettings settings = small_load(files);
+  settings.level = parse_service_level("--slo", "e2e p95 < 60 ms");
+  settings.settings = {{"workload.warm_up", "10"}, {"workload.cool_down", "20"}};
+  LoadRuns runs(settings);
+  for (const double rate : {1.0, 40.0, 1e4})
+    for (const LoadSample& sample : runs.run({{0, rate, 0}, {1, rate, 1}}, {})) {
+      CHECK(sample.requests == 30);
+      CHECK(sample.goodput() <= sample.answered_per_s());
+      CHECK(sample.met_share() <= 1);
+    }
+  settings.requests = 0;
+  CHECK(LoadRuns(settings).requests() == kLeastRequests);
+  settings.requests = 30;
+  CHECK_THROWS_WITH(LoadRuns(settings), Contains("30 of 30 requests are left out"));
+  settings.settings = {{"workload.warm_up", "10 s"}};
+  CHECK_THROWS_WITH(LoadRuns(settings), Contains("expected a number of requests"));
+  settings.settings = {{"workload.warm_up", "ten"}};
+  CHECK_THROWS_WITH(LoadRuns(settings), Contains("expected a time such as 60 s"));
+}
+
 TEST_CASE("load: the curve has each rate once, in order, and never calls a saturated point met") {
   const Files files;
   LoadRuns runs(small_load(files));

@@ -13,6 +13,7 @@
 #include "sim/serving/measured_range.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/paged_cases.hpp"
+#include "tests/sim/scenario_files.hpp"
 
 namespace moelab::measured_range_test {
 
@@ -137,7 +138,8 @@ TEST_CASE("measured: the same by time") {
     check_statistics(*r,
                      [&](const json& q) { return q["arrival_s"] >= latest * 0.3 && q["arrival_s"] <= end; });
     CHECK(r->metrics.wall_s == whole->metrics.wall_s);  // nothing runs otherwise
-    CHECK(r->metrics.measured.end_s == Approx(seed % 2 == 0 ? latest - latest * 0.2 : r->metrics.wall_s));
+    if (latest > 0)
+      CHECK(r->metrics.measured.end_s == Approx(seed % 2 == 0 ? latest - latest * 0.2 : r->metrics.wall_s));
     ++seen;
   }
   CHECK(seen > random_runs(12u, 6u));
@@ -153,6 +155,50 @@ TEST_CASE("measured: a warm-up that leaves nothing is refused") {
   run.scenario.workload.left_out.cool_down = LeftOutEnds::Part{.seconds = 1};
   run.scenario.workload.closed_loop = ClosedLoop{};
   CHECK_THROWS_WITH(run.run(), Catch::Contains("expected a number of requests"));
+}
+
+TEST_CASE("measured: so is one that leaves nothing, which is known when the run is over") {
+  SmallRun run = paged_run(small_model({}), {"resident"});
+  run.scenario.workload.left_out.warm_up = LeftOutEnds::Part{.seconds = 100'000};
+  run.scenario.workload.closed_loop = ClosedLoop{};
+  CHECK_THROWS_WITH(run.run(), Catch::Contains("leave nothing for statistics: the 4 requests come from 0 s"));
+  const Files files;
+  const Scenario s = files.load({{"workload.warm_up", "100000 s"}});
+  CHECK_THROWS_WITH(run_system(s, s.systems[0], scenario_trace(s)),
+                    Catch::Contains("leave nothing for statistics: the 4 requests come from 0 s"));
+}
+
+TEST_CASE("measured: of requests in turn, until the last of them is answered") {
+  const Files files;  // batches of two, five tokens each
+  const Scenario s =
+      files.load({{"workload.requests", "8"}, {"workload.warm_up", "2"}, {"workload.cool_down", "2"}});
+  const RunResult r = run_system(s, s.systems[0], scenario_trace(s));
+  double begin = r.metrics.wall_s, end = 0;
+  for (const RequestTimes& q : r.metrics.requests) {
+    CHECK(q.measured == (q.number >= 2 && q.number < 6));
+    if (!q.measured) continue;
+    begin = std::min(begin, q.arrival_s);
+    end = std::max(end, q.end_s);
+  }
+  CHECK(r.metrics.measured.begin_s == begin);
+  CHECK(r.metrics.measured.end_s == end);
+  const json m = json::parse(results_json({r}))["metrics"];
+  CHECK(m["throughput_requests_per_s"].get<double>() == Approx(4 / (end - begin)));
+  CHECK(m["throughput_tokens_per_s"].get<double>() == Approx(20 / (end - begin)));
+  CHECK_THAT(results_table(s, {r}),
+             Catch::Contains("4 measured request(s) of 8, 40 tokens generated for all") &&
+                 Catch::Contains("pooled: measured from ") && Catch::Contains(" s, 4 of 8 requests; "));
+}
+
+TEST_CASE("measured: the CSV file's header is that of its lines, also where the first system does not fit") {
+  const Files files;
+  const Scenario s = files.load({{"workload.warm_up", "2"}});
+  const RunResult ran = run_system(s, s.systems[0], scenario_trace(s));
+  RunResult large;
+  large.memory.shortfall = Bytes(1);
+  const std::string csv = requests_csv({large, ran});
+  CHECK(csv == requests_csv({ran}));
+  CHECK_THAT(csv.substr(0, csv.find('\n')), Catch::EndsWith(",measured"));
 }
 
 // Requests of 1 s each, every g s: below capacity (g = 2) half of the time one is in the system; above it

@@ -156,6 +156,61 @@ TEST_CASE("point exchange: a result of something else than the job is refused") 
     CHECK_THROWS_AS(check_result(job, other), InputError);
 }
 
+TEST_CASE("point exchange: a result of a part of its run is held to that part's throughput") {
+  const Files folder;
+  const SweepFile sweep = read_sweep(
+      {folder.path("sweep.yaml"), "name: s\nscenario: scenario.yaml\nset: {workload.warm_up: 1}\n"});
+  const RemoteJob job{job_of(sweep, point_of(sweep, 0)), {}, {}};
+  const std::string text = run_point(job.job);
+  CHECK_NOTHROW(check_result(job, text));
+  const auto problem = [&](const std::string& honest, const char* path, const auto& value) {
+    auto other = nlohmann::ordered_json::parse(honest);
+    REQUIRE(other["metrics"]["throughput_tokens_per_s"] > 0);
+    other[nlohmann::ordered_json::json_pointer(path)] = value;
+    return problem_of([&] { check_result(job, other.dump(2) + "\n"); });
+  };
+  CHECK(problem(text, "/metrics/throughput_tokens_per_s", 1e12).find("tokens are fewer") !=
+        std::string::npos);
+  CHECK(problem(text, "/metrics/tokens", 0).find("tokens are fewer") != std::string::npos);
+  CHECK_FALSE(problem(text, "/measured/end_s", "text").empty());
+  CHECK_FALSE(problem(text, "/measured", 3).empty());
+  // Where nothing is left out, no part can be spoken of to have no rule.
+  const Files whole;
+  const RemoteJob of_whole = second_point(whole);
+  auto lie = nlohmann::ordered_json::parse(run_point(of_whole.job));
+  lie["measured"] = {{"begin_s", 0}, {"end_s", 0}};
+  CHECK(problem_of([&] { check_result(of_whole, lie.dump(2) + "\n"); }).find("leaves nothing out") !=
+        std::string::npos);
+}
+
+TEST_CASE("point exchange: answers that are deeper or larger than any result are refused, long texts cut") {
+  const Files folder;
+  const RemoteJob job = second_point(folder);
+  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  for (const std::size_t depth : {std::size_t{65}, std::size_t{1'000'000}}) {
+    const std::string deep = R"({"scenario":)" + nested(depth) + "}";
+    CHECK(problem_of([&] { check_result(job, deep); }).find("nests deeper") != std::string::npos);
+    CHECK(problem_of([&] { check_result(job, deep.substr(0, depth + 12)); }).find("nests deeper") !=
+          std::string::npos);
+    CHECK(problem_of([&] { unpack_outcome(deep); }).find("nests deeper") != std::string::npos);
+  }
+  CHECK(problem_of([&] { check_result(job, R"({"scenario":)" + nested(63) + "}"); }).find("expected ") !=
+        std::string::npos);
+  const std::string large((std::size_t{64} << 20) + 1, ' ');
+  CHECK(problem_of([&] { check_result(job, large); }).find(" bytes; expected") != std::string::npos);
+  CHECK(problem_of([&] { unpack_outcome(large); }).find(" bytes; expected") != std::string::npos);
+
+  PointOutcome outcome;
+  outcome.child.kind = ChildOutcome::Kind::failed;
+  outcome.child.text = std::string(4095, 'x') + "\u20ac";  // three bytes, which the limit parts
+  outcome.host = std::string(255, 'h') + "\u20ac";
+  const PointOutcome back = unpack_outcome(pack_outcome(outcome));
+  CHECK(back.child.text == std::string(4095, 'x'));
+  CHECK(back.host == std::string(255, 'h'));
+  outcome.child.kind = ChildOutcome::Kind::done;
+  CHECK(unpack_outcome(pack_outcome(outcome)).child.text == outcome.child.text);
+}
+
 TEST_CASE("point exchange: a job keeps to its limits") {
   const Files folder;
   RemoteJob job = second_point(folder);

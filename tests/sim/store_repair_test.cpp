@@ -1,7 +1,9 @@
 // Damaged stores: damage is found, and what is whole is saved into a new store. Other programs' locks.
 #include <sqlite3.h>
+#include <sys/resource.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -41,6 +43,13 @@ std::string whole_store(const std::filesystem::path& file) {
     store.check_whole();
   }
   return read_bytes(file);
+}
+
+void run_sql(const std::filesystem::path& file, const std::string& sql) {
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open(file.c_str(), &database) == SQLITE_OK);
+  CHECK(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(database);
 }
 
 std::string damage_of(const std::filesystem::path& file) {
@@ -108,11 +117,70 @@ TEST_CASE("store: a repair saves what is before the end of a file that was cut, 
   CHECK_FALSE(std::filesystem::exists(folder / "x.db"));
 }
 
+TEST_CASE("store: a repair takes no result that is no object, and goes on behind it") {
+  const ScratchFolder folder;
+  const auto file = folder / "results.db", copy = folder / "copy.db";
+  for (const char* odd : {"[]", "3", "null", "'text'", "x'5b5d'"}) {
+    CAPTURE(odd);
+    std::filesystem::remove(file);
+    std::filesystem::remove(copy);
+    whole_store(file);
+    run_sql(file, std::string("UPDATE run SET result = ") +
+                      (odd[0] == '\'' || odd[0] == 'x' ? odd : "'" + std::string(odd) + "'") +
+                      " WHERE identity = 'run 1'");
+    CHECK(damage_of(file).find("the result of run run 1 is no JSON object") != std::string::npos);
+    const StoreRepair repaired = repair_store(file, copy);
+    CHECK(repaired.runs == kRuns - 1);
+    CHECK(repaired.lost_runs == 1);
+    CHECK(damage_of(copy).empty());
+  }
+}
+
+TEST_CASE("store: a repair whose copy cannot be written leaves nothing of it") {
+  const ScratchFolder folder;
+  const auto file = folder / "results.db", copy = folder / "copy.db";
+  whole_store(file);
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit little{16 * kPage, before.rlim_max};  // of each file: the tables, but not all runs
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &little) == 0);
+  const std::string error = error_of([&] { repair_store(file, copy); });
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+  std::signal(SIGXFSZ, handler);
+  CHECK(error.starts_with(copy.string()));
+  for (const char* part : {"", "-wal", "-shm", ".lock"})
+    CHECK_FALSE(std::filesystem::exists(copy.string() + part));
+}
+
+TEST_CASE("store: a repair leaves the damaged store and its log as they are") {
+  const ScratchFolder folder;
+  const auto file = folder / "results.db", copy = folder / "copy.db";
+  const auto begun = folder / "begun.db";
+  const auto log_of = [](const std::filesystem::path& store) { return store.string() + "-wal"; };
+  {
+    ResultStore store(begun, Access::write);
+    store.put_run(long_run(0));
+    // As a kill leaves it: with a log that was not moved into the database.
+    for (const auto& [from, to] : {std::pair(begun.string(), file.string()), {log_of(begun), log_of(file)}})
+      std::filesystem::copy_file(from, to);
+  }
+  const std::string before = read_bytes(file), log = read_bytes(log_of(file));
+  REQUIRE(log.size() > kPage);
+  CHECK(repair_store(file, copy).runs == 1);
+  CHECK(read_bytes(file) == before);
+  CHECK(read_bytes(log_of(file)) == log);
+  write_bytes(file, "");
+  CHECK(error_of([&] { repair_store(file, folder / "x.db"); }).find("is an empty file") != std::string::npos);
+  CHECK(read_bytes(log_of(file)) == log);
+}
+
 TEST_CASE("store: whatever the damage, a repair makes a whole store or says that it cannot") {
   const ScratchFolder folder;
   const auto file = folder / "results.db", copy = folder / "copy.db";
   const std::string whole = whole_store(file);
   std::mt19937 random(5);
+  int saved = 0;
   for (int round = 0; round < random_runs(60); ++round) {
     std::string damaged = whole;
     for (int flips = 0; flips < 20; ++flips)
@@ -120,8 +188,18 @@ TEST_CASE("store: whatever the damage, a repair makes a whole store or says that
     write_bytes(file, damaged);
     std::filesystem::remove(copy);
     CAPTURE(round);
-    if (error_of([&] { repair_store(file, copy); }).empty()) CHECK(damage_of(copy).empty());
+    const std::string error = error_of([&] { repair_store(file, copy); });
+    if (error.empty()) {
+      CHECK(damage_of(copy).empty());
+      ++saved;
+      continue;
+    }
+    // Only for the first page, with the list of the tables, and nothing is left behind.
+    CHECK(damaged.substr(0, kPage) != whole.substr(0, kPage));
+    CHECK(error.starts_with(file.string()));
+    CHECK_FALSE(std::filesystem::exists(copy));
   }
+  CHECK(saved >= random_runs(6, 1));
 }
 
 TEST_CASE("store: what another program keeps locked is waited for as long as the caller says") {

@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <set>
 #include <thread>
@@ -60,15 +62,19 @@ class TwoWorkers : public PointWorkers {
  public:
   std::size_t room() const override { return done_.empty() ? 1 : 0; }
   void start(std::uint64_t number, std::function<PointJob()> job, const std::string& elsewhere) override {
-    PointOutcome outcome{{}, "host", elsewhere == "a" ? "b" : "a"};
+    PointOutcome outcome;
+    outcome.host = "host";
+    outcome.worker = elsewhere == "a" ? "b" : "a";
     outcome.child.kind = ChildOutcome::Kind::done;
     outcome.child.text = run_point(job());
     if (outcome.worker == "b" && ++answers_of_b_ % 3 == 0) outcome.child.text += " ";
     done_.emplace_back(number, std::move(outcome));
+    most_at_a_time = std::max(most_at_a_time, done_.size());
   }
   std::vector<std::pair<std::uint64_t, PointOutcome>> wait(double) override {
     return std::exchange(done_, {});
   }
+  std::size_t most_at_a_time = 0;
 
  private:
   int answers_of_b_ = 0;
@@ -89,6 +95,7 @@ TEST_CASE("sweep: a share of the runs is run a second time elsewhere, and other 
     SweepOptions options;
     options.verify_share = share;
     const SweepSummary summary = run_sweep(sweep, checked, store, workers, options);
+    CHECK(workers.most_at_a_time == 1);
     CHECK(summary.verified == verified);
     CHECK(summary.failed == failed);
     CHECK(summary.done == 6 - failed);
@@ -234,6 +241,36 @@ TEST_CASE("sweep: a point that fails is kept as such, the others go on") {
   const SweepSummary next = run_sweep(sweep, checked, store, workers, {});
   CHECK(next.there == kPoints - 3);
   CHECK(next.done == 3);
+}
+
+TEST_CASE("sweep: an outcome that the store refuses fails its point, and the others go on") {
+  const SweepFolder folder;
+  const SweepFile sweep = folder.sweep("name: s\nscenario: scenario.yaml\nrepeats: 3\n");  // 6 runs
+  const CheckedSweep checked = check_sweep(sweep, 2);
+  /// One run takes a time that is no number, another fails for a reason that is too long for SQLite.
+  class Odd : public ForkedWorkers {
+   public:
+    using ForkedWorkers::ForkedWorkers;
+    std::vector<std::pair<std::uint64_t, PointOutcome>> wait(double seconds) override {
+      auto done = ForkedWorkers::wait(seconds);
+      for (auto& [number, outcome] : done) {
+        if (number == 1) outcome.child.wall_s = std::numeric_limits<double>::quiet_NaN();
+        if (number != 2) continue;
+        outcome.child.kind = ChildOutcome::Kind::failed;
+        outcome.child.text.assign(std::size_t{256} << 20, 'x');
+      }
+      return done;
+    }
+  };
+  ResultStore store(folder.db(), ResultStore::Access::write);
+  Odd workers(2, {});
+  const SweepSummary s = run_sweep(sweep, checked, store, workers, {});
+  CHECK(s.failed == 2);
+  CHECK(s.done == 4);
+  CHECK_THAT(store.run(checked.points[1].run, false)->error, Catch::Contains("does not take this: NOT NULL"));
+  CHECK_THAT(store.run(checked.points[2].run, false)->error, Catch::Contains("too big"));
+  CHECK(store.run(checked.points[2].run, false)->system == checked.points[2].system);
+  store.check_whole();
 }
 
 TEST_CASE("sweep: one that is killed at any time goes on where it was") {

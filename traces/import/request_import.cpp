@@ -143,7 +143,7 @@ void read_benchmark(const std::filesystem::path& input, Collected& collected, co
   std::string text;
   for (std::string_view line; lines.next(line); text += '\n') {
     text += line;
-    if (text.size() > kLongestLine) lines.fail(0, "more than a GiB of JSON");
+    if (text.size() > kLongestLine) lines.fail(0, "more than 256 MiB of JSON");
   }
   const auto wanted = [](std::string_view path) {
     return path == "input_lens" || path == "output_lens" || path == "start_times";
