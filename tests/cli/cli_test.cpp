@@ -263,7 +263,8 @@ TEST_CASE("a command line with a word that nothing takes: the nearest name, or w
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"rum", "zipmoe-orin"}, "moelab: no command 'rum' (did you mean 'run'?)"},
       {{"trace", "statz", "x"}, "moelab trace: no command 'statz' (did you mean 'stats'?)"},
-      {{"trace", "import", "cvs", "x"}, "moelab trace import: no command 'cvs' (known: csv, jsonl, "},
+      {{"trace", "import", "cvs", "x"}, "moelab trace import: no command 'cvs' (did you mean 'csv'?)"},
+      {{"trace", "import", "xml", "x"}, "moelab trace import: no command 'xml' (known: csv, jsonl, "},
       {{"trace", "hits", "x", "--polcy=lru"},
        "moelab trace hits: no option '--polcy' (did you mean '--policy'?)"},
       {{"trace", "hits", "x", "--policy", "lru", "--capacity", "1", "--fromat", "json"},
