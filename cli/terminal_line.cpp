@@ -34,13 +34,13 @@ void TerminalLine::clear() {
   shown_ = false;
 }
 
-std::function<bool(double)> waits_for_lock(const std::string& store, const std::atomic<bool>* stopped) {
-  return [store, stopped, said = false](double seconds) mutable {
+std::function<bool(double)> waits_for_lock(const std::string& store, const std::atomic<bool>* stop) {
+  return [store, stop, said = false](double seconds) mutable {
     constexpr double kPatience_s = 2;
     if (seconds >= kPatience_s && !std::exchange(said, true))
       std::cerr << "moelab: waiting for " << one_line(store) << ", which another program keeps locked"
                 << std::endl;
-    return stopped == nullptr || !stopped->load();
+    return stop == nullptr || !stop->load();
   };
 }
 

@@ -27,9 +27,8 @@ class TerminalLine {
   Clock::time_point begin_ = Clock::now(), last_{};
 };
 
-/// For ResultStore: a store that another program keeps locked is waited for until it is free or `stopped` is
+/// For ResultStore: a store that another program keeps locked is waited for until it is free or `stop` is
 /// true (nullptr: never); after two seconds a line on standard error says so.
-std::function<bool(double)> waits_for_lock(const std::string& store,
-                                           const std::atomic<bool>* stopped = nullptr);
+std::function<bool(double)> waits_for_lock(const std::string& store, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace moelab::cli
