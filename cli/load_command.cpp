@@ -97,14 +97,6 @@ void print(const LoadArguments& options, const LoadReport& report) {
   if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
 }
 
-std::vector<std::string> classes_of(const LoadSettings& asked) {
-  const Scenario s = load_as_read(asked);
-  std::vector<std::string> names;
-  if (has_classes(s.workload))
-    for (const RequestClass& of : s.workload.mix) names.push_back(of.name);
-  return names;
-}
-
 void load(LoadArguments options) {
   check_asked(options);
   check_outputs({options.csv, options.plot}, {options.settings.scenario});
@@ -113,7 +105,8 @@ void load(LoadArguments options) {
   if (!options.rates.empty()) rates = rates_of(options.rates);
   for (const std::string& text : options.set) options.settings.settings.push_back(split_setting(text));
   if (!options.level.empty())
-    options.settings.level = parse_service_level("--slo", options.level, classes_of(options.settings));
+    options.settings.level =
+        parse_service_level("--slo", options.level, class_names(load_as_read(options.settings).workload));
   if (options.executor == "simgrid") options.settings.executor = ExecutorKind::simgrid;
   LoadRuns runs(options.settings);
   check_outputs({options.csv, options.plot}, scenario_inputs(runs.scenario()));

@@ -1,5 +1,5 @@
-// The one place through which all text goes to the user: names and messages come from files and other
-// machines, and must not steer a terminal.
+// What std::cout and std::cerr write, and with it all text of files and other machines, which must not steer
+// a terminal; printf is for text of our own.
 #pragma once
 
 #include <ostream>
@@ -8,8 +8,8 @@
 namespace moelab::cli {
 
 /// While it lives, what is written to a stream arrives without control characters: '?' stands in the place of
-/// each but line ends and tabs, and "\u0085" or the like in that of U+0080 to U+009F, which terminals obey as
-/// well; JSON, which has them in its strings alone, means the same by that.
+/// each below U+0020 but line ends and tabs, and "\u0085" or the like in that of U+0080 to U+009F, which
+/// terminals obey as well; JSON, which has them in its strings alone, means the same by that.
 class PlainOutput : public std::streambuf {
  public:
   explicit PlainOutput(std::ostream& stream);

@@ -7,13 +7,11 @@
 namespace moelab {
 namespace {
 
-constexpr int kDeepest = 64;
 constexpr std::size_t kLargest = std::size_t{16} << 20;  // bytes
 
 nlohmann::json parse_json(const std::string& file, std::string_view text) {
   if (text.size() > kLargest) throw InputError(file, "is larger than 16 MiB: not a model's configuration");
-  if (json_depth(text) > kDeepest)
-    throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
+  check_json_depth(file, text);
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {

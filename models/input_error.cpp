@@ -77,6 +77,13 @@ void Problems::throw_if_any() const {
   throw InputError(std::move(sorted));
 }
 
+void cut_text(std::string& text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return;
+  // Not in the middle of a character: the continuation bytes of UTF-8 are 10xxxxxx.
+  while (most_bytes > 0 && (static_cast<unsigned char>(text[most_bytes]) & 0xc0u) == 0x80u) --most_bytes;
+  text.resize(most_bytes);
+}
+
 std::string shown_word(std::string_view word) {
   std::string text(word.substr(0, 60));
   for (char& c : text)

@@ -52,6 +52,9 @@ class Problems {
   std::size_t more_ = 0;
 };
 
+/// Leaves so many bytes of a text in UTF-8 at most, and no part of a character.
+void cut_text(std::string& text, std::size_t most_bytes);
+
 /// A word of the file as a message can show it: letters of ASCII, 60 at most.
 std::string shown_word(std::string_view word);
 

@@ -1,6 +1,9 @@
 #include "models/json.hpp"
 
 #include <algorithm>
+#include <string>
+
+#include "models/input_error.hpp"
 
 template class nlohmann::detail::lexer<nlohmann::json, moelab::JsonText>;
 template class nlohmann::detail::lexer<nlohmann::ordered_json, moelab::JsonText>;
@@ -23,6 +26,12 @@ int json_depth(std::string_view text) {
     if (c == ']' || c == '}') --depth;
   }
   return deepest;
+}
+
+void check_json_depth(const std::string& name, std::string_view text) {
+  constexpr int kDeepest = 64;
+  if (json_depth(text) > kDeepest)
+    throw InputError(name, "nests deeper than " + std::to_string(kDeepest) + " levels");
 }
 
 }  // namespace moelab

@@ -11,6 +11,9 @@ namespace moelab {
 /// The most lists and maps within each other, as far as the text is JSON. (A callback of the parser would see
 /// it too, but the library looks at all of a map's entries after each map in it: minutes for a large file.)
 int json_depth(std::string_view text);
+/// Throws InputError about `name` where the text nests deeper than 64 levels: more than any format that is
+/// read here, and few for what then calls itself (copies, comparisons, dumps).
+void check_json_depth(const std::string& name, std::string_view text);
 
 using JsonText = nlohmann::detail::iterator_input_adapter<std::string::const_iterator>;
 

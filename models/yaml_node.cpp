@@ -21,17 +21,13 @@ std::string path_of(const TreeNode& node) {
 }
 
 std::string shown(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  std::size_t length = std::min(text.size(), longest);
-  // Not in the middle of a character: the continuation bytes of UTF-8 are 10xxxxxx.
-  while (length < text.size() && length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0u) == 0x80u) {
-    --length;
-  }
-  std::string line(text.substr(0, length));
+  constexpr std::size_t kLongest = 60;
+  std::string line(text.substr(0, kLongest + 1));
+  cut_text(line, kLongest);
   std::replace_if(
       line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; },
       ' ');
-  return "'" + line + (length < text.size() ? "..." : "") + "'";
+  return "'" + line + (line.size() < text.size() ? "..." : "") + "'";
 }
 
 void NodeRef::fail(std::string what) const {

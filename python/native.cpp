@@ -103,12 +103,14 @@ std::string run(const std::string& name, const std::optional<std::string>& text,
 }
 
 /// A store that another program keeps locked is waited for until Ctrl-C, whose exception is then set.
-bool waits_for_lock(double seconds) {
-  constexpr double kSaidAfter_s = 2, kBetween_s = 0.02;  // two calls
-  const nb::gil_scoped_acquire held;
-  if (seconds >= kSaidAfter_s && seconds < kSaidAfter_s + kBetween_s)
-    PySys_WriteStderr("moelab: waiting for a store that another program keeps locked\n");
-  return PyErr_CheckSignals() == 0;
+LockWait waits_for_lock() {
+  return [said = false](double seconds) mutable {
+    constexpr double kPatience_s = 2;
+    const nb::gil_scoped_acquire held;
+    if (seconds >= kPatience_s && !std::exchange(said, true))
+      PySys_WriteStderr("moelab: waiting for a store that another program keeps locked\n");
+    return PyErr_CheckSignals() == 0;
+  };
 }
 
 struct SweepCall {
@@ -141,15 +143,18 @@ std::string sweep(const SweepCall& call) {
   const SweepFile file =
       call.text ? read_sweep({call.name, *call.text}, call.settings) : load_sweep(call.name, call.settings);
   const CheckedSweep checked = check_sweep(file, call.jobs, [&](std::uint64_t) { others.signals(); });
-  ResultStore store(call.db, ResultStore::Access::write, waits_for_lock);
+  ResultStore store(call.db, ResultStore::Access::write, waits_for_lock());
   store.check_whole();
   const ChildLimits limits{file.limit_s, file.limit_bytes};
   std::unique_ptr<PointWorkers> workers;
   if (call.cluster.empty())
     workers = std::make_unique<ForkedWorkers>(call.jobs, limits);
   else
-    workers = std::make_unique<ClusterWorkers>(
-        ClusterPlace{call.cluster, call.programs, call.python, 30, [&] { others.signals(); }}, limits);
+    workers = std::make_unique<ClusterWorkers>(ClusterPlace{.address = call.cluster,
+                                                            .programs = call.programs,
+                                                            .python = call.python,
+                                                            .meanwhile = [&] { others.signals(); }},
+                                               limits);
   SweepOptions options;
   options.fail_fast = call.fail_fast;
   options.again = call.again;
@@ -198,7 +203,7 @@ Json outcome_json(const StoredOutcome& outcome) {
 /// Of one sweep, or of all.
 std::string outcomes(const std::string& db, const std::optional<std::string>& only) {
   const nb::gil_scoped_release others_run;
-  const ResultStore store(db, ResultStore::Access::read, waits_for_lock);
+  const ResultStore store(db, ResultStore::Access::read, waits_for_lock());
   Json all = Json::object();
   std::vector<std::string> names;
   for (const StoredSweep& sweep : store.sweeps()) names.push_back(sweep.name);
@@ -214,7 +219,7 @@ std::string outcomes(const std::string& db, const std::optional<std::string>& on
 
 std::string result(const std::string& db, const std::string& identity) {
   const nb::gil_scoped_release others_run;
-  const auto found = ResultStore(db, ResultStore::Access::read, waits_for_lock).run(identity, true);
+  const auto found = ResultStore(db, ResultStore::Access::read, waits_for_lock()).run(identity, true);
   if (!found) throw InputError(db, "there is no run '" + identity + "'");
   if (found->status != RunStatus::done)
     throw InputError(

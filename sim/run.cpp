@@ -260,8 +260,7 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
   r.scenario = scenario.name;
   r.system = system.name;
   r.seed = scenario.seed;
-  if (has_classes(scenario.workload))
-    for (const RequestClass& of : scenario.workload.mix) r.classes.push_back(of.name);
+  r.classes = class_names(scenario.workload);
   r.question = scenario.question;
   r.model = title_with_weights(scenario.model);
   r.device = scenario.cluster ? scenario.cluster->profile.title : scenario.device.title;

@@ -38,7 +38,7 @@ constexpr std::uint32_t kPoolTokens = 64;
 
 /// Rows that are drawn for requests of a log, or of drawn lengths, where each has its own; those beyond share
 /// them.
-constexpr std::uint64_t kMostLogRows = 1 << 18;
+constexpr std::uint64_t kMostOwnRows = 1 << 18;
 
 /// Requests of the pool: no more rows than will run.
 std::uint32_t pool_requests(const Scenario& s) {
@@ -50,15 +50,16 @@ std::uint32_t pool_requests(const Scenario& s) {
   return static_cast<std::uint32_t>(std::min(kPoolRequests, rows / kPoolTokens + 1));
 }
 
-/// Of requests whose lengths differ, as many as have rows of their own; those that are served in turn all do.
+/// Of requests whose lengths differ, as many as have rows of their own: all, where the workload does not say
+/// when they come, since some systems then serve them in turn.
 std::vector<GeneratorParameters::Lengths> own_lengths(const Scenario& s) {
   const WorkloadConfig& w = s.workload;
-  const bool in_turn = w.log.empty() && w.arrivals_per_s == 0 && !w.closed_loop;
+  const bool all = !says_arrivals(w);
   std::vector<GeneratorParameters::Lengths> lengths;
   std::uint64_t rows = 0;
   const auto add = [&](std::uint32_t prompt, std::uint32_t output) {
     rows += std::uint64_t{prompt} + output;
-    if (rows > kMostLogRows && !lengths.empty() && !in_turn) return false;
+    if (rows > kMostOwnRows && !lengths.empty() && !all) return false;
     lengths.push_back({prompt, output + (w.prefilled ? 1U : 0U)});
     return true;
   };

@@ -14,7 +14,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Column = std::vector<std::string>;  // a value for each point
 
-constexpr int kDeepest = 64;
 constexpr const char* kExpected = "expected a result as 'moelab run --out' writes it, or an array of them";
 
 struct FileResult {
@@ -24,8 +23,7 @@ struct FileResult {
 
 Json parse_json(const std::string& file) {
   const std::string text = read_text_file(file);
-  if (json_depth(text) > kDeepest)
-    throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
+  check_json_depth(file, text);
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {

@@ -14,7 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kDeepest = 64;
 constexpr std::size_t kLargest = std::size_t{256} << 20;  // bytes; a result with a series has some 200 kB
 constexpr double kMostTokens = 1e15;
 
@@ -39,8 +38,7 @@ std::string text_of_file(const std::string& file) {
 }
 
 Json parse(const std::string& file, const std::string& text) {
-  if (json_depth(text) > kDeepest)
-    throw InputError(file, "nests deeper than " + std::to_string(kDeepest) + " levels");
+  check_json_depth(file, text);
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {

@@ -65,8 +65,7 @@ LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
   const Metrics& m = r.metrics;
   const RequestTotals totals = request_totals(m);
   const RunRates rates = run_rates(m);
-  const auto is_measured = [](const RequestTimes& q) { return q.measured; };
-  s.requests = static_cast<std::uint64_t>(std::ranges::count_if(m.requests, is_measured));
+  s.requests = count_measured(m);
   s.answered = rates.answered;
   s.preemptions = totals.preemptions;
   s.wall_s = rates.seconds;

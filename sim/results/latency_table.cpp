@@ -54,10 +54,8 @@ std::string measured_line(const RunResult& r) {
   const Metrics& m = r.metrics;
   if (m.measured.whole) return "";
   const SteadyState state = steady_state(m.requests, m.measured.begin_s, m.measured.end_s);
-  std::size_t measured = 0;
-  for (const RequestTimes& q : m.requests) measured += q.measured ? 1 : 0;
   std::string line = r.system + ": measured from " + fixed(m.measured.begin_s, 1) + " to " +
-                     fixed(m.measured.end_s, 1) + " s, " + std::to_string(measured) + " of " +
+                     fixed(m.measured.end_s, 1) + " s, " + std::to_string(count_measured(m)) + " of " +
                      std::to_string(m.requests.size()) + " requests; " + to_string(state.verdict) + ": ";
   if (state.verdict == SteadyVerdict::unsettled)
     return line + "half of them stay longer than a quarter of that time\n";

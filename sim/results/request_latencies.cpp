@@ -1,5 +1,7 @@
 #include "sim/results/request_latencies.hpp"
 
+#include <algorithm>
+
 namespace moelab {
 
 double latency_of(const RequestTimes& r, Latency latency) {
@@ -55,6 +57,10 @@ RequestLatencies class_latencies(const Metrics& m, std::uint16_t of_class) {
     }
   }
   return all;
+}
+
+std::uint64_t count_measured(const Metrics& m) {
+  return static_cast<std::uint64_t>(std::ranges::count(m.requests, true, &RequestTimes::measured));
 }
 
 RunRates run_rates(const Metrics& m) {

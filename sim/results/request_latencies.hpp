@@ -63,6 +63,8 @@ struct RunRates {
   }
 };
 RunRates run_rates(const Metrics& metrics);
+/// Requests that statistics are of.
+std::uint64_t count_measured(const Metrics& metrics);
 /// Whether a request, measured or not, was answered in those seconds.
 bool answered_in_time(const Metrics& metrics, const RequestTimes& request);
 

@@ -78,8 +78,7 @@ Json classes_json(const RunResult& r) {
 
 /// Which part of the run its statistics are of, and whether that was a steady state.
 Json measured_json(const Metrics& m) {
-  std::uint64_t measured = 0;
-  for (const RequestTimes& q : m.requests) measured += q.measured ? 1 : 0;
+  const std::uint64_t measured = count_measured(m);
   const SteadyState state = steady_state(m.requests, m.measured.begin_s, m.measured.end_s);
   return {{"begin_s", m.measured.begin_s},
           {"end_s", m.measured.end_s},

@@ -29,9 +29,10 @@ std::string speed_table(const std::vector<RunResult>& results) {
       rows.push_back({r.system, "-", "-", "-", "-", "-", "-", "-"});
       continue;
     }
+    const RunRates rates = run_rates(r.metrics);
     rows.push_back({r.system, fixed(mean(r.metrics.ttft_s), 2),
                     ms(mean(request_latencies(r.metrics).of(Latency::tpot))), ms(gaps.p50), ms(gaps.p90),
-                    ms(gaps.p99), fixed(run_rates(r.metrics).a_second(run_rates(r.metrics).output_tokens), 2),
+                    ms(gaps.p99), fixed(rates.a_second(rates.output_tokens), 2),
                     fixed(mean(r.metrics.end_to_end_s), 1)});
   }
   return align_columns(rows, 1);

@@ -19,7 +19,7 @@ std::string to_string(SteadyVerdict verdict);
 struct SteadyState {
   SteadyVerdict verdict = SteadyVerdict::unsettled;
   double first_half = 0, second_half = 0;
-  double allowed = 0;  // a difference of the two that chance explains
+  double allowed = 0;  // a difference of the two that is no drift
 };
 
 /// Unsettled where the median residence of requests is more than a quarter of the time from `begin_s` to
@@ -27,7 +27,8 @@ struct SteadyState {
 /// three standard errors. These come of the means of 20 equal parts of the time (batch means; Law, Simulation
 /// Modeling and Analysis, section 9.5.3) and what they scatter around the straight line through them: twice
 /// their variance, over 10 parts, times (1 + r) / (1 - r) with the correlation r of one part with the next, 0
-/// to 0.9.
+/// to 0.9. Residence is from arrival to answer here, whatever a request waits for; `moelab load`, which looks
+/// for saturation (load_sample.hpp), counts it from the start of serving.
 SteadyState steady_state(const std::vector<RequestTimes>& requests, double begin_s, double end_s);
 
 }  // namespace moelab

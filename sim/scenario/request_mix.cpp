@@ -10,7 +10,8 @@
 namespace moelab {
 namespace {
 
-constexpr std::size_t kMostClasses = 1000;
+constexpr std::size_t kMostClasses = 1000;  // far more than a workload is described by
+static_assert(kMostClasses < kNoClass);
 constexpr double kShareRounding = 1e-6;  // shares of few digits add up to 1 but for this
 
 std::uint32_t read_tokens(const YamlMap& map, std::string_view key, std::int64_t fallback) {

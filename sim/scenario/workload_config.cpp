@@ -217,6 +217,17 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
   return w;
 }
 
+std::vector<std::string> class_names(const WorkloadConfig& w) {
+  std::vector<std::string> names;
+  if (has_classes(w))
+    for (const RequestClass& of : w.mix) names.push_back(of.name);
+  return names;
+}
+
+bool says_arrivals(const WorkloadConfig& w) {
+  return w.arrivals_per_s > 0 || w.closed_loop || !w.log.empty();
+}
+
 double rate_of_log(const std::vector<RequestRecord>& log) {
   if (log.size() < 2 || log.back().arrival_s <= log.front().arrival_s) return 0;
   const double rate = static_cast<double>(log.size() - 1) / (log.back().arrival_s - log.front().arrival_s);

@@ -93,6 +93,11 @@ WorkloadConfig read_workload(const YamlMap& root, const std::string& base, Probl
 inline bool has_classes(const WorkloadConfig& w) {
   return !w.mix.empty() && !w.mix.front().name.empty();
 }
+/// Names of the classes that a workload's requests are of, in order; none where they have no names.
+std::vector<std::string> class_names(const WorkloadConfig& w);
+/// Whether it says when its requests come: at a rate, by a log, or when users send them. The times of a trace
+/// are none.
+bool says_arrivals(const WorkloadConfig& w);
 
 /// The requests of a log a second: of n requests n - 1 in the time from the first to the last. 0 where all
 /// come at the same moment.

@@ -95,8 +95,7 @@ Prompts prompts_of(const Scenario& scenario) {
 }
 
 bool come_in_turn(const Scenario& scenario, const SystemConfig& system) {
-  const WorkloadConfig& w = scenario.workload;
-  return !system.batching && w.arrivals_per_s == 0 && !w.closed_loop && w.log.empty();
+  return !system.batching && !says_arrivals(scenario.workload);
 }
 
 bool serves_from_pool(const Scenario& scenario) {

@@ -78,11 +78,11 @@ Database::Database(const std::filesystem::path& file, Mode mode, std::function<b
     if (mode == Mode::write || !is_unwritable(code)) fail(code);
     open_unchanging();
   }
-  if (mode != Mode::salvage) check_whole();
+  if (mode != Mode::salvage) check_size();
 }
 
 // SQLite takes what is missing of the last page for zeros.
-void Database::check_whole() const {
+void Database::check_size() const {
   std::error_code none;
   const auto size = std::filesystem::file_size(file_, none);
   const auto page = static_cast<std::uintmax_t>(number("PRAGMA page_size"));

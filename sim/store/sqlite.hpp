@@ -52,7 +52,7 @@ class Database {
   void open(const std::string& name, int flags);
   void configure(Mode mode) const;
   void open_unchanging();
-  void check_whole() const;
+  void check_size() const;
   static int count_work(void* database);
   static int wait_for_lock(void* database, int times);
 

@@ -20,7 +20,9 @@ namespace {
 using sqlite::Database;
 using sqlite::Statement;
 
-constexpr std::int64_t kLeastRowBytes = 16;  // of any row: how many a file can have at most
+// Of any row: its place in the page (2), its length and number (1 each), and a header of its own length and a
+// type a column, of which the table of sweeps has the fewest, 6. Says how many rows a file can have at most.
+constexpr std::int64_t kLeastRowBytes = 8;
 
 /// What `read` gives, or nothing where it meets damage.
 template <class Read>
@@ -42,9 +44,11 @@ class Salvage {
         sweep_row_(from, "SELECT name, question, file, created, version FROM sweep WHERE id = ?"),
         point_row_(from,
                    "SELECT " + std::string(kPointColumns) + " FROM point WHERE sweep = ? AND number = ?") {
-    std::error_code none;
-    const auto bytes = std::filesystem::file_size(from.file(), none);
-    most_rows_ = none ? 0 : static_cast<std::int64_t>(bytes) / kLeastRowBytes;
+    for (const char* part : {"", "-wal"}) {  // rows may be in the log alone
+      std::error_code none;
+      const auto bytes = std::filesystem::file_size(from.file().string() + part, none);
+      most_rows_ += none ? 0 : static_cast<std::int64_t>(bytes) / kLeastRowBytes;
+    }
   }
 
   StoreRepair go() {
@@ -66,8 +70,9 @@ class Salvage {
         Statement row(from_, sql);
         return row.step() && !row.is_null(0) ? row.integer(0) : std::int64_t{-1};
       });
-      if (found) return std::min(*found, most_rows_);
+      if (found && *found <= most_rows_) return *found;
       result_.lost_more = true;
+      if (found) return most_rows_;
     }
     return most_rows_;
   }

@@ -246,18 +246,18 @@ void ClusterWorkers::start(std::uint64_t number, std::function<PointJob()> job,
 }
 
 void ClusterWorkers::hear(const std::string& line) {
-  const auto text = [](const Json& j, const char* key) { return j.contains(key) && j[key].is_string(); };
+  const auto has_text = [](const Json& j, const char* key) { return j.contains(key) && j[key].is_string(); };
   const Json j = Json::parse(line, nullptr, false);
   if (!j.is_object()) {
     fatal_ = "its Python process said '" + line.substr(0, 200) + "'";
   } else if (j.contains("slots") && j["slots"].is_number_unsigned()) {
     slots_ = j["slots"].get<std::size_t>();
     ready_ = true;
-  } else if (text(j, "fatal")) {
+  } else if (has_text(j, "fatal")) {
     fatal_ = j["fatal"].get<std::string>();
-  } else if (text(j, "left_out")) {
+  } else if (has_text(j, "left_out")) {
     left_out_.push_back(j["left_out"].get<std::string>());
-  } else if (text(j, "answer") && text(j, "worker") && j.contains("number") &&
+  } else if (has_text(j, "answer") && has_text(j, "worker") && j.contains("number") &&
              j["number"].is_number_unsigned()) {
     take_answer(j["number"].get<std::uint64_t>(), j["worker"], j["answer"]);
   }
@@ -267,19 +267,20 @@ void ClusterWorkers::hear(const std::string& line) {
 void ClusterWorkers::take_answer(std::uint64_t number, const std::string& worker, const std::string& answer) {
   const auto found = running_.find(number);
   if (found == running_.end()) return;
-  constexpr int kUnfitAnswers = 3;  // until a worker is left out
+  constexpr int kUnfitAnswers = 3;  // until a worker is left out: one may be a disk, three are the worker
   PointOutcome outcome;
   try {
     outcome = unpack_outcome(answer);
     if (outcome.child.kind == ChildOutcome::Kind::done) check_result(found->second, outcome.child.text);
   } catch (const InputError& error) {
     std::string why = "the answer of worker " + worker + " does not fit the point: " + error.what();
-    cut_text(why, 4096);  // libraries may repeat all of what they could not read
+    cut_text(why, kMostFailureBytes);  // libraries may repeat all of what they could not read
     outcome = {};
     outcome.child.text = why;
     if (++unfit_[worker] == kUnfitAnswers)
-      script_->say(Json{{"leave_out", worker}, {"why", "three answers that did not fit; " + why}}.dump(
-          -1, ' ', false, Json::error_handler_t::replace));
+      script_->say(Json{{"leave_out", worker},
+                        {"why", std::to_string(kUnfitAnswers) + " answers that did not fit; " + why}}
+                       .dump(-1, ' ', false, Json::error_handler_t::replace));
   }
   outcome.worker = worker;
   running_.erase(found);

@@ -19,8 +19,7 @@ constexpr std::array<const char*, 4> kStatusNames = {"done", "failed", "timeout"
 // What a worker may say. A result has some 200 kB, of a long run whose placement changes often some
 // megabytes.
 constexpr std::size_t kMostAnswerBytes = std::size_t{64} << 20;  // as in python/moelab/cluster.py
-constexpr std::size_t kMostFailureBytes = 4096, kMostHostBytes = 255;
-constexpr int kDeepestAnswer = 64;  // lists and maps within each other; copies and dumps call themselves
+constexpr std::size_t kMostHostBytes = 255;  // of a name in the DNS (RFC 1035, section 2.3.4)
 
 void check_version(const Json& job) {
   const std::string version = job.at("version").get<std::string>();
@@ -88,8 +87,7 @@ void check_extent(const char* what, const std::string& text) {
   if (text.size() > kMostAnswerBytes)
     throw InputError(what, "has " + std::to_string(text.size()) + " bytes; expected " +
                                std::to_string(kMostAnswerBytes) + " at most");
-  if (json_depth(text) > kDeepestAnswer)
-    throw InputError(what, "nests deeper than " + std::to_string(kDeepestAnswer) + " levels");
+  check_json_depth(what, text);
 }
 
 }  // namespace
@@ -157,12 +155,6 @@ std::string pack_outcome(const PointOutcome& outcome) {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void cut_text(std::string& text, std::size_t most_bytes) {
-  if (text.size() <= most_bytes) return;
-  while (most_bytes > 0 && (static_cast<unsigned char>(text[most_bytes]) & 0xc0) == 0x80) --most_bytes;
-  text.resize(most_bytes);
-}
-
 PointOutcome unpack_outcome(const std::string& text) {
   check_extent(kOutcome, text);
   try {
@@ -205,7 +197,7 @@ void check_result(const RemoteJob& job, const std::string& text) {
     check_metrics(result);
     if (result.dump(2) + "\n" != text) throw InputError(kResult, "is not written as moelab writes results");
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(kResult, said_by_library(error.what()).data());
+    throw InputError(kResult, std::string(said_by_library(error.what())));
   }
 }
 

@@ -31,10 +31,11 @@ PointOutcome run_job(const RemoteJob& job);
 /// {"status": "done|failed|timeout|memory", "text": the result or what went wrong, "host", "wall_s", "cpu_s",
 /// "peak_bytes"}
 std::string pack_outcome(const PointOutcome& outcome);
-/// Leaves so many bytes of a text in UTF-8 at most, and no part of a character.
-void cut_text(std::string& text, std::size_t most_bytes);
+/// Of what went wrong with a point as many bytes are kept: two screens of text.
+inline constexpr std::size_t kMostFailureBytes = 4096;
 /// Throws InputError for a text that is no outcome: also for times that are below 0, and for what is larger
-/// or nests deeper than any result. Of what went wrong 4 kB are kept, of the host's name 255 bytes.
+/// or nests deeper than any result. Of what went wrong kMostFailureBytes are kept, of the host's name 255
+/// bytes.
 PointOutcome unpack_outcome(const std::string& text);
 /// Throws InputError where a result is none of this job: where scenario, system, seed, executor, version or
 /// data files are others, it is not written as this program writes results, or its metrics cannot be (below

@@ -172,7 +172,7 @@ void find_dropped(const std::string& name, const CheckedSweep& checked, const Re
   for (const StoredPoint& point : store.points(name)) summary.dropped += runs.contains(point.run) ? 0 : 1;
 }
 
-/// Every share-th run by chance, one at least: a worker cannot know which.
+/// That share of the runs, chosen by chance, rounded up: a worker cannot know which.
 std::set<std::size_t> chosen_by_chance(const std::vector<Wanted>& wanted, double share) {
   std::vector<std::size_t> points;
   for (const Wanted& one : wanted) points.push_back(one.point);

@@ -124,7 +124,8 @@ TEST_CASE("cluster scenario: mistakes are named with what was expected") {
   check_problem("cluster.yaml", "gpus: 2", "gpus: 0", "gpus");
   check_problem("cluster.yaml", "gpus: 2", "gpus: 2, host: x", "platform");
   check_problem("cluster.yaml", "gpus: 2", "gpus: 2, out: 2 MB/s", "servers.1.out");
-  check_problem("cluster.yaml", "gpus: 2", "gpus: 2, in: {value: 2 MB/s, source: tset}", "did you mean 'test'?");
+  check_problem("cluster.yaml", "gpus: 2", "gpus: 2, in: {value: 2 MB/s, source: tset}",
+                "did you mean 'test'?");
   check_problem("cluster.yaml", "gpus: 2", "gpus: 2, budget: {value: 0 B, source: test}", "servers.1.budget");
   check_problem("cluster.yaml", "device: device.yaml}", "device: nowhere.yaml}", "nowhere.yaml");
   check_problem("scenario.yaml", "code: 3", "cod: 3", "did you mean 'code'");

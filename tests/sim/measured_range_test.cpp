@@ -101,6 +101,23 @@ void check_statistics(const RunResult& r, const Counts& counts) {
   CHECK(m["throughput_requests_per_s"].get<double>() == Approx(span > 0 ? answered / span : 0));
 }
 
+/// Of requests left out by number: from the first measured arrival to the last, or where they come at one
+/// moment to the last measured answer.
+template <class Counts>
+void check_ends_by_number(const RunResult& r, bool from_first, const Counts& counts) {
+  double first = 1e300, last = 0, answer = 0;
+  for (const json& q : lines_of(r)) {
+    if (!counts(q)) continue;
+    first = std::min(first, q["arrival_s"].get<double>());
+    last = std::max(last, q["arrival_s"].get<double>());
+    answer = std::max(answer, q["end_s"].get<double>());
+  }
+  const json measured = json::parse(results_json({r}))["measured"];
+  const double begin = from_first ? first : 0;
+  CHECK(measured["begin_s"].get<double>() == begin);
+  CHECK(measured["end_s"].get<double>() == (last <= begin ? answer : last));
+}
+
 }  // namespace
 
 TEST_CASE("measured: requests of warm-up and cool-down are in no statistic") {
@@ -114,7 +131,9 @@ TEST_CASE("measured: requests of warm-up and cool-down are in no statistic") {
     if (!r) continue;
     INFO("seed " << seed);
     const std::size_t count = r->metrics.requests.size();
-    check_statistics(*r, [&](const json& q) { return q["request"] >= first && q["request"] < count - last; });
+    const auto counts = [&](const json& q) { return q["request"] >= first && q["request"] < count - last; };
+    check_statistics(*r, counts);
+    check_ends_by_number(*r, first > 0, counts);
     CHECK(results_json({unpack_result(pack_result(*r))}) == results_json({*r}));
     ++seen;
   }
@@ -226,7 +245,8 @@ TEST_CASE("steady state: of requests that come evenly") {
 }
 
 // M/M/1: below capacity the number in the system has one distribution once the queue has filled; above it by
-// a tenth, after n requests 0.09 n wait.
+// a quarter, after n requests (1 - 1 / 1.25) n wait. Three standard errors are exceeded in 0.3 % of runs
+// where parts are independent; their correlation is only estimated, so one in twenty is allowed.
 TEST_CASE("steady state: a queue below capacity is steady, one above it drifts") {
   std::size_t drifts = 0, runs = 0, grows = 0;
   for (std::uint64_t seed = 1; seed <= random_runs(60u, 40u); ++seed, ++runs) {

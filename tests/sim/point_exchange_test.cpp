@@ -33,6 +33,16 @@ void write_trace(const std::string& path, const std::vector<std::uint16_t>& ids)
   write_routing_trace(builder.finish(), path);
 }
 
+/// A job whose trace of one request is a file of the folder.
+RemoteJob job_with_trace(const Files& folder) {
+  write_trace(folder.path("t.safetensors"), {0, 1, 2, 3});
+  const SweepFile sweep = read_sweep(
+      {folder.path("sweep.yaml"),
+       "name: s\nscenario: scenario.yaml\nset: {workload: {trace: " + folder.path("t.safetensors") + "}}\n"});
+  const PointJob point = job_of(sweep, point_of(sweep, 0));
+  return {point, data_files(scenario_of_document("s", point.document)), {}};
+}
+
 std::string problem_of(const std::function<void()>& call) {
   try {
     call();
@@ -82,21 +92,16 @@ TEST_CASE("point exchange: what is no job of this version is refused") {
 
 TEST_CASE("point exchange: another data file, or one that nobody named, is refused") {
   const Files folder;
-  write_trace(folder.path("t.safetensors"), {0, 1, 2, 3});
-  const SweepFile sweep = read_sweep(
-      {folder.path("sweep.yaml"),
-       "name: s\nscenario: scenario.yaml\nset: {workload: {trace: " + folder.path("t.safetensors") + "}}\n"});
-  const PointJob point = job_of(sweep, point_of(sweep, 0));
-  const std::vector<DataFile> data = data_files(scenario_of_document("s", point.document));
-  REQUIRE(data.size() == 1);
-  RemoteJob job{point, data, {}};
+  const RemoteJob whole = job_with_trace(folder);
+  REQUIRE(whole.data.size() == 1);
+  RemoteJob job = whole;
   CHECK_NOTHROW(check_data(job));
   write_trace(folder.path("t.safetensors"), {0, 1, 3, 2});
   CHECK(problem_of([&] { check_data(job); }).find("is another file here") != std::string::npos);
   job.data.clear();
   CHECK(problem_of([&] { check_data(job); }).find("does not say which file") != std::string::npos);
   std::filesystem::remove(folder.path("t.safetensors"));
-  CHECK_THROWS_AS(check_data({point, data, {}}), InputError);
+  CHECK_THROWS_AS(check_data(whole), InputError);
 }
 
 TEST_CASE("point exchange: outcomes travel as text") {
@@ -126,13 +131,8 @@ TEST_CASE("point exchange: outcomes travel as text") {
 
 TEST_CASE("point exchange: a result of something else than the job is refused") {
   const Files folder;
-  write_trace(folder.path("t.safetensors"), {0, 1, 2, 3});
-  const SweepFile sweep = read_sweep(
-      {folder.path("sweep.yaml"),
-       "name: s\nscenario: scenario.yaml\nset: {workload: {trace: " + folder.path("t.safetensors") + "}}\n"});
-  const PointJob point = job_of(sweep, point_of(sweep, 0));
-  const RemoteJob job{point, data_files(scenario_of_document("s", point.document)), {}};
-  const std::string text = run_point(point);
+  const RemoteJob job = job_with_trace(folder);
+  const std::string text = run_point(job.job);
   CHECK_NOTHROW(check_result(job, text));
   const auto result = nlohmann::ordered_json::parse(text);
   const auto problem = [&](const char* path, const nlohmann::ordered_json& value) {

@@ -175,6 +175,24 @@ TEST_CASE("store: a repair leaves the damaged store and its log as they are") {
   CHECK(read_bytes(log_of(file)) == log);
 }
 
+TEST_CASE("store: a repair saves rows that are in the log alone") {
+  const ScratchFolder folder;
+  const auto file = folder / "results.db", copy = folder / "copy.db", begun = folder / "begun.db";
+  std::vector<StoredPoint> points;
+  for (std::uint64_t i = 0; i < 8000; ++i) points.push_back(stored_point(i, "1 GB", "lru", "not run"));
+  {
+    ResultStore store(begun, Access::write);
+    store.put_sweep(stored_sweep("one"), points);
+    for (const char* part : {"", "-wal"})  // as a kill leaves it
+      std::filesystem::copy_file(begun.string() + part, file.string() + part);
+  }
+  REQUIRE(std::filesystem::file_size(file) < 8 * points.size());  // no 8 bytes for each
+  const StoreRepair repaired = repair_store(file, copy);
+  CHECK(repaired.points == points.size());
+  CHECK(repaired.lost_points == 0);
+  CHECK_FALSE(repaired.lost_more);
+}
+
 TEST_CASE("store: whatever the damage, a repair makes a whole store or says that it cannot") {
   const ScratchFolder folder;
   const auto file = folder / "results.db", copy = folder / "copy.db";

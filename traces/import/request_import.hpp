@@ -17,10 +17,9 @@ namespace moelab {
 ///   https://github.com/Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and ...2024.md
 /// burstgpt: CSV with Timestamp (s), Request tokens, Response tokens; others are ignored.
 ///   https://github.com/HPMLL/BurstGPT
-/// benchmark: JSON that vLLM's `bench serve --save-result --save-detailed` writes, one run a file:
-/// input_lens,
-///   output_lens, start_times (s of a clock; the first request is at 0). Without start_times, as
-///   sglang.bench_serving --output-details writes it, all requests come at 0.
+/// benchmark: JSON that vLLM's `bench serve --save-result --save-detailed` writes, one run a
+/// file: input_lens, output_lens, start_times (s of a clock; the first request is at 0). Without start_times,
+/// as sglang.bench_serving --output-details writes it, all requests come at 0.
 ///   https://github.com/vllm-project/vllm, vllm/benchmarks/serve.py
 /// log: the project's own.
 /// lengths: CSV whose columns are named; without an arrival column all requests come at 0.
