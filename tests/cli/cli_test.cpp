@@ -470,9 +470,9 @@ TEST_CASE("lists are complete in both forms") {
   const Json policies = Json::parse(moelab({"policies", "--format", "json"}).out);
   const std::string table = moelab({"policies"}).out;
   for (const Json& p : policies) CHECK(table.find(p["name"].get<std::string>()) != std::string::npos);
-  for (const char* name :
-       {"cache-affinity", "fifo", "longest-first", "exhaustive", "lru", "marking", "zipmoe", "belady",
-        "moe-infinity", "layer-window", "continuous", "prism", "smartmoe"})
+  for (const char* name : {"cache-affinity", "fifo", "longest-first", "exhaustive", "lru", "marking",
+                           "zipmoe", "belady", "moe-infinity", "layer-window", "continuous", "prism",
+                           "smartmoe", "s3-fifo", "arc", "lru-k", "w-tinylfu"})
     CHECK(table.find(name) != std::string::npos);
   const Json models = Json::parse(moelab({"models", "--format", "json"}).out);
   CHECK(models.size() >= 15);
