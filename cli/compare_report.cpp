@@ -21,12 +21,14 @@ Rivals rivals_of(const ComparedBudget& budget) {
   return {budget.caches.begin(), end};
 }
 
-std::string in_ms(double seconds) {
-  return fixed(1e3 * seconds, 2);
+/// Milliseconds, with digits by how long a token takes at this budget: four in all, at least.
+std::string in_ms(double seconds, const ComparedBudget& budget) {
+  const double best_ms = 1e3 * budget.caches.front().rank.mean;
+  return fixed(1e3 * seconds, best_ms >= 10 ? 2 : best_ms >= 1 ? 3 : 4);
 }
 
-std::string plus_minus(const Interval& interval, bool known) {
-  return in_ms(interval.mean) + (known ? " ± " + in_ms(interval.half_width) : "");
+std::string plus_minus(const Interval& interval, bool known, const ComparedBudget& budget) {
+  return in_ms(interval.mean, budget) + (known ? " ± " + in_ms(interval.half_width, budget) : "");
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -37,15 +39,17 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 /// Who cannot be told from the best, or how far behind the second is.
-std::string runner_up_text(Rivals rivals) {
+std::string runner_up_text(const ComparedBudget& budget) {
+  const Rivals rivals = rivals_of(budget);
   if (rivals.size() == 1) return "";
   const PairedRank& second = rivals[1].rank;
-  if (!second.best_rank) return ", " + in_ms(second.behind.mean) + " ms before " + rivals[1].policy;
+  if (!second.best_rank) return ", " + in_ms(second.behind.mean, budget) + " ms before " + rivals[1].policy;
   std::vector<std::string> noise;
   for (const ComparedCache& rival : rivals.subspan(1))
     if (rival.rank.noise()) noise.push_back(rival.policy);
   if (noise.empty())
-    return ", " + plus_minus(second.behind, true) + " ms before " + rivals[1].policy + ": more than noise";
+    return ", " + plus_minus(second.behind, true, budget) + " ms before " + rivals[1].policy +
+           ": more than noise";
   return "; what lies between it and " + joined(noise) + " may be noise";
 }
 
@@ -55,12 +59,12 @@ std::string answer(const CacheComparison& c, const ComparedBudget& budget) {
   std::string text =
       "At " + one_line(budget.budget) + " " + best.policy +
       (rivals.size() == 1 ? " takes " : " is the fastest of " + std::to_string(rivals.size()) + " caches: ") +
-      in_ms(best.rank.mean) + " ms a token" + runner_up_text(rivals) + ".";
+      in_ms(best.rank.mean, budget) + " ms a token" + runner_up_text(budget) + ".";
   if (const ComparedCache* const bound = budget.bound())
     text +=
         " Belady, which knows the future, finds " +
         fixed(100 * (bound->mean_of(&CacheSample::hit_share) - best.mean_of(&CacheSample::hit_share)), 1) +
-        " points more and takes " + in_ms(bound->mean_of(&CacheSample::tpot_s)) + " ms.";
+        " points more and takes " + in_ms(bound->mean_of(&CacheSample::tpot_s), budget) + " ms.";
   else
     text += " Belady cannot be run here, so there is no regret.";
   if (c.seeds == 1)
@@ -92,12 +96,12 @@ std::vector<std::string> row_of(const CacheComparison& c, const ComparedBudget& 
   const double hits = cache.mean_of(&CacheSample::hit_share), tpot_s = cache.mean_of(&CacheSample::tpot_s);
   std::vector<std::string> row = {cache.policy, rank_text(cache), fixed(100 * hits, 1)};
   if (parts) row.push_back(fixed(100 * cache.mean_of(&CacheSample::parts_share), 1));
-  row.push_back(in_ms(tpot_s));
+  row.push_back(in_ms(tpot_s, budget));
   const bool first = cache.rank.rank == 1;
-  row.push_back(cache.knows_future || first ? "-" : plus_minus(cache.rank.behind, c.seeds > 1));
+  row.push_back(cache.knows_future || first ? "-" : plus_minus(cache.rank.behind, c.seeds > 1, budget));
   if (const ComparedCache* const bound = budget.bound()) {
     row.push_back(fixed(100 * (bound->mean_of(&CacheSample::hit_share) - hits), 1));
-    row.push_back(in_ms(tpot_s - bound->mean_of(&CacheSample::tpot_s)));
+    row.push_back(in_ms(tpot_s - bound->mean_of(&CacheSample::tpot_s), budget));
   }
   row.push_back(verdict_text(c, cache));
   return row;
