@@ -187,6 +187,7 @@ int run_program(int argc, char** argv) {
   add_results(program);
   add_load(program);
   add_explain(program);
+  add_compare(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command that said what happened

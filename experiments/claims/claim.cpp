@@ -14,16 +14,6 @@ namespace {
 constexpr std::array<Verdict, 4> kVerdicts = {Verdict::comes_out, Verdict::order_comes_out,
                                               Verdict::does_not_come_out, Verdict::cannot_be_known};
 
-/// Quantile 0.975 of Student's t by degrees of freedom 1 to 30 (NIST/SEMATECH e-Handbook, table 1.3.6.7.2);
-/// the normal's beyond.
-double t_quantile(std::size_t freedom) {
-  static constexpr std::array<double, 30> kQuantiles = {
-      12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-      2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-      2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-  return freedom <= kQuantiles.size() ? kQuantiles[freedom - 1] : 1.960;
-}
-
 }  // namespace
 
 const char* verdict_name(Verdict verdict) {
@@ -89,17 +79,6 @@ std::string counts(const std::vector<Claim>& claims) {
     separator = ", ";
   }
   return text;
-}
-
-Interval interval95(std::span<const double> values) {
-  if (values.empty()) throw std::logic_error("an interval of no values");
-  const auto n = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (const double v : values) sum += v;
-  const double mean = sum / n;
-  for (const double v : values) squares += (v - mean) * (v - mean);
-  if (values.size() == 1) return {mean, 0};
-  return {mean, t_quantile(values.size() - 1) * std::sqrt(squares / (n - 1) / n)};
 }
 
 }  // namespace moelab::claims

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/results/statistics.hpp"
+
 namespace moelab::claims {
 
 enum class Verdict {
@@ -51,12 +53,8 @@ void print_claims(const std::vector<Claim>& claims);
 /// "54 claims: comes out 20, order comes out 18, ..."
 std::string counts(const std::vector<Claim>& claims);
 
-/// Mean of values over seeds and half the width of its 95 % interval by Student's t; 0 for one value.
-struct Interval {
-  double mean = 0;
-  double half_width = 0;
-};
-Interval interval95(std::span<const double> values);
+using moelab::Interval;
+using moelab::interval95;
 
 /// The claims of each study, run anew (seconds to minutes each; progress goes to standard error).
 std::vector<Claim> zipmoe_claims();   // experiments/zipmoe/zipmoe_claims.cpp

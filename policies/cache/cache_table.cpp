@@ -14,6 +14,10 @@ namespace moelab {
   row(lfu_cache_entry) \
   row(marking_cache_entry) \
   row(sieve_entry) \
+  row(s3_fifo_entry) \
+  row(arc_entry) \
+  row(lru_k_entry) \
+  row(w_tinylfu_entry) \
   row(moe_infinity_cache_entry) \
   row(zipmoe_cache_entry) \
   row(score_average_entry) \

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "models/input_error.hpp"
-#include "models/json.hpp"
 #include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/results/result_json.hpp"
@@ -18,8 +17,6 @@
 
 namespace moelab {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A scenario of one system with its trace, to be run in several ways.
 class Subject {
@@ -101,26 +98,10 @@ std::vector<FreedResource> kinds_of(const std::vector<ResourceUse>& resources) {
   return kinds;
 }
 
-/// The document with another cache in its system; what sized the pools of the old one goes. A system that has
-/// the policy already stays as it is.
-std::string with_cache(const std::string& document, const std::string& policy) {
-  Json changed = Json::parse(document);
-  Json& system = changed["systems"][0];
-  if (system.contains("cache") && system["cache"].value("policy", Json()) == policy) return document;
-  Json cache = {{"policy", policy}};
-  if (system.contains("cache") && system["cache"].contains("keep_as"))
-    cache["keep_as"] = system["cache"]["keep_as"];
-  if (policy != "none" && system.contains("cache") && system["cache"].contains("experts"))
-    cache["experts"] = system["cache"]["experts"];  // that are pinned beside a window
-  system["cache"] = cache;
-  system.erase("planning");
-  return changed.dump();
-}
-
 CacheReference reference(const ResultFile& given, const std::string& policy) {
   CacheReference r{policy, "", std::nullopt};
   try {
-    const Subject subject(given.file, with_cache(given.document, policy), given.executor);
+    const Subject subject(given.file, document_with_cache(given.document, policy), given.executor);
     r.result = as_file(subject.run());
   } catch (const InputError& error) {
     r.refused = error.problems().front().what;

@@ -1,6 +1,7 @@
-// The one place where percentiles and means are defined.
+// The one place where percentiles, means and intervals of means are defined.
 #pragma once
 
+#include <span>
 #include <vector>
 
 namespace moelab {
@@ -15,5 +16,14 @@ double mean(const std::vector<double>& values);  // 0 when empty
 double quantile(const std::vector<double>& sorted, double q);
 /// All zero for an empty sample.
 Summary summarize(std::vector<double> values);
+
+/// Mean of values, such as of a figure over seeds, and half the width of its 95 % interval by Student's t;
+/// both in the values' unit. One value has no interval: its half width is 0.
+struct Interval {
+  double mean = 0;
+  double half_width = 0;
+};
+/// Throws std::logic_error for no values.
+Interval interval95(std::span<const double> values);
 
 }  // namespace moelab

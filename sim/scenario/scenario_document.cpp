@@ -11,6 +11,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "models/text_file.hpp"
+#include "policies/cache/cache.hpp"
 #include "sim/scenario.hpp"
 #include "sim/version.hpp"
 #include "traces/default_trace.hpp"
@@ -98,6 +99,22 @@ std::string run_identity(const std::string& document, const std::vector<DataFile
   text += "\n" + Json(settings).dump();
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
   return hexadecimal(hash.high64) + hexadecimal(hash.low64);
+}
+
+std::string document_with_cache(const std::string& document, std::string_view policy) {
+  nlohmann::ordered_json changed = nlohmann::ordered_json::parse(document);
+  auto& system = changed["systems"][0];
+  const auto old = system.contains("cache") ? system["cache"] : nlohmann::ordered_json::object();
+  if (system.contains("cache") && old.value("policy", "") == policy) return document;
+  nlohmann::ordered_json cache = {{"policy", std::string(policy)}};
+  if (old.contains("keep_as")) cache["keep_as"] = old["keep_as"];
+  if (policy != "none" && old.contains("experts")) cache["experts"] = old["experts"];  // beside a window
+  if (const CachePolicyEntry* entry = find_cache_policy(policy);
+      entry != nullptr && entry->may_span_model && old.contains("domain"))
+    cache["domain"] = old["domain"];
+  system["cache"] = cache;
+  system.erase("planning");
+  return changed.dump();
 }
 
 }  // namespace moelab

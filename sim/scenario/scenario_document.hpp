@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,11 @@ std::vector<DataFile> data_files(const Scenario& scenario);
 
 /// The scenario as JSON with `system` as its only system; moelab::scenario_of_document() reads it back.
 std::string scenario_document(const Scenario& scenario, const SystemConfig& system);
+
+/// A scenario_document() with another cache in its system, with that policy's default parameters: of the old
+/// one what does not depend on the policy stays (keep_as, experts, and domain where the policy leaves the
+/// choice), and what sized its pools goes. The document as it is where the system has the policy already.
+std::string document_with_cache(const std::string& document, std::string_view policy);
 
 /// 32 hexadecimal digits that differ wherever a result could: XXH3, 128 bits, of the document with each data
 /// file's digest in the place of its path, the settings (which a result records), the executor and this

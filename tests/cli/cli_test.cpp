@@ -61,7 +61,8 @@ TEST_CASE("every command's help ends with an example") {
   const std::vector<std::vector<std::string>> commands = {
       {},         {"run"},     {"check"},   {"schedule"}, {"plan"},  {"plan", "zipmoe"},
       {"models"}, {"devices"}, {"systems"}, {"policies"}, {"model"}, {"model", "import"},
-      {"report"}, {"explain"}, {"sweep"},   {"results"},  {"point"}, {"load"}};
+      {"report"}, {"explain"}, {"sweep"},   {"results"},  {"point"}, {"load"},
+      {"compare"}};
   for (std::size_t i = 0; i < commands.size(); i += test::random_runs(std::size_t{1}, std::size_t{3})) {
     const ProgramResult r = moelab(with(commands[i], {"--help"}));
     CAPTURE(r.out);
@@ -321,6 +322,7 @@ TEST_CASE("pipes are refused by every command that reads a file, and waited for 
                                                {"schedule"},
                                                {"report", "--out", folder.name("o")},
                                                {"explain"},
+                                               {"compare"},
                                                {"trace", "stats"},
                                                {"results"},
                                                {"model", "import"}}) {
@@ -420,6 +422,8 @@ std::vector<std::string> smaller(std::vector<std::string> words, const Folder& f
                         "set={workload.requests: 1, workload.prompt_tokens: 4, workload.output_tokens: 3}"});
   if (command == "tune" && words[1] == "residency")
     return with(words, {"--set", "workload.output_tokens=3", "--steps", "2"});
+  if (command == "compare")
+    return with(words, {"--seeds", "2", "--set", "workload.requests=1", "--set", "workload.output_tokens=3"});
   if (command == "load")
     return with(words, {"--requests", "8", "--seeds", "1", "--set", "workload.prompt_tokens=4", "--set",
                         "workload.output_tokens=3"});
@@ -470,9 +474,9 @@ TEST_CASE("lists are complete in both forms") {
   const Json policies = Json::parse(moelab({"policies", "--format", "json"}).out);
   const std::string table = moelab({"policies"}).out;
   for (const Json& p : policies) CHECK(table.find(p["name"].get<std::string>()) != std::string::npos);
-  for (const char* name :
-       {"cache-affinity", "fifo", "longest-first", "exhaustive", "lru", "marking", "zipmoe", "belady",
-        "moe-infinity", "layer-window", "continuous", "prism", "smartmoe"})
+  for (const char* name : {"cache-affinity", "fifo", "longest-first", "exhaustive", "lru", "marking",
+                           "zipmoe", "belady", "moe-infinity", "layer-window", "continuous", "prism",
+                           "smartmoe", "s3-fifo", "arc", "lru-k", "w-tinylfu"})
     CHECK(table.find(name) != std::string::npos);
   const Json models = Json::parse(moelab({"models", "--format", "json"}).out);
   CHECK(models.size() >= 15);

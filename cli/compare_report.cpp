@@ -1,0 +1,220 @@
+#include "cli/compare_report.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
+#include <vector>
+
+#include "cli/layer_table.hpp"
+#include "sim/results/text_table.hpp"
+
+namespace moelab::cli {
+namespace {
+
+using Rivals = std::span<const ComparedCache>;
+
+/// Those that are ranked, the best first.
+Rivals rivals_of(const ComparedBudget& budget) {
+  const auto end = std::find_if(budget.caches.begin(), budget.caches.end(),
+                                [](const ComparedCache& c) { return c.knows_future || !c.refused.empty(); });
+  return {budget.caches.begin(), end};
+}
+
+/// Milliseconds, with digits by how long a token takes at this budget: four in all, at least.
+std::string in_ms(double seconds, const ComparedBudget& budget) {
+  const double best_ms = 1e3 * budget.caches.front().rank.mean;
+  return fixed(1e3 * seconds, best_ms >= 10 ? 2 : best_ms >= 1 ? 3 : 4);
+}
+
+std::string plus_minus(const Interval& interval, bool known, const ComparedBudget& budget) {
+  return in_ms(interval.mean, budget) + (known ? " ± " + in_ms(interval.half_width, budget) : "");
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  return text;
+}
+
+/// Who cannot be told from the best, or how far behind the second is.
+std::string runner_up_text(const ComparedBudget& budget) {
+  const Rivals rivals = rivals_of(budget);
+  if (rivals.size() == 1) return "";
+  const PairedRank& second = rivals[1].rank;
+  if (!second.best_rank) return ", " + in_ms(second.behind.mean, budget) + " ms before " + rivals[1].policy;
+  std::vector<std::string> noise;
+  for (const ComparedCache& rival : rivals.subspan(1))
+    if (rival.rank.noise()) noise.push_back(rival.policy);
+  if (noise.empty())
+    return ", " + plus_minus(second.behind, true, budget) + " ms before " + rivals[1].policy +
+           ": more than noise";
+  return "; what lies between it and " + joined(noise) + " may be noise";
+}
+
+std::string answer(const CacheComparison& c, const ComparedBudget& budget) {
+  const Rivals rivals = rivals_of(budget);
+  const ComparedCache& best = rivals.front();
+  std::string text =
+      "At " + one_line(budget.budget) + " " + best.policy +
+      (rivals.size() == 1 ? " takes " : " is the fastest of " + std::to_string(rivals.size()) + " caches: ") +
+      in_ms(best.rank.mean, budget) + " ms a token" + runner_up_text(budget) + ".";
+  if (const ComparedCache* const bound = budget.bound())
+    text +=
+        " Belady, which knows the future, finds " +
+        fixed(100 * (bound->mean_of(&CacheSample::hit_share) - best.mean_of(&CacheSample::hit_share)), 1) +
+        " points more and takes " + in_ms(bound->mean_of(&CacheSample::tpot_s), budget) + " ms.";
+  else
+    text += " Belady cannot be run here, so there is no regret.";
+  if (c.seeds == 1)
+    text += " One seed gives no interval: whether a difference is noise is not known (--seeds).";
+  return text + "\n";
+}
+
+std::string rank_text(const ComparedCache& cache) {
+  if (cache.knows_future) return "bound";
+  const PairedRank& rank = cache.rank;
+  if (!rank.best_rank || *rank.best_rank == *rank.worst_rank) return std::to_string(rank.rank);
+  return std::to_string(*rank.best_rank) + "-" + std::to_string(*rank.worst_rank);
+}
+
+std::string verdict_text(const CacheComparison& c, const ComparedCache& cache) {
+  if (cache.knows_future) return "";
+  if (cache.rank.rank == 1) return "best";
+  return c.seeds > 1 && cache.rank.noise() ? "noise" : "";
+}
+
+bool finds_parts(const ComparedBudget& budget) {
+  return std::any_of(budget.caches.begin(), budget.caches.end(), [](const ComparedCache& cache) {
+    return cache.refused.empty() && cache.mean_of(&CacheSample::parts_share) > 0;
+  });
+}
+
+std::vector<std::string> row_of(const CacheComparison& c, const ComparedBudget& budget,
+                                const ComparedCache& cache, bool parts) {
+  const double hits = cache.mean_of(&CacheSample::hit_share), tpot_s = cache.mean_of(&CacheSample::tpot_s);
+  std::vector<std::string> row = {cache.policy, rank_text(cache), fixed(100 * hits, 1)};
+  if (parts) row.push_back(fixed(100 * cache.mean_of(&CacheSample::parts_share), 1));
+  row.push_back(in_ms(tpot_s, budget));
+  const bool first = cache.rank.rank == 1;
+  row.push_back(cache.knows_future || first ? "-" : plus_minus(cache.rank.behind, c.seeds > 1, budget));
+  if (const ComparedCache* const bound = budget.bound()) {
+    row.push_back(fixed(100 * (bound->mean_of(&CacheSample::hit_share) - hits), 1));
+    row.push_back(in_ms(tpot_s - bound->mean_of(&CacheSample::tpot_s), budget));
+  }
+  row.push_back(verdict_text(c, cache));
+  return row;
+}
+
+std::string table_of(const CacheComparison& c, const ComparedBudget& budget) {
+  const bool parts = finds_parts(budget);
+  std::vector<std::string> head = {"cache", "rank", "hits %"};
+  if (parts) head.emplace_back("in parts %");
+  head.emplace_back("TPOT ms");
+  head.emplace_back("behind the best");
+  if (budget.bound() != nullptr) {
+    head.emplace_back("regret, points");
+    head.emplace_back("ms");
+  }
+  head.emplace_back("");
+  std::vector<std::vector<std::string>> rows = {head};
+  std::string refused;
+  for (const ComparedCache& cache : budget.caches)
+    if (cache.refused.empty())
+      rows.push_back(row_of(c, budget, cache, parts));
+    else
+      refused += one_line("not run: " + cache.policy + ": " + cache.refused) + "\n";
+  return align_columns(rows, 1) + refused;
+}
+
+std::string legend(const CacheComparison& c) {
+  std::string text =
+      "hits: of the experts used while decoding, found in the form that the system keeps; TPOT: mean; "
+      "regret: "
+      "to belady\n";
+  if (c.seeds > 1)
+    text +=
+        "behind the best: mean of differences seed by seed ± half of their 95 % interval (Student's t), each "
+        "for\n"
+        "itself; noise: it holds 0; rank: a range where such intervals leave one\n";
+  return text;
+}
+
+nlohmann::ordered_json json_of(const CacheComparison& c, const ComparedBudget& budget,
+                               const ComparedCache& cache) {
+  nlohmann::ordered_json json = {{"policy", cache.policy}};
+  if (!cache.refused.empty()) {
+    json["refused"] = cache.refused;
+    return json;
+  }
+  json["tpot_s"] = cache.mean_of(&CacheSample::tpot_s);
+  json["hit_share"] = cache.mean_of(&CacheSample::hit_share);
+  json["parts_share"] = cache.mean_of(&CacheSample::parts_share);
+  json["bound"] = cache.knows_future;
+  if (const ComparedCache* const bound = budget.bound())
+    json["regret"] = {
+        {"hit_share", bound->mean_of(&CacheSample::hit_share) - cache.mean_of(&CacheSample::hit_share)},
+        {"tpot_s", cache.mean_of(&CacheSample::tpot_s) - bound->mean_of(&CacheSample::tpot_s)}};
+  if (!cache.knows_future) {
+    json["rank"] = cache.rank.rank;
+    json["behind_best_s"] = cache.rank.behind.mean;
+    if (cache.rank.best_rank) {
+      json["behind_best_half_width_s"] = cache.rank.behind.half_width;
+      json["ranks"] = {*cache.rank.best_rank, *cache.rank.worst_rank};
+      json["noise"] = cache.rank.rank > 1 && cache.rank.noise();
+    }
+  }
+  for (std::size_t i = 0; i < cache.by_seed.size(); ++i)
+    json["seeds"].push_back({{"seed", c.first_seed + i},
+                             {"tpot_s", cache.by_seed[i].tpot_s},
+                             {"hit_share", cache.by_seed[i].hit_share},
+                             {"parts_share", cache.by_seed[i].parts_share}});
+  return json;
+}
+
+}  // namespace
+
+std::string compare_table(const CacheComparison& c) {
+  std::string text;
+  for (const ComparedBudget& budget : c.budgets) text += answer(c, budget);
+  text += "\n" + one_line(c.scenario + ", system " + c.system + ": " + c.model + " on " + c.device) + "\n" +
+          (c.seeds == 1 ? "seed " + std::to_string(c.first_seed)
+                        : "seeds " + std::to_string(c.first_seed) + " to " +
+                              std::to_string(c.first_seed + c.seeds - 1)) +
+          "; policies with their default parameters, '" + c.own_policy + "' with the system's\n";
+  for (const ComparedBudget& budget : c.budgets)
+    text += "\n" + (c.budgets.size() > 1 ? one_line(budget.budget) + "\n" : "") + table_of(c, budget);
+  return text + "\n" + legend(c);
+}
+
+std::string compare_json(const CacheComparison& c) {
+  nlohmann::ordered_json budgets = nlohmann::ordered_json::array();
+  for (const ComparedBudget& budget : c.budgets) {
+    nlohmann::ordered_json caches = nlohmann::ordered_json::array();
+    for (const ComparedCache& cache : budget.caches) caches.push_back(json_of(c, budget, cache));
+    budgets.push_back({{"budget", budget.budget}, {"budget_bytes", budget.bytes}, {"caches", caches}});
+  }
+  return json_text({{"scenario", c.scenario},
+                    {"system", c.system},
+                    {"model", c.model},
+                    {"device", c.device},
+                    {"first_seed", c.first_seed},
+                    {"seeds", c.seeds},
+                    {"budgets", budgets}});
+}
+
+std::string compare_csv(const CacheComparison& c) {
+  std::ostringstream text;
+  text.precision(17);
+  text << "budget_bytes,cache,seed,tpot_s,hit_share,parts_share\n";
+  for (const ComparedBudget& budget : c.budgets)
+    for (const ComparedCache& cache : budget.caches)
+      for (std::size_t i = 0; cache.refused.empty() && i < cache.by_seed.size(); ++i)
+        text << budget.bytes << ',' << cache.policy << ',' << c.first_seed + i << ','
+             << cache.by_seed[i].tpot_s << ',' << cache.by_seed[i].hit_share << ','
+             << cache.by_seed[i].parts_share << "\n";
+  return text.str();
+}
+
+}  // namespace moelab::cli

@@ -1,0 +1,50 @@
+#include "sim/results/paired_ranks.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace moelab {
+namespace {
+
+Interval paired_difference(const std::vector<double>& of, const std::vector<double>& less) {
+  std::vector<double> differences;
+  for (std::size_t seed = 0; seed < of.size(); ++seed) differences.push_back(of[seed] - less[seed]);
+  return interval95(differences);
+}
+
+/// The ranks that intervals to all others leave to thing `i`.
+void set_range(const std::vector<std::vector<double>>& values, std::size_t i, PairedRank& rank) {
+  rank.best_rank = 1;
+  rank.worst_rank = values.size();
+  for (std::size_t other = 0; other < values.size(); ++other) {
+    if (other == i) continue;
+    const Interval apart = paired_difference(values[i], values[other]);
+    if (apart.mean > apart.half_width) ++*rank.best_rank;
+    if (apart.mean < -apart.half_width) --*rank.worst_rank;
+  }
+}
+
+}  // namespace
+
+std::vector<PairedRank> rank_paired(const std::vector<std::vector<double>>& values) {
+  std::vector<PairedRank> ranks(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].empty() || values[i].size() != values.front().size())
+      throw std::logic_error("paired values are not as many for each");
+    ranks[i].mean = mean(values[i]);
+  }
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return ranks[a].mean < ranks[b].mean; });
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    PairedRank& rank = ranks[order[place]];
+    rank.rank = place + 1;
+    rank.behind = paired_difference(values[order[place]], values[order.front()]);
+    if (values.front().size() > 1) set_range(values, order[place], rank);
+  }
+  return ranks;
+}
+
+}  // namespace moelab

@@ -1,0 +1,161 @@
+// moelab compare: its figures held against `moelab run`, and what it says to bad input.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "models/json.hpp"
+#include "tests/cli/program_checks.hpp"
+#include "tests/cli/run_program.hpp"
+
+namespace moelab::compare_command_test {
+namespace {
+
+using nlohmann::json;
+
+const std::vector<std::string> kSmall = {"--set", "workload.requests=2", "--set",
+                                         "workload.output_tokens=12"};
+
+ProgramResult compare(const std::vector<std::string>& more, const std::string& system = "zipmoe-lru") {
+  std::vector<std::string> all = {"compare", "zipmoe-orin"};
+  if (!system.empty()) all.insert(all.end(), {"--system", system});
+  all.insert(all.end(), kSmall.begin(), kSmall.end());
+  all.insert(all.end(), more.begin(), more.end());
+  return run_program(MOELAB_PROGRAM, all);
+}
+
+/// One system's run, as JSON.
+json run(const std::string& system, std::vector<std::string> more) {
+  std::vector<std::string> all = {"run", "zipmoe-orin", "--system", system, "--format", "json"};
+  all.insert(all.end(), kSmall.begin(), kSmall.end());
+  all.insert(all.end(), more.begin(), more.end());
+  const ProgramResult result = run_program(MOELAB_PROGRAM, all);
+  CAPTURE(result.err);
+  REQUIRE(result.status == 0);
+  return json::parse(result.out);
+}
+
+double hit_share(const json& result) {
+  double all = 0;
+  for (const auto& [state, uses] : result.at("decode_hits").items()) all += uses.get<double>();
+  return result.at("decode_hits").at("F").get<double>() / all;
+}
+
+const json& cache_of(const json& budget, const std::string& policy) {
+  for (const json& cache : budget["caches"])
+    if (cache["policy"] == policy) return cache;
+  FAIL("no row of " << policy);
+  return budget;
+}
+
+}  // namespace
+
+TEST_CASE("compare: each run is what `moelab run` comes to, on any number of processes") {
+  const std::vector<std::string> asked = {"--cache", "lru,arc", "--budget", "16,20 GB",
+                                          "--seeds", "2",       "--format", "json"};
+  std::vector<std::string> one_by_one = asked, at_once = asked;
+  one_by_one.insert(one_by_one.end(), {"--jobs", "1"});
+  at_once.insert(at_once.end(), {"--jobs", "3"});
+  const ProgramResult compared = compare(one_by_one);
+  CAPTURE(compared.err);
+  REQUIRE(compared.status == 0);
+  CHECK(compared.err.empty());
+  CHECK(compared.out == compare(at_once).out);
+  const json result = json::parse(compared.out);
+  REQUIRE(result["budgets"].size() == 2);
+  for (const json& budget : result["budgets"]) {
+    CHECK(budget["budget_bytes"] == (budget["budget"] == "16 GB" ? 16e9 : 20e9));
+    const json& bound = cache_of(budget, "belady");  // though it is not named
+    CHECK((bound["bound"] == true && !bound.contains("rank")));
+    for (const char* policy : {"lru", "arc", "belady"})
+      for (const json& seed : cache_of(budget, policy)["seeds"]) {
+        const json same = run("zipmoe-lru", {"--set", "budget=" + budget["budget"].get<std::string>(),
+                                             "--set", std::string("overrides.system.cache.policy=") + policy,
+                                             "--set", "seed=" + std::to_string(seed["seed"].get<int>())});
+        INFO(policy << " at " << budget["budget"] << ", seed " << seed["seed"]);
+        CHECK(seed["hit_share"].get<double>() == Approx(hit_share(same)).epsilon(1e-12));
+        CHECK(seed["tpot_s"].get<double>() ==
+              Approx(same.at("metrics").at("tpot_s").at("mean").get<double>()).epsilon(1e-12));
+      }
+  }
+}
+
+TEST_CASE("compare: means, regret and paired intervals follow from its runs") {
+  const ProgramResult compared = compare({"--cache", "lru,fifo,none", "--seeds", "3", "--format", "json"});
+  REQUIRE(compared.status == 0);
+  const json result = json::parse(compared.out);
+  const json& budget = result["budgets"][0];
+  const auto values = [&](const std::string& policy) {
+    std::vector<double> all;
+    for (const json& seed : cache_of(budget, policy)["seeds"]) all.push_back(seed["tpot_s"]);
+    return all;
+  };
+  const auto mean = [](const std::vector<double>& v) { return (v[0] + v[1] + v[2]) / 3; };
+  CHECK(budget["caches"][0]["rank"] == 1);
+  const std::vector<double> best = values(budget["caches"][0]["policy"]);
+  for (const char* policy : {"lru", "fifo", "none"}) {
+    const json& row = cache_of(budget, policy);
+    std::vector<double> apart = values(policy);
+    CHECK(row["tpot_s"].get<double>() == Approx(mean(apart)));
+    CHECK(row["regret"]["tpot_s"].get<double>() == Approx(mean(apart) - mean(values("belady"))));
+    CHECK(row["regret"]["hit_share"].get<double>() >= 0);
+    for (std::size_t i = 0; i < 3; ++i) apart[i] -= best[i];
+    // Student's t, 0.975, two degrees of freedom: 4.303 (any table); half width t s / sqrt(3).
+    double squares = 0;
+    for (const double d : apart) squares += (d - mean(apart)) * (d - mean(apart));
+    const double half = 4.303 * std::sqrt(squares / 2 / 3);
+    CHECK(row["behind_best_s"].get<double>() == Approx(mean(apart)).margin(1e-15));
+    CHECK(row["behind_best_half_width_s"].get<double>() == Approx(half).margin(1e-15));
+    CHECK(row["noise"] == (row["rank"] > 1 && mean(apart) <= half));
+  }
+  CHECK(cache_of(budget, "none")["rank"] == 3);
+  CHECK(cache_of(budget, "none")["ranks"] == json::array({3, 3}));  // every expert is loaded every time
+}
+
+TEST_CASE("compare: the answer comes first, then a table, or a line a run") {
+  const ProgramResult table = compare({"--cache", "lru,none", "--seeds", "2"});
+  CHECK(table.out.substr(0, 33) == "At 20 GB lru is the fastest of 2 ");
+  for (const char* part : {"ms a token", "Belady, which knows the future", "regret, points",
+                           "behind the best", "bound", "seeds 1 to 2", "Student's t"})
+    CHECK(contains(table.out, part));
+  CHECK(contains(compare({"--cache", "lru,none", "--seeds", "1"}).out, "One seed gives no interval"));
+  const std::string csv = compare({"--cache", "lru,none", "--seeds", "2", "--format", "csv"}).out;
+  CHECK(csv.substr(0, csv.find('\n')) == "budget_bytes,cache,seed,tpot_s,hit_share,parts_share");
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 1 + 3 * 2);
+}
+
+TEST_CASE("compare: of all policies, those that the system cannot run are named with the reason") {
+  const json result = json::parse(compare({"--seeds", "1", "--format", "json"}).out);
+  const json& budget = result["budgets"][0];
+  const json policies = json::parse(run_program(MOELAB_PROGRAM, {"policies", "--format", "json"}).out);
+  const auto caches = std::count_if(policies.begin(), policies.end(),
+                                    [](const json& policy) { return policy["family"] == "cache"; });
+  CHECK(budget["caches"].size() == static_cast<std::size_t>(caches));
+  CHECK(contains(cache_of(budget, "zipmoe")["refused"], "planning"));
+  CHECK_FALSE(cache_of(budget, "w-tinylfu").contains("refused"));
+  CHECK(cache_of(
+            json::parse(
+                compare({"--cache", "zipmoe,lru", "--seeds", "1", "--format", "json"}, "").out)["budgets"][0],
+            "zipmoe")["parts_share"] > 0.0);  // the scenario's first system has pools
+}
+
+TEST_CASE("compare: refusals name what was expected") {
+  check_refusal(compare({"--cache", "lrru"}), "is no cache policy (did you mean 'lru'?)");
+  check_refusal(compare({"--cache", "lru,lru"}), "is named twice");
+  check_refusal(compare({"--cache", "lru,,arc"}), "found nothing between commas");
+  check_refusal(compare({"--cache", "belady"}), "besides belady");
+  check_refusal(compare({"--cache", "lru,zipmoe", "--seeds", "1"}), "needs 'planning'");
+  check_refusal(compare({"--budget", "16,much"}), "'much' is no budget; expected GB above 0");
+  check_refusal(compare({"--budget", "-1"}), "expected GB above 0");
+  check_refusal(compare({"--budget", "2", "--cache", "lru", "--seeds", "1"}), "budget 2 GB is too small");
+  check_refusal(compare({"--seeds", "0"}), "not in range 1 to 1000");
+  check_refusal(compare({"--cache", "lru"}, "zipmoe-lr"), "did you mean 'zipmoe-lru'?");
+  check_refusal(compare({"--set", "workload.output_tokens=1", "--cache", "lru", "--seeds", "1"}),
+                "no request has a second output token");
+  check_refusal(run_program(MOELAB_PROGRAM, {"compare", "fluxmoe-qwen3-next", "--seeds", "1"}),
+                "keeps experts by no cache policy");
+  check_refusal(run_program(MOELAB_PROGRAM, {"compare", "orin-budgets"}), "moelab sweep");
+}
+
+}  // namespace moelab::compare_command_test
