@@ -7,6 +7,7 @@
 #include "cli/tune_report.hpp"
 #include "cli/tune_subject.hpp"
 #include "models/input_error.hpp"
+#include "models/physical_bounds.hpp"
 #include "models/units.hpp"
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
@@ -36,6 +37,8 @@ double budget_of(const std::string& text) {
   std::string expected;
   if (!parse(text, budget, expected)) throw InputError("--tpot " + text, "expected " + expected);
   if (budget.value() <= 0) throw InputError("--tpot " + text, "expected a time above 0");
+  if (const std::string beyond = beyond_physical(budget); !beyond.empty())
+    throw InputError("--tpot " + text, "it" + beyond);
   return budget.value();
 }
 

@@ -13,6 +13,7 @@
 #include "hw/codec/codec.hpp"
 #include "hw/validate/validation_report.hpp"
 #include "models/input_error.hpp"
+#include "models/physical_bounds.hpp"
 #include "sim/scenario.hpp"
 
 namespace moelab::cli {
@@ -37,6 +38,8 @@ Q quantity_of(const std::string& option, const std::string& text) {
   Q value;
   std::string expected;
   if (!parse(text, value, expected)) throw InputError(option + " " + text, "expected " + expected);
+  if (const std::string beyond = beyond_physical(value); !beyond.empty())
+    throw InputError(option + " " + text, "it" + beyond);
   return value;
 }
 

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "models/input_error.hpp"
+#include "models/physical_bounds.hpp"
 #include "models/yaml_reader.hpp"
 
 namespace moelab {
@@ -95,6 +96,8 @@ void read_memories(const MachineText& text, MachineParts& machine) {
   if (!parse(text.ram, ram, expected) || ram <= Bytes(0))
     throw KeyFault{"ram", "ram '" + text.ram + "': expected " +
                               (expected.empty() ? "more than nothing: 64 GiB" : expected)};
+  if (const std::string beyond = beyond_physical(ram); !beyond.empty())
+    throw KeyFault{"ram", "ram '" + text.ram + "'" + beyond};
   if (built_in && ram > *built_in)
     throw KeyFault{"ram", "ram '" + text.ram + "': " + machine.gpu->title + " has " + to_string(*built_in)};
   machine.ram = ram;

@@ -49,8 +49,10 @@ bool parse_with(std::span<const Unit> units, std::string_view text, double& out)
   const std::string_view name = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
   for (const Unit& unit : units) {
     if (unit.name != name) continue;
-    const double value = number * unit.multiplier / unit.divisor;
+    double value = number * unit.multiplier / unit.divisor;
     if (!std::isfinite(value)) return false;
+    // What a double is too coarse for is not nothing.
+    if (value == 0 && number != 0) value = std::copysign(std::numeric_limits<double>::denorm_min(), number);
     out = value;
     return true;
   }

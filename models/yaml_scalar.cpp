@@ -5,6 +5,7 @@
 #include <limits>
 #include <system_error>
 
+#include "models/physical_bounds.hpp"
 #include "models/yaml_tree.hpp"
 
 namespace moelab::yaml {
@@ -89,6 +90,18 @@ void fail_range(const NodeRef& ref, std::string_view what, std::string_view expe
   ref.fail(ref.found(what) + " is out of range; expected a value" + std::string(expected));
 }
 
+/// Whether the value is in the key's own range and is one that a machine can have; adds a problem if not.
+template <class T>
+bool passes(const NodeRef& ref, std::string_view what, const Range<T>& range, T value) {
+  if (!contains(range, value)) {
+    fail_range(ref, what, described(range));
+    return false;
+  }
+  const std::string beyond = beyond_physical(value);
+  if (!beyond.empty()) ref.fail(ref.found(what) + beyond);
+  return beyond.empty();
+}
+
 }  // namespace
 
 double harmless(Range<double> range) {
@@ -114,9 +127,7 @@ std::optional<double> read_number(const NodeRef& ref, std::string_view what, Ran
   const bool is_number = is_plain_scalar(ref) && parse_whole(ref.node->text, value) == std::errc();
   if (!is_number) {
     fail_type(ref, what, "a number" + described(range));
-  } else if (!contains(range, value)) {
-    fail_range(ref, what, described(range));
-  } else {
+  } else if (passes(ref, what, range, value)) {
     return value;
   }
   return std::nullopt;
@@ -152,8 +163,7 @@ std::optional<Q> read_quantity(const NodeRef& ref, std::string_view what, Range<
   const TreeNode& node = *ref.node;
   // Quotes are fine here: JSON has no other way to write a quantity.
   if (parse(node.kind == TreeNode::Kind::scalar ? node.text : "", value, expected)) {
-    if (contains(range, value)) return value;
-    fail_range(ref, what, described(range));
+    if (passes(ref, what, range, value)) return value;
     return std::nullopt;
   }
   double bare = 0;

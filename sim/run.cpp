@@ -369,6 +369,7 @@ std::unique_ptr<engine::Engine> make_engine(ExecutorKind kind) {
 void add_account(const engine::Engine& engine, RunResult& result) {
   result.executor = engine.executor_name();
   result.operations = engine.operations();
+  result.wakes = engine.wakes();
   for (engine::ResourceId id = 0; id < engine.resources(); ++id)
     result.busy.push_back({engine.resource_name(id), engine.busy_seconds(id), engine.slots(id)});
 }

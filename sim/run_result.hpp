@@ -50,6 +50,7 @@ struct RunResult {
   std::vector<std::string>
       warnings;  // what a reader must know: unmeasured profile, synthetic trace, in-sample planning
   std::uint64_t operations = 0;
+  std::uint64_t wakes = 0;           // engine::Engine::wakes()
   std::vector<std::string> classes;  // of requests, in the workload's order; empty: it has none
   std::string document = "{}";       // scenario_document(): what was run, to be run again
   std::vector<DataFile> data_files;  // that it read

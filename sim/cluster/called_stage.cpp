@@ -53,6 +53,7 @@ StageWait CalledStage::begin_end() {
   result_.failed +=
       requests_.size() - static_cast<std::size_t>(std::count(admitted_.begin(), admitted_.end(), kFinished));
   if (serves_) --world_.serving;
+  world_.changes.ring();
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "policies/compression_state.hpp"
+#include "sim/cluster/change_bell.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/cluster/cluster_resources.hpp"
 #include "sim/cluster/live_placement.hpp"
@@ -37,6 +38,8 @@ struct ClusterWorld : ServersPresent {
   LivePlacement live{plan.shape, plan.placement};
   RecentUses uses{plan.shape, system.placed->migration};
   RemoteCost remote{system.placed->migration};
+  /// Rings when an expert has come, servers leave or return, or are done, and when experts are placed anew.
+  ChangeBell changes{engine};
   /// Whether experts that no server holds can come back.
   bool hopeful = true;
 

@@ -117,6 +117,7 @@ void GlobalScheduler::adopt(Placement target) {
     world_.engine.spawn(*processes_.back());
   }
   records_.back().experts = experts;
+  world_.changes.ring();
   if (moving_ == 0) records_.back().done_s = world_.engine.now();
 }
 
@@ -161,11 +162,14 @@ engine::Process GlobalScheduler::move(std::uint32_t gpu) {
   const std::uint32_t server = world_.resources.server_of[gpu];
   // How long to wait for others' experts: about as long as one takes.
   const double patience = shape_.expert_bytes / shape_.servers[server].load_bytes_per_second;
+  SteppedLooks looks(world_.changes, patience);
   while (world_.up[server] && !(mover.coming.empty() && mover.going.empty()) && world_.serving > 0) {
     if (mover.coming.empty() || room(gpu) == 0) {
       if (let_go(gpu, false)) continue;
       if (mover.going.empty()) break;  // the target has more than there is room for: never so
-      co_await engine.until(engine.now() + patience);
+      const double looked = engine.now();
+      if (!looks.has_changed()) co_await world_.changes.next();
+      co_await engine.until(looks.next_after(looked, engine.now()));
       if (!mover.coming.empty() && !anybody_loads() && world_.up[server]) let_go(gpu, true);
       continue;
     }
@@ -181,6 +185,7 @@ engine::Process GlobalScheduler::move(std::uint32_t gpu) {
     const bool wanted = target_.on_gpu(gpu, next.layer, next.expert);
     if (world_.up[server] && wanted && !world_.live.placement().on_gpu(gpu, next.layer, next.expert))
       world_.live.arrive(gpu, next.layer, next.expert);
+    world_.changes.ring();
   }
   mover.busy = false;
   --moving_;

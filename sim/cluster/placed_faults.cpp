@@ -8,10 +8,12 @@ void PlacedFaults::leave(std::size_t server) {
   const auto gpus = static_cast<std::uint32_t>(world_.plan.shape.servers[server].gpu_bytes.size());
   for (std::uint32_t gpu = node.first_gpu; gpu < node.first_gpu + gpus; ++gpu)
     for (LabelledGraph* const call : world_.live.calls(gpu)) world_.engine.cancel(call->graph);
+  world_.changes.ring();
 }
 
 void PlacedFaults::come_back(std::size_t server) {
   world_.live.clear(static_cast<std::uint32_t>(server));  // whatever others know by now
+  world_.changes.ring();
 }
 
 void PlacedFaults::set_bandwidth(std::size_t server, BytesPerSecond bandwidth) {
@@ -25,6 +27,7 @@ void PlacedFaults::judge_hope() {
   world_.hopeful = placed_;
   for (std::size_t server = 0; server < world_.up.size(); ++server)
     if (!world_.up[server] && world_.may_return[server]) world_.hopeful = true;
+  world_.changes.ring();
 }
 
 // A detection time later all servers know, and act; then waits until every expert is somewhere again.
@@ -36,9 +39,12 @@ engine::Process PlacedFaults::notice(std::size_t, FaultRecord& record) {
   record.uncovered = world_.live.uncovered();
   placed_ = scheduler_.recover();
   judge_hope();
+  SteppedLooks looks(world_.changes, step);
   while (world_.live.uncovered() > 0 && !world_.placed().loads()) {  // else it is loaded
     if (world_.serving == 0 || !world_.hopeful) co_return;
-    co_await world_.engine.until(world_.engine.now() + step);
+    const double looked = world_.engine.now();
+    if (!looks.has_changed()) co_await world_.changes.next();
+    co_await world_.engine.until(looks.next_after(looked, world_.engine.now()));
   }
   record.recovered_s = world_.engine.now();
 }

@@ -357,6 +357,7 @@ void Dispatcher<Executor>::decide() {
       const auto handle = timers_.back().handle;
       timers_.pop_back();
       next_timer_ = timers_.empty() ? std::numeric_limits<double>::infinity() : timers_.front().time;
+      ++wakes_;
       handle.resume();
     } else if (next_woken_ < woken_.size()) {
       woken_[next_woken_++].resume();

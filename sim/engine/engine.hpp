@@ -117,12 +117,14 @@ class Engine {
   virtual std::uint32_t slots(ResourceId resource) const = 0;
   virtual double busy_seconds(ResourceId resource) const = 0;  // summed over slots
   virtual std::uint64_t operations() const = 0;                // completed
+  std::uint64_t wakes() const { return wakes_; }               // of processes, at times they waited for
   virtual const char* executor_name() const = 0;
 
  protected:
   Engine() = default;
   virtual void wake_at(double time, std::coroutine_handle<> handle) = 0;
   double now_ = 0;
+  std::uint64_t wakes_ = 0;
 };
 
 /// The simulator's default: each operation takes the time it was given, stretched by the capacity that it

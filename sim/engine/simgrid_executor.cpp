@@ -79,7 +79,7 @@ class SimGridNetwork {
   void load();
   void build_star(sg4::NetZone& star);
   void build_mesh(sg4::NetZone& mesh);
-  std::uint64_t size_of(double bytes) const;
+  double size_of(double bytes) const;
   void set_bandwidths(NodeId from, NodeId to, double factor) const;
 
   NetworkLaw law_;    // bandwidths as they are now
@@ -349,8 +349,8 @@ double SimGridNetwork::bandwidth(NodeId from, NodeId to) const {
   return least;
 }
 
-std::uint64_t SimGridNetwork::size_of(double bytes) const {
-  return static_cast<std::uint64_t>(std::llround(bytes * units_));
+double SimGridNetwork::size_of(double bytes) const {
+  return std::round(bytes * units_);
 }
 
 bool SimGridNetwork::takes_time(NodeId from, NodeId to, double bytes) const {
@@ -372,7 +372,7 @@ void SimGridNetwork::set_bandwidths(NodeId from, NodeId to, double factor) const
 
 void SimGridNetwork::send(sg4::Comm& message, NodeId from, NodeId to, double bytes) const {
   constexpr double kWide = 1e9;
-  message.set_payload_size(size_of(bytes));
+  message.set_remaining(size_of(bytes));
   message.set_source(hosts_[from]);
   set_bandwidths(from, to, kWide);
   message.set_destination(hosts_[to]);  // starts it
@@ -407,6 +407,7 @@ void SimGridNetwork::set_node(NodeId node, NetworkLaw::Node bandwidth_of_node) {
 
 int make_quiet() {
   xbt_log_control_set("xbt_cfg.thres:warning");
+  xbt_log_control_set("ker_lmm.thres:error");  // else a run that is refused on its way says what it leaves
   return 0;
 }
 
@@ -486,7 +487,7 @@ void SimGridExecutor::lend_shared(const InFlight& what) {
   way.capacity = id;
   capacity.users.push_back(number);
   const sg4::CommPtr comm = lend_comm(what, number);
-  comm->set_payload_size(static_cast<std::uint64_t>(std::llround(units)));
+  comm->set_remaining(std::round(units));  // its size; an integer of SimGrid's would hold three months
   send(*comm, number);
 }
 

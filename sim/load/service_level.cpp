@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "models/input_error.hpp"
+#include "models/physical_bounds.hpp"
 #include "models/units.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_table.hpp"
@@ -74,6 +75,8 @@ LevelClause parse_clause(const std::string& text, const std::vector<std::string>
   if (!parse(value, limit, expected))
     throw ClauseError{"the limit of " + latency + " is '" + shown_word(value) + "'; expected " + expected};
   if (limit.value() <= 0) throw ClauseError{"the limit of " + latency + " is not above 0"};
+  if (const std::string beyond = beyond_physical(limit); !beyond.empty())
+    throw ClauseError{"the limit of " + latency + ", '" + shown_word(value) + "'," + beyond};
   clause.limit_s = limit.value();
   return clause;
 }

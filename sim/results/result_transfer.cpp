@@ -63,7 +63,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, r
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counted, lookups, bytes, prefetch, routing, execution)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, question, model, device, runtime,
                                    routing, seed, metrics, counted, memory, plan, planned, paged, cluster,
-                                   busy, quality, provenance, warnings, operations, classes, document,
+                                   busy, quality, provenance, warnings, operations, wakes, classes, document,
                                    data_files)
 
 std::string pack_result(const RunResult& result) {

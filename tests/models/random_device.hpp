@@ -1,12 +1,14 @@
 // Random device profiles that use everything a profile can say. The same seed gives the same ones.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "models/device.hpp"
+#include "models/physical_bounds.hpp"
 #include "tests/models/random_architecture.hpp"
 
 namespace moelab::test {
@@ -54,8 +56,14 @@ class RandomDevice {
                         : dice_.from(0, 1 << 30) / (0x1p30 + 1) + dice_.from(0, 1 << 22) * 0x1p-53;
   }
   double share() { return 1 - unit() * 0.999; }  // never 0
-  /// Over many orders of magnitude, round or not; never 0.
-  double magnitude() { return share() * std::pow(10.0, dice_.from(-12, 15)); }
+  /// Over all orders of magnitude that a quantity of its kind can have, round or not; never 0.
+  template <class Q>
+  double magnitude() {
+    const PhysicalBounds bounds = physical_bounds(Q());
+    const int least = static_cast<int>(std::log10(bounds.least)),
+              most = static_cast<int>(std::log10(bounds.most));
+    return std::clamp(share() * std::pow(10.0, dice_.from(least, most - 2)), bounds.least, bounds.most);
+  }
 
   template <class T>
   Sourced<T> sourced(T value) {
@@ -65,21 +73,22 @@ class RandomDevice {
   }
   template <class Q>
   Sourced<Q> some() {
-    Sourced<Q> out = sourced(Q(magnitude()));
+    Sourced<Q> out = sourced(Q(magnitude<Q>()));
     if (dice_.coin()) {
-      const double p10 = magnitude(), p50 = p10 + (dice_.coin() ? magnitude() : 0);
-      out.spread = Spread{p10, p50, p50 + magnitude()};
+      const double p10 = magnitude<Q>(), p50 = p10 + (dice_.coin() ? magnitude<Q>() : 0);
+      out.spread = Spread{p10, p50, p50 + magnitude<Q>()};
     }
     return out;
   }
   Sourced<Curve> sourced(Curve value) {
     Sourced<Curve> out = sourced<Curve>(std::move(value));
-    if (dice_.coin()) out.spread = Spread{unit(), 1, 1 + magnitude()};
+    if (dice_.coin()) out.spread = Spread{unit(), 1, 1 + magnitude<Seconds>()};
     return out;
   }
   Curve curve_of_bytes() {
-    if (dice_.coin()) return Curve::affine(dice_.coin() ? 0 : magnitude(), magnitude());
-    return curve([this] { return magnitude(); });
+    if (dice_.coin())
+      return Curve::affine(dice_.coin() ? 0 : magnitude<Seconds>(), magnitude<BytesPerSecond>());
+    return curve([this] { return magnitude<Bytes>(); });
   }
   Curve curve_of_whole() {
     return curve([this] { return static_cast<double>(dice_.from(1, 1 << 20)); });
@@ -87,13 +96,13 @@ class RandomDevice {
   template <class Step>
   Curve curve(Step step) {
     std::vector<CurvePoint> points;
-    double amount = dice_.coin() ? 0 : step(), seconds = dice_.coin() ? 0 : magnitude();
+    double amount = dice_.coin() ? 0 : step(), seconds = dice_.coin() ? 0 : magnitude<Seconds>();
     for (int n = dice_.from(1, 5); n > 0; --n) {
       points.push_back({amount, seconds});
       const double next = amount + step();
       if (next == amount) break;  // lost in rounding
       amount = next;
-      if (dice_.coin()) seconds += magnitude();
+      if (dice_.coin()) seconds += magnitude<Seconds>();
     }
     return Curve(std::move(points));
   }
@@ -106,6 +115,7 @@ class RandomDevice {
     if (dice_.coin()) return std::nullopt;
     GpuMemory own{some<Bytes>(), some<Bytes>(), some<BytesPerSecond>(), {}};
     own.reserve.value = own.total.value * (0.999 * unit());
+    if (!beyond_physical(own.reserve.value).empty()) own.reserve.value = Bytes(0);
     own.link = {sourced(curve_of_bytes()), sourced(curve_of_bytes())};
     if (dice_.coin()) own.link.pageable = sourced(curve_of_bytes());
     return own;

@@ -481,7 +481,7 @@ nlohmann::json random_json(std::mt19937_64& random, int depth) {
       return static_cast<std::int64_t>(random()) >> (random() % 64);
     case 3:
       return std::ldexp(static_cast<double>(static_cast<std::int64_t>(random())),
-                        static_cast<int>(random() % 200) - 150);
+                        -4 - static_cast<int>(random() % 75));  // within physical bounds
     case 4:
       return texts[random() % texts.size()];
     case 5: {
