@@ -1,6 +1,7 @@
 #include "cli/compare_report.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
@@ -21,10 +22,11 @@ Rivals rivals_of(const ComparedBudget& budget) {
   return {budget.caches.begin(), end};
 }
 
-/// Milliseconds, with digits by how long a token takes at this budget: four in all, at least.
+/// Milliseconds, with digits by how long a token takes at this budget: four in all, more from 100 ms on.
 std::string in_ms(double seconds, const ComparedBudget& budget) {
   const double best_ms = 1e3 * budget.caches.front().rank.mean;
-  return fixed(1e3 * seconds, best_ms >= 10 ? 2 : best_ms >= 1 ? 3 : 4);
+  const int before_point = best_ms > 0 ? static_cast<int>(std::floor(std::log10(best_ms))) + 1 : 1;
+  return fixed(1e3 * seconds, std::clamp(4 - before_point, 2, 12));
 }
 
 std::string plus_minus(const Interval& interval, bool known, const ComparedBudget& budget) {
@@ -38,7 +40,7 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-/// Who cannot be told from the best, or how far behind the second is.
+/// Which cannot be told from the best, or how far behind the second is.
 std::string runner_up_text(const ComparedBudget& budget) {
   const Rivals rivals = rivals_of(budget);
   if (rivals.size() == 1) return "";
@@ -60,15 +62,20 @@ std::string answer(const CacheComparison& c, const ComparedBudget& budget) {
       "At " + one_line(budget.budget) + " " + best.policy +
       (rivals.size() == 1 ? " takes " : " is the fastest of " + std::to_string(rivals.size()) + " caches: ") +
       in_ms(best.rank.mean, budget) + " ms a token" + runner_up_text(budget) + ".";
-  if (const ComparedCache* const bound = budget.bound())
-    text +=
-        " Belady, which knows the future, finds " +
-        fixed(100 * (bound->mean_of(&CacheSample::hit_share) - best.mean_of(&CacheSample::hit_share)), 1) +
-        " points more and takes " + in_ms(bound->mean_of(&CacheSample::tpot_s), budget) + " ms.";
-  else
+  if (const ComparedCache* const bound = budget.bound()) {
+    const double more = bound->mean_of(&CacheSample::hit_share) - best.mean_of(&CacheSample::hit_share);
+    text += " Belady, which knows the future, finds " + fixed(100 * std::abs(more), 1) + " points " +
+            (more < 0 ? "fewer while decoding" : "more") + " and takes " +
+            in_ms(bound->mean_of(&CacheSample::tpot_s), budget) + " ms.";
+  } else {
     text += " Belady cannot be run here, so there is no regret.";
+  }
   if (c.seeds == 1)
     text += " One seed gives no interval: whether a difference is noise is not known (--seeds).";
+  else if (!best.rank.best_rank)
+    text +=
+        " No seed changes anything here: it is one measurement, and whether a difference is noise is not "
+        "known.";
   return text + "\n";
 }
 
@@ -79,10 +86,10 @@ std::string rank_text(const ComparedCache& cache) {
   return std::to_string(*rank.best_rank) + "-" + std::to_string(*rank.worst_rank);
 }
 
-std::string verdict_text(const CacheComparison& c, const ComparedCache& cache) {
+std::string verdict_text(const ComparedCache& cache) {
   if (cache.knows_future) return "";
   if (cache.rank.rank == 1) return "best";
-  return c.seeds > 1 && cache.rank.noise() ? "noise" : "";
+  return cache.rank.noise() ? "noise" : "";
 }
 
 bool finds_parts(const ComparedBudget& budget) {
@@ -91,23 +98,24 @@ bool finds_parts(const ComparedBudget& budget) {
   });
 }
 
-std::vector<std::string> row_of(const CacheComparison& c, const ComparedBudget& budget,
-                                const ComparedCache& cache, bool parts) {
+std::vector<std::string> row_of(const ComparedBudget& budget, const ComparedCache& cache, bool parts) {
   const double hits = cache.mean_of(&CacheSample::hit_share), tpot_s = cache.mean_of(&CacheSample::tpot_s);
   std::vector<std::string> row = {cache.policy, rank_text(cache), fixed(100 * hits, 1)};
   if (parts) row.push_back(fixed(100 * cache.mean_of(&CacheSample::parts_share), 1));
   row.push_back(in_ms(tpot_s, budget));
   const bool first = cache.rank.rank == 1;
-  row.push_back(cache.knows_future || first ? "-" : plus_minus(cache.rank.behind, c.seeds > 1, budget));
+  row.push_back(cache.knows_future || first
+                    ? "-"
+                    : plus_minus(cache.rank.behind, cache.rank.best_rank.has_value(), budget));
   if (const ComparedCache* const bound = budget.bound()) {
     row.push_back(fixed(100 * (bound->mean_of(&CacheSample::hit_share) - hits), 1));
     row.push_back(in_ms(tpot_s - bound->mean_of(&CacheSample::tpot_s), budget));
   }
-  row.push_back(verdict_text(c, cache));
+  row.push_back(verdict_text(cache));
   return row;
 }
 
-std::string table_of(const CacheComparison& c, const ComparedBudget& budget) {
+std::string table_of(const ComparedBudget& budget) {
   const bool parts = finds_parts(budget);
   std::vector<std::string> head = {"cache", "rank", "hits %"};
   if (parts) head.emplace_back("in parts %");
@@ -122,7 +130,7 @@ std::string table_of(const CacheComparison& c, const ComparedBudget& budget) {
   std::string refused;
   for (const ComparedCache& cache : budget.caches)
     if (cache.refused.empty())
-      rows.push_back(row_of(c, budget, cache, parts));
+      rows.push_back(row_of(budget, cache, parts));
     else
       refused += one_line("not run: " + cache.policy + ": " + cache.refused) + "\n";
   return align_columns(rows, 1) + refused;
@@ -184,7 +192,7 @@ std::string compare_table(const CacheComparison& c) {
                               std::to_string(c.first_seed + c.seeds - 1)) +
           "; policies with their default parameters, '" + c.own_policy + "' with the system's\n";
   for (const ComparedBudget& budget : c.budgets)
-    text += "\n" + (c.budgets.size() > 1 ? one_line(budget.budget) + "\n" : "") + table_of(c, budget);
+    text += "\n" + (c.budgets.size() > 1 ? one_line(budget.budget) + "\n" : "") + table_of(budget);
   return text + "\n" + legend(c);
 }
 

@@ -125,6 +125,9 @@ std::optional<std::string> read_text(const NodeRef& ref, std::string_view what) 
 std::optional<double> read_number(const NodeRef& ref, std::string_view what, Range<double> range) {
   double value = 0;
   const bool is_number = is_plain_scalar(ref) && parse_whole(ref.node->text, value) == std::errc();
+  // What is nearer to 0 than anything it could stand for is 0, where that may stand there: the tail of a
+  // distribution, a sum that should have been 0.
+  if (is_number && contains(range, 0.0) && std::abs(value) < physical_bounds(value).least) value = 0;
   if (!is_number) {
     fail_type(ref, what, "a number" + described(range));
   } else if (passes(ref, what, range, value)) {

@@ -52,6 +52,13 @@ void refuse_network(const std::string& file, const std::string& what) {
   throw InputError(file, what);
 }
 
+void refuse_size() {
+  throw InputError(
+      "",
+      "an operation is of more bytes, or longer, than SimGrid can count (106 days); expected the "
+      "executor fast");
+}
+
 std::string unknown_host(const std::string& name, std::span<const std::string> known) {
   return "there is no host '" + name + "'" + suggestion(name, known);
 }

@@ -111,7 +111,7 @@ class Case:
         if self.kind.values:
             at = self.random.randrange(len(self.kind.values))
             option, value = self.kind.values[at]
-            self.arguments += [option, hostile_value(self.random, value)]
+            self.arguments += [option, os.fsdecode(hostile_value(self.random, value))]
         for name in self.random.sample(self.kind.hostile, min(len(self.kind.hostile), 1)):
             others = [f for n, f in self.files.items() if n != name] + seeds.any(self.random)
             self.files[name] = mutated(self.random, name, self.files[name], others)

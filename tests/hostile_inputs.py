@@ -302,12 +302,15 @@ class Seeds:
         """That every command succeeds on what is right: else what is changed would not be read."""
         for kind in KINDS:
             for command in kind.commands:
-                for name in ("out.st", "out.csv", "out.html", "new.db", "repaired.db"):
-                    pathlib.Path(self.folder, name).unlink(missing_ok=True)
-                extra = list(kind.values[0]) if kind.values else []
-                status, _, err = self.runner([*command, *extra], self.folder, seconds=60)
-                if status != 0:
-                    print(f"note: {' '.join(command + extra)} refuses its seed: {err.decode(errors='replace')[:300]}")
+                for extra in kind.values or [()]:
+                    self.check_one([*command, *extra])
+
+    def check_one(self, arguments):
+        for name in ("out.st", "out.csv", "out.html", "new.db", "repaired.db"):
+            pathlib.Path(self.folder, name).unlink(missing_ok=True)
+        status, _, err = self.runner(arguments, self.folder, seconds=60)
+        if status != 0:
+            raise SystemExit(f"moelab {' '.join(arguments)} ends with {status}: {err.decode(errors='replace')[:300]}")
 
     def any(self, random):
         return [self.all[random.choice(sorted(self.all))]]

@@ -8,10 +8,10 @@
 //   use(o):    I:   in T1 or T2 (hit): o becomes the newest of T2.
 //              II:  in B1: p = min(c, p + max(1, |B2| / |B1|)), replace, o becomes the newest of T2.
 //              III: in B2: p = max(0, p - max(1, |B1| / |B2|)), replace, o becomes the newest of T2.
-//              IV:  in none. If |T1| + |B1| = c: B1's oldest name is forgotten and one is replaced, or, where
-//              B1
-//                   is empty, T1's oldest leaves and is forgotten. Else, if all four have c or more: where
-//                   they have 2c, B2's oldest name is forgotten; one is replaced. o becomes the newest of T1.
+//              IV:  in none. If |T1| + |B1| = c: B1's oldest name is forgotten and one is replaced, or,
+//                   where B1 is empty, T1's oldest leaves and is forgotten. Else, if all four have c or more:
+//                   where they have 2c, B2's oldest name is forgotten; one is replaced. o becomes the newest
+//                   of T1.
 //   replace:   T1's oldest leaves for B1 where |T1| > p, or |T1| = p and o is in B2; else T2's oldest for B2.
 //   insert(o): as a miss. A prefetch is not a use: one already held keeps its place, and the first use of a
 //              prefetched expert that was in no list makes it the newest of T1, not of T2.

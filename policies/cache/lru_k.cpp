@@ -1,11 +1,10 @@
 // LRU-K: the expert whose k-th last use lies farthest back leaves first. (O'Neil, O'Neil, Weikum: The LRU-K
 // page replacement algorithm for database disk buffering, SIGMOD 1993, Figure 2.1.)
 //
-//   use(o):    the time of this use becomes the first of o's last k; on a miss, if full, the held expert
-//   whose
-//              k-th last use is the earliest leaves. One that was not used k times is before all that were;
-//              among such ones the one touched (used or brought in) least recently leaves (the paper's
-//              subsidiary policy, classical LRU).
+//   use(o):    the time of this use becomes the first of o's last k; on a miss, if full, the held
+//              expert whose k-th last use is the earliest leaves. One that was not used k times is before all
+//              that were; among such ones the one touched (used or brought in) least recently leaves (the
+//              paper's subsidiary policy, classical LRU).
 //   insert(o): as a miss, but its times stay as they are; one already held keeps its place.
 //
 // A use is one layer step, however many tokens it serves, so the uses of one moment are one already: the

@@ -6,15 +6,13 @@
 //              miss: while the cache is full, evict; then o, with freq 0, becomes the newest of M if its name
 //              is in G, else of S.
 //   evict:     from S where S holds its share or more, else from M.
-//   from S:    oldest to newest: one with freq > 1 (`threshold` - 1) becomes the newest of M with freq 0, and
-//   M,
-//              if that is more than its share, evicts one; the first other one leaves, and its name becomes
-//              the newest of G.
+//   from S:    oldest to newest: one with freq > 1 (`threshold` - 1) becomes the newest of M with freq 0,
+//              and M, if that is more than its share, evicts one; the first other one leaves, and its name
+//              becomes the newest of G.
 //   from M:    oldest to newest: one with freq > 0 becomes the newest with freq one less; the first other one
 //              leaves.
-//   insert(o): as a miss. A prefetch is not a use: one already held keeps place and freq, and the first use
-//   of
-//              a prefetched expert leaves freq at 0, as the use that a miss brings in does.
+//   insert(o): as a miss. A prefetch is not a use: one already held keeps place and freq, and the first
+//              use of a prefetched expert leaves freq at 0, as the use that a miss brings in does.
 //
 // S has `small` of the places, rounded up, at least one; M the others; G as many names as M has places. A
 // name leaves G when its expert comes back, or first in first out. As in the paper, one eviction from S may
@@ -118,7 +116,7 @@ class S3Fifo final : public SinglePool {
 
 PolicyInfo s3_fifo_info() {
   return {.name = "s3-fifo",
-          .help = "three queues: who is not used again soon leaves from the small one",
+          .help = "three queues: experts not used again soon leave from the small one",
           .source = "S3-FIFO (SOSP 2023), Algorithm 1",
           .parameters = {{"small", "", 0.1, 0, 1, "share of the places that the small queue has"},
                          {"threshold", "", 2, 1, 3,

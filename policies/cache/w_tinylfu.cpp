@@ -11,7 +11,8 @@
 //              protected, whose oldest, if that is one too many, becomes the newest of probation.
 //              miss: o becomes the newest of the window. If that is one too many, its oldest becomes the
 //              newest of probation, and, if the cache was full, of this one and probation's oldest the one
-//              with the lower count leaves, the newcomer where they are equal.
+//              with the lower count leaves, the newcomer where they are equal. Where all of the main part
+//              is protected (protected: 1) no other is in probation, and the newcomer leaves.
 //   insert(o): as a miss that is not counted; one already held keeps its place.
 //
 // The main part has floor((1 - window) x places), protected floor(protected x those). The paper's sketch
@@ -60,6 +61,7 @@ class WTinyLfu final : public SinglePool {
   }
 
   void count(std::uint32_t object) {
+    if (places() == 0) return;
     count_[object] = std::min(count_[object] + 1, sample_);
     if (++counted_ < std::uint64_t{sample_} * places()) return;
     for (std::uint32_t& c : count_) c /= 2;

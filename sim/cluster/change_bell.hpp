@@ -2,6 +2,8 @@
 // again, which costs the more the longer they wait.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <coroutine>
 #include <cstdint>
 #include <utility>
@@ -42,21 +44,27 @@ class ChangeBell {
 };
 
 /// The looks of one process at the cluster, every `step` seconds, of which those are left out before which
-/// nothing has changed.
+/// nothing has changed. It finds at each look what it would find if it looked each time, but where a change
+/// comes at the very instant of a look: which is first is then not said.
 class SteppedLooks {
  public:
   SteppedLooks(ChangeBell& bell, double step) : bell_(bell), step_(step) {}
 
   /// Whether something has changed since the last look.
   bool has_changed() { return std::exchange(seen_, bell_.rung()) != bell_.rung(); }
-  /// When the next look is, seconds: the first of `last`, `last` + step, ... that is not before `now`.
+  /// When the next look is, seconds: the first of `last` + step, `last` + 2 steps, ... that is not before
+  /// `now`.
   double next_after(double last, double now) const {
-    // One by one, as looks come: their sums' roundings are theirs. So many that only their number counts are
-    // counted at once.
+    // One by one, as looks come: their sums' roundings are theirs. Many are counted at once.
     constexpr double kOneByOne = 1e5;
+    if ((now - last) / step_ > kOneByOne)
+      return std::max(now, last + std::ceil((now - last) / step_) * step_);
     double at = last + step_;
-    if ((now - at) / step_ > kOneByOne) return now;
-    while (at < now) at += step_;
+    while (at < now) {
+      const double next = at + step_;
+      if (!(next > at)) return now;  // a step that time is too coarse for
+      at = next;
+    }
     return at;
   }
 

@@ -47,6 +47,13 @@ namespace {
 namespace sg4 = simgrid::s4u;
 using simgrid::kernel::timer::Timer;
 
+/// SimGrid's sizes are whole numbers. Throws InputError for what is more than they hold.
+std::uint64_t simgrid_size(double units) {
+  constexpr double kMost = 0x1p63;
+  if (!(units < kMost)) refuse_size();
+  return static_cast<std::uint64_t>(std::llround(units));
+}
+
 constexpr int kManyCores = 1'000'000;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -79,7 +86,7 @@ class SimGridNetwork {
   void load();
   void build_star(sg4::NetZone& star);
   void build_mesh(sg4::NetZone& mesh);
-  double size_of(double bytes) const;
+  std::uint64_t size_of(double bytes) const;
   void set_bandwidths(NodeId from, NodeId to, double factor) const;
 
   NetworkLaw law_;    // bandwidths as they are now
@@ -349,12 +356,12 @@ double SimGridNetwork::bandwidth(NodeId from, NodeId to) const {
   return least;
 }
 
-double SimGridNetwork::size_of(double bytes) const {
-  return std::round(bytes * units_);
+std::uint64_t SimGridNetwork::size_of(double bytes) const {
+  return simgrid_size(bytes * units_);
 }
 
 bool SimGridNetwork::takes_time(NodeId from, NodeId to, double bytes) const {
-  return size_of(bytes) > 0 && bandwidth(from, to) < kNever;
+  return bandwidth(from, to) < kNever && size_of(bytes) > 0;
 }
 
 void SimGridNetwork::set_bandwidths(NodeId from, NodeId to, double factor) const {
@@ -372,7 +379,7 @@ void SimGridNetwork::set_bandwidths(NodeId from, NodeId to, double factor) const
 
 void SimGridNetwork::send(sg4::Comm& message, NodeId from, NodeId to, double bytes) const {
   constexpr double kWide = 1e9;
-  message.set_remaining(size_of(bytes));
+  message.set_payload_size(size_of(bytes));
   message.set_source(hosts_[from]);
   set_bandwidths(from, to, kWide);
   message.set_destination(hosts_[to]);  // starts it
@@ -487,7 +494,7 @@ void SimGridExecutor::lend_shared(const InFlight& what) {
   way.capacity = id;
   capacity.users.push_back(number);
   const sg4::CommPtr comm = lend_comm(what, number);
-  comm->set_remaining(std::round(units));  // its size; an integer of SimGrid's would hold three months
+  comm->set_payload_size(simgrid_size(units));
   send(*comm, number);
 }
 

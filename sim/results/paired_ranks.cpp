@@ -25,6 +25,12 @@ void set_range(const std::vector<std::vector<double>>& values, std::size_t i, Pa
   }
 }
 
+bool seeds_matter(const std::vector<std::vector<double>>& values) {
+  return std::any_of(values.begin(), values.end(), [](const std::vector<double>& of) {
+    return std::any_of(of.begin(), of.end(), [&](double value) { return value != of.front(); });
+  });
+}
+
 }  // namespace
 
 std::vector<PairedRank> rank_paired(const std::vector<std::vector<double>>& values) {
@@ -38,11 +44,12 @@ std::vector<PairedRank> rank_paired(const std::vector<std::vector<double>>& valu
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return ranks[a].mean < ranks[b].mean; });
+  const bool matter = seeds_matter(values);
   for (std::size_t place = 0; place < order.size(); ++place) {
     PairedRank& rank = ranks[order[place]];
     rank.rank = place + 1;
     rank.behind = paired_difference(values[order[place]], values[order.front()]);
-    if (values.front().size() > 1) set_range(values, order[place], rank);
+    if (matter) set_range(values, order[place], rank);
   }
   return ranks;
 }

@@ -14,14 +14,15 @@ namespace moelab {
 struct PairedRank {
   double mean = 0;
   std::size_t rank = 1;  // by mean, from 1; the earlier one of equal means comes first
-  /// Its value less that of the one of rank 1, seed by seed: how far behind it is. Of one seed: no half
-  /// width.
+  /// Its value less that of the one of rank 1, seed by seed: how far behind it is. Of one seed, or where no
+  /// value depends on it: no half width.
   Interval behind;
   /// Ranks that cannot be told apart by 95 % intervals of paired differences: above it are at least those
-  /// that are surely smaller, below it at least those that are surely larger. Nothing with one seed.
+  /// that are surely smaller, below it at least those that are surely larger. Nothing with one
+  /// seed, and where no value depends on it: many seeds are one measurement then.
   std::optional<std::size_t> best_rank, worst_rank;
-  /// Its interval to the one of rank 1 holds 0: what lies between them may be chance. Not known with one
-  /// seed.
+  /// Its interval to the one of rank 1 holds 0: what lies between them may be chance. Not known
+  /// where there are no such ranks.
   bool noise() const { return best_rank && behind.mean <= behind.half_width; }
 };
 

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "models/config_store.hpp"
+#include "models/physical_bounds.hpp"
 #include "models/yaml_reader.hpp"
 #include "traces/generator.hpp"
 
@@ -39,7 +40,7 @@ ArrivalsConfig::Ramp read_ramp(const YamlMap& map) {
   ArrivalsConfig::Ramp ramp;
   ramp.from = map.number("from", {1e-9, 1e9});
   ramp.to = map.number("to", {1e-9, 1e9});
-  if (map.has("over")) ramp.over_s = map.quantity<Seconds>("over", {Seconds(1e-9), Seconds(1e12)}).value();
+  if (map.has("over")) ramp.over_s = map.quantity<Seconds>("over", {Seconds(1e-9), Seconds(1e9)}).value();
   map.done();
   return ramp;
 }
@@ -72,7 +73,8 @@ LeftOutEnds::Part read_part(const YamlMap& section, std::string_view key) {
   }
   Seconds time;
   std::string expected;
-  if (parse(text, time, expected) && time >= Seconds(0) && time <= Seconds(1e12))
+  if (parse(text, time, expected) && time >= Seconds(0) && time <= Seconds(1e9) &&
+      beyond_physical(time).empty())
     part.seconds = time.value();
   else
     section.fail(key, "'" + std::string(key) + "' is " +

@@ -1,7 +1,10 @@
 #include "sim/sweep/cache_comparison.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
@@ -98,6 +101,9 @@ class Comparer {
  public:
   explicit Comparer(const CompareSettings& settings)
       : settings_(settings), scenario_(compared_scenario(settings)), caches_(caches_to_run(settings.caches)) {
+    if (settings.seeds > std::numeric_limits<std::int64_t>::max() - scenario_.seed)
+      throw InputError("--seeds " + std::to_string(settings.seeds),
+                       "from seed " + std::to_string(scenario_.seed) + " on there are not so many");
     const std::string document = scenario_document(scenario_, scenario_.systems.front());
     for (const std::string& cache : caches_) documents_.push_back(document_with_cache(document, cache));
     budgets_ = settings.budgets;
@@ -110,16 +116,19 @@ class Comparer {
     for (std::size_t b = 0; b < budgets_.size(); ++b)
       for (std::size_t c = 0; c < caches_.size(); ++c)
         for (std::size_t s = 0; s < settings_.seeds; ++s) asks.push_back({b, c, s});
+    std::vector<ChildOutcome> outcomes(asks.size());
     ForkedWorkers workers(settings_.jobs, {});
     for (std::size_t next = 0, done = 0; done < asks.size();) {
       for (; next < asks.size() && workers.room() > 0; ++next)
         workers.start_work(next, [&, ask = asks[next]] { return one(ask); });
       for (auto& [number, outcome] : workers.wait(1)) {
         ++done;
-        enter(asks[number], outcome.child, result);
+        outcomes[number] = std::move(outcome.child);
         if (progress) progress(done, asks.size());
       }
     }
+    // In the order asked for: what is said does not depend on which ended first.
+    for (std::size_t i = 0; i < asks.size(); ++i) enter(asks[i], outcomes[i], result);
     for (ComparedBudget& budget : result.budgets) rank(budget);
     return result;
   }

@@ -140,6 +140,20 @@ TEST_CASE("compare: of all policies, those that the system cannot run are named 
             "zipmoe")["parts_share"] > 0.0);  // the scenario's first system has pools
 }
 
+TEST_CASE("compare: where the routing is recorded no seed makes an interval") {
+  std::vector<std::string> all = {"compare",    "recorded-default", "--system",
+                                  "zipmoe-lru", "--cache",          "lru,fifo"};
+  all.insert(all.end(), {"--seeds", "2"});
+  const ProgramResult table = run_program(MOELAB_PROGRAM, all);
+  CHECK(table.status == 0);
+  CHECK(table.out.find("No seed changes anything here") != std::string::npos);
+  CHECK(table.out.find("more than noise") == std::string::npos);
+  all.insert(all.end(), {"--format", "json"});
+  const json budget = json::parse(run_program(MOELAB_PROGRAM, all).out).at("budgets").at(0);
+  CHECK_FALSE(cache_of(budget, "lru").contains("noise"));
+  CHECK_FALSE(cache_of(budget, "fifo").contains("behind_best_half_width_s"));
+}
+
 TEST_CASE("compare: refusals name what was expected") {
   check_refusal(compare({"--cache", "lrru"}), "is no cache policy (did you mean 'lru'?)");
   check_refusal(compare({"--cache", "lru,lru"}), "is named twice");

@@ -386,7 +386,7 @@ TEST_CASE("s3-fifo lets go of what is used once, and takes back what returns soo
   CHECK(cache->state(0) == State::F);
 }
 
-TEST_CASE("w-tinylfu takes no newcomer that was used less than who would leave for it") {
+TEST_CASE("w-tinylfu takes no newcomer that was used less than the one that would leave for it") {
   // 10 places: the window has 1, the main part 9. 0 to 9 are used three times each; 10 and 11 once: each
   // passes the window and, with a count of 1, is refused by the main part.
   const auto cache = make("w-tinylfu", full_only(12, 10), {{"sample", 100}});

@@ -129,7 +129,9 @@ TEST_CASE("discrete GPU: alpha 0 changes nothing") {
   for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(60u); ++seed) {
     SmallRun run = random_discrete_run(seed);
     SystemConfig& system = run.scenario.systems.front();
-    if (find_cache_policy(system.cache.name)->needs_scores || system.cache.name == "belady") continue;
+    const CachePolicyEntry& cache = *find_cache_policy(system.cache.name);
+    if (cache.needs_scores || cache.needs_all_scores || cache.needs_future) continue;
+    INFO("seed " << seed << ", cache " << system.cache.name);
     system.routing = {"model", {}};
     system.execution = {"gpu-only", {}};  // goes by no score: those of the gates and of the router may differ
     const RunResult as_chosen = run.run();

@@ -57,6 +57,14 @@ TEST_CASE("paired ranks: one seed gives an order and no interval") {
   CHECK_THROWS_AS(rank_paired({{}}), std::logic_error);
 }
 
+TEST_CASE("paired ranks: seeds that change nothing are one measurement") {
+  const std::vector<PairedRank> ranks = rank_paired({{3, 3, 3}, {1, 1, 1}});
+  CHECK((ranks[0].rank == 2 && ranks[0].behind.mean == 2));
+  CHECK((!ranks[0].best_rank && !ranks[1].best_rank && !ranks[0].noise()));
+  // One value that differs says that seeds matter, and that the others do not move with them.
+  CHECK((rank_paired({{3, 3, 3}, {1, 1, 1}, {8, 8, 9}})[0].best_rank == 2U));
+}
+
 TEST_CASE("intervals of means: the quantiles of a table, and beyond it") {
   // NIST/SEMATECH e-Handbook, table 1.3.6.7.2: 2.042 for 30 degrees of freedom, 2.040, 2.021, 2.000 and 1.984
   // for 31, 40, 60 and 100. Of n values +1 and n values -1 the standard error is sqrt(2n / (2n - 1) / 2n).
