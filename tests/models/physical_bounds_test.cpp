@@ -98,12 +98,12 @@ TEST_CASE("physical bounds: a file's error names place, value and bounds") {
   // Where 0 may stand a number that is nearer to it than anything is 0: the tail of a distribution.
   CHECK(said_of_number("5e-324").empty());
   CHECK(said_of_number("-3e-17").empty());
-  Problems none;
-  const YamlDocument tail = YamlDocument::from_text("in.yaml", "key: 9e-13\n", none);
+  Problems problems;
+  const YamlDocument tail = YamlDocument::from_text("in.yaml", "key: 9e-13\n", problems);
   CHECK(tail.root().number("key", {0, 1}) == 0);
-  YamlDocument::from_text("in.yaml", "key: 9e-13\n", none).root().number("key", above(0.0));
-  REQUIRE(none.all().size() == 1);
-  CHECK(none.all().front().what.find("nearer to 0") != std::string::npos);
+  YamlDocument::from_text("in.yaml", "key: 9e-13\n", problems).root().number("key", above(0.0));
+  REQUIRE(problems.all().size() == 1);
+  CHECK(problems.all().front().what.find("nearer to 0") != std::string::npos);
   CHECK(said_of_number("-2e18").find("more than anything it could count") != std::string::npos);
   CHECK(said_of_number("0").empty());
   for (const char* const none : {"nan", ".nan", "inf", "-inf", ".inf", "1e999"}) {
