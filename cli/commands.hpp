@@ -74,6 +74,8 @@ TimelineWindow token_window(const std::string& option, const std::string& text);
 
 /// "a.b=value" -> ("a.b", "value"). Throws InputError when there is no '='.
 std::pair<std::string, std::string> split_setting(const std::string& text);
+/// "a, b" -> {"a", " b"}: as they stand; of "" one that is empty.
+std::vector<std::string> parts_between_commas(const std::string& text);
 
 /// Throws InputError when an output cannot be written: no such folder, no permission, not a regular file (a
 /// device, a folder), or two outputs in one file, or an output in the file of an input. Called before

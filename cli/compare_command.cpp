@@ -27,15 +27,11 @@ struct CompareArguments {
 /// "a, b" -> {"a", "b"}, without spaces at the ends. Throws InputError for a part that is empty.
 std::vector<std::string> parts_of(const std::string& option, const std::string& text,
                                   const std::string& expected) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    std::string part = text.substr(begin, end - begin);
+  std::vector<std::string> parts = parts_between_commas(text);
+  for (std::string& part : parts) {
     part.erase(0, std::min(part.find_first_not_of(' '), part.size()));
     part.erase(part.find_last_not_of(' ') + 1);
     if (part.empty()) throw InputError(option, "expected " + expected + ", found nothing between commas");
-    parts.push_back(part);
-    begin = end + 1;
   }
   return parts;
 }

@@ -50,14 +50,12 @@ double rate_of(const std::string& text) {
 std::vector<double> rates_of(const std::string& text) {
   std::vector<double> rates;
   Problems problems;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
+  for (const std::string& part : parts_between_commas(text)) {
     try {
-      rates.push_back(rate_of(text.substr(begin, end - begin)));
+      rates.push_back(rate_of(part));
     } catch (const InputError& error) {
       problems.add(error.problems().front());
     }
-    begin = end + 1;
   }
   problems.throw_if_any();
   return rates;

@@ -117,6 +117,16 @@ TimelineWindow token_window(const std::string& option, const std::string& text) 
   return window;
 }
 
+std::vector<std::string> parts_between_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 std::pair<std::string, std::string> split_setting(const std::string& text) {
   const std::size_t at = text.find('=');
   if (at == std::string::npos || at == 0)

@@ -61,8 +61,15 @@ double base_value(Quantity<Dimension> value) {
   return value.value();
 }
 
+}  // namespace
+
 template <class Q>
-std::string beyond(Q value) {
+PhysicalBounds physical_bounds(Q q) {
+  return of_kind(q).bounds;
+}
+
+template <class Q>
+std::string beyond_physical(Q value) {
   const BoundsOfKind& kind = of_kind(value);
   const double size = std::abs(base_value(value));
   if (size == 0 || (size >= kind.bounds.least && size <= kind.bounds.most)) return "";
@@ -73,44 +80,17 @@ std::string beyond(Q value) {
   return " " + std::string(verdict) + "; expected " + std::string(kind.shown);
 }
 
-}  // namespace
-
-PhysicalBounds physical_bounds(Seconds q) {
-  return of_kind(q).bounds;
-}
-PhysicalBounds physical_bounds(Bytes q) {
-  return of_kind(q).bounds;
-}
-PhysicalBounds physical_bounds(BytesPerSecond q) {
-  return of_kind(q).bounds;
-}
-PhysicalBounds physical_bounds(Flops q) {
-  return of_kind(q).bounds;
-}
-PhysicalBounds physical_bounds(FlopsPerSecond q) {
-  return of_kind(q).bounds;
-}
-PhysicalBounds physical_bounds(double number) {
-  return of_kind(number).bounds;
-}
-
-std::string beyond_physical(Seconds value) {
-  return beyond(value);
-}
-std::string beyond_physical(Bytes value) {
-  return beyond(value);
-}
-std::string beyond_physical(BytesPerSecond value) {
-  return beyond(value);
-}
-std::string beyond_physical(Flops value) {
-  return beyond(value);
-}
-std::string beyond_physical(FlopsPerSecond value) {
-  return beyond(value);
-}
-std::string beyond_physical(double value) {
-  return beyond(value);
-}
+template PhysicalBounds physical_bounds(Seconds);
+template PhysicalBounds physical_bounds(Bytes);
+template PhysicalBounds physical_bounds(BytesPerSecond);
+template PhysicalBounds physical_bounds(Flops);
+template PhysicalBounds physical_bounds(FlopsPerSecond);
+template PhysicalBounds physical_bounds(double);
+template std::string beyond_physical(Seconds);
+template std::string beyond_physical(Bytes);
+template std::string beyond_physical(BytesPerSecond);
+template std::string beyond_physical(Flops);
+template std::string beyond_physical(FlopsPerSecond);
+template std::string beyond_physical(double);
 
 }  // namespace moelab

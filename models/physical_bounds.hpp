@@ -14,21 +14,13 @@ struct PhysicalBounds {
   double least, most;
 };
 
-PhysicalBounds physical_bounds(Seconds);
-PhysicalBounds physical_bounds(Bytes);
-PhysicalBounds physical_bounds(BytesPerSecond);
-PhysicalBounds physical_bounds(Flops);
-PhysicalBounds physical_bounds(FlopsPerSecond);
-/// Of a number without a unit: a share, a factor, a rate of requests, a count.
-PhysicalBounds physical_bounds(double);
-
+/// Q: Seconds, Bytes, BytesPerSecond, Flops, FlopsPerSecond, or double for a number without a unit: a share,
+/// a factor, a rate of requests, a count.
+template <class Q>
+PhysicalBounds physical_bounds(Q);
 /// " is more than any machine has; expected 1 B/s to 1e6 TB/s", to stand behind what was given; "" for 0
 /// and what is within the bounds. A NaN is never within.
-std::string beyond_physical(Seconds value);
-std::string beyond_physical(Bytes value);
-std::string beyond_physical(BytesPerSecond value);
-std::string beyond_physical(Flops value);
-std::string beyond_physical(FlopsPerSecond value);
-std::string beyond_physical(double value);
+template <class Q>
+std::string beyond_physical(Q value);
 
 }  // namespace moelab

@@ -67,9 +67,10 @@ struct CompareAsk {
   std::size_t budget = 0, cache = 0, seed = 0;
 };
 
-/// What a run came to, between processes; of one that could not be made, why.
-std::string pack_compared(const Scenario& s) {
+/// What a run of the document's system came to, between processes; of one that could not be made, why.
+std::string pack_compared(const std::string& name, const std::string& document, const Settings& changes) {
   try {
+    const Scenario s = scenario_of_document(name, document, changes);
     const RoutingTrace trace = scenario_trace(s);
     const std::optional<RankInclusion> statistics = check_scenario(s, trace);
     RunOptions options;
@@ -170,12 +171,7 @@ class Comparer {
   std::string one(const CompareAsk& ask) const {
     Settings changes = {{"seed", std::to_string(scenario_.seed + ask.seed)}};
     if (!budgets_[ask.budget].empty()) changes.emplace_back("budget", budgets_[ask.budget]);
-    try {
-      return pack_compared(scenario_of_document(scenario_.name, documents_[ask.cache], changes));
-    } catch (const InputError& error) {
-      return Json{{"refused", error.problems().front().what}}.dump(-1, ' ', false,
-                                                                   Json::error_handler_t::replace);
-    }
+    return pack_compared(scenario_.name, documents_[ask.cache], changes);
   }
 
   void enter(const CompareAsk& ask, const ChildOutcome& outcome, CacheComparison& result) const {
