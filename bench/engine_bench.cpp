@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "policies/schedule/schedule.hpp"
-#include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/serving/layer_graph.hpp"
+#include "sim/simgrid_module.hpp"
 
 namespace moelab {
 namespace {
@@ -167,7 +167,7 @@ void layer_on_simgrid(benchmark::State& state) {
   for (auto _ : state) {
     fast.run(kLayers);
     const double before = seconds_of(fast);
-    const std::string said = run_in_child([&] {
+    const std::string said = engine::run_in_simgrid_child([&] {
       LayersOnEngine simgrid(Again::nothing, engine::make_simgrid_engine());
       const double seconds = seconds_of(simgrid);
       return std::abs(simgrid.last_makespan() - makespan) > 1e-9 ? std::string() : std::to_string(seconds);

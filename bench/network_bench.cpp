@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/simgrid_module.hpp"
 
 namespace moelab {
 namespace {
@@ -136,7 +136,7 @@ void network_on_simgrid(benchmark::State& state) {
   const double fast = seconds_of([&] { expected = on_engine(traffic, *engine::make_fast_engine()); });
   for (auto _ : state) {
     double seconds = 0;
-    const std::string ended = run_in_child([&] {
+    const std::string ended = engine::run_in_simgrid_child([&] {
       double end = 0;
       const auto engine = engine::make_simgrid_engine();
       const double took = seconds_of([&] { end = on_engine(traffic, *engine); });

@@ -6,13 +6,13 @@
 #include "cli/run_plot.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
-#include "sim/child_process.hpp"
 #include "sim/results/request_file.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/timeline.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/simgrid_module.hpp"
 #include "sim/sweep/sweep_file.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -131,7 +131,7 @@ void run(RunArguments options) {
   for (const SystemConfig& system : scenario.systems) {
     const int number = static_cast<int>(results.size()) + 1;
     Finished one = options.executor == "simgrid"
-                       ? unpack(run_in_child([&] {
+                       ? unpack(engine::run_in_simgrid_child([&] {
                            return pack(run_one(options, scenario, system, trace, planning, number, progress));
                          }))
                        : run_one(options, scenario, system, trace, planning, number, progress);

@@ -191,9 +191,7 @@ DeviceProfile without_account(DeviceProfile d) {
   return d;
 }
 
-}  // namespace
-
-std::string device_to_yaml(const DeviceProfile& profile) {
+std::string unchecked_text(const DeviceProfile& profile) {
   Lines out;
   write_head(profile, out);
   write_memory(profile.memory, out);
@@ -201,15 +199,29 @@ std::string device_to_yaml(const DeviceProfile& profile) {
   write_storage(profile, out);
   write_codecs(profile.codecs, out);
   if (profile.gpu) write_gpu(*profile.gpu, out);
+  return out.text();
+}
 
+DeviceProfile read_back(const DeviceProfile& profile, const std::string& text) {
   Problems problems;
-  const DeviceProfile back =
-      read_device(YamlDocument::from_text("profile '" + profile.name + "'", out.text(), problems));
+  DeviceProfile back = read_device(YamlDocument::from_text("profile '" + profile.name + "'", text, problems));
   problems.throw_if_any();
   if (without_account(back) != without_account(profile))
     throw InputError("profile '" + profile.name + "'",
                      "holds text that is not UTF-8, or sources under other names than their own");
-  return out.text();
+  return back;
+}
+
+}  // namespace
+
+std::string device_to_yaml(const DeviceProfile& profile) {
+  std::string text = unchecked_text(profile);
+  read_back(profile, text);
+  return text;
+}
+
+DeviceProfile as_read(const DeviceProfile& profile) {
+  return read_back(profile, unchecked_text(profile));
 }
 
 }  // namespace moelab

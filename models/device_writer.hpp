@@ -12,4 +12,7 @@ namespace moelab {
 /// of the range that the reader accepts, a source that the profile does not list, text that is not UTF-8.
 std::string device_to_yaml(const DeviceProfile& profile);
 
+/// The profile with what reading its file fills in: provenance and `unmeasured`. Throws as device_to_yaml().
+DeviceProfile as_read(const DeviceProfile& profile);
+
 }  // namespace moelab

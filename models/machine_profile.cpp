@@ -4,7 +4,6 @@
 
 #include "models/device_writer.hpp"
 #include "models/input_error.hpp"
-#include "models/yaml_reader.hpp"
 
 namespace moelab {
 namespace {
@@ -35,10 +34,7 @@ class Maker {
     add_cpu();
     add_storage();
     if (machine_.gpu) add_gpu();
-    Problems problems;
-    const DeviceProfile told = read_device(YamlDocument::from_text("machine", device_to_yaml(d_), problems));
-    problems.throw_if_any();
-    d_ = told;  // with its account of where numbers are from
+    d_ = as_read(d_);  // with its account of where numbers are from
     if (d_.usable_memory() <= Bytes(0))
       throw InputError("",
                        "what drivers and the system hold leaves nothing of a memory of " +

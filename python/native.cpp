@@ -14,10 +14,10 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "python/trace_arrays.hpp"
-#include "sim/child_process.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/simgrid_module.hpp"
 #include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/version.hpp"
@@ -68,7 +68,8 @@ std::string run_with_simgrid(const Scenario& scenario) {
   for (const SystemConfig& system : scenario.systems) {
     Scenario one = scenario;
     one.systems = {system};
-    results.push_back(Json::parse(run_in_child([&] { return run_all(one, ExecutorKind::simgrid); })));
+    results.push_back(
+        Json::parse(engine::run_in_simgrid_child([&] { return run_all(one, ExecutorKind::simgrid); })));
   }
   return results.size() == 1 ? results[0].dump() : results.dump();
 }

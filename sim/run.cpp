@@ -23,6 +23,7 @@
 #include "sim/serving/pool_planning.hpp"
 #include "sim/serving/serving_loop.hpp"
 #include "sim/serving/step_gates.hpp"
+#include "sim/simgrid_module.hpp"
 #include "traces/mapped_file.hpp"
 
 namespace moelab {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The folders' arrows run downhill: a folder includes only what stands below it (models <- traces, policies <- sim <- hw <- cli; python stands on sim),
-# of hw only hw/executor takes something of sim, its engine, and hw/calibrate and hw/validate, which stand above, all of it; SimGrid headers appear in one file, CUDA headers in hw only, YAML headers in the reader only, LZ4 and xxHash headers in hw/codec only, SQLite headers in sim/store only.
+# of hw only hw/executor takes something of sim, its engine, and hw/calibrate and hw/validate, which stand above, all of it; SimGrid headers in sim/simgrid only, CUDA headers in hw only, YAML headers in the reader only, LZ4 and xxHash headers in hw/codec only, SQLite headers in sim/store only.
 # usage: include_arrows.sh SOURCE_DIR
 set -u
 cd "$1" || exit 2
@@ -30,9 +30,10 @@ deny hw/store 'hw/(io|compute|kernels|bench)'
 deny hw/executor 'sim/(serving|results)|hw/bench'
 files_of_sim=$(grep -rnE '#include "sim/[a-z_]+\.hpp"' --include='*.hpp' --include='*.cpp' hw/executor 2>/dev/null)
 [ -z "$files_of_sim" ] || { echo "hw/executor includes more of sim than its engine:"; echo "$files_of_sim"; bad=1; }
-deny sim/engine 'models|traces|policies|sim/serving|sim/results'
+deny sim/engine 'models|traces|policies|sim/serving|sim/results|sim/simgrid'
+deny sim/simgrid 'models|traces|policies|sim/serving|sim/results'
 only 'yaml-cpp/' 'models/yaml_reader\.cpp:'
-only 'simgrid/' 'sim/engine/simgrid_executor\.cpp:'
+only 'simgrid/' 'sim/simgrid/'
 only 'cuda|cublas' 'hw/'
 only 'lz4' 'hw/codec/'
 only 'xxhash' '(hw/codec/|sim/scenario/scenario_document)'

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "experiments/claims/study_scenario.hpp"
-#include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/simgrid_module.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace {
@@ -41,9 +41,9 @@ struct Pair {
 Pair run(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace) {
   RunOptions options;
   options.executor = ExecutorKind::simgrid;
-  return {
-      run_system(scenario, system, trace),
-      unpack_result(run_in_child([&] { return pack_result(run_system(scenario, system, trace, options)); }))};
+  return {run_system(scenario, system, trace), unpack_result(engine::run_in_simgrid_child([&] {
+            return pack_result(run_system(scenario, system, trace, options));
+          }))};
 }
 
 /// The largest relative difference in any figure of two runs; of a time that is next to nothing, as a share
@@ -114,7 +114,7 @@ void print_shared() {
 /// `bandwidth`.
 double read_seconds(double bandwidth, double ssd, double traffic, int threads) {
   using namespace engine;
-  return std::stod(run_in_child([&] {
+  return std::stod(engine::run_in_simgrid_child([&] {
     const std::unique_ptr<Engine> engine = make_simgrid_engine();
     const ResourceId io = engine->add_resource("io", 1);
     const ResourceId workers = engine->add_resource("decompress", static_cast<std::uint32_t>(threads));

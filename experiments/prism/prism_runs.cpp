@@ -11,10 +11,10 @@
 
 #include "experiments/claims/claim.hpp"
 #include "experiments/claims/study_scenario.hpp"
-#include "sim/child_process.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/simgrid_module.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab::prism {
@@ -198,7 +198,8 @@ std::vector<std::vector<RunResult>> run_seeds(const std::vector<Run>& runs, std:
 }
 
 RunResult run_simgrid(const Run& one) {
-  return unpack_result(run_in_child([&] { return pack_result(run(one, ExecutorKind::simgrid)); }));
+  return unpack_result(
+      engine::run_in_simgrid_child([&] { return pack_result(run(one, ExecutorKind::simgrid)); }));
 }
 
 double mean_latency(const RunResult& result) {

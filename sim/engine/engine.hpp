@@ -5,7 +5,7 @@
 //   fast      computed: its seconds, shared capacities resolved exactly (fast_executor.hpp), flows over the
 //             network at rates that need no solver, exact on a mesh (fair_network.hpp);
 //   simgrid   SimGrid's, which also resolves capacities behind capacities, and gives flows max-min rates on
-//             any network (simgrid_executor.cpp).
+//             any network (sim/simgrid/simgrid_executor.cpp).
 // A graph that nothing can meet while it runs is computed in one go, by the same rules (lone_graph.hpp).
 // Rules: a resource has slots; when a slot is free and operations are ready, the most urgent one starts
 // (work-conserving, non-preemptive). More urgent is: smaller graph priority, then earlier submitted graph,
@@ -130,9 +130,5 @@ class Engine {
 /// The simulator's default: each operation takes the time it was given, stretched by the capacity that it
 /// shares and by interference as they are at every instant.
 std::unique_ptr<Engine> make_fast_engine();
-
-/// SimGrid resolves what shares a capacity. One in the life of a process: make it in a child
-/// (sim/child_process.hpp).
-std::unique_ptr<Engine> make_simgrid_engine();
 
 }  // namespace moelab::engine

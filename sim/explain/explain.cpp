@@ -1,10 +1,10 @@
 #include "sim/explain/explain.hpp"
+#include "sim/simgrid_module.hpp"
 
 #include <algorithm>
 #include <limits>
 
 #include "models/input_error.hpp"
-#include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
@@ -45,8 +45,8 @@ class Subject {
     options.free_resources = free_resources;
     if (statistics_) options.statistics = &*statistics_;
     if (executor_ == ExecutorKind::fast) return run_system(scenario_, system(), trace_, options);
-    return unpack_result(
-        run_in_child([&] { return pack_result(run_system(scenario_, system(), trace_, options)); }));
+    return unpack_result(engine::run_in_simgrid_child(
+        [&] { return pack_result(run_system(scenario_, system(), trace_, options)); }));
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include "models/input_error.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/simgrid_module.hpp"
 #include "sim/sweep/point_workers.hpp"
 #include "traces/generator.hpp"
 #include "traces/routing_trace.hpp"
@@ -142,6 +143,7 @@ std::vector<LoadSample> LoadRuns::run(const std::vector<LoadAsk>& asks,
   std::vector<LoadAsk> wanted;
   for (const LoadAsk& ask : asks)
     if (!known_.contains(ask) && std::ranges::find(wanted, ask) == wanted.end()) wanted.push_back(ask);
+  if (settings_.executor == ExecutorKind::simgrid) engine::load_simgrid();
   ForkedWorkers workers(settings_.jobs, {});
   for (std::size_t next = 0, done = 0; done < wanted.size();) {
     for (; next < wanted.size() && workers.room() > 0; ++next)

@@ -13,7 +13,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(2000u, 150u);
+constexpr std::uint64_t kRandomRuns = moelab::test::random_runs(2000u, 40u);
 
 /// Experts of a layer on a backend, as the plan's split counts them.
 std::uint64_t experts_on(const StorageSplit& split, const std::string& backend) {

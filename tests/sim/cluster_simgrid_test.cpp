@@ -1,9 +1,9 @@
 // SimGrid against `fast` on clusters: the same where every flow has one link that limits it.
 #include <catch2/catch.hpp>
 
-#include "sim/child_process.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/serving/dense_times.hpp"
+#include "sim/simgrid_module.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
 
@@ -14,7 +14,8 @@ using namespace moelab::test;
 namespace {
 
 RunResult run_simgrid(const Scenario& s) {
-  return unpack_result(run_in_child([&] { return pack_result(run_cluster(s, ExecutorKind::simgrid)); }));
+  return unpack_result(
+      engine::run_in_simgrid_child([&] { return pack_result(run_cluster(s, ExecutorKind::simgrid)); }));
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <iostream>
 
-#include "sim/child_process.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
+#include "sim/simgrid_module.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/small_systems.hpp"
 
@@ -177,7 +177,7 @@ TEST_CASE("cpu sharing: fast and simgrid agree on random systems, and so does ru
     run.scenario.systems.front().prefetch_buffer = 0;
     slow_down(d, 1e4 * (1 + 1e-3 * static_cast<double>(seed)));
     const RunResult fast = run.run();
-    const RunResult simgrid = unpack_result(run_in_child([&] {
+    const RunResult simgrid = unpack_result(engine::run_in_simgrid_child([&] {
       RunOptions options;
       options.executor = ExecutorKind::simgrid;
       return pack_result(run_system(run.scenario, run.system(), run.trace, options));

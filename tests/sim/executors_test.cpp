@@ -1,11 +1,11 @@
 // The two simulating executors on whole jobs.
 #include <catch2/catch.hpp>
 
-#include "sim/child_process.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/simgrid_module.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab::executors_test {
@@ -19,8 +19,8 @@ void check_agreement(const Scenario& scenario) {
   for (const SystemConfig& system : scenario.systems) {
     INFO(system.name);
     const RunResult fast = run_system(scenario, system, trace);
-    const RunResult simgrid = unpack_result(
-        run_in_child([&] { return pack_result(run_system(scenario, system, trace, with_simgrid)); }));
+    const RunResult simgrid = unpack_result(engine::run_in_simgrid_child(
+        [&] { return pack_result(run_system(scenario, system, trace, with_simgrid)); }));
     CHECK(simgrid.executor == "simgrid");
     CHECK(simgrid.metrics.wall_s == Approx(fast.metrics.wall_s).epsilon(1e-6));
     CHECK(simgrid.metrics.hits == fast.metrics.hits);

@@ -2,6 +2,7 @@
 // differences.
 #include "sim/explain/explain.hpp"
 #include "models/json.hpp"
+#include "sim/simgrid_module.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -10,7 +11,6 @@
 #include <numeric>
 
 #include "models/input_error.hpp"
-#include "sim/child_process.hpp"
 #include "sim/explain/result_comparison.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
@@ -211,7 +211,7 @@ TEST_CASE("free resources: SimGrid's operations take no time either") {
   const SmallRun run = random_run(7);
   const std::vector<std::string> kinds = kinds_of(run.run());
   const auto wall = [&](const std::vector<std::string>& free) {
-    return unpack_result(run_in_child([&] {
+    return unpack_result(engine::run_in_simgrid_child([&] {
              RunOptions options;
              options.executor = ExecutorKind::simgrid;
              options.free_resources = free;

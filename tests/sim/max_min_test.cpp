@@ -8,8 +8,8 @@
 #include <sstream>
 #include <vector>
 
-#include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/simgrid_module.hpp"
 #include "tests/random_runs.hpp"
 
 namespace moelab::max_min_test {
@@ -33,7 +33,7 @@ constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 /// Ends under SimGrid, each flow on a slot of its own, `slots` at a time.
 std::vector<double> simgrid_ends(const std::vector<Pipe>& pipes, const std::vector<Flow>& flows,
                                  std::uint32_t slots = kUnlimitedSlots) {
-  const std::string text = run_in_child([&] {
+  const std::string text = engine::run_in_simgrid_child([&] {
     const std::unique_ptr<Engine> engine = make_simgrid_engine();
     const ResourceId resource = engine->add_resource("transfers", slots);
     std::vector<CapacityId> ids;

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/child_process.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/simgrid_module.hpp"
 #include "tests/sim/network_reference.hpp"
 
 namespace moelab::test {
@@ -92,7 +92,7 @@ inline std::vector<double> fast_ends(const NetworkCase& given) {
 }
 
 inline std::vector<double> simgrid_ends(const NetworkCase& given) {
-  std::istringstream in(run_in_child([&] {
+  std::istringstream in(engine::run_in_simgrid_child([&] {
     std::ostringstream out;
     out.precision(17);
     for (const double end : engine_ends(*engine::make_simgrid_engine(), given)) out << end << " ";

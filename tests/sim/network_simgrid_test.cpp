@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "models/input_error.hpp"
+#include "sim/simgrid_module.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/network_cases.hpp"
 
@@ -121,7 +122,7 @@ constexpr const char* kZone = R"(<zone id="site" routing="Full">
 
 std::string complaint(const NetworkLaw& law) {
   try {
-    run_in_child([&] {
+    engine::run_in_simgrid_child([&] {
       make_simgrid_engine()->set_network(law);
       return std::string();
     });
@@ -177,7 +178,7 @@ TEST_CASE("network under simgrid: fast agrees where each flow has one limiting l
     std::uint64_t counted = 0;
     for (std::uint64_t seed = 0; seed < kCases + kCases / 10; ++seed) {
       const MixedJob job(seed, shape);
-      const std::string said = run_in_child([&] { return difference(job); });
+      const std::string said = engine::run_in_simgrid_child([&] { return difference(job); });
       if (said == "near ties") continue;
       ++counted;
       INFO("shape " << static_cast<int>(shape) << ", seed " << seed);
@@ -198,7 +199,7 @@ TEST_CASE("network under simgrid: a platform's latencies and bandwidths") {
   CHECK(worst_difference(simgrid_ends(given), {2.009, 2.010, 0.011 + 3.46 / 3.5}) < 1e-6);
   given.flows = {{0, 2, 0.5, 1e6}};
   CHECK(worst_difference(simgrid_ends(given), {0.5 + 0.011 + 1}) < 1e-9);
-  CHECK(run_in_child([&] {
+  CHECK(engine::run_in_simgrid_child([&] {
           const auto engine = make_simgrid_engine();
           engine->set_network(given.law);
           return std::to_string(engine->flow_seconds(0, 2, 1e6));

@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/child_process.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/serving/paged_resources.hpp"
+#include "sim/simgrid_module.hpp"
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/serving_checks.hpp"
 #include "tests/sim/window_cases.hpp"
@@ -19,8 +19,8 @@ namespace {
 RunResult run_simgrid(const SmallRun& run) {
   RunOptions options;
   options.executor = ExecutorKind::simgrid;
-  return unpack_result(
-      run_in_child([&] { return pack_result(run_system(run.scenario, run.system(), run.trace, options)); }));
+  return unpack_result(engine::run_in_simgrid_child(
+      [&] { return pack_result(run_system(run.scenario, run.system(), run.trace, options)); }));
 }
 
 bool shares_link(const SmallRun& run) {

@@ -11,9 +11,9 @@
 
 #include "models/json.hpp"
 #include "models/physical_bounds.hpp"
-#include "sim/child_process.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
+#include "sim/simgrid_module.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
 #include "tests/sim/scenario_files.hpp"
@@ -128,7 +128,7 @@ std::vector<RunResult> run_all(const Scenario& s, ExecutorKind executor) {
     const auto run = [&] { return run_system(s, system, trace, options); };
     results.push_back(executor == ExecutorKind::fast
                           ? run()
-                          : unpack_result(run_in_child([&] { return pack_result(run()); })));
+                          : unpack_result(engine::run_in_simgrid_child([&] { return pack_result(run()); })));
     check_fits(results.back());
   }
   return results;
@@ -215,8 +215,8 @@ TEST_CASE("physical range: how often a cluster is looked at does not grow with i
     for (const ServerResult& server : fast.cluster.servers) requests += server.requests;
     const std::uint64_t most = fast.cluster.migrations.size() + requests + 2 * 3 * loads + 100;
     CHECK(fast.wakes <= most);
-    const RunResult simgrid =
-        unpack_result(run_in_child([&] { return pack_result(run_cluster(s, ExecutorKind::simgrid)); }));
+    const RunResult simgrid = unpack_result(
+        engine::run_in_simgrid_child([&] { return pack_result(run_cluster(s, ExecutorKind::simgrid)); }));
     CHECK(simgrid.wakes <= most);
   }
 }

@@ -9,6 +9,7 @@
 
 #include "models/input_error.hpp"
 #include "sim/child_process.hpp"
+#include "sim/simgrid_module.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/engine_plans.hpp"
 
@@ -96,7 +97,7 @@ std::vector<double> shared_ends(const std::vector<double>& slowdown, const std::
   plan.slowdowns = {slowdown};
   plan.graphs = {{ops, 0}};
   plan.steps = {{{Step::submit, 0, 0, 0}}};
-  const std::string text = run_in_child([&] {
+  const std::string text = engine::run_in_simgrid_child([&] {
     std::ostringstream out;
     out.precision(17);
     const Records records = PlayedPlan(plan, engine::make_simgrid_engine()).run();
@@ -130,7 +131,7 @@ void compare_plans(const std::string& what, Draw draw) {
   int counted = 0, near_ties = 0;
   for (int seed = 0; seed < kPlans; ++seed) {
     const EnginePlan plan = draw(static_cast<std::uint64_t>(seed));
-    const std::string said = run_in_child([&] { return compare(plan); });
+    const std::string said = engine::run_in_simgrid_child([&] { return compare(plan); });
     if (said == "near ties") {
       ++near_ties;
       continue;
@@ -181,7 +182,7 @@ TEST_CASE("simgrid: interference slows what is slower than the capacity, from it
   // A capacity of 1 a second, slowed to a third while `busy` is, from 2 to 5. Alone the operation moves
   // `amount` in `seconds` on it.
   const auto end = [](double starts, double seconds, double amount) {
-    return std::stod(run_in_child([&] {
+    return std::stod(engine::run_in_simgrid_child([&] {
       const auto engine = engine::make_simgrid_engine();
       const auto io = engine->add_resource("io", 1), busy = engine->add_resource("busy", 1);
       const auto capacity = engine->add_capacity("capacity", {});
@@ -217,7 +218,7 @@ TEST_CASE("simgrid: of interference and what is beyond, the slower one counts") 
   // A disk of 1 a second whose reads take `factor` times as long beside `busy`, which moves 6 a second
   // through a memory of `memory`: alone the read would take 2.
   const auto end = [](double factor, double memory_bandwidth) {
-    return std::stod(run_in_child([&] {
+    return std::stod(engine::run_in_simgrid_child([&] {
       const auto engine = engine::make_simgrid_engine();
       const auto io = engine->add_resource("io", 1), busy = engine->add_resource("busy", 1);
       const auto memory = engine->add_capacity("memory", {.bandwidth = memory_bandwidth});
