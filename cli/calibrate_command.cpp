@@ -37,7 +37,7 @@ void require_name(const std::string& name) {
                      "expected letters, digits, '-', '_' and '.'; give another by --name");
 }
 
-/// The options that change what is measured; folders and files are nobody else's business.
+/// The options that change what is measured; folders and files stay private.
 std::string command_text(const CalibrateArguments& options) {
   const CalibrationOptions& c = options.calibration;
   std::string text = "moelab calibrate";

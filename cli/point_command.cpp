@@ -50,7 +50,7 @@ void print_result() {
   }
 }
 
-/// For whoever hands out points: what became of it, however it ended.
+/// For the program that hands out points: what became of it, however it ended.
 void print_outcome() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a worker that was lost has no use for the answer
   try {

@@ -131,8 +131,8 @@ struct Architecture {
   ~Architecture();
 };
 
-/// What contradicts itself in a description, whoever made it: heads that do not divide, more experts a token
-/// than there are, or more weights than a double counts exactly. `key` is the model file's.
+/// What contradicts itself in a description, wherever it is from: heads that do not divide, more experts a
+/// token than there are, or more weights than a double counts exactly. `key` is the model file's.
 struct Fault {
   std::string key;
   std::string what;  // a sentence

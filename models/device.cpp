@@ -99,7 +99,7 @@ CpuProfile read_cpu(const YamlMap& root, SourcedReader& read) {
   return c;
 }
 
-/// What somebody must compute with who has no GPU, or one that the CPU plays.
+/// What a machine must compute with that has no GPU, or one that the CPU plays.
 void check_computes(const YamlMap& root, const DeviceProfile& device) {
   if ((root.has("gpu") && !device.has_stand_in()) || !root.has("cpu")) return;
   const CpuProfile& cpu = device.cpu;

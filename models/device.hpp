@@ -84,7 +84,7 @@ struct CpuProfile {
   /// Of different shapes. Without a GPU all experts run here; with one, those that a system leaves to the
   /// CPU.
   std::vector<CpuExperts> experts;
-  // Roofline of what the CPU computes and nobody measured, as the GPU's: BF16 rate, streaming reads, and one
+  // Roofline of what the CPU computes and was not measured, as the GPU's: BF16 rate, streaming reads, and one
   // kernel's fixed cost. Of the cores that work on one expert together: one where `moelab calibrate`
   // measured, else as the sources say.
   std::optional<Sourced<FlopsPerSecond>> peak;
@@ -157,7 +157,7 @@ struct GpuProfile {
   Sourced<double> flops_efficiency;  // achievable share of peak
   Sourced<Seconds> launch;           // one kernel launch
   std::optional<GpuMemory> own{};    // absent: an integrated GPU, which works in the host's memory
-  /// Nobody's GPU: a part of the host's memory set apart (`own`), copies by the CPU in place of a link, and
+  /// No real GPU: a part of the host's memory set apart (`own`), copies by the CPU in place of a link, and
   /// the CPU computes, as `cpu` says. For validating what runs on discrete GPUs where there is none.
   bool stand_in = false;
   // Of a GPU with memory of its own; a stand-in has no node.

@@ -120,15 +120,16 @@ Seconds TimingModel::expert(const Architecture& model, const FeedForward& ff, do
 }
 
 Seconds TimingModel::grouped_experts(const Architecture& model, double distinct, double activations) const {
-  return grouped_experts(model, distinct, activations, activations <= model.moe().top_k);
+  const FeedForward& ff = model.moe();
+  return grouped_experts(model, ff, distinct, activations, activations <= ff.top_k);
 }
 
-Seconds TimingModel::grouped_experts(const Architecture& model, double distinct, double activations,
-                                     bool single) const {
+Seconds TimingModel::grouped_experts(const Architecture& model, const FeedForward& ff, double distinct,
+                                     double activations, bool single) const {
   if (activations == 0) return Seconds(0);
-  if (computes_on_cpu() && measured_experts(model, model.moe()) != nullptr)
-    return distinct * expert(model, model.moe(), activations / distinct, single);
-  Work work = expert_work(model, model.moe(), activations);
+  if (computes_on_cpu() && measured_experts(model, ff) != nullptr)
+    return distinct * expert(model, ff, activations / distinct, single);
+  Work work = expert_work(model, ff, activations);
   work.weight_bytes = work.weight_bytes * distinct;
   if (!device_.software || computes_on_cpu()) return kernel(work);
   const Rows rows{single, activations / distinct, static_cast<double>(model.hidden)};

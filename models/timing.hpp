@@ -1,7 +1,7 @@
 // The timing model: an operation and its amount -> seconds, from a device profile.
 //
 // Measured curves win: reads, codecs, transfers over a link, recovery on the CPU, experts of a measured shape
-// on the CPU. What nobody measured is a roofline of whoever computes (the GPU; without one the CPU):
+// on the CPU. What was not measured is a roofline of what computes (the GPU; without one the CPU):
 //   max(FLOPs / achievable peak, bytes / bandwidth of the memory it works in) + launches * launch cost
 // Expert compute is charged by the distinct experts touched, each with its own tokens and its weights read
 // once.
@@ -52,8 +52,9 @@ class TimingModel {
   /// `activations` pairs of token and expert. On the CPU one after the other, where their shape was measured,
   /// each for as many tokens as in the mean.
   Seconds grouped_experts(const Architecture& model, double distinct, double activations) const;
-  /// The same of some of a step's experts. `single`: the step has one token.
-  Seconds grouped_experts(const Architecture& model, double distinct, double activations, bool single) const;
+  /// The same of some of a step's experts, which are all of the shape `ff`. `single`: the step has one token.
+  Seconds grouped_experts(const Architecture& model, const FeedForward& ff, double distinct,
+                          double activations, bool single) const;
   // Of a node of GPUs, and of weights that are streamed; only where the profile has them.
   /// Sums up `bytes` on each of `ranks` GPUs: between two measured numbers of GPUs, the larger one's.
   Seconds all_reduce(int ranks, Bytes bytes) const;

@@ -71,7 +71,7 @@ class YamlNode {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// A map whose keys are asked for one by one; done() then reports every key that nobody asked for.
+/// A map whose keys are asked for one by one; done() then reports every key that was not asked for.
 /// A getter without fallback reports a missing key; with one, absence yields the fallback. What stands for a
 /// missing or ill-typed map is empty and silent: one mistake is one problem. Copies share the known keys.
 class YamlMap {

@@ -54,7 +54,7 @@ void write_all(int descriptor, const std::string& text) {
 
 [[noreturn]] void be_child(const std::function<std::string()>& work, const ChildLimits& limits, pid_t parent,
                            int descriptor) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody waits for the answer of a parent that was killed
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a parent that was killed waits for no answer
   if (getppid() != parent) _exit(1);
   std::signal(SIGINT, SIG_IGN);  // Ctrl-C reaches the whole group; the parent decides what it means
   if (limits.memory_bytes > 0) {

@@ -12,7 +12,7 @@ void check_way(NodeId node, const char* way, double bandwidth, Problems& problem
   if (bandwidth > 0) return;
   std::ostringstream what;
   what << "node " << node << " of the network has " << bandwidth << " bytes/s " << way
-       << "; a bandwidth is above 0: a node that is cut off is one that nobody sends to";
+       << "; a bandwidth is above 0: a node that is cut off is one that no node sends to";
   problems.add({"", 0, 0, what.str()});
 }
 

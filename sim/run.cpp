@@ -176,7 +176,7 @@ void check_system(const Scenario& scenario, const SystemConfig& system, const Ro
   if (is_planned(system)) plan_input(system, costs, memory.expert_cache / trace.layers(), *statistics);
 }
 
-/// Empty where the system substitutes nothing, or nobody measured what that does to the model.
+/// Empty where the system substitutes nothing, or what that does to the model was not measured.
 ExpectedAccuracy expected_quality(const Scenario& s, const SystemConfig& system) {
   const auto value = [&](const PolicyParameter& p) {
     const auto given = system.routing.parameters.find(std::string(p.name));
@@ -209,7 +209,7 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
   if (numbers.unmeasured)
     r.warnings.push_back("the " + kind + " profile '" +
                          (s.cluster ? s.cluster->profile.name : s.device.name) +
-                         "' holds numbers that nobody measured on that " + kind + " (see provenance)");
+                         "' holds numbers that were not measured on that " + kind + " (see provenance)");
   if (s.expert_ranks() > 1)
     r.provenance.push_back("experts: neighbours on each of " + std::to_string(s.gpus()) +
                            " GPUs, as vLLM places them (determine_expert_map, \"linear\")");

@@ -45,7 +45,7 @@ std::vector<double> profile_experts(const Scenario& scenario, const RoutingTrace
 /// What a system runs on.
 struct Platform {
   std::unique_ptr<engine::Engine> engine;
-  engine::ExpertMirror* mirror = nullptr;  // nullptr: nobody follows what is kept
+  engine::ExpertMirror* mirror = nullptr;  // nullptr: what is kept is not followed
   engine::WindowMirror* window = nullptr;  // the same of a system that pages its experts
 };
 
@@ -75,7 +75,7 @@ void free_resources(const RunOptions& options, engine::Engine& engine);
 
 /// Checks everything that can be checked without running: budget, policies and planning input of every
 /// system. Throws InputError with everything that is wrong. `statistics`: planning_statistics(), where
-/// somebody has them already; returned are those that were looked at, nothing where no system plans.
+/// the caller has them already; returned are those that were looked at, nothing where no system plans.
 std::optional<RankInclusion> check_scenario(const Scenario& scenario, const RoutingTrace& trace,
                                             const RankInclusion* statistics = nullptr);
 

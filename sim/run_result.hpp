@@ -45,7 +45,7 @@ struct RunResult {
   bool paged = false;     // SystemConfig::paging
   ClusterResult cluster;  // of a scenario with a cluster: metrics are of all its servers together
   std::vector<ResourceUse> busy;
-  ExpectedAccuracy quality;             // of a system that substitutes experts, where somebody measured it
+  ExpectedAccuracy quality;             // of a system that substitutes experts, where it was measured
   std::vector<std::string> provenance;  // where the numbers of device, trace and system are from
   std::vector<std::string>
       warnings;  // what a reader must know: unmeasured profile, synthetic trace, in-sample planning

@@ -1,5 +1,5 @@
-// The routing that a scenario runs on, and other routing of the same statistics for whoever has to know the
-// model before it serves.
+// The routing that a scenario runs on, and other routing of the same statistics for policies that have to
+// know the model before it serves.
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ std::string routing_title(const Scenario& scenario, const RoutingTrace& trace);
 /// yesterday's; of a trace file itself.
 RankInclusion planning_statistics(const Scenario& scenario, const RoutingTrace& trace);
 
-/// [layers * experts] uses of every expert by other requests to the same model, as somebody counts them
-/// before serving; of a trace file itself.
+/// [layers * experts] uses of every expert by other requests to the same model, as a deployment counts
+/// them before serving; of a trace file itself.
 std::vector<double> expert_profile(const Scenario& scenario, const RoutingTrace& trace);
 
 }  // namespace moelab

@@ -79,7 +79,7 @@ ScheduleRun run_schedule(const LayerInstance& instance, std::string_view policy)
   LayerOrder order;
   make_schedule_policy(policy)->order(instance, order);
 
-  // No tier: an instance's times are what they are, whoever reads beside.
+  // No tier: an instance's times are what they are, whatever reads beside.
   const std::vector<ExpertReads> reads(instance.experts.size(),
                                        {instance.sm_read_s, instance.e_read_s, 0, Tier::none, Tier::none});
   const std::vector<std::uint32_t> tokens(instance.experts.size(), 1);

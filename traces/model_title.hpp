@@ -7,7 +7,7 @@
 
 namespace moelab {
 
-/// The model's identity, or that nobody said it.
+/// The model's identity, or that it is not known.
 inline std::string model_title(const RoutingTrace& trace) {
   return trace.model().empty() ? "an unknown model" : trace.model();
 }

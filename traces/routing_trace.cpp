@@ -69,6 +69,12 @@ std::span<const std::uint16_t> RoutingTrace::experts_of(std::uint64_t token, std
                                                 impl_->about.top_k));
 }
 
+std::span<const std::uint16_t> RoutingTrace::experts_of(std::uint64_t token) const {
+  assert(token < impl_->tokens);
+  const std::size_t of_token = std::size_t{impl_->about.layers} * impl_->about.top_k;
+  return still_valid(*impl_, impl_->ids.subspan(token * of_token, of_token));
+}
+
 std::span<const float> RoutingTrace::scores_of(std::uint64_t token, std::uint32_t layer) const {
   assert(token < impl_->tokens && layer < impl_->about.layers);
   if (!impl_->about.gate_scores) return {};

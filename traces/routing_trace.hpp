@@ -45,6 +45,8 @@ class RoutingTrace {
   /// The k expert ids of a token at a layer, distinct, by falling score; kNoExpert in all places where the
   /// layer does not run.
   std::span<const std::uint16_t> experts_of(std::uint64_t token, std::uint32_t layer) const;
+  /// The same of all layers in order: [layers * k].
+  std::span<const std::uint16_t> experts_of(std::uint64_t token) const;
   /// Their scores, finite; empty when the trace has none. Scores are as recorded: a model that selects by
   /// something else than the gate's weight (a bias, say) may show them out of order.
   std::span<const float> scores_of(std::uint64_t token, std::uint32_t layer) const;

@@ -6,7 +6,7 @@ nine domains. A killed run goes on from its last checkpoint when the same comman
 comes out holds the model and tokeniser as transformers reads them, training.json with the losses, and
 prompts.jsonl: held-out texts of every domain, for capture_hf.py.
 
-Example (as root, or after somebody's apt-get update; an hour on two cores):
+Example (as root, or after apt-get update by root; an hour on two cores):
   pip install -r traces/capture/requirements.txt
   python traces/train_default.py --out build/default_model
   python traces/capture_hf.py --model build/default_model --prompts build/default_model/prompts.jsonl \\

@@ -30,7 +30,7 @@ struct Drawing {
   const Series& series;
   std::size_t style = 0;
   std::vector<Spot> spots{};
-  bool with_tooltips = true;  // in a crowd nobody can point at one
+  bool with_tooltips = true;  // in a crowd a reader cannot point at one
 
   std::vector<Spot> all_spots() const;
   double band_end(double value) const;

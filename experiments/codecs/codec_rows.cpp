@@ -202,7 +202,7 @@ void print_sweep(const Regime& regime) {
   std::printf("\n");
 }
 
-/// Nobody has run fixed3 on this core: the same with half and twice the speed of the profile's estimate.
+/// fixed3 was not run on this core: the same with half and twice the speed of the profile's estimate.
 void print_estimate() {
   const std::array<Policy, 3> policies = {kPolicies[1], kPolicies[4], kPolicies[6]};
   std::printf(

@@ -13,7 +13,7 @@ struct ServicePoint {
   std::size_t server;
   double paper_s;    // with waiting
   double fitted_s;   // with waiting, by the formula
-  double service_s;  // without: nobody before them
+  double service_s;  // without: no request before them
 };
 
 struct Fit {

@@ -25,7 +25,7 @@ void print_sensitivity(const Fit& fit) {
       {"twice as many", {arrivals_times(2)}}};
   const std::vector<std::string> methods = {"prism", "eplb", "uniform"};
   std::printf(
-      "\n**What nobody states: mean seconds of a request, DeepSeek-V2-Lite, %u requests of each server "
+      "\n**What no source states: mean seconds of a request, DeepSeek-V2-Lite, %u requests of each server "
       "(prism / eplb / uniform; prism against eplb)**\n\n| | BigBench, nothing fitted | software fitted | "
       "MultiData, nothing fitted | software fitted |\n|---|---|---|---|---|\n",
       kSensitivityRequests);

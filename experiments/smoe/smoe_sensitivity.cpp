@@ -150,7 +150,7 @@ void print_readings_table(const Points& points) {
 
 void print_sensitivity_table(const Points& points) {
   std::printf(
-      "\n## What nobody states\n\n| assumption | SMoE ahead | steps lower TPOT | hits by step | batch 3 "
+      "\n## What no source states\n\n| assumption | SMoE ahead | steps lower TPOT | hits by step | batch 3 "
       "gains more | S3 gains more | row S1, batch 1, 3 | row S7 | least hits (S4), gain (S6) "
       "|\n|---|---|---|---|---|---|---|---|---|\n");
   sensitivity_row("as in the scenarios", points);

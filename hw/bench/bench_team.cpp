@@ -35,7 +35,7 @@ class Team {
     go_on(work);
   }
 
-  /// A thread that could not be had: nobody is to wait for it, or for anything.
+  /// A thread that could not be had: no other thread is to wait for it, or for anything.
   void abandon() {
     failed_.store(true);
     start_.arrive_and_drop();

@@ -5,7 +5,7 @@
 //
 // Chunks are untrusted: a malformed one throws CodecError, and nothing outside the chunk and the outputs is
 // touched. What a decoder had written before it threw is unspecified. A chunk that is well formed but altered
-// (a flipped bit in a code) decodes to other bytes: checksums belong to whoever stores chunks.
+// (a flipped bit in a code) decodes to other bytes: checksums belong to the store of the chunks.
 #pragma once
 
 #include <cstddef>

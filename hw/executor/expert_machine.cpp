@@ -253,7 +253,7 @@ void ExpertMachine::compute_on_cpu(engine::ExpertPlace expert, std::uint32_t tok
 }
 
 LinkedExperts& ExpertMachine::linked() {
-  if (!linked_) throw std::logic_error("hardware: nobody gave the experts that lie in host memory");
+  if (!linked_) throw std::logic_error("hardware: the experts that lie in host memory were not given");
   return *linked_;
 }
 

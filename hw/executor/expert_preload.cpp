@@ -1,5 +1,5 @@
 // What a cache holds from the start, loaded before the run on the engine's thread: the ways are those that
-// expert_machine.cpp goes in the run, and nobody else is on them yet.
+// expert_machine.cpp goes in the run, and no other work is on them yet.
 #include "hw/executor/expert_machine.hpp"
 
 namespace moelab {

@@ -2,7 +2,7 @@
 //
 // The dispatcher is that of the simulators. Each slot of each resource is a thread; the engine's own thread
 // is the one that calls run(): it decides, starts operations on free threads and waits for what ends or for a
-// moment that somebody wants to be woken at. So an operation's time, from start to end, holds what a device
+// moment that a process wants to be woken at. So an operation's time, from start to end, holds what a device
 // profile calls dispatch: being handed to its thread and back.
 #pragma once
 

@@ -19,7 +19,7 @@ namespace {
 int open_retrying(const char* path, int flags) {
   int descriptor;
   do {
-    // O_NONBLOCK: opening a pipe that nobody writes to must not wait.
+    // O_NONBLOCK: opening a pipe that no process writes to must not wait.
     descriptor = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
   } while (descriptor < 0 && errno == EINTR);
   return descriptor;

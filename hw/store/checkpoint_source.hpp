@@ -33,7 +33,7 @@ class CheckpointSource final : public WeightSource {
  private:
   struct OpenFile {
     SafetensorsFile mapped;
-    std::optional<StoreFile> plain;  // not of a compressed file, whose decompressed bytes are nobody else's
+    std::optional<StoreFile> plain;  // not of a compressed file, whose decompressed bytes are our own
   };
 
   void add_file(const std::filesystem::path& path);

@@ -16,7 +16,7 @@ namespace moelab {
 
 StoreFile::StoreFile(const std::filesystem::path& path, int flags) : name_(path.string()) {
   do {
-    // O_NONBLOCK: opening a pipe that nobody writes to must not wait.
+    // O_NONBLOCK: opening a pipe that no process writes to must not wait.
     descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666);
   } while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) fail("open");

@@ -98,8 +98,8 @@ Platform windowed_platform(const Hardware& here, const Scenario& scenario, const
   return {counted_engine(std::move(machine), 1, pair), nullptr, pair.measured_window.get()};
 }
 
-/// Writes the record and shows the run to somebody else, if there is anybody. Nobody is asked to look at what
-/// caches hold: that would take time of the run on hardware.
+/// Writes the record and shows the run to the other observer, if there is one. Neither is asked to look at
+/// what caches hold: that would take time of the run on hardware.
 class Shown final : public GraphObserver {
  public:
   Shown(RunRecord& record, GraphObserver* other) : record_(record), other_(other) {}

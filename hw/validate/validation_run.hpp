@@ -50,7 +50,7 @@ struct HostEnd {
 
 struct RunHow {
   bool verify = true, dense = true;
-  GraphObserver *predicted = nullptr, *measured = nullptr;  // see the runs beside the records; or nobody
+  GraphObserver *predicted = nullptr, *measured = nullptr;  // see the runs beside the records; or nullptr
 };
 
 /// The scenario's device is what both plan with; it is a discrete one exactly where `host` is given. What the

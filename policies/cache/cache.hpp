@@ -85,7 +85,7 @@ struct CachePolicyEntry {
                                   // experts alone, or none, cannot be used
   bool uses_pools = false;        // several states at once: sized by a planning policy
   bool needs_profile = false;     // CacheShape::profile must be filled
-  bool preloads = false;  // holds experts from the start: whoever makes it loads them before it serves
+  bool preloads = false;          // holds experts from the start: its maker loads them before it serves
   std::unique_ptr<CachePolicy> (*make)(const CacheShape& shape, const PolicyParameters& parameters);
 };
 /// The family's one table.

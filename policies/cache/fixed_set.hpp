@@ -8,8 +8,8 @@
 
 namespace moelab {
 
-/// Holds its experts from the start, before anything is used, and no others ever. Whoever makes it loads them
-/// first: CachePolicyEntry::preloads.
+/// Holds its experts from the start, before anything is used, and no others ever. Its maker loads them first:
+/// CachePolicyEntry::preloads.
 class FixedSet : public SinglePool {
  public:
   /// `objects`: distinct, best first; the first ones of them are held, as many as fit.

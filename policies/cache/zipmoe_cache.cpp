@@ -33,8 +33,8 @@
 // - The artifact has one F and one S for the whole model and holds ranks within a layer against their sizes,
 //   so that F is every expert's target: here a system with `domain: model` in its cache, `margin: 1`,
 //   `spill: 1`, `count_tokens: 1`, `reset: 1` and `slot_counts: 1`.
-// - insert(): taken into F if that has a free place, whatever its rank, also out of another pool. Nobody
-//   leaves for a prefetched expert.
+// - insert(): taken into F if that has a free place, whatever its rank, also out of another pool. No
+//   expert leaves for a prefetched one.
 //
 // O(1) for the rank of a step (O(N) at worst when counting tokens), O(log S_i) for a pool's order.
 #include "models/input_error.hpp"

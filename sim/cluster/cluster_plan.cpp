@@ -29,7 +29,7 @@ LongestRequest longest_request(const std::vector<std::vector<ServedRequest>>& re
   return longest;
 }
 
-/// Enough blocks for the largest batch, so that nobody is ever preempted.
+/// Enough blocks for the largest batch, so that no request is ever preempted.
 BatchingShape batching_shape(const Scenario& s, const LongestRequest& longest) {
   BatchingShape shape;
   shape.kv.block_tokens = kBlockTokens;

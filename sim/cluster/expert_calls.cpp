@@ -35,8 +35,8 @@ ExpertCalls::ExpertCalls(ClusterWorld& world, std::uint32_t server, HomeStore* s
       home_gpu_(world.resources.servers[server].first_gpu),
       store_(store),
       metrics_(metrics),
-      call_of_gpu_(world.resources.gpus.size(), kNobody),
-      call_of_expert_(world.plan.shape.experts, kNobody),
+      call_of_gpu_(world.resources.gpus.size(), kNone),
+      call_of_expert_(world.plan.shape.experts, kNone),
       assigned_s_(world.resources.gpus.size(), 0) {}
 
 void ExpertCalls::begin(const Pass& pass, std::uint32_t moe_layer, std::span<const ExpertUse> uses,
@@ -74,10 +74,10 @@ double ExpertCalls::estimate(std::uint32_t gpu, const ExpertUse& use) const {
 
 std::uint32_t ExpertCalls::choose_at_home(const ExpertUse& use) const {
   const auto gpus = static_cast<std::uint32_t>(world_.plan.shape.servers[server_].gpu_bytes.size());
-  std::uint32_t best = kNobody;
+  std::uint32_t best = kNone;
   for (std::uint32_t gpu = home_gpu_; gpu < home_gpu_ + gpus; ++gpu)
     if (world_.live.placement().on_gpu(gpu, layer_, use.object) &&
-        (best == kNobody || assigned_s_[gpu] < assigned_s_[best]))
+        (best == kNone || assigned_s_[gpu] < assigned_s_[best]))
       best = gpu;
   return best;
 }
@@ -112,14 +112,14 @@ ExpertCalls::Way ExpertCalls::choose_for_missing(const ExpertUse& use) {
   for (std::size_t i = 0; i < std::min(kCandidates, holders.size()); ++i) {
     const std::uint32_t gpu = holders[(first + i) % holders.size()];
     const double seconds = assigned_s_[gpu] + estimate(gpu, use);
-    if (best.gpu != kNobody && seconds >= best_s) continue;
+    if (best.gpu != kNone && seconds >= best_s) continue;
     best.gpu = gpu;
     best_s = seconds;
   }
   if (store_ != nullptr) {
     const double loaded_s = loading_s_ + store_->seconds(store_->state(layer_, use.object));
     const double computed_s = loaded_s + store_->execution_seconds(use.tokens);
-    if (best.gpu == kNobody || computed_s < sending_s_ + best_s + latencies_and_copies(best.gpu, use)) {
+    if (best.gpu == kNone || computed_s < sending_s_ + best_s + latencies_and_copies(best.gpu, use)) {
       loading_s_ = loaded_s;
       return {home_gpu_, true};
     }
@@ -128,13 +128,13 @@ ExpertCalls::Way ExpertCalls::choose_for_missing(const ExpertUse& use) {
     sending_s_ += std::max(world_.engine.flow_seconds(server_, to, bytes.value()),
                            world_.engine.flow_seconds(to, server_, bytes.value()));
   }
-  if (best.gpu != kNobody) assigned_s_[best.gpu] = best_s;
+  if (best.gpu != kNone) assigned_s_[best.gpu] = best_s;
   return best;
 }
 
 ExpertCalls::Call& ExpertCalls::call_to(Way way) {
   std::uint32_t& number = way.loads ? call_that_loads_ : call_of_gpu_[way.gpu];
-  if (number != kNobody) return calls_[number];
+  if (number != kNone) return calls_[number];
   if (used_ == calls_.size()) calls_.emplace_back();
   Call& call = calls_[used_];
   number = static_cast<std::uint32_t>(used_++);
@@ -155,7 +155,7 @@ void ExpertCalls::send() {
   std::size_t nowhere = 0;
   for (const ExpertUse& use : left_) {
     const Way way = choose(use);
-    if (way.gpu == kNobody) {
+    if (way.gpu == kNone) {
       left_[nowhere++] = use;
       continue;
     }
@@ -185,11 +185,11 @@ void ExpertCalls::send() {
     world_.engine.submit(call.graph.graph, engine::kDemand);
   }
   for (std::size_t i = 0; i < used_; ++i) {
-    call_of_gpu_[calls_[i].gpu] = kNobody;
+    call_of_gpu_[calls_[i].gpu] = kNone;
     assigned_s_[calls_[i].gpu] = 0;
-    for (const ExpertUse& use : calls_[i].experts) call_of_expert_[use.object] = kNobody;
+    for (const ExpertUse& use : calls_[i].experts) call_of_expert_[use.object] = kNone;
   }
-  call_that_loads_ = kNobody;
+  call_that_loads_ = kNone;
   loading_s_ = sending_s_ = 0;
   shared_ = {};
 }
@@ -204,7 +204,7 @@ void ExpertCalls::count_tokens() {
       std::size_t calls = 0;
       for (const std::uint16_t expert : world_.rows.experts_of(row, layer_)) {
         const std::uint32_t number = call_of_expert_[expert];
-        if (number == kNobody || calls == kMostTopK) continue;
+        if (number == kNone || calls == kMostTopK) continue;
         if (std::find(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(calls), number) !=
             seen.begin() + static_cast<std::ptrdiff_t>(calls))
           continue;

@@ -52,9 +52,9 @@ class ExpertCalls {
   LabelledGraph& call(std::size_t number) { return calls_[number].graph; }
   /// All of them have ended. What was lost is left to compute again.
   void settle();
-  /// Whether experts are left that nobody has computed.
+  /// Whether experts are left that no GPU has computed.
   bool left() const { return !left_.empty(); }
-  /// Takes back what has not begun, of calls that nobody waits for any more.
+  /// Takes back what has not begun, of calls that the layer no longer waits for.
   void cancel();
 
   /// Experts of the layer that the store made ready here, in the order of uses.
@@ -71,7 +71,7 @@ class ExpertCalls {
   std::uint64_t loaded_experts() const { return loaded_; }  // distinct ones of each step
 
  private:
-  static constexpr std::uint32_t kNobody = 0xffffffff;
+  static constexpr std::uint32_t kNone = 0xffffffff;
   struct Call {
     std::uint32_t gpu = 0;
     std::vector<ExpertUse> experts;
@@ -81,9 +81,9 @@ class ExpertCalls {
     bool loads = false;        // its experts, to the first GPU at home
     LabelledGraph graph;
   };
-  /// Where an expert is computed; kNobody: nowhere.
+  /// Where an expert is computed; kNone: nowhere.
   struct Way {
-    std::uint32_t gpu = kNobody;
+    std::uint32_t gpu = kNone;
     bool loads = false;
   };
   Way choose(const ExpertUse& use);
@@ -124,9 +124,9 @@ class ExpertCalls {
   std::vector<ExpertUse> left_, brought_;
   std::deque<Call> calls_;  // the first used_ are under way; graphs stay where they are
   std::size_t used_ = 0;
-  std::vector<std::uint32_t> call_of_gpu_;     // kNobody: none
+  std::vector<std::uint32_t> call_of_gpu_;     // kNone: none
   std::vector<std::uint32_t> call_of_expert_;  // of the calls being made
-  std::uint32_t call_that_loads_ = kNobody;
+  std::uint32_t call_that_loads_ = kNone;
   std::vector<double> assigned_s_;  // by GPU: what this layer has sent there
   double loading_s_ = 0;            // what this layer loads
   double sending_s_ = 0;            // what it sends to other servers, or they send back

@@ -141,7 +141,7 @@ void GlobalScheduler::list_moves(std::uint32_t gpu) {
   };
   std::stable_sort(mover.coming.begin(), mover.coming.end(), less_used);
   std::stable_sort(mover.going.rbegin(), mover.going.rend(), less_used);
-  // What nobody has is needed most.
+  // What no server has is needed most.
   std::stable_partition(mover.coming.begin(), mover.coming.end(),
                         [&](const Object& o) { return live.copies(o.layer, o.expert) > 0; });
 }
@@ -170,7 +170,7 @@ engine::Process GlobalScheduler::move(std::uint32_t gpu) {
       const double looked = engine.now();
       if (!looks.has_changed()) co_await world_.changes.next();
       co_await engine.until(looks.next_after(looked, engine.now()));
-      if (!mover.coming.empty() && !anybody_loads() && world_.up[server]) let_go(gpu, true);
+      if (!mover.coming.empty() && !any_gpu_loads() && world_.up[server]) let_go(gpu, true);
       continue;
     }
     const Object next = mover.coming.back();
@@ -192,7 +192,7 @@ engine::Process GlobalScheduler::move(std::uint32_t gpu) {
   finish_moves();
 }
 
-// The least used of those that are not to stay and that somebody else has; forced, the least used.
+// The least used of those that are not to stay and that another GPU also holds; forced, the least used.
 bool GlobalScheduler::let_go(std::uint32_t gpu, bool forced) {
   Mover& mover = movers_[gpu];
   const Placement& live = world_.live.placement();
@@ -207,7 +207,7 @@ bool GlobalScheduler::let_go(std::uint32_t gpu, bool forced) {
   return false;
 }
 
-bool GlobalScheduler::anybody_loads() const {
+bool GlobalScheduler::any_gpu_loads() const {
   return std::any_of(movers_.begin(), movers_.end(), [](const Mover& mover) { return mover.loading; });
 }
 

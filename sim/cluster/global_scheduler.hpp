@@ -51,7 +51,7 @@ class GlobalScheduler {
   void submit_load(std::uint32_t gpu, const Object& object);
   std::uint32_t nearest_holder(std::uint32_t gpu, const Object& object) const;
   std::uint64_t room(std::uint32_t gpu) const;
-  bool anybody_loads() const;
+  bool any_gpu_loads() const;
   void finish_moves();
   const ActivationCounts& known_counts() const;
 

@@ -11,7 +11,7 @@ namespace moelab {
 
 class RecentUses {
  public:
-  /// `config` absent: nobody looks at them, and nothing is kept.
+  /// `config` absent: no scheduler looks at them, and nothing is kept.
   RecentUses(const PlacementShape& shape, const std::optional<MigrationConfig>& config);
 
   void add(std::uint32_t server, std::uint32_t layer, std::uint32_t expert, double tokens) {

@@ -15,7 +15,7 @@ class Redirector::Source final : public RequestSource {
     running_ += taken_.size();
     return taken_;
   }
-  // The next request may go to anybody.
+  // The next request may go to any server.
   std::optional<double> next_time() const override {
     if (redirector_.next_ == redirector_.requests_.size()) return std::nullopt;
     return redirector_.requests_[redirector_.next_].asks.arrival_s;

@@ -48,7 +48,7 @@ class Redirector {
 
   std::vector<Request> requests_;
   Redirection way_;
-  std::size_t next_ = 0;  // that has come to nobody yet
+  std::size_t next_ = 0;  // that has come to no server yet
   std::uint64_t redirected_ = 0;
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<std::vector<double>> latencies_;  // by server, as all below

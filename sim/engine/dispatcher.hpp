@@ -145,7 +145,7 @@ class Dispatcher final : public Engine {
     if (std::exchange(resources_[id].marked, true)) return;
     marked_[marks_++] = id;
   }
-  bool somebody_decides() const { return !finished_.empty() || !woken_.empty() || next_timer_ <= now_; }
+  bool process_decides() const { return !finished_.empty() || !woken_.empty() || next_timer_ <= now_; }
   static void sort_completions(std::span<InFlight> ended) {
     std::sort(ended.begin(), ended.end(), [](const InFlight& a, const InFlight& b) {
       return a.graph != b.graph ? a.graph->sequence_ < b.graph->sequence_ : a.op < b.op;
@@ -196,8 +196,8 @@ void Dispatcher<Executor>::run() {
                            " submitted graph(s) can never finish: a cycle of dependencies");
 }
 
-// An instant, `now` since the epoch, at which operations end or somebody wants to be woken. Returns when that
-// is next.
+// An instant, `now` since the epoch, at which operations end or a process wants to be woken. Returns when
+// that is next.
 template <class Executor>
 double Dispatcher<Executor>::round(double now, std::span<InFlight> ended) {
   check_invariant(now >= local_, "time runs forward");
@@ -208,7 +208,7 @@ double Dispatcher<Executor>::round(double now, std::span<InFlight> ended) {
   for (const InFlight& done : ended) complete(*done.graph, done.op);
   for (const auto& [graph, op] : continuing_) start(*graph, op, resources_[graph->resource(op)]);
   continuing_.clear();
-  if (somebody_decides()) {
+  if (process_decides()) {
     decide();
     while (run_lone_graph()) decide();
   }

@@ -86,8 +86,8 @@ class Engine {
   /// latency included. After set_network().
   virtual double flow_seconds(NodeId from, NodeId to, double bytes) const = 0;
 
-  /// Whether nothing is going on but the process that asks: no graph is alive and nobody waits for a moment.
-  /// Always false where time is not the engine's to move (another program's, or the real one).
+  /// Whether nothing is going on but the process that asks: no graph is alive and no process waits for a
+  /// moment. Always false where time is not the engine's to move (another program's, or the real one).
   virtual bool alone() const = 0;
   /// Moves time on as if a graph of that outcome had been submitted and waited for, to the last digit. Only
   /// when alone().

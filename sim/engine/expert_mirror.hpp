@@ -1,4 +1,4 @@
-// The door through which a serving loop tells somebody else's memory what it holds of each expert.
+// The door through which a serving loop tells the hardware's memory what the cache holds of each expert.
 #pragma once
 
 #include <cstdint>

@@ -3,11 +3,10 @@
 // A flow's rate is the least, over the links that it crosses, of the link's bandwidth divided by the flows on
 // it. No link carries more than its bandwidth: each of n flows takes at most 1/n of it.
 //
-// Against max-min (the allocation in which every flow has a bottleneck: a full link on which nobody is
+// Against max-min (the allocation in which every flow has a bottleneck: a full link on which no other flow is
 // faster):
 // - Where each flow has a single link of limited bandwidth (a mesh; a star of which one side has no limit)
-// the
-//   rates are max-min. That link is its bottleneck: its n flows all have the same share and fill it.
+//   the rates are max-min. That link is its bottleneck: its n flows all have the same share and fill it.
 // - Elsewhere no flow is ever faster than max-min would make it with the same flows under way. Of max-min's n
 //   flows through the bottleneck of one flow, none is faster than that one and they fill the link: its rate
 //   is at least bandwidth / n, of which ours is the least over all its links. What we leave unused is what

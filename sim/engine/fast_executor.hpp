@@ -19,7 +19,7 @@ namespace moelab::engine {
 /// An executor is the narrow door behind the dispatcher:
 ///   kName                               for results
 ///   kResolvesChains                     whether what crosses a capacity uses what is beyond it too
-///   kOwnClock                           true: time is counted from the start of the run and nobody moves it;
+///   kOwnClock                           true: time is counted from the start of the run and is never set;
 ///                                       false: from the dispatcher's epoch
 ///   add_capacity(law)                   before anything starts
 ///   set_network(law)                    before anything starts, once at most
@@ -48,7 +48,7 @@ class FastExecutor {
     const double seconds = graph.seconds(op);
     if (graph.capacity(op) == kNoCapacity) return running_.insert({now + seconds, &graph, op});
     if (graph.capacity(op) == kNetwork) return start_flow(graph, op, now);
-    const double alone = seconds - graph.shared_seconds(op);  // first what nobody stretches
+    const double alone = seconds - graph.shared_seconds(op);  // first what no other user stretches
     if (alone > 0)
       running_.insert({now + alone, &graph, op, Then::shares});
     else
@@ -71,7 +71,7 @@ class FastExecutor {
       const double now = next_instant(limit);
       if (now == kNever) return;
       ended_.clear();
-      // Before somebody joins: that would round what is left.
+      // Before a user joins: that would round what is left.
       while (shared_.next_end() == now) ended_.push_back(shared_.take_next(now));
       while (network_ && network_->next_end() == now) ended_.push_back(network_->take_next(now));
       while (running_.next_end() == now) go_on(running_.take_next());

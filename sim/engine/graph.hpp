@@ -109,7 +109,7 @@ class Graph {
   /// Throws std::invalid_argument for bytes below 0 or a node that sends to itself.
   void flow(OpIndex op, NodeId from, NodeId to, double bytes);
 
-  /// The object that knows what the operations mean (labelled_graph.hpp); nullptr: nobody does.
+  /// The object that knows what the operations mean (labelled_graph.hpp); nullptr: none does.
   const LabelledGraph* labelled() const { return labelled_; }
   void set_labelled(const LabelledGraph* labelled) { labelled_ = labelled; }
 

@@ -33,7 +33,7 @@ struct InFlight {
   OpIndex op;
 };
 
-/// A capacity whose users all progress equally fast, resolved exactly: whoever has the least left when it
+/// A capacity whose users all progress equally fast, resolved exactly: the user with the least left when it
 /// joins ends first, however the speed changes meanwhile. So users are kept by the progress at which they
 /// end, and only the speed of progress changes.
 class SharedCapacity {

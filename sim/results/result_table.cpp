@@ -237,7 +237,8 @@ std::string routing_table(const std::vector<RunResult>& results) {
   return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
 }
 
-/// What answers are worth after substitution, as published; "" where no system substitutes or nobody knows.
+/// What answers are worth after substitution, as published; "" where no system substitutes or it is not
+/// known.
 std::string quality_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows;
   for (const RunResult& r : results) {

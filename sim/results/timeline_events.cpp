@@ -137,7 +137,7 @@ class EventWriter {
   std::string out_;
 };
 
-/// With escapes, where somebody else chose the text.
+/// With escapes, for a text that this program did not choose.
 std::string escaped(const std::string& text) {
   const std::string json = json_text(text);
   return json.substr(1, json.size() - 2);

@@ -165,7 +165,7 @@ ServerLoad read_load(const YamlMap& map, const std::string& base, Problems& prob
 }
 
 /// Entry of each server whose entries name servers: the one that names itself, else the one of its group;
-/// kNoEntry: nobody asks it.
+/// kNoEntry: it has no users.
 constexpr std::size_t kNoEntry = std::numeric_limits<std::size_t>::max();
 std::vector<std::size_t> entries_by_name(const std::vector<YamlNode>& items, const ClusterProfile& profile) {
   const ServersByName named = profile.servers_by_name();

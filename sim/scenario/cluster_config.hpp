@@ -36,7 +36,7 @@ struct LoadPhase {
 
 /// What one server's users ask.
 struct ServerLoad {
-  std::vector<LoadPhase> phases;   // one after the other; none: nobody asks
+  std::vector<LoadPhase> phases;   // one after the other; none: no users ask
   std::vector<double> history;     // by task: what the first placement is made from
   double arrivals_per_s = 0;       // of a Poisson process; 0: all are there from the start
   std::string request_log;         // "": lengths as the tasks say

@@ -94,7 +94,7 @@ void CachedStage::submit_head() {
   engine_.submit(dense_.graph, engine::kDemand);
 }
 
-// Whether nobody would see the graph run, and nothing come in between: then its outcome is as good.
+// Whether no observer would see the graph run, and nothing come in between: then its outcome is as good.
 bool CachedStage::may_skip() const {
   return state_.observer == nullptr && engine_.alone();
 }

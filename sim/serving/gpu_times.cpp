@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "models/expert_parallel.hpp"
 #include "models/tensor_parallel.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/metrics.hpp"
@@ -20,8 +19,9 @@ GpuTimes::GpuTimes(const Scenario& scenario, const SystemConfig& system, const T
       gpus_(scenario.simulated_gpus()),
       moe_numbers_(scenario.model.moe_numbers()),
       experts_(scenario.model.layers.size(), std::vector<Experts>(gpus_)),
-      touched_(trace.experts()),
-      uses_(scenario.expert_ranks() > 1 ? trace.experts() : 0) {
+      expert_bytes_(expert_bytes_or_none(scenario.model).value()),
+      touched_(std::size_t{trace.layers()} * trace.experts()),
+      uses_(scenario.expert_ranks() > 1 ? touched_.size() : 0) {
   for (std::uint32_t rank = 0; rank < scenario.data_parallel; ++rank)
     dense_.emplace_back(scenario.model, timing);
 }
@@ -37,10 +37,10 @@ double GpuTimes::most(Amount amount) const {
 void GpuTimes::begin(const Pass& pass) {
   begin_rows(pass);
   begin_exchanges(pass);
+  count_uses(pass);
   step_s_ = most([&](std::size_t gpu) { return head(gpu).seconds; }) + system_.host_per_pass.value();
   for (std::size_t layer = 0; layer < moe_numbers_.size(); ++layer) {
     if (moe_numbers_[layer] >= 0) {
-      count_uses(pass, static_cast<std::uint32_t>(moe_numbers_[layer]));
       for (std::size_t gpu = 0; gpu < gpus_; ++gpu) experts_[layer][gpu] = experts_of(gpu, pass, layer);
     }
     step_s_ += layer_seconds(layer);
@@ -79,58 +79,77 @@ void GpuTimes::begin_exchanges(const Pass& pass) {
   combine_ = exchange(OpKind::combine, combine_bytes(scenario_.model, rows));
 }
 
-// Most of what a run of many requests takes: a byte an expert is written without being read before, so that
-// no expert waits for the one before it.
-void GpuTimes::count_uses(const Pass& pass, std::uint32_t moe_layer) {
+// Most of what a run of many requests takes: the trace is read in its order, a row's layers one after the
+// other, and a byte an expert is written without being read before, so that no expert waits for the one
+// before it.
+void GpuTimes::count_uses(const Pass& pass) {
   std::fill(touched_.begin(), touched_.end(), 0);
   std::fill(uses_.begin(), uses_.end(), 0);
-  std::uint8_t* const touched = touched_.data();
-  std::uint32_t* const uses = uses_.empty() ? nullptr : uses_.data();
+  const std::size_t experts = trace_.experts(), k = trace_.top_k();
   for (const auto& [begin, end] : pass.rows)
-    for (std::uint64_t row = begin; row < end; ++row)
-      for (const std::uint16_t expert : trace_.experts_of(row, moe_layer)) {
-        if (expert == kNoExpert) continue;
-        touched[expert] = 1;
-        if (uses != nullptr) ++uses[expert];
-      }
+    for (std::uint64_t row = begin; row < end; ++row) {
+      const std::span<const std::uint16_t> chosen = trace_.experts_of(row);
+      std::uint8_t* touched = touched_.data();
+      for (std::size_t i = 0; i < chosen.size(); i += k, touched += experts)
+        for (const std::uint16_t expert : chosen.subspan(i, k))
+          if (expert != kNoExpert) touched[expert] = 1;
+      std::uint32_t* uses = uses_.data();
+      for (std::size_t i = 0; i < chosen.size() && !uses_.empty(); i += k, uses += experts)
+        for (const std::uint16_t expert : chosen.subspan(i, k))
+          if (expert != kNoExpert) ++uses[expert];
+    }
 }
 
 void GpuTimes::reroute(const Pass& pass, std::size_t layer, std::span<const ExpertUse> uses) {
-  std::fill(touched_.begin(), touched_.end(), 0);
-  std::fill(uses_.begin(), uses_.end(), 0);
+  const std::size_t first = first_of(layer), experts = trace_.experts();
+  std::fill_n(touched_.begin() + static_cast<std::ptrdiff_t>(first), experts, 0);
+  if (!uses_.empty()) std::fill_n(uses_.begin() + static_cast<std::ptrdiff_t>(first), experts, 0);
   for (const ExpertUse& use : uses) {
-    touched_[use.object] = 1;
-    if (!uses_.empty()) uses_[use.object] = use.tokens;
+    touched_[first + use.object] = 1;
+    if (!uses_.empty()) uses_[first + use.object] = use.tokens;
   }
   for (std::size_t gpu = 0; gpu < gpus_; ++gpu) experts_[layer][gpu] = experts_of(gpu, pass, layer);
 }
 
+/// Of a layer with experts, in what counts them all.
+std::size_t GpuTimes::first_of(std::size_t layer) const {
+  return static_cast<std::size_t>(moe_numbers_[layer]) * trace_.experts();
+}
+
+/// Experts that the GPU has of a layer.
+ExpertRange GpuTimes::own_of(std::size_t gpu) const {
+  return experts_of_rank(static_cast<int>(trace_.experts()), static_cast<int>(gpus_), static_cast<int>(gpu));
+}
+
 /// Routed experts of a layer that the step touches.
-double GpuTimes::distinct_of(std::size_t gpu) const {
-  if (uses_.empty()) return static_cast<double>(std::count(touched_.begin(), touched_.end(), 1));
-  const ExpertRange own =
-      experts_of_rank(static_cast<int>(uses_.size()), static_cast<int>(gpus_), static_cast<int>(gpu));
-  const auto first = uses_.begin() + own.first;
-  return static_cast<double>(own.count - std::count(first, first + own.count, 0U));
+double GpuTimes::distinct_of(std::size_t gpu, std::size_t layer) const {
+  const auto first = static_cast<std::ptrdiff_t>(first_of(layer));
+  if (uses_.empty()) {
+    const auto touched = touched_.begin() + first;
+    return static_cast<double>(std::count(touched, touched + trace_.experts(), 1));
+  }
+  const ExpertRange own = own_of(gpu);
+  const auto uses = uses_.begin() + first + own.first;
+  return static_cast<double>(own.count - std::count(uses, uses + own.count, 0U));
 }
 
 GpuTimes::Experts GpuTimes::experts_of(std::size_t gpu, const Pass& pass, std::size_t layer) {
   const FeedForward& ff = scenario_.model.layers[layer].feed_forward;
-  const double distinct = distinct_of(gpu);
+  const double distinct = distinct_of(gpu, layer);
   Experts e{dense_of(gpu).shared(layer), distinct * system_.host_per_expert.value(),
             1.0 * pass.tokens * ff.top_k};
   Seconds routed;
   if (uses_.empty()) {
-    routed = timing_.grouped_experts(scenario_.model, distinct, e.pairs);
+    routed = timing_.grouped_experts(scenario_.model, ff, distinct, e.pairs, e.pairs <= ff.top_k);
   } else {
-    const ExpertRange own =
-        experts_of_rank(static_cast<int>(uses_.size()), static_cast<int>(gpus_), static_cast<int>(gpu));
+    const ExpertRange own = own_of(gpu);
     e.pairs = 0;
-    for (int i = own.first; i < own.first + own.count; ++i) e.pairs += uses_[static_cast<std::size_t>(i)];
-    routed = timing_.grouped_experts(scenario_.model, distinct, e.pairs, pass.tokens == 1);
+    for (int i = 0; i < own.count; ++i)
+      e.pairs += uses_[first_of(layer) + static_cast<std::size_t>(own.first + i)];
+    routed = timing_.grouped_experts(scenario_.model, ff, distinct, e.pairs, pass.tokens == 1);
   }
   e.time.seconds += (routed + timing_.dispatch()).value();
-  e.time.bytes += distinct * expert_bytes(scenario_.model).value();
+  e.time.bytes += distinct * expert_bytes_;
   return e;
 }
 

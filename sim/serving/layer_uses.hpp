@@ -15,7 +15,7 @@ namespace moelab {
 /// Sums up what a pass asks of one MoE layer.
 class LayerUses {
  public:
-  /// `scores`: whether somebody wants ExpertUse::score.
+  /// `scores`: whether a policy wants ExpertUse::score.
   LayerUses(std::uint32_t experts, bool scores)
       : wants_scores_(scores),
         used_((experts + 63) / 64, 0),
@@ -29,7 +29,7 @@ class LayerUses {
   /// The same of what a routing policy made of the tokens.
   std::span<const ExpertUse> collect(std::span<const TokenGate> tokens, const StepRouting& routing);
   /// Of an expert of the last call: whether none of its tokens has it among its top-score experts. Never so
-  /// where nobody classed them.
+  /// where no routing policy classed them.
   bool low_score(std::uint32_t expert) const { return low_score_[expert] != 0; }
 
  private:

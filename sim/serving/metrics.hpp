@@ -24,7 +24,7 @@ enum class Cause : std::uint8_t {
   dense_compute,
   host,
   prefetch,        // waiting for a fetch that was on its way already
-  expert_load,     // over the link: top-score experts, and those that nobody classed
+  expert_load,     // over the link: top-score experts, and those that were not classed
   low_score_load,  // over the link: experts that are low-score for all their tokens
   cpu_experts,
   activations,     // to the CPU's experts and back

@@ -29,7 +29,7 @@ class PagedResidency {
   std::uint64_t kv_blocks() const { return kv_blocks_; }
   /// Between two steps: moves experts, and gives the KV cache the blocks that they leave, no more than at the
   /// start without KvConfig::grows. `compute_s` of the last step; 0: there was none. Nothing moves
-  /// while what moved before is on its way, or for nobody.
+  /// while what moved before is on its way, or while there are no requests.
   void adjust(std::uint64_t step, double compute_s, BatchingPolicy& batching, ServingCounts& counts);
 
  private:

@@ -23,8 +23,8 @@ struct PagedGpu {
   /// The GPU's memory, which computing and decoding share; kNoCapacity where nothing decodes. Each takes its
   /// part of the bandwidth in proportion to what it would take alone.
   engine::CapacityId memory = engine::kNoCapacity;
-  /// The link inwards, which weights, blocks of the KV cache and all-reduces share; kNoCapacity where nobody
-  /// would resolve that (`fast`: an all-reduce of a few GB/s hardly hinders a link of 26).
+  /// The link inwards, which weights, blocks of the KV cache and all-reduces share; kNoCapacity where the
+  /// engine does not resolve that (`fast`: an all-reduce of a few GB/s hardly hinders a link of 26).
   engine::CapacityId link = engine::kNoCapacity;
   /// What all operations of a GPU that the CPU plays share (cpu.sharing), in the place of its memory and
   /// link; kNoCapacity where there is none, or where it was not measured.

@@ -103,8 +103,8 @@ void Prefetcher::after_gate(std::uint32_t layer, const Pass& pass, std::span<con
   }
 }
 
-// Gates of layers that have not run yet, for policies that predict them. Those of the next pass are not known
-// to anybody: it has no tokens yet.
+// Gates of layers that have not run yet, for policies that predict them. Those of the next pass are not
+// known: it has no tokens yet.
 void Prefetcher::look_ahead(std::uint32_t layer, const Pass& pass) {
   for (std::uint32_t ahead = layer + 1; ahead <= layer + policy_->gates_ahead(); ++ahead) {
     if (ahead >= layers_ || stack(ahead) != stack(layer)) return;

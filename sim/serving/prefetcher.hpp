@@ -46,20 +46,20 @@ class Prefetcher {
     engine::Graph* fetch = nullptr;  // on its way, from now on with the urgency of a demand
   };
   /// How an expert is demanded: to be executed, or only made ready; for some token as one of those that
-  /// matter, where somebody classed them.
+  /// matter, where a routing policy classed them.
   struct Demand {
     bool executes, top_score;
   };
   /// An expert of the layer that runs is demanded, of which the cache holds `kept`. A fetch that has not
   /// begun makes room for the demand.
   Met meet(std::uint32_t layer, std::uint32_t expert, State kept, Demand demand);
-  /// An expert has been used: what was fetched of it is the cache's now, or nobody's.
+  /// An expert has been used: what was fetched of it is the cache's now, or dropped.
   void used(std::uint32_t layer, std::uint32_t expert);
 
   void after_layer(std::uint32_t layer) { settle(time_of(pass_, layer) + 1); }
 
   // At the end of a run: all are cancelled; each that is on its way still is waited for and dropped; then
-  // end() counts what nobody has used.
+  // end() counts what was never used.
   void cancel_all();
   FetchSlot* on_its_way() { return fetches_.any(); }  // nullptr: none
   void drop(FetchSlot& slot);
@@ -97,7 +97,7 @@ class Prefetcher {
   std::vector<Fetch> wishes_;
   std::vector<std::uint8_t> resident_;  // [experts] of a layer ahead
   static constexpr double kNotTaken = -1;
-  /// By layer * experts + expert: bytes read for one that the cache has taken and nobody has used yet.
+  /// By layer * experts + expert: bytes read for one that the cache has taken and that was not used yet.
   std::vector<double> taken_bytes_;
   std::uint64_t pass_ = 0;  // that runs
 };

@@ -26,8 +26,8 @@ struct ServerContext {
   const TimingModel& timing;
   const ServerResources& resources;
   Metrics& metrics;
-  GraphObserver* observer;       // nullptr: nobody looks
-  engine::ExpertMirror* mirror;  // nullptr: nobody follows what is kept
+  GraphObserver* observer;       // nullptr: no observer
+  engine::ExpertMirror* mirror;  // nullptr: what is kept is not followed
 };
 
 }  // namespace moelab

@@ -28,10 +28,10 @@ struct ServerResources {
   // is too small for all experts, who reads the SSD.
   engine::ResourceId link_out = 0, cpu_experts = 0, reader = 0;
   engine::CapacityId ssd = engine::kNoCapacity;
-  /// What the SSD's reads, the CPU and the GPU share; kNoCapacity where nobody would resolve it.
+  /// What the SSD's reads, the CPU and the GPU share; kNoCapacity where the engine does not resolve it.
   engine::CapacityId memory = engine::kNoCapacity;
   /// What the operations of the CPU share (cpu.sharing), in place of `memory`: how they slow each other down
-  /// was measured with all that they share. kNoCapacity where nobody measured it.
+  /// was measured with all that they share. kNoCapacity where that was not measured.
   engine::CapacityId cpu = engine::kNoCapacity;
   bool recovers_on_cpu = false, computes_on_cpu = false;
   bool copies_on_cpu = false;  // what goes over the link

@@ -72,7 +72,7 @@ inline constexpr std::uint64_t kMostPoints = 10'000'000;
 
 /// Whether a configuration file is a sweep rather than a scenario: it has `scenario` and no `model`.
 bool is_sweep(const ConfigText& config);
-/// Whether a configuration's name or path is a sweep's; not where it is a scenario's, or nobody's.
+/// Whether a configuration's name or path is a sweep's; not where it is a scenario's, or no configuration's.
 bool names_a_sweep(const std::string& name_or_path);
 /// Throws InputError where names_a_sweep: a scenario is wanted. `instead` says what runs a sweep.
 void check_no_sweep(const std::string& name_or_path, const std::string& instead);

@@ -88,7 +88,7 @@ TEST_CASE("bench run's table and JSON tell the same points; what cannot run is s
                             Contains("handoff kind=condition_variable threads=2 idle_us=300"));
   const ProgramResult made = bench_run({"handoff", "--format", "json"});
   REQUIRE(made.status == 0);
-  CHECK(made.err.empty());  // no progress where nobody looks
+  CHECK(made.err.empty());  // no progress outside a terminal
   const auto json = Json::parse(made.out);
   const std::size_t cores = json["context"]["cores"];
   for (const auto& one : json["results"]) {

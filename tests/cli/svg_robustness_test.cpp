@@ -1,4 +1,4 @@
-// Charts of what nobody should draw: wild values, wild texts, too many points, figures that are wrong.
+// Charts of what should not be drawn: wild values, wild texts, too many points, figures that are wrong.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -273,7 +273,7 @@ TEST_CASE("where io_uring is refused, reads are the direct ones and what is miss
                     Contains("ssd.read") && Contains("the kernel refuses"));
 }
 
-TEST_CASE("what every profile needs and nobody measured is an error with the reason") {
+TEST_CASE("what every profile needs and was not measured is an error with the reason") {
   for (const char* name : {"decompress", "join", "expert", "dense", "handoff"}) {
     INFO(name);
     CHECK_THROWS_WITH(profile_from(without(SyntheticMachine().results(), name, {}, BenchStatus::skipped),

@@ -1,4 +1,4 @@
-// Indexes that somebody made, with a checksum that is right and contents that are not: refused before a byte
+// Forged indexes, with a checksum that is right and contents that are not: refused before a byte
 // of the data is read by them.
 #include <catch2/catch.hpp>
 #include <cmath>

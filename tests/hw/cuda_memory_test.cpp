@@ -35,7 +35,7 @@ TEST_CASE("without a GPU, what needs one throws, and what owns nothing is free")
   CHECK_THROWS_AS(cuda_device(), CudaError);
 }
 
-TEST_CASE("bytes go to the GPU and back, whoever owns them") {
+TEST_CASE("bytes go to the GPU and back, whichever object owns them") {
   if (!gpu_here()) return;
   const CudaStream stream;
   DeviceMemory first(1'000'003), second;

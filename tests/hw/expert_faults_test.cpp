@@ -110,7 +110,7 @@ TEST_CASE("hardware: a tensor that is joined wrongly is never computed with") {
     FaultyDevice unchecked({32, 48, 3}, wrong);
     HardwareRun timed{files};
     timed.device = &unchecked;
-    timed.verify = false;  // then it is nobody's business
+    timed.verify = false;  // then no checksum is compared
     CHECK(error_of(timed, run).empty());
   }
   FaultyDevice at_once({32, 48, 3}, 1);

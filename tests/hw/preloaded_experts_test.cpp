@@ -207,7 +207,7 @@ TEST_CASE("preloaded experts: one that was loaded wrongly is never computed with
     CHECK(hardware.left_wrong >= 1);  // beside what was on its way when the run ended
     FaultyLink unseen(shape_of(run.scenario.model), wrong);
     hardware.device = &unseen;
-    hardware.verify = false;  // then it is nobody's business
+    hardware.verify = false;  // then no checksum is compared
     CHECK_NOTHROW(hardware.run(run));
     CHECK(hardware.left_wrong == 1);
   }

@@ -304,7 +304,7 @@ TEST_CASE("validation: the store is packed once, and not believed when it is ano
   test::write_bytes(data, bytes.substr(0, bytes.size() / 2));
   CHECK_THAT(message_of([&] { ValidationStore(model, 1, folder / "stores", how); }), Contains("chunks.data"));
 
-  // Somebody else's store under our store's name.
+  // Another model's store under our store's name.
   std::filesystem::remove_all(data.parent_path());
   Architecture other = model;
   other.name = "other-model";

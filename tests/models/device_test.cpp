@@ -100,7 +100,7 @@ TEST_CASE("device: provenance names every number, and one that was not measured 
   CHECK_FALSE(profile_of(replaced(kProfile, "64 GB, source: sheet", "64 GB, source: bench")).unmeasured);
 }
 
-TEST_CASE("device: the embedded profiles load and say that nobody measured them") {
+TEST_CASE("device: the embedded profiles load and say that they are unmeasured") {
   for (const char* name : {"jetson-agx-orin-64gb", "jetson-agx-orin-32gb"}) {
     const DeviceProfile d = load_device(name);
     CHECK(d.name == name);

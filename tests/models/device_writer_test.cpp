@@ -74,7 +74,7 @@ TEST_CASE("device writer: what the reader would not give back is refused") {
     change(bad);
     CHECK_THROWS_WITH(device_to_yaml(bad), Catch::Contains(says));
   };
-  refused("not among the profile's sources", [](DeviceProfile& d) { d.cpu.dispatch.source = "nobody"; });
+  refused("not among the profile's sources", [](DeviceProfile& d) { d.cpu.dispatch.source = "unlisted"; });
   refused("cpu.threads", [](DeviceProfile& d) { d.cpu.threads.value = 0; });
   refused("ssd.readers", [](DeviceProfile& d) { d.ssd.readers.value = {0.5}; });
   refused("memory.total", [](DeviceProfile& d) { d.memory.total.value = Bytes(-1); });

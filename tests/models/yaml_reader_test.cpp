@@ -233,7 +233,7 @@ TEST_CASE("each mistake is one problem, at its line, with what was expected") {
   };
   for (const Bad& bad : table) {
     if (bad.fragment.empty()) {
-      CHECK(problems_of(bad.text).size() == 1);  // which bracket is meant, nobody can say
+      CHECK(problems_of(bad.text).size() == 1);  // which bracket is meant cannot be said
     } else {
       check_single_problem(bad);
     }

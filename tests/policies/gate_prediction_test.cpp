@@ -122,7 +122,7 @@ TEST_CASE("gate-prediction, all wrong: a low-score expert, then an inactive one,
     REQUIRE(named.size() == 2);
     CHECK(named[0].expert == 2);
     CHECK(named[1].expert >= 3);
-    // k = experts: all are top-score, and nobody is left to be named wrongly.
+    // k = experts: all are top-score, and no expert is left to be named wrongly.
     const OwnedGate all = gate_of({0.5F, 0.25F, 0.25F}, 3);
     predictor.predict(0, 1, 0, all.ahead(), {0, 0}, named);
     CHECK(named.empty());

@@ -192,7 +192,7 @@ TEST_CASE("smoe router: every branch for one token") {
     REQUIRE(routing.tokens.size() == 1);
     CHECK(routing.tokens[0] == TokenRouting{1, 2, substituted, mass_64ths / 64});
   };
-  check({}, {0, 1, 2}, {kTop, kLow, kLow}, 0);  // nobody to stand in; the top-score one is not replaced
+  check({}, {0, 1, 2}, {kTop, kLow, kLow}, 0);  // no expert to stand in; the top-score one is not replaced
   check({0, 1, 2}, {0, 1, 2}, {kTop, kLow, kLow}, 0);     // all there
   check({1, 2, 3, 4}, {0, 1, 2}, {kTop, kLow, kLow}, 0);  // low-score ones that are there stay
   check({3}, {0, 1, 3}, {kTop, kLow, kSub}, 17 - 16);     // one substitute: the lowest low-score one leaves
@@ -256,7 +256,7 @@ TEST_CASE("smoe router: three tokens share their top-score experts") {
   CHECK(routing.tokens == std::vector<TokenRouting>{{1, 1, 0, 0}, {1, 1, 1, 1.0 / 64}, {2, 0, 0, 0}});
 
   // Without token 2, expert 1 is in no top set: token 0's 1 gives way to 3, token 1's top-score expert, since
-  // 2 is nowhere at hand; token 1 finds nobody for its 2.
+  // 2 is nowhere at hand; token 1 finds no substitute for its 2.
   step.scores.pop_back();
   step.chosen.pop_back();
   const StepRouting two = step.route();

@@ -200,7 +200,7 @@ def test_a_stopped_sweep_leaves_nothing_running(cluster, processes, tiny, tmp_pa
 
 def test_what_is_missing_is_said(tiny, tmp_path, moelab_program, monkeypatch):
     path = write_sweep(tmp_path, tiny, 5, 1)
-    nobody = f"tcp://127.0.0.1:{free_port()}"
+    no_scheduler = f"tcp://127.0.0.1:{free_port()}"
 
     def complaint(address, **environment):
         for name, value in environment.items():
@@ -210,12 +210,12 @@ def test_what_is_missing_is_said(tiny, tmp_path, moelab_program, monkeypatch):
         assert done.returncode == 2 and done.stdout == "" and time.monotonic() - begin < 60
         return done.stderr
 
-    assert "no Dask scheduler answers at" in complaint(nobody)
+    assert "no Dask scheduler answers at" in complaint(no_scheduler)
     assert "no Dask scheduler answers at" in complaint("neither address nor file")
     assert "there is no scheduler file" in complaint(str(tmp_path / "none.json"))
-    assert "MOELAB_PYTHON" in complaint(nobody, MOELAB_PYTHON="/no/python")
+    assert "MOELAB_PYTHON" in complaint(no_scheduler, MOELAB_PYTHON="/no/python")
     (tmp_path / "distributed.py").write_text("raise ImportError('none here')\n")
-    without = complaint(nobody, MOELAB_PYTHON=sys.executable, PYTHONPATH=str(tmp_path))
+    without = complaint(no_scheduler, MOELAB_PYTHON=sys.executable, PYTHONPATH=str(tmp_path))
     assert "has no Dask (none here)" in without and "pip install" in without
 
 
@@ -353,7 +353,7 @@ def test_three_hosts_one_of_which_is_cut_off(processes, tiny, tmp_path, moelab_p
         assert begun & set(last.processes("point", "--outcome")), "the point was over before the cut"
         at_cut = len(rows(there))
         time.sleep(13)  # past all of QUICK: its points are others' now
-        last.join()  # and what it has finished meanwhile is nobody's
+        last.join()  # and what it has finished meanwhile is not taken
         assert running.wait(timeout=240) == 0, processes.logs()
         summary = json.loads((tmp_path / "summary.json").read_text())
         assert at_cut < summary["points"]

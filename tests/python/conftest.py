@@ -23,7 +23,7 @@ def moelab_program():
     pytest.skip("the program moelab is not built")
 
 
-# A model and a device that a point takes milliseconds on; the numbers are nobody's.
+# A model and a device that a point takes milliseconds on; the numbers are no real machine's.
 TINY = {
     "name": "tiny-scenario",
     "model": {"name": "tiny", "hidden": 32, "vocab": 100, "layers": 2,

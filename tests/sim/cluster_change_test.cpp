@@ -95,7 +95,7 @@ TEST_CASE("cluster: costs since the change of placement are those since the star
   CHECK(change[1].saved_s != start[1].saved_s);
 }
 
-// A mean over an interval as long as the run is none: it is over when nobody decides any more.
+// A mean over an interval as long as the run is none: it is over when no decision is left to make.
 TEST_CASE("cluster: computing that is updated after the run changes no decision") {
   Scenario s = crossed();
   const std::vector<MigrationRecord> never = run_cluster(s).cluster.migrations;

@@ -392,7 +392,7 @@ TEST_CASE("machines: an expert that migrates takes the way that its server's mem
       const double link = timing.is_discrete() ? timing.load(bytes).value() : 0;
       const double ssd = timing.ssd_read(bytes).value();
       const double sent =
-          kLatency + bytes.value() / kBandwidth;  // by somebody else, with the network to itself
+          kLatency + bytes.value() / kBandwidth;  // by another server, with the network to itself
       std::size_t moved = 0;
       for (const DoneGraph& graph : record.graphs) {
         if (!graph.holds(OpKind::migrate)) continue;

@@ -120,8 +120,7 @@ TEST_CASE(
   CHECK(again > moelab::test::random_runs(10));
 }
 
-TEST_CASE(
-    "recorded requests: every one is answered with the experts that were recorded, whoever holds them") {
+TEST_CASE("recorded requests: every one is answered with the experts that were recorded, wherever they are") {
   for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(40u); ++seed) {
     INFO("seed " << seed);
     RecordedCluster cluster(seed, {1, 2}, seed % 2 == 0 ? "prism" : "uniform");

@@ -159,7 +159,7 @@ TEST_CASE("cluster: a server whose users come at random waits as an M/G/1 queue 
   s.cluster->tasks = {{"task", {1, 40}, {1, 10}, "task"}};
   constexpr std::uint32_t kRequests = 40000;
   s.cluster->loads[0].phases = {{kRequests, {1}}};
-  // So rare that nobody waits: what each request takes by itself. Lengths do not depend on arrivals.
+  // So rare that no request waits: what each request takes by itself. Lengths do not depend on arrivals.
   s.cluster->loads[0].arrivals_per_s = 1e-3;
   const std::vector<double> service = run_cluster(s).metrics.end_to_end_s;
   double squares = 0;

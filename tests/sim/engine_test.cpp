@@ -431,7 +431,7 @@ TEST_CASE("engine: what is on a free resource takes no time and shares nothing, 
   CHECK(ends(true) == std::vector<double>{2, 0, 3});
 }
 
-TEST_CASE("engine: the part that nobody stretches comes first") {
+TEST_CASE("engine: the part that no other user stretches comes first") {
   // 1 s of its own, then 2 s shared: the other user is gone after 2 * 1 s, at 1 + 2; of the 2 s, 1 is left
   // then.
   const auto engine = make_fast_engine();

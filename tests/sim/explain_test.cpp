@@ -341,7 +341,7 @@ TEST_CASE("explain: a result differs from itself in nothing, from another in wha
   CHECK(paths == std::vector<std::string>{"system.name", "system.title", "system.cache.policy"});
   CHECK(c.keys.back().a == "\"lru\"");
   CHECK(c.keys.back().b == "\"none\"");
-  // Causes add up to all of the time: a run's wall over its tokens, as nobody waits for requests here.
+  // Causes add up to all of the time: a run's wall over its tokens, as the server waits for none here.
   double a = 0, b = 0;
   for (const CauseDifference& d : c.causes) {
     a += d.a_s;

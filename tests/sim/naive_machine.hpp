@@ -25,7 +25,7 @@ enum NaiveServer {
 
 struct NaiveTask {
   NaiveServer server;
-  double alone, shared;  // seconds that nobody stretches, then seconds with the GPU's memory
+  double alone, shared;  // seconds that no other task stretches, then seconds with the GPU's memory
   int urgency, group;    // what starts first; then the order of addition
   std::vector<std::size_t> needs;
   double start = -1, end = -1;
@@ -61,16 +61,16 @@ class NaiveMachine {
   }
   void start_what_can() {
     for (int server = 0; server < kNaiveServers; ++server) {
-      if (running_[server] != kNobody) continue;
+      if (running_[server] != kNoTask) continue;
       for (std::size_t i = first_open(); i < tasks.size(); ++i) {
         const NaiveTask& t = tasks[i];
         if (t.server != server || t.start >= 0 || !all_done(t.needs)) continue;
         std::size_t& best = running_[server];
-        if (best == kNobody ||
+        if (best == kNoTask ||
             std::tuple(t.urgency, t.group, i) < std::tuple(tasks[best].urgency, tasks[best].group, best))
           best = i;
       }
-      if (running_[server] != kNobody) tasks[running_[server]].start = now;
+      if (running_[server] != kNoTask) tasks[running_[server]].start = now;
     }
   }
   std::size_t first_open() {
@@ -81,34 +81,34 @@ class NaiveMachine {
   void step(double limit) {
     const auto uses_memory = [this](std::size_t t) { return tasks[t].alone == 0 && tasks[t].shared > 0; };
     int users = 0;
-    for (const std::size_t t : running_) users += t != kNobody && uses_memory(t) ? 1 : 0;
+    for (const std::size_t t : running_) users += t != kNoTask && uses_memory(t) ? 1 : 0;
     const auto pace = [&](std::size_t t) { return users == 2 && uses_memory(t) ? stretch_ : 1.0; };
     const auto left = [&](std::size_t t) -> double& {
       return tasks[t].alone > 0 ? tasks[t].alone : tasks[t].shared;
     };
     double seconds = limit - now;
     for (const std::size_t t : running_)
-      if (t != kNobody) seconds = std::min(seconds, left(t) * pace(t));
+      if (t != kNoTask) seconds = std::min(seconds, left(t) * pace(t));
     if (!(seconds < 1e9)) FAIL("nothing runs, and something is waited for");
     now += seconds;
     for (std::size_t& t : running_) {
-      if (t == kNobody) continue;
+      if (t == kNoTask) continue;
       double& of_task = left(t);
       of_task -= seconds / pace(t);
       if (of_task < 1e-15) of_task = 0;
     }
     for (std::size_t& t : running_)
-      if (t != kNobody && tasks[t].alone == 0 && tasks[t].shared == 0) {
+      if (t != kNoTask && tasks[t].alone == 0 && tasks[t].shared == 0) {
         tasks[t].end = now;
-        t = kNobody;
+        t = kNoTask;
       }
   }
 
-  static constexpr std::size_t kNobody = ~std::size_t{0};
+  static constexpr std::size_t kNoTask = ~std::size_t{0};
   double stretch_;
   std::size_t first_ = 0;
-  std::array<std::size_t, kNaiveServers> running_ = {kNobody, kNobody, kNobody, kNobody,
-                                                     kNobody, kNobody, kNobody, kNobody};
+  std::array<std::size_t, kNaiveServers> running_ = {kNoTask, kNoTask, kNoTask, kNoTask,
+                                                     kNoTask, kNoTask, kNoTask, kNoTask};
 };
 
 }  // namespace moelab::test

@@ -110,7 +110,7 @@ class PlatformFile {
 };
 
 /// a and b are 10 ms and 1 MB/s apart, b and c 1 ms and 4 MB/s; a to c crosses both. d is connected to
-/// nobody.
+/// no host.
 constexpr const char* kZone = R"(<zone id="site" routing="Full">
   <host id="a" speed="1Gf"/><host id="b" speed="1Gf"/><host id="c" speed="1Gf"/><host id="d" speed="1Gf"/>
   <link id="ab" bandwidth="1MBps" latency="10ms"/><link id="bc" bandwidth="4MBps" latency="1ms"/>

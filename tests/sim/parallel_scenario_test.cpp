@@ -192,8 +192,8 @@ double slowest_experts(const Architecture& model, const TimingModel& timing, con
   double slowest = 0;
   for (std::size_t gpu = 0; gpu < 2; ++gpu) {
     const auto distinct = static_cast<double>(touched[gpu].size());
-    slowest =
-        std::max(slowest, timing.grouped_experts(model, distinct, pairs[gpu], rows.size() == 1).value());
+    slowest = std::max(
+        slowest, timing.grouped_experts(model, model.moe(), distinct, pairs[gpu], rows.size() == 1).value());
   }
   return slowest;
 }

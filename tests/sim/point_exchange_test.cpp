@@ -90,7 +90,7 @@ TEST_CASE("point exchange: what is no job of this version is refused") {
   CHECK_THROWS_AS(unpack_job(without.dump()), InputError);
 }
 
-TEST_CASE("point exchange: another data file, or one that nobody named, is refused") {
+TEST_CASE("point exchange: another data file, or one that the job does not name, is refused") {
   const Files folder;
   const RemoteJob whole = job_with_trace(folder);
   REQUIRE(whole.data.size() == 1);

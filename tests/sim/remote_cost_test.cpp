@@ -80,10 +80,10 @@ TEST_CASE("remote cost: computing is that of the last interval with calls that i
   cost.add(12, 4, 3, 2);
   CHECK(cost.of_activation(19) == Approx(2.5 / 7 + 1.5 / 5));
   CHECK(cost.of_activation(20) == Approx(2.5 / 7 + 3 / 2.0));
-  CHECK(cost.of_activation(35) == Approx(2.5 / 7 + 3 / 2.0));  // nobody called from 20 s on
+  CHECK(cost.of_activation(35) == Approx(2.5 / 7 + 3 / 2.0));  // no call from 20 s on
 }
 
-TEST_CASE("remote cost: nobody looks at it where nothing migrates") {
+TEST_CASE("remote cost: it is not counted where nothing migrates") {
   RemoteCost cost(std::nullopt);
   cost.add(1, 2, 0.5, 4);
   CHECK(cost.of_activation(2) == 0);

@@ -172,7 +172,8 @@ TEST_CASE("results: the JSON interface") {
   for (const char* part :
        {"trace: made up by a test", "model: ", "host overhead: made up", "device ssd.read: assumed (a test)"})
     CHECK(provenance.find(part) != std::string::npos);
-  CHECK(j["warnings"].dump().find("nobody measured") != std::string::npos);
+  CHECK(j["warnings"].dump().find("holds numbers that were not measured on that device") !=
+        std::string::npos);
   CHECK(j["warnings"].dump().find("synthetic") != std::string::npos);
 }
 

@@ -152,7 +152,7 @@ TEST_CASE("serving: random systems keep the laws and agree with naive replays") 
     check_layers(run, record, r);
     check_conservation(run, record, r);
     check_prefetch_counts(r, record);
-    // Nobody watches: layers that have been seen before are not run again, and every figure is the same.
+    // Without an observer: layers that have been seen before are not run again, and every figure is the same.
     CHECK(results_json({run.run()}) == results_json({r}));
 
     std::uint64_t used = 0, used_decoding = 0;

@@ -490,7 +490,7 @@ TEST_CASE("store: a folder that cannot be written can be read, and not written")
   std::filesystem::create_directory(inner);
   const auto file = inner / "100% sure?#.db";
   small_store(file);
-  const auto as_nobody = [&](const std::function<void()>& work) {
+  const auto as_other_user = [&](const std::function<void()>& work) {
     return status_of(in_child([&] {
       if (::getuid() == 0 && ::setuid(65534) != 0) throw std::runtime_error("no other user");
       work();
@@ -499,21 +499,21 @@ TEST_CASE("store: a folder that cannot be written can be read, and not written")
   ::chmod((folder / "").c_str(), 0755);
   ::chmod(file.c_str(), 0444);
   ::chmod(inner.c_str(), 0555);
-  CHECK(as_nobody([&] {
+  CHECK(as_other_user([&] {
           if (!ResultStore(file, Access::read).is_done("a")) throw std::runtime_error("not read");
         }) == 0);
-  CHECK(as_nobody([&] {
+  CHECK(as_other_user([&] {
           const std::string error = error_of([&] { ResultStore(file, Access::write); });
           if (!contains(error, "cannot be written")) throw std::runtime_error(error);
         }) == 0);
   ::chmod(inner.c_str(), 0755);
   CHECK(std::distance(std::filesystem::directory_iterator(inner), {}) == 1);
 
-  // While somebody else writes it: what is in the log is seen too.
+  // While another process writes it: what is in the log is seen too.
   ResultStore store(file, Access::write);
   store.put_run(stored_run("new"));
   ::chmod(inner.c_str(), 0555);
-  CHECK(as_nobody([&] {
+  CHECK(as_other_user([&] {
           if (!ResultStore(file, Access::read).is_done("new")) throw std::runtime_error("not read");
         }) == 0);
   // A copy of the file and its log alone, where the log's index cannot be made.
@@ -522,7 +522,7 @@ TEST_CASE("store: a folder that cannot be written can be read, and not written")
   std::filesystem::copy(file, copy / "c.db");
   std::filesystem::copy(file.string() + "-wal", copy / "c.db-wal");
   ::chmod(copy.c_str(), 0555);
-  CHECK(as_nobody([&] {
+  CHECK(as_other_user([&] {
           const std::string error = error_of([&] { ResultStore(copy / "c.db", Access::read); });
           if (!contains(error, "newest results are in")) throw std::runtime_error(error);
         }) == 0);

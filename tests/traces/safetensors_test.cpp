@@ -195,7 +195,7 @@ TEST_CASE("safetensors: what is not a file is refused") {
   };
   CHECK(error("missing").find("cannot open: ") != std::string::npos);
   CHECK(error("").find("is a folder") != std::string::npos);
-  // Opening a pipe that nobody writes to must not wait.
+  // Opening a pipe that no process writes to must not wait.
   REQUIRE(::mkfifo((scratch / "pipe").c_str(), 0600) == 0);
   CHECK(error("pipe").find("is not a regular file") != std::string::npos);
 }

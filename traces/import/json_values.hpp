@@ -1,4 +1,4 @@
-// The values of a JSON text that somebody asked for, without a tree of all of it: arrays of numbers come
+// The values of a JSON text that the caller asked for, without a tree of all of it: arrays of numbers come
 // flat, with their shape.
 #pragma once
 

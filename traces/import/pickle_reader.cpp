@@ -159,7 +159,7 @@ class PickleMachine {
         return push_long(take<std::uint8_t>());
       case 'G':
         take<std::uint64_t>();
-        return push(make(Kind::number));  // nobody asks for it
+        return push(make(Kind::number));  // its value is not asked for
       case 'X':
         return push_text(take_text(take<std::uint32_t>()));
       case 0x8c:

@@ -22,7 +22,7 @@ class LawGenerator {
   ~LawGenerator();
   /// What a trace of these rows says of itself; its provenance names the law's.
   const TraceDescription& description() const;
-  /// The domain that request `number` gets when nobody says which: drawn by the law's shares.
+  /// The domain that request `number` gets when the caller does not say which: drawn by the law's shares.
   std::uint16_t domain_of(std::uint64_t number) const;
   void begin_request(std::uint64_t number, std::uint16_t domain);
   /// The request's next token; the row is valid until the next call.

@@ -52,7 +52,7 @@ class BeladyMarks {
     Lanes from, carried;
     for (std::size_t l = 0; l < kLanes; ++l) {
       from[l] = std::min(ranks[l], kBehindAll);
-      // Nothing is handed on when the front is looked up again or nobody has it: 0 passes by all marks.
+      // Nothing is handed on when the front is looked up again or no cache has it: 0 passes by all marks.
       carried[l] = ranks[l] == 0 || ranks[l] == kUnseen ? Rank{0} : kNone;
       if (ranks[l] == kUnseen) rows_ = std::max(rows_, seen_[l]++);
     }

@@ -24,8 +24,8 @@ class CacheLfu {
     for (const std::uint16_t expert : lookups) {
       std::size_t place = places[expert];
       const std::uint64_t entry = order[place];
-      // Found or missing: nobody can predict it, so it is no branch. One that is missing takes the first's
-      // place, where its own place points already.
+      // Found or missing: the processor cannot predict it, so it is no branch. One that is missing takes the
+      // first's place, where its own place points already.
       const std::uint64_t missing = (entry & kExpert) != expert;
       const std::uint64_t counted = ((entry & (missing - 1)) | expert) + kOnce;
       misses += missing;
@@ -41,8 +41,8 @@ class CacheLfu {
   std::uint64_t misses() const { return misses_; }
 
  private:
-  // An entry is an expert with its count above it. Empty places hold nobody (number `experts`) with the count
-  // 0: they are filled first.
+  // An entry is an expert with its count above it. Empty places hold no expert (number `experts`) with the
+  // count 0: they are filled first.
   static constexpr std::uint64_t kOnce = 1 << 16;
   static constexpr std::uint64_t kExpert = kOnce - 1;
 

@@ -27,7 +27,7 @@ class CacheLruRanks {
   Rank look_up(std::uint16_t expert) {
     const Rank rank = ranks_[expert / kTogether][expert % kTogether];
     // Its own becomes 0 among the others': a store of one rank would hold up the next lookup's loads of many.
-    const Rank own = rank == kUnseen ? kNobodys : rank;
+    const Rank own = rank == kUnseen ? kNotHeld : rank;
     for (Some& some : ranks_)
       for (Rank& r : some) r = static_cast<Rank>((r + (r < rank)) & (r == own ? Rank{0} : kUnseen));
     if (rank == kUnseen) ranks_[expert / kTogether][expert % kTogether] = 0;
@@ -36,7 +36,7 @@ class CacheLruRanks {
 
  private:
   static constexpr std::size_t kTogether = 16;
-  static constexpr Rank kNobodys = kUnseen - 1;  // while an expert is unseen
+  static constexpr Rank kNotHeld = kUnseen - 1;  // no expert's rank while one is unseen
   using Some = std::array<Rank, kTogether>;
   std::vector<Some> ranks_;
 };

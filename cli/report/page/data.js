@@ -1,5 +1,5 @@
 
-// What the report says, as rows: one for each result. Everything here comes from files that anybody may have written:
+// What the report says, as rows: one for each result. Everything here comes from files of any origin:
 // a number is used only where there is one, and texts become text nodes, never HTML.
 
 const report = JSON.parse(document.getElementById('data').textContent);

@@ -64,7 +64,7 @@ class Figure {
     this.view.run();
   }
 
-  /// Only where somebody looks: there may be many.
+  /// Only where the reader looks: there may be many.
   fillNumbers() {
     this.numbers.replaceChildren();
     if (!this.details.open || !this.drawn) return;
