@@ -45,12 +45,12 @@ std::string runner_up_text(const ComparedBudget& budget) {
   const Rivals rivals = rivals_of(budget);
   if (rivals.size() == 1) return "";
   const PairedRank& second = rivals[1].rank;
-  if (!second.best_rank) return ", " + in_ms(second.behind.mean, budget) + " ms before " + rivals[1].policy;
+  if (!second.best_rank) return ", " + in_ms(second.behind.mean, budget) + " ms before " + rivals[1].name;
   std::vector<std::string> noise;
   for (const ComparedCache& rival : rivals.subspan(1))
-    if (rival.rank.noise()) noise.push_back(rival.policy);
+    if (rival.rank.noise()) noise.push_back(rival.name);
   if (noise.empty())
-    return ", " + plus_minus(second.behind, true, budget) + " ms before " + rivals[1].policy +
+    return ", " + plus_minus(second.behind, true, budget) + " ms before " + rivals[1].name +
            ": more than noise";
   return "; what lies between it and " + joined(noise) + " may be noise";
 }
@@ -59,7 +59,7 @@ std::string answer(const CacheComparison& c, const ComparedBudget& budget) {
   const Rivals rivals = rivals_of(budget);
   const ComparedCache& best = rivals.front();
   std::string text =
-      "At " + one_line(budget.budget) + " " + best.policy +
+      "At " + one_line(budget.budget) + " " + best.name +
       (rivals.size() == 1 ? " takes " : " is the fastest of " + std::to_string(rivals.size()) + " caches: ") +
       in_ms(best.rank.mean, budget) + " ms a token" + runner_up_text(budget) + ".";
   if (const ComparedCache* const bound = budget.bound()) {
@@ -100,7 +100,7 @@ bool finds_parts(const ComparedBudget& budget) {
 
 std::vector<std::string> row_of(const ComparedBudget& budget, const ComparedCache& cache, bool parts) {
   const double hits = cache.mean_of(&CacheSample::hit_share), tpot_s = cache.mean_of(&CacheSample::tpot_s);
-  std::vector<std::string> row = {cache.policy, rank_text(cache), fixed(100 * hits, 1)};
+  std::vector<std::string> row = {cache.name, rank_text(cache), fixed(100 * hits, 1)};
   if (parts) row.push_back(fixed(100 * cache.mean_of(&CacheSample::parts_share), 1));
   row.push_back(in_ms(tpot_s, budget));
   const bool first = cache.rank.rank == 1;
@@ -132,7 +132,7 @@ std::string table_of(const ComparedBudget& budget) {
     if (cache.refused.empty())
       rows.push_back(row_of(budget, cache, parts));
     else
-      refused += one_line("not run: " + cache.policy + ": " + cache.refused) + "\n";
+      refused += one_line("not run: " + cache.name + ": " + cache.refused) + "\n";
   return align_columns(rows, 1) + refused;
 }
 
@@ -151,7 +151,8 @@ std::string legend(const CacheComparison& c) {
 
 nlohmann::ordered_json json_of(const CacheComparison& c, const ComparedBudget& budget,
                                const ComparedCache& cache) {
-  nlohmann::ordered_json json = {{"policy", cache.policy}};
+  nlohmann::ordered_json json = {{"name", cache.name}, {"policy", cache.policy}};
+  if (!cache.parameters.empty()) json["parameters"] = cache.parameters;
   if (!cache.refused.empty()) {
     json["refused"] = cache.refused;
     return json;
@@ -186,11 +187,12 @@ nlohmann::ordered_json json_of(const CacheComparison& c, const ComparedBudget& b
 std::string compare_table(const CacheComparison& c) {
   std::string text;
   for (const ComparedBudget& budget : c.budgets) text += answer(c, budget);
-  text += "\n" + one_line(c.scenario + ", system " + c.system + ": " + c.model + " on " + c.device) + "\n" +
-          (c.seeds == 1 ? "seed " + std::to_string(c.first_seed)
-                        : "seeds " + std::to_string(c.first_seed) + " to " +
-                              std::to_string(c.first_seed + c.seeds - 1)) +
-          "; policies with their default parameters, '" + c.own_policy + "' with the system's\n";
+  text +=
+      "\n" + one_line(c.scenario + ", system " + c.system + ": " + c.model + " on " + c.device) + "\n" +
+      (c.seeds == 1
+           ? "seed " + std::to_string(c.first_seed)
+           : "seeds " + std::to_string(c.first_seed) + " to " + std::to_string(c.first_seed + c.seeds - 1)) +
+      "; parameters that are not named are the policies' defaults, of '" + c.own_policy + "' the system's\n";
   for (const ComparedBudget& budget : c.budgets)
     text += "\n" + (c.budgets.size() > 1 ? one_line(budget.budget) + "\n" : "") + table_of(budget);
   return text + "\n" + legend(c);
@@ -219,9 +221,8 @@ std::string compare_csv(const CacheComparison& c) {
   for (const ComparedBudget& budget : c.budgets)
     for (const ComparedCache& cache : budget.caches)
       for (std::size_t i = 0; cache.refused.empty() && i < cache.by_seed.size(); ++i)
-        text << budget.bytes << ',' << cache.policy << ',' << c.first_seed + i << ','
-             << cache.by_seed[i].tpot_s << ',' << cache.by_seed[i].hit_share << ','
-             << cache.by_seed[i].parts_share << "\n";
+        text << budget.bytes << ',' << cache.name << ',' << c.first_seed + i << ',' << cache.by_seed[i].tpot_s
+             << ',' << cache.by_seed[i].hit_share << ',' << cache.by_seed[i].parts_share << "\n";
   return text.str();
 }
 

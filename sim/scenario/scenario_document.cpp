@@ -101,12 +101,18 @@ std::string run_identity(const std::string& document, const std::vector<DataFile
   return hexadecimal(hash.high64) + hexadecimal(hash.low64);
 }
 
-std::string document_with_cache(const std::string& document, std::string_view policy) {
+std::string document_with_cache(const std::string& document, std::string_view policy,
+                                const PolicyParameters& parameters) {
   nlohmann::ordered_json changed = nlohmann::ordered_json::parse(document);
   auto& system = changed["systems"][0];
   const auto old = system.contains("cache") ? system["cache"] : nlohmann::ordered_json::object();
-  if (system.contains("cache") && old.value("policy", "") == policy) return document;
+  if (system.contains("cache") && old.value("policy", "") == policy) {
+    if (parameters.empty()) return document;
+    for (const auto& [name, value] : parameters) system["cache"][name] = value;
+    return changed.dump();
+  }
   nlohmann::ordered_json cache = {{"policy", std::string(policy)}};
+  for (const auto& [name, value] : parameters) cache[name] = value;
   if (old.contains("keep_as")) cache["keep_as"] = old["keep_as"];
   if (policy != "none" && old.contains("experts")) cache["experts"] = old["experts"];  // beside a window
   if (const CachePolicyEntry* entry = find_cache_policy(policy);

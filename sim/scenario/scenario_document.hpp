@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "policies/policy_info.hpp"
+
 namespace moelab {
 
 struct Scenario;
@@ -24,10 +26,12 @@ std::vector<DataFile> data_files(const Scenario& scenario);
 /// The scenario as JSON with `system` as its only system; moelab::scenario_of_document() reads it back.
 std::string scenario_document(const Scenario& scenario, const SystemConfig& system);
 
-/// A scenario_document() with another cache in its system, with that policy's default parameters: of the old
-/// one what does not depend on the policy stays (keep_as, experts, and domain where the policy leaves the
-/// choice), and what sized its pools goes. The document as it is where the system has the policy already.
-std::string document_with_cache(const std::string& document, std::string_view policy);
+/// A scenario_document() with another cache in its system, with that policy's default parameters but for
+/// those given, which are not checked here: of the old one what does not depend on the policy stays (keep_as,
+/// experts, and domain where the policy leaves the choice), and what sized its pools goes. Where the system
+/// has the policy already, its cache stays but for the parameters given.
+std::string document_with_cache(const std::string& document, std::string_view policy,
+                                const PolicyParameters& parameters = {});
 
 /// 32 hexadecimal digits that differ wherever a result could: XXH3, 128 bits, of the document with each data
 /// file's digest in the place of its path, the settings (which a result records), the executor and this

@@ -1,6 +1,8 @@
 #include "sim/sweep/cache_comparison.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -30,21 +32,62 @@ std::vector<std::string> all_cache_names() {
   return names;
 }
 
-/// Those to run: the named ones, or all; with the bound.
-std::vector<std::string> caches_to_run(const std::vector<std::string>& named) {
-  std::vector<std::string> names;
-  Problems problems;
-  for (const std::string& name : named) {
-    if (find_cache_policy(name) == nullptr)
-      problems.add({"--cache " + name, 0, 0, "is no cache policy" + suggestion(name, all_cache_names())});
-    else if (std::find(names.begin(), names.end(), name) != names.end())
-      problems.add({"--cache " + name, 0, 0, "is named twice"});
-    names.push_back(name);
+/// What follows the policy's name: "k=3" of "lru-k:k=3".
+void read_parameter(const std::string& text, const PolicyInfo& policy, PolicyParameters& parameters) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const std::string name = text.substr(0, equals), value = text.substr(std::min(equals + 1, text.size()));
+  std::vector<std::string> known;
+  for (const PolicyParameter& parameter : policy.parameters) known.emplace_back(parameter.name);
+  const std::string has = "policy '" + std::string(policy.name) + "' has no parameter";
+  if (known.empty()) throw InputError("", has + "s");
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw InputError("", has + " '" + shown_word(name) + "'" + suggestion(name, known));
+  double number = 0;
+  const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || rest != value.data() + value.size() || !std::isfinite(number))
+    throw InputError("", "expected " + name + "=NUMBER, found '" + shown_word(text) + "'");
+  if (!parameters.emplace(name, number).second)
+    throw InputError("", "parameter '" + name + "' is given twice");
+}
+
+/// "lru-k:k=3". Throws InputError, without a place, for what is no policy or none of its parameters.
+ComparedCache read_cache(const std::string& text) {
+  ComparedCache cache;
+  std::size_t end = std::min(text.find(':'), text.size());
+  cache.name = text;
+  cache.policy = text.substr(0, end);
+  const CachePolicyEntry* const entry = find_cache_policy(cache.policy);
+  if (entry == nullptr)
+    throw InputError("", "is no cache policy" + suggestion(cache.policy, all_cache_names()));
+  cache.knows_future = entry->needs_future;
+  while (end < text.size()) {
+    const std::size_t begin = end + 1;
+    end = std::min(text.find(':', begin), text.size());
+    read_parameter(text.substr(begin, end - begin), entry->info, cache.parameters);
   }
+  return cache;
+}
+
+/// Those to run: the named ones, or all; with the bound.
+std::vector<ComparedCache> caches_to_run(const std::vector<std::string>& named) {
+  std::vector<ComparedCache> caches;
+  Problems problems;
+  for (const std::string& text : named) try {
+      ComparedCache cache = read_cache(text);
+      const auto same = [&](const ComparedCache& other) {
+        return other.policy == cache.policy && other.parameters == cache.parameters;
+      };
+      if (std::any_of(caches.begin(), caches.end(), same)) throw InputError("", "is named twice");
+      caches.push_back(std::move(cache));
+    } catch (const InputError& error) {
+      problems.add({"--cache " + text, 0, 0, error.problems().front().what});
+    }
   problems.throw_if_any();
-  if (named.empty()) names = all_cache_names();
-  if (std::find(names.begin(), names.end(), kBound) == names.end()) names.emplace_back(kBound);
-  return names;
+  if (named.empty())
+    for (const std::string& name : all_cache_names()) caches.push_back(read_cache(name));
+  const auto bound = [](const ComparedCache& cache) { return cache.policy == kBound; };
+  if (std::none_of(caches.begin(), caches.end(), bound)) caches.push_back(read_cache(kBound));
+  return caches;
 }
 
 /// The scenario with the system that is to be compared as its only one.
@@ -106,7 +149,8 @@ class Comparer {
       throw InputError("--seeds " + std::to_string(settings.seeds),
                        "from seed " + std::to_string(scenario_.seed) + " on there are not so many");
     const std::string document = scenario_document(scenario_, scenario_.systems.front());
-    for (const std::string& cache : caches_) documents_.push_back(document_with_cache(document, cache));
+    for (const ComparedCache& cache : caches_)
+      documents_.push_back(document_with_cache(document, cache.policy, cache.parameters));
     budgets_ = settings.budgets;
     if (budgets_.empty()) budgets_.emplace_back();
   }
@@ -150,13 +194,8 @@ class Comparer {
       const Bytes bytes = text.empty() ? scenario_.budget : parsed_budget(text);
       budget.budget = text.empty() ? to_string(bytes) : text;
       budget.bytes = bytes.value();
-      for (const std::string& cache : caches_) {
-        ComparedCache row;
-        row.policy = cache;
-        row.knows_future = find_cache_policy(cache)->needs_future;
-        row.by_seed.resize(settings_.seeds);
-        budget.caches.push_back(row);
-      }
+      budget.caches = caches_;
+      for (ComparedCache& row : budget.caches) row.by_seed.resize(settings_.seeds);
       result.budgets.push_back(budget);
     }
     return result;
@@ -186,16 +225,16 @@ class Comparer {
     }
     row.refused = json["refused"].get<std::string>();
     const auto& named = settings_.caches;
-    if (std::find(named.begin(), named.end(), row.policy) != named.end())
-      throw InputError("--cache " + row.policy, "cannot be run by system '" + result.system + "' at " +
-                                                    budget.budget + ": " + row.refused);
+    if (std::find(named.begin(), named.end(), row.name) != named.end())
+      throw InputError("--cache " + row.name, "cannot be run by system '" + result.system + "' at " +
+                                                  budget.budget + ": " + row.refused);
   }
 
   /// Throws for a budget at which there is nothing to rank.
   [[noreturn]] static void fail_without_rivals(const ComparedBudget& budget) {
     for (const ComparedCache& cache : budget.caches)
       if (!cache.refused.empty() && !cache.knows_future)
-        throw InputError("--cache", "none can be run at " + budget.budget + "; why not '" + cache.policy +
+        throw InputError("--cache", "none can be run at " + budget.budget + "; why not '" + cache.name +
                                         "': " + cache.refused);
     throw InputError("--cache", "expected a policy besides belady, which knows the future and is the bound");
   }
@@ -218,7 +257,7 @@ class Comparer {
 
   const CompareSettings& settings_;
   Scenario scenario_;
-  std::vector<std::string> caches_;
+  std::vector<ComparedCache> caches_;   // without what running them adds
   std::vector<std::string> documents_;  // of each cache
   std::vector<std::string> budgets_;    // "": the scenario's
 };

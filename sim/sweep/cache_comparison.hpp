@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "policies/policy_info.hpp"
 #include "sim/results/paired_ranks.hpp"
 
 namespace moelab {
@@ -17,7 +18,8 @@ struct CompareSettings {
   std::string scenario;
   std::vector<std::pair<std::string, std::string>> settings;  // as `moelab run --set`
   std::string system;                                         // empty: the scenario's first
-  std::vector<std::string> caches;   // names of policies; empty: all that the system can run
+  /// Policies as "lru-k" or, with parameters, "lru-k:k=3:..."; empty: all that the system can run.
+  std::vector<std::string> caches;
   std::vector<std::string> budgets;  // "20 GB"; empty: the scenario's
   std::uint64_t seeds = 1;           // from the scenario's on
   std::size_t jobs = 1;              // processes at a time
@@ -30,9 +32,11 @@ struct CacheSample {
   double parts_share = 0;  // found in another form, of which parts had to be loaded
 };
 
-/// A policy at a budget.
+/// A policy, with the parameters that are not its defaults, at a budget.
 struct ComparedCache {
+  std::string name;  // as it was asked for: "lru-k:k=3"
   std::string policy;
+  PolicyParameters parameters;
   bool knows_future = false;         // a bound (belady), and no rival of the others
   std::string refused;               // why it was not run: then there is nothing below
   std::vector<CacheSample> by_seed;  // from the scenario's seed on
@@ -59,8 +63,8 @@ struct CacheComparison {
 
 /// Runs them all; belady too where it is not named, as a bound. Throws InputError for what is wrong with the
 /// scenario, for a system that keeps experts by no cache policy, for names that are no policy (with the
-/// nearest one), twice there, or, where they are named, cannot be run here, and where none can. `progress`
-/// hears how many runs have ended.
+/// nearest one), for parameters that the policy has not, for what is twice there, or, where they are named,
+/// cannot be run here, and where none can. `progress` hears how many runs have ended.
 CacheComparison compare_caches(const CompareSettings& settings,
                                const std::function<void(std::size_t done, std::size_t all)>& progress = {});
 

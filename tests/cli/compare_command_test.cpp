@@ -140,6 +140,30 @@ TEST_CASE("compare: of all policies, those that the system cannot run are named 
             "zipmoe")["parts_share"] > 0.0);  // the scenario's first system has pools
 }
 
+// LRU-K with k = 1 orders experts by their last use, and W-TinyLFU that is all window has nothing else: both
+// are LRU.
+TEST_CASE("compare: a policy's parameters are those that follow its name") {
+  const ProgramResult made = compare({"--cache", "lru,lru-k:k=1,w-tinylfu:window=1,lru-k,lru-k:k=3",
+                                      "--budget", "16", "--seeds", "2", "--format", "json"});
+  CAPTURE(made.err);
+  REQUIRE(made.status == 0);
+  const json budget = json::parse(made.out)["budgets"][0];
+  const json& lru = cache_of(budget, "lru");
+  std::size_t same = 0, other = 0;
+  for (const json& cache : budget["caches"]) {
+    if (cache["name"] == "lru-k:k=1" || cache["name"] == "w-tinylfu:window=1") {
+      CHECK(cache["seeds"] == lru["seeds"]);
+      CHECK(cache["parameters"].size() == 1);
+      ++same;
+    } else if (cache["policy"] == "lru-k") {
+      CHECK(cache["seeds"] != lru["seeds"]);
+      ++other;
+    }
+  }
+  CHECK(same == 2);
+  CHECK(other == 2);
+}
+
 TEST_CASE("compare: where the routing is recorded no seed makes an interval") {
   std::vector<std::string> all = {"compare",    "recorded-default", "--system",
                                   "zipmoe-lru", "--cache",          "lru,fifo"};
@@ -157,6 +181,14 @@ TEST_CASE("compare: where the routing is recorded no seed makes an interval") {
 TEST_CASE("compare: refusals name what was expected") {
   check_refusal(compare({"--cache", "lrru"}), "is no cache policy (did you mean 'lru'?)");
   check_refusal(compare({"--cache", "lru,lru"}), "is named twice");
+  check_refusal(compare({"--cache", "lru-k:kk=3"}), "has no parameter 'kk'");
+  check_refusal(compare({"--cache", "lru:k=3"}), "policy 'lru' has no parameters");
+  check_refusal(compare({"--cache", "lru-k:k=3:k=2"}), "parameter 'k' is given twice");
+  check_refusal(compare({"--cache", "lru-k:k=much"}), "expected k=NUMBER, found 'k=much'");
+  check_refusal(compare({"--cache", "lru-k:"}), "has no parameter ''");
+  check_refusal(compare({"--cache", "lru-k:k=2,lru-k:k=2.0"}), "is named twice");
+  check_refusal(compare({"--cache", "lru-k:k=0", "--seeds", "1"}),
+                "--cache lru-k:k=0: cannot be run by system");
   check_refusal(compare({"--cache", "lru,,arc"}), "found nothing between commas");
   check_refusal(compare({"--cache", "belady"}), "besides belady");
   check_refusal(compare({"--cache", "lru,zipmoe", "--seeds", "1"}), "needs 'planning'");
