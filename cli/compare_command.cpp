@@ -85,8 +85,7 @@ void add_compare(CLI::App& program) {
   command
       ->add_option("--cache", options->caches,
                    "Cache policies between commas (moelab policies lists them), such as lru,lru-k:k=3, or "
-                   "all; belady is "
-                   "always run, as the bound")
+                   "all; belady is always run, as the bound")
       ->default_str("all");
   command->add_option("--system", options->settings.system, "System of the scenario; without it the first");
   command->add_option("--budget", options->budgets,

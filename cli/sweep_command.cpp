@@ -19,6 +19,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "sim/results/shell_word.hpp"
+#include "sim/simgrid_module.hpp"
 #include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/version.hpp"
@@ -168,6 +169,7 @@ void run(const SweepArguments& options) {
               " points");
     if (stopped.load()) throw Interrupted();
   });
+  if (options.cluster.empty() && sweep.executor == "simgrid") engine::load_simgrid();
   ResultStore store(options.db, ResultStore::Access::write, waits_for_lock(options.db, &stopped));
   store.check_whole();
   const ChildLimits limits{sweep.limit_s, sweep.limit_bytes};

@@ -144,6 +144,7 @@ std::string sweep(const SweepCall& call) {
   const SweepFile file =
       call.text ? read_sweep({call.name, *call.text}, call.settings) : load_sweep(call.name, call.settings);
   const CheckedSweep checked = check_sweep(file, call.jobs, [&](std::uint64_t) { others.signals(); });
+  if (call.cluster.empty() && file.executor == "simgrid") engine::load_simgrid();
   ResultStore store(call.db, ResultStore::Access::write, waits_for_lock());
   store.check_whole();
   const ChildLimits limits{file.limit_s, file.limit_bytes};

@@ -16,7 +16,7 @@ namespace moelab::engine {
 std::unique_ptr<Engine> make_simgrid_engine();
 
 /// Loads it, once for this process and the children that it forks from then on. Throws InputError where it is
-/// not installed.
+/// not installed, or of another version.
 void load_simgrid();
 
 /// run_in_child() of work that makes an engine of SimGrid, which is loaded for all such children. Throws as
@@ -25,5 +25,10 @@ std::string run_in_simgrid_child(const std::function<std::string()>& work);
 
 }  // namespace moelab::engine
 
-/// The module's only entry: never null, and the caller's. Throws what the executor's constructor throws.
-extern "C" [[gnu::visibility("default")]] moelab::engine::Engine* moelab_make_simgrid_engine();
+// The module's entries.
+extern "C" {
+/// Never null, and the caller's. Throws what the executor's constructor throws.
+[[gnu::visibility("default")]] moelab::engine::Engine* moelab_make_simgrid_engine();
+/// program_version() of the sources that it was built from.
+[[gnu::visibility("default")]] const char* moelab_simgrid_version();
+}

@@ -28,6 +28,7 @@
 #include "sim/engine/dispatcher.hpp"
 #include "sim/simgrid/simgrid_network.hpp"
 #include "sim/simgrid_module.hpp"
+#include "sim/version.hpp"
 
 namespace moelab::engine {
 namespace {
@@ -320,4 +321,8 @@ void SimGridExecutor::set_limit(double limit) {
 moelab::engine::Engine* moelab_make_simgrid_engine() {
   using namespace moelab::engine;
   return std::make_unique<Dispatcher<SimGridExecutor>>().release();
+}
+
+const char* moelab_simgrid_version() {
+  return moelab::program_version().c_str();
 }

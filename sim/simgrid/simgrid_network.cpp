@@ -1,9 +1,9 @@
-// Measured facts that shape its network: the zone that is made first is the root, and hosts find
-// their models through it, so a platform file is loaded before anything else is made and the rest becomes a
-// child of its root; a host without a route to another is a crash, and most errors in a file end the process,
-// so all is tried first in a child process; flows share in inverse proportion to their latencies, so links
-// get latency 0 and a flow waits for its route's latency before it is lent; a flow is never faster than its
-// links were when it started, so they are as good as unlimited at that moment.
+// Measured facts about SimGrid 3.32 that shape the network: the zone that is made first is the root, and
+// hosts find their models through it, so a platform file is loaded before anything else is made and the rest
+// becomes a child of its root; a host without a route to another is a crash, and most errors in a file end
+// the process, so all is tried first in a child process; flows share in inverse proportion to their
+// latencies, so links get latency 0 and a flow waits for its route's latency before it is lent; a flow is
+// never faster than its links were when it started, so they are as good as unlimited at that moment.
 #include "sim/simgrid/simgrid_network.hpp"
 
 #include <sys/mman.h>

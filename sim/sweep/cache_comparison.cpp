@@ -32,20 +32,32 @@ std::vector<std::string> all_cache_names() {
   return names;
 }
 
-/// What follows the policy's name: "k=3" of "lru-k:k=3".
-void read_parameter(const std::string& text, const PolicyInfo& policy, PolicyParameters& parameters) {
-  const std::size_t equals = std::min(text.find('='), text.size());
-  const std::string name = text.substr(0, equals), value = text.substr(std::min(equals + 1, text.size()));
+/// The parameter that "k=3" of "lru-k:k=3" is for.
+const PolicyParameter& known_parameter(const std::string& name, const PolicyInfo& policy) {
   std::vector<std::string> known;
-  for (const PolicyParameter& parameter : policy.parameters) known.emplace_back(parameter.name);
+  for (const PolicyParameter& parameter : policy.parameters) {
+    if (parameter.name == name) return parameter;
+    known.emplace_back(parameter.name);
+  }
   const std::string has = "policy '" + std::string(policy.name) + "' has no parameter";
   if (known.empty()) throw InputError("", has + "s");
-  if (std::find(known.begin(), known.end(), name) == known.end())
-    throw InputError("", has + " '" + shown_word(name) + "'" + suggestion(name, known));
+  if (name.empty()) throw InputError("", "expected PARAMETER=NUMBER behind ':'" + suggestion(name, known));
+  throw InputError("", has + " '" + shown_word(name) + "'" + suggestion(name, known));
+}
+
+/// Whether it is whole where it has to be, the run says.
+void read_parameter(const std::string& text, const PolicyInfo& policy, PolicyParameters& parameters) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const std::string value = text.substr(std::min(equals + 1, text.size()));
+  const PolicyParameter& parameter = known_parameter(text.substr(0, equals), policy);
+  const std::string name(parameter.name);
   double number = 0;
   const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || rest != value.data() + value.size() || !std::isfinite(number))
-    throw InputError("", "expected " + name + "=NUMBER, found '" + shown_word(text) + "'");
+  if (error != std::errc() || rest != value.data() + value.size() || !std::isfinite(number) ||
+      number < parameter.low || number > parameter.high)
+    throw InputError("", "expected a number from " + shortest_text(parameter.low) + " to " +
+                             shortest_text(parameter.high) + " for '" + name + "', found '" +
+                             shown_word(value) + "'");
   if (!parameters.emplace(name, number).second)
     throw InputError("", "parameter '" + name + "' is given twice");
 }
@@ -54,8 +66,8 @@ void read_parameter(const std::string& text, const PolicyInfo& policy, PolicyPar
 ComparedCache read_cache(const std::string& text) {
   ComparedCache cache;
   std::size_t end = std::min(text.find(':'), text.size());
-  cache.name = text;
   cache.policy = text.substr(0, end);
+  if (cache.policy == "all") throw InputError("", "stands alone");
   const CachePolicyEntry* const entry = find_cache_policy(cache.policy);
   if (entry == nullptr)
     throw InputError("", "is no cache policy" + suggestion(cache.policy, all_cache_names()));
@@ -65,28 +77,47 @@ ComparedCache read_cache(const std::string& text) {
     end = std::min(text.find(':', begin), text.size());
     read_parameter(text.substr(begin, end - begin), entry->info, cache.parameters);
   }
+  cache.name = cache.policy;
+  for (const auto& [name, value] : cache.parameters) cache.name += ":" + name + "=" + shortest_text(value);
   return cache;
 }
 
-/// Those to run: the named ones, or all; with the bound.
-std::vector<ComparedCache> caches_to_run(const std::vector<std::string>& named) {
+/// With all parameters as it is run: of the policy `own` has, its values, else the defaults, but for those
+/// given.
+std::vector<double> parameters_of(const ComparedCache& cache, const PolicyChoice& own) {
+  const PolicyInfo& info = find_cache_policy(cache.policy)->info;
+  PolicyParameters values = cache.parameters;
+  if (cache.policy == own.name) values.insert(own.parameters.begin(), own.parameters.end());
+  std::vector<double> all;
+  for (const PolicyParameter& p : info.parameters) all.push_back(parameter(info, values, p.name));
+  return all;
+}
+
+bool is_bound(const ComparedCache& cache) {
+  return cache.policy == kBound && cache.parameters.empty();
+}
+
+/// Those to run, the named ones or all, with the bound. `own`: the cache of the system.
+std::vector<ComparedCache> caches_to_run(const std::vector<std::string>& named, const PolicyChoice& own) {
   std::vector<ComparedCache> caches;
   Problems problems;
-  for (const std::string& text : named) try {
-      ComparedCache cache = read_cache(text);
-      const auto same = [&](const ComparedCache& other) {
-        return other.policy == cache.policy && other.parameters == cache.parameters;
-      };
-      if (std::any_of(caches.begin(), caches.end(), same)) throw InputError("", "is named twice");
-      caches.push_back(std::move(cache));
+  const auto add = [&](ComparedCache cache) {
+    for (const ComparedCache& other : caches)
+      if (other.policy == cache.policy && parameters_of(other, own) == parameters_of(cache, own))
+        throw InputError("", "is named twice: it is '" + other.name + "'");
+    caches.push_back(std::move(cache));
+  };
+  for (const std::string& text : named) {
+    try {
+      add(read_cache(text));
     } catch (const InputError& error) {
-      problems.add({"--cache " + text, 0, 0, error.problems().front().what});
+      problems.add({"--cache " + shown_word(text), 0, 0, error.problems().front().what});
     }
+  }
   problems.throw_if_any();
   if (named.empty())
     for (const std::string& name : all_cache_names()) caches.push_back(read_cache(name));
-  const auto bound = [](const ComparedCache& cache) { return cache.policy == kBound; };
-  if (std::none_of(caches.begin(), caches.end(), bound)) caches.push_back(read_cache(kBound));
+  if (std::none_of(caches.begin(), caches.end(), is_bound)) caches.push_back(read_cache(kBound));
   return caches;
 }
 
@@ -144,7 +175,9 @@ std::string pack_compared(const std::string& name, const std::string& document, 
 class Comparer {
  public:
   explicit Comparer(const CompareSettings& settings)
-      : settings_(settings), scenario_(compared_scenario(settings)), caches_(caches_to_run(settings.caches)) {
+      : settings_(settings),
+        scenario_(compared_scenario(settings)),
+        caches_(caches_to_run(settings.caches, scenario_.systems.front().cache)) {
     if (settings.seeds > std::numeric_limits<std::int64_t>::max() - scenario_.seed)
       throw InputError("--seeds " + std::to_string(settings.seeds),
                        "from seed " + std::to_string(scenario_.seed) + " on there are not so many");
@@ -224,8 +257,7 @@ class Comparer {
       return;
     }
     row.refused = json["refused"].get<std::string>();
-    const auto& named = settings_.caches;
-    if (std::find(named.begin(), named.end(), row.name) != named.end())
+    if (!settings_.caches.empty() && ask.cache < settings_.caches.size())  // named, not added as the bound
       throw InputError("--cache " + row.name, "cannot be run by system '" + result.system + "' at " +
                                                   budget.budget + ": " + row.refused);
   }
@@ -272,7 +304,7 @@ double ComparedCache::mean_of(double CacheSample::*figure) const {
 
 const ComparedCache* ComparedBudget::bound() const {
   for (const ComparedCache& cache : caches)
-    if (cache.policy == kBound && cache.refused.empty()) return &cache;
+    if (is_bound(cache) && cache.refused.empty()) return &cache;
   return nullptr;
 }
 

@@ -11,7 +11,6 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
-#include "sim/simgrid_module.hpp"
 #include "sim/store/refused_value.hpp"
 #include "sim/version.hpp"
 
@@ -375,7 +374,6 @@ SweepSummary run_sweep(const SweepFile& sweep, const CheckedSweep& checked, Resu
                        PointWorkers& workers, const SweepOptions& options) {
   StoredSweep entry{sweep.name, sweep.question,    sweep.text,
                     utc_now(),  program_version(), checked.points.size()};
-  if (sweep.executor == "simgrid") engine::load_simgrid();
   SweepSummary summary;
   find_dropped(sweep.name, checked, store, summary);
   store.put_sweep(entry, checked.points);

@@ -184,11 +184,11 @@ TEST_CASE("compare: refusals name what was expected") {
   check_refusal(compare({"--cache", "lru-k:kk=3"}), "has no parameter 'kk'");
   check_refusal(compare({"--cache", "lru:k=3"}), "policy 'lru' has no parameters");
   check_refusal(compare({"--cache", "lru-k:k=3:k=2"}), "parameter 'k' is given twice");
-  check_refusal(compare({"--cache", "lru-k:k=much"}), "expected k=NUMBER, found 'k=much'");
-  check_refusal(compare({"--cache", "lru-k:"}), "has no parameter ''");
-  check_refusal(compare({"--cache", "lru-k:k=2,lru-k:k=2.0"}), "is named twice");
-  check_refusal(compare({"--cache", "lru-k:k=0", "--seeds", "1"}),
-                "--cache lru-k:k=0: cannot be run by system");
+  check_refusal(compare({"--cache", "lru-k:k=much"}), "expected a number from 1 to 64 for 'k', found 'much'");
+  check_refusal(compare({"--cache", "lru-k:"}), "expected PARAMETER=NUMBER behind ':'");
+  check_refusal(compare({"--cache", "lru-k:k=2.0,lru-k"}), "is named twice: it is 'lru-k:k=2'");
+  check_refusal(compare({"--cache", "lru-k:k=0"}), "--cache lru-k:k=0: expected a number from 1 to 64");
+  check_refusal(compare({"--cache", "all,lru"}), "--cache all: stands alone");
   check_refusal(compare({"--cache", "lru,,arc"}), "found nothing between commas");
   check_refusal(compare({"--cache", "belady"}), "besides belady");
   check_refusal(compare({"--cache", "lru,zipmoe", "--seeds", "1"}), "needs 'planning'");
