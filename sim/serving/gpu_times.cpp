@@ -93,8 +93,9 @@ void GpuTimes::count_uses(const Pass& pass) {
       for (std::size_t i = 0; i < chosen.size(); i += k, touched += experts)
         for (const std::uint16_t expert : chosen.subspan(i, k))
           if (expert != kNoExpert) touched[expert] = 1;
+      if (uses_.empty()) continue;
       std::uint32_t* uses = uses_.data();
-      for (std::size_t i = 0; i < chosen.size() && !uses_.empty(); i += k, uses += experts)
+      for (std::size_t i = 0; i < chosen.size(); i += k, uses += experts)
         for (const std::uint16_t expert : chosen.subspan(i, k))
           if (expert != kNoExpert) ++uses[expert];
     }
