@@ -224,6 +224,7 @@ void add_check(CLI::App& program) {
   command->add_flag("--yes", options->yes, "More than 10,000 combinations of a sweep are meant");
   command->add_option("--set", options->settings, "Change a value first, as in 'moelab run'")->take_all();
   add_format(*command, options->format);
+  add_policy_library(*command);
   add_example(*command, "moelab check configs/scenarios/zipmoe-orin.yaml");
   command->callback([options] { check(*options); });
 }

@@ -48,6 +48,7 @@ void add_tune_residency(CLI::App& tune);
 void add_results(CLI::App& program);
 void add_load(CLI::App& program);
 void add_advise(CLI::App& program);
+void add_new(CLI::App& program);
 void add_parts(CLI::App& program);  // parts, runtimes and formats
 
 /// A sweep of more combinations than this asks for --yes.
@@ -55,6 +56,9 @@ inline constexpr std::uint64_t kAsksFrom = 10'000;
 
 /// Adds `--format table|json`.
 void add_format(CLI::App& command, std::string& format);
+/// Adds `--policy-library FILE`, of a command that runs policies or names them: the library is loaded before
+/// the command looks at anything else.
+void add_policy_library(CLI::App& command);
 /// Adds the example that every command's help ends with.
 void add_example(CLI::App& command, const std::string& example);
 

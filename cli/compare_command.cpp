@@ -107,6 +107,7 @@ void add_compare(CLI::App& program) {
                    "How to print: table (for people), json or csv (a line for each run, in SI units)")
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->default_str("table");
+  add_policy_library(*command);
   add_example(*command,
               "moelab compare zipmoe-orin --system zipmoe-lru --cache lru,sieve,arc,s3-fifo --budget 16,20");
   command->callback([options] { run_comparison(*options); });

@@ -74,6 +74,7 @@ void add_explain(CLI::App& program) {
   command->add_option("--out", options->out, "Write the explanation as JSON to this file")
       ->check(names_a_file);
   add_format(*command, options->format);
+  add_policy_library(*command);
   add_example(*command, "moelab explain out/zipmoe-orin.json --system zipmoe");
   command->callback([options] { run(*options); });
 }

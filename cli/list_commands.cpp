@@ -137,13 +137,14 @@ void list_systems(const std::string& format) {
 }
 
 template <class Entry>
-void add_family(const char* family, const std::vector<Entry>& table, const std::string& format, Json& all) {
+void add_family(const char* family, const PolicyTable<Entry>& table, const std::string& format, Json& all) {
   if (format == "table") std::cout << family << "\n";
   for (const Entry& entry : table) {
     const PolicyInfo& info = entry.info;
     Json parameters = Json::array();
     if (format == "table")
-      std::cout << "  " << padded(std::string(info.name), 24) << info.help << " [" << info.source << "]\n";
+      std::cout << "  " << padded(std::string(info.name), 24) << info.help << " [" << info.source
+                << (info.library.empty() ? "" : "; ") << info.library << "]\n";
     for (const PolicyParameter& p : info.parameters) {
       if (format == "table")
         std::cout << "      " << padded(std::string(p.name), 14) << p.help << " (default "
@@ -161,6 +162,7 @@ void add_family(const char* family, const std::vector<Entry>& table, const std::
                    {"help", info.help},
                    {"source", info.source},
                    {"parameters", parameters}});
+    if (!info.library.empty()) all.back()["library"] = info.library;
   }
 }
 
@@ -329,7 +331,8 @@ void add_parts(CLI::App& program) {
   add_list(program, "formats", "List the weight formats of parts and of whole models", list_formats);
 }
 void add_policies(CLI::App& program) {
-  add_list(program, "policies", "List every policy by family, with its parameters and source", list_policies);
+  add_policy_library(*add_list(program, "policies",
+                               "List every policy by family, with its parameters and source", list_policies));
 }
 
 }  // namespace moelab::cli

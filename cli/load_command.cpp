@@ -196,6 +196,7 @@ void add_load(CLI::App& program) {
   command->add_option("--plot", options->plot,
                       "SVG file to draw TTFT, TPOT and what was served over the rate into");
   add_format(*command, options->format);
+  add_policy_library(*command);
   add_example(*command,
               "moelab load expert-parallel-qwen3 --rates 1,2,4,8 --slo \"ttft p95 < 2 s, tpot p99 < 100 ms\" "
               "--plot out/load.svg");

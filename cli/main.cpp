@@ -21,6 +21,7 @@
 #include "cli/plain_output.hpp"
 #include "cli/unknown_word.hpp"
 #include "models/input_error.hpp"
+#include "policies/load_library.hpp"
 #include "sim/results/timeline.hpp"
 #include "sim/version.hpp"
 #include "traces/atomic_file.hpp"
@@ -98,6 +99,20 @@ void add_format(CLI::App& command, std::string& format) {
   command.add_option("--format", format, "How to print: table (for people) or json (for programs)")
       ->check(CLI::IsMember({"table", "json"}))
       ->default_str("table");
+}
+
+void add_policy_library(CLI::App& command) {
+  const auto load = [](const std::vector<std::string>& files) {
+    load_policy_path();
+    for (const std::string& file : files) load_policy_library(file);
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--policy-library", load,
+          "A library with policies of your own ('moelab new policy' begins one), whose code runs here; also: "
+          "policy_libraries in a scenario, and MOELAB_POLICY_PATH")
+      ->type_name("FILE")
+      ->take_all();
 }
 
 void add_example(CLI::App& command, const std::string& example) {
@@ -198,6 +213,8 @@ int run_program(int argc, char** argv) {
   add_load(program);
   add_explain(program);
   add_compare(program);
+  add_new(program);
+  program.parse_complete_callback([] { load_policy_path(); });
   try {
     program.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command that said what happened

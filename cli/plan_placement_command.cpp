@@ -158,6 +158,7 @@ void add_plan_placement(CLI::App& plan_command) {
       ->take_all();
   command->add_option("--set", options->settings, "Change a value first, as in 'moelab run'")->take_all();
   add_format(*command, options->format);
+  add_policy_library(*command);
   add_example(*command, "moelab plan placement prism-deepseek-bigbench --policy prism --policy optimal");
   command->callback([options] { plan(*options); });
 }

@@ -188,6 +188,7 @@ void add_run(CLI::App& program) {
                       "Write a line for each system and request to this file, .jsonl or .csv: when it came, "
                       "began, had its first token and its last, its lengths, how often it was preempted");
   add_format(*command, options->format);
+  add_policy_library(*command);
   add_example(
       *command,
       "moelab run zipmoe-orin --set budget=\"16 GB\" --set workload.batch=4 --out out/result.json\n"

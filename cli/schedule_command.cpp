@@ -43,6 +43,7 @@ void add_schedule(CLI::App& program) {
   command->add_option("--policy", options->policy, "Schedule policy (see 'moelab policies')")
       ->capture_default_str();
   add_format(*command, options->format);
+  add_policy_library(*command);
   add_example(*command, "moelab schedule experiments/zipmoe/layer.json --policy cache-affinity");
   command->callback([options] { schedule(*options); });
 }

@@ -229,6 +229,7 @@ void add_sweep(CLI::App& program) {
       "is one, such as 2%; a run whose two results are not the same bytes has failed");
   command->add_flag("--yes", options->yes, "More than 10,000 combinations are meant");
   add_format(*command, options->format);
+  add_policy_library(*command);
   add_example(*command, "moelab sweep orin-budgets --db out/results.db --jobs 2");
   command->callback([options] { run(*options); });
 }

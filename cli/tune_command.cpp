@@ -154,6 +154,7 @@ void add_tune_alpha(CLI::App& tune_app) {
       ->check(CLI::Range(std::size_t{1}, std::size_t{6}))
       ->capture_default_str();
   add_tune_outputs(*command, options->common);
+  add_policy_library(*command);
   add_example(*command,
               "moelab tune alpha smoe-deepseek-3080ti --system smoe --tpot 40ms --plot out/alpha.svg");
   command->callback([options] { tune(*options); });

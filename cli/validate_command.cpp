@@ -214,6 +214,7 @@ void add_validate(CLI::App& program) {
                    "Passes in the timeline by the tokens that they make: FIRST:LAST")
       ->capture_default_str();
   add_format(*command, options->format);
+  add_policy_library(*command);
   add_example(*command,
               "moelab validate validate-small --device here.yaml --codecs fixed3 --out validate.json");
   command->callback([options] { run(*options); });

@@ -13,6 +13,7 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "policies/load_library.hpp"
 #include "python/trace_arrays.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
@@ -92,6 +93,7 @@ std::string interruptibly(const std::function<std::string()>& work) {
 std::string run(const std::string& name, const std::optional<std::string>& text, const Settings& settings,
                 const std::vector<std::string>& systems, const std::string& executor) {
   return interruptibly([&] {
+    load_policy_path();
     if (!text) check_no_sweep(name, "moelab.sweep");
     const Scenario scenario = scenario_of(name, text, settings, systems);
     check_listed(scenario, systems, "system");
@@ -141,6 +143,7 @@ std::string summary_json(const SweepFile& sweep, const SweepSummary& s) {
 
 std::string sweep(const SweepCall& call) {
   OthersRun others;
+  load_policy_path();
   const SweepFile file =
       call.text ? read_sweep({call.name, *call.text}, call.settings) : load_sweep(call.name, call.settings);
   const CheckedSweep checked = check_sweep(file, call.jobs, [&](std::uint64_t) { others.signals(); });

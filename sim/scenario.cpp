@@ -11,7 +11,9 @@
 #include "models/machine_profile.hpp"
 #include "models/model_import.hpp"
 #include "models/stored_weights.hpp"
+#include "policies/load_library.hpp"
 #include "sim/scenario/parallel_config.hpp"
+#include "sim/scenario/policy_choice.hpp"
 #include "sim/scenario/system_fit.hpp"
 #include "sim/scenario/trace_fit.hpp"
 #include "sim/scenario_overrides.hpp"
@@ -150,6 +152,30 @@ void hold_devices(Json& cluster, const ClusterProfile& profile, const std::files
     const YamlDocument device = YamlDocument::from_text(config.name, config.text, none);
     cluster["devices"][server.device] = Json::parse(device.node().json());
   }
+}
+
+/// Loads what the scenario says its policies come from.
+void load_libraries(const YamlMap& root, const std::filesystem::path& folder) {
+  if (!root.has("policy_libraries")) return;
+  for (const YamlNode& item : root.list("policy_libraries")) {
+    const std::string name = item.text("a library of policies");
+    if (name.empty()) continue;  // a problem, reported already
+    try {
+      load_policy_library(named_file(name, folder.string()));
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems()) item.fail(problem.file + " " + problem.what);
+    }
+  }
+}
+
+/// Those that its systems use, however they were loaded.
+void hold_libraries(Json& document, Scenario& s) {
+  for (const SystemConfig& system : s.systems)
+    for (const std::string& file : policy_libraries_of(system))
+      if (std::find(s.policy_libraries.begin(), s.policy_libraries.end(), file) == s.policy_libraries.end())
+        s.policy_libraries.push_back(file);
+  document.erase("policy_libraries");
+  if (!s.policy_libraries.empty()) document["policy_libraries"] = s.policy_libraries;
 }
 
 /// Where a file is found from any folder. What is no file is the name of an embedded one.
@@ -327,6 +353,7 @@ Scenario read_scenario(const ConfigText& config,
   s.name = root.text("name");
   s.question = root.text("question", "");
   s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
+  load_libraries(root, std::filesystem::path(config.name).parent_path());
   if (names_runtime(root))
     s.runtime = read_named_runtime(root, std::filesystem::path(config.name).parent_path());
   const Reading reading{config.name, std::filesystem::path(config.name).parent_path(), problems,
@@ -346,6 +373,7 @@ Scenario read_scenario(const ConfigText& config,
   document.erase("overrides");
   hold_runtimes(document, std::filesystem::path(config.name).parent_path());
   hold_paths(document, s);
+  hold_libraries(document, s);
   s.document = document.dump();
   return s;
 }
@@ -380,7 +408,7 @@ void check_listed(const Scenario& scenario, const std::vector<std::string>& name
 }
 
 std::vector<std::string> scenario_inputs(const Scenario& scenario) {
-  std::vector<std::string> files;
+  std::vector<std::string> files = scenario.policy_libraries;
   for (const std::string& file :
        {scenario.workload.trace_file, scenario.workload.law_file, scenario.workload.request_log})
     if (!file.empty()) files.push_back(file);

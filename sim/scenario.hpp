@@ -38,6 +38,7 @@ struct Scenario {
   std::vector<SystemConfig> systems;
   std::vector<std::string> left_out;  // names of systems that it lists and that were not asked for
   std::uint64_t seed = 1;
+  std::vector<std::string> policy_libraries;  // files that policies of its systems come from, loaded by now
   std::vector<std::pair<std::string, std::string>> settings;  // --set, for the record
   /// All of the above in one scenario document (JSON) that names no other configuration: model, device or
   /// cluster, and systems stand in it, overrides and settings are applied, data files are named by absolute
@@ -65,7 +66,8 @@ struct Scenario {
 /// it names; those of systems pass over what a system has no use for (scenario_overrides.hpp). Throws
 /// InputError with everything that is wrong. A model, device, cluster or system may stand in the scenario
 /// itself, in the place of its name. Of its systems those of the names `only` are read, where any is given:
-/// what keeps others from running does not matter then.
+/// what keeps others from running does not matter then. Libraries of policies that it names are loaded
+/// (policies/load_library.hpp).
 Scenario load_scenario(std::string_view name_or_path,
                        const std::vector<std::pair<std::string, std::string>>& settings = {},
                        const std::vector<std::string>& only = {});

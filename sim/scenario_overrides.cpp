@@ -47,21 +47,20 @@ bool Family::any_has(std::string_view parameter) const {
 }
 
 template <class Entry>
-Family family(std::string_view section, PolicyChoice SystemConfig::*choice, const std::vector<Entry>& table) {
+Family family(std::string_view section, PolicyChoice SystemConfig::*choice, const PolicyTable<Entry>& table) {
   Family f{section, choice, {}};
   for (const Entry& entry : table) f.policies.push_back(entry.info);
   return f;
 }
 
-const std::vector<Family>& families() {
-  static const std::vector<Family> all = {
-      family("schedule", &SystemConfig::schedule, schedule_policies()),
-      family("cache", &SystemConfig::cache, cache_policies()),
-      family("planning", &SystemConfig::planning, planning_policies()),
-      family("prefetch", &SystemConfig::prefetch, prefetch_policies()),
-      family("routing", &SystemConfig::routing, routing_policies()),
-      family("execution", &SystemConfig::execution, execution_policies())};
-  return all;
+/// With those of libraries that are loaded by now.
+std::vector<Family> families() {
+  return {family("schedule", &SystemConfig::schedule, schedule_policies()),
+          family("cache", &SystemConfig::cache, cache_policies()),
+          family("planning", &SystemConfig::planning, planning_policies()),
+          family("prefetch", &SystemConfig::prefetch, prefetch_policies()),
+          family("routing", &SystemConfig::routing, routing_policies()),
+          family("execution", &SystemConfig::execution, execution_policies())};
 }
 
 /// The text under a key of a map, or "" where there is none.

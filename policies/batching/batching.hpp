@@ -15,12 +15,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 
 namespace moelab {
 
@@ -129,10 +131,12 @@ struct BatchingPolicyEntry {
   PolicyInfo info;
   /// Throws InputError for a shape with a zero or with max_tokens < max_requests (one token of each request
   /// that runs must fit into a step), and for parameters that the policy's row does not allow.
-  std::unique_ptr<BatchingPolicy> (*make)(const BatchingShape& shape, const PolicyParameters& parameters);
+  std::function<std::unique_ptr<BatchingPolicy>(const BatchingShape& shape,
+                                                const PolicyParameters& parameters)>
+      make;
 };
 /// The family's one table.
-const std::vector<BatchingPolicyEntry>& batching_policies();
+PolicyTable<BatchingPolicyEntry>& batching_policies();
 /// nullptr when there is no such policy.
 const BatchingPolicyEntry* find_batching_policy(std::string_view name);
 

@@ -1,10 +1,5 @@
-// The batching family's one table, and what its policies share.
-#include <algorithm>
-#include <limits>
-#include <utility>
-
-#include "models/input_error.hpp"
-#include "policies/batching/admitted_requests.hpp"
+// The batching family's one table.
+#include "policies/batching/batching.hpp"
 
 namespace moelab {
 
@@ -20,79 +15,15 @@ namespace moelab {
 BATCHING_POLICIES(DECLARE)
 #undef DECLARE
 
-const std::vector<BatchingPolicyEntry>& batching_policies() {
+PolicyTable<BatchingPolicyEntry>& batching_policies() {
 #define CALL(entry) entry(),
-  static const std::vector<BatchingPolicyEntry> table = {BATCHING_POLICIES(CALL)};
+  static PolicyTable<BatchingPolicyEntry> table = {BATCHING_POLICIES(CALL)};
 #undef CALL
   return table;
 }
 
 const BatchingPolicyEntry* find_batching_policy(std::string_view name) {
-  for (const BatchingPolicyEntry& entry : batching_policies())
-    if (entry.info.name == name) return &entry;
-  return nullptr;
-}
-
-void check_shape(const BatchingShape& shape) {
-  if (shape.kv.block_tokens == 0) throw InputError("", "a KV block of 0 tokens, expected 1 at least");
-  if (shape.max_requests == 0) throw InputError("", "batches of 0 requests, expected 1 at least");
-  if (shape.max_tokens < shape.max_requests)
-    throw InputError("", "a step runs at most " + std::to_string(shape.max_tokens) + " tokens, expected " +
-                             std::to_string(shape.max_requests) +
-                             " at least, one for each request of a batch");
-}
-
-std::string misfit_of(const BatchRequest& request, const BatchingShape& shape, std::uint64_t at_once,
-                      const char* why) {
-  const std::uint64_t tokens = final_tokens(request);
-  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max() - 1;
-  if (tokens > most)
-    return "has " + std::to_string(tokens) + " tokens, at most " + std::to_string(most) + " can be counted";
-  const std::uint64_t blocks = request_blocks(tokens, shape.kv);
-  if (blocks > shape.kv.gpu_blocks)
-    return "needs " + std::to_string(blocks) + " blocks of " + std::to_string(shape.kv.block_tokens) +
-           " tokens" +
-           (shape.kv.state_blocks > 0
-                ? ", " + std::to_string(shape.kv.state_blocks) + " of them for its state"
-                : "") +
-           ", there are " + std::to_string(shape.kv.gpu_blocks);
-  if (at_once > shape.max_tokens)
-    return "needs a step of " + std::to_string(at_once) + " tokens " + why + ", a step has at most " +
-           std::to_string(shape.max_tokens);
-  return "";
-}
-
-void clear(BatchStep& step) {
-  step.shares.clear();
-  step.rows = step.recomputed = step.blocks_out = step.blocks_in = 0;
-  step.of_ranks.clear();
-  for (std::vector<std::uint32_t>* ids :
-       {&step.admitted, &step.restarted, &step.resumed, &step.swapped_out, &step.dropped, &step.finished})
-    ids->clear();
-}
-
-void add_share(BatchedRequest& request, std::uint32_t rows, BatchStep& step) {
-  assert(rows >= 1 && request.rows == 0 && rows <= request.known - request.cached);
-  const bool produces = request.cached + rows == request.known && !(request.prompt && request.ask.encoded);
-  step.shares.push_back({.request = request.ask.id,
-                         .tokens = rows,
-                         .context = request.cached,
-                         .prompt = request.prompt,
-                         .produces = produces});
-  step.rows += rows;
-  step.recomputed += std::min(rows, request.reached - request.cached);
-  if (produces && request.left == 1) step.finished.push_back(request.ask.id);
-  request.rows = rows;
-}
-
-bool complete_share(BatchedRequest& request) {
-  request.cached += request.rows;
-  request.rows = 0;
-  request.reached = std::max(request.reached, request.cached);
-  if (request.cached < request.known) return false;
-  ++request.known;
-  const bool encoded = std::exchange(request.prompt, false) && request.ask.encoded;
-  return !encoded && --request.left == 0;
+  return batching_policies().find(name);
 }
 
 }  // namespace moelab

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -17,6 +18,7 @@
 
 #include "policies/compression_state.hpp"
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 
 namespace moelab {
 
@@ -86,10 +88,11 @@ struct CachePolicyEntry {
   bool uses_pools = false;        // several states at once: sized by a planning policy
   bool needs_profile = false;     // CacheShape::profile must be filled
   bool preloads = false;          // holds experts from the start: its maker loads them before it serves
-  std::unique_ptr<CachePolicy> (*make)(const CacheShape& shape, const PolicyParameters& parameters);
+  std::function<std::unique_ptr<CachePolicy>(const CacheShape& shape, const PolicyParameters& parameters)>
+      make;
 };
 /// The family's one table.
-const std::vector<CachePolicyEntry>& cache_policies();
+PolicyTable<CachePolicyEntry>& cache_policies();
 /// nullptr when there is no such policy.
 const CachePolicyEntry* find_cache_policy(std::string_view name);
 

@@ -32,18 +32,15 @@ namespace moelab {
 CACHE_POLICIES(DECLARE)
 #undef DECLARE
 
-const std::vector<CachePolicyEntry>& cache_policies() {
+PolicyTable<CachePolicyEntry>& cache_policies() {
 #define CALL(entry) entry(),
-  static const std::vector<CachePolicyEntry> table = {CACHE_POLICIES(CALL)};
+  static PolicyTable<CachePolicyEntry> table = {CACHE_POLICIES(CALL)};
 #undef CALL
   return table;
 }
 
 const CachePolicyEntry* find_cache_policy(std::string_view name) {
-  const auto& table = cache_policies();
-  const auto it = std::find_if(table.begin(), table.end(),
-                               [name](const CachePolicyEntry& entry) { return entry.info.name == name; });
-  return it == table.end() ? nullptr : &*it;
+  return cache_policies().find(name);
 }
 
 }  // namespace moelab

@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 
 namespace moelab {
 
@@ -56,10 +58,10 @@ struct ExecutionPolicyEntry {
   PolicyInfo info;
   bool needs_scores = false;  // MissingExpert::score must be filled: traces without scores cannot be used
   bool needs_cpu = false;     // ExecutionCosts::cpu_s must be filled: the device has to know these times
-  std::unique_ptr<ExecutionPolicy> (*make)(const PolicyParameters& parameters);
+  std::function<std::unique_ptr<ExecutionPolicy>(const PolicyParameters& parameters)> make;
 };
 /// The family's one table.
-const std::vector<ExecutionPolicyEntry>& execution_policies();
+PolicyTable<ExecutionPolicyEntry>& execution_policies();
 /// nullptr when there is no such policy.
 const ExecutionPolicyEntry* find_execution_policy(std::string_view name);
 

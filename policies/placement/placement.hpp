@@ -8,11 +8,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 
 namespace moelab {
 
@@ -146,11 +148,12 @@ struct PlacementPolicyEntry {
   /// No GPU holds more than fits its memory, every expert is on `copies` servers that are up, and what is not
   /// up holds nothing. Throws InputError for a shape or counts that the checks above refuse, for parameters
   /// out of range and, `optimal`, for clusters above its stated size.
-  Placement (*place)(const PlacementShape& shape, const ActivationCounts& counts,
-                     const PolicyParameters& parameters);
+  std::function<Placement(const PlacementShape& shape, const ActivationCounts& counts,
+                          const PolicyParameters& parameters)>
+      place;
 };
 /// The family's one table.
-const std::vector<PlacementPolicyEntry>& placement_policies();
+PolicyTable<PlacementPolicyEntry>& placement_policies();
 /// nullptr when there is no such policy.
 const PlacementPolicyEntry* find_placement_policy(std::string_view name);
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "policies/compression_state.hpp"
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 
 namespace moelab {
 
@@ -47,10 +49,10 @@ double expert_bytes_in_state(State state, double tensor_elements, std::uint32_t 
 
 struct PlanningPolicyEntry {
   PolicyInfo info;
-  Plan (*plan)(const PlanInput& input);  // input checked by check_plan_input beforehand
+  std::function<Plan(const PlanInput& input)> plan;  // input checked by check_plan_input beforehand
 };
 /// The family's one table.
-const std::vector<PlanningPolicyEntry>& planning_policies();
+PolicyTable<PlanningPolicyEntry>& planning_policies();
 const PlanningPolicyEntry* find_planning_policy(std::string_view name);
 
 /// Empty when the input is usable, else a sentence: probabilities outside [0, 1], sum other than k by more

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "policies/cache/cache.hpp"
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 
 namespace moelab {
 
@@ -70,10 +72,12 @@ struct PrefetchPolicyEntry {
   /// It predicts by running the next layer's attention ahead of that layer, on the GPU: what it wishes can be
   /// fetched once that is done.
   bool runs_attention_ahead = false;
-  std::unique_ptr<PrefetchPolicy> (*make)(const PrefetchShape& shape, const PolicyParameters& parameters);
+  std::function<std::unique_ptr<PrefetchPolicy>(const PrefetchShape& shape,
+                                                const PolicyParameters& parameters)>
+      make;
 };
 /// The family's one table.
-const std::vector<PrefetchPolicyEntry>& prefetch_policies();
+PolicyTable<PrefetchPolicyEntry>& prefetch_policies();
 const PrefetchPolicyEntry* find_prefetch_policy(std::string_view name);
 
 }  // namespace moelab

@@ -16,17 +16,15 @@ namespace moelab {
 PREFETCH_POLICIES(DECLARE)
 #undef DECLARE
 
-const std::vector<PrefetchPolicyEntry>& prefetch_policies() {
+PolicyTable<PrefetchPolicyEntry>& prefetch_policies() {
 #define CALL(entry) entry(),
-  static const std::vector<PrefetchPolicyEntry> table = {PREFETCH_POLICIES(CALL)};
+  static PolicyTable<PrefetchPolicyEntry> table = {PREFETCH_POLICIES(CALL)};
 #undef CALL
   return table;
 }
 
 const PrefetchPolicyEntry* find_prefetch_policy(std::string_view name) {
-  for (const PrefetchPolicyEntry& entry : prefetch_policies())
-    if (entry.info.name == name) return &entry;
-  return nullptr;
+  return prefetch_policies().find(name);
 }
 
 }  // namespace moelab

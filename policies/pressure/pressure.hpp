@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 
 namespace moelab {
 
@@ -33,10 +35,10 @@ struct PressurePolicyEntry {
   /// Whether it reads more of the terms than kv_bytes.
   bool needs_costs = false;
   /// At least 1, at most the length of kv_bytes. Throws InputError for parameters out of range.
-  std::size_t (*requests)(const PressureTerms& terms, const PolicyParameters& parameters);
+  std::function<std::size_t(const PressureTerms& terms, const PolicyParameters& parameters)> requests;
 };
 /// The family's one table.
-const std::vector<PressurePolicyEntry>& pressure_policies();
+PolicyTable<PressurePolicyEntry>& pressure_policies();
 /// nullptr when there is no such policy.
 const PressurePolicyEntry* find_pressure_policy(std::string_view name);
 

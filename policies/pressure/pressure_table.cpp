@@ -17,18 +17,15 @@ namespace moelab {
 PRESSURE_POLICIES(DECLARE)
 #undef DECLARE
 
-const std::vector<PressurePolicyEntry>& pressure_policies() {
+PolicyTable<PressurePolicyEntry>& pressure_policies() {
 #define CALL(entry) entry(),
-  static const std::vector<PressurePolicyEntry> table = {PRESSURE_POLICIES(CALL)};
+  static PolicyTable<PressurePolicyEntry> table = {PRESSURE_POLICIES(CALL)};
 #undef CALL
   return table;
 }
 
 const PressurePolicyEntry* find_pressure_policy(std::string_view name) {
-  const auto& table = pressure_policies();
-  const auto it = std::find_if(table.begin(), table.end(),
-                               [name](const PressurePolicyEntry& entry) { return entry.info.name == name; });
-  return it == table.end() ? nullptr : &*it;
+  return pressure_policies().find(name);
 }
 
 }  // namespace moelab

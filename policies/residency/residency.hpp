@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 #include "policies/storage/storage.hpp"
 
 namespace moelab {
@@ -36,10 +38,10 @@ class ResidencyPolicy {
 
 struct ResidencyPolicyEntry {
   PolicyInfo info;
-  std::unique_ptr<ResidencyPolicy> (*make)(const PolicyParameters& parameters);
+  std::function<std::unique_ptr<ResidencyPolicy>(const PolicyParameters& parameters)> make;
 };
 /// The family's one table.
-const std::vector<ResidencyPolicyEntry>& residency_policies();
+PolicyTable<ResidencyPolicyEntry>& residency_policies();
 /// nullptr when there is no such policy.
 const ResidencyPolicyEntry* find_residency_policy(std::string_view name);
 

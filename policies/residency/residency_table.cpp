@@ -14,17 +14,15 @@ namespace moelab {
 RESIDENCY_POLICIES(DECLARE)
 #undef DECLARE
 
-const std::vector<ResidencyPolicyEntry>& residency_policies() {
+PolicyTable<ResidencyPolicyEntry>& residency_policies() {
 #define CALL(entry) entry(),
-  static const std::vector<ResidencyPolicyEntry> table = {RESIDENCY_POLICIES(CALL)};
+  static PolicyTable<ResidencyPolicyEntry> table = {RESIDENCY_POLICIES(CALL)};
 #undef CALL
   return table;
 }
 
 const ResidencyPolicyEntry* find_residency_policy(std::string_view name) {
-  for (const ResidencyPolicyEntry& entry : residency_policies())
-    if (entry.info.name == name) return &entry;
-  return nullptr;
+  return residency_policies().find(name);
 }
 
 }  // namespace moelab

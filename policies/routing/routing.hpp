@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 
 namespace moelab {
 
@@ -65,10 +67,10 @@ struct RoutingPolicyEntry {
   PolicyInfo info;
   bool needs_all_scores = false;  // TokenGate::scores must be filled: traces that kept the scores of the
                                   // chosen experts alone, or none, cannot be used
-  std::unique_ptr<RoutingPolicy> (*make)(const PolicyParameters& parameters);
+  std::function<std::unique_ptr<RoutingPolicy>(const PolicyParameters& parameters)> make;
 };
 /// The family's one table.
-const std::vector<RoutingPolicyEntry>& routing_policies();
+PolicyTable<RoutingPolicyEntry>& routing_policies();
 /// nullptr when there is no such policy.
 const RoutingPolicyEntry* find_routing_policy(std::string_view name);
 

@@ -14,17 +14,15 @@ namespace moelab {
 ROUTING_POLICIES(DECLARE)
 #undef DECLARE
 
-const std::vector<RoutingPolicyEntry>& routing_policies() {
+PolicyTable<RoutingPolicyEntry>& routing_policies() {
 #define CALL(entry) entry(),
-  static const std::vector<RoutingPolicyEntry> table = {ROUTING_POLICIES(CALL)};
+  static PolicyTable<RoutingPolicyEntry> table = {ROUTING_POLICIES(CALL)};
 #undef CALL
   return table;
 }
 
 const RoutingPolicyEntry* find_routing_policy(std::string_view name) {
-  for (const RoutingPolicyEntry& entry : routing_policies())
-    if (entry.info.name == name) return &entry;
-  return nullptr;
+  return routing_policies().find(name);
 }
 
 }  // namespace moelab

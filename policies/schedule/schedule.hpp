@@ -17,12 +17,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "policies/compression_state.hpp"
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 
 namespace moelab {
 
@@ -75,10 +77,10 @@ class SchedulePolicy {
 
 struct SchedulePolicyEntry {
   PolicyInfo info;
-  std::unique_ptr<SchedulePolicy> (*make)(const PolicyParameters& parameters);
+  std::function<std::unique_ptr<SchedulePolicy>(const PolicyParameters& parameters)> make;
 };
 /// The family's one table.
-const std::vector<SchedulePolicyEntry>& schedule_policies();
+PolicyTable<SchedulePolicyEntry>& schedule_policies();
 /// nullptr when there is no such policy.
 std::unique_ptr<SchedulePolicy> make_schedule_policy(std::string_view name,
                                                      const PolicyParameters& parameters = {});

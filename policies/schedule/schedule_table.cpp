@@ -1,5 +1,5 @@
-#include "policies/schedule/layer_needs.hpp"
-#include "policies/schedule/task_reads.hpp"
+// The schedule family's one table.
+#include "policies/schedule/schedule.hpp"
 
 namespace moelab {
 
@@ -16,9 +16,9 @@ namespace moelab {
 SCHEDULE_POLICIES(DECLARE)
 #undef DECLARE
 
-const std::vector<SchedulePolicyEntry>& schedule_policies() {
+PolicyTable<SchedulePolicyEntry>& schedule_policies() {
 #define CALL(entry) entry(),
-  static const std::vector<SchedulePolicyEntry> table = {SCHEDULE_POLICIES(CALL)};
+  static PolicyTable<SchedulePolicyEntry> table = {SCHEDULE_POLICIES(CALL)};
 #undef CALL
   return table;
 }
@@ -28,13 +28,6 @@ std::unique_ptr<SchedulePolicy> make_schedule_policy(std::string_view name,
   for (const SchedulePolicyEntry& entry : schedule_policies())
     if (entry.info.name == name) return entry.make(parameters);
   return nullptr;
-}
-
-void append_task_reads(const LayerInstance& instance, const LayerExpert& expert, std::uint32_t task,
-                       LayerOrder& order) {
-  for (std::uint32_t chunk = 0; chunk < e_reads(instance, expert); ++chunk)
-    order.reads.push_back({task, chunk});
-  if (needs_sm_read(expert)) order.reads.push_back({task, kSmChunk});
 }
 
 }  // namespace moelab

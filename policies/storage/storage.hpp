@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 
 namespace moelab {
 
@@ -95,10 +97,10 @@ struct StoragePolicyEntry {
   PolicyInfo info;
   /// Throws InputError for a shape that check_storage_shape refuses, for parameters out of range, and where
   /// the experts do not fit the capacities and the budget as the policy would have them.
-  StorageSplit (*split)(const StorageShape& shape, const PolicyParameters& parameters);
+  std::function<StorageSplit(const StorageShape& shape, const PolicyParameters& parameters)> split;
 };
 /// The family's one table.
-const std::vector<StoragePolicyEntry>& storage_policies();
+PolicyTable<StoragePolicyEntry>& storage_policies();
 /// nullptr when there is no such policy.
 const StoragePolicyEntry* find_storage_policy(std::string_view name);
 

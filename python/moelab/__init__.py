@@ -6,7 +6,8 @@
 The compiled part is loaded when it is first asked for: `python3 -m moelab.cluster` does without.
 """
 
-__all__ = ["InputError", "NO_EXPERT", "Problem", "Trace", "__version__", "result", "results", "run", "sweep"]
+__all__ = ["InputError", "NO_EXPERT", "Problem", "Trace", "__version__", "cmake_dir", "result", "results",
+           "run", "sweep"]
 
 
 def __getattr__(name):

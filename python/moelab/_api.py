@@ -124,6 +124,12 @@ def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, clu
                                     sys.executable))
 
 
+def cmake_dir():
+    """The folder in which CMake finds moelab::policy, with which policies of your own are compiled:
+    cmake -Dmoelab_DIR=... ; MOELAB_POLICY_PATH, or policy_libraries in a scenario, then names the library."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "cmake", "moelab")
+
+
 def result(db, run):
     """The whole result of a run in a store (the column `run` of results()), as moelab.run() returned it."""
     return json.loads(_native.result(_text(db, "db"), _text(run, "run")))

@@ -7,13 +7,14 @@
 
 #include "models/yaml_reader.hpp"
 #include "policies/policy_info.hpp"
+#include "policies/policy_table.hpp"
 #include "sim/scenario/system_config.hpp"
 
 namespace moelab {
 
 /// Name and parameters of a policy: `policy: lru`, or with parameters beside it in the same map.
 template <class Entry>
-PolicyChoice read_policy(const YamlMap& section, const std::vector<Entry>& table) {
+PolicyChoice read_policy(const YamlMap& section, const PolicyTable<Entry>& table) {
   std::vector<std::string> names;
   for (const Entry& entry : table) names.emplace_back(entry.info.name);
   const PolicyInfo& info = table[section.choice("policy", names)].info;
@@ -25,12 +26,15 @@ PolicyChoice read_policy(const YamlMap& section, const std::vector<Entry>& table
 
 /// A policy of a section that may be left out.
 template <class Entry>
-void read_policy_section(const YamlMap& map, std::string_view key, const std::vector<Entry>& table,
+void read_policy_section(const YamlMap& map, std::string_view key, const PolicyTable<Entry>& table,
                          PolicyChoice& choice) {
   const auto section = map.optional_map(key);
   if (!section) return;
   choice = read_policy(*section, table);
   section->done();
 }
+
+/// Files of the libraries that a system's policies come from, each once.
+std::vector<std::string> policy_libraries_of(const SystemConfig& system);
 
 }  // namespace moelab

@@ -246,7 +246,7 @@ inline std::uint32_t from(Random& random, std::uint32_t low, std::uint32_t high)
   return low + static_cast<std::uint32_t>(random.below(high - low + 1));
 }
 template <class Entry>
-std::string any_name(Random& random, const std::vector<Entry>& table) {
+std::string any_name(Random& random, const PolicyTable<Entry>& table) {
   return std::string(table[random.below(table.size())].info.name);
 }
 

@@ -1,0 +1,236 @@
+#include "policies/load_library.hpp"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "models/input_error.hpp"
+#include "policies/policy_library.hpp"
+
+namespace moelab {
+namespace {
+
+/// Keys that stand beside a policy's parameters in a system's sections: no parameter can have their names.
+constexpr std::array<std::string_view, 17> kTaken = {
+    "policy", "keep_as", "domain",     "pools",        "share",      "experts", "step",   "reads", "ranks",
+    "k",      "ratios",  "max_tokens", "block_tokens", "swap_space", "grows",   "buffer", "copies"};
+constexpr std::size_t kLongestName = 64;
+
+/// Every family of a library with its table: use(family's name, its entries, its table).
+template <class Use>
+void each_family(PolicyLibrary& library, Use use) {
+  use("batching", library.batching, batching_policies());
+  use("cache", library.cache, cache_policies());
+  use("execution", library.execution, execution_policies());
+  use("placement", library.placement, placement_policies());
+  use("planning", library.planning, planning_policies());
+  use("prefetch", library.prefetch, prefetch_policies());
+  use("pressure", library.pressure, pressure_policies());
+  use("residency", library.residency, residency_policies());
+  use("routing", library.routing, routing_policies());
+  use("schedule", library.schedule, schedule_policies());
+  use("storage", library.storage, storage_policies());
+}
+
+bool is_name(std::string_view name) {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+  };
+  return !name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), good);
+}
+
+template <class Entry>
+bool can_be_made(const Entry& entry) {
+  if constexpr (requires { entry.make; })
+    return static_cast<bool>(entry.make);
+  else if constexpr (requires { entry.split; })
+    return static_cast<bool>(entry.split);
+  else if constexpr (requires { entry.place; })
+    return static_cast<bool>(entry.place);
+  else if constexpr (requires { entry.plan; })
+    return static_cast<bool>(entry.plan);
+  else
+    return static_cast<bool>(entry.requests);
+}
+
+/// What is wrong with a parameter, as a sentence's end; "" where nothing is.
+std::string wrong_with(const PolicyParameter& p, const std::vector<PolicyParameter>& all) {
+  if (!is_name(p.name)) return "has no name of small letters, digits, - and _, 64 at most";
+  if (std::find(kTaken.begin(), kTaken.end(), p.name) != kTaken.end())
+    return "has the name of another key of systems";
+  if (std::count_if(all.begin(), all.end(), [&](const PolicyParameter& o) { return o.name == p.name; }) > 1)
+    return "is there twice";
+  if (p.help.empty()) return "has no help";
+  if (!std::isfinite(p.default_value) || !(p.default_value >= p.low && p.default_value <= p.high))
+    return "has a default outside its range";
+  return "";
+}
+
+/// What is wrong with the entries of a family.
+template <class Entry>
+void check_entries(const std::string& file, std::string_view family, const std::vector<Entry>& entries,
+                   const PolicyTable<Entry>& table, Problems& problems) {
+  for (const Entry& entry : entries) {
+    const PolicyInfo& info = entry.info;
+    const std::string which = "policy '" + shown_word(info.name) + "' of family " + std::string(family) + " ";
+    const auto wrong = [&](const std::string& what) { problems.add({file, 0, 0, which + what}); };
+    if (!is_name(info.name)) wrong("has no name of small letters, digits, - and _, 64 at most");
+    if (info.help.empty()) wrong("has no help: a line that says what it does");
+    if (!can_be_made(entry)) wrong("has no function that makes it");
+    const auto same = [&](const Entry& other) { return other.info.name == info.name; };
+    if (std::count_if(entries.begin(), entries.end(), same) > 1) wrong("is there twice");
+    if (const Entry* const there = table.find(info.name))
+      wrong("is there already, " +
+            (there->info.library.empty() ? "as one of moelab's own"
+                                         : "from " + std::string(there->info.library)) +
+            ": give it another name");
+    for (const PolicyParameter& p : info.parameters)
+      if (const std::string what = wrong_with(p, info.parameters); !what.empty())
+        wrong("has a parameter '" + shown_word(p.name) + "' that " + what);
+  }
+}
+
+/// Its code is to run here: it must be a file that only this user and root can have written.
+void check_owner(const std::string& file) {
+  struct stat found {};
+  if (stat(file.c_str(), &found) != 0)
+    throw InputError(file, "cannot be opened: " + std::generic_category().message(errno));
+  if (!S_ISREG(found.st_mode)) throw InputError(file, "is not a regular file, expected a shared library");
+  if ((found.st_uid != geteuid() && found.st_uid != 0) || (found.st_mode & S_IWOTH) != 0)
+    throw InputError(
+        file,
+        "can be written by other users, whose code would run here: expected a library of your own, "
+        "closed to others (chown, chmod o-w)");
+}
+
+using Interface = std::uint32_t();
+using Layout = std::uint64_t();
+using Policies = void(PolicyLibrary&);
+
+// -fsanitize=function compares types by address, and a library has its own.
+#ifdef __clang__
+#define MOELAB_CALLS_LIBRARY [[clang::no_sanitize("function")]]
+#else
+#define MOELAB_CALLS_LIBRARY
+#endif
+
+void* symbol(void* library, const std::string& file, const char* name) {
+  if (void* const found = dlsym(library, name)) return found;
+  throw InputError(file, "is no library of policies: it has no " + std::string(name) +
+                             ", which MOELAB_POLICIES(...) defines");
+}
+
+/// What it brings, read only where it was compiled as this program was.
+MOELAB_CALLS_LIBRARY PolicyLibrary brought_by(const std::string& file) {
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    const char* const wrong = dlerror();
+    throw InputError(file,
+                     "cannot be loaded: " + std::string(wrong != nullptr ? wrong : "no reason is given"));
+  }
+  const std::uint32_t interface =
+      reinterpret_cast<Interface*>(symbol(library, file, "moelab_policy_interface"))();
+  if (interface != kPolicyInterface)
+    throw InputError(file, "was compiled for interface " + std::to_string(interface) +
+                               " of policies, and this is " + std::to_string(kPolicyInterface) +
+                               ": compile it with the headers of this moelab");
+  if (reinterpret_cast<Layout*>(symbol(library, file, "moelab_policy_layout"))() != kPolicyLayout)
+    throw InputError(file,
+                     "was compiled with another standard library, or settings of it, than moelab: expected "
+                     "libstdc++ as its compiler has it by default");
+  PolicyLibrary brought;
+  try {
+    reinterpret_cast<Policies*>(symbol(library, file, "moelab_policies"))(brought);
+  } catch (const std::exception& error) {
+    throw InputError(file, "cannot say what policies it has: " + std::string(error.what()));
+  }
+  return brought;
+}
+
+std::deque<LoadedLibrary>& loaded() {
+  static std::deque<LoadedLibrary> all;
+  return all;
+}
+
+std::string real_path(const std::string& file) {
+  std::error_code wrong;
+  const std::filesystem::path real = std::filesystem::canonical(file, wrong);
+  if (wrong) throw InputError(file, "cannot be opened: " + wrong.message());
+  return real.string();
+}
+
+/// The libraries of a folder, in the order of their names.
+std::vector<std::string> libraries_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code wrong;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, wrong))
+    if (entry.path().extension() == ".so") files.push_back(entry.path().string());
+  if (wrong) throw InputError(folder, "cannot be listed: " + wrong.message());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& origin) {
+  Problems problems;
+  bool any = false;
+  each_family(brought, [&](std::string_view family, const auto& entries, const auto& table) {
+    check_entries(origin, family, entries, table, problems);
+    any = any || !entries.empty();
+  });
+  if (!any)
+    problems.add({origin, 0, 0, "has no policies: expected MOELAB_POLICIES(entry, ...) with one at least"});
+  problems.throw_if_any();
+  LoadedLibrary& library = loaded().emplace_back(LoadedLibrary{origin, {}});
+  each_family(brought, [&](std::string_view family, auto& entries, auto& table) {
+    for (auto& entry : entries) {
+      library.policies.push_back({std::string(family), std::string(entry.info.name)});
+      entry.info.library = library.file;
+      table.add(std::move(entry));
+    }
+  });
+  return library;
+}
+
+const LoadedLibrary& load_policy_library(const std::string& file) {
+  const std::string real = real_path(file);
+  for (const LoadedLibrary& library : loaded())
+    if (library.file == real) return library;
+  check_owner(real);
+  return add_policies(brought_by(real), real);
+}
+
+void load_policy_path() {
+  const char* const path = std::getenv("MOELAB_POLICY_PATH");
+  if (path == nullptr) return;
+  const std::string_view text = path;
+  try {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(':', begin), text.size());
+      const std::string name(text.substr(begin, end - begin));
+      begin = end + 1;
+      if (name.empty()) continue;
+      if (!std::filesystem::is_directory(name))
+        load_policy_library(name);
+      else
+        for (const std::string& file : libraries_in(name)) load_policy_library(file);
+    }
+  } catch (const InputError& error) {
+    std::vector<Problem> problems = error.problems();
+    for (Problem& problem : problems) problem.what += " (named by MOELAB_POLICY_PATH)";
+    throw InputError(std::move(problems));
+  }
+}
+
+}  // namespace moelab

@@ -1,0 +1,34 @@
+// Loads libraries of policies (policy_library.hpp): theirs stand in the families' tables from then on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace moelab {
+
+struct PolicyLibrary;
+
+/// A policy that a library brought.
+struct LoadedPolicy {
+  std::string family, name;
+};
+struct LoadedLibrary {
+  std::string file;  // absolute, no links in it; or what is no file
+  std::vector<LoadedPolicy> policies;
+};
+
+/// Loads the library `file`; one that is there already is not loaded again. Its code runs in this process, so
+/// it must belong to this user or to root, and no other user may write to it. Throws InputError with
+/// everything that keeps it from being used, and then none of its policies are there: what the loader says,
+/// another interface or layout, an entry that lacks something, a name that its family has already. To be
+/// called while no other thread runs anything.
+const LoadedLibrary& load_policy_library(const std::string& file);
+
+/// Adds policies that come from no file but from `origin`, as messages show it ("Python"); checked likewise.
+const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& origin);
+
+/// Loads what MOELAB_POLICY_PATH names, libraries and folders (all of their files whose names end in .so, in
+/// the order of names), separated by colons. Throws InputError as above, naming the variable.
+void load_policy_path();
+
+}  // namespace moelab
