@@ -25,6 +25,7 @@ struct PolicyInfo {
   std::string_view help;    // one line
   std::string_view source;  // paper or code that defines it
   std::vector<PolicyParameter> parameters = {};
+  std::string_view library = {};  // the file of the library that brought it; empty for those of moelab
 };
 
 /// Values by parameter name; absent means the default.

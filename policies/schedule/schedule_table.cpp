@@ -1,3 +1,4 @@
+#include "policies/guard/guarded_policies.hpp"
 #include "policies/schedule/layer_needs.hpp"
 #include "policies/schedule/task_reads.hpp"
 
@@ -26,7 +27,7 @@ const std::vector<SchedulePolicyEntry>& schedule_policies() {
 std::unique_ptr<SchedulePolicy> make_schedule_policy(std::string_view name,
                                                      const PolicyParameters& parameters) {
   for (const SchedulePolicyEntry& entry : schedule_policies())
-    if (entry.info.name == name) return entry.make(parameters);
+    if (entry.info.name == name) return make_schedule_policy(entry, parameters);
   return nullptr;
 }
 
