@@ -1,7 +1,9 @@
 // Checks of policies: all that moelab ships pass, and what is wrong with others is found and told.
 #include "policies/check/policy_check.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <type_traits>
 
 #include "tests/policies/guard_cases.hpp"
 #include "tests/random_runs.hpp"
@@ -149,7 +151,7 @@ TEST_CASE("check: parameters come at their defaults, their bounds and between") 
   static bool as_default = false, between = false;
   least = 100, most = -100;
   CachePolicyEntry entry = cache_of<KeepsNothing>();
-  entry.info.parameters = {{.name = "alpha", .default_value = 0.5, .low = -1, .high = 4}};
+  entry.info.parameters = {{"alpha", "", 0.5, -1, 4, ""}};
   entry.make = [](const CacheShape&, const PolicyParameters& values) -> std::unique_ptr<CachePolicy> {
     as_default |= values.empty();
     if (const auto alpha = values.find("alpha"); alpha != values.end()) {
