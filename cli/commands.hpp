@@ -18,6 +18,7 @@ namespace moelab::cli {
 void add_run(CLI::App& program);
 void add_report(CLI::App& program);
 void add_check(CLI::App& program);
+void add_check_policy(CLI::App& program);
 void add_sweep(CLI::App& program);
 void add_point(CLI::App& program);
 void add_policies(CLI::App& program);

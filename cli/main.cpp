@@ -201,6 +201,7 @@ int run_program(int argc, char** argv) {
   add_clusters(program);
   add_systems(program);
   add_policies(program);
+  add_check_policy(program);
   add_parts(program);
   add_advise(program);
   add_trace(program);

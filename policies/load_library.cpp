@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 
 #include "models/input_error.hpp"
 #include "policies/policy_library.hpp"
@@ -94,6 +95,9 @@ void check_entries(const std::string& file, std::string_view family, const std::
             (there->info.library.empty() ? "as one of moelab's own"
                                          : "from " + std::string(there->info.library)) +
             ": give it another name");
+    if constexpr (std::is_same_v<Entry, RoutingPolicyEntry>)
+      if (!entry.needs_all_scores)
+        wrong("does not set needs_all_scores: a routing policy is asked where all scores are known");
     for (const PolicyParameter& p : info.parameters)
       if (const std::string what = wrong_with(p, info.parameters); !what.empty())
         wrong("has a parameter '" + shown_word(p.name) + "' that " + what);

@@ -76,6 +76,7 @@ void fill_from_answer(const std::string& message, int status, ChildOutcome& outc
   };
   const nlohmann::json j = nlohmann::json::parse(message, nullptr, false);
   if (j.is_discarded() || !j.is_object()) {
+    if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
     return failed_with(WIFSIGNALED(status) ? "the simulation's process was ended by signal " +
                                                  std::to_string(WTERMSIG(status))
                                            : "the simulation's process ended without an answer");

@@ -29,6 +29,7 @@ struct ChildOutcome {
   Kind kind = Kind::failed;
   std::string text;          // what the work returned; of the others, what went wrong
   std::exception_ptr error;  // of `failed`: an InputError of the child, else a std::runtime_error
+  int signal = 0;            // that ended it, 0: none did
   double wall_s = 0, cpu_s = 0;
   std::uint64_t peak_bytes = 0;  // most resident memory
 };

@@ -9,6 +9,7 @@
 #include "models/tensor_parallel.hpp"
 #include "models/timing.hpp"
 #include "policies/execution/execution.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "policies/prefetch/prefetch.hpp"
 #include "policies/routing/routing.hpp"
 #include "policies/schedule/schedule.hpp"
@@ -53,14 +54,14 @@ bool contains(const Problems& problems, const Problem& problem) {
 /// Policies refuse some parameters only when they are made.
 void check_policies(const SystemConfig& system, const RoutingTrace& trace) {
   make_schedule_policy(system.schedule.name, system.schedule.parameters);
-  find_prefetch_policy(system.prefetch.name)
-      ->make({trace.layers(), trace.experts(), trace.top_k()}, system.prefetch.parameters);
-  find_routing_policy(system.routing.name)->make(system.routing.parameters);
-  find_execution_policy(system.execution.name)->make(system.execution.parameters);
+  make_prefetch_policy(*find_prefetch_policy(system.prefetch.name),
+                       {trace.layers(), trace.experts(), trace.top_k()}, system.prefetch.parameters);
+  make_routing_policy(*find_routing_policy(system.routing.name), system.routing.parameters);
+  make_execution_policy(*find_execution_policy(system.execution.name), system.execution.parameters);
   CacheShape shape;
   shape.objects = trace.experts();
   shape.bytes = {1, 1, 1, 1, 0};
-  find_cache_policy(system.cache.name)->make(shape, system.cache.parameters);
+  make_cache_policy(*find_cache_policy(system.cache.name), shape, system.cache.parameters);
 }
 
 /// Compressed planes that come over the link of a discrete GPU.

@@ -2,6 +2,7 @@
 
 #include "models/input_error.hpp"
 #include "policies/cache/cache.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "policies/residency/residency.hpp"
 #include "policies/routing/routing.hpp"
 #include "sim/serving/expert_costs.hpp"
@@ -12,12 +13,12 @@ namespace moelab {
 
 void check_paged_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
   const PagingConfig& paging = *system.paging;
-  find_residency_policy(paging.residency.name)->make(paging.residency.parameters);
-  find_routing_policy(system.routing.name)->make(system.routing.parameters);
+  make_residency_policy(*find_residency_policy(paging.residency.name), paging.residency.parameters);
+  make_routing_policy(*find_routing_policy(system.routing.name), system.routing.parameters);
   CacheShape shape;
   shape.objects = trace.experts();
   shape.bytes = {1, 1, 1, 1, 0};
-  find_cache_policy(system.cache.name)->make(shape, system.cache.parameters);
+  make_cache_policy(*find_cache_policy(system.cache.name), shape, system.cache.parameters);
   const std::vector<ServedRequest> requests = served_requests(s, trace);
   const PagedPlan plan = plan_paged(s, system, requests);
   if (plan.memory.shortfall > Bytes(0)) return;

@@ -1,4 +1,5 @@
 // The schedule family's one table.
+#include "policies/guard/guarded_policies.hpp"
 #include "policies/schedule/schedule.hpp"
 
 namespace moelab {
@@ -26,7 +27,7 @@ PolicyTable<SchedulePolicyEntry>& schedule_policies() {
 std::unique_ptr<SchedulePolicy> make_schedule_policy(std::string_view name,
                                                      const PolicyParameters& parameters) {
   for (const SchedulePolicyEntry& entry : schedule_policies())
-    if (entry.info.name == name) return entry.make(parameters);
+    if (entry.info.name == name) return make_schedule_policy(entry, parameters);
   return nullptr;
 }
 

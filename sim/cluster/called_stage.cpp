@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/results/statistics.hpp"
 
 namespace moelab {
@@ -32,8 +33,9 @@ void CalledStage::start_stream(const std::vector<ServedRequest>& requests) {
   admitted_.assign(requests_.size(), kWaiting);
   const PolicyChoice& policy = world_.system.batching->policy;
   source_.emplace(requests_);
-  state_.serve(*source_, world_.rows,
-               find_batching_policy(policy.name)->make(world_.plan.batching, policy.parameters));
+  state_.serve(
+      *source_, world_.rows,
+      make_batching_policy(*find_batching_policy(policy.name), world_.plan.batching, policy.parameters));
 }
 
 StageWait CalledStage::begin_layer(std::size_t layer) {

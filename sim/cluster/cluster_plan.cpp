@@ -5,6 +5,7 @@
 
 #include "models/input_error.hpp"
 #include "models/timing.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/cluster/cluster_resources.hpp"
 #include "sim/cluster/run_alone.hpp"
 #include "sim/serving/expert_costs.hpp"
@@ -185,7 +186,8 @@ ClusterPlan plan_cluster(const Scenario& s, const SystemConfig& system,
     memory.push_back(plan_server(s, system, server, longest));
   const PlacementShape shape = placement_shape(s, system, memory);
   const PolicyChoice& policy = system.placed->placement;
-  return {memory, shape, find_placement_policy(policy.name)->place(shape, history, policy.parameters),
+  return {memory, shape,
+          place_experts(*find_placement_policy(policy.name), shape, history, policy.parameters),
           batching_shape(s, longest)};
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "models/input_error.hpp"
+#include "policies/guard/guarded_policies.hpp"
+#include "policies/guard/policy_error.hpp"
 #include "policies/placement/migration.hpp"
 #include "sim/cluster/home_store.hpp"
 #include "sim/engine/invariant.hpp"
@@ -73,8 +75,11 @@ void GlobalScheduler::decide() {
 std::optional<Placement> GlobalScheduler::place(const ActivationCounts& counts) const {
   const PolicyChoice& policy = world_.placed().placement;
   try {
-    const Placement next = find_placement_policy(policy.name)->place(shape_, counts, policy.parameters);
+    const Placement next =
+        place_experts(*find_placement_policy(policy.name), shape_, counts, policy.parameters);
     return keep_in_place(shape_, target_, next);
+  } catch (const PolicyError&) {
+    throw;
   } catch (const InputError&) {
     return std::nullopt;
   }

@@ -4,6 +4,7 @@
 
 #include "models/input_error.hpp"
 #include "policies/batching/batching.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/cluster/placed_faults.hpp"
 #include "sim/cluster/run_alone.hpp"
 #include "sim/serving/expert_costs.hpp"
@@ -103,7 +104,7 @@ void check_cluster_system(const Scenario& s, const SystemConfig& system, const R
   const ClusterPlan plan = plan_cluster(s, system, requests, history_counts(s, trace));
   if (system.placed->loads()) check_home_stores(s, system, plan, trace);
   const PolicyChoice& batching = system.batching->policy;
-  find_batching_policy(batching.name)->make(plan.batching, batching.parameters);
+  make_batching_policy(*find_batching_policy(batching.name), plan.batching, batching.parameters);
 }
 
 void run_cluster_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/engine/expert_mirror.hpp"
 #include "sim/engine/invariant.hpp"
 #include "sim/scenario.hpp"
@@ -59,7 +60,7 @@ CachedStage::CachedStage(ServerState& state, const Scenario& scenario, const Sys
 void CachedStage::make_policies() {
   prefetcher_ = Prefetcher::make(context(), cache_, supply_.schedule());
   if (const auto* routing = find_routing_policy(system_.routing.name); routing->needs_all_scores)
-    routing_ = routing->make(system_.routing.parameters);
+    routing_ = make_routing_policy(*routing, system_.routing.parameters);
 }
 
 // For parts that are made when all that it refers to is there.

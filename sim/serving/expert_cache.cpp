@@ -1,6 +1,7 @@
 #include "sim/serving/expert_cache.hpp"
 
 #include "models/timing.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/engine/expert_mirror.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
@@ -36,7 +37,9 @@ std::vector<std::unique_ptr<CachePolicy>> make_domains(const CachePolicyEntry& e
   std::vector<std::unique_ptr<CachePolicy>> domains;
   for (std::uint32_t d = 0; d < count; ++d) {
     if (entry.needs_profile) shape.profile = profile.subspan(std::size_t{d} * shape.objects, shape.objects);
-    domains.push_back(entry.make(shape, parameters));
+    GuardOptions options;
+    if (count > 1) options.layer = d;
+    domains.push_back(make_cache_policy(entry, shape, parameters, options));
   }
   return domains;
 }

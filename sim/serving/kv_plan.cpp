@@ -5,6 +5,7 @@
 
 #include "models/input_error.hpp"
 #include "policies/batching/rank_batching.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/request_stream.hpp"
 
@@ -37,7 +38,8 @@ std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const SystemCon
   const BatchingShape shape{kv_shape(system, memory), s.workload.batch, system.batching->max_tokens,
                             micro_batch_of(system)};
   const PolicyChoice& policy = system.batching->policy;
-  const auto make = [&] { return find_batching_policy(policy.name)->make(shape, policy.parameters); };
+  const BatchingPolicyEntry& entry = *find_batching_policy(policy.name);
+  const auto make = [&] { return make_batching_policy(entry, shape, policy.parameters); };
   if (s.data_parallel == 1) return make();
   std::vector<std::unique_ptr<BatchingPolicy>> ranks;
   for (std::uint32_t rank = 0; rank < s.data_parallel; ++rank) ranks.push_back(make());

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "models/timing.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "sim/serving/expert_costs.hpp"
@@ -87,7 +88,8 @@ Bytes planned_kv_bytes(const Scenario& s, const SystemConfig& system, const Memo
   }
   const PressurePolicyEntry& policy = *find_pressure_policy(system.kv.pressure.name);
   if (policy.needs_costs && costs != nullptr) add_costs(s, system, memory, requests, *costs, terms);
-  return Bytes(terms.kv_bytes[policy.requests(terms, system.kv.pressure.parameters) - 1]);
+  const std::size_t at_once = requests_under_pressure(policy, terms, system.kv.pressure.parameters);
+  return Bytes(terms.kv_bytes[at_once - 1]);
 }
 
 }  // namespace moelab

@@ -4,6 +4,7 @@
 
 #include "models/input_error.hpp"
 #include "policies/cache/cache.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/scenario.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/kv_plan.hpp"
@@ -28,7 +29,7 @@ double experts_for_good(const SystemConfig& system, const ExpertCosts& costs, co
   shape.capacity_bytes = cache.value() / domains;
   shape.bytes = costs.bytes;
   shape.kept_as = system.kept_as;
-  const double held = entry.make(shape, system.cache.parameters)->bytes_held();
+  const double held = make_cache_policy(entry, shape, system.cache.parameters)->bytes_held();
   return domains * held / shape.bytes[index(shape.kept_as)];
 }
 

@@ -5,6 +5,7 @@
 #include "models/architecture.hpp"
 #include "models/tensor_parallel.hpp"
 #include "models/timing.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/scenario/system_config.hpp"
 #include "sim/serving/expert_costs.hpp"
 
@@ -26,7 +27,8 @@ MissingExperts::MissingExperts(const Architecture& model, const TimingModel& tim
       resources_(resources),
       cpu_traffic_(ranks * costs.traffic.execute),
       needs_cpu_(find_execution_policy(system.execution.name)->needs_cpu),
-      policy_(find_execution_policy(system.execution.name)->make(system.execution.parameters)),
+      policy_(
+          make_execution_policy(*find_execution_policy(system.execution.name), system.execution.parameters)),
       gpu_s_(timing.expert(model, model.moe(), 1).value()) {}
 
 double MissingExperts::cpu_seconds(std::uint32_t tokens) {

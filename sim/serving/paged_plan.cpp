@@ -7,6 +7,8 @@
 #include "models/input_error.hpp"
 #include "models/tensor_parallel.hpp"
 #include "policies/cache/cache.hpp"
+#include "policies/guard/guarded_policies.hpp"
+#include "policies/guard/policy_error.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "sim/serving/kv_pressure.hpp"
 
@@ -158,12 +160,14 @@ StorageShape storage_shape(const Scenario& s, const SystemConfig& system) {
 StorageSplit split_within(const PagingConfig& paging, StorageShape shape, double budget) {
   if (shape.experts == 0) return StorageSplit(shape);  // all are pinned, or there are none
   const StoragePolicyEntry& policy = *find_storage_policy(paging.storage.name);
-  StorageSplit best = policy.split(shape, paging.storage.parameters);  // where it fits, or throws
+  StorageSplit best = split_storage(policy, shape, paging.storage.parameters);  // where it fits, or throws
   const auto fits = [&](double bytes) {
     shape.gpu_budget_bytes = bytes;
     try {
-      best = policy.split(shape, paging.storage.parameters);
+      best = split_storage(policy, shape, paging.storage.parameters);
       return true;
+    } catch (const PolicyError&) {
+      throw;
     } catch (const InputError&) {
       return false;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/serving/expert_load.hpp"
 
 namespace moelab {
@@ -36,8 +37,8 @@ PagedResidency::PagedResidency(engine::Engine& engine, const PagedResources& res
       resources_(resources),
       timing_(timing),
       plan_(plan),
-      policy_(
-          find_residency_policy(system.paging->residency.name)->make(system.paging->residency.parameters)),
+      policy_(make_residency_policy(*find_residency_policy(system.paging->residency.name),
+                                    system.paging->residency.parameters)),
       split_(plan.split),
       split_before_(plan.split),
       ranks_(ranks),

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "models/input_error.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/scenario/system_config.hpp"
 #include "sim/serving/expert_costs.hpp"
 #include "sim/serving/layer_uses.hpp"
@@ -144,7 +145,7 @@ PlanInput plan_input(const SystemConfig& system, const ExpertCosts& costs, Bytes
 }
 
 Plan plan_pools(const SystemConfig& system, const PlanInput& input) {
-  return find_planning_policy(system.planning.name)->plan(input);
+  return plan_pools(*find_planning_policy(system.planning.name), input);
 }
 
 }  // namespace moelab

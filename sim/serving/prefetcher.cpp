@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "models/timing.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/expert_mirror.hpp"
 #include "sim/scenario.hpp"
@@ -56,7 +57,7 @@ Prefetcher::Prefetcher(const ServerContext& server, ExpertCache& cache, Schedule
     : server_(server),
       cache_(cache),
       schedule_(schedule),
-      policy_(entry.make(prefetch_shape(server), server.system.prefetch.parameters)),
+      policy_(make_prefetch_policy(entry, prefetch_shape(server), server.system.prefetch.parameters)),
       runs_attention_ahead_(entry.runs_attention_ahead),
       layers_(server.trace.layers()),
       experts_(server.trace.experts()),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/engine/invariant.hpp"
 #include "sim/scenario.hpp"
 
@@ -48,7 +49,7 @@ void WindowExperts::make_policies(const SystemConfig& system, std::span<const do
     for (std::uint32_t layer = 0; layer < layers_; ++layer) {
       if (!profile.empty())
         shape.profile = profile.subspan(std::size_t{layer} * all_experts + first(gpu), plan_.experts);
-      policies_.push_back(entry_.make(shape, system.cache.parameters));
+      policies_.push_back(make_cache_policy(entry_, shape, system.cache.parameters, {.layer = layer}));
     }
   if (!plan_.pinned_for_good) return;
   constexpr std::uint32_t kNoPlace = ~0U;

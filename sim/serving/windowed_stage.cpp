@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/tensor_parallel.hpp"
+#include "policies/guard/guarded_policies.hpp"
 #include "sim/engine/invariant.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -66,7 +67,7 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
     fetches_ = std::make_unique<ExpertFetches>(engine_, resources_, timing_, plan, experts_,
                                                static_cast<int>(scenario.gpus()), metrics_);
   if (const auto* routing = find_routing_policy(system.routing.name); routing->needs_all_scores)
-    routing_ = routing->make(system.routing.parameters);
+    routing_ = make_routing_policy(*routing, system.routing.parameters);
   if (routing_ || experts_.needs_all_scores()) gates_ = std::make_unique<StepGates>(trace);
 }
 

@@ -1,0 +1,299 @@
+// Caches from a library: each rule that one breaks is told with the policy's name, its library and the step.
+#include <limits>
+#include <typeinfo>
+
+#include "tests/policies/guard_cases.hpp"
+
+namespace moelab::guard_cache_test {
+
+using namespace moelab::guard_cases;
+
+namespace {
+
+/// Keeps the last experts used, as many of 10 bytes as fit; breaks no rule.
+class SoundCache : public CachePolicy {
+ public:
+  explicit SoundCache(const CacheShape& shape) : shape_(shape), states_(shape.objects, State::M) {}
+  State state(std::uint32_t object) const override { return states_[object]; }
+  void use(const ExpertUse& use) override { keep(use.object); }
+  bool insert(std::uint32_t object) override {
+    keep(object);
+    return states_[object] != State::M;
+  }
+  double bytes_held() const override { return 10.0 * static_cast<double>(order_.size()); }
+
+ protected:
+  void keep(std::uint32_t object) {
+    if (states_[object] != State::M || shape_.capacity_bytes < 10) return;
+    if (bytes_held() + 10 > shape_.capacity_bytes) {
+      states_[order_.front()] = State::M;
+      order_.erase(order_.begin());
+    }
+    states_[object] = State::F;
+    order_.push_back(object);
+  }
+  CacheShape shape_;
+  std::vector<State> states_;
+  std::vector<std::uint32_t> order_;
+};
+
+template <class Policy>
+CachePolicyEntry entry_of() {
+  return {.info = from_library(),
+          .make = [](const CacheShape& shape, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
+            return std::make_unique<Policy>(shape);
+          }};
+}
+
+CacheShape shape_of_four() {
+  CacheShape shape;
+  shape.objects = 4;
+  shape.capacity_bytes = 25;
+  shape.bytes = {10, 7, 5, 2, 0};
+  return shape;
+}
+
+/// A request of `steps` steps, each of which uses experts 0 to 2, and prefetches expert 3 after the second.
+std::string complaint_of(const CachePolicyEntry& entry, const GuardOptions& options = {}, int steps = 4) {
+  return complaint([&] {
+    const auto policy = make_cache_policy(entry, shape_of_four(), {}, options);
+    policy->begin_request();
+    for (int step = 0; step < steps; ++step) {
+      policy->begin_step(0);
+      for (std::uint32_t object = 0; object < 3; ++object) policy->use({.object = object});
+      if (step == 1) policy->insert(3);
+    }
+    policy->begin_step(0);
+  });
+}
+
+class Hoarder : public SoundCache {
+ public:
+  using SoundCache::SoundCache;
+  void use(const ExpertUse& use) override {
+    if (use.object == 2 && ++steps_ > 1) states_[use.object] = State::F, order_.push_back(use.object);
+    SoundCache::use(use);
+  }
+  int steps_ = 0;
+};
+
+class WrongSum : public SoundCache {
+ public:
+  using SoundCache::SoundCache;
+  double bytes_held() const override { return SoundCache::bytes_held() / 2; }
+};
+
+class NoNumber : public SoundCache {
+ public:
+  using SoundCache::SoundCache;
+  double bytes_held() const override { return std::numeric_limits<double>::quiet_NaN(); }
+};
+
+class WrongState : public SoundCache {
+ public:
+  using SoundCache::SoundCache;
+  State state(std::uint32_t object) const override {
+    return states_[object] == State::M ? State::M : State::C;
+  }
+};
+
+class NoState : public SoundCache {
+ public:
+  using SoundCache::SoundCache;
+  State state(std::uint32_t object) const override {
+    return states_[object] == State::M ? State::M : static_cast<State>(9);
+  }
+};
+
+class Boaster : public SoundCache {
+ public:
+  using SoundCache::SoundCache;
+  bool insert(std::uint32_t) override { return true; }
+};
+
+class Conjurer : public SoundCache {
+ public:
+  using SoundCache::SoundCache;
+  void use(const ExpertUse&) override { keep(3); }
+};
+
+class FullFromTheStart : public SoundCache {
+ public:
+  explicit FullFromTheStart(const CacheShape& shape) : SoundCache(shape) { keep(2); }
+  void use(const ExpertUse&) override {}
+};
+
+template <Failure kFailure>
+class FailingCache : public SoundCache {
+ public:
+  using SoundCache::SoundCache;
+  void use(const ExpertUse& use) override {
+    if (use.object == 1) fail_by(kFailure);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("guard: a cache from a library that keeps the rules is let be") {
+  CHECK(complaint_of(entry_of<SoundCache>()) == "");
+  CHECK(complaint_of(entry_of<SoundCache>(), {.closely = true}, 300) == "");
+}
+
+TEST_CASE("guard: a policy of moelab has no guard around it") {
+  const auto is_of_one_type = [](const CachePolicy& a, const CachePolicy& b) {
+    return typeid(a) == typeid(b);
+  };
+  const CachePolicyEntry& lru = *find_cache_policy("lru");
+  const auto direct = lru.make(shape_of_four(), {});
+  CHECK(is_of_one_type(*make_cache_policy(lru, shape_of_four(), {}), *direct));
+  CHECK_FALSE(is_of_one_type(*make_cache_policy(lru, shape_of_four(), {}, {.closely = true}), *direct));
+}
+
+TEST_CASE("guard: a cache that holds more than its memory, by step and layer") {
+  CHECK(complaint_of(entry_of<Hoarder>(), {.layer = 3}) ==
+        "policy 'mine' (broken.so), step 2 of layer 3: holds 30 B, its memory is 25 B");
+  CHECK(complaint_of(entry_of<NoNumber>()) != "");
+}
+
+TEST_CASE("guard: a cache of the whole model names the layer that ran") {
+  CacheShape shape = shape_of_four();
+  shape.layers = 2;
+  const auto policy = make_cache_policy(entry_of<Hoarder>(), shape, {});
+  CHECK_THAT(complaint([&] {
+               for (std::uint32_t step = 0; step < 4; ++step) {
+                 policy->begin_step(step % 2);
+                 policy->use({.object = 2});
+                 policy->use({.object = 0});
+                 policy->use({.object = 1});
+               }
+             }),
+             StartsWith("policy 'mine' (broken.so), step 2 of layer 1: holds 30 B"));
+}
+
+TEST_CASE("guard: what a cache says that it holds is what its states come to") {
+  CHECK(complaint_of(entry_of<WrongSum>()) ==
+        "policy 'mine' (broken.so), step 1: says that it holds 15 B, its experts' states come to 30 B");
+}
+
+TEST_CASE("guard: a cache's states are those that there are, and those that it may keep") {
+  CHECK_THAT(complaint_of(entry_of<WrongState>()),
+             StartsWith("policy 'mine' (broken.so), step 1: keeps expert ") &&
+                 Contains("in C, it is to keep experts in F"));
+  CHECK_THAT(complaint_of(entry_of<NoState>()),
+             Contains("step 1: says of expert ") && Contains("that it is in state number 9, there are 5"));
+  CachePolicyEntry with_pools = entry_of<NoState>();
+  with_pools.uses_pools = true;
+  CHECK_THAT(complaint_of(with_pools), Contains("state number 9"));
+}
+
+TEST_CASE("guard: an expert that a cache says it took is there") {
+  CHECK(complaint_of(entry_of<Boaster>()) ==
+        "policy 'mine' (broken.so), step 2: says that it took expert 3, and does not hold it");
+}
+
+TEST_CASE("guard: a cache holds no expert that was neither used nor prefetched") {
+  CHECK(complaint_of(entry_of<Conjurer>()) ==
+        "policy 'mine' (broken.so), step 1: holds expert 3 in F, which was neither used nor prefetched");
+  CHECK(complaint_of(entry_of<FullFromTheStart>()) ==
+        "policy 'mine' (broken.so): holds expert 2 in F, which was neither used nor prefetched");
+  CachePolicyEntry preloads = entry_of<FullFromTheStart>();
+  preloads.preloads = true;
+  CHECK(complaint([&] { make_cache_policy(preloads, shape_of_four(), {})->begin_step(0); }) == "");
+}
+
+TEST_CASE("guard: a cache that holds experts from the start keeps them, and no others") {
+  class Forgetful : public FullFromTheStart {
+   public:
+    using FullFromTheStart::FullFromTheStart;
+    void use(const ExpertUse&) override { states_[2] = State::M, order_.clear(); }
+  };
+  class Greedy : public FullFromTheStart {
+   public:
+    using FullFromTheStart::FullFromTheStart;
+    void use(const ExpertUse& use) override { keep(use.object); }
+  };
+  CachePolicyEntry forgetful = entry_of<Forgetful>(), greedy = entry_of<Greedy>();
+  forgetful.preloads = greedy.preloads = true;
+  CHECK_THAT(complaint_of(forgetful), Contains("step 1: holds expert 2 no more"));
+  CHECK_THAT(complaint_of(greedy), Contains("step 1: "));
+}
+
+TEST_CASE("guard: a cache with pools has no parts that nothing brought") {
+  class Grower : public SoundCache {  // S, then F without a use
+   public:
+    using SoundCache::SoundCache;
+    State state(std::uint32_t object) const override {
+      return states_[object] == State::M ? State::M : steps_ < 3 ? State::S : State::F;
+    }
+    void begin_step(std::uint32_t) override { ++steps_; }
+    double bytes_held() const override { return static_cast<double>(order_.size()) * (steps_ < 3 ? 5 : 10); }
+    int steps_ = 0;
+  };
+  CachePolicyEntry entry = entry_of<Grower>();
+  entry.uses_pools = true;
+  const auto policy = make_cache_policy(entry, shape_of_four(), {});
+  policy->begin_step(0);
+  policy->use({.object = 1});
+  policy->begin_step(0);
+  policy->begin_step(0);
+  CHECK(complaint([&] { policy->begin_step(0); }) ==
+        "policy 'mine' (broken.so), step 3: holds expert 1 in F, of which it had another part, and was given "
+        "none");
+}
+
+TEST_CASE("guard: what a cache throws is told, whatever it is") {
+  CHECK(complaint_of(entry_of<FailingCache<Failure::standard>>()) ==
+        "policy 'mine' (broken.so), step 1: throws: no expert 12");
+  CHECK(complaint_of(entry_of<FailingCache<Failure::input>>()) ==
+        "policy 'mine' (broken.so), step 1: throws: alpha is 2");
+  CHECK(complaint_of(entry_of<FailingCache<Failure::foreign>>()) ==
+        "policy 'mine' (broken.so), step 1: throws what is no std::exception");
+}
+
+TEST_CASE("guard: a maker may refuse its parameters, and may neither fail nor make nothing") {
+  CachePolicyEntry entry = entry_of<SoundCache>();
+  entry.make = [](const CacheShape&, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
+    return nullptr;
+  };
+  CHECK(complaint_of(entry) == "policy 'mine' (broken.so): its maker gives no policy");
+  entry.make = [](const CacheShape&, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
+    fail_by(Failure::foreign);
+  };
+  CHECK(complaint_of(entry) == "policy 'mine' (broken.so): throws what is no std::exception");
+  entry.make = [](const CacheShape&, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
+    fail_by(Failure::input);
+  };
+  try {
+    make_cache_policy(entry, shape_of_four(), {});
+    FAIL("no error");
+  } catch (const PolicyError&) {
+    FAIL("a refusal of parameters is no broken rule");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()) == "alpha is 2");
+  }
+}
+
+TEST_CASE("guard: in a long run a cache's states are looked at now and then, its bytes after each step") {
+  class Counting : public SoundCache {
+   public:
+    using SoundCache::SoundCache;
+    State state(std::uint32_t object) const override {
+      ++looks;
+      return SoundCache::state(object);
+    }
+    mutable std::uint64_t looks = 0;
+  };
+  static const Counting* last = nullptr;
+  CachePolicyEntry entry = entry_of<Counting>();
+  entry.make = [](const CacheShape& shape, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
+    auto policy = std::make_unique<Counting>(shape);
+    last = policy.get();
+    return policy;
+  };
+  const auto policy = make_cache_policy(entry, shape_of_four(), {});
+  for (int step = 0; step < 64 * 101; ++step) policy->begin_step(0);
+  // When made, after each of the first 64 steps, and after every 64th of the others: 4 experts each.
+  CHECK(last->looks == 4 * (1 + 1 + 64 + 99));
+}
+
+}  // namespace moelab::guard_cache_test
