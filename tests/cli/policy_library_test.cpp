@@ -39,8 +39,9 @@ Json run(const std::vector<std::string>& what, const std::string& setting, const
   Json json = Json::parse(result.out);
   json.erase("inputs");
   std::string text = json.dump();
-  for (std::size_t at = 0; (at = text.find(policy, at)) != std::string::npos; ++at)
-    text.replace(at, policy.size(), "x");
+  if (!with.empty())
+    for (std::size_t at = 0; (at = text.find(policy, at)) != std::string::npos;)
+      text.erase(at, std::string_view("my-").size());
   return Json::parse(text);
 }
 
@@ -78,8 +79,7 @@ TEST_CASE("policy library: a policy does the same whether it is moelab's or a li
       {small({"smoe-deepseek-3080ti", "--system", "smoe"}), "overrides.system.routing.policy", "smoe"},
       {small({"zipmoe-orin", "--system", "zipmoe", "--set", "workload.arrivals_per_s=0.1"}),
        "overrides.system.batching.policy", "vllm-v1"},
-      {{"prism-deepseek-bigbench", "--system", "uniform", "--executor", "fast", "--set",
-        "workload.duration=2 s"},
+      {{"prism-deepseek-bigbench", "--system", "uniform", "--executor", "fast"},
        "overrides.system.placement.policy",
        "uniform"}};
   for (const Case& c : cases) {
@@ -101,8 +101,9 @@ TEST_CASE("policy library: named in a scenario, beside it, or by the environment
   const Json result = Json::parse(plain.out);
   SECTION("its digest and path stand in the result, which can be explained from them") {
     CHECK(result["inputs"]["scenario"]["policy_libraries"] == Json{folder.file("same.so")});
-    REQUIRE(result["inputs"]["data"].size() == 1);
-    CHECK(result["inputs"]["data"][0]["file"] == folder.file("same.so"));
+    std::size_t found = 0;
+    for (const Json& data : result["inputs"]["data"]) found += data["file"] == folder.file("same.so") ? 1 : 0;
+    CHECK(found == 1);
     std::ofstream(folder.file("result.json")) << plain.out;
     const ProgramResult explained = run_program(MOELAB_PROGRAM, {"explain", folder.file("result.json")});
     CAPTURE(explained.err);
@@ -150,7 +151,9 @@ TEST_CASE("policy library: `compare`, `sweep` and `check` know its policies") {
   CAPTURE(compared.err);
   REQUIRE(compared.status == 0);
   CHECK(contains(compared.out, "my-lfu"));
-  CHECK(moelab({"check", "zipmoe-orin", "--set", "overrides.system.cache.policy=my-lru"}, "same_policies")
+  CHECK(moelab({"check", "zipmoe-orin", "--set", "systems=[zipmoe-lru]", "--set",
+                "overrides.system.cache.policy=my-lru"},
+               "same_policies")
             .status == 0);
   check_refusal(moelab({"run", "zipmoe-orin", "--system", "zipmoe-lru", "--set",
                         "overrides.system.cache.policy=my-lur"},
