@@ -198,6 +198,13 @@ int run_program(int argc, char** argv) {
   add_load(program);
   add_explain(program);
   add_compare(program);
+  add_scenarios(program);
+  add_sweeps(program);
+  add_laws(program);
+  add_traces(program);
+  add_show(program);
+  add_keys(program);
+  add_completion(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command that said what happened
