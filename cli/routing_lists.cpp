@@ -59,8 +59,9 @@ void list_traces(const ListOptions& options) {
     std::cout << Json::array({row}).dump(2) << "\n";
     return;
   }
-  std::cout << wrapped_table({{"trace", "what it is"}, {kDefaultTrace, what}}, output_width())
-            << "\nA trace of your own is named by its path; `moelab trace import` makes one.\n";
+  std::cout << wrapped_table({{"trace", "what it is"}, {kDefaultTrace, what}}, output_width()) << "\n"
+            << hanging("A", "trace of your own is named by its path; `moelab trace import` makes one.", 0,
+                       output_width());
 }
 
 }  // namespace

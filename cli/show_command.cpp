@@ -28,7 +28,7 @@ struct ShowArguments {
   bool resolved = false;
 };
 
-struct Shown {
+struct ShownConfig {
   std::string kind;  // "scenarios"; "": of none that is known
   ConfigText config;
 };
@@ -56,8 +56,8 @@ std::string kind_of_text(const ConfigText& config) {
                                                    {"laws", "decode_tokens", "layers"},
                                                    {"quality", "alphas", "models"},
                                                    {"figures", "format", "sources"},
-                                                   {"systems", "weights", "name"},
-                                                   {"models", "hidden", "layers"}}};
+                                                   {"models", "hidden", "layers"},
+                                                   {"systems", "weights", "name"}}};
   Problems problems;
   const YamlNode node = YamlDocument::from_text(config.name, config.text, problems).node();
   if (!problems.empty() || !node.is_map()) return "";
@@ -83,7 +83,7 @@ std::string listed(const std::vector<std::string>& kinds) {
   return text;
 }
 
-Shown find_by_path(const std::string& path, const std::string& kind) {
+ShownConfig find_by_path(const std::string& path, const std::string& kind) {
   std::error_code none;
   if (std::filesystem::exists(path, none)) {
     const ConfigText config{path, read_text_file(path)};
@@ -95,12 +95,13 @@ Shown find_by_path(const std::string& path, const std::string& kind) {
   throw InputError(path, "there is no such file; without .yaml it is the name of a configuration");
 }
 
-Shown find_by_name(const std::string& name, const std::string& kind) {
+ShownConfig find_by_name(const std::string& name, const std::string& kind) {
   if (!kind.empty()) return {kind, find_config(kind, name)};
   const std::vector<std::string> kinds = kinds_with(name);
   if (kinds.size() > 1) {
     std::string options;
-    for (const std::string& one : kinds) options += (options.empty() ? "--kind " : " or --kind ") + one_of_kind(one);
+    for (const std::string& one : kinds)
+      options += (options.empty() ? "--kind " : " or --kind ") + one_of_kind(one);
     throw InputError("", "'" + name + "' is " + listed(kinds) + "; expected " + options + " with it");
   }
   if (kinds.size() == 1) return {kinds[0], find_config(kinds[0], name)};
@@ -113,13 +114,13 @@ Shown find_by_name(const std::string& name, const std::string& kind) {
                        "list them; a file of your own is named by its path, ending in .yaml");
 }
 
-std::string heading(const Shown& shown, const std::string& how) {
+std::string heading(const ShownConfig& shown, const std::string& how) {
   const bool embedded = shown.config.name.starts_with("configs/");
   return "# " + (shown.kind.empty() ? "A file" : "A " + one_of_kind(shown.kind)) + ", " + how +
          one_line(shown.config.name) + (embedded ? ", as built into this program" : "") + "\n";
 }
 
-Scenario resolved_scenario(const Shown& shown, const std::vector<std::string>& settings) {
+Scenario resolved_scenario(const ShownConfig& shown, const std::vector<std::string>& settings) {
   if (shown.kind != "scenarios")
     throw InputError("--resolved", "'" + shown.config.name + "' is " +
                                        (shown.kind.empty() ? "no scenario" : "a " + one_of_kind(shown.kind)) +
@@ -131,7 +132,7 @@ Scenario resolved_scenario(const Shown& shown, const std::vector<std::string>& s
 
 void show(const ShowArguments& a) {
   const std::string kind = a.kind.empty() ? "" : kind_named(a.kind);
-  const Shown shown = is_config_path(a.name) ? find_by_path(a.name, kind) : find_by_name(a.name, kind);
+  const ShownConfig shown = is_config_path(a.name) ? find_by_path(a.name, kind) : find_by_name(a.name, kind);
   if (!a.settings.empty() && !a.resolved)
     throw InputError("--set", "changes what a run would read; expected --resolved with it");
   if (!a.resolved && a.format == "yaml") {
@@ -163,9 +164,10 @@ void add_show(CLI::App& program) {
       ->required();
   command->add_option("--kind", arguments->kind,
                       "What it is, where several have the name: scenario, system, device, model, ...");
-  command->add_flag("--resolved", arguments->resolved,
-                    "Of a scenario: with model, device or cluster, and systems in the place of their names, and "
-                    "overrides applied; itself a scenario that can be run");
+  command->add_flag(
+      "--resolved", arguments->resolved,
+      "Of a scenario: with model, device or cluster, and systems in the place of their names, and "
+      "overrides applied; itself a scenario that can be run");
   command
       ->add_option("--set", arguments->settings, "With --resolved: change a value first, as in 'moelab run'")
       ->take_all();
