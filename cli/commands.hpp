@@ -51,6 +51,13 @@ void add_load(CLI::App& program);
 void add_advise(CLI::App& program);
 void add_new(CLI::App& program);
 void add_parts(CLI::App& program);  // parts, runtimes and formats
+void add_scenarios(CLI::App& program);
+void add_sweeps(CLI::App& program);
+void add_laws(CLI::App& program);
+void add_traces(CLI::App& program);
+void add_show(CLI::App& program);
+void add_keys(CLI::App& program);
+void add_completion(CLI::App& program);  // after all others, which it completes
 
 /// A sweep of more combinations than this asks for --yes.
 inline constexpr std::uint64_t kAsksFrom = 10'000;

@@ -1,4 +1,4 @@
-// moelab models, model import, devices, clusters, systems, policies: what there is.
+// moelab models, model import, devices, clusters, systems, parts, runtimes, formats: what there is.
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/list_command.hpp"
+#include "cli/wrapped_text.hpp"
 #include "models/cluster.hpp"
 #include "models/config_store.hpp"
 #include "models/device.hpp"
@@ -15,17 +17,6 @@
 #include "models/runtime.hpp"
 #include "models/stored_weights.hpp"
 #include "models/yaml_reader.hpp"
-#include "policies/batching/batching.hpp"
-#include "policies/cache/cache.hpp"
-#include "policies/execution/execution.hpp"
-#include "policies/placement/placement.hpp"
-#include "policies/planning/planning.hpp"
-#include "policies/prefetch/prefetch.hpp"
-#include "policies/pressure/pressure.hpp"
-#include "policies/residency/residency.hpp"
-#include "policies/routing/routing.hpp"
-#include "policies/schedule/schedule.hpp"
-#include "policies/storage/storage.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/scenario.hpp"
 
@@ -39,9 +30,9 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-void list_models(const std::string& format) {
+void list_models(const ListOptions& options) {
   Json all = Json::array();
-  if (format == "table")
+  if (options.format == "table")
     std::cout << padded("model", 24) << padded("parameters", 12) << padded("active", 10)
               << padded("experts", 9) << padded("k", 4) << padded("MoE layers", 12) << padded("an expert", 11)
               << padded("non-expert", 11) << "KV a token\n";
@@ -54,7 +45,7 @@ void list_models(const std::string& format) {
       std::snprintf(text.data(), text.size(), "%.4g B", weights / 1e9);
       return std::string(text.data());
     };
-    if (format == "table")
+    if (options.format == "table")
       std::cout << padded(name, 24) << padded(billions(total_weights(a)), 12)
                 << padded(billions(active_weights(a)), 10) << padded(std::to_string(experts.experts), 9)
                 << padded(std::to_string(experts.top_k), 4)
@@ -74,33 +65,61 @@ void list_models(const std::string& format) {
                    {"kv_bytes_per_token", kv_bytes_per_token(a).value()},
                    {"source", a.source}});
   }
-  if (format == "json") std::cout << all.dump(2) << "\n";
+  if (options.format == "json") std::cout << all.dump(2) << "\n";
 }
 
-void list_devices(const std::string& format) {
+/// "" where all of it was measured.
+std::string unmeasured_text(const SourcedNumbers& numbers) {
+  return numbers.unmeasured ? " (not measured by this project)" : "";
+}
+
+std::string sources_text(const std::vector<std::string>& provenance) {
+  std::string text;
+  for (const std::string& line : provenance) {
+    const std::size_t end = std::min(line.find(' '), line.size());
+    text += hanging("    " + line.substr(0, end), line.substr(end), 8, output_width());
+  }
+  return text;
+}
+
+void print_titles(const std::vector<std::vector<std::string>>& rows) {
+  std::cout << wrapped_table(rows, output_width());
+}
+
+/// The table, and below each row where its numbers are from.
+void print_titles_and_sources(const std::vector<std::vector<std::string>>& rows,
+                              const std::vector<std::vector<std::string>>& provenance) {
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    std::cout << hanging(rows[i].front() + ":", rows[i].back(), rows[i].front().size() + 2, output_width())
+              << sources_text(provenance[i - 1]);
+}
+
+void list_devices(const ListOptions& options) {
   Json all = Json::array();
+  std::vector<std::vector<std::string>> rows{{"device", "what it is"}}, provenance;
   for (const std::string& name : config_names("devices")) {
     const DeviceProfile d = load_device(name);
-    if (format == "table") {
-      std::cout << padded(name, 24) << d.title << (d.unmeasured ? " (not measured by this project)" : "")
-                << "\n";
-      for (const std::string& line : d.provenance) std::cout << "    " << line << "\n";
-    }
+    rows.push_back({name, d.title + unmeasured_text(d)});
+    provenance.push_back(d.provenance);
     all.push_back(
         {{"name", name}, {"title", d.title}, {"unmeasured", d.unmeasured}, {"provenance", d.provenance}});
   }
-  if (format == "json") std::cout << all.dump(2) << "\n";
+  if (options.format == "json")
+    std::cout << all.dump(2) << "\n";
+  else if (options.sources)
+    print_titles_and_sources(rows, provenance);
+  else
+    print_titles(rows);
 }
 
-void list_clusters(const std::string& format) {
+void list_clusters(const ListOptions& options) {
   Json all = Json::array();
+  std::vector<std::vector<std::string>> rows{{"cluster", "what it is"}};
   for (const std::string& name : config_names("clusters")) {
     const ClusterProfile c = load_cluster(name);
     int gpus = 0;
     for (std::size_t i = 0; i < c.servers.size(); ++i) gpus += c.device(i).gpu ? c.servers[i].gpus : 0;
-    if (format == "table")
-      std::cout << padded(name, 24) << c.title << (c.unmeasured ? " (not measured by this project)" : "")
-                << "\n";
+    rows.push_back({name, c.title + unmeasured_text(c)});
     all.push_back({{"name", name},
                    {"title", c.title},
                    {"servers", c.servers.size()},
@@ -108,18 +127,22 @@ void list_clusters(const std::string& format) {
                    {"unmeasured", c.unmeasured},
                    {"provenance", c.provenance}});
   }
-  if (format == "json") std::cout << all.dump(2) << "\n";
+  if (options.format == "json")
+    std::cout << all.dump(2) << "\n";
+  else
+    print_titles(rows);
 }
 
-void list_systems(const std::string& format) {
+void list_systems(const ListOptions& options) {
   Json all = Json::array();
+  std::vector<std::vector<std::string>> rows{{"system", "what it is"}};
   for (const std::string& name : config_names("systems")) {
     const ConfigText config = find_config("systems", name);
     Problems problems;
     const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
     const SystemConfig s = read_system(document);
     problems.throw_if_any();
-    if (format == "table") std::cout << padded(name, 26) << s.title << "\n";
+    rows.push_back({name, s.title});
     all.push_back({{"name", name}, {"title", s.title}, {"source", s.source}});
     if (s.paging)
       all.back().update({{"storage", s.paging->storage.name},
@@ -133,56 +156,13 @@ void list_systems(const std::string& format) {
                          {"planning", s.planning.name},
                          {"prefetch", s.prefetch.name}});
   }
-  if (format == "json") std::cout << all.dump(2) << "\n";
+  if (options.format == "json")
+    std::cout << all.dump(2) << "\n";
+  else
+    print_titles(rows);
 }
 
-template <class Entry>
-void add_family(const char* family, const PolicyTable<Entry>& table, const std::string& format, Json& all) {
-  if (format == "table") std::cout << family << "\n";
-  for (const Entry& entry : table) {
-    const PolicyInfo& info = entry.info;
-    Json parameters = Json::array();
-    if (format == "table")
-      std::cout << "  " << padded(std::string(info.name), 24) << info.help << " [" << info.source
-                << (info.library.empty() ? "" : "; ") << info.library << "]\n";
-    for (const PolicyParameter& p : info.parameters) {
-      if (format == "table")
-        std::cout << "      " << padded(std::string(p.name), 14) << p.help << " (default "
-                  << Json(p.default_value) << ", " << Json(p.low) << " to "
-                  << (std::isfinite(p.high) ? Json(p.high).dump() : "any") << ")\n";
-      parameters.push_back({{"name", p.name},
-                            {"unit", p.unit},
-                            {"default", p.default_value},
-                            {"low", p.low},
-                            {"high", p.high},
-                            {"help", p.help}});
-    }
-    all.push_back({{"family", family},
-                   {"name", info.name},
-                   {"help", info.help},
-                   {"source", info.source},
-                   {"parameters", parameters}});
-    if (!info.library.empty()) all.back()["library"] = info.library;
-  }
-}
-
-void list_policies(const std::string& format) {
-  Json all = Json::array();
-  add_family("routing", routing_policies(), format, all);
-  add_family("schedule", schedule_policies(), format, all);
-  add_family("cache", cache_policies(), format, all);
-  add_family("planning", planning_policies(), format, all);
-  add_family("prefetch", prefetch_policies(), format, all);
-  add_family("execution", execution_policies(), format, all);
-  add_family("batching", batching_policies(), format, all);
-  add_family("pressure", pressure_policies(), format, all);
-  add_family("storage", storage_policies(), format, all);
-  add_family("residency", residency_policies(), format, all);
-  add_family("placement", placement_policies(), format, all);
-  if (format == "json") std::cout << all.dump(2) << "\n";
-}
-
-void list_parts(const std::string& format) {
+void list_parts(const ListOptions& options) {
   Json all{{"gpus", Json::array()}, {"cpus", Json::array()}, {"ssds", Json::array()}};
   std::vector<std::vector<std::string>> gpus{{"GPU", "memory", "bandwidth", "16-bit peak", "link"}};
   for (const GpuPart& p : gpu_parts()) {
@@ -218,54 +198,53 @@ void list_parts(const std::string& format) {
                            {"latency", p.latency.value()},
                            {"source", p.source}});
   }
-  if (format == "json")
+  if (options.format == "json")
     std::cout << all.dump(2) << "\n";
   else
     std::cout << align_columns(gpus, 1) << "\n" << align_columns(cpus, 1) << "\n" << align_columns(ssds, 1);
 }
 
-void list_runtimes(const std::string& format) {
+void list_runtimes(const ListOptions& options) {
   Json all = Json::array();
+  std::vector<std::vector<std::string>> rows{{"runtime", "a launch", "a step", "of bandwidth", "what it is"}},
+      provenance;
   for (const std::string& name : config_names("runtimes")) {
     const Runtime r = load_runtime(name);
     Json constants;
     for (const Runtime::Constant& c : Runtime::constants()) constants[std::string(c.name)] = r.*c.value;
-    if (format == "table") {
-      std::cout << padded(name, 20) << r.title << (r.based_on.empty() ? "" : ", on " + r.based_on) << "\n";
-      for (const std::string& line : r.provenance) std::cout << "    " << line << "\n";
-    }
+    rows.push_back({name, to_string(Seconds(r.launch)), to_string(Seconds(r.step)),
+                    percent(r.expert_bandwidth, 1) + " %",
+                    r.title + (r.based_on.empty() ? "" : ", on " + r.based_on)});
+    provenance.push_back(r.provenance);
     all.push_back({{"name", name},
                    {"title", r.title},
                    {"based_on", r.based_on},
                    {"constants", constants},
                    {"provenance", r.provenance}});
   }
-  if (format == "json") std::cout << all.dump(2) << "\n";
+  if (options.format == "json")
+    std::cout << all.dump(2) << "\n";
+  else if (options.sources)
+    print_titles_and_sources(rows, provenance);
+  else
+    print_titles(rows);
 }
 
-void list_formats(const std::string& format) {
+void list_formats(const ListOptions& options) {
   Json all{{"parts", Json::array()}, {"models", stored_names()}};
   std::vector<std::vector<std::string>> table{{"format of a part", "bits a weight", "from"}};
   for (const WeightFormat& f : weight_formats()) {
     table.push_back({std::string(f.name), shortest_text(f.bits), std::string(f.source)});
     all["parts"].push_back({{"name", f.name}, {"bits", f.bits}, {"source", f.source}});
   }
-  if (format == "json") {
+  if (options.format == "json") {
     std::cout << all.dump(2) << "\n";
     return;
   }
-  std::cout << align_columns(table, 3) << "\nOf a whole model (weights: NAME):";
-  for (const std::string& name : stored_names()) std::cout << " " << name;
-  std::cout << "\n";
-}
-
-CLI::App* add_list(CLI::App& program, const char* name, const char* help, void (*list)(const std::string&)) {
-  const auto format = std::make_shared<std::string>("table");
-  CLI::App* command = program.add_subcommand(name, help);
-  add_format(*command, *format);
-  add_example(*command, std::string("moelab ") + name + " --format json");
-  command->callback([format, list] { list(*format); });
-  return command;
+  std::string whole;
+  for (const std::string& name : stored_names()) whole += (whole.empty() ? "" : " ") + name;
+  std::cout << wrapped_table(table, output_width()) << "\n"
+            << hanging("Of a whole model (weights: NAME):", whole, 4, output_width());
 }
 
 void print_imported(const std::string& path, const std::string& format) {
@@ -315,8 +294,8 @@ void add_models(CLI::App& program) {
 }  // namespace moelab::cli
 
 void add_devices(CLI::App& program) {
-  add_list(program, "devices", "List the device profiles and where each of their numbers is from",
-           list_devices);
+  add_list(program, "devices", "List the device profiles, and where each of their numbers is from",
+           list_devices, ListSources::on_request);
 }
 void add_clusters(CLI::App& program) {
   add_list(program, "clusters", "List the cluster profiles: servers and the network between them",
@@ -327,12 +306,9 @@ void add_systems(CLI::App& program) {
 }
 void add_parts(CLI::App& program) {
   add_list(program, "parts", "List the GPUs, CPUs and SSDs that machines are put together from", list_parts);
-  add_list(program, "runtimes", "List the runtimes, their constants and where each is from", list_runtimes);
+  add_list(program, "runtimes", "List the runtimes, their constants and where each is from", list_runtimes,
+           ListSources::on_request);
   add_list(program, "formats", "List the weight formats of parts and of whole models", list_formats);
-}
-void add_policies(CLI::App& program) {
-  add_policy_library(*add_list(program, "policies",
-                               "List every policy by family, with its parameters and source", list_policies));
 }
 
 }  // namespace moelab::cli

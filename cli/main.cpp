@@ -215,6 +215,13 @@ int run_program(int argc, char** argv) {
   add_explain(program);
   add_compare(program);
   add_new(program);
+  add_scenarios(program);
+  add_sweeps(program);
+  add_laws(program);
+  add_traces(program);
+  add_show(program);
+  add_keys(program);
+  add_completion(program);
   program.parse_complete_callback([] { load_policy_path(); });
   try {
     program.parse(argc, argv);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <string_view>
 #include <system_error>
 
 #include "cli/commands.hpp"
@@ -12,6 +13,8 @@
 
 namespace moelab::cli {
 namespace {
+
+constexpr std::string_view kTemplate = ".cpp.in";  // behind the family's name
 
 struct NewPolicyArguments {
   std::string family, name;
@@ -37,7 +40,8 @@ std::filesystem::path policy_package() {
 std::vector<std::string> families_in(const std::filesystem::path& templates) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(templates))
-    if (entry.path().extension() == ".cpp") names.push_back(entry.path().stem().string());
+    if (const std::string name = entry.path().filename().string(); name.ends_with(kTemplate))
+      names.push_back(name.substr(0, name.size() - kTemplate.size()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -82,7 +86,8 @@ void begin_policy(const NewPolicyArguments& options) {
   const auto text = [&](const std::string& name) {
     return filled_in(read_text_file((templates / name).string()), options, package.string());
   };
-  write_outputs({{source, text(options.family + ".cpp")}, {build, text("CMakeLists.txt")}});
+  write_outputs(
+      {{source, text(options.family + std::string(kTemplate))}, {build, text("CMakeLists.txt.in")}});
   const std::string at = shell_word(folder.string()), built = shell_word((folder / "build").string());
   const std::string library = shell_word((folder / "build" / ("lib" + options.name + ".so")).string());
   std::cout << "policy " << options.name << " of family " << options.family << ": " << source << "\n"

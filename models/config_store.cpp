@@ -45,11 +45,6 @@ ConfigText copy_of(const EmbeddedConfig& config) {
   return {std::string(config.name), std::string(config.text)};
 }
 
-/// "model" for "models": all kinds are plain plurals.
-std::string singular(std::string_view kind) {
-  return std::string(kind.substr(0, kind.size() - (kind.ends_with('s') ? 1 : 0)));
-}
-
 ConfigText find_path(std::string_view kind, std::string_view name, const fs::path& base) {
   const fs::path path(name);
   // An absolute path stays itself behind any base.
@@ -63,13 +58,14 @@ ConfigText find_path(std::string_view kind, std::string_view name, const fs::pat
                              : base.empty()
                                  ? ", neither here nor among the built-in ones"
                                  : ", neither in " + base.string() + " nor here nor among the built-in ones";
-  throw InputError("", "no " + singular(kind) + " file '" + std::string(name) + "'" + places +
+  throw InputError("", "no " + one_of_kind(kind) + " file '" + std::string(name) + "'" + places +
                            suggestion(path.stem().string(), config_names(kind)));
 }
 
 /// Which command lists the names, of kinds that have one.
 std::string listed_by(std::string_view kind) {
-  for (const std::string_view has : {"models", "devices", "clusters", "systems", "runtimes"})
+  for (const std::string_view has :
+       {"models", "devices", "clusters", "systems", "runtimes", "scenarios", "sweeps", "laws"})
     if (kind == has) return "; `moelab " + std::string(kind) + "` lists them";
   return {};
 }
@@ -85,9 +81,24 @@ ConfigText find_config(std::string_view kind, std::string_view name, const std::
   const EmbeddedConfig* const config =
       find_embedded(folder_of(kind) + std::string(name) + std::string(extension));
   if (config != nullptr) return copy_of(*config);
-  throw InputError("", "unknown " + singular(kind) + " '" + std::string(name) + "'" +
+  throw InputError("", "unknown " + one_of_kind(kind) + " '" + std::string(name) + "'" +
                            suggestion(name, config_names(kind)) + listed_by(kind) +
                            "; a file of your own is named by its path, ending in .yaml");
+}
+
+std::vector<std::string> config_kinds() {
+  constexpr std::size_t kBegin = std::string_view("configs/").size();
+  std::vector<std::string> kinds;
+  for (const EmbeddedConfig& config : embedded_configs()) {
+    const std::string kind(config.name.substr(kBegin, config.name.find('/', kBegin) - kBegin));
+    if (kinds.empty() || kinds.back() != kind) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+// All kinds are plain plurals, or "quality".
+std::string one_of_kind(std::string_view kind) {
+  return std::string(kind.substr(0, kind.size() - (kind.ends_with('s') ? 1 : 0)));
 }
 
 std::vector<std::string> config_names(std::string_view kind) {

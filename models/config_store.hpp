@@ -24,6 +24,10 @@ ConfigText find_config(std::string_view kind, std::string_view name, const std::
 /// Whether a configuration's name is a path.
 bool is_config_path(std::string_view name);
 
+/// The kinds of embedded configurations, sorted; and what one of a kind is called: "model" for "models".
+std::vector<std::string> config_kinds();
+std::string one_of_kind(std::string_view kind);
+
 /// Stems of the embedded configurations of a kind, sorted.
 std::vector<std::string> config_names(std::string_view kind);
 

@@ -1,5 +1,6 @@
 // YamlMap: keys asked for one by one.
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "models/yaml_tree.hpp"
@@ -36,6 +37,31 @@ T get(MapRef& map, std::string_view key, const std::optional<T>& fallback, T har
   return fallback.value_or(std::move(harmless));
 }
 
+std::string shown_fallback(const std::string& text) {
+  return text;
+}
+std::string shown_fallback(double value) {
+  return shortest_text(value);
+}
+std::string shown_fallback(std::int64_t value) {
+  return std::to_string(value);
+}
+std::string shown_fallback(bool value) {
+  return value ? "true" : "false";
+}
+template <class Dimension>
+std::string shown_fallback(Quantity<Dimension> value) {
+  return to_string(value);
+}
+
+template <class T>
+void note(const MapRef& map, std::string_view key, AskedKey asked, const std::optional<T>& fallback) {
+  if (fallback) asked.fallback = shown_fallback(*fallback);
+  note_key(map, key, std::move(asked));
+}
+
+using Form = AskedKey::Form;
+
 }  // namespace
 }  // namespace yaml
 
@@ -48,6 +74,7 @@ int YamlMap::line() const {
 }
 
 YamlNode YamlMap::node(std::string_view key) const {
+  if (yaml::is_noted(impl_->ref)) yaml::note_taken(*impl_, key);
   std::optional<yaml::NodeRef> ref = impl_->find(key);
   if (!ref) {
     impl_->report_missing(key);
@@ -60,28 +87,36 @@ YamlNode YamlMap::node(std::string_view key) const {
 }
 
 std::string YamlMap::text(std::string_view key, std::optional<std::string> fallback) const {
+  if (yaml::is_noted(impl_->ref)) yaml::note(*impl_, key, {.form = yaml::Form::text}, fallback);
   return yaml::get<std::string>(*impl_, key, fallback, "",
                                 [](const yaml::NodeRef& ref) { return yaml::read_text(ref, ""); });
 }
 
 double YamlMap::number(std::string_view key, Range<double> range, std::optional<double> fallback) const {
+  if (yaml::is_noted(impl_->ref))
+    yaml::note(*impl_, key, {.form = yaml::Form::number, .bounds = yaml::described(range)}, fallback);
   return yaml::get(*impl_, key, fallback, yaml::harmless(range),
                    [&](const yaml::NodeRef& ref) { return yaml::read_number(ref, "", range); });
 }
 
 std::int64_t YamlMap::integer(std::string_view key, std::int64_t low, std::int64_t high,
                               std::optional<std::int64_t> fallback) const {
+  if (yaml::is_noted(impl_->ref))
+    yaml::note(*impl_, key, {.form = yaml::Form::integer, .bounds = yaml::described(low, high)}, fallback);
   return yaml::get(*impl_, key, fallback, yaml::harmless(low, high),
                    [&](const yaml::NodeRef& ref) { return yaml::read_integer(ref, "", low, high); });
 }
 
 bool YamlMap::boolean(std::string_view key, std::optional<bool> fallback) const {
+  if (yaml::is_noted(impl_->ref)) yaml::note(*impl_, key, {.form = yaml::Form::boolean}, fallback);
   return yaml::get(*impl_, key, fallback, false,
                    [](const yaml::NodeRef& ref) { return yaml::read_boolean(ref, ""); });
 }
 
 template <class Q>
 Q YamlMap::quantity(std::string_view key, Range<Q> range, std::optional<Q> fallback) const {
+  if (yaml::is_noted(impl_->ref))
+    yaml::note(*impl_, key, {.form = yaml::kForm<Q>, .bounds = yaml::described(range)}, fallback);
   return yaml::get(*impl_, key, fallback, yaml::harmless(range),
                    [&](const yaml::NodeRef& ref) { return yaml::read_quantity<Q>(ref, "", range); });
 }
@@ -95,6 +130,9 @@ template FlopsPerSecond YamlMap::quantity(std::string_view, Range<FlopsPerSecond
 
 std::size_t YamlMap::choice(std::string_view key, std::span<const std::string> names,
                             std::optional<std::size_t> fallback) const {
+  if (yaml::is_noted(impl_->ref))
+    yaml::note(*impl_, key, {.form = yaml::Form::choice, .choices = {names.begin(), names.end()}},
+               fallback ? std::optional(names[*fallback]) : std::nullopt);
   const auto read = [&](const yaml::NodeRef& ref) -> std::optional<std::size_t> {
     const std::optional<std::string> name = yaml::read_text(ref, "");
     if (!name) return std::nullopt;
@@ -107,6 +145,7 @@ std::size_t YamlMap::choice(std::string_view key, std::span<const std::string> n
 }
 
 std::vector<YamlNode> YamlMap::list(std::string_view key) const {
+  if (yaml::is_noted(impl_->ref)) yaml::note_key(*impl_, key, {.form = yaml::Form::list});
   return node(key).list("");
 }
 
@@ -115,6 +154,7 @@ std::vector<YamlNode> YamlMap::list_or_empty(std::string_view key) const {
 }
 
 YamlMap YamlMap::map(std::string_view key) const {
+  if (yaml::is_noted(impl_->ref)) yaml::note_key(*impl_, key, {.form = yaml::Form::map});
   return node(key).map("");
 }
 
@@ -124,6 +164,7 @@ std::optional<YamlMap> YamlMap::optional_map(std::string_view key) const {
 }
 
 std::vector<std::string> YamlMap::keys() const {
+  if (yaml::is_noted(impl_->ref)) yaml::note_chosen_keys(*impl_);
   std::vector<std::string> keys;
   for (const auto& child : impl_->ref.node->children) keys.push_back(child->key);
   return keys;
@@ -138,6 +179,7 @@ void YamlMap::fail(std::string_view key, std::string what) const {
 }
 
 void YamlMap::done() const {
+  if (yaml::is_noted(impl_->ref)) yaml::note_end(*impl_);
   const std::vector<std::string> known(impl_->asked.begin(), impl_->asked.end());
   const std::string path = yaml::path_of(*impl_->ref.node);
   for (const auto& child : impl_->ref.node->children) {

@@ -95,20 +95,28 @@ int YamlNode::line() const {
 }
 
 std::string YamlNode::text(std::string_view what) const {
+  if (yaml::is_noted(*impl_)) yaml::note_node(*impl_, {.form = AskedKey::Form::text});
   return yaml::read_text(*impl_, what).value_or("");
 }
 double YamlNode::number(std::string_view what, Range<double> range) const {
+  if (yaml::is_noted(*impl_))
+    yaml::note_node(*impl_, {.form = AskedKey::Form::number, .bounds = yaml::described(range)});
   const auto value = yaml::read_number(*impl_, what, range);
   return value ? *value : yaml::harmless(range);
 }
 std::int64_t YamlNode::integer(std::string_view what, std::int64_t low, std::int64_t high) const {
+  if (yaml::is_noted(*impl_))
+    yaml::note_node(*impl_, {.form = AskedKey::Form::integer, .bounds = yaml::described(low, high)});
   return yaml::read_integer(*impl_, what, low, high).value_or(yaml::harmless(low, high));
 }
 bool YamlNode::boolean(std::string_view what) const {
+  if (yaml::is_noted(*impl_)) yaml::note_node(*impl_, {.form = AskedKey::Form::boolean});
   return yaml::read_boolean(*impl_, what).value_or(false);
 }
 template <class Q>
 Q YamlNode::quantity(std::string_view what, Range<Q> range) const {
+  if (yaml::is_noted(*impl_))
+    yaml::note_node(*impl_, {.form = yaml::kForm<Q>, .bounds = yaml::described(range)});
   const auto value = yaml::read_quantity<Q>(*impl_, what, range);
   return value ? *value : yaml::harmless(range);
 }
@@ -119,6 +127,7 @@ template Flops YamlNode::quantity(std::string_view, Range<Flops>) const;
 template FlopsPerSecond YamlNode::quantity(std::string_view, Range<FlopsPerSecond>) const;
 
 std::vector<YamlNode> YamlNode::list(std::string_view what) const {
+  if (yaml::is_noted(*impl_)) yaml::note_node(*impl_, {.form = AskedKey::Form::list});
   std::vector<YamlNode> items;
   for (yaml::NodeRef& ref : yaml::read_list(*impl_, what)) {
     items.emplace_back();
@@ -128,6 +137,7 @@ std::vector<YamlNode> YamlNode::list(std::string_view what) const {
 }
 
 YamlMap YamlNode::map(std::string_view what) const {
+  if (yaml::is_noted(*impl_)) yaml::note_node(*impl_, {.form = AskedKey::Form::map});
   YamlMap map;
   map.impl_ = std::make_shared<YamlMap::Impl>(yaml::read_map(*impl_, what));
   return map;

@@ -30,7 +30,8 @@ double plain(Quantity<Dimension> value) {
   return value.value();
 }
 
-/// " at least 1 GB", " more than 0 and less than 1", " from 0 to 1"; "" for an unlimited range.
+}  // namespace
+
 template <class T>
 std::string described(const Range<T>& range) {
   const bool has_low = std::isfinite(plain(range.low));
@@ -52,6 +53,8 @@ std::string described(std::int64_t low, std::int64_t high) {
   if (low != lowest_integer) return " at least " + std::to_string(low);
   return high != highest_integer ? " at most " + std::to_string(high) : "";
 }
+
+namespace {
 
 template <class T>
 bool contains(const Range<T>& range, T value) {
@@ -176,6 +179,13 @@ std::optional<Q> read_quantity(const NodeRef& ref, std::string_view what, Range<
   ref.fail(ref.found(what) + std::string(verdict) + "; expected " + expected);
   return std::nullopt;
 }
+
+template std::string described(const Range<double>&);
+template std::string described(const Range<Seconds>&);
+template std::string described(const Range<Bytes>&);
+template std::string described(const Range<BytesPerSecond>&);
+template std::string described(const Range<Flops>&);
+template std::string described(const Range<FlopsPerSecond>&);
 
 template std::optional<Seconds> read_quantity(const NodeRef&, std::string_view, Range<Seconds>);
 template std::optional<Bytes> read_quantity(const NodeRef&, std::string_view, Range<Bytes>);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/yaml_asked.hpp"
 #include "models/yaml_reader.hpp"
 
 namespace moelab::yaml {
@@ -91,6 +92,35 @@ template <class Q>
 Q harmless(Range<Q> range) {
   return Q(harmless(Range<double>{range.low.value(), range.high.value(), range.low_open, range.high_open}));
 }
+
+/// " from 0 to 1", " more than 0 B"; "" for an unlimited range. Of numbers and quantities.
+template <class T>
+std::string described(const Range<T>& range);
+std::string described(std::int64_t low, std::int64_t high);
+
+// For AskedKeys (yaml_asked.hpp).
+/// Whether there is one, which listens to the document.
+bool is_noted(const NodeRef& ref);
+/// What a key of a map, or a node, is asked as, before it is read. Where is_noted.
+void note_key(const MapRef& map, std::string_view key, AskedKey asked);
+void note_node(const NodeRef& ref, AskedKey asked);
+/// A key that is taken as it comes.
+void note_taken(const MapRef& map, std::string_view key);
+/// A map whose keys are gone through, and one that was read to its end.
+void note_chosen_keys(const MapRef& map);
+void note_end(const MapRef& map);
+template <class T>
+inline constexpr AskedKey::Form kForm = AskedKey::Form::number;
+template <>
+inline constexpr AskedKey::Form kForm<Seconds> = AskedKey::Form::time;
+template <>
+inline constexpr AskedKey::Form kForm<Bytes> = AskedKey::Form::size;
+template <>
+inline constexpr AskedKey::Form kForm<BytesPerSecond> = AskedKey::Form::bandwidth;
+template <>
+inline constexpr AskedKey::Form kForm<Flops> = AskedKey::Form::operations;
+template <>
+inline constexpr AskedKey::Form kForm<FlopsPerSecond> = AskedKey::Form::operation_rate;
 
 /// The children of a list, or a problem and nothing.
 std::vector<NodeRef> read_list(const NodeRef& ref, std::string_view what);

@@ -169,10 +169,10 @@ void read_lengths(const YamlMap& section, const std::string& base, Problems& pro
   try {
     w.log = read_request_log(w.request_log);
     w.requests = static_cast<std::uint32_t>(w.log.size());
-    read_pace(section, w);
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) problems.add(problem);
   }
+  read_pace(section, w);
 }
 
 }  // namespace

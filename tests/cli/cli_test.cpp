@@ -59,10 +59,11 @@ constexpr const char* kInstance =
 
 TEST_CASE("every command's help ends with an example") {
   const std::vector<std::vector<std::string>> commands = {
-      {},          {"run"},         {"check"},   {"schedule"}, {"plan"},  {"plan", "zipmoe"},
-      {"models"},  {"devices"},     {"systems"}, {"policies"}, {"model"}, {"model", "import"},
-      {"report"},  {"explain"},     {"sweep"},   {"results"},  {"point"}, {"load"},
-      {"compare"}, {"check-policy"}};
+      {},          {"run"},          {"check"},   {"schedule"}, {"plan"},       {"plan", "zipmoe"},
+      {"models"},  {"devices"},      {"systems"}, {"policies"}, {"model"},      {"model", "import"},
+      {"report"},  {"explain"},      {"sweep"},   {"results"},  {"point"},      {"load"},
+      {"compare"}, {"scenarios"},    {"show"},    {"keys"},     {"completion"}, {"check-policy"},
+      {"new"},     {"new", "policy"}};
   for (std::size_t i = 0; i < commands.size(); i += test::random_runs(std::size_t{1}, std::size_t{3})) {
     const ProgramResult r = moelab(with(commands[i], {"--help"}));
     CAPTURE(r.out);

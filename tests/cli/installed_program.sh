@@ -6,6 +6,9 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$1" --install "$2" --prefix "$scratch/moelab" --component Unspecified >/dev/null
 mv "$scratch/moelab" "$scratch/moved"
+for script in bash-completion/completions/moelab zsh/site-functions/_moelab fish/vendor_completions.d/moelab.fish; do
+  grep -q "moelab completion" "$scratch/moved/share/$script"
+done
 for executor in fast simgrid; do
   env -i "$scratch/moved/bin/moelab" run zipmoe-orin --system zipmoe-lru --executor "$executor" --format json \
     --set workload.requests=1 --set workload.output_tokens=4 >"$scratch/$executor.json"

@@ -34,7 +34,7 @@ compile() {  # compile FAMILY
 }
 export -f compile
 export moelab
-families=$(ls moved/share/moelab/templates/*.cpp | xargs -n1 basename -s .cpp)
+families=$(ls moved/share/moelab/templates/*.cpp.in | xargs -n1 basename -s .cpp.in)
 [ "$(echo "$families" | wc -l)" = 11 ]
 echo "$families" | xargs -P 2 -I{} bash -ec "compile {} '$3'"
 

@@ -1,0 +1,316 @@
+// What keys are for, a line each: the key, and behind it its meaning. Which keys there are, what they take
+// and what holds without them is not said here: key_table() has it from the readers.
+#include <map>
+#include <string>
+
+#include "cli/key_table.hpp"
+
+namespace moelab::cli {
+namespace {
+
+constexpr std::string_view kOfScenarios = R"(
+scenario.name what results call the scenario
+scenario.question what the scenario is to answer
+scenario.seed where random draws begin: the same seed draws the same requests and routing
+scenario.model the model: a name (`moelab models`), a GGUF file, a Hugging Face folder or config.json, or the model itself
+scenario.weights format of the weights (`moelab formats`) in the place of the model's own: one for all, or a map by part
+scenario.weights.all of the parts that are not named
+scenario.weights.attention of attention's matrices
+scenario.weights.dense of layers without experts
+scenario.weights.shared of shared experts
+scenario.weights.router of the gates
+scenario.weights.experts of routed experts
+scenario.weights.embedding of the embedding
+scenario.weights.head of the output head
+scenario.weights.kv of keys and values in the KV cache
+scenario.device the machine: a name (`moelab devices`), a file, or the profile itself; or `machine`, or `cluster`
+scenario.machine the machine, put together from catalogue parts (`moelab parts`), in the place of `device`
+scenario.machine.gpu GPU by its catalogue name: rtx-4090-24gb
+scenario.machine.gpus how many of it
+scenario.machine.cpu CPU by its catalogue name: ryzen-9-7950x
+scenario.machine.sockets how many of it
+scenario.machine.memory kind and channels of the host's memory: ddr5-6000 x 2
+scenario.machine.ram how much of it there is: 96 GiB
+scenario.machine.ssd SSD by its catalogue name: pcie4-x4
+scenario.cluster several servers: a name (`moelab clusters`), a file, or the profile itself, in the place of `device`
+scenario.runtime what software costs (`moelab runtimes`), of systems that name none; none: what their own files say
+scenario.tensor_parallel GPUs that share each layer
+scenario.data_parallel GPUs of which each has requests of its own and all but the experts to itself
+scenario.expert_parallel true: each of the GPUs has whole experts, not a slice of each
+scenario.budget memory for weights, KV cache and expert cache; of several GPUs, of each. With `machine` it may be left out: all there is
+scenario.systems what is compared: names (`moelab systems`), files, or systems themselves (`moelab keys system`)
+scenario.policy_libraries files with policies of your own, which its systems may name (policies/README.md); their code runs as the scenario is read
+scenario.overrides changes to what the scenario names: overrides.model, overrides.device, and overrides.system of every system
+scenario.workload the requests
+scenario.workload.batch requests that run at once; with data parallelism on each GPU
+scenario.workload.requests how many requests; of a trace, how many of its first ones (0: all)
+scenario.workload.prompt_tokens length of prompts: a number, the least and the most ([100, 900]), or a distribution
+scenario.workload.prompt_tokens.distribution how lengths of prompts are drawn
+scenario.workload.prompt_tokens.least no prompt is shorter
+scenario.workload.prompt_tokens.most no prompt is longer
+scenario.workload.prompt_tokens.median half of the prompts are shorter
+scenario.workload.prompt_tokens.mean their mean, in the place of the median
+scenario.workload.prompt_tokens.sigma standard deviation of the lengths' logarithm
+scenario.workload.output_tokens length of answers, the first token included: as prompt_tokens
+scenario.workload.output_tokens.distribution how lengths of answers are drawn
+scenario.workload.output_tokens.least no answer is shorter
+scenario.workload.output_tokens.most no answer is longer
+scenario.workload.output_tokens.median half of the answers are shorter
+scenario.workload.output_tokens.mean their mean, in the place of the median
+scenario.workload.output_tokens.sigma standard deviation of the lengths' logarithm
+scenario.workload.lengths_of a request log from which pairs of lengths are drawn, in the place of prompt_tokens and output_tokens
+scenario.workload.classes kinds of requests, each with lengths of its own, which results tell apart
+scenario.workload.classes[].name one word, which service levels name too
+scenario.workload.classes[].share of the requests; shares add up to 1
+scenario.workload.prefilled true: prompts are run elsewhere, and their keys and values come with the requests
+scenario.workload.arrivals_per_s requests a second; 0: all are there from the start; or a rate that rises, {from, to}
+scenario.workload.arrivals_per_s.from the rate of the first requests
+scenario.workload.arrivals_per_s.to the rate of the last ones
+scenario.workload.arrivals_per_s.over how long the rate changes; without it, over all requests
+scenario.workload.arrivals what the gaps between requests are like
+scenario.workload.arrivals.process poisson: at random; gamma: more or less even than that; fixed: all alike
+scenario.workload.arrivals.burstiness of gamma: how uneven gaps are; 1 is as poisson, more comes in bursts
+scenario.workload.closed_loop users who send a request when the one before is answered, in the place of arrivals_per_s
+scenario.workload.closed_loop.users how many users
+scenario.workload.closed_loop.think_time from an answer to the user's next request
+scenario.workload.closed_loop.distribution of these times: all alike, or exponential with that mean
+scenario.workload.warm_up left out of the statistics at the start: a time (60 s), or a number of requests
+scenario.workload.cool_down left out of the statistics at the end: a time (60 s), or a number of requests
+scenario.workload.request_log a log whose requests come as they were, in times and lengths
+scenario.workload.speed a log is played so many times as fast
+scenario.workload.rate a log is played at so many requests a second
+scenario.workload.trace recorded routing (`moelab traces`, or a file): its requests, and the experts that they used
+scenario.workload.law law that routing is drawn from (`moelab laws`, or a file), in the place of the model's own
+scenario.workload.skew of generated routing: how unevenly experts are used
+scenario.workload.reuse of generated routing: share of choices that repeat the token before's
+scenario.workload.drift of generated routing: how far each request has favourite experts of its own
+scenario.workload.gate_decay of generated routing: how fast the gates' weights fall from the first expert on
+scenario.workload.own_popularity on a cluster: how much of the use of experts is a task's own, not common to all
+scenario.workload.counts on a cluster: counts of uses by domain, from which routing is drawn
+scenario.workload.tasks on a cluster: kinds of requests that users bring
+scenario.workload.tasks[].name what servers' users name it by
+scenario.workload.tasks[].prompt_tokens length of prompts: a number, or the least and the most: [150, 250]
+scenario.workload.tasks[].output_tokens length of answers, likewise
+scenario.workload.tasks[].domain the domain of `counts` whose experts it uses; without it, the task's name
+scenario.workload.tasks[].trace recorded requests, in the place of lengths and domain
+scenario.workload.servers on a cluster: what the users of each server ask, by the order of servers or by name
+scenario.workload.servers[].server whose users these are: a server, or a group of servers
+scenario.workload.servers[].requests how many requests they send
+scenario.workload.servers[].arrivals_per_s requests a second; 0: all are there from the start
+scenario.workload.servers[].tasks tasks and their shares: {arithmetic: 3, ascii: 1}
+scenario.workload.servers[].tasks.NAME a task's share
+scenario.workload.servers[].phases tasks that change, one phase after the other
+scenario.workload.servers[].phases[].requests how many requests the phase has
+scenario.workload.servers[].phases[].tasks tasks and their shares in it
+scenario.workload.servers[].phases[].tasks.NAME a task's share
+scenario.workload.servers[].history tasks and shares that the first placement is made from; without it, those of the first phase
+scenario.workload.servers[].history.NAME a task's share
+scenario.workload.servers[].request_log a log of when the requests come and how long they are
+scenario.faults what goes wrong on a cluster, and right again
+scenario.faults.events what happens when
+scenario.faults.events[].at when it happens
+scenario.faults.events[].event a server leaves or returns, or its network gets another bandwidth
+scenario.faults.events[].server which one: a server, or a group of servers
+scenario.faults.events[].bandwidth of its network interface from then on, both ways
+scenario.faults.leaves_every mean time after which each server leaves, at random
+scenario.faults.returns_after mean time after which it comes back
+)";
+
+constexpr std::string_view kOfSystems = R"(
+system.name what results call the system
+system.title what it is, for people; without it, its name
+system.source paper or code that describes it
+system.runtime what its software costs (`moelab runtimes`), in the place of host_overhead; a scenario's takes its place
+system.weights how experts lie: whole; compressed (in planes); paged (through a window, layer by layer); placed (on servers that call each other)
+system.stored how servers that load experts store them
+system.codec codec of compressed planes, one of the device's
+system.decoder who decompresses: threads of the CPU, or a GPU with memory of its own
+system.shards chunks that each compressed plane is stored in
+system.threads threads of the CPU that decompress
+system.exponent_reads who reads compressed exponents: the I/O thread, or the threads that decompress them
+system.page_cache true: reads go through the page cache, which memory outside the budget holds
+system.fetch what is loaded of a layer. used: what its gate chose; layer: all; ahead (of a window): all until the gate has run
+system.schedule the order in which what is missing is loaded and decompressed
+system.schedule.policy which order (`moelab policies`)
+system.cache which experts are kept, and as what
+system.cache.policy which experts leave first (`moelab policies`)
+system.cache.domain one cache a layer, or one for the model, of policies that work with either
+system.cache.pools states that are kept. F: whole experts, C: both planes compressed, S: sign-mantissa planes, E: exponent planes
+system.cache.keep_as the state in which a cache of one state keeps experts, as in pools
+system.cache.experts beside a window: experts of each layer that stay in the GPU's memory
+system.cache.share of servers that load: the part of the first GPU's room for experts that the cache gets
+system.planning how memory is divided among the cache's pools
+system.planning.policy fixed shares, or ZipMoE's planner
+system.planning.step step of the grid of shares that is searched
+system.planning.reads reads that it plans with: cold ones, or those from the page cache
+system.planning.ranks whose counts rank the experts: all history's, or each batch's
+system.planning.k experts that a layer uses: as many as the batch does, or as the model for one token
+system.planning.ratios of the fixed plan: each pool's share; they add up to 1
+system.planning.ratios.F share of whole experts
+system.planning.ratios.C share of both planes, compressed
+system.planning.ratios.S share of sign-mantissa planes
+system.planning.ratios.E share of exponent planes
+system.prefetch what is loaded ahead of the gates
+system.prefetch.policy what is foretold, and from what (`moelab policies`)
+system.prefetch.buffer experts that may be held outside the cache until they are used
+system.prefetch.buffer_layers the same, in whole layers of experts
+system.routing what tokens get in the place of experts that are not there
+system.routing.policy the gate's own choice, or substitutes (`moelab policies`)
+system.execution who computes what is missing from a GPU's memory: the GPU after a load, or the CPU; of servers, who calls and who loads
+system.execution.policy who computes what (`moelab policies`); of servers: call another server, load the expert, or what is done first
+system.batching which requests share a step
+system.batching.policy which requests come into a step (`moelab policies`)
+system.batching.max_tokens tokens that a step runs at most
+system.kv the KV cache of requests that come and go
+system.kv.block_tokens tokens a block
+system.kv.swap_space host memory for blocks of one GPU that gave way
+system.kv.policy who gives way where experts and the KV cache want the same memory
+system.kv.grows true: the KV cache takes the memory that experts leave; else it stays as large as at the start
+system.paging of weights that are paged: where experts lie that pass through a window of two layers
+system.paging.backends where experts may lie: resident, a codec of the device's gpu.codecs, host, ssd
+system.paging.storage which share of the experts lies where
+system.paging.storage.policy how shares are chosen (`moelab policies`)
+system.paging.residency how these shares change while serving
+system.paging.residency.policy when experts move (`moelab policies`)
+system.placement of weights that are placed: which server holds which experts
+system.placement.policy how they are placed (`moelab policies`)
+system.placement.copies servers that hold each expert at least; 0: servers load what none holds
+system.calls_by messages between servers: one an expert, or one a GPU
+system.migration experts follow their users: when they are placed anew
+system.migration.every time between decisions
+system.migration.horizon time in which a new placement has to save what moving the experts takes; without it, as `every`
+system.migration.statistics uses that it looks at: since the last change, in a window, or decaying
+system.migration.window the window, or the time after which a use counts half
+system.migration.load_from where a server gets an expert from
+system.migration.costs calls that say what a call costs: all since the start, or since the last change
+system.migration.computing_every how often the computing part of that cost is updated; without it, a mean as of the rest
+system.detection time until a server that does not answer is known to be gone; without it, a second
+system.redirection requests that go to another server, where each serves alone
+system.host_overhead what a framework costs on the host
+system.host_overhead.per_layer before each layer
+system.host_overhead.per_pass after each pass
+system.host_overhead.per_call before each message to another GPU
+system.host_overhead.source where these are from
+)";
+
+constexpr std::string_view kOfMachines = R"(
+device.name the file's name without .yaml
+device.title what it is, for people
+device.sources where numbers are from; each number names one
+device.sources.NAME one of them
+device.sources.NAME.kind how well its numbers are known
+device.sources.NAME.text paper, data sheet or measurement that has them
+device.measured_on the machine that was measured: on another one, or under another kernel or driver, the profile is another machine's
+device.measured_on.cpu its CPU
+device.measured_on.kernel its kernel
+device.measured_on.driver its GPU's driver
+device.measured_on.gpu its GPU
+device.measured_on.date when it was measured
+device.measured_on.command the command that measured it
+device.measured_on.libraries the libraries that were timed
+device.memory memory of the host, which a GPU without memory of its own works in
+device.memory.total all of it
+device.memory.system_reserve what the operating system and other programs hold of it
+device.memory.bandwidth what a GPU streams that works in it
+device.memory.controller what storage, CPU and GPU move together
+device.cpu the CPU
+device.cpu.threads cores that can decompress
+device.cpu.dispatch handing one operation to a thread or a queue
+device.cpu.recover joining the two planes of a tensor on the CPU, by elements
+device.cpu.experts what experts of one shape take on the CPU
+device.cpu.experts[].hidden the model's hidden values
+device.cpu.experts[].width the expert's intermediate values
+device.cpu.experts[].matrices matrices of the expert
+device.cpu.experts[].seconds time of one BF16 expert, by tokens
+device.cpu.peak arithmetic of what else the CPU computes
+device.cpu.bandwidth what the CPU streams from the host's memory
+device.cpu.dense_launch one kernel where the CPU computes dense parts
+device.cpu.sharing factor on each of n operations that the CPU does at once, from 1 on
+device.ssd the SSD that weights lie on
+device.ssd.read one cold read, by its bytes
+device.ssd.slowdown_while_decompressing factor on reads while decompression runs
+device.ssd.readers factor on each of n reads at once, from 1 on
+device.page_cache the operating system's cache of files
+device.page_cache.read one read that it serves, by its bytes
+device.codecs codecs that the CPU decompresses
+device.codecs.NAME one of them, as systems name it
+device.codecs.NAME.ratio compressed over plain size of an exponent plane
+device.codecs.NAME.decompress plain bytes of one thread: a rate, or a curve by the bytes of one chunk
+device.gpu the GPU; without it all runs on the CPU
+device.gpu.stand_in true: the CPU plays the GPU, and gpu.memory is a part of the host's
+device.gpu.peak arithmetic of dense 16-bit matrix products
+device.gpu.flops_efficiency share of the peak that kernels get
+device.gpu.launch one kernel's launch
+device.gpu.memory memory of its own
+device.gpu.reserve what driver, context and framework hold of that memory
+device.gpu.bandwidth what it streams from and to its own memory
+device.gpu.link the link to the host's memory
+device.gpu.link.to_device one transfer from pinned host memory, by its bytes
+device.gpu.link.to_host one transfer to pinned host memory, by its bytes
+device.gpu.link.pageable one transfer from host memory that is not pinned, by its bytes
+device.gpu.codecs codecs that the GPU decodes
+device.gpu.codecs.NAME one of them, as systems name it
+device.gpu.codecs.NAME.ratio stored over plain size of whole weights
+device.gpu.codecs.NAME.rate plain bytes that the GPU decodes with nothing else to do
+device.gpu.remap backing address space with other physical memory, by its bytes
+device.gpu.node the GPUs of this kind in one machine
+device.gpu.node.gpus how many there are, each with a link of its own
+device.gpu.node.all_reduce summing up hidden states over some of them
+device.gpu.node.all_reduce[].gpus over how many
+device.gpu.node.all_reduce[].seconds time, by the bytes of one GPU
+cluster.name the file's name without .yaml
+cluster.title what it is, for people
+cluster.sources where numbers are from; each number names one
+cluster.sources.NAME one of them
+cluster.sources.NAME.kind how well its numbers are known
+cluster.sources.NAME.text paper, data sheet or measurement that has them
+cluster.devices profiles that stand in the file itself, by name
+cluster.devices.NAME one of them (`moelab keys device`)
+cluster.servers the servers
+cluster.servers[].name what scenarios and results call it
+cluster.servers[].device its machine: a name (`moelab devices`), or a file
+cluster.servers[].gpus GPUs of that kind, each with a memory and a link of its own
+cluster.servers[].count so many servers that are alike: box-1, box-2, ..., together the group box
+cluster.servers[].budget memory of each of its GPUs that may be used; without it, the scenario's budget
+cluster.servers[].out what its network interface sends; without it, network.bandwidth
+cluster.servers[].in what its network interface receives; without it, network.bandwidth
+cluster.servers[].host the host of a platform file that it is; without it, the one of its name
+cluster.network the network between the servers
+cluster.network.topology star: a switch that never blocks; mesh: a link for each ordered pair; platform: as a SimGrid file says
+cluster.network.bandwidth of a server's interface where the server does not say
+cluster.network.latency of one message, one way
+cluster.network.file SimGrid's platform file
+)";
+
+using Meanings = std::map<std::string_view, std::string_view>;
+
+void add_lines(std::string_view text, Meanings& meanings) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n'), blank = text.find(' ');
+    if (blank < end) meanings[text.substr(0, blank)] = text.substr(blank + 1, end - blank - 1);
+    text.remove_prefix(end + 1);
+  }
+}
+
+const Meanings& meanings() {
+  static const Meanings all = [] {
+    Meanings lines;
+    for (const std::string_view text : {kOfScenarios, kOfSystems, kOfMachines}) add_lines(text, lines);
+    return lines;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::string_view key_meaning(std::string_view path) {
+  if (const auto found = meanings().find(path); found != meanings().end()) return found->second;
+  // A class of requests says its lengths as a workload without classes does.
+  constexpr std::string_view kOfClass = "scenario.workload.classes[].";
+  if (!path.starts_with(kOfClass)) return "";
+  const std::string of_workload = "scenario.workload." + std::string(path.substr(kOfClass.size()));
+  const auto found = meanings().find(of_workload);
+  return found == meanings().end() ? "" : found->second;
+}
+
+}  // namespace moelab::cli

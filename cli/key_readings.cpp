@@ -1,0 +1,146 @@
+#include "cli/key_readings.hpp"
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/cluster.hpp"
+#include "models/config_store.hpp"
+#include "models/device.hpp"
+#include "models/input_error.hpp"
+#include "models/yaml_reader.hpp"
+#include "sim/scenario.hpp"
+
+namespace moelab::cli {
+namespace {
+
+const std::vector<std::string> kFolders = {"configs/scenarios/", "configs/systems/", "configs/devices/",
+                                           "configs/clusters/"};
+const std::vector<std::string> kRoots = {"scenario", "system", "device", "cluster"};
+
+/// Changes to shipped scenarios by which readers ask for what no shipped file has: they look for keys of a
+/// section only where it stands. What is wrong with such a scenario does not matter.
+struct Probe {
+  const char *scenario, *path, *value;
+};
+constexpr Probe kProbes[] = {
+    {"zipmoe-orin", "workload",
+     "{requests: 1, prompt_tokens: {distribution: lognormal, mean: 1, sigma: 1}, output_tokens: "
+     "{distribution: "
+     "lognormal, mean: 1, sigma: 1}, arrivals_per_s: {from: 1, to: 2, over: 1 s}, arrivals: {process: gamma, "
+     "burstiness: 1}, warm_up: 1, cool_down: 1}"},
+    {"zipmoe-orin", "workload",
+     "{requests: 1, prompt_tokens: {distribution: lognormal, median: 1, sigma: 1}, output_tokens: "
+     "{distribution: "
+     "lognormal, median: 1, sigma: 1}, closed_loop: {users: 1, think_time: 1 s}}"},
+    {"zipmoe-orin", "workload", "{requests: 1, prompt_tokens: [1, 2], output_tokens: [1, 2]}"},
+    {"zipmoe-orin", "workload",
+     "{requests: 1, prompt_tokens: {distribution: uniform, least: 1, most: 2}, "
+     "output_tokens: {distribution: uniform, least: 1, most: 2}}"},
+    {"zipmoe-orin", "workload", "{request_log: none.jsonl, speed: 1}"},
+    {"zipmoe-orin", "workload", "{request_log: none.jsonl, rate: 1}"},
+    {"zipmoe-orin", "workload", "{requests: 1, lengths_of: none.jsonl}"},
+    {"zipmoe-orin", "workload", "{classes: [{name: a, share: 1, lengths_of: none.jsonl}]}"},
+    {"zipmoe-orin", "weights",
+     "{all: bf16, attention: bf16, dense: bf16, shared: bf16, router: bf16, experts: bf16, embedding: bf16, "
+     "head: bf16, kv: bf16}"},
+    {"zipmoe-orin", "weights", "bf16"},
+    {"zipmoe-orin", "policy_libraries", "[none.so]"},
+    {"zipmoe-orin", "overrides.device.memory.controller", "{value: 1 GB/s, source: rule}"},
+    {"zipmoe-orin", "overrides.device.cpu.recover.source", "rule"},
+    {"zipmoe-orin", "overrides.device.cpu.sharing.source", "rule"},
+    {"zipmoe-orin", "overrides.device.codecs.lz4hc.decompress",
+     "{latency: 1 us, rate: 1 GB/s, source: rule}"},
+    {"zipmoe-orin", "systems",
+     "[{name: a, weights: whole, runtime: bare, kv: {policy: experts-yield}, "
+     "prefetch: {policy: layer-window, buffer_layers: 1}}]"},
+    {"prism-offload", "systems",
+     "[{name: a, weights: placed, placement: {policy: uniform}, detection: 1 s, stored: compressed, codec: "
+     "lz4hc, "
+     "shards: 1, threads: 1, execution: {policy: load}, cache: {policy: lru, share: 0.5}, host_overhead: "
+     "{per_call: 1 us, source: none}, migration: {every: 1 s, statistics: window, window: 1 s, "
+     "computing_every: "
+     "1 s}}]"},
+    {"prism-offload", "faults",
+     "{leaves_every: 1 s, returns_after: 1 s, events: [{at: 1 s, event: bandwidth, server: server1, "
+     "bandwidth: 1 "
+     "MB/s}]}"},
+    {"prism-offload", "workload",
+     "{tasks: [{name: a, trace: none.safetensors}], counts: none, servers: [{server: server1, tasks: {a: 1}, "
+     "request_log: none.jsonl}, {server: server2, tasks: {a: 1}, requests: 1, arrivals_per_s: 1, history: "
+     "{a: 1}}]}"},
+    {"prism-offload", "cluster",
+     "{name: a, title: a, sources: {s: {kind: assumed, text: a}}, network: {topology: platform, file: "
+     "none.xml}, "
+     "servers: [{name: a, device: a100-40gb, budget: {value: 1 GB, source: s}, out: {value: 1 GB/s, source: "
+     "s}, "
+     "in: {value: 1 GB/s, source: s}, host: a}], devices: {a100-40gb: {name: a}}}"},
+};
+
+/// Reads all that is in the program, and the probes.
+void read_everything() {
+  const auto attempt = [](const auto& read) {
+    try {
+      read();
+    } catch (const InputError&) {  // of a probe
+    }
+  };
+  for (const std::string& name : config_names("scenarios")) attempt([&] { load_scenario(name); });
+  for (const std::string& name : config_names("systems"))
+    attempt([&] {
+      const ConfigText config = find_config("systems", name);
+      Problems problems;
+      read_system(YamlDocument::from_text(config.name, config.text, problems));
+    });
+  for (const std::string& name : config_names("devices")) attempt([&] { load_device(name); });
+  for (const std::string& name : config_names("clusters")) attempt([&] { load_cluster(name); });
+  for (const Probe& probe : kProbes)
+    attempt([&] { load_scenario(probe.scenario, {{probe.path, probe.value}}); });
+}
+
+/// Where a key is explained that was asked for in a document of `root`; "": nowhere.
+std::string explained_at(const std::string& root, const std::string& path) {
+  if (root == "scenario") {
+    // What stands in a scenario, or changes what it names, is explained where it has a file of its own.
+    static const std::array<std::pair<std::string_view, std::string_view>, 3> kInPlace = {
+        {{"systems[].", "system"}, {"device.", "device"}, {"cluster.", "cluster"}}};
+    for (const auto& [prefix, own] : kInPlace)
+      if (path.starts_with(prefix)) return explained_at(std::string(own), path.substr(prefix.size()));
+    for (const char* prefix : {"model.", "runtime.", "overrides."})
+      if (path.starts_with(prefix)) return "";
+  }
+  if (root == "system" && path.starts_with("runtime.")) return "";
+  constexpr std::string_view kDevices = "devices.";
+  if (root == "cluster" && path.starts_with(kDevices)) {
+    const std::size_t end = path.find('.', kDevices.size());
+    return end == std::string::npos ? "cluster.devices.NAME" : "device." + path.substr(end + 1);
+  }
+  return root + "." + path;
+}
+
+}  // namespace
+
+KeyReadings key_readings() {
+  const AskedKeys asked(kFolders);
+  read_everything();
+  KeyReadings all;
+  for (std::size_t i = 0; i < kRoots.size(); ++i) {
+    const AskedKeys::OfPrefix& found = asked.found()[i];
+    for (AskedKey key : found.keys) {
+      const std::string path = explained_at(kRoots[i], key.path);
+      key.path.clear();
+      if (!path.empty()) all.forms[path].insert(std::move(key));
+    }
+    for (const std::string& path : found.unasked) all.unasked.insert(explained_at(kRoots[i], path));
+    for (const auto& of_map : found.always) {
+      const std::string path = of_map.first.empty() ? kRoots[i] : explained_at(kRoots[i], of_map.first);
+      const std::set<std::string>& keys = of_map.second;
+      const auto [known, is_new] = all.always.emplace(path, keys);
+      if (!is_new) std::erase_if(known->second, [&](const std::string& key) { return !keys.contains(key); });
+    }
+  }
+  return all;
+}
+
+}  // namespace moelab::cli

@@ -1,0 +1,24 @@
+// What the readers of scenarios, systems, devices and clusters ask for while they read the program's own
+// files.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "models/yaml_asked.hpp"
+
+namespace moelab::cli {
+
+/// By path: "scenario.budget", "system.cache.policy". What stands in a scenario in the place of a name is
+/// noted under what it is.
+struct KeyReadings {
+  std::map<std::string, std::set<AskedKey>> forms;  // whose own paths are empty
+  std::set<std::string> unasked;                    // as in AskedKeys
+  std::map<std::string, std::set<std::string>> always;
+};
+
+/// Reads everything that is in the program.
+KeyReadings key_readings();
+
+}  // namespace moelab::cli

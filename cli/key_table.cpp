@@ -1,0 +1,137 @@
+#include "cli/key_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "cli/key_readings.hpp"
+#include "cli/policy_families.hpp"
+#include "models/units.hpp"
+
+namespace moelab::cli {
+namespace {
+
+using Form = AskedKey::Form;
+
+std::string parent_of(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return path.substr(0, dot == std::string::npos ? 0 : dot);
+}
+
+std::string bounds_text(double low, double high) {
+  if (std::isfinite(low) && std::isfinite(high))
+    return " from " + shortest_text(low) + " to " + shortest_text(high);
+  if (std::isfinite(low)) return " at least " + shortest_text(low);
+  return std::isfinite(high) ? " at most " + shortest_text(high) : "";
+}
+
+/// The family that has just these policies; nullptr: none.
+const PolicyFamily* family_of(const std::vector<std::string>& names,
+                              const std::vector<PolicyFamily>& families) {
+  const auto has = [&](const PolicyFamily& family) {
+    return std::equal(names.begin(), names.end(), family.policies.begin(), family.policies.end(),
+                      [](const std::string& name, const PolicyInfo& info) { return name == info.name; });
+  };
+  const auto found = std::find_if(families.begin(), families.end(), has);
+  return found == families.end() ? nullptr : &*found;
+}
+
+/// Rows of the parameters of all policies that a section may name, in the place of what was asked of some.
+std::vector<KeyRow> parameter_rows(KeyReadings& readings) {
+  const std::vector<PolicyFamily> families = policy_families();
+  std::vector<KeyRow> rows;
+  std::vector<std::pair<std::string, const PolicyFamily*>> sections;
+  for (const auto& [path, forms] : readings.forms)
+    for (const AskedKey& form : forms)
+      if (const PolicyFamily* family = form.choices.empty() ? nullptr : family_of(form.choices, families))
+        if (path.ends_with(".policy")) sections.emplace_back(parent_of(path), family);
+  for (const auto& [section, family] : sections)
+    for (const PolicyInfo& info : family->policies)
+      for (const PolicyParameter& p : info.parameters) {
+        const std::string path = section + "." + std::string(p.name);
+        readings.forms.erase(path);
+        rows.push_back({.path = path,
+                        .forms = {{.path = "", .form = Form::number, .bounds = bounds_text(p.low, p.high)}},
+                        .fallback = shortest_text(p.default_value),
+                        .meaning = std::string(p.help),
+                        .policy = std::string(info.name)});
+      }
+  return rows;
+}
+
+/// The forms of a value with its source, as those of the key that it is of; what else belongs to it goes.
+bool take_in_source(const std::string& path, KeyReadings& readings, std::vector<AskedKey>& forms) {
+  auto& known = readings.forms;
+  const auto value = known.find(path + ".value"), points = known.find(path + ".points");
+  if (!known.contains(path + ".source") || (value == known.end() && points == known.end())) return false;
+  std::erase_if(forms, [](const AskedKey& form) { return form.form == Form::map; });
+  if (value != known.end()) forms.insert(forms.end(), value->second.begin(), value->second.end());
+  std::erase_if(known, [&](const auto& one) {
+    const std::string& key = one.first;
+    return key.starts_with(path + ".") && key.find('.', path.size() + 1) == std::string::npos;
+  });
+  return true;
+}
+
+KeyRow row_of(const std::string& path, KeyReadings& readings) {
+  const std::set<AskedKey>& asked = readings.forms.at(path);
+  KeyRow row{.path = path, .forms = {asked.begin(), asked.end()}};
+  row.sourced = take_in_source(path, readings, row.forms);
+  // What a list is of stands for the list.
+  if (const auto items = readings.forms.find(path + "[]"); items != readings.forms.end())
+    for (AskedKey item : items->second)
+      if (item.form != Form::map && item.form != Form::list) {
+        std::erase_if(row.forms, [](const AskedKey& form) { return form.form == Form::list; });
+        item.path = "[]";
+        row.forms.push_back(std::move(item));
+      }
+  // Readers look at a text before they take it for one of several.
+  const auto is_choice = [](const AskedKey& form) { return form.form == Form::choice; };
+  if (std::any_of(row.forms.begin(), row.forms.end(), is_choice))
+    std::erase_if(row.forms, [](const AskedKey& form) { return form.form == Form::text; });
+  std::set<std::string> fallbacks;
+  for (const AskedKey& form : row.forms)
+    if (form.fallback && !form.fallback->empty()) fallbacks.insert(*form.fallback);
+  const bool any_fallback = std::any_of(row.forms.begin(), row.forms.end(),
+                                        [](const AskedKey& form) { return form.fallback.has_value(); });
+  if (fallbacks.size() == 1) row.fallback = *fallbacks.begin();
+  const auto always = readings.always.find(parent_of(path));
+  row.needed = !any_fallback && readings.unasked.contains(path) && always != readings.always.end() &&
+               always->second.contains(path.substr(parent_of(path).size() + 1));
+  row.meaning = key_meaning(path);
+  return row;
+}
+
+std::string form_text(const AskedKey& form) {
+  std::string text(form.path.empty() ? "" : "list, each ");
+  text += to_string(form.form);
+  for (std::size_t i = 0; i < form.choices.size(); ++i) text += (i > 0 ? ", " : " ") + form.choices[i];
+  return text + form.bounds;
+}
+
+}  // namespace
+
+std::vector<KeyRow> key_table() {
+  KeyReadings readings = key_readings();
+  std::vector<KeyRow> rows = parameter_rows(readings);
+  std::vector<std::string> paths;
+  for (const auto& [path, forms] : readings.forms) paths.push_back(path);
+  for (const std::string& path : paths)
+    if (!path.ends_with("[]") && readings.forms.contains(path)) rows.push_back(row_of(path, readings));
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const KeyRow& a, const KeyRow& b) { return a.path < b.path; });
+  return rows;
+}
+
+std::string taken_text(const KeyRow& row) {
+  std::vector<std::string> texts;
+  for (const AskedKey& form : row.forms)
+    if (const std::string text = form_text(form); std::find(texts.begin(), texts.end(), text) == texts.end())
+      texts.push_back(text);
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : " or ") + text;
+  return all.empty() ? "curve" : all;
+}
+
+}  // namespace moelab::cli

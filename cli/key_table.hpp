@@ -1,0 +1,33 @@
+// The keys of scenarios, systems, devices and clusters, as their readers ask for them while they read the
+// program's own files: what is here is what they take.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/yaml_asked.hpp"
+
+namespace moelab::cli {
+
+struct KeyRow {
+  std::string path;             // "system.cache.policy"; "[]": of each entry of a list
+  std::vector<AskedKey> forms;  // in which it is taken
+  bool sourced = false;         // stands as {value: ..., source: ...}, or is a curve with its source
+  bool needed = false;          // wherever the map that it is in stands
+  std::optional<std::string> fallback;
+  std::string meaning;
+  std::string policy;  // whose parameter it is; "": a key of the reader's own
+};
+
+/// By path, a section before what is in it.
+std::vector<KeyRow> key_table();
+
+/// "whole number from 1 to 1024", "one of lru, fifo", "number at least 0 or map".
+std::string taken_text(const KeyRow& row);
+
+/// What a key is for; "" of one that is not known. Of policies' parameters their own tables say it.
+std::string_view key_meaning(std::string_view path);
+
+}  // namespace moelab::cli

@@ -1,0 +1,115 @@
+// moelab keys: what scenarios, systems, devices and clusters may say.
+#include <algorithm>
+#include <cctype>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/key_table.hpp"
+#include "cli/wrapped_text.hpp"
+#include "models/input_error.hpp"
+#include "models/json.hpp"
+
+namespace moelab::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// "systems.0.cache" and "overrides.system.cache", as --set takes them, are "system.cache"; what is no other
+/// file's is the scenario's.
+std::string explained_path(std::string path) {
+  for (const auto& [prefix, own] : {std::pair{"overrides.", ""}, std::pair{"systems.", "system."}}) {
+    if (!path.starts_with(prefix)) continue;
+    path = own + path.substr(std::string(prefix).size());
+    const std::size_t number = path.find('.') + 1;
+    if (*own != '\0' && number < path.size() && std::isdigit(static_cast<unsigned char>(path[number])) != 0)
+      path.erase(number, std::min(path.find('.', number), path.size() - 1) + 1 - number);
+  }
+  for (const char* root : {"scenario", "system", "device", "cluster"})
+    if (path == root || path.starts_with(std::string(root) + ".")) return path;
+  return "scenario." + path;
+}
+
+bool is_below(const std::string& path, const std::string& section) {
+  return path.starts_with(section + ".") || path.starts_with(section + "[].");
+}
+
+std::vector<KeyRow> rows_at(const std::string& path, const std::vector<KeyRow>& table) {
+  std::vector<KeyRow> rows;
+  const auto take = [&](const auto& wanted) {
+    std::copy_if(table.begin(), table.end(), std::back_inserter(rows), wanted);
+  };
+  if (path.empty())  // an overview
+    take([](const KeyRow& row) { return std::count(row.path.begin(), row.path.end(), '.') == 1; });
+  else
+    take([&, wanted = explained_path(path)](const KeyRow& row) {
+      return row.path == wanted || is_below(row.path, wanted);
+    });
+  if (!rows.empty()) return rows;
+  std::vector<std::string> known;
+  for (const KeyRow& row : table) known.push_back(row.path);
+  throw InputError("", "no key '" + path + "'" + suggestion(explained_path(path), known) +
+                           "; `moelab keys` lists those of scenarios, systems, devices and clusters");
+}
+
+std::string default_text(const KeyRow& row) {
+  if (row.needed) return "needed";
+  return row.fallback ? "default " + *row.fallback : "";
+}
+
+Json key_json(const KeyRow& row) {
+  Json forms = Json::array();
+  for (const AskedKey& form : row.forms) {
+    Json one{{"form", to_string(form.form)}, {"of_each_entry", !form.path.empty()}};
+    if (!form.bounds.empty()) one["bounds"] = form.bounds.substr(1);
+    if (!form.choices.empty()) one["choices"] = form.choices;
+    forms.push_back(one);
+  }
+  Json json{{"key", row.path},       {"takes", taken_text(row)},
+            {"forms", forms},        {"sourced", row.sourced},
+            {"needed", row.needed},  {"default", row.fallback ? Json(*row.fallback) : Json()},
+            {"meaning", row.meaning}};
+  if (!row.policy.empty()) json["policy"] = row.policy;
+  return json;
+}
+
+std::string key_text(const KeyRow& row, std::size_t width) {
+  std::string takes = taken_text(row);
+  if (const std::string text = default_text(row); !text.empty()) takes += "; " + text;
+  if (row.sourced) takes += "; with its source";
+  const std::string name = row.path + (row.policy.empty() ? "" : " (of " + row.policy + ")");
+  return hanging(name + ":", row.meaning, 4, width) + hanging("   ", takes, 4, width);
+}
+
+void print_keys(const std::string& path, const std::string& format) {
+  const std::vector<KeyRow> rows = rows_at(path, key_table());
+  if (format == "json") {
+    Json all = Json::array();
+    for (const KeyRow& row : rows) all.push_back(key_json(row));
+    std::cout << all.dump(2) << "\n";
+    return;
+  }
+  for (const KeyRow& row : rows) std::cout << key_text(row, output_width());
+  if (path.empty()) std::cout << "\nWhat is within a section: moelab keys system.cache\n";
+}
+
+}  // namespace
+
+void add_keys(CLI::App& program) {
+  const auto path = std::make_shared<std::string>();
+  const auto format = std::make_shared<std::string>("table");
+  CLI::App* command = program.add_subcommand(
+      "keys",
+      "Explain the keys of scenarios, systems, devices and clusters: what each takes, and its default");
+  command->add_option(
+      "PATH", *path,
+      "A key, or a section with all that is in it: workload, system.cache, device.ssd; as --set "
+      "has it: budget, overrides.system.threads (default: an overview)");
+  add_format(*command, *format);
+  add_example(*command, "moelab keys system.cache\n  moelab keys workload.closed_loop");
+  command->callback([path, format] { print_keys(*path, *format); });
+}
+
+}  // namespace moelab::cli

@@ -1,0 +1,22 @@
+#include "cli/list_command.hpp"
+
+#include <memory>
+
+#include "cli/commands.hpp"
+
+namespace moelab::cli {
+
+CLI::App* add_list(CLI::App& program, const char* name, const char* help, void (*list)(const ListOptions&),
+                   ListSources sources) {
+  const auto options = std::make_shared<ListOptions>();
+  CLI::App* command = program.add_subcommand(name, help);
+  add_format(*command, options->format);
+  if (sources == ListSources::on_request)
+    command->add_flag("--sources", options->sources, "Say of each number where it is from, in the table too");
+  add_example(*command, std::string("moelab ") + name +
+                            (sources == ListSources::on_request ? " --sources" : " --format json"));
+  command->callback([options, list] { list(*options); });
+  return command;
+}
+
+}  // namespace moelab::cli

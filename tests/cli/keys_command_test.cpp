@@ -1,0 +1,190 @@
+// moelab keys: the table has every key that a reader takes, and says of each what it is for.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "models/json.hpp"
+#include "models/yaml_reader.hpp"
+#include "tests/cli/program_checks.hpp"
+#include "tests/traces/trace_files.hpp"
+
+namespace moelab::keys_command_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+ProgramResult keys(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "keys");
+  return run_program(MOELAB_PROGRAM, arguments);
+}
+
+const std::map<std::string, Json>& table() {
+  static const std::map<std::string, Json> all = [] {
+    std::map<std::string, Json> rows;
+    for (const char* root : {"scenario", "system", "device", "cluster"})
+      for (const Json& row : Json::parse(keys({root, "--format", "json"}).out)) rows[row["key"]] = row;
+    return rows;
+  }();
+  return all;
+}
+
+bool is_known(const std::string& path) {
+  if (table().contains(path)) return true;
+  // The value, source and spread of a number that stands with its source.
+  const auto parent = table().find(path.substr(0, path.rfind('.')));
+  return parent != table().end() && parent->second["sourced"] == true;
+}
+
+/// Maps whose keys a file's writer chooses.
+bool is_open(const std::string& path) {
+  return table().contains(path + ".NAME");
+}
+
+/// Every key below a node is in the table, under its path.
+void check_keys(const Json& node, const std::string& path) {
+  if (table().contains(path) && table().at(path)["sourced"] == true) return;
+  if (node.is_array())
+    for (const Json& item : node) check_keys(item, path + "[]");
+  if (!node.is_object()) return;
+  const std::string section = path == "scenario.systems[]" ? "system" : path;
+  for (const auto& [key, value] : node.items()) {
+    const std::string below = section + "." + (is_open(section) ? "NAME" : key);
+    CAPTURE(below);
+    CHECK(is_known(below));
+    if (below != "scenario.overrides") check_keys(value, below);  // those are of other files
+  }
+}
+
+std::string last_part(const std::string& path) {
+  const std::string last = path.substr(path.rfind('.') + 1);
+  return last.substr(0, last.find("[]"));
+}
+
+std::set<std::string> last_parts() {
+  std::set<std::string> parts;
+  for (const auto& [path, row] : table()) parts.insert(last_part(path));
+  return parts;
+}
+
+}  // namespace
+
+TEST_CASE("every key has a meaning, and every meaning a key") {
+  std::set<std::string> explained;
+  std::istringstream source(test::read_bytes(MOELAB_SOURCE_DIR "/cli/key_meanings.cpp"));
+  const std::regex line_of_key(R"(((?:scenario|system|device|cluster)\.[\w.\[\]]+) \S.*)");
+  std::smatch found;
+  for (std::string line; std::getline(source, line);)
+    if (std::regex_match(line, found, line_of_key)) explained.insert(found[1]);
+  CHECK(explained.size() > 150);
+  for (const auto& [path, row] : table()) {
+    CAPTURE(path);
+    CHECK(row["meaning"] != "");
+    CHECK(row["takes"] != "");
+    explained.erase(path);
+  }
+  CHECK(explained == std::set<std::string>{});
+}
+
+TEST_CASE("every key of a shipped scenario, system, device or cluster is in the table") {
+  for (const std::string root : {"scenario", "system", "device", "cluster"})
+    for (const auto& file : fs::directory_iterator(MOELAB_SOURCE_DIR "/configs/" + root + "s")) {
+      if (file.path().extension() != ".yaml") continue;
+      CAPTURE(file.path());
+      Problems problems;
+      const YamlDocument document =
+          YamlDocument::from_text("file", test::read_bytes(file.path().string()), problems);
+      check_keys(Json::parse(document.node().json()), root);
+    }
+}
+
+TEST_CASE("every key that a reader's source takes is in the table") {
+  const std::regex taken(
+      R"([.>](?:text|number|integer|boolean|quantity<\w+>|choice|list|list_or_empty|map|optional_map|node|quantity|curve|factors)\()"
+      R"x(\s*(?:\w+,\s*(?:"[^"]*"(?: \+ \w+)?|path \+ "[^"]*"|s\.name \+ "[^"]*"),\s*)?"(\w+)")x");
+  std::set<std::string> known = last_parts();
+  known.insert("system");  // within overrides, which has the keys of another file
+  const std::set<std::string> of_sources = {"value", "source", "spread", "points", "latency", "rate"};
+  std::size_t count = 0;
+  std::vector<fs::path> files = {"sim/scenario.cpp",          "models/device.cpp",
+                                 "models/cluster.cpp",        "models/machine_parts.cpp",
+                                 "models/stored_weights.cpp", "sim/scenario/request_mix.cpp"};
+  for (const auto& file : fs::directory_iterator(MOELAB_SOURCE_DIR "/sim/scenario"))
+    if (file.path().string().ends_with("_config.cpp")) files.push_back(file.path());
+  for (const fs::path& file : files) {
+    const std::string text = test::read_bytes((fs::path(MOELAB_SOURCE_DIR) / file).string());
+    for (std::sregex_iterator it(text.begin(), text.end(), taken), end; it != end; ++it, ++count) {
+      const std::string key = (*it)[1];
+      CAPTURE(file, key);
+      CHECK((known.contains(key) || of_sources.contains(key)));
+    }
+  }
+  CHECK(count > 150);
+}
+
+TEST_CASE("parameters of policies are in the sections that name the policy") {
+  const std::map<std::string, std::string> sections = {{"cache", "system.cache"},
+                                                       {"routing", "system.routing"},
+                                                       {"schedule", "system.schedule"},
+                                                       {"planning", "system.planning"},
+                                                       {"prefetch", "system.prefetch"},
+                                                       {"execution", "system.execution"},
+                                                       {"batching", "system.batching"},
+                                                       {"pressure", "system.kv"},
+                                                       {"storage", "system.paging.storage"},
+                                                       {"residency", "system.paging.residency"},
+                                                       {"placement", "system.placement"}};
+  std::map<std::pair<std::string, std::string>, Json> rows;
+  for (const Json& row : Json::parse(keys({"system", "--format", "json"}).out))
+    if (row.contains("policy")) rows[{row["key"], row["policy"]}] = row;
+  std::size_t parameters = 0;
+  for (const Json& policy : Json::parse(run_program(MOELAB_PROGRAM, {"policies", "--format", "json"}).out))
+    for (const Json& parameter : policy["parameters"]) {
+      const std::string path = sections.at(policy["family"]) + "." + parameter["name"].get<std::string>();
+      CAPTURE(path);
+      REQUIRE(rows.contains({path, policy["name"]}));
+      const Json& row = rows.at({path, policy["name"]});
+      CHECK(row["meaning"] == parameter["help"]);
+      CHECK(std::stod(row["default"].get<std::string>()) == Approx(parameter["default"].get<double>()));
+      ++parameters;
+    }
+  CHECK(rows.size() == parameters);
+}
+
+TEST_CASE("what a key takes is what its reader says when it is given something else") {
+  const auto refusal = [](const std::string& setting) {
+    return run_program(MOELAB_PROGRAM, {"check", "zipmoe-orin", "--set", setting}).err;
+  };
+  for (const auto& [key, setting] : std::map<std::string, std::string>{
+           {"scenario.workload.batch", "workload.batch=0"},
+           {"scenario.workload.skew", "workload.skew=11"},
+           {"scenario.tensor_parallel", "tensor_parallel=5000"},
+           {"system.shards", "overrides.system.shards=0"},
+           {"device.gpu.flops_efficiency", "overrides.device.gpu.flops_efficiency.value=2"}}) {
+    CAPTURE(key, refusal(setting));
+    const Json& row = table().at(key);
+    CHECK(contains(refusal(setting), "expected a value " + row["forms"][0]["bounds"].get<std::string>()));
+  }
+  CHECK(table().at("scenario.workload.batch")["default"] == "1");
+  CHECK(table().at("scenario.workload")["needed"] == true);
+  CHECK(table().at("scenario.budget")["needed"] == false);  // a machine of parts has its own
+  CHECK(table().at("device.memory.total")["sourced"] == true);
+}
+
+TEST_CASE("a key is found by the paths that files and --set have for it") {
+  CHECK(contains(keys({"workload.closed_loop"}).out, "scenario.workload.closed_loop.users: "));
+  CHECK(keys({"overrides.system.threads"}).out == keys({"system.threads"}).out);
+  CHECK(keys({"systems.0.cache"}).out == keys({"system.cache"}).out);
+  CHECK(contains(keys({"budget"}).out, "scenario.budget: "));
+  CHECK(contains(keys({}).out, "device.ssd: "));
+  CHECK_FALSE(contains(keys({}).out, "device.ssd.read"));
+  check_refusal(keys({"system.cahce"}), "no key 'system.cahce' (did you mean 'system.cache'?)");
+}
+
+}  // namespace moelab::keys_command_test

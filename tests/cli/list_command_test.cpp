@@ -1,0 +1,133 @@
+// What the commands that list names print: every file of a folder of configurations once, within the
+// terminal's width.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "models/json.hpp"
+#include "tests/cli/program_checks.hpp"
+
+namespace moelab::list_command_test {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string printed(const std::vector<std::string>& arguments) {
+  const ProgramResult result = run_program(MOELAB_PROGRAM, arguments);
+  CAPTURE(arguments, result.err);
+  REQUIRE(result.status == 0);
+  return result.out;
+}
+
+/// The same in a terminal of so many columns.
+std::string printed_within(const char* columns, const std::vector<std::string>& arguments) {
+  setenv("COLUMNS", columns, 1);
+  const std::string out = printed(arguments);
+  unsetenv("COLUMNS");
+  return out;
+}
+
+std::multiset<std::string> files_of(const std::string& kind) {
+  std::multiset<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(MOELAB_SOURCE_DIR "/configs/" + kind))
+    if (file.path().extension() == ".yaml") names.insert(file.path().stem().string());
+  return names;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// With a blank between words, wherever lines end.
+std::string words_of_text(const std::string& all) {
+  std::istringstream words(all);
+  std::string text;
+  for (std::string word; words >> word;) text += word + " ";
+  return text;
+}
+
+/// Of all lines but the first.
+std::string words_below_heading(const std::string& table) {
+  return words_of_text(table.substr(table.find('\n')));
+}
+
+std::size_t characters(const std::string& line) {
+  return static_cast<std::size_t>(
+      std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+TEST_CASE("each kind's list has every file of its folder once") {
+  for (const char* kind :
+       {"scenarios", "sweeps", "laws", "models", "devices", "clusters", "systems", "runtimes"}) {
+    CAPTURE(kind);
+    std::multiset<std::string> listed, in_table;
+    for (const Json& one : Json::parse(printed({kind, "--format", "json"}))) listed.insert(one["name"]);
+    CHECK(listed == files_of(kind));
+    const std::vector<std::string> lines = lines_of(printed({kind}));
+    for (std::size_t i = 1; i < lines.size(); ++i)
+      if (!lines[i].empty() && lines[i].front() != ' ')
+        in_table.insert(lines[i].substr(0, lines[i].find(' ')));
+    CHECK(in_table == files_of(kind));
+  }
+}
+
+TEST_CASE("scenarios and sweeps are listed with their whole question") {
+  for (const char* kind : {"scenarios", "sweeps"}) {
+    const std::string table = words_below_heading(printed_within("60", {kind}));
+    for (const Json& one : Json::parse(printed({kind, "--format", "json"}))) {
+      const std::string name = one["name"], question = one["question"];
+      std::ifstream file(MOELAB_SOURCE_DIR "/configs/" + std::string(kind) + "/" + name + ".yaml");
+      std::string in_file;
+      for (std::string line; std::getline(file, line);)
+        if (line.rfind("question: ", 0) == 0) in_file = line.substr(10);
+      CHECK(question == in_file);
+      CHECK(contains(table, name + " " + question));
+    }
+  }
+}
+
+TEST_CASE("lists fit the terminal, between words") {
+  const std::vector<std::vector<std::string>> lists = {{"scenarios"}, {"sweeps"},        {"laws"},
+                                                       {"traces"},    {"devices"},       {"policies"},
+                                                       {"clusters"},  {"keys", "system"}};
+  for (const auto& [columns, width] : std::map<std::string, std::size_t>{{"80", 80}, {"140", 140}})
+    for (const auto& list : lists) {
+      CAPTURE(list, width);
+      const std::string text = printed_within(columns.c_str(), list);
+      for (const std::string& line : lines_of(text)) {
+        CAPTURE(line);
+        // A word that is longer than what is left stands in a line of its own.
+        const bool one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
+        CHECK((characters(line) <= width || one_word));
+      }
+      CHECK(words_below_heading(text) == words_below_heading(printed_within("1000", list)));
+    }
+  for (const std::string& line : lines_of(printed({"scenarios"})))
+    CHECK(characters(line) <= 100);  // no terminal
+}
+
+TEST_CASE("where numbers are from is said on request") {
+  for (const char* kind : {"devices", "runtimes"}) {
+    const std::string table = words_below_heading(printed({kind}));
+    const std::string sources = words_of_text(printed({kind, "--sources"}));
+    for (const Json& one : Json::parse(printed({kind, "--format", "json"})))
+      for (const Json& line : one["provenance"]) {
+        CHECK_FALSE(contains(table, words_of_text(line)));
+        CHECK(contains(sources, words_of_text(line)));
+      }
+  }
+}
+
+}  // namespace moelab::list_command_test
