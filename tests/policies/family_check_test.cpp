@@ -40,7 +40,7 @@ TEST_CASE("check: an order that lacks a read where a layer has many") {
       if (order.reads.size() > 12) order.reads.pop_back();
     }
   };
-  SchedulePolicyEntry entry = brought_by_library(schedule_policies().front());
+  SchedulePolicyEntry entry = brought_by_library(schedule_policies()[0]);
   entry.make = [](const PolicyParameters&) -> std::unique_ptr<SchedulePolicy> {
     return std::make_unique<Careless>();
   };
@@ -133,7 +133,7 @@ TEST_CASE("check: plans for more than there is") {
   };
   CHECK(check_policy(planning).broken != "");
 
-  PressurePolicyEntry pressure = brought_by_library(pressure_policies().front());
+  PressurePolicyEntry pressure = brought_by_library(pressure_policies()[0]);
   pressure.requests = [](const PressureTerms& terms, const PolicyParameters&) {
     return std::max<std::size_t>(terms.kv_bytes.size(), 2);
   };
