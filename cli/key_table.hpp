@@ -12,13 +12,13 @@
 namespace moelab::cli {
 
 struct KeyRow {
-  std::string path;             // "system.cache.policy"; "[]": of each entry of a list
-  std::vector<AskedKey> forms;  // in which it is taken
-  bool sourced = false;         // stands as {value: ..., source: ...}, or is a curve with its source
-  bool needed = false;          // wherever the map that it is in stands
-  std::optional<std::string> fallback;
-  std::string meaning;
-  std::string policy;  // whose parameter it is; "": a key of the reader's own
+  std::string path = {};             // "system.cache.policy"; "[]": of each entry of a list
+  std::vector<AskedKey> forms = {};  // in which it is taken
+  bool sourced = false;              // stands as {value: ..., source: ...}, or is a curve with its source
+  bool needed = false;               // wherever the map that it is in stands
+  std::optional<std::string> fallback = {};
+  std::string meaning = {};
+  std::string policy = {};  // whose parameter it is; "": a key of the reader's own
 };
 
 /// By path, a section before what is in it.

@@ -31,7 +31,7 @@ struct AskedKey {
     map
   };
   /// "cache.policy". "[]" stands for an entry of a list, "NAME" for a key that the file's writer chooses.
-  std::string path;
+  std::string path = {};
   Form form = Form::text;
   std::string bounds = {};                   // "from 1 to 1024", as messages say them; "": none
   std::vector<std::string> choices = {};     // of a choice
