@@ -64,8 +64,9 @@ inline constexpr std::uint64_t kAsksFrom = 10'000;
 
 /// Adds `--format table|json`.
 void add_format(CLI::App& command, std::string& format);
-/// Adds `--policy-library FILE`, of a command that runs policies or names them: the library is loaded before
-/// the command looks at anything else.
+/// Adds `--policy-library FILE`, of a command that runs policies or names them: once the whole line is read,
+/// and before the command looks at anything, what it names is loaded, and before that what MOELAB_POLICY_PATH
+/// does.
 void add_policy_library(CLI::App& command);
 /// Adds the example that every command's help ends with.
 void add_example(CLI::App& command, const std::string& example);

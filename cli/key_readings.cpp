@@ -46,7 +46,7 @@ constexpr Probe kProbes[] = {
      "{all: bf16, attention: bf16, dense: bf16, shared: bf16, router: bf16, experts: bf16, embedding: bf16, "
      "head: bf16, kv: bf16}"},
     {"zipmoe-orin", "weights", "bf16"},
-    {"zipmoe-orin", "policy_libraries", "[none.so]"},
+    {"zipmoe-orin", "policy_libraries", "[/dev/null/none.so]"},
     {"zipmoe-orin", "overrides.device.memory.controller", "{value: 1 GB/s, source: rule}"},
     {"zipmoe-orin", "overrides.device.cpu.recover.source", "rule"},
     {"zipmoe-orin", "overrides.device.cpu.sharing.source", "rule"},

@@ -30,6 +30,8 @@
 namespace moelab::cli {
 namespace {
 
+constexpr const char* kPolicyLibrary = "--policy-library";
+
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
@@ -102,17 +104,14 @@ void add_format(CLI::App& command, std::string& format) {
 }
 
 void add_policy_library(CLI::App& command) {
-  const auto load = [](const std::vector<std::string>& files) {
-    load_policy_path();
-    for (const std::string& file : files) load_policy_library(file);
-  };
   command
-      .add_option_function<std::vector<std::string>>(
-          "--policy-library", load,
-          "A library with policies of your own ('moelab new policy' begins one), whose code runs here; also: "
-          "policy_libraries in a scenario, and MOELAB_POLICY_PATH")
+      .add_option(
+          kPolicyLibrary,
+          "A library with policies of your own ('moelab new policy' begins one), whose code runs here; "
+          "also: policy_libraries in a scenario, and MOELAB_POLICY_PATH")
       ->type_name("FILE")
-      ->take_all();
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void add_example(CLI::App& command, const std::string& example) {
@@ -182,6 +181,17 @@ void write_outputs(const std::vector<std::pair<std::string, std::string>>& files
   for (const auto& file : written) file->commit();
 }
 
+/// For the commands of the line that take --policy-library.
+void load_libraries_of(const CLI::App& program) {
+  for (const CLI::App* command : program.get_subcommands()) {
+    load_libraries_of(*command);
+    const CLI::Option* const named = command->get_option_no_throw(kPolicyLibrary);
+    if (named == nullptr) continue;
+    load_policy_path();
+    for (const std::string& file : named->results()) load_policy_library(file);
+  }
+}
+
 int run_program(int argc, char** argv) {
   CLI::App program(
       "moelab simulates Mixture-of-Experts models that are larger than the memory of the device that serves "
@@ -222,7 +232,7 @@ int run_program(int argc, char** argv) {
   add_show(program);
   add_keys(program);
   add_completion(program);
-  program.parse_complete_callback([] { load_policy_path(); });
+  program.parse_complete_callback([&program] { load_libraries_of(program); });
   try {
     program.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command that said what happened

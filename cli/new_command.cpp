@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "cli/commands.hpp"
+#include "cli/policy_families.hpp"
 #include "models/input_error.hpp"
 #include "models/text_file.hpp"
 #include "sim/results/shell_word.hpp"
@@ -75,6 +76,12 @@ void begin_policy(const NewPolicyArguments& options) {
     throw InputError("moelab new policy " + shown_word(options.family),
                      "no such family of policies" + suggestion(options.family, families));
   check_name(options.name);
+  for (const PolicyFamily& family : policy_families())
+    if (family.name == options.family)
+      for (const PolicyInfo& info : family.policies)
+        if (info.name == options.name)
+          throw InputError("moelab new policy", "family " + family.name + " has a policy '" + options.name +
+                                                    "' already: expected another name");
   const std::filesystem::path folder = options.folder.empty() ? options.name : options.folder;
   const std::string source = (folder / (options.name + ".cpp")).string(),
                     build = (folder / "CMakeLists.txt").string();

@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "policies/guard/policy_error.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/cluster/cluster_requests.hpp"
 #include "sim/results/text_table.hpp"
@@ -135,6 +136,8 @@ void plan(const PlanPlacementArguments& options) {
     system.placed->placement = {policy, {}};
     try {
       plans.push_back({policy, plan_cluster(s, system, requests, counts)});
+    } catch (const PolicyError&) {  // no refusal
+      throw;
     } catch (const InputError& error) {
       if (!options.policies.empty()) throw;  // it was asked for by name
       refused.push_back({policy, error.problems().front().what});

@@ -1,11 +1,14 @@
 // moelab run: simulate a scenario's systems side by side.
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <stdexcept>
 
 #include "cli/commands.hpp"
 #include "cli/run_plot.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
+#include "sim/child_process.hpp"
 #include "sim/results/request_file.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
@@ -83,6 +86,20 @@ Finished unpack(const std::string& text) {
   return {unpack_result(text.substr(0, end)), text.substr(end + 1)};
 }
 
+/// In a process of its own, which a policy may end without a word. Throws InputError that names the
+/// libraries.
+std::string run_libraries(const Scenario& scenario, const std::function<std::string()>& work) {
+  try {
+    return run_in_child(work);
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    std::string files;
+    for (const std::string& file : scenario.policy_libraries) files += (files.empty() ? "" : ", ") + file;
+    throw InputError(files, "its policies ended the run: " + std::string(error.what()));
+  }
+}
+
 void write_and_print(const RunArguments& options, const Scenario& scenario,
                      const std::vector<RunResult>& results, const std::vector<std::string>& events) {
   const std::string json = results_json(results);
@@ -130,11 +147,13 @@ void run(RunArguments options) {
   std::vector<std::string> events;  // of the timeline, by system
   for (const SystemConfig& system : scenario.systems) {
     const int number = static_cast<int>(results.size()) + 1;
-    Finished one = options.executor == "simgrid"
-                       ? unpack(engine::run_in_simgrid_child([&] {
-                           return pack(run_one(options, scenario, system, trace, planning, number, progress));
-                         }))
-                       : run_one(options, scenario, system, trace, planning, number, progress);
+    const auto run_here = [&] {
+      return run_one(options, scenario, system, trace, planning, number, progress);
+    };
+    const auto run_and_pack = [&] { return pack(run_here()); };
+    Finished one = options.executor == "simgrid"        ? unpack(engine::run_in_simgrid_child(run_and_pack))
+                   : !scenario.policy_libraries.empty() ? unpack(run_libraries(scenario, run_and_pack))
+                                                        : run_here();
     results.push_back(std::move(one.result));
     events.push_back(std::move(one.events));
   }

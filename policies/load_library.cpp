@@ -5,15 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 
 #include "models/input_error.hpp"
 #include "policies/policy_library.hpp"
@@ -21,10 +22,14 @@
 namespace moelab {
 namespace {
 
-/// Keys that stand beside a policy's parameters in a system's sections: no parameter can have their names.
-constexpr std::array<std::string_view, 17> kTaken = {
-    "policy", "keep_as", "domain",     "pools",        "share",      "experts", "step",   "reads", "ranks",
-    "k",      "ratios",  "max_tokens", "block_tokens", "swap_space", "grows",   "buffer", "copies"};
+/// Keys that stand beside a policy's parameters in its section of systems: no parameter can have their names.
+constexpr std::pair<std::string_view, std::string_view> kTaken[] = {
+    {"cache", "keep_as"},       {"cache", "domain"},           {"cache", "pools"},
+    {"cache", "share"},         {"cache", "experts"},          {"planning", "step"},
+    {"planning", "reads"},      {"planning", "ranks"},         {"planning", "k"},
+    {"planning", "ratios"},     {"batching", "max_tokens"},    {"pressure", "first"},
+    {"pressure", "swap_space"}, {"pressure", "block_tokens"},  {"pressure", "grows"},
+    {"prefetch", "buffer"},     {"prefetch", "buffer_layers"}, {"placement", "copies"}};
 constexpr std::size_t kLongestName = 64;
 
 /// Every family of a library with its table: use(family's name, its entries, its table).
@@ -65,9 +70,11 @@ bool can_be_made(const Entry& entry) {
 }
 
 /// What is wrong with a parameter, as a sentence's end; "" where nothing is.
-std::string wrong_with(const PolicyParameter& p, const std::vector<PolicyParameter>& all) {
+std::string wrong_with(std::string_view family, const PolicyParameter& p,
+                       const std::vector<PolicyParameter>& all) {
   if (!is_name(p.name)) return "has no name of small letters, digits, - and _, 64 at most";
-  if (std::find(kTaken.begin(), kTaken.end(), p.name) != kTaken.end())
+  const auto is_it = [&](const auto& taken) { return taken.first == family && taken.second == p.name; };
+  if (p.name == "policy" || std::any_of(std::begin(kTaken), std::end(kTaken), is_it))
     return "has the name of another key of systems";
   if (std::count_if(all.begin(), all.end(), [&](const PolicyParameter& o) { return o.name == p.name; }) > 1)
     return "is there twice";
@@ -87,6 +94,9 @@ void check_entries(const std::string& file, std::string_view family, const std::
     const auto wrong = [&](const std::string& what) { problems.add({file, 0, 0, which + what}); };
     if (!is_name(info.name)) wrong("has no name of small letters, digits, - and _, 64 at most");
     if (info.help.empty()) wrong("has no help: a line that says what it does");
+    for (const std::string_view text : {info.help, info.source})
+      if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+        wrong("has control characters in its help or source, expected one line");
     if (!can_be_made(entry)) wrong("has no function that makes it");
     const auto same = [&](const Entry& other) { return other.info.name == info.name; };
     if (std::count_if(entries.begin(), entries.end(), same) > 1) wrong("is there twice");
@@ -99,22 +109,38 @@ void check_entries(const std::string& file, std::string_view family, const std::
       if (!entry.needs_all_scores)
         wrong("does not set needs_all_scores: a routing policy is asked where all scores are known");
     for (const PolicyParameter& p : info.parameters)
-      if (const std::string what = wrong_with(p, info.parameters); !what.empty())
+      if (const std::string what = wrong_with(family, p, info.parameters); !what.empty())
         wrong("has a parameter '" + shown_word(p.name) + "' that " + what);
   }
 }
 
-/// Its code is to run here: it must be a file that only this user and root can have written.
-void check_owner(const std::string& file) {
+struct stat found_at(const std::string& file) {
   struct stat found {};
   if (stat(file.c_str(), &found) != 0)
     throw InputError(file, "cannot be opened: " + std::generic_category().message(errno));
+  return found;
+}
+
+/// Of this user's or root's, and not to be changed by others.
+bool is_closed(const struct stat& found) {
+  const bool own = found.st_uid == geteuid() || found.st_uid == 0;
+  const bool of_group = (found.st_mode & S_IWGRP) != 0 && found.st_gid != getegid() && found.st_gid != 0;
+  return own && !of_group && (found.st_mode & S_IWOTH) == 0;
+}
+
+/// Its code is to run here: neither the file nor its folder may be such that other users can change them.
+void check_owner(const std::string& file) {
+  const struct stat found = found_at(file);
   if (!S_ISREG(found.st_mode)) throw InputError(file, "is not a regular file, expected a shared library");
-  if ((found.st_uid != geteuid() && found.st_uid != 0) || (found.st_mode & S_IWOTH) != 0)
-    throw InputError(
-        file,
-        "can be written by other users, whose code would run here: expected a library of your own, "
-        "closed to others (chown, chmod o-w)");
+  const struct stat folder = found_at(std::filesystem::path(file).parent_path().string());
+  if (!is_closed(found) || (!is_closed(folder) && (folder.st_mode & S_ISVTX) == 0))
+    throw InputError(file,
+                     "can be written, or put into its folder, by other users, whose code would run here: "
+                     "expected a library and a folder of your own, closed to others (chown, chmod go-w)");
+}
+
+std::int64_t changed_ns(const struct stat& found) {
+  return std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
 }
 
 using Interface = std::uint32_t();
@@ -157,6 +183,8 @@ MOELAB_CALLS_LIBRARY PolicyLibrary brought_by(const std::string& file) {
     reinterpret_cast<Policies*>(symbol(library, file, "moelab_policies"))(brought);
   } catch (const std::exception& error) {
     throw InputError(file, "cannot say what policies it has: " + std::string(error.what()));
+  } catch (...) {
+    throw InputError(file, "cannot say what policies it has: it throws what is no std::exception");
   }
   return brought;
 }
@@ -196,7 +224,7 @@ const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& orig
   if (!any)
     problems.add({origin, 0, 0, "has no policies: expected MOELAB_POLICIES(entry, ...) with one at least"});
   problems.throw_if_any();
-  LoadedLibrary& library = loaded().emplace_back(LoadedLibrary{origin, {}});
+  LoadedLibrary& library = loaded().emplace_back(LoadedLibrary{.file = origin, .policies = {}});
   each_family(brought, [&](std::string_view family, auto& entries, auto& table) {
     for (auto& entry : entries) {
       library.policies.push_back({std::string(family), std::string(entry.info.name)});
@@ -207,12 +235,29 @@ const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& orig
   return library;
 }
 
+void check_library_unchanged(const std::string& file) {
+  for (const LoadedLibrary& library : loaded()) {
+    if (library.file != file) continue;
+    const struct stat now = found_at(file);
+    if (now.st_size != library.bytes || changed_ns(now) != library.changed_ns)
+      throw InputError(file, "was changed since its policies were loaded: begin again, in a new process");
+  }
+}
+
 const LoadedLibrary& load_policy_library(const std::string& file) {
   const std::string real = real_path(file);
   for (const LoadedLibrary& library : loaded())
-    if (library.file == real) return library;
+    if (library.file == real) {
+      check_library_unchanged(real);
+      return library;
+    }
   check_owner(real);
-  return add_policies(brought_by(real), real);
+  const struct stat found = found_at(real);
+  PolicyLibrary brought = brought_by(real);
+  add_policies(std::move(brought), real);
+  loaded().back().bytes = found.st_size;
+  loaded().back().changed_ns = changed_ns(found);
+  return loaded().back();
 }
 
 void load_policy_path() {

@@ -1,6 +1,7 @@
 // Loads libraries of policies (policy_library.hpp): theirs stand in the families' tables from then on.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct LoadedPolicy {
 struct LoadedLibrary {
   std::string file;  // absolute, no links in it; or what is no file
   std::vector<LoadedPolicy> policies;
+  std::int64_t bytes = 0, changed_ns = 0;  // of the file when it was loaded; 0 of what is no file
 };
 
 /// Loads the library `file`; one that is there already is not loaded again. Its code runs in this process, so
@@ -26,6 +28,10 @@ const LoadedLibrary& load_policy_library(const std::string& file);
 
 /// Adds policies that come from no file but from `origin`, as messages show it ("Python"); checked likewise.
 const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& origin);
+
+/// Throws InputError where the file of a library is another than the one that was loaded from it, whose code
+/// it cannot stand for any more.
+void check_library_unchanged(const std::string& file);
 
 /// Loads what MOELAB_POLICY_PATH names, libraries and folders (all of their files whose names end in .so, in
 /// the order of names), separated by colons. Throws InputError as above, naming the variable.

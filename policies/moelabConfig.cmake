@@ -7,7 +7,7 @@ if(NOT TARGET moelab::policy)
     INTERFACE_INCLUDE_DIRECTORIES "${moelab_prefix}/include"
     INTERFACE_COMPILE_FEATURES cxx_std_20)
 endif()
-find_program(moelab_program moelab PATHS "${moelab_prefix}/bin" "${moelab_prefix}/../cli" NO_DEFAULT_PATH)
+find_program(moelab_program moelab HINTS "${moelab_prefix}/bin" "${moelab_prefix}/../cli" NO_CACHE)
 if(moelab_program AND NOT TARGET moelab::moelab)
   add_executable(moelab::moelab IMPORTED)
   set_target_properties(moelab::moelab PROPERTIES IMPORTED_LOCATION "${moelab_program}")

@@ -44,12 +44,13 @@ constexpr std::uint64_t layout_of() {
 }
 inline constexpr std::uint64_t kPolicyLayout =
     layout_of<std::string, PolicyParameter, PolicyInfo, PolicyParameters, BatchRequest, BatchingShape,
-              BatchStep, KvUse, BatchingPolicyEntry, ExpertUse, CacheShape, CachePolicyEntry, MissingExpert,
-              ExecutionCosts, ExecutionPlan, ExecutionPolicyEntry, PlacementShape, ActivationCounts,
-              Placement, PlacementPolicyEntry, PlanInput, Plan, PlanningPolicyEntry, PrefetchShape, GateAhead,
-              PrefetchPolicyEntry, PressureTerms, PressurePolicyEntry, ResidencyState, ResidencyPolicyEntry,
-              TokenGate, StepRouting, RoutingPolicyEntry, LayerInstance, LayerOrder, SchedulePolicyEntry,
-              StorageShape, StorageSplit, StoragePolicyEntry>();
+              StepShare, BlockMoves, KvShape, BatchStep, KvUse, BatchingPolicyEntry, ExpertUse, CacheShape,
+              CachePolicyEntry, MissingExpert, ExecutionCosts, ExecutionPlan, ExecutionPolicyEntry,
+              PlacementServer, PlacementShape, ActivationCounts, Placement, PlacementPolicyEntry, PlanInput,
+              Plan, PlanningPolicyEntry, PrefetchShape, GateAhead, Fetch, PrefetchPolicyEntry, PressureTerms,
+              PressurePolicyEntry, ResidencyState, ResidencyPolicyEntry, TokenGate, TokenRouting, StepRouting,
+              RoutingPolicyEntry, LayerExpert, ChunkRead, LayerInstance, LayerOrder, SchedulePolicyEntry,
+              StorageBackend, StorageShape, StorageSplit, StoragePolicyEntry>();
 
 /// What a library brings.
 struct PolicyLibrary {

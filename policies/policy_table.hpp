@@ -2,6 +2,7 @@
 // libraries (policies/policy_library.hpp) in the order in which they were loaded.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <initializer_list>
 #include <string_view>

@@ -354,6 +354,7 @@ Scenario read_scenario(const ConfigText& config,
   s.question = root.text("question", "");
   s.seed = static_cast<std::uint64_t>(root.integer("seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
   load_libraries(root, std::filesystem::path(config.name).parent_path());
+  if (root.has("policy_libraries")) problems.throw_if_any();  // else its policies would be unknown names, too
   if (names_runtime(root))
     s.runtime = read_named_runtime(root, std::filesystem::path(config.name).parent_path());
   const Reading reading{config.name, std::filesystem::path(config.name).parent_path(), problems,

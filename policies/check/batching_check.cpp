@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "models/input_error.hpp"
 #include "policies/check/trial.hpp"
 #include "policies/guard/policy_error.hpp"
 
@@ -67,6 +68,7 @@ class BatchingTrial {
       trial_.answers.add(std::uint64_t{why.size()});
       if (why.empty()) requests_.push_back(request);
     }
+    if (requests_.empty()) throw InputError("", "takes none of the instance's requests");
   }
 
   void resize(std::uint64_t blocks) {

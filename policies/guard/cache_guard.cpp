@@ -25,7 +25,7 @@ class GuardedCache final : public CachePolicy {
         shape_(shape),
         uses_pools_(entry.uses_pools),
         preloads_(entry.preloads),
-        known_(shape.objects, kNoParts) {
+        known_(shape.objects, preloads_ ? kAllParts : kNoParts) {
     shape_.profile = {};  // the caller's
     if (preloads_)
       for (std::uint32_t object = 0; object < shape.objects; ++object)
@@ -35,7 +35,12 @@ class GuardedCache final : public CachePolicy {
 
   State state(std::uint32_t object) const override {
     const State state = guard_.ask([&] { return policy_->state(object); });
-    if (state == State::M || (!uses_pools_ && state == shape_.kept_as)) return state;
+    if (state == State::M) {
+      if (!preloads_) known_[object] = kNoParts;  // it has to be given again
+      return state;
+    }
+    if (index(state) < kStates && (parts_of(state) & ~known_[object]) != 0) check_parts(object, state);
+    if (!uses_pools_ && state == shape_.kept_as) return state;
     if (index(state) >= kStates)
       guard_.broken("says of expert " + std::to_string(object) + " that it is in state number " +
                     std::to_string(index(state)) + ", there are " + std::to_string(kStates));
@@ -68,9 +73,9 @@ class GuardedCache final : public CachePolicy {
 
   bool insert(std::uint32_t object) override {
     const bool taken = guard_.ask([&] { return policy_->insert(object); });
+    if (taken) known_[object] |= given();
     if (taken && state(object) == State::M)
       guard_.broken("says that it took expert " + std::to_string(object) + ", and does not hold it");
-    if (taken) known_[object] |= given();
     if (guard_.closely())
       check_all();
     else
@@ -109,19 +114,24 @@ class GuardedCache final : public CachePolicy {
     for (std::uint32_t object = 0; object < shape_.objects; ++object) {
       const State now = state(object);
       bytes += shape_.bytes[index(now)];
-      check_parts(object, now);
+      note_parts(object, now);
     }
     if (std::abs(bytes - held) > 2 * kGuardRounding * std::max(bytes, held))
       guard_.broken("says that it holds " + to_string(Bytes(held)) + ", its experts' states come to " +
                     to_string(Bytes(bytes)));
   }
 
-  void check_parts(std::uint32_t object, State now) {
-    const StateParts parts = parts_of(now);
-    if ((parts & ~known_[object]) != 0)
+  void check_parts(std::uint32_t object, State now) const {
+    if ((parts_of(now) & ~known_[object]) != 0)
       guard_.broken("holds " + expert_in(object, now) +
                     (known_[object] == kNoParts ? ", which was neither used nor prefetched"
                                                 : ", of which it had another part, and was given none"));
+  }
+
+  /// What left with the step is not held again before it is given again.
+  void note_parts(std::uint32_t object, State now) {
+    check_parts(object, now);
+    const StateParts parts = parts_of(now);
     if (preloads_ && parts != known_[object])
       guard_.broken("holds expert " + std::to_string(object) +
                     " no more, and its entry says that it keeps what it held from the start");
@@ -132,7 +142,8 @@ class GuardedCache final : public CachePolicy {
   PolicyGuard guard_;
   CacheShape shape_;
   bool uses_pools_, preloads_;
-  std::vector<StateParts> known_;  // [objects]: what it may hold, as of the last look and what came since
+  mutable std::vector<StateParts>
+      known_;  // [objects]: what it may hold, as of the last look and what came since
 };
 
 }  // namespace

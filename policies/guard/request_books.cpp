@@ -1,6 +1,7 @@
 #include "policies/guard/request_books.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace moelab {
 namespace {

@@ -17,6 +17,8 @@ void check_layers(const PolicyGuard& guard, const StorageSplit& split, const Sto
                  counted(split.shape().backends.size(), "backend") + ", asked for was one of " +
                  std::to_string(shape.layers) + ", " + std::to_string(shape.experts) + " and " +
                  std::to_string(shape.backends.size()));
+  if (split.shape() != shape)
+    guard.broken("gives a split of other backends or experts than those that it was asked for");
   std::vector<std::uint64_t> totals(shape.backends.size(), 0);
   for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
     std::uint64_t experts = 0;

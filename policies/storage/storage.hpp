@@ -27,6 +27,7 @@ struct StorageBackend {
   /// GPU memory that a stored plain byte takes: resident 1, compressed 0.8 or so, host or NVMe 0.
   double gpu_bytes_per_byte = 0;
   double capacity_bytes = std::numeric_limits<double>::infinity();  // of the place itself, plain bytes
+  bool operator==(const StorageBackend&) const = default;
 };
 
 struct StorageShape {
@@ -36,6 +37,7 @@ struct StorageShape {
   std::vector<StorageBackend> backends = {};  // the GPU's first, the host's or NVMe last
   double gpu_budget_bytes = std::numeric_limits<double>::infinity();  // for stored experts, not the window
   double compute_s = 0;  // of one layer with its weights resident; 0: not known
+  bool operator==(const StorageShape&) const = default;
 };
 
 /// Throws InputError when the shape cannot be used: no layers, experts or backends, or too many; a backend

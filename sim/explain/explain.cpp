@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "models/input_error.hpp"
+#include "policies/guard/policy_error.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
@@ -103,6 +104,8 @@ CacheReference reference(const ResultFile& given, const std::string& policy) {
   try {
     const Subject subject(given.file, document_with_cache(given.document, policy), given.executor);
     r.result = as_file(subject.run());
+  } catch (const PolicyError&) {  // no refusal
+    throw;
   } catch (const InputError& error) {
     r.refused = error.problems().front().what;
   }

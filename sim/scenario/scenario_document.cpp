@@ -12,6 +12,7 @@
 #include "models/json.hpp"
 #include "models/text_file.hpp"
 #include "policies/cache/cache.hpp"
+#include "policies/load_library.hpp"
 #include "sim/scenario.hpp"
 #include "sim/version.hpp"
 #include "traces/default_trace.hpp"
@@ -30,21 +31,6 @@ std::string hexadecimal(std::uint64_t word) {
 struct StateDeleter {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
-
-std::string digest_of_file(const std::string& path) {
-  check_regular_file(path);
-  const std::unique_ptr<XXH3_state_t, StateDeleter> state(XXH3_createState());
-  if (state == nullptr) throw std::bad_alloc();
-  XXH3_64bits_reset(state.get());
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> buffer(std::size_t{1} << 20);
-  while (file) {
-    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    XXH3_64bits_update(state.get(), buffer.data(), static_cast<std::size_t>(file.gcount()));
-  }
-  if (!file.eof()) throw InputError(path, "cannot be read");
-  return hexadecimal(XXH3_64bits_digest(state.get()));
-}
 
 std::string digest_of_text(std::string_view text) {
   return hexadecimal(XXH3_64bits(text.data(), text.size()));
@@ -70,8 +56,24 @@ void replace_paths(Json& node, const std::vector<DataFile>& data) {
 
 }  // namespace
 
+std::string digest_of_file(const std::string& path) {
+  check_regular_file(path);
+  const std::unique_ptr<XXH3_state_t, StateDeleter> state(XXH3_createState());
+  if (state == nullptr) throw std::bad_alloc();
+  XXH3_64bits_reset(state.get());
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> buffer(std::size_t{1} << 20);
+  while (file) {
+    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    XXH3_64bits_update(state.get(), buffer.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file.eof()) throw InputError(path, "cannot be read");
+  return hexadecimal(XXH3_64bits_digest(state.get()));
+}
+
 std::vector<DataFile> data_files(const Scenario& scenario) {
   std::vector<DataFile> files;
+  for (const std::string& library : scenario.policy_libraries) check_library_unchanged(library);
   for (const std::string& path : scenario_inputs(scenario)) {
     const bool known =
         std::any_of(files.begin(), files.end(), [&](const DataFile& f) { return f.path == path; });

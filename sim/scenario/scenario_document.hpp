@@ -20,6 +20,9 @@ struct DataFile {
   std::string digest;  // of its bytes: XXH3, 64 bits, 16 hexadecimal digits
 };
 
+/// Of a file's bytes. Throws InputError for one that cannot be read.
+std::string digest_of_file(const std::string& path);
+
 /// Reads each file once from beginning to end. Throws InputError for one that cannot be read.
 std::vector<DataFile> data_files(const Scenario& scenario);
 

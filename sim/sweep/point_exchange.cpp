@@ -124,19 +124,39 @@ RemoteJob unpack_job(const std::string& text) {
   }
 }
 
+namespace {
+
+/// What is wrong with a file that the job's scenario reads and whose digest here is this; nothing where it is
+/// the job's.
+void check_file(const DataFile& here, const RemoteJob& job, Problems& problems) {
+  const auto there =
+      std::find_if(job.data.begin(), job.data.end(), [&](const DataFile& f) { return f.path == here.path; });
+  if (there == job.data.end())
+    problems.add({here.path, 0, 0, "is read by the scenario, but the job does not say which file it is"});
+  else if (there->digest != here.digest)
+    problems.add({here.path, 0, 0,
+                  "is another file here (digest " + here.digest + ") than where the sweep was started (" +
+                      there->digest + "); expected the same on every machine"});
+}
+
+/// Before their code runs, which it does as the scenario is read.
+void check_libraries(const RemoteJob& job, Problems& problems) {
+  const Json document = Json::parse(job.job.document, nullptr, false);
+  if (!document.is_object() || !document.contains("policy_libraries")) return;
+  const Json& files = document["policy_libraries"];
+  if (!files.is_array()) return;
+  for (const Json& file : files)
+    if (file.is_string()) check_file({file, digest_of_file(file)}, job, problems);
+}
+
+}  // namespace
+
 void check_data(const RemoteJob& job) {
-  const Scenario scenario = scenario_of_document("the point's scenario", job.job.document);
   Problems problems;
-  for (const DataFile& here : data_files(scenario)) {
-    const auto there = std::find_if(job.data.begin(), job.data.end(),
-                                    [&](const DataFile& f) { return f.path == here.path; });
-    if (there == job.data.end())
-      problems.add({here.path, 0, 0, "is read by the scenario, but the job does not say which file it is"});
-    else if (there->digest != here.digest)
-      problems.add({here.path, 0, 0,
-                    "is another file here (digest " + here.digest + ") than where the sweep was started (" +
-                        there->digest + "); expected the same on every machine"});
-  }
+  check_libraries(job, problems);
+  problems.throw_if_any();
+  for (const DataFile& here : data_files(scenario_of_document("the point's scenario", job.job.document)))
+    check_file(here, job, problems);
   problems.throw_if_any();
 }
 

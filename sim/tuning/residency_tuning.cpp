@@ -7,6 +7,7 @@
 
 #include "models/input_error.hpp"
 #include "policies/cache/cache.hpp"
+#include "policies/guard/policy_error.hpp"
 #include "sim/run_paged.hpp"
 #include "sim/serving/paged_plan.hpp"
 #include "sim/serving/request_stream.hpp"
@@ -35,6 +36,8 @@ bool takes_gpu_memory(const std::string& backend) {
 std::string refusal_of(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace) {
   try {
     check_paged_system(scenario, system, trace);
+  } catch (const PolicyError&) {  // no refusal
+    throw;
   } catch (const InputError& error) {
     return error.problems().front().what;
   }

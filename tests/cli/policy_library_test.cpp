@@ -186,7 +186,8 @@ TEST_CASE("policy library: one that cannot be used is refused with the reason") 
         "has no help: a line that says what it does", "has no function that makes it",
         "has a parameter 'policy' that has the name of another key of systems",
         "has a parameter 'high' that has a default outside its range",
-        "has a parameter 'mute' that has no help", "policy 'twice' of family cache is there twice"})
+        "has a parameter 'mute' that has no help", "has control characters in its help or source",
+        "policy 'twice' of family cache is there twice"})
     refused(library("bad_entries"), reason);
 
   const Folder folder;
@@ -196,7 +197,7 @@ TEST_CASE("policy library: one that cannot be used is refused with the reason") 
   refused(folder.file("text.so"), "cannot be loaded: ");
   std::filesystem::copy_file(library("same_policies"), folder.file("open.so"));
   REQUIRE(chmod(folder.file("open.so").c_str(), 0666) == 0);
-  refused(folder.file("open.so"), "can be written by other users");
+  refused(folder.file("open.so"), "can be written, or put into its folder, by other users");
   REQUIRE(mkfifo(folder.file("pipe.so").c_str(), 0600) == 0);
   refused(folder.file("pipe.so"), "is not a regular file");
 }
@@ -218,6 +219,45 @@ TEST_CASE("policy library: a policy that breaks a rule ends the run, with the ru
   };
   broken("throws", "no idea what to keep");
   broken("too_much", "its memory is");
+}
+
+TEST_CASE("policy library: a policy that ends the process leaves no run that looks done") {
+  for (const std::string name : {"crashes", "exits"}) {
+    const ProgramResult result = moelab(small({"run", "zipmoe-orin", "--system", "zipmoe-lru", "--set",
+                                               "overrides.system.cache.policy=faulty"}),
+                                        name);
+    check_refusal(result, "lib" + name + ".so: its policies ended the run: ");
+  }
+}
+
+TEST_CASE("policy library: an answer that the loop counts on is looked at when it is given") {
+  const ProgramResult result = moelab(small({"run", "zipmoe-orin", "--system", "zipmoe-lru", "--set",
+                                             "overrides.system.cache.policy=faulty"}),
+                                      "pretends");
+  check_refusal(result, "which was neither used nor prefetched");
+}
+
+TEST_CASE("policy library: a file by two names is loaded once, a copy is another library") {
+  const Folder folder;
+  std::filesystem::copy_file(library("same_policies"), folder.file("same.so"));
+  std::filesystem::copy_file(library("same_policies"), folder.file("later.so"));
+  std::filesystem::create_symlink(folder.file("same.so"), folder.file("link.so"));
+  const ProgramResult twice =
+      run_program(MOELAB_PROGRAM, {"check", "zipmoe-orin", "--policy-library", folder.file("same.so"),
+                                   "--policy-library", folder.file("link.so")});
+  CAPTURE(twice.err);
+  CHECK(twice.status == 0);
+  check_refusal(
+      run_program(MOELAB_PROGRAM, {"check", "zipmoe-orin", "--policy-library", folder.file("same.so"),
+                                   "--policy-library", folder.file("later.so")}),
+      "is there already, from " + folder.file("same.so"));
+}
+
+TEST_CASE("policy library: what is not asked for policies does without") {
+  setenv("MOELAB_POLICY_PATH", "/nowhere/at/all.so", 1);
+  CHECK(run_program(MOELAB_PROGRAM, {"models"}).status == 0);
+  CHECK(run_program(MOELAB_PROGRAM, {"keys", "system.cache"}).status == 0);
+  unsetenv("MOELAB_POLICY_PATH");
 }
 
 TEST_CASE("policy library: a policy that crashes or hangs is found by `check-policy`") {

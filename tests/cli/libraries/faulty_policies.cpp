@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-enum : int { kThrows = 5, kTooMuch, kCrashes, kHangs };  // 0 to 4 and 9 are below
+enum : int { kThrows = 5, kTooMuch, kCrashes, kHangs, kExits = 10, kPretends };  // 0 to 4 and 9 are below
 
 namespace {
 
@@ -17,11 +17,18 @@ class Faulty final : public CachePolicy {
  public:
   static constexpr int kAt = 5;
   explicit Faulty(const CacheShape& shape) : shape_(shape), kept_(shape.objects, false) {}
-  State state(std::uint32_t object) const override { return kept_[object] ? shape_.kept_as : State::M; }
-  void begin_step(std::uint32_t) override { step_ = step_ + 1; }
+  State state(std::uint32_t object) const override {
+    return kept_[object] || pretends_ ? shape_.kept_as : State::M;
+  }
+  void begin_step(std::uint32_t) override {
+    step_ = step_ + 1;
+    pretends_ = FAULT == kPretends;  // until the first use
+  }
   void use(const ExpertUse& use) override {
     if (step_ == kAt && FAULT == kThrows) throw std::runtime_error("no idea what to keep");
     if (step_ == kAt && FAULT == kCrashes) std::raise(SIGSEGV);
+    if (step_ == kAt && FAULT == kExits) std::exit(0);
+    pretends_ = false;
     while (step_ == kAt && FAULT == kHangs) {
     }
     const double bytes = shape_.bytes[index(shape_.kept_as)];
@@ -36,6 +43,7 @@ class Faulty final : public CachePolicy {
   CacheShape shape_;
   std::vector<bool> kept_;
   double bytes_ = 0;
+  bool pretends_ = false;
   std::atomic<int> step_ = 0;
 };
 
@@ -50,6 +58,7 @@ class Faulty final : public CachePolicy {
 [[maybe_unused]] CachePolicyEntry bad_entry() {
   CachePolicyEntry bad = entry("Not A Name", "");
   bad.make = nullptr;
+  bad.info.source = "two\nlines";
   bad.info.parameters = {
       {.name = "policy", .unit = "", .default_value = 1, .help = "a key of systems"},
       {.name = "high", .unit = "", .default_value = 3, .low = 0, .high = 1, .help = "outside its range"},
