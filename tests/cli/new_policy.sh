@@ -4,6 +4,7 @@
 # The commands of policies/README.md work as they stand there.
 # usage: new_policy.sh CMAKE BUILD_DIR CXX SOURCE_DIR
 set -euo pipefail
+command -v make >/dev/null || export CMAKE_GENERATOR=Ninja  # CMake's own choice is make
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$1" --install "$2" --prefix "$scratch/moelab" --component Unspecified >/dev/null
