@@ -271,7 +271,7 @@ TEST_CASE("policy library: a policy that crashes or hangs is found by `check-pol
   };
   found("throws", {}, "no idea what to keep");
   found("too_much", {}, "its memory is");
-  found("crashes", {}, "signal 11");
+  found("crashes", {}, "signal 6");
 }
 
 }  // namespace moelab::policy_library_test

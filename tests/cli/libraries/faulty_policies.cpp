@@ -2,7 +2,6 @@
 #include "policies/policy_library.hpp"
 
 #include <atomic>
-#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -26,7 +25,7 @@ class Faulty final : public CachePolicy {
   }
   void use(const ExpertUse& use) override {
     if (step_ == kAt && FAULT == kThrows) throw std::runtime_error("no idea what to keep");
-    if (step_ == kAt && FAULT == kCrashes) std::raise(SIGSEGV);
+    if (step_ == kAt && FAULT == kCrashes) std::abort();
     if (step_ == kAt && FAULT == kExits) std::exit(0);
     pretends_ = false;
     while (step_ == kAt && FAULT == kHangs) {
