@@ -314,6 +314,24 @@ def test_tables_of_sweeps_that_vary_different_things(tiny, tmp_path):
     assert pandas.isna(table["budget"]).tolist() == [False, False, True, True]
 
 
+def test_a_policy_is_compiled_with_the_package_alone(tmp_path, monkeypatch):
+    templates = os.path.join(SOURCE, "policies", "templates")
+    for template, name in (("cache.cpp.in", "own.cpp"), ("CMakeLists.txt.in", "CMakeLists.txt")):
+        with open(os.path.join(templates, template)) as text:
+            filled = text.read().replace("@name@", "own").replace("@family@", "cache").replace("@prefix@", "nowhere")
+        (tmp_path / name).write_text(filled)
+    build = str(tmp_path / "build")
+    subprocess.run(["cmake", "-GNinja", "-S", str(tmp_path), "-B", build, "-Dmoelab_DIR=" + moelab.cmake_dir()],
+                   check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
+    monkeypatch.setenv("MOELAB_POLICY_PATH", build)
+    chosen = {"overrides.system.cache.policy": "own", "workload.requests": 1, "workload.output_tokens": 4}
+    own = moelab.run("zipmoe-orin", system="zipmoe-lru", settings=chosen)
+    assert own["inputs"]["scenario"]["policy_libraries"] == [os.path.join(build, "libown.so")]
+    shipped = moelab.run("zipmoe-orin", system="zipmoe-lru", settings={**chosen, "overrides.system.cache.policy": "lru"})
+    assert own["metrics"] == shipped["metrics"]  # it leaves whose last use is longest ago, as LRU does
+
+
 def test_the_stubs_name_what_there_is():
     import ast
 
