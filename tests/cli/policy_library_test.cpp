@@ -272,6 +272,7 @@ TEST_CASE("policy library: a policy that crashes or hangs is found by `check-pol
   found("throws", {}, "no idea what to keep");
   found("too_much", {}, "its memory is");
   found("crashes", {}, "signal 6");
+  found("hangs", {"--time-limit", "1"}, "it is still at it after 1.0 s");
 }
 
 }  // namespace moelab::policy_library_test
