@@ -1,6 +1,7 @@
 // moelab check-policy: whether a policy keeps the rules of its family, on random instances.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "policies/check/policy_check.hpp"
+#include "policies/policy_families.hpp"
 #include "sim/child_process.hpp"
 
 namespace moelab::cli {
@@ -54,20 +56,26 @@ std::string with_commas(std::uint64_t number) {
   return text;
 }
 
-/// The families that have a policy of that name, or the one that is asked for. Throws InputError where there
-/// is none.
+/// The families that have a policy of that name, in the order of their names, or the one that is asked for.
+/// Throws InputError where there is none.
 std::vector<std::string> families_with(const CheckPolicyArguments& options) {
-  std::vector<std::string> families, known;
+  std::vector<std::string> with, families, known;
   const bool one = !options.family.empty();
-  for (const std::string& family : one ? std::vector{options.family} : policy_families())
-    for (const std::string& name : policies_of(family)) {
-      known.push_back(name);
-      if (name == options.policy) families.push_back(family);
+  for (const PolicyFamily& family : policy_families()) {
+    families.push_back(family.name);
+    if (one && family.name != options.family) continue;
+    for (const PolicyInfo& info : family.policies) {
+      known.emplace_back(info.name);
+      if (info.name == options.policy) with.push_back(family.name);
     }
-  if (families.empty())
+  }
+  if (known.empty())
+    throw InputError("", "no family '" + options.family + "'" + suggestion(options.family, families));
+  if (with.empty())
     throw InputError("", "no policy '" + shown_word(options.policy) + "'" +
                              (one ? " of family " + options.family : "") + suggestion(options.policy, known));
-  return families;
+  std::sort(with.begin(), with.end());
+  return with;
 }
 
 /// How a child that gave no answer ended, as a rule that the policy broke.

@@ -4,9 +4,9 @@
 #include <array>
 #include <string_view>
 
-#include "cli/policy_families.hpp"
 #include "models/config_store.hpp"
 #include "models/part.hpp"
+#include "policies/policy_families.hpp"
 #include "traces/default_trace.hpp"
 
 namespace moelab::cli {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "cli/key_readings.hpp"
-#include "cli/policy_families.hpp"
 #include "models/units.hpp"
+#include "policies/policy_families.hpp"
 
 namespace moelab::cli {
 namespace {

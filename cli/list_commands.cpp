@@ -94,6 +94,17 @@ void print_titles_and_sources(const std::vector<std::vector<std::string>>& rows,
               << sources_text(provenance[i - 1]);
 }
 
+void print_list(const ListOptions& options, const Json& all,
+                const std::vector<std::vector<std::string>>& rows,
+                const std::vector<std::vector<std::string>>& provenance) {
+  if (options.format == "json")
+    std::cout << all.dump(2) << "\n";
+  else if (options.sources)
+    print_titles_and_sources(rows, provenance);
+  else
+    print_titles(rows);
+}
+
 void list_devices(const ListOptions& options) {
   Json all = Json::array();
   std::vector<std::vector<std::string>> rows{{"device", "what it is"}}, provenance;
@@ -104,12 +115,7 @@ void list_devices(const ListOptions& options) {
     all.push_back(
         {{"name", name}, {"title", d.title}, {"unmeasured", d.unmeasured}, {"provenance", d.provenance}});
   }
-  if (options.format == "json")
-    std::cout << all.dump(2) << "\n";
-  else if (options.sources)
-    print_titles_and_sources(rows, provenance);
-  else
-    print_titles(rows);
+  print_list(options, all, rows, provenance);
 }
 
 void list_clusters(const ListOptions& options) {
@@ -222,12 +228,7 @@ void list_runtimes(const ListOptions& options) {
                    {"constants", constants},
                    {"provenance", r.provenance}});
   }
-  if (options.format == "json")
-    std::cout << all.dump(2) << "\n";
-  else if (options.sources)
-    print_titles_and_sources(rows, provenance);
-  else
-    print_titles(rows);
+  print_list(options, all, rows, provenance);
 }
 
 void list_formats(const ListOptions& options) {

@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include "cli/commands.hpp"
-#include "cli/policy_families.hpp"
 #include "models/input_error.hpp"
 #include "models/text_file.hpp"
+#include "policies/policy_families.hpp"
 #include "sim/results/shell_word.hpp"
 
 namespace moelab::cli {
@@ -48,15 +48,12 @@ std::vector<std::string> families_in(const std::filesystem::path& templates) {
 }
 
 void check_name(const std::string& name) {
-  const auto good = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-  };
-  if (name.empty() || name.size() > 64 || name[0] < 'a' || name[0] > 'z' ||
-      !std::all_of(name.begin(), name.end(), good))
-    throw InputError("moelab new policy",
-                     "'" + shown_word(name) +
-                         "' is no name for a policy: expected small letters, digits, - and _, a "
-                         "letter first, 64 at most");
+  if (!is_policy_name(name))
+    throw InputError(
+        "moelab new policy",
+        "'" + shown_word(name) +
+            "' is no name for a policy: expected small letters, digits, - and _, a letter first, "
+            "64 at most");
 }
 
 std::string filled_in(std::string text, const NewPolicyArguments& options, const std::string& prefix) {

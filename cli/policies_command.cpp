@@ -5,9 +5,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/list_command.hpp"
-#include "cli/policy_families.hpp"
 #include "cli/wrapped_text.hpp"
 #include "models/json.hpp"
+#include "policies/policy_families.hpp"
 
 namespace moelab::cli {
 namespace {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "models/input_error.hpp"
+#include "policies/policy_families.hpp"
 #include "policies/policy_library.hpp"
 
 namespace moelab {
@@ -30,29 +31,13 @@ constexpr std::pair<std::string_view, std::string_view> kTaken[] = {
     {"planning", "ratios"},     {"batching", "max_tokens"},    {"pressure", "first"},
     {"pressure", "swap_space"}, {"pressure", "block_tokens"},  {"pressure", "grows"},
     {"prefetch", "buffer"},     {"prefetch", "buffer_layers"}, {"placement", "copies"}};
-constexpr std::size_t kLongestName = 64;
 
 /// Every family of a library with its table: use(family's name, its entries, its table).
 template <class Use>
-void each_family(PolicyLibrary& library, Use use) {
-  use("batching", library.batching, batching_policies());
-  use("cache", library.cache, cache_policies());
-  use("execution", library.execution, execution_policies());
-  use("placement", library.placement, placement_policies());
-  use("planning", library.planning, planning_policies());
-  use("prefetch", library.prefetch, prefetch_policies());
-  use("pressure", library.pressure, pressure_policies());
-  use("residency", library.residency, residency_policies());
-  use("routing", library.routing, routing_policies());
-  use("schedule", library.schedule, schedule_policies());
-  use("storage", library.storage, storage_policies());
-}
-
-bool is_name(std::string_view name) {
-  const auto good = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-  };
-  return !name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), good);
+void each_family(PolicyLibrary& library, const Use& use) {
+  for_each_policy_family([&]<class Entry>(std::string_view family, PolicyTable<Entry>& table) {
+    use(family, library.of_family<Entry>(), table);
+  });
 }
 
 template <class Entry>
@@ -72,7 +57,8 @@ bool can_be_made(const Entry& entry) {
 /// What is wrong with a parameter, as a sentence's end; "" where nothing is.
 std::string wrong_with(std::string_view family, const PolicyParameter& p,
                        const std::vector<PolicyParameter>& all) {
-  if (!is_name(p.name)) return "has no name of small letters, digits, - and _, 64 at most";
+  if (!is_policy_name(p.name))
+    return "has no name of small letters, digits, - and _, a letter first, 64 at most";
   const auto is_it = [&](const auto& taken) { return taken.first == family && taken.second == p.name; };
   if (p.name == "policy" || std::any_of(std::begin(kTaken), std::end(kTaken), is_it))
     return "has the name of another key of systems";
@@ -92,7 +78,8 @@ void check_entries(const std::string& file, std::string_view family, const std::
     const PolicyInfo& info = entry.info;
     const std::string which = "policy '" + shown_word(info.name) + "' of family " + std::string(family) + " ";
     const auto wrong = [&](const std::string& what) { problems.add({file, 0, 0, which + what}); };
-    if (!is_name(info.name)) wrong("has no name of small letters, digits, - and _, 64 at most");
+    if (!is_policy_name(info.name))
+      wrong("has no name of small letters, digits, - and _, a letter first, 64 at most");
     if (info.help.empty()) wrong("has no help: a line that says what it does");
     for (const std::string_view text : {info.help, info.source})
       if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))

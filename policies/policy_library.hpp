@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -52,35 +53,22 @@ inline constexpr std::uint64_t kPolicyLayout =
               RoutingPolicyEntry, LayerExpert, ChunkRead, LayerInstance, LayerOrder, SchedulePolicyEntry,
               StorageBackend, StorageShape, StorageSplit, StoragePolicyEntry>();
 
-/// What a library brings.
+/// What a library brings: entries of any families.
 struct PolicyLibrary {
-  std::vector<BatchingPolicyEntry> batching;
-  std::vector<CachePolicyEntry> cache;
-  std::vector<ExecutionPolicyEntry> execution;
-  std::vector<PlacementPolicyEntry> placement;
-  std::vector<PlanningPolicyEntry> planning;
-  std::vector<PrefetchPolicyEntry> prefetch;
-  std::vector<PressurePolicyEntry> pressure;
-  std::vector<ResidencyPolicyEntry> residency;
-  std::vector<RoutingPolicyEntry> routing;
-  std::vector<SchedulePolicyEntry> schedule;
-  std::vector<StoragePolicyEntry> storage;
+  std::tuple<
+      std::vector<BatchingPolicyEntry>, std::vector<CachePolicyEntry>, std::vector<ExecutionPolicyEntry>,
+      std::vector<PlacementPolicyEntry>, std::vector<PlanningPolicyEntry>, std::vector<PrefetchPolicyEntry>,
+      std::vector<PressurePolicyEntry>, std::vector<ResidencyPolicyEntry>, std::vector<RoutingPolicyEntry>,
+      std::vector<SchedulePolicyEntry>, std::vector<StoragePolicyEntry>>
+      families;
 
-  void add(BatchingPolicyEntry entry) { batching.push_back(std::move(entry)); }
-  void add(CachePolicyEntry entry) { cache.push_back(std::move(entry)); }
-  void add(ExecutionPolicyEntry entry) { execution.push_back(std::move(entry)); }
-  void add(PlacementPolicyEntry entry) { placement.push_back(std::move(entry)); }
-  void add(PlanningPolicyEntry entry) { planning.push_back(std::move(entry)); }
-  void add(PrefetchPolicyEntry entry) { prefetch.push_back(std::move(entry)); }
-  void add(PressurePolicyEntry entry) { pressure.push_back(std::move(entry)); }
-  void add(ResidencyPolicyEntry entry) { residency.push_back(std::move(entry)); }
-  void add(RoutingPolicyEntry entry) { routing.push_back(std::move(entry)); }
-  void add(SchedulePolicyEntry entry) { schedule.push_back(std::move(entry)); }
-  void add(StoragePolicyEntry entry) { storage.push_back(std::move(entry)); }
-  /// Entries of any families.
+  template <class Entry>
+  std::vector<Entry>& of_family() {
+    return std::get<std::vector<Entry>>(families);
+  }
   template <class... Entries>
-  void add_all(Entries... entries) {
-    (add(std::move(entries)), ...);
+  void add(Entries... entries) {
+    (of_family<Entries>().push_back(std::move(entries)), ...);
   }
 };
 
@@ -96,6 +84,6 @@ struct PolicyLibrary {
     return moelab::kPolicyLayout;                                                       \
   }                                                                                     \
   [[gnu::visibility("default")]] void moelab_policies(moelab::PolicyLibrary& library) { \
-    library.add_all(__VA_ARGS__);                                                       \
+    library.add(__VA_ARGS__);                                                           \
   }                                                                                     \
   }

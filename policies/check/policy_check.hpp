@@ -44,10 +44,6 @@ PolicyCheck check_policy(const PlacementPolicyEntry& entry, const CheckOptions& 
 PolicyCheck check_policy(const PlanningPolicyEntry& entry, const CheckOptions& options = {});
 PolicyCheck check_policy(const PressurePolicyEntry& entry, const CheckOptions& options = {});
 
-/// The names of the families.
-const std::vector<std::string>& policy_families();
-/// Names of a family's policies, those from libraries too. Throws InputError for a family that there is not.
-std::vector<std::string> policies_of(std::string_view family);
 /// Throws InputError where the family, or its policy of that name, is not there.
 PolicyCheck check_policy(std::string_view family, std::string_view policy, const CheckOptions& options = {});
 

@@ -2,17 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/batching/batching.hpp"
-#include "policies/cache/cache.hpp"
-#include "policies/execution/execution.hpp"
-#include "policies/placement/placement.hpp"
-#include "policies/planning/planning.hpp"
-#include "policies/prefetch/prefetch.hpp"
-#include "policies/pressure/pressure.hpp"
-#include "policies/residency/residency.hpp"
-#include "policies/routing/routing.hpp"
-#include "policies/schedule/schedule.hpp"
-#include "policies/storage/storage.hpp"
+#include "policies/policy_families.hpp"
 
 namespace moelab {
 

@@ -471,20 +471,6 @@ TEST_CASE("the commands that the traces' README shows work", "[long]") {
   CHECK(run_blocks("traces/README.md", 0, 1) >= 5);
 }
 
-TEST_CASE("lists are complete in both forms") {
-  const Json policies = Json::parse(moelab({"policies", "--format", "json"}).out);
-  const std::string table = moelab({"policies"}).out;
-  for (const Json& p : policies) CHECK(table.find(p["name"].get<std::string>()) != std::string::npos);
-  for (const char* name : {"cache-affinity", "fifo", "longest-first", "exhaustive", "lru", "marking",
-                           "zipmoe", "belady", "moe-infinity", "layer-window", "continuous", "prism",
-                           "smartmoe", "s3-fifo", "arc", "lru-k", "w-tinylfu"})
-    CHECK(table.find(name) != std::string::npos);
-  const Json models = Json::parse(moelab({"models", "--format", "json"}).out);
-  CHECK(models.size() >= 15);
-  CHECK(Json::parse(moelab({"devices", "--format", "json"}).out).size() >= 2);
-  CHECK(Json::parse(moelab({"systems", "--format", "json"}).out).size() >= 10);
-}
-
 TEST_CASE("check: a split that llama.cpp has is accounted for as its log would be") {
   const Folder folder;
   const std::string file = folder.file(

@@ -130,4 +130,18 @@ TEST_CASE("where numbers are from is said on request") {
   }
 }
 
+TEST_CASE("lists are complete in both forms") {
+  const Json policies = Json::parse(printed({"policies", "--format", "json"}));
+  const std::string table = printed({"policies"});
+  for (const Json& p : policies) CHECK(table.find(p["name"].get<std::string>()) != std::string::npos);
+  for (const char* name : {"cache-affinity", "fifo", "longest-first", "exhaustive", "lru", "marking",
+                           "zipmoe", "belady", "moe-infinity", "layer-window", "continuous", "prism",
+                           "smartmoe", "s3-fifo", "arc", "lru-k", "w-tinylfu"})
+    CHECK(table.find(name) != std::string::npos);
+  const Json models = Json::parse(printed({"models", "--format", "json"}));
+  CHECK(models.size() >= 15);
+  CHECK(Json::parse(printed({"devices", "--format", "json"})).size() >= 2);
+  CHECK(Json::parse(printed({"systems", "--format", "json"})).size() >= 10);
+}
+
 }  // namespace moelab::list_command_test
