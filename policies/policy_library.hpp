@@ -31,7 +31,7 @@ namespace moelab {
 
 /// Changes whenever a declaration in the installed headers does: a library that was compiled with another one
 /// is refused. tests/policy_interface.sh fails where the headers changed and this did not.
-inline constexpr std::uint32_t kPolicyInterface = 1;
+inline constexpr std::uint32_t kPolicyInterface = 2;
 
 /// One number for how a compiler and its standard library lay out what is passed between moelab and a
 /// library: of two that differ in it neither can read what the other wrote.
@@ -45,13 +45,14 @@ constexpr std::uint64_t layout_of() {
 }
 inline constexpr std::uint64_t kPolicyLayout =
     layout_of<std::string, PolicyParameter, PolicyInfo, PolicyParameters, BatchRequest, BatchingShape,
-              StepShare, BlockMoves, KvShape, BatchStep, KvUse, BatchingPolicyEntry, ExpertUse, CacheShape,
-              CachePolicyEntry, MissingExpert, ExecutionCosts, ExecutionPlan, ExecutionPolicyEntry,
-              PlacementServer, PlacementShape, ActivationCounts, Placement, PlacementPolicyEntry, PlanInput,
-              Plan, PlanningPolicyEntry, PrefetchShape, GateAhead, Fetch, PrefetchPolicyEntry, PressureTerms,
-              PressurePolicyEntry, ResidencyState, ResidencyPolicyEntry, TokenGate, TokenRouting, StepRouting,
-              RoutingPolicyEntry, LayerExpert, ChunkRead, LayerInstance, LayerOrder, SchedulePolicyEntry,
-              StorageBackend, StorageShape, StorageSplit, StoragePolicyEntry>();
+              StepShare, BlockMoves, KvShape, BatchStep, KvUse, BatchingPolicyEntry, ExpertUse, CacheStep,
+              CacheShape, CachePolicyEntry, MissingExpert, ExecutionCosts, ExecutionPlan,
+              ExecutionPolicyEntry, PlacementServer, PlacementShape, ActivationCounts, Placement,
+              PlacementPolicyEntry, PlanInput, Plan, PlanningPolicyEntry, PrefetchShape, GateAhead, Fetch,
+              PrefetchPolicyEntry, PressureTerms, PressurePolicyEntry, ResidencyState, ResidencyPolicyEntry,
+              TokenGate, TokenRouting, StepRouting, RoutingPolicyEntry, LayerExpert, ChunkRead, LayerInstance,
+              LayerOrder, SchedulePolicyEntry, StorageBackend, StorageShape, StorageSplit,
+              StoragePolicyEntry>();
 
 /// What a library brings: entries of any families.
 struct PolicyLibrary {

@@ -33,7 +33,7 @@ class Belady final : public SinglePool {
     kept_.reserve(places());
   }
 
-  void begin_step(std::uint32_t) override {
+  void begin_step(const CacheStep&) override {
     if (step_has_uses_) ++now_;
     step_has_uses_ = false;
   }

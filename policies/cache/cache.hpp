@@ -4,7 +4,11 @@
 // 0..objects-1 (for a model-wide domain: moe_layer * experts + expert), so state is plain arrays and no
 // hashing. The serving loop looks up states before a layer's loads, and reports every expert used, in
 // ascending object order, once the layer is done; experts in use are therefore never evicted under the loop's
-// feet. The policy counts nothing: hits are the loop's business.
+// feet. The policy counts nothing: hits are the loop's business. So a step of a domain is
+//
+//   begin_step(step); [observe(scores);] ...state(object)...; use_all(uses);
+//
+// and insert() comes at any time between these calls.
 #pragma once
 
 #include <array>
@@ -33,6 +37,13 @@ struct ExpertUse {
       kNeverUsedAgain;  // step of the domain at which it is used next, counted from 0; only for oracles
 };
 
+/// A layer step of a domain begins.
+struct CacheStep {
+  std::uint32_t layer = 0;          // the domain's own number of the layer: 0 where it has one
+  std::uint32_t tokens = 1;         // that run through the layer
+  std::uint32_t prompt_tokens = 0;  // of these, tokens of prompts: above 0 while the model prefills
+};
+
 /// What a policy manages. Capacity is a count of experts a pool for single-state policies, bytes for those
 /// that mix states.
 struct CacheShape {
@@ -57,9 +68,13 @@ class CachePolicy {
   /// An expert was used: it is full in memory at this moment, with whatever parts were loaded for it. The
   /// policy decides in which state it stays, and what leaves for it.
   virtual void use(const ExpertUse& use) = 0;
-  /// A layer step of this domain begins; its uses follow. `layer` is the domain's own layer number. For
-  /// policies with a clock.
-  virtual void begin_step(std::uint32_t layer) { (void)layer; }
+  /// All experts that a step used, in ascending object order; of a step that used none, an empty list. For
+  /// policies that decide once a step; others get them one by one.
+  virtual void use_all(std::span<const ExpertUse> uses) {
+    for (const ExpertUse& each : uses) use(each);
+  }
+  /// For policies with a clock, and those that tell phases apart.
+  virtual void begin_step(const CacheStep& step) { (void)step; }
   /// The gate has run for this step: `scores`, [objects], are those of all experts of the domain's layer,
   /// inactive ones too, summed over the step's tokens. Called once a step, before its uses, where the entry
   /// has needs_all_scores.

@@ -74,10 +74,10 @@ class MoeInfinityCache final : public SinglePool {
     return true;
   }
 
-  void begin_step(std::uint32_t layer) override {
-    assert(layer < layers_.size());
+  void begin_step(const CacheStep& step) override {
+    assert(step.layer < layers_.size());
     if (running_layer_ != kNone) end_protection(running_layer_);
-    running_layer_ = layer;
+    running_layer_ = step.layer;
   }
 
   void begin_request() override {

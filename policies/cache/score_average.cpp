@@ -53,7 +53,7 @@ class ScoreAverage final : public SinglePool {
     ++iterations_;
   }
 
-  void begin_step(std::uint32_t) override { lift_shields(); }
+  void begin_step(const CacheStep&) override { lift_shields(); }
 
   void use(const ExpertUse& use) override {
     uses_came_ = true;

@@ -8,9 +8,8 @@
 namespace moelab {
 namespace {
 
-/// A step of the domain: its layer, and the experts that it uses, by their numbers in the domain.
-struct CacheStep {
-  std::uint32_t layer = 0;
+/// A step, and the experts that it uses, by their numbers in the domain.
+struct PlayedStep : CacheStep {
   std::vector<std::uint32_t> uses = {};
   std::vector<std::uint64_t> next = {};  // step of the layer in which each is used next
 };
@@ -50,11 +49,13 @@ CacheShape draw_cache_shape(Trial& trial, const CachePolicyEntry& entry, std::ve
   return shape;
 }
 
-std::vector<CacheStep> draw_steps(Trial& trial, const CacheShape& shape) {
+std::vector<PlayedStep> draw_steps(Trial& trial, const CacheShape& shape) {
   const std::uint32_t experts = shape.objects / shape.layers;
-  std::vector<CacheStep> steps(trial.smallest ? 3 : trial.draws.between(1, 40));
+  std::vector<PlayedStep> steps(trial.smallest ? 3 : trial.draws.between(1, 40));
   for (std::size_t t = 0; t < steps.size(); ++t) {
     steps[t].layer = static_cast<std::uint32_t>(t) % shape.layers;
+    steps[t].tokens = trial.draws.between(1, 4);
+    steps[t].prompt_tokens = trial.draws.one_in(3) ? trial.draws.between(1, steps[t].tokens) : 0;
     const std::uint32_t most = std::min(experts, 4U);
     const std::uint32_t used = trial.draws.one_in(10) ? 0 : trial.draws.between(1, most);
     for (const std::uint32_t expert : trial.draws.subset(experts, used))
@@ -64,7 +65,7 @@ std::vector<CacheStep> draw_steps(Trial& trial, const CacheShape& shape) {
 }
 
 /// As the loop counts: steps of a layer that use experts at all.
-void find_next_uses(const CacheShape& shape, std::vector<CacheStep>& steps) {
+void find_next_uses(const CacheShape& shape, std::vector<PlayedStep>& steps) {
   std::vector<std::uint64_t> number(steps.size(), 0), count(shape.layers, 0);
   for (std::size_t t = 0; t < steps.size(); ++t) {
     number[t] = count[steps[t].layer];
@@ -87,19 +88,19 @@ class CacheTrial {
   }
 
   void play() {
-    std::vector<CacheStep> steps = draw_steps(trial_, shape_);
+    std::vector<PlayedStep> steps = draw_steps(trial_, shape_);
     if (entry_.needs_future) find_next_uses(shape_, steps);
-    for (const CacheStep& step : steps) {
+    for (const PlayedStep& step : steps) {
       if (trial_.draws.one_in(6)) policy_->begin_request();
       prefetch();
-      policy_->begin_step(step.layer);
+      policy_->begin_step({step.layer, step.tokens, step.prompt_tokens});
       if (entry_.needs_all_scores) policy_->observe(summed_scores());
       prefetch();
       for (const std::uint32_t object : step.uses) add_state(object);
-      for (std::size_t i = 0; i < step.uses.size(); ++i) use(step, i);
+      use_all(step);
       prefetch();
     }
-    policy_->begin_step(0);
+    policy_->begin_step({});
     for (std::uint32_t object = 0; object < shape_.objects; ++object) add_state(object);
   }
 
@@ -112,12 +113,16 @@ class CacheTrial {
     trial_.answers.add(policy_->bytes_held());
   }
 
-  void use(const CacheStep& step, std::size_t i) {
-    ExpertUse use{.object = step.uses[i], .tokens = trial_.draws.between(1, 4)};
-    if (entry_.needs_scores || entry_.needs_all_scores)
-      use.score = static_cast<float>(trial_.draws.uniform(0, use.tokens));
-    if (entry_.needs_future) use.next_use = step.next[i];
-    policy_->use(use);
+  void use_all(const PlayedStep& step) {
+    std::vector<ExpertUse> uses;
+    for (std::size_t i = 0; i < step.uses.size(); ++i) {
+      ExpertUse use{.object = step.uses[i], .tokens = trial_.draws.between(1, step.tokens)};
+      if (entry_.needs_scores || entry_.needs_all_scores)
+        use.score = static_cast<float>(trial_.draws.uniform(0, use.tokens));
+      if (entry_.needs_future) use.next_use = step.next[i];
+      uses.push_back(use);
+    }
+    policy_->use_all(uses);
   }
 
   /// Of the experts of one layer.

@@ -50,19 +50,20 @@ class GuardedCache final : public CachePolicy {
     return state;
   }
 
-  void use(const ExpertUse& use) override {
-    guard_.ask([&] { policy_->use(use); });
-    known_[use.object] |= given();
-    if (guard_.closely()) check_capacity();
+  void use(const ExpertUse& use) override { use_all({&use, 1}); }
+  void use_all(std::span<const ExpertUse> uses) override {
+    guard_.ask([&] { policy_->use_all(uses); });
+    for (const ExpertUse& use : uses) known_[use.object] |= given();
+    if (guard_.closely()) check_all();
   }
 
-  void begin_step(std::uint32_t layer) override {
+  void begin_step(const CacheStep& step) override {
     check_step();
     if (shape_.layers > 1)
-      guard_.begin_step(layer);
+      guard_.begin_step(step.layer);
     else
       guard_.begin_step();
-    guard_.ask([&] { policy_->begin_step(layer); });
+    guard_.ask([&] { policy_->begin_step(step); });
   }
   void observe(std::span<const float> scores) override {
     guard_.ask([&] { policy_->observe(scores); });

@@ -183,7 +183,7 @@ void CalledStage::ask_experts(std::size_t layer) {
   const std::span<const ExpertUse> uses = layer_uses_.collect(world_.rows, state_.pass, moe_layer);
   for (const ExpertUse& use : uses) world_.uses.add(number_, moe_layer, use.object, use.tokens);
   gathering_s_ = static_cast<double>(uses.size()) * world_.system.host_per_expert.value();
-  if (store_ != nullptr) store_->begin_layer(moe_layer);
+  if (store_ != nullptr) store_->begin_layer(state_.pass, moe_layer);
   calls_.begin(state_.pass, moe_layer, uses, dense_times_.shared(layer));
 }
 
@@ -203,8 +203,7 @@ void CalledStage::finish_calls() {
 void CalledStage::keep_what_came() {
   if (store_ == nullptr) return;
   const auto layer = static_cast<std::uint32_t>(moe_numbers_[model_layer_]);
-  for (const ExpertUse& use : calls_.brought()) store_->keep(layer, use);
-  store_->end_layer(layer, !calls_.brought().empty());
+  store_->end_layer(layer, calls_.brought());
 }
 
 void CalledStage::end_step(const KvUse&) {

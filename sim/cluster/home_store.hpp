@@ -38,16 +38,17 @@ class HomeStore {
   const ExpertCosts& costs() const { return costs_; }
 
   void begin_batch() { cache_->begin_request(); }
-  void begin_layer(std::uint32_t layer) { cache_->begin_step(layer, {}); }
+  void begin_layer(const Pass& pass, std::uint32_t layer) { cache_->begin_step(pass, layer, {}); }
   void clear() { supply_->clear(); }
   /// One more that is loaded and computed here, and counts as found where it is kept.
   void add(const Pass& pass, std::uint32_t layer, const ExpertUse& use);
   void build(std::uint32_t step_tokens, LabelledGraph& out);
   /// A graph of build() has ended, or was cancelled.
   void count(const LabelledGraph& graph);
-  /// Experts of a layer that are or were here, in the order of uses.
-  void keep(std::uint32_t layer, const ExpertUse& use) { cache_->use(layer, use); }
-  void end_layer(std::uint32_t layer, bool any) { cache_->end_step(layer, any); }
+  /// `uses`: experts of the layer that are or were here, in ascending order.
+  void end_layer(std::uint32_t layer, std::span<const ExpertUse> uses) {
+    cache_->end_step(layer, uses, !uses.empty());
+  }
 
   /// One expert on its way to be placed on a GPU of the server, the first being 0: `out` makes it ready and
   /// computes nothing. What is done when all that is done is added last. `from_ssd`: whatever lies in the

@@ -130,7 +130,7 @@ void CachedStage::route(std::uint32_t moe_layer) {
     substitute(moe_layer);
   else
     uses_ = layer_uses_.collect(trace_, pass_, moe_layer);
-  cache_.begin_step(moe_layer, gates_ ? gates_->summed() : std::span<const float>());
+  cache_.begin_step(pass_, moe_layer, gates_ ? gates_->summed() : std::span<const float>());
 }
 
 // The routing policy's choice takes the place of the model's.
@@ -252,13 +252,14 @@ void CachedStage::add_waits() {
 }
 
 void CachedStage::finish_layer(std::uint32_t moe_layer) {
+  on_gpu_.clear();
   for (std::size_t position = 0; position < uses_.size(); ++position) {
     if (supply_.on_cpu(position)) continue;  // it has not been on the GPU
     const ExpertUse& use = uses_[position];
     if (prefetcher_) prefetcher_->used(moe_layer, use.object);
-    cache_.use(moe_layer, use);
+    on_gpu_.push_back(use);
   }
-  cache_.end_step(moe_layer, !uses_.empty());
+  cache_.end_step(moe_layer, on_gpu_, !uses_.empty());
   if (options_.mirror != nullptr)
     for (std::size_t position = 0; position < supply_.size(); ++position)
       options_.mirror->release({moe_layer, supply_.expert(position)});

@@ -176,6 +176,7 @@ class CachedStage final : public ServingStage {
   std::vector<FetchWait> waits_;
   LayerUses layer_uses_;
   std::span<const ExpertUse> uses_;
+  std::vector<ExpertUse> on_gpu_;       // of these, what the GPU computed
   std::vector<std::uint8_t> resident_;  // [experts] of a layer: 1 on the GPU
   StepRouting step_routing_;
   std::vector<double> expert_seconds_;  // by tokens, as far as known, in steps of several tokens

@@ -8,6 +8,7 @@
 #include "sim/serving/graph_observer.hpp"
 #include "sim/serving/layer_graph.hpp"
 #include "sim/serving/memory_plan.hpp"
+#include "sim/serving/pass.hpp"
 #include "sim/serving/server_context.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -99,19 +100,19 @@ void ExpertCache::begin_request() {
   for (auto& domain : domains_) domain->begin_request();
 }
 
-void ExpertCache::begin_step(std::uint32_t layer, std::span<const float> scores) {
-  domain(layer).begin_step(per_model_ ? layer : 0);
+void ExpertCache::begin_step(const Pass& pass, std::uint32_t layer, std::span<const float> scores) {
+  domain(layer).begin_step({per_model_ ? layer : 0, pass.tokens, pass.prompt_tokens});
   if (entry_.needs_all_scores) domain(layer).observe(scores);
   tell_mirror(layer);
 }
 
-void ExpertCache::use(std::uint32_t layer, ExpertUse used) {
-  if (future_) used.next_use = future_->next_use(layer, used.object, steps_[layer]);
-  used.object = object(layer, used.object);
-  domain(layer).use(used);
-}
-
-void ExpertCache::end_step(std::uint32_t layer, bool any) {
+void ExpertCache::end_step(std::uint32_t layer, std::span<const ExpertUse> uses, bool any) {
+  uses_.assign(uses.begin(), uses.end());
+  for (ExpertUse& use : uses_) {
+    if (future_) use.next_use = future_->next_use(layer, use.object, steps_[layer]);
+    use.object = object(layer, use.object);
+  }
+  domain(layer).use_all(uses_);
   if (any) ++steps_[layer];
   tell_mirror(layer);
 }

@@ -22,6 +22,7 @@ struct ExpertCosts;
 struct ExpertReads;
 struct MemoryContents;
 struct MemoryPlan;
+struct Pass;
 struct ServerContext;
 struct SystemConfig;
 
@@ -52,12 +53,11 @@ class ExpertCache {
 
   /// A new request, or batch of requests.
   void begin_request();
-  /// A layer begins, whose uses follow; `scores`: [experts] summed over the pass, where they are needed.
-  void begin_step(std::uint32_t layer, std::span<const float> scores);
-  /// An expert was used, `used.object` numbered within the layer, and is whole in memory at this moment.
-  void use(std::uint32_t layer, ExpertUse used);
+  /// A layer of the pass begins; `scores`: [experts] summed over the pass, where they are needed.
+  void begin_step(const Pass& pass, std::uint32_t layer, std::span<const float> scores);
+  /// These experts, numbered within the layer, were used on the GPU, and are whole in memory at this moment.
   /// `any`: whether the layer used experts at all.
-  void end_step(std::uint32_t layer, bool any);
+  void end_step(std::uint32_t layer, std::span<const ExpertUse> uses, bool any);
   /// An expert came ahead of its use. Whether the policy took it or held it already.
   bool insert(std::uint32_t layer, std::uint32_t expert);
 
@@ -91,6 +91,7 @@ class ExpertCache {
   std::vector<std::unique_ptr<CachePolicy>> domains_;
   std::unique_ptr<FutureUses> future_;  // where the policy is an oracle
   std::vector<std::uint64_t> steps_;    // by layer: how often it used experts, as FutureUses counts
+  std::vector<ExpertUse> uses_;         // scratch: of a step, numbered in the domain
   double page_cache_bytes_;
   PageCache page_cache_;
   engine::ExpertMirror* mirror_;

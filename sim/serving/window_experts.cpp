@@ -6,6 +6,7 @@
 #include "policies/guard/guarded_policies.hpp"
 #include "sim/engine/invariant.hpp"
 #include "sim/scenario.hpp"
+#include "sim/serving/pass.hpp"
 
 namespace moelab {
 namespace {
@@ -108,11 +109,11 @@ void WindowExperts::begin_request() {
   for (const auto& policy : policies_) policy->begin_request();
 }
 
-void WindowExperts::begin_layer(std::uint32_t layer, std::span<const float> scores) {
+void WindowExperts::begin_layer(const Pass& pass, std::uint32_t layer, std::span<const float> scores) {
   if (policies_.empty()) return;
   for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
     CachePolicy& policy = *policies_[gpu * layers_ + layer];
-    policy.begin_step(0);
+    policy.begin_step({0, pass.tokens, pass.prompt_tokens});
     if (entry_.needs_all_scores) policy.observe(scores.subspan(first(gpu), experts()));
   }
 }
@@ -122,12 +123,14 @@ void WindowExperts::use(const StorageSplit& split, std::uint32_t layer, std::spa
   if (policies_.empty()) return;
   for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
     CachePolicy& policy = *policies_[gpu * layers_ + layer];
+    came_.clear();
     for (ExpertUse use : uses) {
       if (use.object < first(gpu) || use.object >= first(gpu) + experts()) continue;
       use.object -= first(gpu);
       const std::size_t k = backend(split, gpu, layer, use.object);
-      if (k == kNowhere || !is_plain(split.shape(), k)) policy.use(use);
+      if (k == kNowhere || !is_plain(split.shape(), k)) came_.push_back(use);
     }
+    policy.use_all(came_);
     engine::check_invariant(policy.bytes_held() <= plan_.pinned * split.shape().expert_bytes * (1 + 1e-9),
                             "more experts are pinned than is planned");
   }

@@ -21,6 +21,7 @@
 
 namespace moelab {
 
+struct Pass;
 struct Scenario;
 struct SystemConfig;
 
@@ -73,7 +74,7 @@ class WindowExperts {
   bool needs_all_scores() const { return plan_.pinned > 0 && entry_.needs_all_scores; }
   bool needs_scores() const { return plan_.pinned > 0 && entry_.needs_scores; }
   void begin_request();
-  void begin_layer(std::uint32_t layer, std::span<const float> scores);
+  void begin_layer(const Pass& pass, std::uint32_t layer, std::span<const float> scores);
   void use(const StorageSplit& split, std::uint32_t layer, std::span<const ExpertUse> uses);
 
   /// Of a GPU, of all layers; of the one that has most.
@@ -91,6 +92,7 @@ class WindowExperts {
   std::vector<std::unique_ptr<CachePolicy>> policies_;  // [gpus, layers], where any is pinned
   std::vector<std::uint32_t> places_;  // [gpus, layers, experts]: numbers among those not pinned for good
   std::vector<std::optional<PageCache>> page_caches_;  // by GPU
+  std::vector<ExpertUse> came_;                        // scratch: of a step and a GPU
 };
 
 }  // namespace moelab

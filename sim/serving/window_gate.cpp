@@ -47,7 +47,7 @@ void WindowedStage::route(std::size_t layer) {
   } else {
     uses_ = layer_uses_.collect(trace_, pass_, moe_layer);
   }
-  experts_.begin_layer(moe_layer, gates_ ? gates_->summed() : std::span<const float>());
+  experts_.begin_layer(pass_, moe_layer, gates_ ? gates_->summed() : std::span<const float>());
   for (const ExpertUse& use : uses_) count_use(moe_layer, use);
 }
 

@@ -33,7 +33,7 @@ void disturb(CachePolicy& cache, const CacheShape& shape, Random& random) {
       cache.begin_request();
       break;
     case 1:
-      cache.begin_step(below(random, shape.layers));
+      cache.begin_step({.layer = below(random, shape.layers)});
       break;
     case 2:
       CHECK(cache.insert(object) == (cache.state(object) != State::M));

@@ -59,11 +59,11 @@ std::string complaint_of(const CachePolicyEntry& entry, const GuardOptions& opti
     const auto policy = make_cache_policy(entry, shape_of_four(), {}, options);
     policy->begin_request();
     for (int step = 0; step < steps; ++step) {
-      policy->begin_step(0);
+      policy->begin_step({});
       for (std::uint32_t object = 0; object < 3; ++object) policy->use({.object = object});
       if (step == 1) policy->insert(3);
     }
-    policy->begin_step(0);
+    policy->begin_step({});
   });
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("guard: a cache of the whole model names the layer that ran") {
   const auto policy = make_cache_policy(entry_of<Hoarder>(), shape, {});
   CHECK_THAT(complaint([&] {
                for (std::uint32_t step = 0; step < 4; ++step) {
-                 policy->begin_step(step % 2);
+                 policy->begin_step({.layer = step % 2});
                  policy->use({.object = 2});
                  policy->use({.object = 0});
                  policy->use({.object = 1});
@@ -198,7 +198,7 @@ TEST_CASE("guard: a cache holds no expert that was neither used nor prefetched")
         "policy 'mine' (broken.so): holds expert 2 in F, which was neither used nor prefetched");
   CachePolicyEntry preloads = entry_of<FullFromTheStart>();
   preloads.preloads = true;
-  CHECK(complaint([&] { make_cache_policy(preloads, shape_of_four(), {})->begin_step(0); }) == "");
+  CHECK(complaint([&] { make_cache_policy(preloads, shape_of_four(), {})->begin_step({}); }) == "");
 }
 
 TEST_CASE("guard: a cache that holds experts from the start keeps them, and no others") {
@@ -225,18 +225,18 @@ TEST_CASE("guard: a cache with pools has no parts that nothing brought") {
     State state(std::uint32_t object) const override {
       return states_[object] == State::M ? State::M : steps_ < 3 ? State::S : State::F;
     }
-    void begin_step(std::uint32_t) override { ++steps_; }
+    void begin_step(const CacheStep&) override { ++steps_; }
     double bytes_held() const override { return static_cast<double>(order_.size()) * (steps_ < 3 ? 5 : 10); }
     int steps_ = 0;
   };
   CachePolicyEntry entry = entry_of<Grower>();
   entry.uses_pools = true;
   const auto policy = make_cache_policy(entry, shape_of_four(), {});
-  policy->begin_step(0);
+  policy->begin_step({});
   policy->use({.object = 1});
-  policy->begin_step(0);
-  policy->begin_step(0);
-  CHECK(complaint([&] { policy->begin_step(0); }) ==
+  policy->begin_step({});
+  policy->begin_step({});
+  CHECK(complaint([&] { policy->begin_step({}); }) ==
         "policy 'mine' (broken.so), step 3: holds expert 1 in F, of which it had another part, and was given "
         "none");
 }
@@ -291,7 +291,7 @@ TEST_CASE("guard: in a long run a cache's states are looked at now and then, its
     return policy;
   };
   const auto policy = make_cache_policy(entry, shape_of_four(), {});
-  for (int step = 0; step < 64 * 101; ++step) policy->begin_step(0);
+  for (int step = 0; step < 64 * 101; ++step) policy->begin_step({});
   // When made, after each of the first 64 steps, and after every 64th of the others: 4 experts each.
   CHECK(last->looks == 4 * (1 + 1 + 64 + 99));
 }

@@ -26,7 +26,7 @@ std::unique_ptr<CachePolicy> make(const CacheShape& shape, const PolicyParameter
 }
 
 void step(CachePolicy& cache, const std::vector<float>& scores, const std::vector<std::uint32_t>& uses) {
-  cache.begin_step(0);
+  cache.begin_step({});
   cache.observe(scores);
   for (const std::uint32_t o : uses) cache.use({.object = o});
 }
@@ -129,7 +129,7 @@ TEST_CASE("hybrimoe cache does what the average over the whole history says") {
       for (std::uint32_t n = 0; n < shares; ++n) scores[below(random, objects)] += 0.25F;
       Objects uses;
       for (std::uint32_t n = below(random, 7); n > 0; --n) uses.insert(below(random, objects));
-      cache->begin_step(0);
+      cache->begin_step({});
       cache->observe(scores);
       naive.history.push_back(scores);
       for (const std::uint32_t o : uses) {

@@ -266,13 +266,13 @@ TEST_CASE("moe-infinity cache: a prefetched expert is protected until its layer 
   for (const bool protect : {true, false}) {
     const auto cache = make_cache(2, 2, 2, {{"protect_prefetched", protect ? 1.0 : 0.0}});
     cache->begin_request();
-    cache->begin_step(0);
+    cache->begin_step({});
     CHECK(cache->insert(2));  // there is room
     CHECK(cache->insert(2));  // and it is there
     cache->use({.object = 0});
-    cache->begin_step(1);
+    cache->begin_step({.layer = 1});
     cache->use({.object = 2});
-    cache->begin_step(0);
+    cache->begin_step({});
     CHECK(cache->insert(3) == protect);
     if (!protect) continue;
     // Layer 1's only count is on object 2: 1 * 1/2, below object 0's 1 * 1. It made room for 3.
@@ -281,8 +281,8 @@ TEST_CASE("moe-infinity cache: a prefetched expert is protected until its layer 
     cache->use({.object = 1});
     CHECK(kept_in(*cache, 4) == std::set<std::uint32_t>{1, 3});
     // Layer 1 runs and does not use it: once the next layer begins it counts for what it is.
-    cache->begin_step(1);
-    cache->begin_step(0);
+    cache->begin_step({.layer = 1});
+    cache->begin_step({});
     cache->use({.object = 0});
     CHECK(kept_in(*cache, 4) == std::set<std::uint32_t>{0, 1});
   }
@@ -366,8 +366,8 @@ TEST_CASE("moe-infinity cache equals its definition on random traces") {
       }
       for (std::uint32_t layer = 0; layer < naive.layers; ++layer) {
         naive.begin_step(layer);
-        cache->begin_step(layer);
-        twin->begin_step(layer);
+        cache->begin_step({.layer = layer});
+        twin->begin_step({.layer = layer});
         prefetch();
         for (ExpertUse use : random_uses(random, naive.experts, 2)) {
           use.object += layer * naive.experts;

@@ -80,7 +80,7 @@ inline std::uint64_t replay(CachePolicy& cache, const Trace& trace, std::uint32_
   const auto next = next_uses(trace, objects);
   std::uint64_t hits = 0;
   for (std::size_t t = 0; t < trace.size(); ++t) {
-    cache.begin_step(0);
+    cache.begin_step({});
     for (const std::uint32_t o : trace[t]) hits += cache.state(o) != State::M;
     for (std::size_t i = 0; i < trace[t].size(); ++i)
       cache.use({.object = trace[t][i], .score = 0.5F, .next_use = next[t][i]});

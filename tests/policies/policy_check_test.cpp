@@ -132,7 +132,7 @@ TEST_CASE("check: what an entry says that it needs is there, and what it does no
     explicit Needing(const CacheShape& shape) : experts_(shape.objects / shape.layers) {
       if (shape.profile.size() != shape.objects) throw std::logic_error("no profile");
     }
-    void begin_step(std::uint32_t) override { observed_ = false; }
+    void begin_step(const CacheStep&) override { observed_ = false; }
     void observe(std::span<const float> scores) override { observed_ = scores.size() == experts_; }
     void use(const ExpertUse&) override {
       if (!observed_) throw std::logic_error("no scores");

@@ -18,7 +18,7 @@ std::unique_ptr<CachePolicy> make(const CacheShape& shape, double window) {
 }
 
 void step(CachePolicy& cache, const std::vector<float>& scores, const Objects& uses) {
-  cache.begin_step(0);
+  cache.begin_step({});
   cache.observe(scores);
   for (const std::uint32_t o : uses) cache.use({.object = o});
 }

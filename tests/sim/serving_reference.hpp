@@ -245,7 +245,7 @@ inline Counts replay(const SmallRun& run, const RunResult& result, const Experts
       for (std::uint32_t e = 0; e < experts; ++e) resident.push_back(cache.state(base + e) != State::M);
       const auto uses = routed_uses(
           run.trace, pass, layer, routing_entry.needs_all_scores ? routing.get() : nullptr, resident, summed);
-      cache.begin_step(per_model ? layer : 0);
+      cache.begin_step({.layer = per_model ? layer : 0});
       if (entry.needs_all_scores) cache.observe(summed);
       const auto cpu = on_cpu.find({pass_number, model_layer});
       const auto by_cpu = [&](std::uint32_t e) { return cpu != on_cpu.end() && cpu->second.contains(e); };

@@ -19,7 +19,7 @@ class Faulty final : public CachePolicy {
   State state(std::uint32_t object) const override {
     return kept_[object] || pretends_ ? shape_.kept_as : State::M;
   }
-  void begin_step(std::uint32_t) override {
+  void begin_step(const moelab::CacheStep&) override {
     step_ = step_ + 1;
     pretends_ = FAULT == kPretends;  // until the first use
   }
