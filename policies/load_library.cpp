@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <deque>
 #include <filesystem>
 #include <iterator>
+#include <list>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -176,8 +176,8 @@ MOELAB_CALLS_LIBRARY PolicyLibrary brought_by(const std::string& file) {
   return brought;
 }
 
-std::deque<LoadedLibrary>& loaded() {
-  static std::deque<LoadedLibrary> all;
+std::list<LoadedLibrary>& loaded() {
+  static std::list<LoadedLibrary> all;
   return all;
 }
 
@@ -201,7 +201,8 @@ std::vector<std::string> libraries_in(const std::string& folder) {
 
 }  // namespace
 
-const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& origin) {
+const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& origin,
+                                  const std::string& digest) {
   Problems problems;
   bool any = false;
   each_family(brought, [&](std::string_view family, const auto& entries, const auto& table) {
@@ -211,7 +212,8 @@ const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& orig
   if (!any)
     problems.add({origin, 0, 0, "has no policies: expected MOELAB_POLICIES(entry, ...) with one at least"});
   problems.throw_if_any();
-  LoadedLibrary& library = loaded().emplace_back(LoadedLibrary{.file = origin, .policies = {}});
+  LoadedLibrary& library =
+      loaded().emplace_back(LoadedLibrary{.file = origin, .policies = {}, .digest = digest});
   each_family(brought, [&](std::string_view family, auto& entries, auto& table) {
     for (auto& entry : entries) {
       library.policies.push_back({std::string(family), std::string(entry.info.name)});
@@ -220,6 +222,17 @@ const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& orig
     }
   });
   return library;
+}
+
+void take_back_policies(const std::string& origin) {
+  for_each_policy_family([&](const char*, auto& table) { table.take_back(origin); });
+  loaded().remove_if([&](const LoadedLibrary& library) { return library.file == origin; });
+}
+
+std::string digest_of_policies(const std::string& origin) {
+  for (const LoadedLibrary& library : loaded())
+    if (library.file == origin) return library.digest;
+  return "";
 }
 
 void check_library_unchanged(const std::string& file) {

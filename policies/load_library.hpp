@@ -17,6 +17,7 @@ struct LoadedLibrary {
   std::string file;  // absolute, no links in it; or what is no file
   std::vector<LoadedPolicy> policies;
   std::int64_t bytes = 0, changed_ns = 0;  // of the file when it was loaded; 0 of what is no file
+  std::string digest = {};                 // of what is no file
 };
 
 /// Loads the library `file`; one that is there already is not loaded again. Its code runs in this process, so
@@ -26,8 +27,16 @@ struct LoadedLibrary {
 /// called while no other thread runs anything.
 const LoadedLibrary& load_policy_library(const std::string& file);
 
-/// Adds policies that come from no file but from `origin`, as messages show it ("Python"); checked likewise.
-const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& origin);
+/// Adds policies that come from no file but from `origin`, as messages show it ("Python class mine.Lru");
+/// checked likewise. `digest` changes when they do.
+const LoadedLibrary& add_policies(PolicyLibrary brought, const std::string& origin,
+                                  const std::string& digest = "");
+
+/// Takes away again what add_policies() added from `origin`. Nothing may refer to it any more.
+void take_back_policies(const std::string& origin);
+
+/// The digest that add_policies() was given with `origin`.
+std::string digest_of_policies(const std::string& origin);
 
 /// Throws InputError where the file of a library is another than the one that was loaded from it, whose code
 /// it cannot stand for any more.

@@ -3,14 +3,15 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <initializer_list>
+#include <iterator>
+#include <list>
 #include <string_view>
 #include <utility>
 
 namespace moelab {
 
-/// Entries are never moved or taken away: a pointer to one stays valid.
+/// Entries are never moved: a pointer to one stays valid until it is taken back.
 template <class Entry>
 class PolicyTable {
  public:
@@ -19,7 +20,9 @@ class PolicyTable {
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
   std::size_t size() const { return entries_.size(); }
-  const Entry& operator[](std::size_t number) const { return entries_[number]; }
+  const Entry& operator[](std::size_t number) const {
+    return *std::next(entries_.begin(), static_cast<std::ptrdiff_t>(number));
+  }
   /// nullptr when there is no such policy.
   const Entry* find(std::string_view name) const {
     for (const Entry& entry : entries_)
@@ -29,8 +32,13 @@ class PolicyTable {
   /// Of another name than those that are there. While it is called no other thread may use the table.
   void add(Entry entry) { entries_.push_back(std::move(entry)); }
 
+  /// Takes those of a library away again. No pointer to them is left, and no other thread uses the table.
+  void take_back(std::string_view library) {
+    entries_.remove_if([&](const Entry& entry) { return entry.info.library == library; });
+  }
+
  private:
-  std::deque<Entry> entries_;
+  std::list<Entry> entries_;
 };
 
 }  // namespace moelab

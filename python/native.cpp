@@ -13,7 +13,9 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "policies/check/policy_check.hpp"
 #include "policies/load_library.hpp"
+#include "python/policies/python_library.hpp"
 #include "python/trace_arrays.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
@@ -51,6 +53,32 @@ Scenario scenario_of(const std::string& name, const std::optional<std::string>& 
   return text ? scenario_of_document(name, *text, settings, only) : load_scenario(name, settings, only);
 }
 
+/// Ctrl-C ends the child at once, whatever it is at.
+std::string interruptibly(const std::function<std::string()>& work) {
+  OthersRun others;
+  ForkedWorkers child(1, {});
+  child.start_work(0, work);
+  for (;;) {
+    for (auto& [number, outcome] : child.wait(0.1)) {
+      if (outcome.child.error) std::rethrow_exception(outcome.child.error);
+      if (outcome.child.kind != ChildOutcome::Kind::done) throw std::bad_alloc();
+      return std::move(outcome.child.text);
+    }
+    others.signals();
+  }
+}
+
+/// Work in a child in which the policies of the call and of MOELAB_POLICY_PATH are there.
+std::string with_policies(const nb::list& policies, const std::function<std::string()>& work) {
+  std::optional<PythonForks> forks;
+  if (policies.size() > 0) forks.emplace();
+  return interruptibly([&] {
+    load_policy_path();
+    const PythonLibrary library(policies);
+    return work();
+  });
+}
+
 std::string run_all(const Scenario& scenario, ExecutorKind executor) {
   const RoutingTrace trace = scenario_trace(scenario);
   const std::optional<RankInclusion> statistics = check_scenario(scenario, trace);
@@ -75,25 +103,10 @@ std::string run_with_simgrid(const Scenario& scenario) {
   return results.size() == 1 ? results[0].dump() : results.dump();
 }
 
-/// Ctrl-C ends the child at once, whatever it is at.
-std::string interruptibly(const std::function<std::string()>& work) {
-  OthersRun others;
-  ForkedWorkers child(1, {});
-  child.start_work(0, work);
-  for (;;) {
-    for (auto& [number, outcome] : child.wait(0.1)) {
-      if (outcome.child.error) std::rethrow_exception(outcome.child.error);
-      if (outcome.child.kind != ChildOutcome::Kind::done) throw std::bad_alloc();
-      return std::move(outcome.child.text);
-    }
-    others.signals();
-  }
-}
-
 std::string run(const std::string& name, const std::optional<std::string>& text, const Settings& settings,
-                const std::vector<std::string>& systems, const std::string& executor) {
-  return interruptibly([&] {
-    load_policy_path();
+                const std::vector<std::string>& systems, const std::string& executor,
+                const nb::list& policies) {
+  return with_policies(policies, [&] {
     if (!text) check_no_sweep(name, "moelab.sweep");
     const Scenario scenario = scenario_of(name, text, settings, systems);
     check_listed(scenario, systems, "system");
@@ -102,6 +115,16 @@ std::string run(const std::string& name, const std::optional<std::string>& text,
     if (!executor.empty() && executor != "fast")
       throw InputError("executor " + executor, "expected fast or simgrid");
     return run_all(scenario, ExecutorKind::fast);
+  });
+}
+
+std::string check_policy_of_class(const nb::list& policies, std::uint64_t instances, std::uint64_t seed) {
+  const std::string family = nb::cast<std::string>(policies[0]["family"]);
+  const std::string name = nb::cast<std::string>(policies[0]["name"]);
+  return with_policies(policies, [&] {
+    const PolicyCheck check = check_policy(family, name, {.instances = instances, .seed = seed});
+    if (!check.broken.empty()) throw InputError("", check.broken);
+    return Json{{"instances", check.instances}, {"refused", check.refused}}.dump();
   });
 }
 
@@ -126,6 +149,7 @@ struct SweepCall {
   std::string cluster;  // "": on this machine
   std::vector<std::string> programs;
   std::string python;
+  nb::list policies;
 };
 
 std::string summary_json(const SweepFile& sweep, const SweepSummary& s) {
@@ -141,7 +165,35 @@ std::string summary_json(const SweepFile& sweep, const SweepSummary& s) {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+/// Where two sweeps of a process go on at a time, policies of one would be in the tables of the other.
+class OneSweep {
+ public:
+  explicit OneSweep(bool with_policies) : with_policies_(with_policies) {
+    if (policies_in_use_ || (with_policies && running_ > 0))
+      throw std::runtime_error(
+          "another sweep of this process is at work, one of the two with policies: wait for its end");
+    ++running_;
+    policies_in_use_ = with_policies;
+  }
+  ~OneSweep() {
+    const nb::gil_scoped_acquire held;
+    --running_;
+    if (with_policies_) policies_in_use_ = false;
+  }
+  OneSweep(const OneSweep&) = delete;
+  OneSweep& operator=(const OneSweep&) = delete;
+
+ private:
+  static inline int running_ = 0;  // Python's lock guards these
+  static inline bool policies_in_use_ = false;
+  bool with_policies_;
+};
+
 std::string sweep(const SweepCall& call) {
+  const OneSweep alone(call.policies.size() > 0);
+  std::optional<PythonForks> forks;
+  if (call.policies.size() > 0) forks.emplace();
+  const PythonLibrary library(call.policies);
   OthersRun others;
   load_policy_path();
   const SweepFile file =
@@ -254,12 +306,15 @@ NB_MODULE(_native, module) {
   nb::register_exception_translator(&translate);
   module.attr("__version__") = program_version();
   module.def("run", &run);
-  module.def("sweep", [](const std::string& name, const std::optional<std::string>& text,
-                         const Settings& settings, const std::string& db, std::size_t jobs, bool fail_fast,
-                         bool again, double verify_share, const std::string& cluster,
-                         const std::vector<std::string>& programs, const std::string& python) {
-    return sweep({name, db, text, settings, jobs, fail_fast, again, verify_share, cluster, programs, python});
-  });
+  module.def("sweep",
+             [](const std::string& name, const std::optional<std::string>& text, const Settings& settings,
+                const std::string& db, std::size_t jobs, bool fail_fast, bool again, double verify_share,
+                const std::string& cluster, const std::vector<std::string>& programs,
+                const std::string& python, const nb::list& policies) {
+               return sweep({name, db, text, settings, jobs, fail_fast, again, verify_share, cluster,
+                             programs, python, policies});
+             });
+  module.def("check_policy", &check_policy_of_class);
   module.def("outcomes", &outcomes);
   module.def("result", &result);
   add_trace(module);

@@ -26,6 +26,8 @@
 namespace moelab {
 namespace {
 
+const ForkHooks* fork_hooks = nullptr;
+
 /// What the child has to say: its text, or what went wrong.
 std::string answer(const std::function<std::string()>& work) {
   try {
@@ -61,7 +63,9 @@ void write_all(int descriptor, const std::string& text) {
     const rlimit most{limits.memory_bytes, limits.memory_bytes};
     setrlimit(RLIMIT_AS, &most);
   }
-  write_all(descriptor, answer(work));
+  const std::string said = answer(work);
+  if (fork_hooks != nullptr) fork_hooks->at_end();
+  write_all(descriptor, said);
   _exit(0);
 }
 
@@ -102,6 +106,10 @@ void fill_from_answer(const std::string& message, int status, ChildOutcome& outc
 
 }  // namespace
 
+void set_fork_hooks(const ForkHooks* hooks) {
+  fork_hooks = hooks;
+}
+
 ChildProcess::ChildProcess(const std::function<std::string()>& work, ChildLimits limits) : limits_(limits) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -109,9 +117,12 @@ ChildProcess::ChildProcess(const std::function<std::string()>& work, ChildLimits
   std::cout.flush();  // or the child, flushing, would print it again
   std::fflush(nullptr);
   const pid_t parent = getpid();
+  if (fork_hooks != nullptr) fork_hooks->before();
   child_ = fork();
+  const int fork_error = errno;
+  if (fork_hooks != nullptr) (child_ == 0 ? fork_hooks->in_child : fork_hooks->in_parent)();
   if (child_ < 0) {
-    const std::string why = std::strerror(errno);
+    const std::string why = std::strerror(fork_error);
     close(ends[0]);
     close(ends[1]);
     throw std::runtime_error("no child process: " + why);

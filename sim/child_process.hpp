@@ -34,6 +34,16 @@ struct ChildOutcome {
   std::uint64_t peak_bytes = 0;  // most resident memory
 };
 
+/// What a program around moelab, such as an interpreter, has to do where a process is forked.
+struct ForkHooks {
+  void (*before)();
+  void (*in_parent)();
+  void (*in_child)();
+  void (*at_end)();  // in the child, after its work
+};
+/// From now on; nullptr: nothing. Hooks outlive their use.
+void set_fork_hooks(const ForkHooks* hooks);
+
 /// A forked child at work. It ends without running the parent's destructors or flushing its streams, and is
 /// killed with the object, and with the parent.
 class ChildProcess {

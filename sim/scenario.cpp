@@ -171,8 +171,9 @@ void load_libraries(const YamlMap& root, const std::filesystem::path& folder) {
 /// Those that its systems use, however they were loaded.
 void hold_libraries(Json& document, Scenario& s) {
   for (const SystemConfig& system : s.systems)
-    for (const std::string& file : policy_libraries_of(system))
-      if (std::find(s.policy_libraries.begin(), s.policy_libraries.end(), file) == s.policy_libraries.end())
+    for (const std::string& file : policy_origins_of(system))
+      if (is_library_file(file) &&
+          std::find(s.policy_libraries.begin(), s.policy_libraries.end(), file) == s.policy_libraries.end())
         s.policy_libraries.push_back(file);
   document.erase("policy_libraries");
   if (!s.policy_libraries.empty()) document["policy_libraries"] = s.policy_libraries;

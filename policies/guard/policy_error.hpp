@@ -1,6 +1,7 @@
 // What a policy that came from outside the project did wrong.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,13 @@ class PolicyError : public InputError {
  public:
   /// `what`: the policy, its library, the step and the rule.
   explicit PolicyError(std::string what) : InputError("", std::move(what)) {}
+};
+
+/// What a policy answered is no answer at all; `what`: a sentence's end, as the guards' own rules. For code that
+/// stands between a policy and its family.
+class WrongAnswer : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 }  // namespace moelab

@@ -6,11 +6,18 @@
 The compiled part is loaded when it is first asked for: `python3 -m moelab.cluster` does without.
 """
 
-__all__ = ["InputError", "NO_EXPERT", "Problem", "Trace", "__version__", "cmake_dir", "result", "results",
-           "run", "sweep"]
+_POLICIES = ["BatchingPolicy", "CachePolicy", "ExecutionPolicy", "Parameter", "PlacementPolicy", "PlanningPolicy",
+             "PrefetchPolicy", "PressurePolicy", "ResidencyPolicy", "RoutingPolicy", "SchedulePolicy", "State",
+             "StoragePolicy"]
+__all__ = ["InputError", "NO_EXPERT", "Problem", "Trace", "__version__", "check_policy", "cmake_dir", "result",
+           "results", "run", "sweep", *_POLICIES]
 
 
 def __getattr__(name):
+    if name in _POLICIES:
+        from . import policies
+
+        return getattr(policies, name)
     if name in ("InputError", "Problem"):
         from . import _errors
 

@@ -77,23 +77,38 @@ def _names(given):
     return names
 
 
-def run(scenario, system=None, settings=None, executor=None):
+def _described(given):
+    """What the native side takes of policies' classes."""
+    if isinstance(given, type):
+        given = [given]
+    if not isinstance(given, collections.abc.Iterable):
+        raise refused("policies", f"expected classes, got {type(given).__name__}: {given!r}", InputTypeError)
+    classes = list(given)
+    if not classes:
+        return []
+    from . import _registration
+
+    return [_registration.described(policy) for policy in classes]
+
+
+def run(scenario, system=None, settings=None, executor=None, policies=()):
     """Runs a scenario: a dict, a path, or the name of one of moelab's own.
 
     system: name or names of its systems to run; None: all of them.
     settings: changes, by dotted path: {"budget": "16 GB", "workload.batch": 4}.
     executor: "fast" or "simgrid"; None: as `moelab run`, fast, and simgrid for scenarios with a cluster.
+    policies: classes of your own (moelab.policies), which systems choose by their names.
 
     Returns what `moelab run --format json` prints: one system's result as a dict, several in a list. Raises
     InputError with everything that is wrong.
     """
     name, text = _configuration(scenario, "the scenario")
     return json.loads(_native.run(name, text, _settings(settings), _names(system),
-                                  _text(executor or "", "executor")))
+                                  _text(executor or "", "executor"), _described(policies)))
 
 
 def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, cluster=None, program="moelab",
-          verify_share=0):
+          verify_share=0, policies=()):
     """Runs what is missing of a sweep (a dict, a path, or a name) into a store of results.
 
     jobs: points that run at a time, each in a process of its own; None: the processors here.
@@ -103,6 +118,8 @@ def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, clu
     fail_fast: stop at the first point that fails. again: run what the store has already, too.
     verify_share: of the runs, 0 to 1, chosen by chance: run a second time, on another worker where there is one;
     a run whose two results are not the same bytes has failed.
+    policies: classes of your own (moelab.policies); a run is made again when the file of its class, or what the class
+    holds, has changed. Not with a cluster, whose workers have none.
 
     Returns how many points there were, were done, failed, with the failures. After KeyboardInterrupt the same
     call goes on where it stopped.
@@ -117,11 +134,30 @@ def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, clu
     cluster = None if cluster is None else _text(cluster, "cluster")
     if cluster == "":
         raise refused("cluster", "expected the address of a Dask scheduler, got an empty text")
+    classes = _described(policies)
+    if classes and cluster is not None:
+        raise refused("policies", "are classes of this process, which the workers of a cluster do not have; expected a "
+                      "sweep on this machine, or a library of policies in C++ (policy_libraries)")
     if not isinstance(verify_share, (int, float)) or not 0 <= verify_share <= 1:
         raise refused("verify_share", f"expected a number from 0 to 1, got {verify_share!r}")
     return json.loads(_native.sweep(name, text, _settings(settings), _text(db, "db"), jobs, bool(fail_fast),
                                     bool(again), float(verify_share), cluster or "", [_text(program, "program")],
-                                    sys.executable))
+                                    sys.executable, classes))
+
+
+def check_policy(policy, instances=2000, seed=1):
+    """Plays a policy's class on random instances, each twice, and looks at every step: whether it keeps the rules of its
+    family. Raises InputError with the instance and the rule that it breaks; returns how many instances there were, and
+    how many of them it refused. One that never returns is ended with Ctrl-C."""
+    if not isinstance(policy, type):
+        raise refused("policy", f"expected a class, got {type(policy).__name__}: {policy!r}", InputTypeError)
+    try:
+        instances, seed = operator.index(instances), operator.index(seed)
+    except TypeError as error:
+        raise refused("instances", str(error), InputTypeError) from None
+    if not 1 <= instances < 2**32 or not 0 <= seed < 2**63:
+        raise refused("instances", f"expected 1 to 2^32 instances and a seed from 0 on, got {instances} and {seed}")
+    return json.loads(_native.check_policy(_described(policy), instances, seed))
 
 
 def cmake_dir():

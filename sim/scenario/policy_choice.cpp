@@ -6,13 +6,13 @@
 
 namespace moelab {
 
-std::vector<std::string> policy_libraries_of(const SystemConfig& system) {
-  std::vector<std::string> files;
-  const auto note = [&files](const auto& table, const PolicyChoice& choice) {
+std::vector<std::string> policy_origins_of(const SystemConfig& system) {
+  std::vector<std::string> origins;
+  const auto note = [&origins](const auto& table, const PolicyChoice& choice) {
     const auto* const entry = table.find(choice.name);
-    if (entry == nullptr || !entry->info.library.starts_with('/')) return;  // moelab's own, or of no file
-    const std::string file(entry->info.library);
-    if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+    if (entry == nullptr || entry->info.library.empty()) return;
+    const std::string origin(entry->info.library);
+    if (std::find(origins.begin(), origins.end(), origin) == origins.end()) origins.push_back(origin);
   };
   note(schedule_policies(), system.schedule);
   note(cache_policies(), system.cache);
@@ -27,7 +27,11 @@ std::vector<std::string> policy_libraries_of(const SystemConfig& system) {
     note(residency_policies(), system.paging->residency);
   }
   if (system.placed) note(placement_policies(), system.placed->placement);
-  return files;
+  return origins;
+}
+
+bool is_library_file(std::string_view origin) {
+  return origin.starts_with('/');
 }
 
 }  // namespace moelab

@@ -34,7 +34,10 @@ void read_policy_section(const YamlMap& map, std::string_view key, const PolicyT
   section->done();
 }
 
-/// Files of the libraries that a system's policies come from, each once.
-std::vector<std::string> policy_libraries_of(const SystemConfig& system);
+/// Where a system's policies come from that are not moelab's own, each once: a library's file, or what is
+/// none.
+std::vector<std::string> policy_origins_of(const SystemConfig& system);
+/// Whether an origin of policies is a library's file.
+bool is_library_file(std::string_view origin);
 
 }  // namespace moelab

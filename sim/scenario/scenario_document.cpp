@@ -14,6 +14,7 @@
 #include "policies/cache/cache.hpp"
 #include "policies/load_library.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario/policy_choice.hpp"
 #include "sim/version.hpp"
 #include "traces/default_trace.hpp"
 
@@ -74,11 +75,14 @@ std::string digest_of_file(const std::string& path) {
 std::vector<DataFile> data_files(const Scenario& scenario) {
   std::vector<DataFile> files;
   for (const std::string& library : scenario.policy_libraries) check_library_unchanged(library);
-  for (const std::string& path : scenario_inputs(scenario)) {
-    const bool known =
-        std::any_of(files.begin(), files.end(), [&](const DataFile& f) { return f.path == path; });
-    if (!known) files.push_back({path, digest_of(path, scenario.workload)});
-  }
+  const auto known = [&files](const std::string& path) {
+    return std::any_of(files.begin(), files.end(), [&](const DataFile& f) { return f.path == path; });
+  };
+  for (const std::string& path : scenario_inputs(scenario))
+    if (!known(path)) files.push_back({path, digest_of(path, scenario.workload)});
+  for (const SystemConfig& system : scenario.systems)
+    for (const std::string& origin : policy_origins_of(system))
+      if (!is_library_file(origin) && !known(origin)) files.push_back({origin, digest_of_policies(origin)});
   return files;
 }
 

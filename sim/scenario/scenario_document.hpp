@@ -14,7 +14,8 @@ namespace moelab {
 struct Scenario;
 struct SystemConfig;
 
-/// A file of data (trace, law, request log, counts, network) that a scenario reads beside its configurations.
+/// A file of data (trace, law, request log, counts, network) that a scenario reads beside its configurations,
+/// or policies that come from no file (policies/load_library.hpp).
 struct DataFile {
   std::string path;    // as the document names it
   std::string digest;  // of its bytes: XXH3, 64 bits, 16 hexadecimal digits

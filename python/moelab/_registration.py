@@ -1,0 +1,115 @@
+"""What the native side asks of a policy's class, and of what it raises."""
+
+import hashlib
+import inspect
+import marshal
+import os
+import pickle
+import sys
+import sysconfig
+import traceback
+import types
+
+from . import policies
+from ._errors import InputError, InputTypeError, refused
+
+_LONGEST = 500  # characters of an exception's text in a message
+
+
+def described(policy):
+    """What the class says of itself, as the native side takes it. Raises InputError with what is wrong."""
+    if not (isinstance(policy, type) and issubclass(policy, policies.Policy)):
+        raise refused("policies", f"expected subclasses of moelab.CachePolicy and the like, got {shown(policy)}",
+                      InputTypeError)
+    what = f"policy {policy.__module__}.{policy.__qualname__}"
+    if not hasattr(policy, "family") or not isinstance(getattr(policy, "name", None), str):
+        raise refused(what, "has no name: expected a class attribute, such as name = \"my-lru\""
+                      if hasattr(policy, "family") else "is of no family: subclass moelab.CachePolicy or the like")
+    help = (policy.__dict__.get("__doc__") or "").strip().split("\n")[0]
+    if not help:
+        raise refused(what, "has no docstring: its first line says what the policy does")
+    return {"type": policy, "family": policy.family, "name": policy.name, "help": help,
+            "source": str(policy.source), "origin": f"Python class {policy.__module__}.{policy.__qualname__}",
+            "digest": digest(policy), "parameters": [_parameter(what, policy, *p) for p in policy.parameters.items()]}
+
+
+def _parameter(what, policy, name, parameter):
+    if policy.family == "planning":
+        raise refused(what, "has parameters; policies of family planning have none")
+    if not isinstance(name, str) or not isinstance(parameter, policies.Parameter):
+        raise refused(what, f"expected parameters = {{\"name\": moelab.Parameter(default, help)}}, got {shown(name)}: "
+                      f"{shown(parameter)}", InputTypeError)
+    try:
+        default, low, high = float(parameter.default), float(parameter.low), float(parameter.high)
+    except (TypeError, ValueError, OverflowError):
+        raise refused(what, f"parameter '{name}': expected numbers, got {shown(parameter)}", InputTypeError) from None
+    return {"name": name, "argument": name.replace("-", "_"), "whole": isinstance(parameter.default, int),
+            "default": default, "low": low, "high": high, "unit": str(parameter.unit), "help": str(parameter.help)}
+
+
+def digest(policy):
+    """16 hexadecimal digits that change when the class does: its file, its values and its version."""
+    parts = [policy.__qualname__, policy.version]
+    for one in policy.__mro__:
+        if one.__module__ in (policies.__name__, "builtins"):
+            continue
+        parts += [_code_of_file(one) or "", *(_value(name, value) for name, value in sorted(vars(one).items()))]
+    return hashlib.sha256("\0".join(map(repr, parts)).encode()).hexdigest()[:16]
+
+
+def _code_of_file(one):
+    try:
+        with open(inspect.getsourcefile(one), "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except (OSError, TypeError):
+        return None  # typed in
+
+
+def _value(name, value):
+    """A text for what an attribute holds."""
+    value = getattr(value, "__func__", value)
+    if isinstance(value, types.FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or () if cell.cell_contents is not value]
+        return name, hashlib.sha256(marshal.dumps(value.__code__)).hexdigest(), [_plain(c) for c in cells]
+    return name, _plain(value)
+
+
+def _plain(value):
+    try:
+        return hashlib.sha256(pickle.dumps(value, protocol=4)).hexdigest()
+    except Exception:  # whatever its own __reduce__ raises: it has no text
+        return type(value).__qualname__
+
+
+def told(error):
+    """(its kind, text and place; its problems where it is an InputError)."""
+    if isinstance(error, InputError):
+        return str(error), [(p.file, p.line, p.column, p.what) for p in error.problems]
+    text = " ".join(str(error).split())[:_LONGEST]
+    place = _place(error.__traceback__)
+    return f"{type(error).__name__}{': ' + text if text else ''}{place}", []
+
+
+def _place(trace):
+    """The innermost line of what the user wrote."""
+    theirs = tuple(sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib"))
+    frames = [f for f in traceback.extract_tb(trace) if not f.filename.startswith(theirs)]
+    return f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+
+
+def shown(value):
+    """A value as a message can show it."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # whatever its own __repr__ raises
+        text = f"an object of {type(value).__qualname__}"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def flush():
+    """What policies printed."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):  # none, or closed
+            pass
