@@ -49,6 +49,8 @@ struct CacheStep {
 struct CacheShape {
   std::uint32_t objects = 0;            // experts in this domain
   std::uint32_t layers = 1;             // layers in this domain; objects = layers * experts a layer
+  std::uint32_t first_layer = 0;        // the domain's first among the model's MoE layers
+  std::uint32_t model_layers = 1;       // MoE layers in the model
   double capacity_bytes = 0;            // memory of this domain
   std::array<double, kStates> bytes{};  // of one expert in each state; 0 for M
   std::array<std::uint32_t, kStates>

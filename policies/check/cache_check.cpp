@@ -33,6 +33,7 @@ CacheShape draw_cache_shape(Trial& trial, const CachePolicyEntry& entry, std::ve
   CacheShape shape;
   const bool spans_model = entry.per_model || (entry.may_span_model && draws.one_in(2));
   shape.layers = spans_model && !trial.smallest ? draws.between(1, 4) : 1;
+  shape.model_layers = shape.layers;
   const std::uint32_t experts = trial.smallest ? 1 : draws.between(1, 12);
   shape.objects = shape.layers * experts;
   shape.top_k = draws.between(1, experts);

@@ -22,6 +22,7 @@ CacheShape domain_shape(const ServerContext& server, const MemoryPlan& memory,
   const std::uint32_t count = per_model ? 1 : trace.layers();
   CacheShape shape;
   shape.layers = per_model ? trace.layers() : 1;
+  shape.model_layers = trace.layers();
   shape.objects = shape.layers * trace.experts();
   shape.capacity_bytes = memory.expert_cache.value() / count;
   shape.bytes = server.costs.bytes;
@@ -38,6 +39,7 @@ std::vector<std::unique_ptr<CachePolicy>> make_domains(const CachePolicyEntry& e
   std::vector<std::unique_ptr<CachePolicy>> domains;
   for (std::uint32_t d = 0; d < count; ++d) {
     if (entry.needs_profile) shape.profile = profile.subspan(std::size_t{d} * shape.objects, shape.objects);
+    shape.first_layer = d;
     GuardOptions options;
     if (count > 1) options.layer = d;
     domains.push_back(make_cache_policy(entry, shape, parameters, options));

@@ -46,10 +46,12 @@ void WindowExperts::make_policies(const SystemConfig& system, std::span<const do
   shape.capacity_bytes = plan_.pinned * bytes;
   shape.bytes = {bytes, bytes, bytes, bytes, 0};
   shape.top_k = top_k;
+  shape.model_layers = layers_;
   for (std::size_t gpu = 0; gpu < gpus_; ++gpu)
     for (std::uint32_t layer = 0; layer < layers_; ++layer) {
       if (!profile.empty())
         shape.profile = profile.subspan(std::size_t{layer} * all_experts + first(gpu), plan_.experts);
+      shape.first_layer = layer;
       policies_.push_back(make_cache_policy(entry_, shape, system.cache.parameters, {.layer = layer}));
     }
   if (!plan_.pinned_for_good) return;

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "policies/batching/batching.hpp"
+#include "policies/cache/priority_cache.hpp"
 #include "policies/residency/residency.hpp"
 #include "tests/counted_allocations.hpp"
 #include "tests/policies/gates_ahead.hpp"
@@ -99,6 +100,44 @@ TEST_CASE("batching allocates nothing once warm, and keeps nothing of requests t
         CHECK(first.requests > 1000);
         CHECK((parameters.empty() ? first.preempted == 0 : first.preempted > 100));
       }
+}
+
+TEST_CASE("a priority cache allocates nothing once made") {
+  if (!kCounts) {
+    WARN("skipped: allocations are not counted under sanitizers");
+    return;
+  }
+  class Recent final : public PriorityCache {
+   public:
+    explicit Recent(const CacheShape& shape) : PriorityCache(shape) {}
+    void prioritize(const CacheFeatures& features, std::span<float> priorities) override {
+      for (std::uint32_t o = 0; o < priorities.size(); ++o)
+        priorities[o] = features.of(o, CacheFeature::recent_frequency);
+    }
+  };
+  constexpr std::uint32_t kLayers = 6, kExperts = 64;
+  CacheShape shape;
+  shape.objects = kLayers * kExperts;
+  shape.layers = kLayers;
+  shape.capacity_bytes = 800;
+  shape.bytes = {10, 7, 5, 2, 0};
+  Recent cache(shape);
+  std::mt19937_64 random(31);
+  std::vector<ExpertUse> uses(16);
+  const std::uint64_t before = allocations;
+  int changes = 0;
+  for (std::uint32_t step = 0; step < 600; ++step) {
+    const std::uint32_t first = step % kLayers * kExperts;
+    if (step % 60 == 0) cache.begin_request();
+    cache.begin_step({step % kLayers, 16, step % 60 < kLayers ? 16U : 0U});
+    for (std::uint32_t i = 0; i < uses.size(); ++i)
+      uses[i] = {.object = first + 4 * i + static_cast<std::uint32_t>(random() % 4)};
+    for (const ExpertUse& use : uses) changes += cache.state(use.object) == State::M ? 1 : 0;
+    cache.use_all(uses);
+    cache.insert(static_cast<std::uint32_t>(random() % shape.objects));
+  }
+  CHECK(allocations == before);
+  CHECK(changes > 1000);
 }
 
 TEST_CASE("the residency planner allocates nothing once it has moved experts") {
