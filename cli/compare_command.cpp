@@ -12,6 +12,7 @@
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
 #include "models/units.hpp"
+#include "sim/sweep/comparison_json.hpp"
 #include "sim/sweep/sweep_file.hpp"
 
 namespace moelab::cli {

@@ -9,8 +9,6 @@ namespace moelab::cli {
 
 /// The answer in a sentence or two for each budget, then a table of each.
 std::string compare_table(const CacheComparison& comparison);
-/// All in SI units, each seed's values too.
-std::string compare_json(const CacheComparison& comparison);
 /// A line for each budget, policy and seed that was run, in SI units.
 std::string compare_csv(const CacheComparison& comparison);
 
