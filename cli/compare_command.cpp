@@ -21,7 +21,7 @@ namespace {
 struct CompareArguments {
   CompareSettings settings;
   std::vector<std::string> set;
-  std::string caches = "all", budgets;
+  std::string caches = "all", traces, laws, budgets;
   std::string format = "table";
 };
 
@@ -56,12 +56,15 @@ void run_comparison(CompareArguments options) {
   CompareSettings& settings = options.settings;
   for (const std::string& text : options.set) settings.settings.push_back(split_setting(text));
   if (options.caches != "all")
-    settings.caches = parts_of("--cache", options.caches, "'all' or names of cache policies");
+    settings.policies = parts_of("--cache", options.caches, "'all' or names of cache policies");
+  if (!options.traces.empty())
+    settings.traces = parts_of("--trace", options.traces, "files of routing traces");
+  if (!options.laws.empty()) settings.laws = parts_of("--law", options.laws, "routing laws");
   if (!options.budgets.empty())
     for (const std::string& text : parts_of("--budget", options.budgets, "GB above 0"))
       settings.budgets.push_back(budget_with_unit(text));
   TerminalLine line;
-  const CacheComparison comparison = compare_caches(settings, [&](std::size_t done, std::size_t all) {
+  const PolicyComparison comparison = compare_policies(settings, [&](std::size_t done, std::size_t all) {
     line.show(std::to_string(done) + " of " + std::to_string(all) + " runs");
   });
   line.clear();
@@ -89,6 +92,13 @@ void add_compare(CLI::App& program) {
                    "all; belady is always run, as the bound")
       ->default_str("all");
   command->add_option("--system", options->settings.system, "System of the scenario; without it the first");
+  command->add_option("--trace", options->traces,
+                      "Routing traces between commas, files or the one in the program (moelab traces), each "
+                      "in the place of the scenario's routing: as many of its first requests as the workload "
+                      "has, or all");
+  command->add_option("--law", options->laws,
+                      "Routing laws between commas (moelab laws), each likewise; with --trace both are "
+                      "compared");
   command->add_option("--budget", options->budgets,
                       "Budgets in GB between commas, such as 16,20,24; without it the scenario's");
   command

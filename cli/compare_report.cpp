@@ -8,28 +8,29 @@
 
 #include "cli/layer_table.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/sweep/overall_ranks.hpp"
 
 namespace moelab::cli {
 namespace {
 
-using Rivals = std::span<const ComparedCache>;
+using Rivals = std::span<const ComparedPolicy>;
 
 /// Those that are ranked, the best first.
-Rivals rivals_of(const ComparedBudget& budget) {
-  const auto end = std::find_if(budget.caches.begin(), budget.caches.end(),
-                                [](const ComparedCache& c) { return c.knows_future || !c.refused.empty(); });
-  return {budget.caches.begin(), end};
+Rivals rivals_of(const ComparedBlock& block) {
+  const auto end = std::find_if(block.policies.begin(), block.policies.end(),
+                                [](const ComparedPolicy& c) { return c.no_rival || !c.refused.empty(); });
+  return {block.policies.begin(), end};
 }
 
 /// Milliseconds, with digits by how long a token takes at this budget: four in all, more from 100 ms on.
-std::string in_ms(double seconds, const ComparedBudget& budget) {
-  const double best_ms = 1e3 * budget.caches.front().rank.mean;
+std::string in_ms(double seconds, const ComparedBlock& block) {
+  const double best_ms = 1e3 * block.policies.front().rank.mean;
   const int before_point = best_ms > 0 ? static_cast<int>(std::floor(std::log10(best_ms))) + 1 : 1;
   return fixed(1e3 * seconds, std::clamp(4 - before_point, 2, 12));
 }
 
-std::string plus_minus(const Interval& interval, bool known, const ComparedBudget& budget) {
-  return in_ms(interval.mean, budget) + (known ? " ± " + in_ms(interval.half_width, budget) : "");
+std::string plus_minus(const Interval& interval, bool known, const ComparedBlock& block) {
+  return in_ms(interval.mean, block) + (known ? " ± " + in_ms(interval.half_width, block) : "");
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -40,35 +41,49 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 /// Which cannot be told from the best, or how far behind the second is.
-std::string runner_up_text(const ComparedBudget& budget) {
-  const Rivals rivals = rivals_of(budget);
+std::string runner_up_text(const ComparedBlock& block) {
+  const Rivals rivals = rivals_of(block);
   if (rivals.size() == 1) return "";
   const PairedRank& second = rivals[1].rank;
-  if (!second.best_rank) return ", " + in_ms(second.behind.mean, budget) + " ms before " + rivals[1].name;
+  if (!second.best_rank) return ", " + in_ms(second.behind.mean, block) + " ms before " + rivals[1].name;
   std::vector<std::string> noise;
-  for (const ComparedCache& rival : rivals.subspan(1))
+  for (const ComparedPolicy& rival : rivals.subspan(1))
     if (rival.rank.noise()) noise.push_back(rival.name);
   if (noise.empty())
-    return ", " + plus_minus(second.behind, true, budget) + " ms before " + rivals[1].name +
+    return ", " + plus_minus(second.behind, true, block) + " ms before " + rivals[1].name +
            ": more than noise";
   return "; what lies between it and " + joined(noise) + " may be noise";
 }
 
-std::string answer(const CacheComparison& c, const ComparedBudget& budget) {
-  const Rivals rivals = rivals_of(budget);
-  const ComparedCache& best = rivals.front();
+/// "caches", "prefetch policies".
+std::string rivals_named(const PolicyComparison& c) {
+  return c.family == "cache" ? "caches" : c.family + " policies";
+}
+
+/// What the bound does better than the best, or that there is none.
+std::string bound_text(const PolicyComparison& c, const ComparedBlock& block, const ComparedPolicy& best) {
+  const ComparedPolicy* const bound = block.bound();
+  const std::string bound_ms = bound == nullptr ? "" : in_ms(bound->mean_of(&PolicySample::tpot_s), block);
+  if (c.family == "schedule")
+    return bound != nullptr ? " Exhaustive, which tries the orders of each layer, takes " + bound_ms + " ms."
+                            : " Exhaustive cannot be run here, so there is no regret.";
+  if (c.family != "cache") return "";
+  if (bound == nullptr) return " Belady cannot be run here, so there is no regret.";
+  const double more = bound->mean_of(&PolicySample::hit_share) - best.mean_of(&PolicySample::hit_share);
+  return " Belady, which knows the future, finds " + fixed(100 * std::abs(more), 1) + " points " +
+         (more < 0 ? "fewer while decoding" : "more") + " and takes " + bound_ms + " ms.";
+}
+
+std::string answer(const PolicyComparison& c, const ComparedBlock& block) {
+  const Rivals rivals = rivals_of(block);
+  const ComparedPolicy& best = rivals.front();
+  const std::string routing = routing_name(block);
   std::string text =
-      "At " + one_line(budget.budget) + " " + best.name +
-      (rivals.size() == 1 ? " takes " : " is the fastest of " + std::to_string(rivals.size()) + " caches: ") +
-      in_ms(best.rank.mean, budget) + " ms a token" + runner_up_text(budget) + ".";
-  if (const ComparedCache* const bound = budget.bound()) {
-    const double more = bound->mean_of(&CacheSample::hit_share) - best.mean_of(&CacheSample::hit_share);
-    text += " Belady, which knows the future, finds " + fixed(100 * std::abs(more), 1) + " points " +
-            (more < 0 ? "fewer while decoding" : "more") + " and takes " +
-            in_ms(bound->mean_of(&CacheSample::tpot_s), budget) + " ms.";
-  } else {
-    text += " Belady cannot be run here, so there is no regret.";
-  }
+      (routing.empty() ? "At " : "With " + routing + " at ") + one_line(block.budget) + " " + best.name +
+      (rivals.size() == 1
+           ? " takes "
+           : " is the fastest of " + std::to_string(rivals.size()) + " " + rivals_named(c) + ": ") +
+      in_ms(best.rank.mean, block) + " ms a token" + runner_up_text(block) + "." + bound_text(c, block, best);
   if (c.seeds == 1)
     text += " One seed gives no interval: whether a difference is noise is not known (--seeds).";
   else if (!best.rank.best_rank)
@@ -78,68 +93,104 @@ std::string answer(const CacheComparison& c, const ComparedBudget& budget) {
   return text + "\n";
 }
 
-std::string rank_text(const ComparedCache& cache) {
-  if (cache.knows_future) return "bound";
+/// Over all blocks, where there are several.
+std::string overall_answer(const PolicyComparison& c, const std::vector<OverallRank>& overall) {
+  const OverallRank& best = overall.front();
+  const std::string all = "Over all " + std::to_string(c.blocks.size()) + " of these ";
+  if (best.blocks < c.blocks.size()) return all + "none could be run everywhere.\n";
+  std::vector<std::string> names;
+  for (const OverallRank& one : overall)
+    if (one.blocks == best.blocks && one.mean_rank == best.mean_rank) names.push_back(one.name);
+  const std::string rank = " the best mean rank, " + fixed(best.mean_rank, 1);
+  if (names.size() > 1) return all + joined(names) + " share" + rank + ".\n";
+  return all + best.name + " has" + rank + ": it is the best in " + std::to_string(best.best_in) +
+         (best.level_in > 0
+              ? ", and cannot be told from the best in " + std::to_string(best.level_in) + " more"
+              : "") +
+         ".\n";
+}
+
+std::string overall_table(const std::vector<OverallRank>& overall, const PolicyComparison& c) {
+  std::vector<std::vector<std::string>> rows = {
+      {c.family, "mean rank", "of blocks", "best in", "cannot be told from it in"}};
+  for (const OverallRank& one : overall)
+    rows.push_back({one.name, fixed(one.mean_rank, 2), std::to_string(one.blocks),
+                    std::to_string(one.best_in), std::to_string(one.level_in)});
+  return "\nover all\n" + align_columns(rows, 1);
+}
+
+std::string rank_text(const ComparedPolicy& cache) {
+  if (cache.no_rival) return "bound";
   const PairedRank& rank = cache.rank;
   if (!rank.best_rank || *rank.best_rank == *rank.worst_rank) return std::to_string(rank.rank);
   return std::to_string(*rank.best_rank) + "-" + std::to_string(*rank.worst_rank);
 }
 
-std::string verdict_text(const ComparedCache& cache) {
-  if (cache.knows_future) return "";
+std::string verdict_text(const ComparedPolicy& cache) {
+  if (cache.no_rival) return "";
   if (cache.rank.rank == 1) return "best";
   return cache.rank.noise() ? "noise" : "";
 }
 
-bool finds_parts(const ComparedBudget& budget) {
-  return std::any_of(budget.caches.begin(), budget.caches.end(), [](const ComparedCache& cache) {
-    return cache.refused.empty() && cache.mean_of(&CacheSample::parts_share) > 0;
+bool finds_parts(const ComparedBlock& block) {
+  return std::any_of(block.policies.begin(), block.policies.end(), [](const ComparedPolicy& cache) {
+    return cache.refused.empty() && cache.mean_of(&PolicySample::parts_share) > 0;
   });
 }
 
-std::vector<std::string> row_of(const ComparedBudget& budget, const ComparedCache& cache, bool parts) {
-  const double hits = cache.mean_of(&CacheSample::hit_share), tpot_s = cache.mean_of(&CacheSample::tpot_s);
-  std::vector<std::string> row = {cache.name, rank_text(cache), fixed(100 * hits, 1)};
-  if (parts) row.push_back(fixed(100 * cache.mean_of(&CacheSample::parts_share), 1));
-  row.push_back(in_ms(tpot_s, budget));
+struct ShownColumns {
+  bool hits = true, parts = false;
+};
+
+std::vector<std::string> row_of(const ComparedBlock& block, const ComparedPolicy& cache,
+                                const ShownColumns& shown) {
+  const double hits = cache.mean_of(&PolicySample::hit_share), tpot_s = cache.mean_of(&PolicySample::tpot_s);
+  std::vector<std::string> row = {cache.name, rank_text(cache)};
+  if (shown.hits) row.push_back(fixed(100 * hits, 1));
+  if (shown.parts) row.push_back(fixed(100 * cache.mean_of(&PolicySample::parts_share), 1));
+  row.push_back(in_ms(tpot_s, block));
   const bool first = cache.rank.rank == 1;
-  row.push_back(cache.knows_future || first
-                    ? "-"
-                    : plus_minus(cache.rank.behind, cache.rank.best_rank.has_value(), budget));
-  if (const ComparedCache* const bound = budget.bound()) {
-    row.push_back(fixed(100 * (bound->mean_of(&CacheSample::hit_share) - hits), 1));
-    row.push_back(in_ms(tpot_s - bound->mean_of(&CacheSample::tpot_s), budget));
+  row.push_back(
+      cache.no_rival || first ? "-" : plus_minus(cache.rank.behind, cache.rank.best_rank.has_value(), block));
+  if (const ComparedPolicy* const bound = block.bound()) {
+    if (shown.hits) row.push_back(fixed(100 * (bound->mean_of(&PolicySample::hit_share) - hits), 1));
+    row.push_back(in_ms(tpot_s - bound->mean_of(&PolicySample::tpot_s), block));
   }
   row.push_back(verdict_text(cache));
   return row;
 }
 
-std::string table_of(const ComparedBudget& budget) {
-  const bool parts = finds_parts(budget);
-  std::vector<std::string> head = {"cache", "rank", "hits %"};
-  if (parts) head.emplace_back("in parts %");
+std::string table_of(const PolicyComparison& c, const ComparedBlock& block) {
+  const ShownColumns shown = {.hits = hits_differ(c, block), .parts = finds_parts(block)};
+  std::vector<std::string> head = {c.family, "rank"};
+  if (shown.hits) head.emplace_back("hits %");
+  if (shown.parts) head.emplace_back("in parts %");
   head.emplace_back("TPOT ms");
   head.emplace_back("behind the best");
-  if (budget.bound() != nullptr) {
-    head.emplace_back("regret, points");
-    head.emplace_back("ms");
+  if (block.bound() != nullptr) {
+    if (shown.hits) head.emplace_back("regret, points");
+    head.emplace_back(shown.hits ? "ms" : "regret, ms");
   }
   head.emplace_back("");
   std::vector<std::vector<std::string>> rows = {head};
   std::string refused;
-  for (const ComparedCache& cache : budget.caches)
+  for (const ComparedPolicy& cache : block.policies)
     if (cache.refused.empty())
-      rows.push_back(row_of(budget, cache, parts));
+      rows.push_back(row_of(block, cache, shown));
     else
       refused += one_line("not run: " + cache.name + ": " + cache.refused) + "\n";
   return align_columns(rows, 1) + refused;
 }
 
-std::string legend(const CacheComparison& c) {
-  std::string text =
-      "hits: of the experts used while decoding, found in the form that the system keeps; TPOT: mean; "
-      "regret: "
-      "to belady\n";
+std::string legend(const PolicyComparison& c) {
+  const auto any = [&](auto has) { return std::any_of(c.blocks.begin(), c.blocks.end(), has); };
+  std::string text;
+  if (any([&](const ComparedBlock& block) { return hits_differ(c, block); }))
+    text += "hits: of the experts used while decoding, found in the form that the system keeps; ";
+  text += "TPOT: mean";
+  if (any([](const ComparedBlock& block) { return block.bound() != nullptr; }))
+    text += std::string("; regret: to ") + (c.family == "cache" ? "belady" : "exhaustive");
+  text += "\n";
   if (c.seeds > 1)
     text +=
         "behind the best: mean of differences seed by seed ± half of their 95 % interval (Student's t), each "
@@ -148,31 +199,65 @@ std::string legend(const CacheComparison& c) {
   return text;
 }
 
+/// The block's place in the axes that vary: "trace.safetensors, 20 GB".
+std::string title_of(const ComparedBlock& block) {
+  const std::string routing = routing_name(block);
+  return (routing.empty() ? "" : routing + ", ") + one_line(block.budget);
+}
+
+/// As RFC 4180 has it.
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
 }  // namespace
 
-std::string compare_table(const CacheComparison& c) {
+std::string routing_name(const ComparedBlock& block) {
+  return one_line(block.law.empty() ? block.trace : "law " + block.law);
+}
+
+bool hits_differ(const PolicyComparison& c, const ComparedBlock& block) {
+  if (c.family == "cache" || !block.has_hits) return block.has_hits;
+  const auto hits = [](const ComparedPolicy& p) { return p.mean_of(&PolicySample::hit_share); };
+  return std::any_of(block.policies.begin(), block.policies.end(), [&](const ComparedPolicy& p) {
+    return p.refused.empty() && hits(p) != hits(block.policies.front());
+  });
+}
+
+std::string compare_table(const PolicyComparison& c) {
   std::string text;
-  for (const ComparedBudget& budget : c.budgets) text += answer(c, budget);
+  for (const ComparedBlock& block : c.blocks) text += answer(c, block);
+  const std::vector<OverallRank> overall =
+      c.blocks.size() > 1 ? overall_ranks(c) : std::vector<OverallRank>();
+  if (!overall.empty()) text += overall_answer(c, overall);
   text +=
       "\n" + one_line(c.scenario + ", system " + c.system + ": " + c.model + " on " + c.device) + "\n" +
       (c.seeds == 1
            ? "seed " + std::to_string(c.first_seed)
            : "seeds " + std::to_string(c.first_seed) + " to " + std::to_string(c.first_seed + c.seeds - 1)) +
       "; parameters that are not named are the policies' defaults, of '" + c.own_policy + "' the system's\n";
-  for (const ComparedBudget& budget : c.budgets)
-    text += "\n" + (c.budgets.size() > 1 ? one_line(budget.budget) + "\n" : "") + table_of(budget);
+  for (const ComparedBlock& block : c.blocks)
+    text += "\n" + (c.blocks.size() > 1 ? title_of(block) + "\n" : "") + table_of(c, block);
+  if (!overall.empty()) text += overall_table(overall, c);
   return text + "\n" + legend(c);
 }
 
-std::string compare_csv(const CacheComparison& c) {
+std::string compare_csv(const PolicyComparison& c) {
+  const bool routed = !routing_name(c.blocks.front()).empty();
   std::ostringstream text;
   text.precision(17);
-  text << "budget_bytes,cache,seed,tpot_s,hit_share,parts_share\n";
-  for (const ComparedBudget& budget : c.budgets)
-    for (const ComparedCache& cache : budget.caches)
-      for (std::size_t i = 0; cache.refused.empty() && i < cache.by_seed.size(); ++i)
-        text << budget.bytes << ',' << cache.name << ',' << c.first_seed + i << ',' << cache.by_seed[i].tpot_s
+  text << (routed ? "trace,law," : "") << "budget_bytes," << c.family
+       << ",seed,tpot_s,hit_share,parts_share\n";
+  for (const ComparedBlock& block : c.blocks)
+    for (const ComparedPolicy& cache : block.policies)
+      for (std::size_t i = 0; cache.refused.empty() && i < cache.by_seed.size(); ++i) {
+        if (routed) text << csv_cell(block.trace) << ',' << csv_cell(block.law) << ',';
+        text << block.bytes << ',' << cache.name << ',' << c.first_seed + i << ',' << cache.by_seed[i].tpot_s
              << ',' << cache.by_seed[i].hit_share << ',' << cache.by_seed[i].parts_share << "\n";
+      }
   return text.str();
 }
 

@@ -1,28 +1,29 @@
 #include "sim/sweep/comparison_json.hpp"
 
 #include "models/json.hpp"
+#include "sim/sweep/overall_ranks.hpp"
 
 namespace moelab {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json json_of(const CacheComparison& c, const ComparedBudget& budget, const ComparedCache& cache) {
+Json json_of(const PolicyComparison& c, const ComparedBlock& block, const ComparedPolicy& cache) {
   Json json = {{"name", cache.name}, {"policy", cache.policy}};
   if (!cache.parameters.empty()) json["parameters"] = cache.parameters;
   if (!cache.refused.empty()) {
     json["refused"] = cache.refused;
     return json;
   }
-  json["tpot_s"] = cache.mean_of(&CacheSample::tpot_s);
-  json["hit_share"] = cache.mean_of(&CacheSample::hit_share);
-  json["parts_share"] = cache.mean_of(&CacheSample::parts_share);
-  json["bound"] = cache.knows_future;
-  if (const ComparedCache* const bound = budget.bound())
+  json["tpot_s"] = cache.mean_of(&PolicySample::tpot_s);
+  json["hit_share"] = cache.mean_of(&PolicySample::hit_share);
+  json["parts_share"] = cache.mean_of(&PolicySample::parts_share);
+  json["bound"] = cache.no_rival;
+  if (const ComparedPolicy* const bound = block.bound())
     json["regret"] = {
-        {"hit_share", bound->mean_of(&CacheSample::hit_share) - cache.mean_of(&CacheSample::hit_share)},
-        {"tpot_s", cache.mean_of(&CacheSample::tpot_s) - bound->mean_of(&CacheSample::tpot_s)}};
-  if (!cache.knows_future) {
+        {"hit_share", bound->mean_of(&PolicySample::hit_share) - cache.mean_of(&PolicySample::hit_share)},
+        {"tpot_s", cache.mean_of(&PolicySample::tpot_s) - bound->mean_of(&PolicySample::tpot_s)}};
+  if (!cache.no_rival) {
     json["rank"] = cache.rank.rank;
     json["behind_best_s"] = cache.rank.behind.mean;
     if (cache.rank.best_rank) {
@@ -39,18 +40,39 @@ Json json_of(const CacheComparison& c, const ComparedBudget& budget, const Compa
   return json;
 }
 
+Json block_json(const PolicyComparison& c, const ComparedBlock& block) {
+  Json policies = Json::array();
+  for (const ComparedPolicy& policy : block.policies) policies.push_back(json_of(c, block, policy));
+  Json json = Json::object();
+  if (!block.trace.empty()) json["trace"] = block.trace;
+  if (!block.law.empty()) json["law"] = block.law;
+  json["budget"] = block.budget;
+  json["budget_bytes"] = block.bytes;
+  json[c.family == "cache" ? "caches" : "policies"] = policies;
+  return json;
+}
+
+Json overall_json(const PolicyComparison& c) {
+  Json all = Json::array();
+  for (const OverallRank& one : overall_ranks(c))
+    all.push_back({{"name", one.name},
+                   {"mean_rank", one.mean_rank},
+                   {"blocks", one.blocks},
+                   {"best_in", one.best_in},
+                   {"level_in", one.level_in}});
+  return all;
+}
+
 }  // namespace
 
-std::string compare_json(const CacheComparison& c) {
-  Json budgets = Json::array();
-  for (const ComparedBudget& budget : c.budgets) {
-    Json caches = Json::array();
-    for (const ComparedCache& cache : budget.caches) caches.push_back(json_of(c, budget, cache));
-    budgets.push_back({{"budget", budget.budget}, {"budget_bytes", budget.bytes}, {"caches", caches}});
-  }
-  const Json whole = {{"scenario", c.scenario}, {"system", c.system},         {"model", c.model},
-                      {"device", c.device},     {"first_seed", c.first_seed}, {"seeds", c.seeds},
-                      {"budgets", budgets}};
+std::string compare_json(const PolicyComparison& c) {
+  Json blocks = Json::array();
+  for (const ComparedBlock& block : c.blocks) blocks.push_back(block_json(c, block));
+  Json whole = {{"scenario", c.scenario}, {"system", c.system},         {"model", c.model},
+                {"device", c.device},     {"first_seed", c.first_seed}, {"seeds", c.seeds}};
+  if (c.family != "cache") whole["family"] = c.family;
+  whole["budgets"] = blocks;
+  if (c.blocks.size() > 1) whole["overall"] = overall_json(c);
   return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -8,6 +8,7 @@
 #include "models/json.hpp"
 #include "tests/cli/program_checks.hpp"
 #include "tests/cli/run_program.hpp"
+#include "tests/scratch_folder.hpp"
 
 namespace moelab::compare_command_test {
 namespace {
@@ -176,6 +177,96 @@ TEST_CASE("compare: where the routing is recorded no seed makes an interval") {
   const json budget = json::parse(run_program(MOELAB_PROGRAM, all).out).at("budgets").at(0);
   CHECK_FALSE(cache_of(budget, "lru").contains("noise"));
   CHECK_FALSE(cache_of(budget, "fifo").contains("behind_best_half_width_s"));
+}
+
+TEST_CASE("compare: a trace brings its requests, as many as the workload has") {
+  test::ScratchFolder folder;
+  const auto part = [&](const std::string& requests) {
+    const std::string file = (folder / (requests.substr(2) + ".safetensors")).string();
+    REQUIRE(run_program(MOELAB_PROGRAM,
+                        {"trace", "slice", "debian-moe-8x32", "--requests", requests, "--out", file})
+                .status == 0);
+    return file;
+  };
+  const std::string two = part("0:2"), five = part("0:5");
+  const ProgramResult compared = run_program(
+      MOELAB_PROGRAM, {"compare", "recorded-default", "--system", "zipmoe-lru", "--cache", "lru,fifo",
+                       "--set", "workload.requests=3", "--trace", two + "," + five + ",debian-moe-8x32",
+                       "--budget", "10 MB", "--seeds", "1", "--format", "json"});
+  CAPTURE(compared.err);
+  REQUIRE(compared.status == 0);
+  const json blocks = json::parse(compared.out)["budgets"];
+  REQUIRE(blocks.size() == 3);
+  CHECK(blocks[0]["trace"] == two);
+  const auto same = [&](const json& block, const std::string& workload) {
+    const ProgramResult alone =
+        run_program(MOELAB_PROGRAM, {"run", "recorded-default", "--system", "zipmoe-lru", "--format", "json",
+                                     "--set", "workload={batch: 1, " + workload + "}"});
+    CAPTURE(alone.err, workload);
+    REQUIRE(alone.status == 0);
+    CHECK(cache_of(block, "lru")["tpot_s"].get<double>() ==
+          Approx(json::parse(alone.out).at("metrics").at("tpot_s").at("mean").get<double>()).epsilon(1e-12));
+  };
+  same(blocks[0], "trace: " + two);  // it has fewer than 3
+  same(blocks[1], "requests: 3, trace: " + five);
+  CHECK(cache_of(blocks[2], "lru")["seeds"] == cache_of(blocks[1], "lru")["seeds"]);  // they begin alike
+}
+
+TEST_CASE("compare: a law takes the place of the scenario's, and each has its block at each budget") {
+  const ProgramResult compared = compare({"--cache", "lru,fifo", "--law", "mixtral-8x7b,deepseek-v2-lite",
+                                          "--budget", "16,20", "--seeds", "2", "--format", "json"});
+  CAPTURE(compared.err);
+  REQUIRE(compared.status == 0);
+  const json result = json::parse(compared.out);
+  REQUIRE(result["budgets"].size() == 4);
+  CHECK((result["budgets"][1]["law"] == "mixtral-8x7b" && result["budgets"][1]["budget"] == "20 GB"));
+  const json same = run("zipmoe-lru", {"--set", "workload.law=mixtral-8x7b", "--set", "seed=2"});
+  const json& lru = cache_of(result["budgets"][1], "lru");
+  CHECK(lru["seeds"][1]["hit_share"].get<double>() == Approx(hit_share(same)).epsilon(1e-12));
+
+  // Mean rank and counts, from the blocks.
+  for (const json& overall : result["overall"]) {
+    double ranks = 0;
+    int best = 0, level = 0;
+    for (const json& block : result["budgets"]) {
+      const json& row = cache_of(block, overall["name"]);
+      ranks += row["rank"].get<double>();
+      best += row["rank"] == 1 ? 1 : 0;
+      level += row["noise"] == true ? 1 : 0;
+    }
+    CHECK(overall["mean_rank"] == ranks / 4);
+    CHECK((overall["best_in"] == best && overall["level_in"] == level && overall["blocks"] == 4));
+  }
+  CHECK(result["overall"].size() == 2);  // the bound has no rank
+  CHECK(result["overall"][0]["mean_rank"] <= result["overall"][1]["mean_rank"]);
+}
+
+TEST_CASE("compare: each block has its sentence, and all of them one more") {
+  const std::vector<std::string> asked = {"--cache",  "lru,none", "--law",   "deepseek-v2-lite",
+                                          "--budget", "16,20",    "--seeds", "2"};
+  const std::string table = compare(asked).out;
+  CHECK(table.starts_with("With law deepseek-v2-lite at 16 GB lru is the fastest of 2 caches: "));
+  // What keeps experts is faster than what loads each of them each time.
+  CHECK(contains(table, "\nOver all 2 of these lru has the best mean rank, 1.0: it is the best in 2.\n"));
+  CHECK(contains(table, "\nover all\ncache  mean rank"));
+  std::vector<std::string> lines = asked;
+  lines.insert(lines.end(), {"--format", "csv"});
+  const std::string csv = compare(lines).out;
+  CHECK(csv.starts_with(
+      "trace,law,budget_bytes,cache,seed,tpot_s,hit_share,parts_share\n,deepseek-v2-lite,16"));
+}
+
+TEST_CASE("compare: routing that does not fit is refused") {
+  check_refusal(compare({"--trace", "deepseek-v2-lite"}),
+                "--trace deepseek-v2-lite: is no trace but a law; expected --law deepseek-v2-lite");
+  check_refusal(compare({"--trace", "debian-moe-8x3"}), "did you mean 'debian-moe-8x32'?");
+  check_refusal(compare({"--trace", "debian-moe-8x32"}), "the trace has 8 MoE layers");
+  check_refusal(compare({"--trace", "/nowhere/x"}), "cannot open");
+  check_refusal(compare({"--law", "deepseek-v2-lit"}), "--law deepseek-v2-lit: unknown law");
+  check_refusal(compare({"--law", "olmoe-1b-7b,olmoe-1b-7b"}), "is named twice");
+  check_refusal(compare({"--law", ","}), "expected routing laws, found nothing between commas");
+  check_refusal(run_program(MOELAB_PROGRAM, {"compare", "recorded-default", "--law", "olmoe-1b-7b"}),
+                "expected a scenario with 'workload.output_tokens'");
 }
 
 TEST_CASE("compare: refusals name what was expected") {

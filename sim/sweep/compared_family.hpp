@@ -1,0 +1,45 @@
+// The families of policies that can be compared: where a system names its policy of each, and what else of
+// the system goes with it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/policy_info.hpp"
+#include "sim/scenario/system_config.hpp"
+
+namespace moelab {
+
+struct ComparedFamily {
+  std::string_view name;                // as policy_families() calls it
+  std::vector<std::string_view> place;  // of the section in a system that names the policy
+  /// The policy that is no rival of the others but what regret is counted to; "": there is none.
+  std::string_view bound;
+  /// "" where the system chooses by a policy of this family; else why not, and what is expected.
+  std::string (*why_not)(const SystemConfig& system);
+  /// The system's own, where it has one.
+  PolicyChoice (*own)(const SystemConfig& system);
+};
+
+const std::vector<ComparedFamily>& compared_families();
+/// Throws InputError with the nearest name for a family that is none of these.
+const ComparedFamily& compared_family(const std::string& name);
+
+/// What the family's policies say of themselves, those of libraries included.
+std::vector<PolicyInfo> policies_of(const ComparedFamily& family);
+/// Whether a policy, which exists, is no rival of the others: it knows the future, or tries everything.
+bool is_a_bound(const ComparedFamily& family, std::string_view policy);
+
+/// A scenario_document() with another policy of the family in its system, with that policy's default
+/// parameters but for those given, which are not checked here. What else the section says stays where the
+/// policy has a use for it. Where the system has the policy already, it stays but for the parameters given.
+std::string document_with_policy(const ComparedFamily& family, const SystemConfig& system,
+                                 const std::string& document, std::string_view policy,
+                                 const PolicyParameters& parameters);
+/// The document without the system's policy of the family and that policy's parameters, its budget, seed,
+/// names and libraries: what two comparisons have to share to be held against each other.
+std::string document_without_policy(const ComparedFamily& family, const SystemConfig& system,
+                                    const std::string& document);
+
+}  // namespace moelab

@@ -1,0 +1,233 @@
+#include "sim/sweep/policy_comparison.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "models/input_error.hpp"
+#include "models/json.hpp"
+#include "sim/results/request_latencies.hpp"
+#include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
+#include "sim/sweep/compared_family.hpp"
+#include "sim/sweep/compared_policies.hpp"
+#include "sim/sweep/compared_routing.hpp"
+#include "sim/sweep/point_workers.hpp"
+#include "traces/routing_trace.hpp"
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The scenario with the system that is to be compared as its only one.
+Scenario compared_scenario(const CompareSettings& asked) {
+  std::vector<std::string> only;
+  if (!asked.system.empty()) only.push_back(asked.system);
+  Scenario s = load_scenario(asked.scenario, asked.settings, only);
+  check_listed(s, only, "--system");
+  if (s.cluster) throw InputError(s.name, "is served by a cluster; expected a scenario on one machine");
+  const SystemConfig system = s.systems.front();
+  const std::string why_not = compared_family(asked.family).why_not(system);
+  if (!why_not.empty()) throw InputError("system " + system.name, why_not);
+  s.systems.resize(1, system);
+  return s;
+}
+
+/// A run: all by its place.
+struct CompareAsk {
+  std::size_t block = 0, policy = 0, seed = 0;
+};
+
+/// What a run of the document's system came to, between processes; of one that could not be made, why.
+std::string pack_compared(const std::string& name, const std::string& document, const Settings& changes) {
+  try {
+    const Scenario s = scenario_of_document(name, document, changes);
+    const RoutingTrace trace = scenario_trace(s);
+    const std::optional<RankInclusion> statistics = check_scenario(s, trace);
+    RunOptions options;
+    if (statistics) options.statistics = &*statistics;
+    const SystemConfig& system = s.systems.front();
+    const RunResult result = run_system(s, system, trace, options);
+    check_fits(result);
+    const RequestLatencies latencies = request_latencies(result.metrics);
+    if (latencies.of(Latency::tpot).empty())
+      throw InputError(s.name,
+                       "no request has a second output token: there is no time per output token to compare");
+    const auto& found = result.metrics.decode_hits;
+    const std::uint64_t all = std::accumulate(found.begin(), found.end(), std::uint64_t{0});
+    const std::uint64_t hits = found[index(system.kept_as)];
+    const auto share = [all](std::uint64_t part) {
+      return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
+    };
+    return Json{{"tpot_s", mean(latencies.of(Latency::tpot))},
+                {"used", all},
+                {"hits", share(hits)},
+                {"parts", share(all - found[index(State::M)] - hits)}}
+        .dump();
+  } catch (const InputError& error) {
+    return Json{{"refused", error.problems().front().what}}.dump(-1, ' ', false,
+                                                                 Json::error_handler_t::replace);
+  }
+}
+
+class Comparer {
+ public:
+  explicit Comparer(const CompareSettings& settings)
+      : settings_(settings),
+        family_(compared_family(settings.family)),
+        scenario_(compared_scenario(settings)),
+        own_(family_.own(system())),
+        policies_(policies_to_run(family_, settings.policies, own_)),
+        routings_(compared_routings(scenario_, settings)),
+        budgets_(settings.budgets) {
+    if (settings.seeds > std::numeric_limits<std::int64_t>::max() - scenario_.seed)
+      throw InputError("--seeds " + std::to_string(settings.seeds),
+                       "from seed " + std::to_string(scenario_.seed) + " on there are not so many");
+    if (budgets_.empty()) budgets_.emplace_back();
+  }
+
+  PolicyComparison compare(const std::function<void(std::size_t, std::size_t)>& progress) {
+    PolicyComparison result = frame();
+    std::vector<CompareAsk> asks;
+    for (std::size_t b = 0; b < result.blocks.size(); ++b)
+      for (std::size_t p = 0; p < policies_.size(); ++p)
+        for (std::size_t s = 0; s < settings_.seeds; ++s) asks.push_back({b, p, s});
+    std::vector<ChildOutcome> outcomes(asks.size());
+    ForkedWorkers workers(settings_.jobs, {});
+    for (std::size_t next = 0, done = 0; done < asks.size();) {
+      for (; next < asks.size() && workers.room() > 0; ++next)
+        workers.start_work(next, [&, ask = asks[next]] { return one(ask); });
+      for (auto& [number, outcome] : workers.wait(1)) {
+        ++done;
+        outcomes[number] = std::move(outcome.child);
+        if (progress) progress(done, asks.size());
+      }
+    }
+    // In the order asked for: what is said does not depend on which ended first.
+    for (std::size_t i = 0; i < asks.size(); ++i) enter(asks[i], outcomes[i], result);
+    for (ComparedBlock& block : result.blocks) rank(block);
+    return result;
+  }
+
+ private:
+  const SystemConfig& system() const { return scenario_.systems.front(); }
+
+  PolicyComparison frame() const {
+    PolicyComparison result;
+    result.scenario = scenario_.name;
+    result.system = system().name;
+    result.model = scenario_.model.title;
+    result.device = scenario_.device.title;
+    result.family = family_.name;
+    result.own_policy = own_.name;
+    result.first_seed = scenario_.seed;
+    result.seeds = settings_.seeds;
+    for (const ComparedRouting& routing : routings_)
+      for (const std::string& text : budgets_) {
+        ComparedBlock block;
+        block.trace = routing.trace;
+        block.law = routing.law;
+        const Bytes bytes = text.empty() ? scenario_.budget : parsed_budget(text);
+        block.budget = text.empty() ? to_string(bytes) : text;
+        block.bytes = bytes.value();
+        block.policies = policies_;
+        for (ComparedPolicy& row : block.policies) row.by_seed.resize(settings_.seeds);
+        result.blocks.push_back(block);
+      }
+    return result;
+  }
+  static Bytes parsed_budget(const std::string& text) {
+    Bytes bytes;
+    std::string expected;
+    if (!parse(text, bytes, expected)) throw InputError("--budget " + text, "expected " + expected);
+    return bytes;
+  }
+
+  std::string one(const CompareAsk& ask) const {
+    Settings changes = {{"seed", std::to_string(scenario_.seed + ask.seed)}};
+    const std::string& budget = budgets_[ask.block % budgets_.size()];
+    if (!budget.empty()) changes.emplace_back("budget", budget);
+    const ComparedPolicy& policy = policies_[ask.policy];
+    const std::string document = document_with_policy(
+        family_, system(), routings_[ask.block / budgets_.size()].document, policy.policy, policy.parameters);
+    return pack_compared(scenario_.name, document, changes);
+  }
+
+  void enter(const CompareAsk& ask, const ChildOutcome& outcome, PolicyComparison& result) const {
+    if (outcome.kind != ChildOutcome::Kind::done)
+      throw InputError(settings_.scenario, "a run cannot be made: " + outcome.text);
+    ComparedBlock& block = result.blocks[ask.block];
+    ComparedPolicy& row = block.policies[ask.policy];
+    const Json json = Json::parse(outcome.text);
+    if (!json.contains("refused")) {
+      row.by_seed[ask.seed] = {json["tpot_s"], json["hits"], json["parts"]};
+      block.has_hits |= json["used"] > 0;
+      return;
+    }
+    row.refused = json["refused"].get<std::string>();
+    if (!settings_.policies.empty() && ask.policy < settings_.policies.size())  // named, no added bound
+      throw InputError(option() + " " + row.name, "cannot be run by system '" + result.system + "' at " +
+                                                      block.budget + ": " + row.refused);
+  }
+
+  std::string option() const { return "--" + settings_.family; }
+
+  /// Throws for a block in which there is nothing to rank.
+  [[noreturn]] void fail_without_rivals(const ComparedBlock& block) const {
+    for (const ComparedPolicy& policy : block.policies)
+      if (!policy.refused.empty() && !policy.no_rival)
+        throw InputError(option(), "none can be run at " + block.budget + "; why not '" + policy.name +
+                                       "': " + policy.refused);
+    throw InputError(option(), "expected a policy besides " + std::string(family_.bound) +
+                                   ", which knows the future and is the bound");
+  }
+
+  void rank(ComparedBlock& block) const {
+    const auto rivals = [](const ComparedPolicy& p) { return p.refused.empty() && !p.no_rival; };
+    const auto part = std::stable_partition(block.policies.begin(), block.policies.end(), rivals);
+    std::stable_partition(part, block.policies.end(), [](const auto& p) { return p.refused.empty(); });
+    if (part == block.policies.begin()) fail_without_rivals(block);
+    std::vector<std::vector<double>> times;
+    for (auto row = block.policies.begin(); row != part; ++row) {
+      times.emplace_back();
+      for (const PolicySample& sample : row->by_seed) times.back().push_back(sample.tpot_s);
+    }
+    const std::vector<PairedRank> ranks = rank_paired(times);
+    for (std::size_t i = 0; i < ranks.size(); ++i) block.policies[i].rank = ranks[i];
+    std::sort(block.policies.begin(), part,
+              [](const auto& a, const auto& b) { return a.rank.rank < b.rank.rank; });
+  }
+
+  const CompareSettings& settings_;
+  const ComparedFamily& family_;
+  Scenario scenario_;
+  PolicyChoice own_;
+  std::vector<ComparedPolicy> policies_;  // without what running them adds
+  std::vector<ComparedRouting> routings_;
+  std::vector<std::string> budgets_;  // "": the scenario's
+};
+
+}  // namespace
+
+double ComparedPolicy::mean_of(double PolicySample::*figure) const {
+  std::vector<double> values;
+  for (const PolicySample& sample : by_seed) values.push_back(sample.*figure);
+  return mean(values);
+}
+
+const ComparedPolicy* ComparedBlock::bound() const {
+  for (const ComparedPolicy& policy : policies)
+    if (policy.is_reference && policy.refused.empty()) return &policy;
+  return nullptr;
+}
+
+PolicyComparison compare_policies(const CompareSettings& settings,
+                                  const std::function<void(std::size_t, std::size_t)>& progress) {
+  return Comparer(settings).compare(progress);
+}
+
+}  // namespace moelab
