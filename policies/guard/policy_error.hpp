@@ -17,9 +17,9 @@ class PolicyError : public InputError {
   explicit PolicyError(std::string what) : InputError("", std::move(what)) {}
 };
 
-/// What a policy answered is no answer at all; `what`: a sentence's end, as the guards' own rules. For code that
-/// stands between a policy and its family.
-class WrongAnswer : public std::runtime_error {
+/// What a policy answered is no answer at all; `what`: a sentence's end, as the guards' own rules. For code
+/// that stands between a policy and its family.
+class UnusableAnswer : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

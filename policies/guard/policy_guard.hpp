@@ -72,7 +72,7 @@ class PolicyGuard {
     } catch (const InputError& error) {
       if (may_refuse) throw;
       broken(std::string("throws: ") + error.what());
-    } catch (const WrongAnswer& answer) {
+    } catch (const UnusableAnswer& answer) {
       broken(answer.what());
     } catch (const std::exception& error) {
       broken(std::string("throws: ") + error.what());

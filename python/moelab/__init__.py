@@ -6,8 +6,9 @@
 The compiled part is loaded when it is first asked for: `python3 -m moelab.cluster` does without.
 """
 
-_POLICIES = ["BatchingPolicy", "CachePolicy", "ExecutionPolicy", "Parameter", "PlacementPolicy", "PlanningPolicy",
-             "PrefetchPolicy", "PressurePolicy", "ResidencyPolicy", "RoutingPolicy", "SchedulePolicy", "State",
+_POLICIES = ["BatchRequest", "BatchStep", "BatchingPolicy", "CachePolicy", "ExecutionPolicy", "Feature", "KvUse",
+             "LayerOrder", "Parameter", "PlacementPolicy", "Plan", "PlanningPolicy", "PrefetchPolicy", "PressurePolicy",
+             "PriorityCachePolicy", "ResidencyPolicy", "Role", "RoutingPolicy", "SchedulePolicy", "State", "StepShare",
              "StoragePolicy"]
 __all__ = ["InputError", "NO_EXPERT", "Problem", "Trace", "__version__", "check_policy", "cmake_dir", "result",
            "results", "run", "sweep", *_POLICIES]

@@ -78,6 +78,8 @@ the trace has none), and the step of its layer at which it is used next (NEVER w
 
 NEVER = 2**64 - 1
 
+FLOAT = np.dtype("f4")
+
 
 class CacheShape(NamedTuple):
     """A domain: the experts that one object of a cache policy manages, of a layer or of the whole model."""
@@ -109,7 +111,17 @@ class CacheStep(NamedTuple):
     """Of the tokens, those of prompts: above 0 while the model prefills."""
 
 
-class CachePolicy(Policy):
+class _AnyCachePolicy(Policy):
+    family = "cache"
+    per_model: ClassVar[bool] = False
+    """One domain for the whole model instead of one a layer."""
+    may_span_model: ClassVar[bool] = False
+    """Works with either; the system says which."""
+    needs_scores: ClassVar[bool] = False
+    """Only traces with gate scores will do."""
+
+
+class CachePolicy(_AnyCachePolicy):
     """Which experts stay in memory, in which state, and which leave.
 
     A step of a domain is begin_step(step), observe(scores) with `needs_all_scores`, and use(uses) once the layer
@@ -117,15 +129,8 @@ class CachePolicy(Policy):
     The sum of the states' bytes must not be above shape.capacity_bytes after each call.
     """
 
-    family = "cache"
-    per_model: ClassVar[bool] = False
-    """One domain for the whole model instead of one a layer."""
-    may_span_model: ClassVar[bool] = False
-    """Works with either; the system says which."""
     needs_future: ClassVar[bool] = False
     """Fills next_use: for oracles."""
-    needs_scores: ClassVar[bool] = False
-    """Only traces with gate scores will do."""
     needs_all_scores: ClassVar[bool] = False
     """observe() is called: only traces with the scores of all experts will do."""
     uses_pools: ClassVar[bool] = False
@@ -169,6 +174,40 @@ class CachePolicy(Policy):
     def insert(self, expert: int) -> bool:
         """An expert was fetched ahead, in full: whether the policy takes it, or has it already."""
         return False
+
+
+class Feature(enum.IntEnum):
+    """Columns of what PriorityCachePolicy.priorities() is given; steps are those of an expert's own layer."""
+
+    RECENCY = 0  # steps since its last use; never used: all so far
+    GAP = 1  # steps between its last two uses; used once: from the start to then; never: all so far
+    FREQUENCY = 2  # share of the steps so far in which it was used
+    RECENT_FREQUENCY = 3  # the same, decayed by half in 16 steps
+    REQUEST_FREQUENCY = 4  # share of this request's steps in which it was used
+    LAST_REQUEST_FREQUENCY = 5  # the same of the request before, as it ended
+    SCORE = 6  # its tokens' gate scores over all tokens of the step, decayed by half in 16 steps; 0 without scores
+    TOKENS = 7  # share of the last step's tokens that it served
+    LAYER = 8  # depth of its layer: 0 the first, 1 the last
+    AHEAD = 9  # layers from the one that ran to its own, as a share of the domain's: 1 where its own ran
+    PROMPT = 10  # share of this step's tokens that are of prompts: 1 prefills, 0 decodes
+    HELD = 11  # 1: in memory before this step
+    FETCHED = 12  # 1: prefetched, and its layer has not run since
+
+
+class PriorityCachePolicy(_AnyCachePolicy):
+    """A cache that answers with priorities, for policies that are learned: after every step, of the experts that were in
+    memory or were used, as many as fit stay: those of the highest priorities, among equals the one used last.
+
+    An expert that was fetched ahead is kept where there is room, or in the place of one with a lower priority, as they
+    were last answered.
+    """
+
+    def __init__(self, shape: CacheShape, **parameters: float) -> None: ...
+
+    def priorities(self, features: "np.ndarray") -> "np.ndarray":
+        """features: [experts, len(Feature)] of all experts of the domain, this step counted. [experts] priorities, any
+        numbers but NaN."""
+        raise NotImplementedError("a priority cache policy has a method priorities(self, features)")
 
 
 class PrefetchShape(NamedTuple):

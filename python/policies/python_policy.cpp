@@ -31,7 +31,7 @@ nb::object as_array(nb::handle answer, const char* method, const char* kinds, co
   try {
     array = numpy("asarray")(answer);
   } catch (const nb::python_error&) {
-    throw WrongAnswer(said + "what is no array, expected " + expected);
+    throw UnusableAnswer(said + "what is no array, expected " + expected);
   }
   const auto found = nb::cast<nb::tuple>(array.attr("shape"));
   const bool none = nb::cast<std::size_t>(array.attr("size")) == 0;  // [] has one dimension and no kind
@@ -44,11 +44,11 @@ nb::object as_array(nb::handle answer, const char* method, const char* kinds, co
     all *= length == kAny ? 0 : length;
   }
   if (!same && !(none && all == 0))
-    throw WrongAnswer(said + "an array of shape " + shape_text(array) + ", expected (" + wanted + ")");
+    throw UnusableAnswer(said + "an array of shape " + shape_text(array) + ", expected (" + wanted + ")");
   const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
   if (!none && std::strchr(kinds, kind[0]) == nullptr)
-    throw WrongAnswer(said + "an array of " + nb::cast<std::string>(nb::str(array.attr("dtype"))) +
-                      ", expected " + expected);
+    throw UnusableAnswer(said + "an array of " + nb::cast<std::string>(nb::str(array.attr("dtype"))) +
+                         ", expected " + expected);
   return array;
 }
 
@@ -72,6 +72,12 @@ void throw_python_error(const nb::python_error& error) {
     throw InputError(std::move(all));
   }
   throw std::runtime_error(nb::cast<std::string>(told[0]));
+}
+
+bool PythonPolicy::is_a(const char* base) const {
+  const int is = PyObject_IsSubclass(type.ptr(), of_policies(base).ptr());
+  if (is < 0) throw nb::python_error();
+  return is != 0;
 }
 
 nb::object PythonPolicy::make(const PolicyParameters& values, nb::handle shape) const {
@@ -130,8 +136,8 @@ std::vector<std::uint32_t> counts(nb::handle answer, const char* method,
   std::vector<std::uint32_t> numbers;
   for (const std::int64_t number : whole_numbers(answer, method, shape)) {
     if (number < 0 || number > std::numeric_limits<std::uint32_t>::max())
-      throw WrongAnswer(std::string("answers to ") + method + "() with " + std::to_string(number) +
-                        ", expected numbers from 0 to 4294967295");
+      throw UnusableAnswer(std::string("answers to ") + method + "() with " + std::to_string(number) +
+                           ", expected numbers from 0 to 4294967295");
     numbers.push_back(static_cast<std::uint32_t>(number));
   }
   return numbers;
@@ -143,22 +149,23 @@ std::uint64_t whole_number(nb::handle answer, const char* method) {
   Py_XDECREF(index);
   if (PyErr_Occurred() == nullptr) return number;
   PyErr_Clear();
-  throw WrongAnswer(std::string("answers to ") + method + "() with " +
-                    nb::cast<std::string>(registration("shown")(answer)) +
-                    ", expected a whole number from 0 on");
+  throw UnusableAnswer(std::string("answers to ") + method + "() with " +
+                       nb::cast<std::string>(registration("shown")(answer)) +
+                       ", expected a whole number from 0 on");
 }
 
 std::pair<nb::object, nb::object> pair_of(nb::handle answer, const char* method, const char* expected) {
   if (!nb::hasattr(answer, "__len__") || nb::len(answer) != 2)
-    throw WrongAnswer(std::string("answers to ") + method + "() with " +
-                      nb::cast<std::string>(registration("shown")(answer)) + ", expected " + expected);
+    throw UnusableAnswer(std::string("answers to ") + method + "() with " +
+                         nb::cast<std::string>(registration("shown")(answer)) + ", expected " + expected);
   return {nb::object(answer[0]), nb::object(answer[1])};
 }
 
 nb::object member(nb::handle answer, const char* method, const char* name) {
   if (nb::hasattr(answer, name)) return answer.attr(name);
-  throw WrongAnswer(std::string("answers to ") + method + "() with " +
-                    nb::cast<std::string>(registration("shown")(answer)) + ", which has no '" + name + "'");
+  throw UnusableAnswer(std::string("answers to ") + method + "() with " +
+                       nb::cast<std::string>(registration("shown")(answer)) + ", which has no '" + name +
+                       "'");
 }
 
 }  // namespace moelab

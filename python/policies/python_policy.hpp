@@ -78,6 +78,8 @@ struct PythonPolicy {
   PolicyInfo info;  // its texts are those above
 
   bool flag(const char* key) const { return nb::cast<bool>(type.attr(key)); }
+  /// Whether it is a subclass of a class of moelab.policies.
+  bool is_a(const char* base) const;
   /// An object of the class: made of `shape`, where the family has one, and of the parameters. Throws
   /// InputError where a parameter is out of its range.
   nb::object make(const PolicyParameters& values, nb::handle shape = {}) const;
@@ -130,8 +132,8 @@ class Records {
   std::size_t capacity_ = 0;
 };
 
-/// What `method` answered, a NumPy array or what makes one. Throws WrongAnswer where it is something else or
-/// not of the shape, in which kAny is any length.
+/// What `method` answered, a NumPy array or what makes one. Throws UnusableAnswer where it is something else
+/// or not of the shape, in which kAny is any length.
 inline constexpr std::size_t kAny = static_cast<std::size_t>(-1);
 std::vector<std::int64_t> whole_numbers(nb::handle answer, const char* method,
                                         std::initializer_list<std::size_t> shape);
@@ -140,11 +142,11 @@ std::vector<double> real_numbers(nb::handle answer, const char* method,
 /// The same of numbers from 0 to 2^32 - 1.
 std::vector<std::uint32_t> counts(nb::handle answer, const char* method,
                                   std::initializer_list<std::size_t> shape);
-/// One number. Throws WrongAnswer where it is none from 0 on.
+/// One number. Throws UnusableAnswer where it is none from 0 on.
 std::uint64_t whole_number(nb::handle answer, const char* method);
-/// The two parts of an answer, `expected` for messages. Throws WrongAnswer where it has not two.
+/// The two parts of an answer, `expected` for messages. Throws UnusableAnswer where it has not two.
 std::pair<nb::object, nb::object> pair_of(nb::handle answer, const char* method, const char* expected);
-/// A member of an answer. Throws WrongAnswer where it has none.
+/// A member of an answer. Throws UnusableAnswer where it has none.
 nb::object member(nb::handle answer, const char* method, const char* name);
 
 }  // namespace moelab

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "policies/cache/experts_that_fit.hpp"
+#include "policies/cache/priority_cache.hpp"
 #include "policies/guard/policy_error.hpp"
 #include "python/policies/families.hpp"
 
@@ -66,15 +67,15 @@ class PythonCache final : public CachePolicy {
     if (known == states_.size()) return bytes;
     const auto wrong =
         std::find_if(states_.begin(), states_.end(), [](std::uint8_t s) { return s >= kStates; });
-    throw WrongAnswer("says of expert " + std::to_string(wrong - states_.begin()) +
-                      " that it is in state number " + std::to_string(*wrong) + ", there are " +
-                      std::to_string(kStates));
+    throw UnusableAnswer("says of expert " + std::to_string(wrong - states_.begin()) +
+                         " that it is in state number " + std::to_string(*wrong) + ", there are " +
+                         std::to_string(kStates));
   }
 
  private:
   void find_states(nb::object states, std::uint32_t objects) {
     const auto view = nb::cast<nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(states);
-    if (view.shape(0) != objects) throw WrongAnswer("has not as many states as experts");
+    if (view.shape(0) != objects) throw UnusableAnswer("has not as many states as experts");
     states_ = {view.data(), objects};
     held_states_ = Held(std::move(states));
   }
@@ -86,9 +87,40 @@ class PythonCache final : public CachePolicy {
   Held use_, begin_step_, observe_, begin_request_, insert_;
 };
 
+class PythonPriorities final : public PriorityCache {
+ public:
+  PythonPriorities(const PythonPolicy& type, const CacheShape& shape, const PolicyParameters& parameters)
+      : PriorityCache(shape), floats_("FLOAT") {
+    in_python([&] { priorities_ = Held(type.make(parameters, shape_in_python(shape)).attr("priorities")); });
+  }
+
+ private:
+  void prioritize(const CacheFeatures& features, std::span<float> priorities) override {
+    in_python([&] {
+      const nb::object answer =
+          priorities_.get()(floats_.of(features.table).attr("reshape")(priorities.size(), kCacheFeatures));
+      const std::vector<double> numbers = real_numbers(answer, "priorities", {priorities.size()});
+      std::transform(numbers.begin(), numbers.end(), priorities.begin(),
+                     [](double p) { return static_cast<float>(p); });
+    });
+  }
+
+  Records floats_;
+  Held priorities_;
+};
+
 }  // namespace
 
 CachePolicyEntry cache_entry(const PythonPolicy& type) {
+  if (type.is_a("PriorityCachePolicy"))
+    return {.info = type.info,
+            .per_model = type.flag("per_model"),
+            .may_span_model = type.flag("may_span_model"),
+            .needs_scores = type.flag("needs_scores"),
+            .make = [&type](const CacheShape& shape,
+                            const PolicyParameters& parameters) -> std::unique_ptr<CachePolicy> {
+              return std::make_unique<PythonPriorities>(type, shape, parameters);
+            }};
   return {.info = type.info,
           .per_model = type.flag("per_model"),
           .may_span_model = type.flag("may_span_model"),

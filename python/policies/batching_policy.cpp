@@ -29,7 +29,8 @@ bool is_true(nb::handle value) {
 std::uint32_t count_of(nb::handle answer, const char* name) {
   const std::uint64_t number = whole_number(member(answer, "form", name), "form");
   if (number > 0xffffffff)
-    throw WrongAnswer("answers to form() with a number of " + std::to_string(number) + " for '" + name + "'");
+    throw UnusableAnswer("answers to form() with a number of " + std::to_string(number) + " for '" + name +
+                         "'");
   return static_cast<std::uint32_t>(number);
 }
 
@@ -77,7 +78,7 @@ class PythonBatching final : public BatchingPolicy {
   std::string misfit(const BatchRequest& request) const override {
     return in_python([&] {
       const nb::object why = misfit_.get()(request_in_python(request));
-      if (!nb::isinstance<nb::str>(why)) throw WrongAnswer("answers to misfit() with what is no text");
+      if (!nb::isinstance<nb::str>(why)) throw UnusableAnswer("answers to misfit() with what is no text");
       return nb::cast<std::string>(why);
     });
   }

@@ -5,7 +5,7 @@
 namespace moelab {
 namespace {
 
-/// The split that an array says. Throws WrongAnswer where a layer has not all its experts.
+/// The split that an array says. Throws UnusableAnswer where a layer has not all its experts.
 StorageSplit split_of(const StorageShape& shape, const std::vector<std::int64_t>& experts) {
   StorageSplit split(shape);
   const std::size_t backends = shape.backends.size();
@@ -14,10 +14,10 @@ StorageSplit split_of(const StorageShape& shape, const std::vector<std::int64_t>
     for (std::size_t k = 0; k < backends; ++k) {
       const std::int64_t here = experts[layer * backends + k];
       if (here < 0 || here > left || (k + 1 == backends && here != left))
-        throw WrongAnswer("does not put the " + std::to_string(shape.experts) + " experts of layer " +
-                          std::to_string(layer) + " on backends, each once: backend '" +
-                          shape.backends[k].name + "' gets " + std::to_string(here) + " where " +
-                          std::to_string(left) + " are left");
+        throw UnusableAnswer("does not put the " + std::to_string(shape.experts) + " experts of layer " +
+                             std::to_string(layer) + " on backends, each once: backend '" +
+                             shape.backends[k].name + "' gets " + std::to_string(here) + " where " +
+                             std::to_string(left) + " are left");
       left -= here;
       if (k > 0) split.move(layer, 0, k, static_cast<std::uint32_t>(here));
     }

@@ -40,7 +40,8 @@ Placement placement_of(const PythonPolicy& type, const PlacementShape& shape, co
     for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
       for (std::uint32_t expert = 0; expert < shape.experts; ++expert, ++here) {
         if (*here != 0 && *here != 1)
-          throw WrongAnswer("answers to place() with " + std::to_string(*here) + ", expected True or False");
+          throw UnusableAnswer("answers to place() with " + std::to_string(*here) +
+                               ", expected True or False");
         if (*here == 1) placement.place(gpu, layer, expert);
       }
   return placement;
