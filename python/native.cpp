@@ -22,6 +22,8 @@
 #include "sim/scenario_trace.hpp"
 #include "sim/simgrid_module.hpp"
 #include "sim/sweep/cluster_workers.hpp"
+#include "sim/sweep/comparison_json.hpp"
+#include "sim/sweep/policy_comparison.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/version.hpp"
 #include "traces/routing_trace.hpp"
@@ -125,6 +127,19 @@ std::string check_policy_of_class(const nb::list& policies, std::uint64_t instan
     const PolicyCheck check = check_policy(family, name, {.instances = instances, .seed = seed});
     if (!check.broken.empty()) throw InputError("", check.broken);
     return Json{{"instances", check.instances}, {"refused", check.refused}}.dump();
+  });
+}
+
+struct CompareCall {
+  CompareSettings settings;
+  nb::list policies;
+};
+
+/// The comparison's processes are this child's: Ctrl-C ends them with it.
+std::string compare(const CompareCall& call) {
+  return with_policies(call.policies, [&] {
+    if (!call.settings.text) check_no_sweep(call.settings.scenario, "moelab.sweep");
+    return compare_json(compare_policies(call.settings));
   });
 }
 
@@ -314,6 +329,24 @@ NB_MODULE(_native, module) {
                return sweep({name, db, text, settings, jobs, fail_fast, again, verify_share, cluster,
                              programs, python, policies});
              });
+  module.def("compare", [](const std::string& name, const std::optional<std::string>& text,
+                           const Settings& settings, const std::string& system, const std::string& family,
+                           const std::vector<std::string>& names, const std::vector<std::string>& traces,
+                           const std::vector<std::string>& laws, const std::vector<std::string>& budgets,
+                           std::uint64_t seeds, std::size_t jobs, const nb::list& policies) {
+    return compare({{.scenario = name,
+                     .text = text,
+                     .settings = settings,
+                     .system = system,
+                     .family = family,
+                     .policies = names,
+                     .traces = traces,
+                     .laws = laws,
+                     .budgets = budgets,
+                     .seeds = seeds,
+                     .jobs = jobs},
+                    policies});
+  });
   module.def("check_policy", &check_policy_of_class);
   module.def("outcomes", &outcomes);
   module.def("result", &result);

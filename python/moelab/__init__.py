@@ -10,7 +10,7 @@ _POLICIES = ["BatchRequest", "BatchStep", "BatchingPolicy", "CachePolicy", "Exec
              "LayerOrder", "Parameter", "PlacementPolicy", "Plan", "PlanningPolicy", "PrefetchPolicy", "PressurePolicy",
              "PriorityCachePolicy", "ResidencyPolicy", "Role", "RoutingPolicy", "SchedulePolicy", "State", "StepShare",
              "StoragePolicy"]
-__all__ = ["InputError", "NO_EXPERT", "Problem", "Trace", "__version__", "check_policy", "cmake_dir", "result",
+__all__ = ["InputError", "NO_EXPERT", "Problem", "Trace", "__version__", "check_policy", "cmake_dir", "compare", "result",
            "results", "run", "sweep", *_POLICIES]
 
 

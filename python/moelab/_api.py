@@ -125,12 +125,7 @@ def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, clu
     call goes on where it stopped.
     """
     name, text = _configuration(sweep, "the sweep")
-    try:
-        jobs = len(os.sched_getaffinity(0)) if jobs is None else operator.index(jobs)
-    except TypeError as error:
-        raise refused("jobs", str(error), InputTypeError) from None
-    if not 1 <= jobs <= 4096:
-        raise refused("jobs", f"expected 1 to 4096, got {jobs}")
+    jobs = _jobs(jobs)
     cluster = None if cluster is None else _text(cluster, "cluster")
     if cluster == "":
         raise refused("cluster", "expected the address of a Dask scheduler, got an empty text")
@@ -143,6 +138,54 @@ def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, clu
     return json.loads(_native.sweep(name, text, _settings(settings), _text(db, "db"), jobs, bool(fail_fast),
                                     bool(again), float(verify_share), cluster or "", [_text(program, "program")],
                                     sys.executable, classes))
+
+
+def _jobs(given):
+    """Processes at a time."""
+    try:
+        jobs = len(os.sched_getaffinity(0)) if given is None else operator.index(given)
+    except TypeError as error:
+        raise refused("jobs", str(error), InputTypeError) from None
+    if not 1 <= jobs <= 4096:
+        raise refused("jobs", f"expected 1 to 4096, got {jobs}")
+    return jobs
+
+
+def _list(given, what):
+    """Of texts, paths or numbers: one, several or none."""
+    if given is None:
+        return []
+    one = isinstance(given, (str, bytes, os.PathLike, int, float))
+    if not one and not isinstance(given, collections.abc.Iterable):
+        raise refused(what, f"expected a list, got {type(given).__name__}: {given!r}", InputTypeError)
+    return [f"{value} GB" if isinstance(value, (int, float)) else _text(value, what) for value in ([given] if one else given)]
+
+
+def compare(scenario, names=None, family="cache", system=None, traces=None, laws=None, budgets=None, seeds=5, jobs=None,
+            settings=None, policies=()):
+    """Runs a system under several policies of a family, on the same traces, budgets and seeds: `moelab compare`.
+
+    names: policies between which to compare, such as ["lru", "lru-k:k=3"]; None: all that the system can run, those in
+    `policies` too. What bounds the family (belady for caches) is always run.
+    system: of the scenario; None: the first. traces, laws: in the place of the scenario's routing.
+    budgets: texts such as "16 GB", or numbers of GB; None: the scenario's.
+    seeds: runs of each, each with a seed of its own. jobs: processes at a time; None: the processors here.
+    policies: classes of your own (moelab.policies).
+
+    Returns what `moelab compare --format json` prints: for each trace and budget the policies by rank, with hits, time per
+    output token, regret to the bound, and which differences are noise.
+    """
+    name, text = _configuration(scenario, "the scenario")
+    try:
+        seeds = operator.index(seeds)
+    except TypeError as error:
+        raise refused("seeds", str(error), InputTypeError) from None
+    if not 1 <= seeds <= 1000:
+        raise refused("seeds", f"expected 1 to 1000, got {seeds}")
+    return json.loads(_native.compare(name, text, _settings(settings), _text(system or "", "system"),
+                                      _text(family, "family"), _list(names, "names"), _list(traces, "traces"),
+                                      _list(laws, "laws"), _list(budgets, "budgets"), seeds, _jobs(jobs),
+                                      _described(policies)))
 
 
 def check_policy(policy, instances=2000, seed=1):

@@ -99,6 +99,9 @@ class CacheShape(NamedTuple):
     top_k: int
     profile: "np.ndarray"
     """[objects] uses in an offline profile; with `needs_profile`, else empty."""
+    first_layer: int
+    """The domain's first layer in the model."""
+    model_layers: int
 
 
 class CacheStep(NamedTuple):

@@ -14,11 +14,11 @@ nb::object shape_in_python(const CacheShape& shape) {
   const double each = shape.bytes[index(shape.kept_as)];
   const std::uint32_t places =
       each > 0 ? experts_that_fit(shape.capacity_bytes, each, shape.objects) : shape.objects;
-  return named("CacheShape", shape.objects, shape.layers, places, shape.capacity_bytes,
-               new_array<double>(shape.bytes, {kStates}),
-               new_array<std::uint32_t>(shape.pool_experts, {kStates}),
-               of_policies("State")(index(shape.kept_as)), shape.top_k,
-               new_array<double>(shape.profile, {shape.profile.size()}));
+  return named(
+      "CacheShape", shape.objects, shape.layers, places, shape.capacity_bytes,
+      new_array<double>(shape.bytes, {kStates}), new_array<std::uint32_t>(shape.pool_experts, {kStates}),
+      of_policies("State")(index(shape.kept_as)), shape.top_k,
+      new_array<double>(shape.profile, {shape.profile.size()}), shape.first_layer, shape.model_layers);
 }
 
 class PythonCache final : public CachePolicy {

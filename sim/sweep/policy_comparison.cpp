@@ -27,7 +27,8 @@ using Json = nlohmann::ordered_json;
 Scenario compared_scenario(const CompareSettings& asked) {
   std::vector<std::string> only;
   if (!asked.system.empty()) only.push_back(asked.system);
-  Scenario s = load_scenario(asked.scenario, asked.settings, only);
+  Scenario s = asked.text ? scenario_of_document(asked.scenario, *asked.text, asked.settings, only)
+                          : load_scenario(asked.scenario, asked.settings, only);
   check_listed(s, only, "--system");
   if (s.cluster) throw InputError(s.name, "is served by a cluster; expected a scenario on one machine");
   const SystemConfig system = s.systems.front();

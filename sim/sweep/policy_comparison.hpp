@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,8 @@
 namespace moelab {
 
 struct CompareSettings {
-  std::string scenario;
+  std::string scenario;             // a name or a path
+  std::optional<std::string> text;  // of the scenario, whose name is then for messages
   std::vector<std::pair<std::string, std::string>> settings;  // as `moelab run --set`
   std::string system;                                         // empty: the scenario's first
   std::string family = "cache";                               // one of compared_families()

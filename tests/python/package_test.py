@@ -346,6 +346,15 @@ def test_the_stubs_name_what_there_is():
         assert getattr(moelab, name) is not None
 
 
+def test_a_cache_learns(tmp_path):
+    done = subprocess.run([sys.executable, str(SOURCE / "python/examples/learned_cache.py")], check=True, cwd=tmp_path,
+                          stdout=subprocess.PIPE, text=True)
+    hits = {line.split()[0]: float(line.split()[2]) for line in done.stdout.splitlines() if " finds " in line}
+    assert set(hits) == {"lru", "lfu", "learned", "belady"}
+    assert hits["learned"] > max(hits["lru"], hits["lfu"])  # on requests that it has not seen
+    assert hits["belady"] > hits["learned"]
+
+
 def test_the_example_runs(tmp_path):
     pytest.importorskip("pandas")
     environment = {**os.environ, "MOELAB_EXAMPLE_REQUESTS": "1"}
