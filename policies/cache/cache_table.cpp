@@ -18,6 +18,9 @@ namespace moelab {
   row(arc_entry) \
   row(lru_k_entry) \
   row(w_tinylfu_entry) \
+  row(gdsf_entry) \
+  row(decode_lru_entry) \
+  row(least_stale_entry) \
   row(moe_infinity_cache_entry) \
   row(zipmoe_cache_entry) \
   row(score_average_entry) \

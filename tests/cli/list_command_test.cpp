@@ -134,9 +134,10 @@ TEST_CASE("lists are complete in both forms") {
   const Json policies = Json::parse(printed({"policies", "--format", "json"}));
   const std::string table = printed({"policies"});
   for (const Json& p : policies) CHECK(table.find(p["name"].get<std::string>()) != std::string::npos);
-  for (const char* name : {"cache-affinity", "fifo", "longest-first", "exhaustive", "lru", "marking",
-                           "zipmoe", "belady", "moe-infinity", "layer-window", "continuous", "prism",
-                           "smartmoe", "s3-fifo", "arc", "lru-k", "w-tinylfu"})
+  for (const char* name : {"cache-affinity", "fifo",      "longest-first", "exhaustive",   "lru",
+                           "marking",        "zipmoe",    "belady",        "moe-infinity", "layer-window",
+                           "continuous",     "prism",     "smartmoe",      "s3-fifo",      "arc",
+                           "lru-k",          "w-tinylfu", "gdsf",          "decode-lru",   "least-stale"})
     CHECK(table.find(name) != std::string::npos);
   const Json models = Json::parse(printed({"models", "--format", "json"}));
   CHECK(models.size() >= 15);

@@ -401,7 +401,7 @@ TEST_CASE("w-tinylfu takes no newcomer that was used less than the one that woul
 
 TEST_CASE("the first use of a prefetched expert is not a second one") {
   // As if the use itself had brought it: all states are the same from there on.
-  for (const char* name : {"s3-fifo", "arc"}) {
+  for (const char* name : {"s3-fifo", "arc", "gdsf"}) {
     Random random(41);
     for (int instance = 0; instance < random_runs(200); ++instance) {
       const std::uint32_t objects = 2 + below(random, 30);
