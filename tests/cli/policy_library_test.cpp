@@ -176,7 +176,7 @@ TEST_CASE("policy library: one that cannot be used is refused with the reason") 
   const auto refused = [](const std::string& file, const std::string& reason) {
     check_refusal(run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--policy-library", file}), reason);
   };
-  refused(library("future"), "was compiled for interface 2 of policies, and this is 1");
+  refused(library("future"), "was compiled for interface 3 of policies, and this is 2");
   refused(library("other_layout"), "was compiled with another standard library");
   refused(library("empty"), "has no policies");
   refused(library("no_library"), "is no library of policies: it has no moelab_policy_interface");
