@@ -62,6 +62,7 @@ class ZipmoeCache final : public CachePolicy {
       : options_(options),
         ranks_(shape.objects),
         states_(shape.objects, State::M),
+        found_(shape.objects, State::M),
         last_use_(shape.objects, 0),
         slot_uses_(shape.objects, 0),
         pools_{EvictionHeap(shape.objects), EvictionHeap(shape.objects), EvictionHeap(shape.objects),
@@ -83,17 +84,10 @@ class ZipmoeCache final : public CachePolicy {
 
   State state(std::uint32_t object) const override { return states_[object]; }
 
-  void use(const ExpertUse& use) override {
-    const std::uint32_t object = use.object;
-    const std::uint64_t weight = options_.count_tokens ? use.tokens : 1;
-    ranks_.raise(object, weight);
-    const State found = states_[object];
-    const State target = destination(found, ranks_.rank(object));
-    if (target != found) leave(object);
-    if (target == State::M) return;
-    if (target != found && full(target)) leave(pools_[index(target)].front());
-    slot_uses_[object] = target == found ? slot_uses_[object] + weight : 1;
-    keep(object, target);
+  void use(const ExpertUse& use) override { use_all({&use, 1}); }
+  void use_all(std::span<const ExpertUse> uses) override {
+    for (const ExpertUse& use : uses) found_[use.object] = states_[use.object];
+    for (const ExpertUse& use : uses) dispatch(use);
   }
 
   void begin_request() override {
@@ -121,6 +115,20 @@ class ZipmoeCache final : public CachePolicy {
  private:
   bool full(State pool) const { return pools_[index(pool)].size() == places_[index(pool)]; }
 
+  /// What was read for it goes by the state in which the step found it; another of the step's may have made
+  /// it leave since.
+  void dispatch(const ExpertUse& use) {
+    const std::uint32_t object = use.object;
+    const std::uint64_t weight = options_.count_tokens ? use.tokens : 1;
+    ranks_.raise(object, weight);
+    const State now = states_[object];
+    const State target = destination(found_[object], ranks_.rank(object));
+    if (target != now) leave(object);
+    if (target == State::M) return;
+    if (target != now && full(target)) leave(pools_[index(target)].front());
+    slot_uses_[object] = target == now ? slot_uses_[object] + weight : 1;
+    keep(object, target);
+  }
   /// Where an expert found in one state goes at its rank; M: nowhere.
   State destination(State found, std::uint32_t rank) const {
     std::size_t target = 0;
@@ -159,6 +167,7 @@ class ZipmoeCache final : public CachePolicy {
   ZipmoeOptions options_;
   FrequencyRanks ranks_;
   std::vector<State> states_;
+  std::vector<State> found_;                // by expert: when its last step began
   std::vector<std::uint64_t> last_use_;     // by expert: the clock then
   std::vector<std::uint64_t> slot_uses_;    // by expert: uses since it came to its pool
   std::array<EvictionHeap, kPools> pools_;  // the lowest frequency, then the least recent use, in front
