@@ -45,6 +45,7 @@ void add_validate(CLI::App& program);
 void add_tune(CLI::App& program);
 void add_explain(CLI::App& program);
 void add_compare(CLI::App& program);
+void add_leaderboard(CLI::App& program);
 void add_tune_residency(CLI::App& tune);
 void add_results(CLI::App& program);
 void add_load(CLI::App& program);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -13,7 +14,9 @@
 #include "models/input_error.hpp"
 #include "models/units.hpp"
 #include "sim/sweep/comparison_json.hpp"
+#include "sim/sweep/leaderboard.hpp"
 #include "sim/sweep/sweep_file.hpp"
+#include "sim/sweep/utc_time.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -22,6 +25,7 @@ struct CompareArguments {
   CompareSettings settings;
   std::vector<std::string> set;
   std::string caches = "all", traces, laws, budgets;
+  std::string leaderboard;
   std::string format = "table";
 };
 
@@ -51,8 +55,17 @@ std::string budget_with_unit(const std::string& text) {
   return with_unit;
 }
 
+/// Refuses what could not be written once everything has run.
+void check_leaderboard(const CompareArguments& options) {
+  check_outputs({options.leaderboard}, {options.settings.scenario});
+  std::error_code none;
+  if (std::filesystem::exists(options.leaderboard, none)) read_leaderboard(options.leaderboard);
+}
+
 void run_comparison(CompareArguments options) {
   check_no_sweep(options.settings.scenario, "'moelab sweep'");
+  check_leaderboard(options);
+  options.settings.settings_digests = !options.leaderboard.empty();
   CompareSettings& settings = options.settings;
   for (const std::string& text : options.set) settings.settings.push_back(split_setting(text));
   if (options.caches != "all")
@@ -68,9 +81,13 @@ void run_comparison(CompareArguments options) {
     line.show(std::to_string(done) + " of " + std::to_string(all) + " runs");
   });
   line.clear();
+  if (!options.leaderboard.empty())
+    append_to_leaderboard(options.leaderboard, leaderboard_lines(comparison, utc_now()));
   std::cout << (options.format == "json"  ? compare_json(comparison)
                 : options.format == "csv" ? compare_csv(comparison)
                                           : compare_table(comparison));
+  if (options.format == "table" && !options.leaderboard.empty())
+    std::cout << "leaderboard: " << options.leaderboard << "\n";
 }
 
 }  // namespace
@@ -113,6 +130,11 @@ void add_compare(CLI::App& program) {
       ->add_option("--set", options->set,
                    "Change a value of the scenario: PATH=VALUE, such as workload.output_tokens=64")
       ->take_all();
+  command
+      ->add_option("--leaderboard", options->leaderboard,
+                   "Append a line for each policy at each budget to this file (JSON Lines), with the digest "
+                   "of what was run and of the policy's library: 'moelab leaderboard' ranks them")
+      ->check(names_a_file);
   command
       ->add_option("--format", options->format,
                    "How to print: table (for people), json or csv (a line for each run, in SI units)")

@@ -224,6 +224,7 @@ int run_program(int argc, char** argv) {
   add_load(program);
   add_explain(program);
   add_compare(program);
+  add_leaderboard(program);
   add_new(program);
   add_scenarios(program);
   add_sweeps(program);

@@ -37,6 +37,11 @@ std::string digest_of_text(std::string_view text) {
   return hexadecimal(XXH3_64bits(text.data(), text.size()));
 }
 
+std::string digest128(std::string_view text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return hexadecimal(hash.high64) + hexadecimal(hash.low64);
+}
+
 /// Of a file, or of what is in the program: of a law, what it says, whatever its comments.
 std::string digest_of(const std::string& path, const WorkloadConfig& workload) {
   if (path == workload.law_file) return digest_of_text(to_yaml(workload.law));
@@ -95,6 +100,12 @@ std::string scenario_document(const Scenario& scenario, const SystemConfig& syst
   return document.dump();
 }
 
+std::string document_digest(const std::string& document, const std::vector<DataFile>& data) {
+  Json whole = Json::parse(document);
+  replace_paths(whole, data);
+  return digest128(whole.dump());
+}
+
 std::string run_identity(const std::string& document, const std::vector<DataFile>& data,
                          const std::vector<std::pair<std::string, std::string>>& settings,
                          const std::string& executor) {
@@ -103,8 +114,7 @@ std::string run_identity(const std::string& document, const std::vector<DataFile
   std::string text = whole.dump() + "\n" + executor + "\n" + program_version();
   for (const DataFile& file : data) text += "\n" + file.digest;
   text += "\n" + Json(settings).dump();
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return hexadecimal(hash.high64) + hexadecimal(hash.low64);
+  return digest128(text);
 }
 
 std::string document_with_cache(const std::string& document, std::string_view policy,

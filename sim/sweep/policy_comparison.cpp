@@ -11,6 +11,7 @@
 #include "sim/results/request_latencies.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario/scenario_document.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/sweep/compared_family.hpp"
 #include "sim/sweep/compared_policies.hpp"
@@ -127,9 +128,11 @@ class Comparer {
     result.own_policy = own_.name;
     result.first_seed = scenario_.seed;
     result.seeds = settings_.seeds;
-    for (const ComparedRouting& routing : routings_)
+    for (const ComparedRouting& routing : routings_) {
+      const std::string setting = settings_.settings_digests ? setting_of(routing) : "";
       for (const std::string& text : budgets_) {
         ComparedBlock block;
+        block.setting = setting;
         block.trace = routing.trace;
         block.law = routing.law;
         const Bytes bytes = text.empty() ? scenario_.budget : parsed_budget(text);
@@ -139,7 +142,13 @@ class Comparer {
         for (ComparedPolicy& row : block.policies) row.by_seed.resize(settings_.seeds);
         result.blocks.push_back(block);
       }
+    }
     return result;
+  }
+  std::string setting_of(const ComparedRouting& routing) const {
+    const Scenario s = scenario_of_document(scenario_.name, routing.document);
+    const SystemConfig& only = s.systems.front();
+    return document_digest(document_without_policy(family_, only, scenario_document(s, only)), data_files(s));
   }
   static Bytes parsed_budget(const std::string& text) {
     Bytes bytes;

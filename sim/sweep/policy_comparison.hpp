@@ -29,6 +29,7 @@ struct CompareSettings {
   std::vector<std::string> budgets;  // "20 GB"; empty: the scenario's
   std::uint64_t seeds = 1;           // from the scenario's on
   std::size_t jobs = 1;              // processes at a time
+  bool settings_digests = false;     // ComparedBlock::setting is wanted, for which data files are read
 };
 
 /// What one run came to. Shares are of the experts used while decoding.
@@ -60,6 +61,9 @@ struct ComparedBlock {
   std::string trace, law;  // as given; both empty: the scenario's routing
   std::string budget;      // as given, or the scenario's
   double bytes = 0;
+  /// 32 hexadecimal digits that are the same where all is but policy, budget and seeds: what is run with its
+  /// data; "" where it is not wanted.
+  std::string setting;
   bool has_hits = false;                 // some run used experts that a cache could have had
   std::vector<ComparedPolicy> policies;  // by rank; then bounds; then what was refused
   /// What regret is counted from; nullptr where there is none, or it cannot be run here.

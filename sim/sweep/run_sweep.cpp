@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <deque>
 #include <map>
 #include <random>
@@ -12,6 +11,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "sim/store/refused_value.hpp"
+#include "sim/sweep/utc_time.hpp"
 #include "sim/version.hpp"
 
 namespace moelab {
@@ -22,14 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
 /// What a child says of the points [begin, end): [kept, identity, work] or [problem, ...] each.

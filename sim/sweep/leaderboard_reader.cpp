@@ -1,0 +1,208 @@
+// Reads leaderboards, which anyone may have edited.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "models/input_error.hpp"
+#include "models/json.hpp"
+#include "models/text_file.hpp"
+#include "models/units.hpp"
+#include "policies/policy_families.hpp"
+#include "sim/results/statistics.hpp"
+#include "sim/sweep/compared_family.hpp"
+#include "sim/sweep/leaderboard.hpp"
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::vector<std::string> kKeys = {"setting",        "family",   "scenario",
+                                        "system",         "model",    "device",
+                                        "trace",          "law",      "budget_bytes",
+                                        "first_seed",     "seeds",    "policy",
+                                        "parameters",     "library",  "bound",
+                                        "tpot_by_seed_s", "tpot_s",   "tpot_half_width_s",
+                                        "hit_share",      "regret_s", "regret_hit_share",
+                                        "moelab",         "date"};
+
+bool is_hexadecimal(std::string_view text, std::size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// "2026-11-30T12:00:00Z", such that later is greater.
+bool is_date(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
+  if (text.size() != kForm.size()) return false;
+  for (std::size_t i = 0; i < kForm.size(); ++i)
+    if (kForm[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != kForm[i]) return false;
+  return true;
+}
+
+/// Whether a terminal would take part of it for a command.
+bool has_control(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x20 || byte == 0x7f) return true;
+    if (byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) return true;
+  }
+  return false;
+}
+
+/// What is read of a line; of several things wrong with it the first is thrown, without a place.
+class LineReader {
+ public:
+  explicit LineReader(const Json& json) : json_(json) {
+    if (!json.is_object()) fail("expected an object of JSON");
+    for (const auto& [key, value] : json.items())
+      if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end())
+        fail("unknown key '" + shown_word(key) + "'" + suggestion(key, kKeys));
+  }
+
+  bool has(const char* key) const { return json_.contains(key); }
+  std::string text(const char* key) const {
+    constexpr std::size_t kLongest = 1000;
+    const Json& value = at(key);
+    if (!value.is_string()) fail(key, "a text");
+    const auto& found = value.get_ref<const std::string&>();
+    if (found.empty() || found.size() > kLongest || has_control(found))
+      fail(key, "1 to 1000 bytes without control characters");
+    return found;
+  }
+  double number(const char* key, double low, double high) const { return number_of(at(key), key, low, high); }
+  std::optional<double> optional_number(const char* key, double low, double high) const {
+    if (!has(key)) return std::nullopt;
+    return number(key, low, high);
+  }
+  std::uint64_t whole(const char* key, std::uint64_t low, std::uint64_t high) const {
+    const Json& value = at(key);
+    const bool good =
+        value.is_number_unsigned() && value.get<std::uint64_t>() >= low && value.get<std::uint64_t>() <= high;
+    if (!good) fail(key, "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+    return value.get<std::uint64_t>();
+  }
+  bool truth(const char* key) const {
+    if (!at(key).is_boolean()) fail(key, "true or false");
+    return at(key).get<bool>();
+  }
+  std::vector<double> numbers(const char* key, std::size_t count) const {
+    const Json& list = at(key);
+    if (!list.is_array() || list.size() != count)
+      fail(key, "a list of " + std::to_string(count) + " numbers");
+    std::vector<double> all;
+    for (const Json& value : list) all.push_back(number_of(value, key, 0, kLargest));
+    return all;
+  }
+  PolicyParameters parameters(const char* key) const {
+    constexpr std::size_t kMost = 64;
+    const Json& map = at(key);
+    if (!map.is_object() || map.size() > kMost) fail(key, "an object of 64 numbers at most");
+    PolicyParameters all;
+    for (const auto& [name, value] : map.items()) {
+      if (!is_policy_name(name)) fail(key, "names of parameters, found '" + shown_word(name) + "'");
+      all[name] = number_of(value, key, -kLargest, kLargest);
+    }
+    return all;
+  }
+  [[noreturn]] static void fail(const std::string& what) { throw InputError("", what); }
+  [[noreturn]] static void fail(const std::string& key, const std::string& expected) {
+    fail("'" + key + "': expected " + expected);
+  }
+
+  static constexpr double kLargest = 1e300;
+
+ private:
+  const Json& at(const char* key) const {
+    if (!json_.contains(key)) fail("'" + std::string(key) + "' is missing");
+    return json_.at(key);
+  }
+  static double number_of(const Json& value, const char* key, double low, double high) {
+    const double number = value.is_number() ? value.get<double>() : std::nan("");
+    if (!(number >= low && number <= high))
+      fail(key, "a number from " + shortest_text(low) + " to " + shortest_text(high));
+    return number;
+  }
+
+  const Json& json_;
+};
+
+/// Within so much of itself, or next to nothing of the times that it is of.
+bool is_near(double found, double right, double share, double time) {
+  return std::abs(found - right) <= share * std::abs(right) + 1e-9 * time;
+}
+
+/// The figures, which have to be those of the values.
+void read_figures(const LineReader& read, LeaderboardLine& line) {
+  constexpr double kMost = LineReader::kLargest;
+  line.tpot_by_seed_s = read.numbers("tpot_by_seed_s", line.seeds);
+  line.tpot_s = read.number("tpot_s", 0, kMost);
+  line.tpot_half_width_s = read.number("tpot_half_width_s", 0, kMost);
+  const Interval interval = interval95(line.tpot_by_seed_s);
+  if (!is_near(line.tpot_s, interval.mean, 1e-6, interval.mean))
+    LineReader::fail("tpot_s", "the mean of 'tpot_by_seed_s', " + shortest_text(interval.mean));
+  // Tables of Student's t have three digits or more.
+  if (!is_near(line.tpot_half_width_s, interval.half_width, 1e-3, interval.mean))
+    LineReader::fail("tpot_half_width_s", "that of 'tpot_by_seed_s', " + shortest_text(interval.half_width));
+  line.hit_share = read.optional_number("hit_share", 0, 1);
+  line.regret_s = read.optional_number("regret_s", -kMost, kMost);
+  line.regret_hit_share = read.optional_number("regret_hit_share", -1, 1);
+}
+
+LeaderboardLine read_line(const std::string& text) {
+  check_json_depth("", text);
+  const Json json = Json::parse(text);
+  const LineReader read(json);
+  LeaderboardLine line;
+  line.setting = read.text("setting");
+  if (!is_hexadecimal(line.setting, 32)) LineReader::fail("setting", "32 hexadecimal digits");
+  line.family = compared_family(read.text("family")).name;
+  line.scenario = read.text("scenario");
+  line.system = read.text("system");
+  line.model = read.text("model");
+  line.device = read.text("device");
+  if (read.has("trace")) line.trace = read.text("trace");
+  if (read.has("law")) line.law = read.text("law");
+  line.budget_bytes = read.number("budget_bytes", 1, 1e18);
+  line.first_seed = read.whole("first_seed", 0, std::numeric_limits<std::int64_t>::max());
+  line.seeds = read.whole("seeds", 1, 1000);
+  line.policy = read.text("policy");
+  if (!is_policy_name(line.policy)) LineReader::fail("policy", "the name of a policy");
+  line.parameters = read.parameters("parameters");
+  line.library = read.text("library");
+  line.bound = read.truth("bound");
+  read_figures(read, line);
+  line.moelab = read.text("moelab");
+  line.date = read.text("date");
+  if (!is_date(line.date)) LineReader::fail("date", "a date such as 2026-11-30T12:00:00Z");
+  return line;
+}
+
+}  // namespace
+
+std::vector<LeaderboardLine> read_leaderboard(const std::string& file) {
+  const std::string text = read_text_file(file);
+  std::vector<LeaderboardLine> lines;
+  Problems problems;
+  int number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    try {
+      lines.push_back(read_line(line));
+    } catch (const InputError& error) {
+      const Problem& problem = error.problems().front();
+      problems.add(
+          {file, number, 0, problem.file.empty() ? problem.what : problem.file + " " + problem.what});
+    } catch (const Json::exception& error) {
+      problems.add({file, number, 0, "is not JSON: " + std::string(said_by_library(error.what()))});
+    }
+  }
+  problems.throw_if_any();
+  return lines;
+}
+
+}  // namespace moelab
