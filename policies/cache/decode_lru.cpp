@@ -4,10 +4,11 @@
 //   use(o):    hit: o becomes the most recent. Miss: in a step that decodes as LRU, so if full the least
 //   recent
 //              one leaves; in one that prefills o comes in only while there is room.
-//   insert(o): as a miss; one already held keeps its place, since a prefetch is not a use.
+//   insert(o): taken only while there is room, in any phase: what it was fetched for is yet to come, and the
+//              use decides. One already held keeps its place.
 //
 // A step prefills where prompts are more than `mixed` of its tokens: at 0, where there are any; at 1 none
-// does, and this is LRU. Steps that mix prompts with requests that decode (chunked prefill) are between.
+// does, and uses are LRU's. Steps that mix prompts with requests that decode (chunked prefill) are between.
 //
 // Source: imp (github.com/kekzl/imp, pull requests 1365 and 1408), an engine where prefill goes around the
 // cache so as to evict nothing that decoding wants; it measured 3.5 times fewer misses. It tells prefill by a
@@ -33,7 +34,7 @@ class DecodeLru final : public SinglePool {
       admit(use.object);
   }
   bool insert(std::uint32_t object) override {
-    if (!holds(object)) admit(object);
+    if (!holds(object) && !full()) admit(object);
     return holds(object);
   }
 

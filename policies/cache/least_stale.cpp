@@ -5,7 +5,7 @@
 //
 // An expert is touched when it is used or prefetched. It is current where that was in the running pass, else
 // stale. Its layer lies behind once its uses in this pass are known or a later layer runs, else ahead. A pass
-// begins with a step of a layer that lies behind. Who leaves:
+// ends with the uses of the last layer, or where a step is of a layer that lies behind. Who leaves:
 //
 //   1. stale, behind: no step can use it before the next pass
 //   2. stale, ahead: used by an earlier pass where this one still comes
@@ -55,6 +55,9 @@ class LeastStale final : public SinglePool {
     for (const ExpertUse& use : uses)
       if (holds(use.object)) touch(use.object);
     for (const ExpertUse& use : uses) insert(use.object);
+    if (behind_ < layers_) return;
+    behind_ = 0;
+    pass_began_ = clock_;
   }
   bool insert(std::uint32_t object) override {
     if (places() == 0) return false;
@@ -92,10 +95,10 @@ class LeastStale final : public SinglePool {
   }
 
   std::uint32_t layers_, experts_;      // experts a layer
-  std::uint32_t layer_ = 0;             // that runs
-  std::uint32_t behind_ = 0;            // layers that lie behind: those before this one
+  std::uint32_t layer_ = 0;             // of the step
+  std::uint32_t behind_ = 0;            // layers that lie behind: the first ones
   std::uint64_t clock_ = 0;             // touches
-  std::uint64_t pass_began_ = 0;        // touches before the running pass
+  std::uint64_t pass_began_ = 0;        // clock_ then, of the running one
   ObjectLists by_touch_;                // the held ones, a list a layer
   std::vector<std::uint64_t> touched_;  // [objects]: clock_ of the last touch
 };

@@ -86,9 +86,7 @@ struct NaiveDecodeLru : NaiveWalk {
     }
   }
   void insert(std::uint32_t o) override {
-    if (holds(o) || (prefills && queue.size() == places)) return;
-    queue.push_back(o);
-    if (queue.size() > places) queue.pop_front();
+    if (!holds(o) && queue.size() < places) queue.push_back(o);
   }
   Objects held() const override { return {queue.begin(), queue.end()}; }
 };
@@ -127,6 +125,10 @@ struct NaiveLeastStale : NaiveWalk {
     for (const ExpertUse& use : uses)
       if (holds(use.object)) touch(use.object);
     for (const ExpertUse& use : uses) insert(use.object);
+    if (layer + 1 < shape.layers) return;
+    ++pass;  // of which nothing lies behind
+    layer = 0;
+    reported = false;
   }
   void insert(std::uint32_t o) override {
     if (places == 0) return;

@@ -131,6 +131,9 @@ TEST_CASE("discrete GPU: alpha 0 changes nothing") {
     SystemConfig& system = run.scenario.systems.front();
     const CachePolicyEntry& cache = *find_cache_policy(system.cache.name);
     if (cache.needs_scores || cache.needs_all_scores || cache.needs_future) continue;
+    // Routing looks at what was prefetched before the step begins, else it is offered just after:
+    // MoE-Infinity's cache, which protects it until its layer's next step, can tell.
+    if (cache.info.name == "moe-infinity" && system.prefetch.name != "none") continue;
     INFO("seed " << seed << ", cache " << system.cache.name);
     system.routing = {"model", {}};
     system.execution = {"gpu-only", {}};  // goes by no score: those of the gates and of the router may differ

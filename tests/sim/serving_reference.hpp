@@ -96,6 +96,13 @@ inline std::map<std::uint32_t, std::uint32_t> naive_uses(const RoutingTrace& tra
   return uses;
 }
 
+inline std::uint32_t prompt_rows(const RoutingTrace& trace, const NaivePass& pass) {
+  std::uint32_t rows = 0;
+  for (const std::uint64_t row : pass.rows)
+    for (const TraceRequest& q : trace.requests()) rows += row >= q.begin && row < q.decode_begin ? 1 : 0;
+  return rows;
+}
+
 /// Model layers that a pass runs, as (model layer, MoE layer or -1).
 inline std::vector<std::pair<std::int32_t, std::int32_t>> layers_of(const Architecture& model, bool prompt) {
   const Stack stack = model.has_encoder() && prompt ? Stack::encoder : Stack::decoder;
@@ -245,7 +252,8 @@ inline Counts replay(const SmallRun& run, const RunResult& result, const Experts
       for (std::uint32_t e = 0; e < experts; ++e) resident.push_back(cache.state(base + e) != State::M);
       const auto uses = routed_uses(
           run.trace, pass, layer, routing_entry.needs_all_scores ? routing.get() : nullptr, resident, summed);
-      cache.begin_step({.layer = per_model ? layer : 0});
+      cache.begin_step({per_model ? layer : 0, static_cast<std::uint32_t>(pass.rows.size()),
+                        prompt_rows(run.trace, pass)});
       if (entry.needs_all_scores) cache.observe(summed);
       const auto cpu = on_cpu.find({pass_number, model_layer});
       const auto by_cpu = [&](std::uint32_t e) { return cpu != on_cpu.end() && cpu->second.contains(e); };
@@ -274,12 +282,14 @@ inline Counts replay(const SmallRun& run, const RunResult& result, const Experts
       if (system.fetch_whole_layer)
         for (std::uint32_t e = 0; e < experts; ++e)
           if (!uses.contains(e)) load(e);
+      std::vector<ExpertUse> reported;
       for (const auto& [e, use] : uses) {
         if (by_cpu(e)) continue;
         const auto& future = steps_of[{layer, e}];
         const auto next = std::upper_bound(future.begin(), future.end(), step[layer]);
-        cache.use({base + e, use.tokens, use.score, next == future.end() ? kNeverUsedAgain : *next});
+        reported.push_back({base + e, use.tokens, use.score, next == future.end() ? kNeverUsedAgain : *next});
       }
+      cache.use_all(reported);
       step[layer] += uses.empty() ? 0 : 1;
     }
     ++pass_number;
