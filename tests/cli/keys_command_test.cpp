@@ -73,6 +73,22 @@ std::set<std::string> last_parts() {
   return parts;
 }
 
+/// Of families: where a system chooses a policy.
+const std::map<std::string, std::string>& sections() {
+  static const std::map<std::string, std::string> all = {{"cache", "system.cache"},
+                                                         {"routing", "system.routing"},
+                                                         {"schedule", "system.schedule"},
+                                                         {"planning", "system.planning"},
+                                                         {"prefetch", "system.prefetch"},
+                                                         {"execution", "system.execution"},
+                                                         {"batching", "system.batching"},
+                                                         {"pressure", "system.kv"},
+                                                         {"storage", "system.paging.storage"},
+                                                         {"residency", "system.paging.residency"},
+                                                         {"placement", "system.placement"}};
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("every key has a meaning, and every meaning a key") {
@@ -129,24 +145,13 @@ TEST_CASE("every key that a reader's source takes is in the table") {
 }
 
 TEST_CASE("parameters of policies are in the sections that name the policy") {
-  const std::map<std::string, std::string> sections = {{"cache", "system.cache"},
-                                                       {"routing", "system.routing"},
-                                                       {"schedule", "system.schedule"},
-                                                       {"planning", "system.planning"},
-                                                       {"prefetch", "system.prefetch"},
-                                                       {"execution", "system.execution"},
-                                                       {"batching", "system.batching"},
-                                                       {"pressure", "system.kv"},
-                                                       {"storage", "system.paging.storage"},
-                                                       {"residency", "system.paging.residency"},
-                                                       {"placement", "system.placement"}};
   std::map<std::pair<std::string, std::string>, Json> rows;
   for (const Json& row : Json::parse(keys({"system", "--format", "json"}).out))
     if (row.contains("policy")) rows[{row["key"], row["policy"]}] = row;
   std::size_t parameters = 0;
   for (const Json& policy : Json::parse(run_program(MOELAB_PROGRAM, {"policies", "--format", "json"}).out))
     for (const Json& parameter : policy["parameters"]) {
-      const std::string path = sections.at(policy["family"]) + "." + parameter["name"].get<std::string>();
+      const std::string path = sections().at(policy["family"]) + "." + parameter["name"].get<std::string>();
       CAPTURE(path);
       REQUIRE(rows.contains({path, policy["name"]}));
       const Json& row = rows.at({path, policy["name"]});
@@ -155,6 +160,28 @@ TEST_CASE("parameters of policies are in the sections that name the policy") {
       ++parameters;
     }
   CHECK(rows.size() == parameters);
+}
+
+TEST_CASE("a library's parameter cannot have the name of a key that stands beside it") {
+  const std::string source = test::read_bytes(MOELAB_SOURCE_DIR "/policies/load_library.cpp");
+  const std::regex taken(R"x(\{"(\w+)",\s*"(\w+)"\})x");
+  std::set<std::pair<std::string, std::string>> refused, keys_of_readers;
+  for (std::sregex_iterator it(source.begin(), source.end(), taken), end; it != end; ++it)
+    refused.insert({(*it)[1], (*it)[2]});
+  for (const auto& [family, section] : sections())
+    for (const auto& [path, row] : table())
+      if (path.substr(0, path.rfind('.')) == section && !row.contains("policy") &&
+          last_part(path) != "policy")
+        keys_of_readers.insert({family, last_part(path)});
+  for (const auto& [family, key] : keys_of_readers) {
+    CAPTURE(family, key);
+    CHECK(refused.contains({family, key}));
+  }
+  refused.erase({"pressure", "first"});  // an earlier version's, which the reader answers with what took its place
+  for (const auto& [family, key] : refused) {
+    CAPTURE(family, key);
+    CHECK(keys_of_readers.contains({family, key}));
+  }
 }
 
 TEST_CASE("what a key takes is what its reader says when it is given something else") {
