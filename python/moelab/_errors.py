@@ -17,9 +17,11 @@ class Problem(NamedTuple):
 
 
 class InputError(ValueError):
-    """An input that cannot be used. `problems` holds everything that is wrong with it."""
+    """An input that cannot be used. `problems` holds everything that is wrong with it; made of a text, that alone."""
 
     def __init__(self, problems):
+        if isinstance(problems, str):
+            problems = [("", 0, 0, problems, problems)]
         self.problems = [Problem(*p) for p in problems]
         super().__init__("\n".join(map(str, self.problems)))
 

@@ -199,7 +199,8 @@ class Feature(enum.IntEnum):
 
 class PriorityCachePolicy(_AnyCachePolicy):
     """A cache that answers with priorities, for policies that are learned: after every step, of the experts that were in
-    memory or were used, as many as fit stay: those of the highest priorities, among equals the one used last.
+    memory or were used, as many as fit stay: those of the highest priorities, among equals the one used last, then the
+    lower number.
 
     An expert that was fetched ahead is kept where there is room, or in the place of one with a lower priority, as they
     were last answered.
@@ -529,7 +530,7 @@ class PlanInput(NamedTuple):
     pools: Sequence[bool]
     """By State: which may be used."""
     fixed_ratios: Sequence[float]
-    """By State: what a system's YAML says."""
+    """By State: what a system's YAML says for the policy `fixed`; 0 for all others."""
 
 
 class Plan(NamedTuple):
