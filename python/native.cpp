@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
@@ -70,15 +71,26 @@ std::string interruptibly(const std::function<std::string()>& work) {
   }
 }
 
-/// Work in a child in which the policies of the call and of MOELAB_POLICY_PATH are there.
+/// Work in a child in which the policies of the call and of MOELAB_POLICY_PATH are there. Throws InputError
+/// with the classes where one ends the child without a word.
 std::string with_policies(const nb::list& policies, const std::function<std::string()>& work) {
   std::optional<PythonForks> forks;
   if (policies.size() > 0) forks.emplace();
-  return interruptibly([&] {
-    load_policy_path();
-    const PythonLibrary library(policies);
-    return work();
-  });
+  try {
+    return interruptibly([&] {
+      load_policy_path();
+      const PythonLibrary library(policies);
+      return work();
+    });
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    if (policies.size() == 0) throw;
+    std::string classes;
+    for (const nb::handle policy : policies)
+      classes += (classes.empty() ? "" : ", ") + nb::cast<std::string>(policy["origin"]);
+    throw InputError(classes, "its policies ended the run: " + std::string(error.what()));
+  }
 }
 
 std::string run_all(const Scenario& scenario, ExecutorKind executor) {

@@ -1,9 +1,33 @@
 from os import PathLike
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+
+from .policies import BatchRequest as BatchRequest
+from .policies import BatchStep as BatchStep
+from .policies import BatchingPolicy as BatchingPolicy
+from .policies import CachePolicy as CachePolicy
+from .policies import ExecutionPolicy as ExecutionPolicy
+from .policies import Feature as Feature
+from .policies import KvUse as KvUse
+from .policies import LayerOrder as LayerOrder
+from .policies import Parameter as Parameter
+from .policies import PlacementPolicy as PlacementPolicy
+from .policies import Plan as Plan
+from .policies import PlanningPolicy as PlanningPolicy
+from .policies import PrefetchPolicy as PrefetchPolicy
+from .policies import PressurePolicy as PressurePolicy
+from .policies import PriorityCachePolicy as PriorityCachePolicy
+from .policies import ResidencyPolicy as ResidencyPolicy
+from .policies import Role as Role
+from .policies import RoutingPolicy as RoutingPolicy
+from .policies import SchedulePolicy as SchedulePolicy
+from .policies import State as State
+from .policies import StepShare as StepShare
+from .policies import StoragePolicy as StoragePolicy
+from .policies import Policy as _Policy
 
 __version__: str
 NO_EXPERT: int
@@ -11,6 +35,7 @@ NO_EXPERT: int
 
 _Name = Union[str, "PathLike[str]"]
 _Configuration = Union[_Name, Mapping[str, Any]]
+_Policies = Union[Type[_Policy], Iterable[Type[_Policy]]]
 
 class Problem(NamedTuple):
     file: str
@@ -21,6 +46,8 @@ class Problem(NamedTuple):
 
 class InputError(ValueError):
     problems: List[Problem]
+
+    def __init__(self, problems: Union[str, Iterable[Tuple[str, int, int, str, str]]]) -> None: ...
 
 class Trace:
     """A routing trace: a safetensors file (traces/README.md), or the name of moelab's own, "debian-moe-8x32".
@@ -82,6 +109,7 @@ def run(
     system: Union[None, str, Sequence[str]] = None,
     settings: Optional[Mapping[str, Any]] = None,
     executor: Optional[str] = None,
+    policies: _Policies = (),
 ) -> Any: ...
 def sweep(
     sweep: _Configuration,
@@ -93,7 +121,9 @@ def sweep(
     cluster: Optional[_Name] = None,
     program: _Name = "moelab",
     verify_share: float = 0,
+    policies: _Policies = (),
 ) -> Dict[str, Any]: ...
+def check_policy(policy: Type[_Policy], instances: int = 2000, seed: int = 1) -> Dict[str, int]: ...
 def cmake_dir() -> str: ...
 def result(db: _Name, run: str) -> Dict[str, Any]: ...
 def results(db: _Name, sweep: Optional[str] = None) -> pd.DataFrame: ...

@@ -1,5 +1,6 @@
 """What the native side asks of a policy's class, and of what it raises."""
 
+import collections.abc
 import hashlib
 import inspect
 import marshal
@@ -25,12 +26,22 @@ def described(policy):
     if not hasattr(policy, "family") or not isinstance(getattr(policy, "name", None), str):
         raise refused(what, "has no name: expected a class attribute, such as name = \"my-lru\""
                       if hasattr(policy, "family") else "is of no family: subclass moelab.CachePolicy or the like")
+    family = next(one for one in policy.__mro__ if "family" in vars(one))
+    if family.__module__ != policies.__name__:
+        raise refused(what, f"has a family of its own, {shown(policy.family)}: subclass moelab.CachePolicy or the like")
     help = (policy.__dict__.get("__doc__") or "").strip().split("\n")[0]
     if not help:
         raise refused(what, "has no docstring: its first line says what the policy does")
     return {"type": policy, "family": policy.family, "name": policy.name, "help": help,
             "source": str(policy.source), "origin": f"Python class {policy.__module__}.{policy.__qualname__}",
-            "digest": digest(policy), "parameters": [_parameter(what, policy, *p) for p in policy.parameters.items()]}
+            "digest": digest(policy), "parameters": _parameters(what, policy)}
+
+
+def _parameters(what, policy):
+    if not isinstance(policy.parameters, collections.abc.Mapping):
+        raise refused(what, f"expected parameters = {{\"name\": moelab.Parameter(default, help)}}, got "
+                      f"{shown(policy.parameters)}", InputTypeError)
+    return [_parameter(what, policy, *p) for p in policy.parameters.items()]
 
 
 def _parameter(what, policy, name, parameter):
@@ -59,10 +70,17 @@ def digest(policy):
 
 def _code_of_file(one):
     try:
-        with open(inspect.getsourcefile(one), "rb") as file:
+        with open(_file_of(one), "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
     except (OSError, TypeError):
         return None  # typed in
+
+
+def _file_of(one):
+    try:
+        return inspect.getsourcefile(one)
+    except TypeError:  # its module is not among those that are imported
+        return next((f.__code__.co_filename for f in vars(one).values() if isinstance(f, types.FunctionType)), None)
 
 
 def _value(name, value):

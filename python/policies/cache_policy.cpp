@@ -74,8 +74,10 @@ class PythonCache final : public CachePolicy {
 
  private:
   void find_states(nb::object states, std::uint32_t objects) {
-    const auto view = nb::cast<nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(states);
-    if (view.shape(0) != objects) throw UnusableAnswer("has not as many states as experts");
+    nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> view;
+    if (!nb::try_cast(states, view, false) || view.shape(0) != objects)
+      throw UnusableAnswer("has put something else in the place of its states, an array of " +
+                           std::to_string(objects) + " uint8");
     states_ = {view.data(), objects};
     held_states_ = Held(std::move(states));
   }

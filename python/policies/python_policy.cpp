@@ -19,8 +19,8 @@ nb::object registration(const char* name) {
   return nb::module_::import_("moelab._registration").attr(name);
 }
 
-std::string shape_text(nb::handle array) {
-  return nb::cast<std::string>(nb::str(array.attr("shape")));
+std::string text_of(const nb::object& value) {
+  return nb::cast<std::string>(nb::str(nb::handle(value)));
 }
 
 /// The answer as an array of the shape, whose kind of numbers is among `kinds`.
@@ -44,11 +44,11 @@ nb::object as_array(nb::handle answer, const char* method, const char* kinds, co
     all *= length == kAny ? 0 : length;
   }
   if (!same && !(none && all == 0))
-    throw UnusableAnswer(said + "an array of shape " + shape_text(array) + ", expected (" + wanted + ")");
+    throw UnusableAnswer(said + "an array of shape " + text_of(array.attr("shape")) + ", expected (" +
+                         wanted + ")");
   const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
   if (!none && std::strchr(kinds, kind[0]) == nullptr)
-    throw UnusableAnswer(said + "an array of " + nb::cast<std::string>(nb::str(array.attr("dtype"))) +
-                         ", expected " + expected);
+    throw UnusableAnswer(said + "an array of " + text_of(array.attr("dtype")) + ", expected " + expected);
   return array;
 }
 
