@@ -362,7 +362,7 @@ class LayerOrder(NamedTuple):
 
 
 class SchedulePolicy(Policy):
-    """In which order a layer's reads, decompressions, recoveries and executions run (see policies/README.md)."""
+    """In which order a layer's reads, decompressions, recoveries and executions run (see policies/schedule/README.md)."""
 
     family = "schedule"
 

@@ -27,7 +27,7 @@ nb::object counts_in_python(const ActivationCounts& counts) {
 
 Placement placement_of(const PythonPolicy& type, const PlacementShape& shape, const ActivationCounts& counts,
                        const PolicyParameters& parameters) {
-  check_placement_shape(shape);
+  check_placement_shape(shape, true);  // without copies the class decides what fills the room
   check_activation_counts(shape, counts);
   Placement placement(shape);
   const std::vector<std::int64_t> held = in_python([&] {
