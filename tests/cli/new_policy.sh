@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `moelab new policy` for each family, from the program as it is installed and away from its sources and its build: what it writes
 # compiles without a warning, keeps its family's rules, and runs in a scenario.
-# The commands of policies/README.md work as they stand there.
+# The commands of policies/README.md and of the families' pages work as they stand there.
 # usage: new_policy.sh CMAKE BUILD_DIR CXX SOURCE_DIR
 set -euo pipefail
 command -v make >/dev/null || export CMAKE_GENERATOR=Ninja  # CMake's own choice is make
@@ -13,14 +13,8 @@ moelab=$scratch/moved/bin/moelab
 cd "$scratch"
 ls moved/include/moelab/policy/policy_library.hpp >/dev/null
 
-# As policies/README.md says.
-mkdir readme && cd readme
-sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$4/policies/README.md" >commands
-[ "$(wc -l <commands)" = 7 ]
-PATH=$scratch/moved/bin:$PATH bash -e commands >said
-grep -q "100% tests passed" said
-grep -q '"policy_libraries":' result.json && grep -q "my-cache.*libmy-cache.so" said
-cd ..
+# As policies/README.md and the pages of the families say.
+"$4/tests/policy_pages.py" program "$4" "$moelab"
 
 # What `moelab new policy` says to type, in a folder whose name needs quotes.
 "$moelab" new policy routing mine --out "a folder" >said

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import pickle
 import shutil
 import signal
 import struct
@@ -330,6 +331,12 @@ def test_a_policy_is_compiled_with_the_package_alone(tmp_path, monkeypatch):
     assert own["inputs"]["scenario"]["policy_libraries"] == [os.path.join(build, "libown.so")]
     shipped = moelab.run("zipmoe-orin", system="zipmoe-lru", settings={**chosen, "overrides.system.cache.policy": "lru"})
     assert own["metrics"] == shipped["metrics"]  # it leaves whose last use is longest ago, as LRU does
+
+
+def test_an_input_error_may_be_a_text():
+    error = pickle.loads(pickle.dumps(moelab.InputError("there is no room")))
+    assert str(error) == "there is no room"
+    assert [problem.what for problem in error.problems] == ["there is no room"]
 
 
 def test_the_stubs_name_what_there_is():
