@@ -38,12 +38,12 @@ class ZipmoeCache(moelab.CachePolicy):
         self.clock = itertools.count(1)
 
     def use(self, uses):
-        for expert, tokens in zip(uses["object"].tolist(), uses["tokens"].tolist()):
+        found = self.states[uses["object"]].tolist()  # what was read goes by it; a use may make another expert leave
+        for expert, tokens, state in zip(uses["object"].tolist(), uses["tokens"].tolist(), found):
             weight = tokens if self.count_tokens else 1
             self.frequency[expert] += weight
-            found = State(self.states[expert])
-            target = self.destination(found, np.count_nonzero(self.frequency > self.frequency[expert]))
-            if target == found != State.M:
+            target = self.destination(State(state), np.count_nonzero(self.frequency > self.frequency[expert]))
+            if target == self.states[expert] != State.M:
                 self.slot_uses[expert] += weight
                 self.last_use[expert] = next(self.clock)
                 continue
