@@ -5,29 +5,31 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .policies import BatchRequest as BatchRequest
-from .policies import BatchStep as BatchStep
-from .policies import BatchingPolicy as BatchingPolicy
-from .policies import CachePolicy as CachePolicy
-from .policies import ExecutionPolicy as ExecutionPolicy
-from .policies import Feature as Feature
-from .policies import KvUse as KvUse
-from .policies import LayerOrder as LayerOrder
-from .policies import Parameter as Parameter
-from .policies import PlacementPolicy as PlacementPolicy
-from .policies import Plan as Plan
-from .policies import PlanningPolicy as PlanningPolicy
-from .policies import PrefetchPolicy as PrefetchPolicy
-from .policies import PressurePolicy as PressurePolicy
-from .policies import PriorityCachePolicy as PriorityCachePolicy
-from .policies import ResidencyPolicy as ResidencyPolicy
-from .policies import Role as Role
-from .policies import RoutingPolicy as RoutingPolicy
-from .policies import SchedulePolicy as SchedulePolicy
-from .policies import State as State
-from .policies import StepShare as StepShare
-from .policies import StoragePolicy as StoragePolicy
 from .policies import Policy as _Policy
+from .policies import (
+    BatchRequest as BatchRequest,
+    BatchStep as BatchStep,
+    BatchingPolicy as BatchingPolicy,
+    CachePolicy as CachePolicy,
+    ExecutionPolicy as ExecutionPolicy,
+    Feature as Feature,
+    KvUse as KvUse,
+    LayerOrder as LayerOrder,
+    Parameter as Parameter,
+    PlacementPolicy as PlacementPolicy,
+    Plan as Plan,
+    PlanningPolicy as PlanningPolicy,
+    PrefetchPolicy as PrefetchPolicy,
+    PressurePolicy as PressurePolicy,
+    PriorityCachePolicy as PriorityCachePolicy,
+    ResidencyPolicy as ResidencyPolicy,
+    Role as Role,
+    RoutingPolicy as RoutingPolicy,
+    SchedulePolicy as SchedulePolicy,
+    State as State,
+    StepShare as StepShare,
+    StoragePolicy as StoragePolicy,
+)
 
 __version__: str
 NO_EXPERT: int

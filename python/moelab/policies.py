@@ -33,7 +33,7 @@ is to fill.
 import enum
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import ClassVar, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 import numpy as np
 
@@ -124,6 +124,9 @@ class _AnyCachePolicy(Policy):
     """Only traces with gate scores will do."""
 
 
+_Cache = TypeVar("_Cache", bound="CachePolicy")
+
+
 class CachePolicy(_AnyCachePolicy):
     """Which experts stay in memory, in which state, and which leave.
 
@@ -142,7 +145,10 @@ class CachePolicy(_AnyCachePolicy):
     preloads: ClassVar[bool] = False
     """Holds experts from the start, and always the same."""
 
-    def __new__(cls, shape, **parameters):
+    _shape: CacheShape
+    _states: "np.ndarray"
+
+    def __new__(cls: Type[_Cache], shape: CacheShape, **parameters: float) -> _Cache:
         self = super().__new__(cls)
         self._shape = shape
         self._states = np.full(shape.objects, State.M, np.uint8)
