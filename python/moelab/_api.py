@@ -189,9 +189,9 @@ def compare(scenario, names=None, family="cache", system=None, traces=None, laws
 
 
 def check_policy(policy, instances=2000, seed=1):
-    """Plays a policy's class on random instances, each twice, and looks at every step: whether it keeps the rules of its
-    family. Raises InputError with the instance and the rule that it breaks; returns how many instances there were, and
-    how many of them it refused. One that never returns is ended with Ctrl-C."""
+    """Plays a policy's class on random instances, each twice, and looks at every step: whether it keeps the rules of
+    its family. Raises InputError with the instance and the rule that it breaks; returns how many instances there were,
+    and how many of them it refused. One that never returns is ended with Ctrl-C."""
     if not isinstance(policy, type):
         raise refused("policy", f"expected a class, got {type(policy).__name__}: {policy!r}", InputTypeError)
     try:

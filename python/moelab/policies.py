@@ -1,4 +1,4 @@
-"""Policies written in Python: a class a family, whose subclasses moelab.run(), sweep(), compare() and check_policy() take.
+"""Policies written in Python: a class a family, whose subclasses moelab.run(), sweep() and check_policy() take.
 
     class MyFifo(moelab.CachePolicy):
         '''the expert that came first leaves first'''
@@ -73,8 +73,9 @@ class Policy:
 
 USE = np.dtype({"names": ["object", "tokens", "score", "next_use"], "formats": ["u4", "u4", "f4", "u8"],
                 "offsets": [0, 4, 8, 16], "itemsize": 24})
-"""An expert that a step used: its number in the domain, the tokens that it served, the sum of their gate scores (0 where
-the trace has none), and the step of its layer at which it is used next (NEVER where it is not; with `needs_future`)."""
+"""An expert that a step used: its number in the domain, the tokens that it served, the sum of their gate scores (0
+where the trace has none), and the step of its layer at which it is used next (NEVER where it is not; with
+`needs_future`)."""
 
 NEVER = 2**64 - 1
 
@@ -204,9 +205,9 @@ class Feature(enum.IntEnum):
 
 
 class PriorityCachePolicy(_AnyCachePolicy):
-    """A cache that answers with priorities, for policies that are learned: after every step, of the experts that were in
-    memory or were used, as many as fit stay: those of the highest priorities, among equals the one used last, then the
-    lower number.
+    """A cache that answers with priorities, for policies that are learned: after every step, of the experts that were
+    in memory or were used, as many as fit stay: those of the highest priorities, among equals the one used last, then
+    the lower number.
 
     An expert that was fetched ahead is kept where there is room, or in the place of one with a lower priority, as they
     were last answered.
@@ -289,9 +290,9 @@ class RoutingPolicy(Policy):
 
     def route(self, chosen: "np.ndarray", scores: "np.ndarray", resident: "np.ndarray", experts: "np.ndarray",
               roles: "np.ndarray") -> None:
-        """The tokens of a layer's step: chosen [tokens, top_k] by the model, scores [tokens, experts], resident [experts]
-        whether each is on the GPU. Fills experts and roles, [tokens, top_k] each, which hold `chosen` and Role.TOP. A
-        token's experts are distinct; a position holds the model's choice or its substitute."""
+        """The tokens of a layer's step: chosen [tokens, top_k] by the model, scores [tokens, experts], and resident
+        [experts], whether each is on the GPU. Fills experts and roles, [tokens, top_k] each, which hold `chosen` and
+        Role.TOP. A token's experts are distinct; a position holds the model's choice or its substitute."""
         raise NotImplementedError("a routing policy has a method route(self, chosen, scores, resident, experts, roles)")
 
 
@@ -313,7 +314,7 @@ class ExecutionCosts(NamedTuple):
 
 
 class ExecutionPolicy(Policy):
-    """Which missing experts of a layer the CPU computes, and which are loaded for the GPU; link and CPU work at once."""
+    """Which missing experts of a layer the CPU computes, which are loaded for the GPU; link and CPU work at once."""
 
     family = "execution"
     needs_scores: ClassVar[bool] = False

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -43,7 +44,7 @@ def of_cache(**settings):
 
 
 class Place:
-    """Where a policy of a family is asked: a scenario, its system, and the path of the section that names the policy."""
+    """Where a policy of a family is asked: a scenario, its system, and the path of the section that names it."""
 
     def __init__(self, scenario, system, section, settings=SHORT):
         self.scenario, self.system, self.settings = scenario, system, settings
@@ -90,7 +91,8 @@ SAME = [
     ("uniform", UniformPlacement, PLACEMENT, {}),
     ("uniform", UniformPlacement, PLACEMENT, {"overrides.system.placement.copies": 2, "budget": "20 GB"}),
     ("layer-window", LayerWindow, PREFETCH, {}),
-    ("layer-window", LayerWindow, PREFETCH, {"overrides.system.prefetch.depth": 2, "overrides.system.prefetch.wrap": 1}),
+    ("layer-window", LayerWindow, PREFETCH,
+     {"overrides.system.prefetch.depth": 2, "overrides.system.prefetch.wrap": 1}),
     ("longest-first", LongestFirst, SCHEDULE, TOGETHER),
     ("fiddler", Fiddler, EXECUTION, {"workload.batch": 2}),
     ("experts-yield", ExpertsYield, PRESSURE, {}),
@@ -123,6 +125,12 @@ def test_a_policy_does_the_same_in_python(shipped, policy, place, settings):
     check_same(shipped, policy, place, settings)
 
 
+def test_a_policy_does_the_same_in_a_scenario_of_python(tiny):
+    expected = moelab.run(tiny, system="lru")
+    tiny["systems"][0]["cache"]["policy"] = "my-lru"
+    assert moelab.run(tiny, system="lru", policies=Lru)["metrics"] == expected["metrics"]
+
+
 def test_pools_are_planned_the_same_in_python():
     """What a plan says beside its pools, the makespan that it expects, decides nothing."""
     quarters = {"policy": "fixed", "ratios": {state: 0.25 for state in "FCSE"}}
@@ -139,20 +147,20 @@ def test_a_policy_does_the_same_under_simgrid(shipped, policy, place):
     check_same(shipped, policy, place, {}, executor="simgrid")
 
 
-FAMILY = {Lru: "lru", ByRecency: "lru", Lfu: "lfu", ZipmoeCache: "zipmoe", SmoeRouting: "smoe",
+SHIPPED = {Lru: "lru", ByRecency: "lru", Lfu: "lfu", ZipmoeCache: "zipmoe", SmoeRouting: "smoe",
           StaticBatching: "static", UniformPlacement: "uniform", LayerWindow: "layer-window",
           LongestFirst: "longest-first", Fiddler: "fiddler", EqualShares: None, ExpertsYield: "experts-yield",
           WholeLayer: "whole-layer", FixedResidency: "fixed"}
 
 
-@pytest.mark.parametrize("policy", FAMILY)
+@pytest.mark.parametrize("policy", SHIPPED)
 def test_a_policy_keeps_its_rules(policy, moelab_program):
     """It refuses as many of the instances as the shipped one."""
     found = moelab.check_policy(policy, instances=300)
     assert found["instances"] == 300
-    if FAMILY[policy] is not None:
-        shipped = subprocess.run([moelab_program, "check-policy", FAMILY[policy], "--family", policy.family, "--instances",
-                                  "300", "--format", "json"], capture_output=True, check=True)
+    if SHIPPED[policy] is not None:
+        checked = [moelab_program, "check-policy", SHIPPED[policy], "--family", policy.family, "--instances", "300"]
+        shipped = subprocess.run([*checked, "--format", "json"], capture_output=True, check=True)
         assert found["refused"] == json.loads(shipped.stdout)[0]["refused"]
 
 
@@ -243,7 +251,7 @@ def placed(value):
 
 
 def shares_with(**changed):
-    return lambda step: moelab.BatchStep(**{**vars(step), "shares": [share._replace(**changed) for share in step.shares]})
+    return lambda step: step_with(shares=[share._replace(**changed) for share in step.shares])(step)
 
 
 def step_with(**changed):
@@ -262,9 +270,12 @@ class Opaque:
 BROKEN = [
     # the cache
     (CACHE, broken(Lru, use=keep_all), r"step 1 of layer 0: holds .* GB, its memory is"),
-    (CACHE, broken(Lru, use=keep_another), r"step \d+ of layer \d+: holds expert \d+ in F, which was neither used nor prefetched"),
-    (CACHE, broken(Lru, use=set_state(200)), r"step 1 of layer 0: says of expert \d+ that it is in state number 200, there are 5"),
-    (CACHE, broken(Lru, use=set_state(State.E)), r"step 1 of layer 0: keeps expert \d+ in E, it is to keep experts in F"),
+    (CACHE, broken(Lru, use=keep_another),
+     r"step \d+ of layer \d+: holds expert \d+ in F, which was neither used nor prefetched"),
+    (CACHE, broken(Lru, use=set_state(200)),
+     r"step 1 of layer 0: says of expert \d+ that it is in state number 200, there are 5"),
+    (CACHE, broken(Lru, use=set_state(State.E)),
+     r"step 1 of layer 0: keeps expert \d+ in E, it is to keep experts in F"),
     (CACHE, broken(Lru, use=raises(ZeroDivisionError("by nothing"))),
      r"step 1 of layer 0: throws: ZeroDivisionError: by nothing \(policies_test.py:\d+, in method\)"),
     (CACHE, broken(Lru, use=raises(moelab.InputError("no"))), "step 1 of layer 0: throws: no"),
@@ -280,7 +291,8 @@ BROKEN = [
     (CACHE, broken(Lru, begin_request=raises(OSError("gone"))), "throws: OSError: gone"),
     (CACHE, broken(Lru, __init__=raises(ValueError("bad start"))), "throws: ValueError: bad start"),
     (CACHE, broken(Lru, __init__=lambda self: None), "throws: TypeError"),
-    (CACHE, broken(Lru, states=np.zeros(3, np.uint8)), "has put something else in the place of its states, an array of 64 uint8"),
+    (CACHE, broken(Lru, states=np.zeros(3, np.uint8)),
+     "has put something else in the place of its states, an array of 64 uint8"),
     (CACHE, broken(Lru, states="MMM"), "has put something else in the place of its states"),
     (CACHE, broken(ByRecency, priorities=lambda self, features: features[:, 0] * np.nan),
      "step 1 of layer 0: .*is not a number"),
@@ -316,7 +328,8 @@ BROKEN = [
     (ROUTING, broken(SmoeRouting, route=route_to(lambda chosen: chosen[:, 0], 7)), "has role number 7"),
     (ROUTING, unfinished(moelab.RoutingPolicy, SmoeRouting), "a routing policy has a method route"),
     # the execution
-    (EXECUTION, changes(Fiddler, "plan", lambda plan: (plan[0][1:], plan[1][1:])), "neither loads the missing expert at"),
+    (EXECUTION, changes(Fiddler, "plan", lambda plan: (plan[0][1:], plan[1][1:])),
+     "neither loads the missing expert at"),
     (EXECUTION, changes(Fiddler, "plan", lambda plan: ([99], plan[1])), "loads the missing expert at position 99"),
     (EXECUTION, changes(Fiddler, "plan", lambda plan: (plan[0], [*plan[1], *plan[1]])), "listed before"),
     (EXECUTION, broken(Fiddler, needs_cpu=False, plan=lambda self, missing, costs: ([], range(len(missing)))),
@@ -340,9 +353,11 @@ BROKEN = [
     # the batching
     (BATCHING, answers(StaticBatching, "form", None), "says that nothing can run, though each request"),
     (BATCHING, changes(StaticBatching, "form", shares_with(request=77)), "step 2: runs request 77, which is not there"),
-    (BATCHING, changes(StaticBatching, "form", shares_with(tokens=5)), "step 2: has request 0 produce a token before all others are"),
+    (BATCHING, changes(StaticBatching, "form", shares_with(tokens=5)),
+     "step 2: has request 0 produce a token before all others are"),
     (BATCHING, changes(StaticBatching, "form", shares_with(tokens=-1)), "step 2: answers to form.. with -1"),
-    (BATCHING, changes(StaticBatching, "form", shares_with(tokens=2**40)), "step 2: answers to form.. with a number of"),
+    (BATCHING, changes(StaticBatching, "form", shares_with(tokens=2**40)),
+     "step 2: answers to form.. with a number of"),
     (BATCHING, changes(StaticBatching, "form", shares_with(context=3)), "after 3 tokens in its cache, it has 0"),
     (BATCHING, changes(StaticBatching, "form", step_with(admitted=[])), "runs request 0, which waits"),
     (BATCHING, changes(StaticBatching, "form", step_with(swapped_out=[0])), "step 1: "),
@@ -352,10 +367,12 @@ BROKEN = [
     (BATCHING, changes(StaticBatching, "form", step_with(shares=[(0, 1)])), r"\(0, 1\), which has no 'request'"),
     (BATCHING, answers(StaticBatching, "form", 7), "answers to form.. with 7, which has no 'shares'"),
     (BATCHING, answers(StaticBatching, "misfit", 3), "answers to misfit.. with what is no text"),
-    (BATCHING, answers(StaticBatching, "complete", None), "step 3: runs request 0 after 0 tokens in its cache, it has 128"),
+    (BATCHING, answers(StaticBatching, "complete", None),
+     "step 3: runs request 0 after 0 tokens in its cache, it has 128"),
     (BATCHING, changes(StaticBatching, "kv_use", lambda use: use._replace(running=9)), "says that 9 requests run"),
     (BATCHING, changes(StaticBatching, "kv_use", lambda use: use._replace(gpu_blocks=10**9)), "blocks of the GPU"),
-    (BATCHING, changes(StaticBatching, "kv_use", lambda use: use._replace(waiting=None)), "answers to kv_use.. with None"),
+    (BATCHING, changes(StaticBatching, "kv_use", lambda use: use._replace(waiting=None)),
+     "answers to kv_use.. with None"),
     (BATCHING, answers(StaticBatching, "kv_use", None), "answers to kv_use.. with None, which has no 'gpu_blocks'"),
     (BATCHING, unfinished(moelab.BatchingPolicy, StaticBatching), "a batching policy has a method"),
     # the pressure
@@ -370,14 +387,16 @@ BROKEN = [
     (PLANNING, changes(EqualShares, "plan", plan_with(ratios=[1, 1, 0, 0, 0])), "add up to 2.0+, expected 1"),
     (PLANNING, changes(EqualShares, "plan", plan_with(ratios=[float("nan")] * 5)), "a share of -?nan of the memory"),
     (PLANNING, changes(EqualShares, "plan", plan_with(ratios=[1])), r"an array of shape \(1,\), expected \(5\)"),
-    (PLANNING, changes(EqualShares, "plan", plan_with(capacity=[64, 0, 0, 0, 0])), "plans pools of .* GB, the memory is"),
+    (PLANNING, changes(EqualShares, "plan", plan_with(capacity=[64, 0, 0, 0, 0])),
+     "plans pools of .* GB, the memory is"),
     (PLANNING, changes(EqualShares, "plan", plan_with(capacity=[65, 0, 0, 0, 0])), "plans places for 65 experts"),
     (PLANNING, changes(EqualShares, "plan", plan_with(capacity=[-1, 0, 0, 0, 0])), "with -1, expected numbers from 0"),
     (PLANNING, changes(EqualShares, "plan", plan_with(expected_makespan_s=float("inf"))), "a makespan of inf s"),
     (PLANNING, answers(EqualShares, "plan", None), "answers to plan.. with None, which has no 'ratios'"),
     (PLANNING, unfinished(moelab.PlanningPolicy, EqualShares), "a planning policy has a method plan"),
     # the storage
-    (STORAGE, changes(WholeLayer, "split", lambda split: split[1:]), r"an array of shape \(47, 2\), expected \(48, 2\)"),
+    (STORAGE, changes(WholeLayer, "split", lambda split: split[1:]),
+     r"an array of shape \(47, 2\), expected \(48, 2\)"),
     (STORAGE, changes(WholeLayer, "split", lambda split: split * 0), "does not put the 512 experts of layer 0"),
     (STORAGE, changes(WholeLayer, "split", lambda split: -split), "backend '.*' gets -512 where 512 are left"),
     (STORAGE, changes(WholeLayer, "split", lambda split: split.astype(float)), "an array of float64, expected whole"),
@@ -388,7 +407,8 @@ BROKEN = [
     (RESIDENCY, answers(FixedResidency, "adjust", raises(OSError("gone"))), "step 1: throws: OSError: gone"),
     (RESIDENCY, unfinished(moelab.ResidencyPolicy, FixedResidency), "a residency policy has a method adjust"),
     # the placement
-    (PLACEMENT, broken(UniformPlacement, place=placed(False)), "puts expert 0 of layer 0 on 0 servers, it is to be on 1"),
+    (PLACEMENT, broken(UniformPlacement, place=placed(False)),
+     "puts expert 0 of layer 0 on 0 servers, it is to be on 1"),
     (PLACEMENT, broken(UniformPlacement, place=everywhere), r"puts 1664 experts \(.* GB\) on GPU 0, which has"),
     (PLACEMENT, broken(UniformPlacement, place=placed(2)), "answers to place.. with 2, expected True or False"),
     (PLACEMENT, broken(UniformPlacement, place=placed(float("nan"))), "an array of float64, expected whole"),
@@ -420,11 +440,15 @@ class Guess(moelab.CachePolicy):
 
 UNFIT = [
     (Guess, r"instance \d+: answers otherwise when it is asked the same again"),
-    (broken(Lru, insert=lambda self, expert: True), r"instance \d+: .*says that it took expert \d+, and does not hold it"),
+    (broken(Lru, insert=lambda self, expert: True),
+     r"instance \d+: .*says that it took expert \d+, and does not hold it"),
     (broken(Lru, use=keep_all), r"instance \d+: .*its memory is"),
-    (broken(Lru, use=raises(ZeroDivisionError("by nothing"))), r"instance \d+: .*step 1.*ZeroDivisionError: by nothing"),
-    (broken(Lru, __init__=raises(moelab.InputError("not today"))), "it refuses every instance, the last one so: not today"),
-    (broken(FixedResidency, adjust=move_to_gpu), "moves experts to the GPU until they take .*, the KV cache leaves them"),
+    (broken(Lru, use=raises(ZeroDivisionError("by nothing"))),
+     r"instance \d+: .*step 1.*ZeroDivisionError: by nothing"),
+    (broken(Lru, __init__=raises(moelab.InputError("not today"))),
+     "it refuses every instance, the last one so: not today"),
+    (broken(FixedResidency, adjust=move_to_gpu),
+     "moves experts to the GPU until they take .*, the KV cache leaves them"),
     (broken(Lru, preloads=True), "which was neither used nor prefetched"),
 ]
 
@@ -471,16 +495,19 @@ def with_parameters(**parameters):
     ([7], "expected subclasses of moelab.CachePolicy and the like, got 7"),
     ([Opaque()], "an object of Opaque"),
     ([undocumented()], "Undocumented: has no docstring: its first line says what the policy does"),
-    ([type("Nameless", (moelab.CachePolicy,), {"__doc__": "has no name"})], "Nameless: has no name: expected a class attr"),
+    ([type("Nameless", (moelab.CachePolicy,), {"__doc__": "has no name"})],
+     "Nameless: has no name: expected a class attr"),
     ([broken(Lru, name=7)], "has no name: expected a class attribute"),
     ([moelab.policies.Policy], "is of no family: subclass moelab.CachePolicy or the like"),
     ([broken(Lru, family="catch")], "has a family of its own, 'catch': subclass"),
     ([broken(Lru, name="My LRU")], "'My LRU' of family cache has no name of small letters"),
     ([broken(Lru, name="")], "has no name of small letters"),
-    ([broken(Lru, name="lru")], "policy 'lru' of family cache is there already, as one of moelab's own: give it another"),
+    ([broken(Lru, name="lru")],
+     "policy 'lru' of family cache is there already, as one of moelab's own: give it another"),
     ([Lru, broken(Lfu, name="my-lru")], "policy 'my-lru' of family cache is there already, from Python class"),
     ([Lru, Lru], "policy 'my-lru' of family cache is there already"),
-    ([with_parameters(policy=Parameter(1, "taken"))], "a parameter 'policy' that has the name of another key of systems"),
+    ([with_parameters(policy=Parameter(1, "taken"))],
+     "a parameter 'policy' that has the name of another key of systems"),
     ([with_parameters(depth=Parameter(5, "too high", 0, 1))], "'depth' that has a default outside its range"),
     ([with_parameters(depth=Parameter(1, ""))], "'depth' that has no help"),
     ([with_parameters(Depth=Parameter(1, "a number"))], "that has no name of small letters"),
@@ -572,6 +599,43 @@ class KeepsViews(Lru):
 
 def test_a_view_that_is_kept_does_no_harm():
     assert text_of(CACHE.run(KeepsViews, TOGETHER), KeepsViews, "lru") == text_of(CACHE.run("lru", TOGETHER))
+
+
+class Looks(Lru):
+    """looks at what it is given"""
+
+    name = "looks"
+    memory = None  # that the uses lie in
+
+    def use(self, uses):
+        assert uses.dtype == moelab.policies.USE and not uses.flags.writeable
+        assert self.memory is None or uses.base is self.memory or len(uses) > len(self.memory)
+        assert self.states.flags.writeable and self.states is self.states
+        assert (np.diff(uses["object"].astype(int)) > 0).all() and (uses["tokens"] > 0).all()
+        self.memory = uses.base
+        super().use(uses)
+
+
+def test_a_policy_is_given_views_of_the_same_memory():
+    assert text_of(CACHE.run(Looks, TOGETHER), Looks, "lru") == text_of(CACHE.run("lru", TOGETHER))
+
+
+class Tires(Lru):
+    """raises at its fifth step"""
+
+    name = "tires"
+    steps = 0
+
+    def begin_step(self, step):
+        self.steps += 1
+        if self.steps == 5:
+            raise RuntimeError("five are enough")
+
+
+@pytest.mark.parametrize("executor", ["fast", "simgrid"])
+def test_an_exception_comes_with_its_step(executor):
+    with pytest.raises(moelab.InputError, match="policy 'tires' .*, step 5 of layer 0: throws: RuntimeError: five are"):
+        CACHE.run(Tires, executor=executor)
 
 
 PRINTING = """
@@ -729,6 +793,43 @@ def test_a_sweep_tells_of_the_policy_that_breaks_a_rule(tmp_path):
                          (broken(Lru, use=lambda self, uses: abort()), "signal 6")):
         summary = moelab.sweep(sweep, tmp_path / "r.db", policies=[policy])
         assert summary["failed"] == 1 and told in summary["failures"][0]["error"]
+
+
+class Waits(Lru):
+    """says that it has begun, and waits"""
+
+    name = "waits"
+    version = ""  # the folder of the two files
+
+    def __init__(self, shape):
+        super().__init__(shape)
+        with open(os.path.join(self.version, "begun"), "w"):
+            pass
+        while not os.path.exists(os.path.join(self.version, "goes-on")):
+            time.sleep(0.01)
+
+
+def test_of_two_sweeps_at_a_time_none_has_policies(tmp_path):
+    """Runs go on beside them."""
+    policy = type("Waits", (Waits,), {"__doc__": "waits", "version": str(tmp_path)})
+    sweep = {"name": "s", "scenario": "zipmoe-orin", "set": SHORT, "systems": ["zipmoe-lru"],
+             "axes": {"overrides.system.cache.policy": ["waits"]}}
+    summaries = []
+    thread = threading.Thread(
+        target=lambda: summaries.append(moelab.sweep(sweep, tmp_path / "a.db", policies=[policy])))
+    thread.start()
+    try:
+        while thread.is_alive() and not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        for policies in ([], [Lru]):
+            with pytest.raises(RuntimeError, match="another sweep of this process is at work, one of the two with"):
+                moelab.sweep({**sweep, "axes": {"seed": [1]}}, tmp_path / "b.db", policies=policies)
+        CACHE.run(Lru)
+        CACHE.run("lru")
+    finally:
+        (tmp_path / "goes-on").touch()
+        thread.join()
+    assert summaries[0]["done"] == 1
 
 
 def test_the_package_has_the_classes_of_all_families():

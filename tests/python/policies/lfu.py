@@ -3,7 +3,6 @@
 import itertools
 
 import moelab
-import numpy as np
 
 
 class Lfu(moelab.CachePolicy):
@@ -16,8 +15,8 @@ class Lfu(moelab.CachePolicy):
 
     def __init__(self, shape, forget):
         self.forget = forget
-        self.count = np.zeros(shape.objects, int)
-        self.touched = {}  # of those in memory: when, by the clock
+        self.count = [0] * shape.objects
+        self.worth = {}  # of those in memory: (count, when they were touched)
         self.clock = itertools.count()
 
     def use(self, uses):
@@ -26,20 +25,20 @@ class Lfu(moelab.CachePolicy):
             self.admit(expert)
 
     def insert(self, expert):
-        if expert not in self.touched:
+        if expert not in self.worth:
             self.admit(expert)
-        return expert in self.touched
+        return expert in self.worth
 
     def admit(self, expert):
         if self.shape.places == 0:
             return
-        if expert not in self.touched and len(self.touched) == self.shape.places:
-            self.evict(min(self.touched, key=lambda held: (self.count[held], self.touched[held])))
-        self.touched[expert] = next(self.clock)
+        if expert not in self.worth and len(self.worth) == self.shape.places:
+            self.evict(min(self.worth, key=self.worth.__getitem__))
+        self.worth[expert] = self.count[expert], next(self.clock)
         self.states[expert] = self.shape.kept_as
 
     def evict(self, victim):
-        del self.touched[victim]
+        del self.worth[victim]
         self.states[victim] = moelab.State.M
         if self.forget:
             self.count[victim] = 0

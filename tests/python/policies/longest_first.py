@@ -26,7 +26,7 @@ class LongestFirst(moelab.SchedulePolicy):
 
 
 def needs(layer, state):
-    """Of a tensor: chunks to decompress, chunks of exponents to read, whether its signs and mantissas are to be read."""
+    """Of a tensor: chunks to decompress, chunks of exponents to read, whether to read its signs and mantissas."""
     return (0 if state == State.F else layer.shards,
             0 if state in (State.F, State.C, State.E) else layer.shards,
             state in (State.E, State.M))
