@@ -1,18 +1,21 @@
-// moelab compare: one system under several cache policies, budgets and seeds, and what their differences are
-// worth.
+// moelab compare: one system under several policies of a family, on several traces, budgets and seeds, and
+// what their differences are worth.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/compare_plot.hpp"
 #include "cli/compare_report.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
 #include "models/units.hpp"
+#include "sim/sweep/compared_family.hpp"
 #include "sim/sweep/comparison_json.hpp"
 #include "sim/sweep/leaderboard.hpp"
 #include "sim/sweep/sweep_file.hpp"
@@ -24,8 +27,9 @@ namespace {
 struct CompareArguments {
   CompareSettings settings;
   std::vector<std::string> set;
-  std::string caches = "all", traces, laws, budgets;
-  std::string leaderboard;
+  std::map<std::string, std::string> policies;  // by family, as asked: one of them
+  std::string traces, laws, budgets;
+  std::string leaderboard, plot;
   std::string format = "table";
 };
 
@@ -56,38 +60,80 @@ std::string budget_with_unit(const std::string& text) {
 }
 
 /// Refuses what could not be written once everything has run.
-void check_leaderboard(const CompareArguments& options) {
-  check_outputs({options.leaderboard}, {options.settings.scenario});
+void check_files(const CompareArguments& options) {
+  check_picture_path("--plot", options.plot);
+  std::vector<std::string> inputs = options.settings.traces;
+  inputs.insert(inputs.end(), options.settings.laws.begin(), options.settings.laws.end());
+  inputs.push_back(options.settings.scenario);
+  check_outputs({options.leaderboard, options.plot}, inputs);
   std::error_code none;
   if (std::filesystem::exists(options.leaderboard, none)) read_leaderboard(options.leaderboard);
 }
 
+/// The one family that is compared, and its policies that are named.
+void read_family(CompareArguments& options) {
+  std::vector<std::string> asked;
+  for (const auto& [family, text] : options.policies)
+    if (!text.empty()) asked.push_back(family);
+  if (asked.size() > 1)
+    throw InputError("--" + asked[1], "is beside --" + asked[0] + ": expected policies of one family");
+  if (asked.empty()) return;  // all caches
+  options.settings.family = asked.front();
+  const std::string& text = options.policies[asked.front()];
+  if (text != "all")
+    options.settings.policies =
+        parts_of("--" + asked.front(), text, "'all' or names of " + asked.front() + " policies");
+}
+
+/// What has been compared, for files and the terminal.
+void write_and_print(const CompareArguments& options, const PolicyComparison& comparison) {
+  if (!options.plot.empty()) write_outputs({{options.plot, comparison_picture(comparison, options.plot)}});
+  if (!options.leaderboard.empty())
+    append_to_leaderboard(options.leaderboard, leaderboard_lines(comparison, utc_now()));
+  std::cout << (options.format == "json"  ? compare_json(comparison)
+                : options.format == "csv" ? compare_csv(comparison)
+                                          : compare_table(comparison));
+  if (options.format != "table") return;
+  if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
+  if (!options.leaderboard.empty()) std::cout << "leaderboard: " << options.leaderboard << "\n";
+}
+
 void run_comparison(CompareArguments options) {
   check_no_sweep(options.settings.scenario, "'moelab sweep'");
-  check_leaderboard(options);
   options.settings.settings_digests = !options.leaderboard.empty();
   CompareSettings& settings = options.settings;
   for (const std::string& text : options.set) settings.settings.push_back(split_setting(text));
-  if (options.caches != "all")
-    settings.policies = parts_of("--cache", options.caches, "'all' or names of cache policies");
+  read_family(options);
   if (!options.traces.empty())
     settings.traces = parts_of("--trace", options.traces, "files of routing traces");
   if (!options.laws.empty()) settings.laws = parts_of("--law", options.laws, "routing laws");
   if (!options.budgets.empty())
     for (const std::string& text : parts_of("--budget", options.budgets, "GB above 0"))
       settings.budgets.push_back(budget_with_unit(text));
+  check_files(options);
   TerminalLine line;
   const PolicyComparison comparison = compare_policies(settings, [&](std::size_t done, std::size_t all) {
     line.show(std::to_string(done) + " of " + std::to_string(all) + " runs");
   });
   line.clear();
-  if (!options.leaderboard.empty())
-    append_to_leaderboard(options.leaderboard, leaderboard_lines(comparison, utc_now()));
-  std::cout << (options.format == "json"  ? compare_json(comparison)
-                : options.format == "csv" ? compare_csv(comparison)
-                                          : compare_table(comparison));
-  if (options.format == "table" && !options.leaderboard.empty())
-    std::cout << "leaderboard: " << options.leaderboard << "\n";
+  write_and_print(options, comparison);
+}
+
+/// An option for each family: which of its policies are compared.
+void add_families(CLI::App& command, CompareArguments& options) {
+  for (const ComparedFamily& family : compared_families()) {
+    const std::string name(family.name);
+    const std::string help =
+        name == "cache"
+            ? "Cache policies between commas (moelab policies lists them), such as "
+              "lru,lru-k:k=3, or all, as without any of these options; belady is always run, as "
+              "the bound"
+            : "In their place " + name + " policies between commas, or all" +
+                  (family.bound.empty()
+                       ? ""
+                       : "; " + std::string(family.bound) + " is always run, as the bound, where it can be");
+    command.add_option("--" + name, options.policies[name], help);
+  }
 }
 
 }  // namespace
@@ -98,16 +144,12 @@ void add_compare(CLI::App& program) {
   options->settings.jobs = std::max(1u, std::thread::hardware_concurrency());
   CLI::App* command =
       program.add_subcommand("compare",
-                             "Run a system under several cache policies at several budgets with the same "
-                             "seeds: hits, time per output "
-                             "token, regret to belady, ranks, and which differences are noise");
+                             "Run a system under several policies of a family, such as its cache, on several "
+                             "traces and budgets with the same seeds: hits, time per output token, regret to "
+                             "the bound, ranks, and which differences are noise");
   command->add_option("SCENARIO", options->settings.scenario, "Scenario file, or the name of an embedded one")
       ->required();
-  command
-      ->add_option("--cache", options->caches,
-                   "Cache policies between commas (moelab policies lists them), such as lru,lru-k:k=3, or "
-                   "all; belady is always run, as the bound")
-      ->default_str("all");
+  add_families(*command, *options);
   command->add_option("--system", options->settings.system, "System of the scenario; without it the first");
   command->add_option("--trace", options->traces,
                       "Routing traces between commas, files or the one in the program (moelab traces), each "
@@ -130,6 +172,9 @@ void add_compare(CLI::App& program) {
       ->add_option("--set", options->set,
                    "Change a value of the scenario: PATH=VALUE, such as workload.output_tokens=64")
       ->take_all();
+  command->add_option("--plot", options->plot,
+                      "Draw times, hits and the bound into this file, .svg or .html (a page with the table, "
+                      "too)");
   command
       ->add_option("--leaderboard", options->leaderboard,
                    "Append a line for each policy at each budget to this file (JSON Lines), with the digest "
@@ -142,7 +187,9 @@ void add_compare(CLI::App& program) {
       ->default_str("table");
   add_policy_library(*command);
   add_example(*command,
-              "moelab compare zipmoe-orin --system zipmoe-lru --cache lru,sieve,arc,s3-fifo --budget 16,20");
+              "moelab compare zipmoe-orin --system zipmoe-lru --cache lru,sieve,arc,s3-fifo --budget 16,20 "
+              "--plot out/caches.svg\n"
+              "  moelab compare zipmoe-orin --schedule all");
   command->callback([options] { run_comparison(*options); });
 }
 

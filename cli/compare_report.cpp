@@ -40,19 +40,29 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-/// Which cannot be told from the best, or how far behind the second is.
+/// As the one of rank 1, under every seed.
+bool does_the_same(const PairedRank& rank) {
+  return rank.rank > 1 && rank.behind.mean == 0 && rank.behind.half_width == 0;
+}
+
+/// Which do the same as the best, which cannot be told from it, or how far behind the second is.
 std::string runner_up_text(const ComparedBlock& block) {
   const Rivals rivals = rivals_of(block);
   if (rivals.size() == 1) return "";
-  const PairedRank& second = rivals[1].rank;
-  if (!second.best_rank) return ", " + in_ms(second.behind.mean, block) + " ms before " + rivals[1].name;
-  std::vector<std::string> noise;
+  std::vector<std::string> same, noise;
   for (const ComparedPolicy& rival : rivals.subspan(1))
-    if (rival.rank.noise()) noise.push_back(rival.name);
-  if (noise.empty())
-    return ", " + plus_minus(second.behind, true, block) + " ms before " + rivals[1].name +
-           ": more than noise";
-  return "; what lies between it and " + joined(noise) + " may be noise";
+    if (does_the_same(rival.rank))
+      same.push_back(rival.name);
+    else if (rival.rank.noise())
+      noise.push_back(rival.name);
+  std::string text;
+  if (!same.empty()) text = "; " + joined(same) + (same.size() == 1 ? " takes" : " take") + " the same";
+  if (!noise.empty()) return text + "; what lies between it and " + joined(noise) + " may be noise";
+  if (1 + same.size() == rivals.size()) return text;
+  const ComparedPolicy& next = rivals[1 + same.size()];
+  const bool known = next.rank.best_rank.has_value();
+  return text + ", " + plus_minus(next.rank.behind, known, block) + " ms before " + next.name +
+         (known ? ": more than noise" : "");
 }
 
 /// "caches", "prefetch policies".
@@ -129,6 +139,7 @@ std::string rank_text(const ComparedPolicy& cache) {
 std::string verdict_text(const ComparedPolicy& cache) {
   if (cache.no_rival) return "";
   if (cache.rank.rank == 1) return "best";
+  if (does_the_same(cache.rank)) return "same";
   return cache.rank.noise() ? "noise" : "";
 }
 
@@ -161,7 +172,8 @@ std::vector<std::string> row_of(const ComparedBlock& block, const ComparedPolicy
 }
 
 std::string table_of(const PolicyComparison& c, const ComparedBlock& block) {
-  const ShownColumns shown = {.hits = hits_differ(c, block), .parts = finds_parts(block)};
+  const ShownColumns shown = {.hits = hits_differ(c, block),
+                              .parts = hits_differ(c, block) && finds_parts(block)};
   std::vector<std::string> head = {c.family, "rank"};
   if (shown.hits) head.emplace_back("hits %");
   if (shown.parts) head.emplace_back("in parts %");

@@ -88,6 +88,9 @@ std::vector<std::string> values_of(const CLI::App& command, const CLI::Option& o
   for (const Named& named : named_values())
     if (named.argument == name && (named.command.empty() || named.command == command.get_name()))
       return named.values();
+  if (command.get_name() == "compare" && name.starts_with("--"))  // an option for each family
+    if (std::vector<std::string> policies = names_of_family(name.substr(2)); !policies.empty())
+      return policies;
   if (name == "FILE" && command.get_parent() != nullptr && command.get_parent()->get_name() == "trace")
     return {kDefaultTrace};
   return {};

@@ -119,6 +119,7 @@ std::string document_with_policy(const ComparedFamily& family, const SystemConfi
   Json changed = Json::parse(document);
   Json* section = &changed["systems"][0];
   for (const std::string_view key : family.place) section = &(*section)[std::string(key)];
+  if (section->is_null()) *section = Json::object();  // what the system has not said, it has by default
   if (own != policy) {
     erase_policy(family, own, *section);
     erase_unused(family, policy, *section);

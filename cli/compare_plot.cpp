@@ -1,0 +1,143 @@
+#include "cli/compare_plot.hpp"
+
+#include <algorithm>
+
+#include "cli/compare_report.hpp"
+#include "cli/plot/svg_text.hpp"
+#include "models/input_error.hpp"
+#include "sim/results/statistics.hpp"
+
+namespace moelab::cli {
+namespace {
+
+constexpr std::string_view kPage = ".html";
+
+/// Policies that were run, as they stand along a panel's axis.
+std::vector<const ComparedPolicy*> shown_policies(const ComparedBlock& block) {
+  std::vector<const ComparedPolicy*> shown;
+  for (const ComparedPolicy& policy : block.policies)
+    if (policy.refused.empty()) shown.push_back(&policy);
+  return shown;
+}
+
+/// What a policy is among the others.
+std::string standing_of(const ComparedPolicy& policy) {
+  if (policy.no_rival) return "bound";
+  if (policy.rank.rank == 1) return "best";
+  return policy.rank.noise() ? "may be noise" : "behind the best";
+}
+
+void add_dot(plot::Panel& panel, const ComparedPolicy& policy, std::size_t place, const Interval& interval) {
+  const std::string name = standing_of(policy);
+  auto series = std::find_if(panel.series.begin(), panel.series.end(),
+                             [&](const plot::Series& s) { return s.name == name; });
+  if (series == panel.series.end())
+    series = panel.series.insert(panel.series.end(), {.name = name, .mark = plot::Mark::dots});
+  series->x.push_back(static_cast<double>(place));
+  series->y.push_back(interval.mean);
+  series->low.push_back(interval.mean - interval.half_width);
+  series->high.push_back(interval.mean + interval.half_width);
+  series->notes.push_back(policy.name);
+}
+
+plot::Panel panel_of(const ComparedBlock& block, const std::string& title, plot::Axis y) {
+  const std::string routing = routing_name(block);
+  plot::Panel panel{.title = (routing.empty() ? "" : routing + ", ") + block.budget + ": " + title,
+                    .y = std::move(y)};
+  for (const ComparedPolicy* policy : shown_policies(block)) panel.categories.push_back(policy->name);
+  return panel;
+}
+
+/// A line across the panel, which others are held against.
+void add_level(plot::Panel& panel, const std::string& name, double value) {
+  if (panel.categories.size() < 2) return;
+  const double last = static_cast<double>(panel.categories.size() - 1);
+  panel.series.push_back({.name = name, .x = {0, last}, .y = {value, value}});
+}
+
+plot::Panel times_panel(const ComparedBlock& block) {
+  plot::Panel panel = panel_of(block, "time per output token", {.label = "TPOT", .unit = "s"});
+  const std::vector<const ComparedPolicy*> shown = shown_policies(block);
+  add_level(panel, "level of the best", shown.front()->rank.mean);
+  if (const ComparedPolicy* const bound = block.bound())
+    add_level(panel, "level of the bound", bound->mean_of(&PolicySample::tpot_s));
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    add_dot(panel, *shown[i], i,
+            {shown[i]->mean_of(&PolicySample::tpot_s),
+             shown[i]->no_rival ? 0 : shown[i]->rank.behind.half_width});
+  return panel;
+}
+
+plot::Panel hits_panel(const ComparedBlock& block) {
+  plot::Panel panel = panel_of(block, "hits", {.label = "share of the experts used"});
+  const std::vector<const ComparedPolicy*> shown = shown_policies(block);
+  if (const ComparedPolicy* const bound = block.bound())
+    add_level(panel, "level of the bound", bound->mean_of(&PolicySample::hit_share));
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    std::vector<double> hits;
+    for (const PolicySample& sample : shown[i]->by_seed) hits.push_back(sample.hit_share);
+    add_dot(panel, *shown[i], i, interval95(hits));
+  }
+  return panel;
+}
+
+std::string caption(const PolicyComparison& c) {
+  const std::string seeds = "seeds " + std::to_string(c.first_seed) + " to " +
+                            std::to_string(c.first_seed + c.seeds - 1) + ". Whiskers of times: ";
+  if (c.seeds == 1) return "seed " + std::to_string(c.first_seed) + ", of which there are no intervals";
+  return seeds +
+         "95 % interval of the difference to the best, seed by seed: what reaches the level of the best may "
+         "be noise. Of hits: of their mean over the seeds.";
+}
+
+/// Text of HTML that keeps its lines.
+std::string escaped_lines(const std::string& text) {
+  std::string all;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    all += plot::escaped(std::string_view(text).substr(begin, end - begin)) + "\n";
+    begin = end + 1;
+  }
+  return all;
+}
+
+}  // namespace
+
+void check_picture_path(const std::string& option, const std::string& path) {
+  if (!path.empty() && !path.ends_with(".svg") && !path.ends_with(kPage))
+    throw InputError(option + " " + path,
+                     "expected a file that ends in .svg (a picture) or .html (a page with the table, too)");
+}
+
+plot::Figure comparison_figure(const PolicyComparison& c) {
+  const bool hits =
+      std::any_of(c.blocks.begin(), c.blocks.end(), [&](const auto& block) { return hits_differ(c, block); });
+  plot::Figure figure{.title = c.scenario + ", system " + c.system + ": " + c.family + " policies, " +
+                               c.model + " on " + c.device,
+                      .caption = caption(c)};
+  if (hits) figure.columns = 2;
+  for (const ComparedBlock& block : c.blocks) {
+    figure.panels.push_back(times_panel(block));
+    if (hits) figure.panels.push_back(hits_panel(block));
+  }
+  const auto most = std::max_element(c.blocks.begin(), c.blocks.end(), [](const auto& a, const auto& b) {
+    return shown_policies(a).size() < shown_policies(b).size();
+  });
+  figure.panel_width = std::max(400.0, 100 + 36.0 * static_cast<double>(shown_policies(*most).size()));
+  return figure;
+}
+
+std::string comparison_picture(const PolicyComparison& c, const std::string& path) {
+  const std::string picture = plot::svg(comparison_figure(c));
+  if (!path.ends_with(kPage)) return picture;
+  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>" +
+         plot::escaped(c.scenario + ": " + c.family + " policies compared") +
+         "</title>\n<style>body { margin: 2em; font-family: sans-serif } svg { max-width: 100%; height: auto "
+         "} "
+         "pre { white-space: pre-wrap }"
+         "</style>\n</head>\n<body>\n" +
+         picture.substr(picture.find("<svg")) + "\n<pre>\n" + escaped_lines(compare_table(c)) +
+         "</pre>\n</body>\n</html>\n";
+}
+
+}  // namespace moelab::cli

@@ -1,0 +1,21 @@
+// The picture of `moelab compare`: each policy's time per output token, and what is noise.
+#pragma once
+
+#include <string>
+
+#include "cli/plot/svg_chart.hpp"
+#include "sim/sweep/policy_comparison.hpp"
+
+namespace moelab::cli {
+
+/// Throws InputError that names the option where a path, unless it is empty, ends in neither .svg nor .html.
+void check_picture_path(const std::string& option, const std::string& path);
+
+/// A panel of times for each block, and one of hits where they say something. Policies stand by rank;
+/// whiskers are the intervals of their differences to the best, which are noise where they reach its level.
+plot::Figure comparison_figure(const PolicyComparison& comparison);
+
+/// The picture as a file of this name holds it: SVG, or a page of HTML with the table below it.
+std::string comparison_picture(const PolicyComparison& comparison, const std::string& path);
+
+}  // namespace moelab::cli

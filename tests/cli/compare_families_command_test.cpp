@@ -1,0 +1,169 @@
+// moelab compare of other families than caches, each held against `moelab run`, and its picture.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "models/json.hpp"
+#include "models/text_file.hpp"
+#include "tests/cli/program_checks.hpp"
+#include "tests/cli/run_program.hpp"
+#include "tests/cli/xml_document.hpp"
+#include "tests/scratch_folder.hpp"
+
+namespace moelab::compare_families_test {
+namespace {
+
+using nlohmann::json;
+
+struct Case {
+  std::string family, scenario, system;
+  std::vector<std::string> small;               // settings that make it so
+  std::string policy, other, setting_of_other;  // which a run takes
+};
+
+const std::vector<std::string> kShort = {"workload.requests=2", "workload.output_tokens=12"};
+
+std::vector<Case> cases() {
+  const auto set = [](const std::string& what) { return "overrides.system." + what; };
+  return {
+      {"routing", "smoe-deepseek-3080ti", "smoe-base", kShort, "model", "smoe",
+       set("routing={policy: smoe}")},
+      {"schedule", "zipmoe-orin", "zipmoe", kShort, "cache-affinity", "fifo", set("schedule={policy: fifo}")},
+      {"prefetch", "zipmoe-orin", "moe-infinity", kShort, "moe-infinity", "layer-window",
+       set("prefetch.policy=layer-window")},
+      {"execution", "smoe-deepseek-3080ti", "smoe-base", kShort, "gpu-only", "fiddler",
+       set("execution={policy: fiddler}")},
+      {"batching",
+       "fluxmoe-mixtral",
+       "fluxmoe",
+       {"workload.requests=12", "workload.arrivals_per_s=1"},
+       "continuous",
+       "continuous:swap=0",
+       set("batching.swap=0")},
+      {"pressure", "fluxmoe-mixtral", "fluxmoe", kShort, "requests-yield", "experts-yield",
+       set("kv.policy=experts-yield")},
+      {"storage", "fluxmoe-mixtral", "fluxmoe", kShort, "bandwidth-proportional", "whole-layer",
+       set("paging.storage={policy: whole-layer}")},
+      {"residency", "fluxmoe-mixtral", "fluxmoe", kShort, "fixed", "budget-aware",
+       set("paging.residency={policy: budget-aware}")}};
+}
+
+std::vector<std::string> words(const Case& one, const std::string& command,
+                               const std::vector<std::string>& more) {
+  std::vector<std::string> all = {command, one.scenario, "--system", one.system, "--format", "json"};
+  for (const std::string& setting : one.small) all.insert(all.end(), {"--set", setting});
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+json succeeded(const std::vector<std::string>& line) {
+  const ProgramResult result = run_program(MOELAB_PROGRAM, line);
+  CAPTURE(result.err);
+  REQUIRE(result.status == 0);
+  return json::parse(result.out);
+}
+
+const json& row_of(const json& block, const std::string& policy) {
+  for (const json& row : block["policies"])
+    if (row["name"] == policy) return row;
+  FAIL("no row of " << policy);
+  return block;
+}
+
+}  // namespace
+
+TEST_CASE("compare: policies of each family do in a comparison what they do in a run") {
+  for (const Case& one : cases()) {
+    CAPTURE(one.family);
+    const json result =
+        succeeded(words(one, "compare", {"--" + one.family, one.policy + "," + one.other, "--seeds", "2"}));
+    CHECK(result["family"] == one.family);
+    const json& block = result["budgets"][0];
+    for (const bool own : {true, false}) {
+      std::vector<std::string> more = {"--set", "seed=2"};
+      if (!own) more.insert(more.end(), {"--set", one.setting_of_other});
+      const json alone = succeeded(words(one, "run", more));
+      CHECK(row_of(block, own ? one.policy : one.other)["seeds"][1]["tpot_s"].get<double>() ==
+            Approx(alone.at("metrics").at("tpot_s").at("mean").get<double>()).epsilon(1e-12));
+    }
+  }
+}
+
+// Switch routes a token to one expert; of three tensors of one shard there are few orders.
+TEST_CASE("compare: the best order is the bound of schedules where a layer is small enough") {
+  std::vector<std::string> line = {"compare", "switch-orin", "--schedule", "all", "--seeds", "2"};
+  for (const char* setting : {"workload.requests=1", "workload.prompt_tokens=1", "workload.output_tokens=4",
+                              "overrides.system.shards=1"})
+    line.insert(line.end(), {"--set", setting});
+  const ProgramResult table = run_program(MOELAB_PROGRAM, line);
+  CHECK(contains(table.out, " Exhaustive, which tries the orders of each layer, takes "));
+  CHECK(contains(table.out, "regret, ms"));
+  line.insert(line.end(), {"--format", "json"});
+  const json result = succeeded(line);
+  const json& bound = row_of(result["budgets"][0], "exhaustive");
+  CHECK((bound["bound"] == true && !bound.contains("rank")));
+  for (const json& row : result["budgets"][0]["policies"])
+    CHECK(row["regret"]["tpot_s"].get<double>() ==
+          Approx(row["tpot_s"].get<double>() - bound["tpot_s"].get<double>()).margin(1e-15));
+}
+
+TEST_CASE("compare: what a system cannot run of a family is listed with the reason") {
+  const json result = succeeded({"compare", "zipmoe-orin", "--execution", "all", "--seeds", "1", "--set",
+                                 "workload.requests=1", "--format", "json"});
+  CHECK(contains(row_of(result["budgets"][0], "fiddler")["refused"], "has no GPU with memory of its own"));
+  check_refusal(run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--storage", "all"}),
+                "expected a system with 'weights: paged'");
+  check_refusal(run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--batching", "all"}),
+                "expected a system with 'batching'");
+  check_refusal(
+      run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--planning", "all", "--system", "zipmoe-lru"}),
+      "has no pools to plan");
+  check_refusal(
+      run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--cache", "lru", "--prefetch", "none"}),
+      "--prefetch: is beside --cache: expected policies of one family");
+  check_refusal(run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--schedule", "fif"}),
+                "is no schedule policy (did you mean 'fifo'?)");
+}
+
+TEST_CASE("compare: what takes the same under every seed is called that") {
+  const ProgramResult table =
+      run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--system", "zipmoe-lru", "--cache",
+                                   "lru,lru-k:k=1", "--seeds", "2", "--set", "workload.requests=2"});
+  CHECK(contains(table.out, "; lru-k:k=1 takes the same."));
+}
+
+TEST_CASE("compare: the picture has a panel of times and one of hits for each block") {
+  test::ScratchFolder folder;
+  const std::string svg = (folder / "caches.svg").string(), page = (folder / "caches.html").string();
+  const auto draw = [&](const std::string& file) {
+    const ProgramResult result =
+        run_program(MOELAB_PROGRAM,
+                    {"compare", "zipmoe-orin", "--system", "zipmoe-lru", "--cache", "lru,none", "--budget",
+                     "16,20", "--seeds", "2", "--set", "workload.requests=2", "--set",
+                     "workload.output_tokens=12", "--set", "name=<script>alert(1)</script>", "--plot", file});
+    CAPTURE(result.err);
+    CHECK(result.status == 0);
+    CHECK(contains(result.out, "picture: " + file + "\n"));
+  };
+  draw(svg);
+  const std::string text = read_text_file(svg);
+  const test::Element root = test::parse_xml(text);
+  // Times: level of the best and of the bound, the best, the one behind it, the bound. Hits: no level of the
+  // best.
+  CHECK(root.all("g", "series").size() == 2 * (5 + 4));
+  for (const char* part : {"16 GB: time per output token", "20 GB: hits", "level of the bound", "belady",
+                           "seeds 1 to 2", "may be noise"})
+    CHECK(contains(text, part));
+  draw(page);
+  const std::string html = read_text_file(page);
+  CHECK(html.starts_with("<!DOCTYPE html>"));
+  CHECK_FALSE(contains(html, "<script>"));
+  for (const char* part : {"<svg", "is the fastest of 2 caches", "cache    rank  hits %", "</html>"})
+    CHECK(contains(html, part));
+  check_refusal(run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--plot", "out.png"}),
+                "--plot out.png: expected a file that ends in .svg (a picture) or .html");
+  check_refusal(run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--plot", "/nowhere/x.svg"}),
+                "there is no folder");
+}
+
+}  // namespace moelab::compare_families_test
