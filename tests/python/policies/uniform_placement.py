@@ -11,6 +11,8 @@ class UniformPlacement(moelab.PlacementPolicy):
     source = "Megatron-LM's expert parallelism; Prism, arXiv 2508.12851, section IV-A"
 
     def place(self, shape, counts):
+        if shape.copies == 0:
+            raise moelab.InputError("no copy of an expert is asked for, and uniform places as many as are asked for")
         everything = shape.layers * shape.experts
         slots = [min(int(size / shape.expert_bytes), everything) if server.up else 0
                  for server in shape.servers for size in server.gpu_bytes]
