@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/layer_table.hpp"
+#include "sim/results/request_file.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/sweep/overall_ranks.hpp"
 
@@ -215,14 +216,6 @@ std::string legend(const PolicyComparison& c) {
 std::string title_of(const ComparedBlock& block) {
   const std::string routing = routing_name(block);
   return (routing.empty() ? "" : routing + ", ") + one_line(block.budget);
-}
-
-/// As RFC 4180 has it.
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 }  // namespace
