@@ -125,6 +125,19 @@ def sweep(
     verify_share: float = 0,
     policies: _Policies = (),
 ) -> Dict[str, Any]: ...
+def compare(
+    scenario: _Configuration,
+    names: Union[str, Iterable[str], None] = None,
+    family: str = "cache",
+    system: Optional[str] = None,
+    traces: Union[_Name, Iterable[_Name], None] = None,
+    laws: Union[_Name, Iterable[_Name], None] = None,
+    budgets: Union[str, float, Iterable[Union[str, float]], None] = None,
+    seeds: int = 5,
+    jobs: Optional[int] = None,
+    settings: Optional[Mapping[str, Any]] = None,
+    policies: _Policies = (),
+) -> Dict[str, Any]: ...
 def check_policy(policy: Type[_Policy], instances: int = 2000, seed: int = 1) -> Dict[str, int]: ...
 def cmake_dir() -> str: ...
 def result(db: _Name, run: str) -> Dict[str, Any]: ...
