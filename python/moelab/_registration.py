@@ -102,10 +102,22 @@ def _plain(value):
 def told(error):
     """(its kind, text and place; its problems where it is an InputError)."""
     if isinstance(error, InputError):
-        return str(error), [(p.file, p.line, p.column, p.what) for p in error.problems]
-    text = " ".join(str(error).split())[:_LONGEST]
+        return _line(str(error)), [(_line(p.file), int(p.line), int(p.column), _line(p.what)) for p in error.problems]
+    text = _text(str, error)[:_LONGEST]
     place = _place(error.__traceback__)
-    return f"{type(error).__name__}{': ' + text if text else ''}{place}", []
+    return _line(f"{type(error).__name__}{': ' + text if text else ''}{place}"), []
+
+
+def _line(text):
+    """On one line, and such as UTF-8 can say."""
+    return " ".join(text.split()).encode(errors="replace").decode()
+
+
+def _text(of, value):
+    try:
+        return _line(of(value))
+    except Exception:  # whatever its own __str__ or __repr__ raises
+        return f"an object of {type(value).__qualname__}"
 
 
 def _place(trace):
@@ -117,10 +129,7 @@ def _place(trace):
 
 def shown(value):
     """A value as a message can show it."""
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # whatever its own __repr__ raises
-        text = f"an object of {type(value).__qualname__}"
+    text = _text(repr, value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 

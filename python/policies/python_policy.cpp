@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -52,6 +53,16 @@ nb::object as_array(nb::handle answer, const char* method, const char* kinds, co
   return array;
 }
 
+/// Of any size, and negative ones too.
+nb::object whole_parameter(const std::string& policy, const std::string& name, double value) {
+  if (value != std::floor(value))
+    throw InputError("", "policy '" + policy + "': parameter '" + name + "' is " + std::to_string(value) +
+                             ", expected a whole number");
+  PyObject* const number = PyLong_FromDouble(value);
+  if (number == nullptr) throw nb::python_error();
+  return nb::steal(number);
+}
+
 template <class T>
 std::vector<T> values_of(const nb::object& array, const char* dtype) {
   const nb::object same = numpy("ascontiguousarray")(array, nb::arg("dtype") = dtype);
@@ -82,11 +93,11 @@ bool PythonPolicy::is_a(const char* base) const {
 
 nb::object PythonPolicy::make(const PolicyParameters& values, nb::handle shape) const {
   nb::dict arguments;
-  for (const Parameter& p : parameters)
-    if (p.whole)
-      arguments[p.argument.c_str()] = nb::int_(checked_count(info, values, p.name));
-    else
-      arguments[p.argument.c_str()] = nb::float_(checked_parameter(info, values, p.name));
+  for (const Parameter& p : parameters) {
+    const double value = checked_parameter(info, values, p.name);
+    arguments[p.argument.c_str()] =
+        p.whole ? whole_parameter(name, p.name, value) : nb::object(nb::float_(value));
+  }
   return shape.is_valid() ? type(shape, **arguments) : type(**arguments);
 }
 

@@ -77,7 +77,7 @@ struct PythonPolicy {
   std::vector<Parameter> parameters;
   PolicyInfo info;  // its texts are those above
 
-  bool flag(const char* key) const { return nb::cast<bool>(type.attr(key)); }
+  bool flag(const char* key) const { return nb::cast<bool>(nb::bool_(nb::object(type.attr(key)))); }
   /// Whether it is a subclass of a class of moelab.policies.
   bool is_a(const char* base) const;
   /// An object of the class: made of `shape`, where the family has one, and of the parameters. Throws

@@ -267,6 +267,11 @@ class Opaque:
         raise ValueError("no text")
 
 
+class Wordless(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
 BROKEN = [
     # the cache
     (CACHE, broken(Lru, use=keep_all), r"step 1 of layer 0: holds .* GB, its memory is"),
@@ -281,6 +286,8 @@ BROKEN = [
     (CACHE, broken(Lru, use=raises(moelab.InputError("no"))), "step 1 of layer 0: throws: no"),
     (CACHE, broken(Lru, use=raises(KeyboardInterrupt())), "step 1 of layer 0: throws: KeyboardInterrupt"),
     (CACHE, broken(Lru, use=raises(SystemExit(0))), "step 1 of layer 0: throws: SystemExit"),
+    (CACHE, broken(Lru, use=raises(Wordless())), "step 1 of layer 0: throws: Wordless: an object of Wordless"),
+    (CACHE, broken(Lru, use=raises(ValueError("half \ud800"))), r"step 1 of layer 0: throws: ValueError: half \? \("),
     (CACHE, broken(Lru, use=recurse), r"step 1 of layer 0: throws: RecursionError: .*policies_test.py:\d+, in recurse"),
     (CACHE, broken(Lru, use=rebind), "step 1 of layer 0: throws: AttributeError: .*policies_test.py"),
     (CACHE, broken(Lru, use=write_uses), "step 1 of layer 0: throws: ValueError: .*read-only"),
@@ -547,6 +554,18 @@ def test_parameters_come_as_they_were_set():
         CACHE.run(Tells)
     with pytest.raises(moelab.InputError, match="7 and 0.25"):
         CACHE.run(Tells, of_cache(**{"depth-first": 7, "part": 0.25}))
+
+
+@pytest.mark.parametrize("number", [-3, 0, 2**40])
+def test_a_whole_parameter_is_any_whole_number(number):
+    def refuse(self, shape, number):
+        raise moelab.InputError(f"was given {number!r} of {type(number).__name__}")
+
+    policy = broken(Lru, parameters={"number": Parameter(number, "any")}, __init__=refuse)
+    with pytest.raises(moelab.InputError, match=f"was given {number} of int"):
+        CACHE.run(policy)
+    with pytest.raises(moelab.InputError, match="was given -7 of int"):
+        CACHE.run(policy, of_cache(number=-7))
 
 
 def test_policies_do_not_go_to_a_cluster(tmp_path):
