@@ -32,7 +32,7 @@ is to fill.
 
 import enum
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 import numpy as np

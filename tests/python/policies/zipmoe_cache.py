@@ -1,9 +1,9 @@
 """ZipMoE's cache of pools by ranks: see policies/cache/zipmoe_cache.cpp."""
 
 import itertools
+from bisect import bisect_left, bisect_right, insort
 
 import moelab
-import numpy as np
 from moelab import Parameter, State
 
 POOLS = (State.F, State.C, State.S, State.E)
@@ -31,36 +31,41 @@ class ZipmoeCache(moelab.CachePolicy):
         if needed > shape.capacity_bytes * (1 + 1e-12):
             raise moelab.InputError(f"its pools need {needed} bytes, the cache has {shape.capacity_bytes}")
         self.limits = [places + margin * shape.objects for places in itertools.accumulate(self.places)]
-        self.pools = [set() for _ in POOLS]
-        self.frequency = np.zeros(shape.objects, int)
-        self.slot_uses = np.zeros(shape.objects, int)
-        self.last_use = np.zeros(shape.objects, int)
-        self.clock = itertools.count(1)
+        self.place = [State.M] * shape.objects  # where each expert is, as in self.states
+        self.pools = {pool: {} for pool in POOLS}  # of each: {expert: (uses, when it was last used)}
+        self.last_use = itertools.count()
+        self.slot_uses = [0] * shape.objects
+        self.forget()
+
+    def forget(self):
+        self.frequency = [0] * self.shape.objects
+        self.ascending = [0] * self.shape.objects  # the same, sorted
 
     def use(self, uses):
-        found = self.states[uses["object"]].tolist()  # what was read goes by it; a use may make another expert leave
-        for expert, tokens, state in zip(uses["object"].tolist(), uses["tokens"].tolist(), found):
+        experts = uses["object"].tolist()
+        found = [self.place[expert] for expert in experts]  # what was read goes by it; a use may make another leave
+        for expert, tokens, state in zip(experts, uses["tokens"].tolist(), found):
             weight = tokens if self.count_tokens else 1
-            self.frequency[expert] += weight
-            target = self.destination(State(state), np.count_nonzero(self.frequency > self.frequency[expert]))
-            if target == self.states[expert] != State.M:
-                self.slot_uses[expert] += weight
-                self.last_use[expert] = next(self.clock)
-                continue
-            self.leave(expert)
+            now, target = self.place[expert], self.destination(state, self.raised_rank(expert, weight))
+            if target != now:
+                self.leave(expert)
             if target == State.M:
                 continue
-            if self.is_full(target):
-                self.leave(min(self.pools[target], key=self.worth))
-            self.slot_uses[expert] = 1
+            if target != now and self.is_full(target):
+                pool = self.pools[target]
+                self.leave(min(pool, key=pool.__getitem__))
+            self.slot_uses[expert] = self.slot_uses[expert] + weight if target == now else 1
             self.enter(expert, target)
 
     def begin_request(self):
-        if self.reset:
-            self.frequency[:] = 0
+        if not self.reset:
+            return
+        self.forget()
+        for pool in self.pools.values():
+            pool.update({expert: (self.worth(expert), last_use) for expert, (_, last_use) in pool.items()})
 
     def insert(self, expert):
-        if self.states[expert] == State.F:
+        if self.place[expert] == State.F:
             return True
         if self.is_full(State.F):
             return False
@@ -69,16 +74,21 @@ class ZipmoeCache(moelab.CachePolicy):
         self.enter(expert, State.F)
         return True
 
-    def is_full(self, pool):
-        return len(self.pools[pool]) == self.places[pool]
-
-    def worth(self, expert):
-        uses = self.slot_uses if self.slot_counts else self.frequency
-        return uses[expert], self.last_use[expert]
+    def raised_rank(self, expert, weight):
+        """How many experts are used more often, after its use."""
+        frequency = self.frequency[expert]
+        del self.ascending[bisect_left(self.ascending, frequency)]
+        self.frequency[expert] = frequency + weight
+        insort(self.ascending, frequency + weight)
+        return len(self.ascending) - bisect_right(self.ascending, frequency + weight)
 
     def destination(self, found, rank):
         """Where an expert found in one state goes at its rank; M: nowhere."""
-        target = next((pool for pool in POOLS if self.places[pool] > 0 and rank < self.limits[pool]), State.M)
+        target = State.M
+        for pool in POOLS:
+            if self.places[pool] > 0 and rank < self.limits[pool]:
+                target = pool
+                break
         if found == State.F and (self.spill or target in (State.C, State.E)):
             return State.F  # it was not read, so that its compressed exponents are not there
         if not self.spill:
@@ -86,12 +96,17 @@ class ZipmoeCache(moelab.CachePolicy):
         below, above = POOLS[target:], reversed(POOLS[:target])
         return next((pool for pool in (*below, *above) if not self.is_full(pool)), target)
 
+    def is_full(self, pool):
+        return len(self.pools[pool]) == self.places[pool]
+
+    def worth(self, expert):
+        return self.slot_uses[expert] if self.slot_counts else self.frequency[expert]
+
     def enter(self, expert, pool):
-        self.pools[pool].add(expert)
-        self.states[expert] = pool
-        self.last_use[expert] = next(self.clock)
+        self.pools[pool][expert] = self.worth(expert), next(self.last_use)
+        self.states[expert] = self.place[expert] = pool
 
     def leave(self, expert):
-        if self.states[expert] != State.M:
-            self.pools[self.states[expert]].remove(expert)
-            self.states[expert] = State.M
+        if self.place[expert] != State.M:
+            del self.pools[self.place[expert]][expert]
+            self.states[expert] = self.place[expert] = State.M
