@@ -23,19 +23,19 @@ class SmoeRouting(moelab.RoutingPolicy):
         if k == scores.shape[1]:
             return  # there is no (k+1)-th score
         scores = scores.astype(float)
-        limit = -np.partition(-scores, k, axis=1)[:, k:k + 1]  # [tokens, 1], the (k+1)-th highest score
-        own = np.take_along_axis(scores, chosen.astype(int), axis=1)
+        limit = np.partition(scores, -k - 1)[:, -k - 1, None]  # [tokens, 1], the (k+1)-th highest score
+        own = scores[np.arange(tokens)[:, None], chosen]
         low = (limit <= own) & (own < (1 + self.alpha) * limit)
         roles[low] = Role.LOW
-        if not self.substitute:
-            return
         at_hand = resident.copy()
         at_hand[chosen[~low]] = True
-        stands_in = at_hand & ((1 - self.alpha) * limit <= scores) & (scores <= limit)
-        np.put_along_axis(stands_in, chosen.astype(int), False, axis=1)
         missing = low & ~at_hand[chosen]
+        if not self.substitute or not missing.any():
+            return
+        stands_in = at_hand & ((1 - self.alpha) * limit <= scores) & (scores <= limit)
         for token in range(tokens):
-            leave, come = np.flatnonzero(missing[token]), np.flatnonzero(stands_in[token])
+            stands_in[token, chosen[token]] = False
+            leave, come = missing[token].nonzero()[0], stands_in[token].nonzero()[0]
             leave = leave[np.argsort(-own[token, leave], kind="stable")]  # the best first
             come = come[np.argsort(-scores[token, come], kind="stable")]
             count = min(len(leave), len(come))
