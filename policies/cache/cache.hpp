@@ -34,7 +34,7 @@ struct ExpertUse {
   std::uint32_t tokens = 1;  // tokens routed to it in this step
   float score = 0;           // sum of their gate scores; 0 where the trace has none
   std::uint64_t next_use =
-      kNeverUsedAgain;  // step of the domain at which it is used next, counted from 0; only for oracles
+      kNeverUsedAgain;  // step of its layer at which it is used next, counted from 0; only for oracles
 };
 
 /// A layer step of a domain begins.

@@ -107,5 +107,5 @@ class Learned(moelab.PriorityCachePolicy):
 
 comparison = moelab.compare("recorded-default", ["lru", "lfu", "learned"], system="zipmoe-lru", traces=to_judge, seeds=1,
                             settings={"workload.requests": 9}, policies=[Learned])
-for policy in comparison["budgets"][0]["caches"]:
+for policy in comparison["budgets"][0]["policies"]:
     print(f"{policy['name']:8} finds {100 * policy['hit_share']:.1f} % of the experts, {1e6 * policy['tpot_s']:.0f} us a token")

@@ -7,8 +7,8 @@ The compiled part is loaded when it is first asked for: `python3 -m moelab.clust
 """
 
 _POLICIES = ["BatchRequest", "BatchStep", "BatchingPolicy", "CachePolicy", "ExecutionPolicy", "Feature", "KvUse",
-             "LayerOrder", "Parameter", "PlacementPolicy", "Plan", "PlanningPolicy", "PrefetchPolicy", "PressurePolicy",
-             "PriorityCachePolicy", "ResidencyPolicy", "Role", "RoutingPolicy", "SchedulePolicy", "State", "StepShare",
+             "LayerOrder", "NEVER", "Parameter", "PlacementPolicy", "Plan", "PlanningPolicy", "PrefetchPolicy", "PressurePolicy",
+             "PriorityCachePolicy", "ResidencyPolicy", "Role", "RoutingPolicy", "SM_CHUNK", "SchedulePolicy", "State", "StepShare",
              "StoragePolicy"]
 __all__ = ["InputError", "NO_EXPERT", "Problem", "Trace", "__version__", "check_policy", "cmake_dir", "compare", "result",
            "results", "run", "sweep", *_POLICIES]

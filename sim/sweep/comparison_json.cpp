@@ -48,7 +48,7 @@ Json block_json(const PolicyComparison& c, const ComparedBlock& block) {
   if (!block.law.empty()) json["law"] = block.law;
   json["budget"] = block.budget;
   json["budget_bytes"] = block.bytes;
-  json[c.family == "cache" ? "caches" : "policies"] = policies;
+  json["policies"] = policies;
   return json;
 }
 

@@ -44,7 +44,7 @@ double hit_share(const json& result) {
 }
 
 const json& cache_of(const json& budget, const std::string& policy) {
-  for (const json& cache : budget["caches"])
+  for (const json& cache : budget["policies"])
     if (cache["policy"] == policy) return cache;
   FAIL("no row of " << policy);
   return budget;
@@ -93,8 +93,8 @@ TEST_CASE("compare: means, regret and paired intervals follow from its runs") {
     return all;
   };
   const auto mean = [](const std::vector<double>& v) { return (v[0] + v[1] + v[2]) / 3; };
-  CHECK(budget["caches"][0]["rank"] == 1);
-  const std::vector<double> best = values(budget["caches"][0]["policy"]);
+  CHECK(budget["policies"][0]["rank"] == 1);
+  const std::vector<double> best = values(budget["policies"][0]["policy"]);
   for (const char* policy : {"lru", "fifo", "none"}) {
     const json& row = cache_of(budget, policy);
     std::vector<double> apart = values(policy);
@@ -132,7 +132,7 @@ TEST_CASE("compare: of all policies, those that the system cannot run are named 
   const json policies = json::parse(run_program(MOELAB_PROGRAM, {"policies", "--format", "json"}).out);
   const auto caches = std::count_if(policies.begin(), policies.end(),
                                     [](const json& policy) { return policy["family"] == "cache"; });
-  CHECK(budget["caches"].size() == static_cast<std::size_t>(caches));
+  CHECK(budget["policies"].size() == static_cast<std::size_t>(caches));
   CHECK(contains(cache_of(budget, "zipmoe")["refused"], "planning"));
   CHECK_FALSE(cache_of(budget, "w-tinylfu").contains("refused"));
   CHECK(cache_of(
@@ -151,7 +151,7 @@ TEST_CASE("compare: a policy's parameters are those that follow its name") {
   const json budget = json::parse(made.out)["budgets"][0];
   const json& lru = cache_of(budget, "lru");
   std::size_t same = 0, other = 0;
-  for (const json& cache : budget["caches"]) {
+  for (const json& cache : budget["policies"]) {
     if (cache["name"] == "lru-k:k=1" || cache["name"] == "w-tinylfu:window=1") {
       CHECK(cache["seeds"] == lru["seeds"]);
       CHECK(cache["parameters"].size() == 1);
