@@ -179,13 +179,6 @@ void hold_libraries(Json& document, Scenario& s) {
   if (!s.policy_libraries.empty()) document["policy_libraries"] = s.policy_libraries;
 }
 
-/// Where a file is found from any folder. What is no file is the name of an embedded one.
-std::string lasting_path(const std::string& name) {
-  std::error_code none;
-  if (!std::filesystem::exists(name, none)) return name;
-  return std::filesystem::absolute(name, none).lexically_normal().string();
-}
-
 /// Files of data, by paths that last.
 void hold_paths(Json& document, const Scenario& s) {
   Json& workload = document["workload"];
@@ -407,6 +400,12 @@ void check_listed(const Scenario& scenario, const std::vector<std::string>& name
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw InputError(what + " " + name,
                        "scenario '" + scenario.name + "' has no such system" + suggestion(name, known));
+}
+
+std::string lasting_path(const std::string& name) {
+  std::error_code none;
+  if (!std::filesystem::exists(name, none)) return name;
+  return std::filesystem::absolute(name, none).lexically_normal().string();
 }
 
 std::vector<std::string> scenario_inputs(const Scenario& scenario) {

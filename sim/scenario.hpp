@@ -86,6 +86,9 @@ Scenario scenario_of_system(const Scenario& scenario, const SystemConfig& system
 /// Throws InputError about `what` ("--system") for a name that the scenario lists no system of.
 void check_listed(const Scenario& scenario, const std::vector<std::string>& names, const std::string& what);
 
+/// Where a file is found from any folder. What is no file is the name of an embedded one.
+std::string lasting_path(const std::string& name);
+
 /// Files that a run of it reads besides the scenario's own, and that it must not write.
 std::vector<std::string> scenario_inputs(const Scenario& scenario);
 

@@ -129,6 +129,7 @@ class BatchingPolicy {
 
 struct BatchingPolicyEntry {
   PolicyInfo info;
+  bool static_batches = false;  // a batch runs until all its requests are done, prompts by micro_batch
   /// Throws InputError for a shape with a zero or with max_tokens < max_requests (one token of each request
   /// that runs must fit into a step), and for parameters that the policy's row does not allow.
   std::function<std::unique_ptr<BatchingPolicy>(const BatchingShape& shape,

@@ -102,6 +102,7 @@ BatchingPolicyEntry static_batching_entry() {
   return {.info = {.name = "static",
                    .help = "a batch runs until all its requests are done, then the next one is taken",
                    .source = "request-level batching, as in Orca (Yu et al., OSDI 2022), section 3.1"},
+          .static_batches = true,
           .make = [](const BatchingShape& shape, const PolicyParameters&) -> std::unique_ptr<BatchingPolicy> {
             check_shape(shape);
             return std::make_unique<StaticBatching>(shape);

@@ -1,4 +1,5 @@
-"""Policies written in Python: a class a family, whose subclasses moelab.run(), sweep() and check_policy() take.
+"""Policies written in Python: a class a family, whose subclasses moelab.run(), sweep(), compare() and check_policy()
+take.
 
     class MyFifo(moelab.CachePolicy):
         '''the expert that came first leaves first'''
@@ -456,6 +457,8 @@ class BatchingPolicy(Policy):
     """Which requests form a step, and whose KV cache gives way."""
 
     family = "batching"
+    static_batches: ClassVar[bool] = False
+    """A batch runs until all its requests are done, prompts by shape.micro_batch: memory is planned for that."""
 
     def __init__(self, shape: BatchingShape, **parameters: float) -> None: ...
 

@@ -126,6 +126,7 @@ class PythonBatching final : public BatchingPolicy {
 
 BatchingPolicyEntry batching_entry(const PythonPolicy& type) {
   return {.info = type.info,
+          .static_batches = type.flag("static_batches"),
           .make = [&type](const BatchingShape& shape,
                           const PolicyParameters& parameters) -> std::unique_ptr<BatchingPolicy> {
             return std::make_unique<PythonBatching>(type, shape, parameters);

@@ -54,7 +54,7 @@ void replace_paths(Json& node, const std::vector<DataFile>& data) {
     for (Json& child : node) replace_paths(child, data);
   if (!node.is_string()) return;
   for (const DataFile& file : data)
-    if (node.get_ref<const std::string&>() == file.path) {
+    if (node.get_ref<const std::string&>() == lasting_path(file.path)) {  // as documents have it
       node = file.digest;
       return;
     }

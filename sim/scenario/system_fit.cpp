@@ -4,6 +4,7 @@
 
 #include "models/expert_parallel.hpp"
 #include "models/runtime_fit.hpp"
+#include "policies/batching/batching.hpp"
 #include "sim/scenario/parallel_config.hpp"
 
 namespace moelab {
@@ -155,7 +156,8 @@ void check_on_device(const SystemConfig& system, const Scenario& scenario, const
 
 /// A compressed tensor is a BF16 one, split into two planes of a byte an element.
 void check_on_model(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
-  const bool come_and_go = system.batching && system.batching->policy.name != "static";
+  const bool come_and_go =
+      system.batching && !find_batching_policy(system.batching->policy.name)->static_batches;
   if ((system.paging || scenario.cluster || come_and_go) && scenario.model.has_encoder())
     where.fail("system '" + system.name + "' batches requests as they come and go; model '" +
                scenario.model.name +

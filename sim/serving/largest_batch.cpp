@@ -55,7 +55,8 @@ Requests as_they_come(const Scenario& s, const SystemConfig& system, const Routi
 std::uint64_t most_rows(const Scenario& s, const SystemConfig& system) {
   std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   if (system.batching) most = system.batching->max_tokens;
-  const bool is_static = !system.batching || system.batching->policy.name == "static";
+  const bool is_static =
+      !system.batching || find_batching_policy(system.batching->policy.name)->static_batches;
   const bool in_micro_batches = is_static && micro_batch_of(system) > 0 && !s.model.has_encoder();
   if (in_micro_batches) most = std::min<std::uint64_t>(most, micro_batch_of(system));
   return std::max<std::uint64_t>(most, s.workload.batch);

@@ -3,7 +3,11 @@
 #include "models/json.hpp"
 #include "models/yaml_reader.hpp"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "models/config_store.hpp"
@@ -43,6 +47,20 @@ TEST_CASE("scenario document: of every embedded scenario it names no other confi
       CHECK(scenario_of_document("one.json", document).systems.size() == 1);
     }
   }
+}
+
+TEST_CASE("scenario document: what a run is does not depend on the folder that its data are named from") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("moelab_identity_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string file = (folder / "trace.safetensors").string();
+  std::ofstream(file, std::ios::binary) << default_trace_bytes();
+  const auto identity_of = [](const std::string& trace) {
+    const Scenario s = load_scenario("recorded-default", {{"workload.trace", trace}});
+    return identity(s, s.systems[0]);
+  };
+  CHECK(identity_of(file) == identity_of(std::filesystem::relative(file).string()));
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("scenario document: overrides and settings are in it, and a run of it gives the same result") {

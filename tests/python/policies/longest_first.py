@@ -1,8 +1,7 @@
 """The most work left first: see policies/schedule/longest_first.cpp."""
 
 import moelab
-from moelab import State
-from moelab.policies import SM_CHUNK
+from moelab import SM_CHUNK, State
 
 
 class LongestFirst(moelab.SchedulePolicy):

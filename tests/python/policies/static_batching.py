@@ -30,6 +30,7 @@ class StaticBatching(moelab.BatchingPolicy):
 
     name = "my-static"
     source = "request-level batching, as in Orca (Yu et al., OSDI 2022), section 3.1"
+    static_batches = True
 
     def __init__(self, shape):
         self.shape = shape
