@@ -74,12 +74,15 @@ std::string interruptibly(const std::function<std::string()>& work) {
 /// Work in a child in which the policies of the call and of MOELAB_POLICY_PATH are there. Throws InputError
 /// with the classes where one ends the child without a word.
 std::string with_policies(const nb::list& policies, const std::function<std::string()>& work) {
+  const bool any =
+      policies.size() > 0;  // without any, the child has nothing of Python's, whose lock another has
   std::optional<PythonForks> forks;
-  if (policies.size() > 0) forks.emplace();
+  if (any) forks.emplace();
   try {
     return interruptibly([&] {
       load_policy_path();
-      const PythonLibrary library(policies);
+      std::optional<PythonLibrary> library;
+      if (any) library.emplace(policies);
       return work();
     });
   } catch (const InputError&) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -26,7 +27,7 @@
 namespace moelab {
 namespace {
 
-const ForkHooks* fork_hooks = nullptr;
+std::atomic<const ForkHooks*> fork_hooks = nullptr;
 
 /// What the child has to say: its text, or what went wrong.
 std::string answer(const std::function<std::string()>& work) {
@@ -55,7 +56,7 @@ void write_all(int descriptor, const std::string& text) {
 }
 
 [[noreturn]] void be_child(const std::function<std::string()>& work, const ChildLimits& limits, pid_t parent,
-                           int descriptor) {
+                           int descriptor, const ForkHooks* hooks) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a parent that was killed waits for no answer
   if (getppid() != parent) _exit(1);
   std::signal(SIGINT, SIG_IGN);  // Ctrl-C reaches the whole group; the parent decides what it means
@@ -64,7 +65,7 @@ void write_all(int descriptor, const std::string& text) {
     setrlimit(RLIMIT_AS, &most);
   }
   const std::string said = answer(work);
-  if (fork_hooks != nullptr) fork_hooks->at_end();
+  if (hooks != nullptr) hooks->at_end();
   write_all(descriptor, said);
   _exit(0);
 }
@@ -117,10 +118,11 @@ ChildProcess::ChildProcess(const std::function<std::string()>& work, ChildLimits
   std::cout.flush();  // or the child, flushing, would print it again
   std::fflush(nullptr);
   const pid_t parent = getpid();
-  if (fork_hooks != nullptr) fork_hooks->before();
+  const ForkHooks* const hooks = fork_hooks;  // another thread may set others meanwhile
+  if (hooks != nullptr) hooks->before();
   child_ = fork();
   const int fork_error = errno;
-  if (fork_hooks != nullptr) (child_ == 0 ? fork_hooks->in_child : fork_hooks->in_parent)();
+  if (hooks != nullptr) (child_ == 0 ? hooks->in_child : hooks->in_parent)();
   if (child_ < 0) {
     const std::string why = std::strerror(fork_error);
     close(ends[0]);
@@ -129,7 +131,7 @@ ChildProcess::ChildProcess(const std::function<std::string()>& work, ChildLimits
   }
   if (child_ == 0) {
     close(ends[0]);
-    be_child(work, limits, parent, ends[1]);
+    be_child(work, limits, parent, ends[1], hooks);
   }
   close(ends[1]);
   descriptor_ = ends[0];

@@ -1,9 +1,8 @@
 // LRU that takes no expert's place while prompts are read: a prompt's tokens use most experts of a layer,
 // once each, and would leave behind whatever came last, in place of what decoding uses again and again.
 //
-//   use(o):    hit: o becomes the most recent. Miss: in a step that decodes as LRU, so if full the least
-//   recent
-//              one leaves; in one that prefills o comes in only while there is room.
+//   use(o):    a hit makes o the most recent. A miss while decoding is as in LRU: if full, the least recent
+//              one leaves. A miss while prefilling brings o in only where there is room.
 //   insert(o): taken only while there is room, in any phase: what it was fetched for is yet to come, and the
 //              use decides. One already held keeps its place.
 //

@@ -139,7 +139,7 @@ class PriorityCache : public SinglePool {
 
   /// Gives every expert a priority, any number but NaN; the array comes with those of the last step, at first
   /// with zeros.
-  virtual void prioritize(const CacheFeatures& features, std::span<float> priorities) = 0;
+  virtual void prioritize(const CacheFeatures& features, std::span<double> priorities) = 0;
 
   std::uint32_t objects() const { return objects_; }
 
@@ -229,7 +229,7 @@ class PriorityCache : public SinglePool {
   CacheStep step_;
   std::uint64_t now_ = 0;                             // steps of the domain
   std::vector<float> table_;                          // [objects, kCacheFeatures]
-  std::vector<float> priorities_;                     // [objects], as last answered
+  std::vector<double> priorities_;                    // [objects], as last answered
   std::vector<std::uint32_t> uses_;                   // [objects]
   std::vector<std::uint32_t> request_uses_;           // [objects], in this request
   std::vector<std::uint64_t> used_at_;                // [objects]: now_ of the last use; 0: never

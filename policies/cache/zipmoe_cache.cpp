@@ -167,7 +167,7 @@ class ZipmoeCache final : public CachePolicy {
   ZipmoeOptions options_;
   FrequencyRanks ranks_;
   std::vector<State> states_;
-  std::vector<State> found_;                // by expert: when its last step began
+  std::vector<State> found_;                // by expert: as the last step that used it was told of
   std::vector<std::uint64_t> last_use_;     // by expert: the clock then
   std::vector<std::uint64_t> slot_uses_;    // by expert: uses since it came to its pool
   std::array<EvictionHeap, kPools> pools_;  // the lowest frequency, then the least recent use, in front

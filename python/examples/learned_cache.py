@@ -40,9 +40,9 @@ def save_requests(name, requests):
     return path
 
 
-everyone = range(len(recorded))
-to_learn = save_requests("learn", [r for r in everyone if r % 3 != 2])
-to_judge = save_requests("judge", [r for r in everyone if r % 3 == 2])
+requests = range(len(recorded))
+to_learn = save_requests("learn", [r for r in requests if r % 3 != 2])
+to_judge = save_requests("judge", [r for r in requests if r % 3 == 2])
 
 
 # %% A run writes down what a policy would be asked with, step by step: LRU that takes notes

@@ -88,7 +88,12 @@ def _described(given):
         return []
     from . import _registration
 
-    return [_registration.described(policy) for policy in classes]
+    described = [_registration.described(policy) for policy in classes]
+    origins = [one["origin"] for one in described]
+    for one in described:  # of two from one place in the source, each has its own
+        if origins.count(one["origin"]) > 1:
+            one["origin"] += f" ({one['family']} policy {one['name']})"
+    return described
 
 
 def run(scenario, system=None, settings=None, executor=None, policies=()):
@@ -118,8 +123,8 @@ def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, clu
     fail_fast: stop at the first point that fails. again: run what the store has already, too.
     verify_share: of the runs, 0 to 1, chosen by chance: run a second time, on another worker where there is one;
     a run whose two results are not the same bytes has failed.
-    policies: classes of your own (moelab.policies); a run is made again when the file of its class, or what the class
-    holds, has changed. Not with a cluster, whose workers have none.
+    policies: classes of your own (moelab.policies); a run is made again when what its class does or holds has changed. Not
+    with a cluster, whose workers have none.
 
     Returns how many points there were, were done, failed, with the failures. After KeyboardInterrupt the same
     call goes on where it stopped.
@@ -152,20 +157,30 @@ def _jobs(given):
 
 
 def _list(given, what):
-    """Of texts, paths or numbers: one, several or none."""
+    """Of texts or paths: one, several or none."""
     if given is None:
         return []
-    one = isinstance(given, (str, bytes, os.PathLike, int, float))
+    one = isinstance(given, (str, bytes, os.PathLike))
     if not one and not isinstance(given, collections.abc.Iterable):
         raise refused(what, f"expected a list, got {type(given).__name__}: {given!r}", InputTypeError)
-    return [f"{value} GB" if isinstance(value, (int, float)) else _text(value, what) for value in ([given] if one else given)]
+    return [_text(value, what) for value in ([given] if one else given)]
+
+
+def _budgets(given):
+    """Texts, and numbers of GB."""
+    numbers = (int, float)
+    if isinstance(given, numbers):
+        given = [given]
+    if isinstance(given, collections.abc.Iterable) and not isinstance(given, (str, bytes)):
+        given = [f"{value} GB" if isinstance(value, numbers) else value for value in given]
+    return _list(given, "budgets")
 
 
 def compare(scenario, names=None, family="cache", system=None, traces=None, laws=None, budgets=None, seeds=5, jobs=None,
             settings=None, policies=()):
     """Runs a system under several policies of a family, on the same traces, budgets and seeds: `moelab compare`.
 
-    names: policies between which to compare, such as ["lru", "lru-k:k=3"]; None: all that the system can run, those in
+    names: policies between which to compare, such as ["lru", "lru-k:k=3"]; None or "all": all that the system can run, those in
     `policies` too. What bounds the family (belady for caches) is always run.
     system: of the scenario; None: the first. traces, laws: in the place of the scenario's routing.
     budgets: texts such as "16 GB", or numbers of GB; None: the scenario's.
@@ -176,6 +191,7 @@ def compare(scenario, names=None, family="cache", system=None, traces=None, laws
     output token, regret to the bound, and which differences are noise.
     """
     name, text = _configuration(scenario, "the scenario")
+    names = None if names == "all" else names
     try:
         seeds = operator.index(seeds)
     except TypeError as error:
@@ -184,7 +200,7 @@ def compare(scenario, names=None, family="cache", system=None, traces=None, laws
         raise refused("seeds", f"expected 1 to 1000, got {seeds}")
     return json.loads(_native.compare(name, text, _settings(settings), _text(system or "", "system"),
                                       _text(family, "family"), _list(names, "names"), _list(traces, "traces"),
-                                      _list(laws, "laws"), _list(budgets, "budgets"), seeds, _jobs(jobs),
+                                      _list(laws, "laws"), _budgets(budgets), seeds, _jobs(jobs),
                                       _described(policies)))
 
 

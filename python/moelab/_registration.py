@@ -1,17 +1,13 @@
 """What the native side asks of a policy's class, and of what it raises."""
 
 import collections.abc
-import hashlib
-import inspect
-import marshal
 import os
-import pickle
 import sys
 import sysconfig
 import traceback
-import types
 
 from . import policies
+from ._digest import NoDigest, digest as _hexadecimal
 from ._errors import InputError, InputTypeError, refused
 
 _LONGEST = 500  # characters of an exception's text in a message
@@ -29,12 +25,22 @@ def described(policy):
     family = next(one for one in policy.__mro__ if "family" in vars(one))
     if family.__module__ != policies.__name__:
         raise refused(what, f"has a family of its own, {shown(policy.family)}: subclass moelab.CachePolicy or the like")
+    _check_priorities(what, policy)
     help = (policy.__dict__.get("__doc__") or "").strip().split("\n")[0]
     if not help:
         raise refused(what, "has no docstring: its first line says what the policy does")
     return {"type": policy, "family": policy.family, "name": policy.name, "help": help,
             "source": str(policy.source), "origin": f"Python class {policy.__module__}.{policy.__qualname__}",
-            "digest": digest(policy), "parameters": _parameters(what, policy)}
+            "digest": _digest(what, policy), "parameters": _parameters(what, policy)}
+
+
+def _check_priorities(what, policy):
+    """What a cache that answers with priorities would never be asked."""
+    if not issubclass(policy, policies.PriorityCachePolicy):
+        return
+    for name in ("use", "insert", "observe", "needs_future", "needs_all_scores", "uses_pools", "needs_profile", "preloads"):
+        if getattr(policy, name, False):
+            raise refused(what, f"has '{name}', which a PriorityCachePolicy has not: subclass moelab.CachePolicy")
 
 
 def _parameters(what, policy):
@@ -58,45 +64,14 @@ def _parameter(what, policy, name, parameter):
             "default": default, "low": low, "high": high, "unit": str(parameter.unit), "help": str(parameter.help)}
 
 
-def digest(policy):
-    """16 hexadecimal digits that change when the class does: its file, its values and its version."""
-    parts = [policy.__qualname__, policy.version]
-    for one in policy.__mro__:
-        if one.__module__ in (policies.__name__, "builtins"):
-            continue
-        parts += [_code_of_file(one) or "", *(_value(name, value) for name, value in sorted(vars(one).items()))]
-    return hashlib.sha256("\0".join(map(repr, parts)).encode()).hexdigest()[:16]
-
-
-def _code_of_file(one):
+def _digest(what, policy):
     try:
-        with open(_file_of(one), "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    except (OSError, TypeError):
-        return None  # typed in
-
-
-def _file_of(one):
-    try:
-        return inspect.getsourcefile(one)
-    except TypeError:  # its module is not among those that are imported
-        return next((f.__code__.co_filename for f in vars(one).values() if isinstance(f, types.FunctionType)), None)
-
-
-def _value(name, value):
-    """A text for what an attribute holds."""
-    value = getattr(value, "__func__", value)
-    if isinstance(value, types.FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or () if cell.cell_contents is not value]
-        return name, hashlib.sha256(marshal.dumps(value.__code__)).hexdigest(), [_plain(c) for c in cells]
-    return name, _plain(value)
-
-
-def _plain(value):
-    try:
-        return hashlib.sha256(pickle.dumps(value, protocol=4)).hexdigest()
-    except Exception:  # whatever its own __reduce__ raises: it has no text
-        return type(value).__qualname__
+        return _hexadecimal((policy.version, policy))
+    except NoDigest as nothing:
+        if policy.version:
+            return _hexadecimal((policy.version, policy.__qualname__))
+        raise refused(what, f"holds {nothing}, of which is not known when it changes: expected a class attribute version, "
+                      "a text to be changed with it") from None
 
 
 def told(error):

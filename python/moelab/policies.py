@@ -69,7 +69,8 @@ class Policy:
     """The paper or code that defines it."""
     parameters: ClassVar[Mapping[str, Parameter]] = {}
     version: ClassVar[str] = ""
-    """To be changed with what the policy reads elsewhere: a sweep runs again what another version ran."""
+    """To be changed with what the policy reads elsewhere, such as a file: a sweep runs again what another version ran.
+    What the class does and holds itself is known without it."""
 
 
 USE = np.dtype({"names": ["object", "tokens", "score", "next_use"], "formats": ["u4", "u4", "f4", "u8"],
@@ -79,8 +80,6 @@ where the trace has none), and the step of its layer at which it is used next (N
 `needs_future`)."""
 
 NEVER = 2**64 - 1
-
-FLOAT = np.dtype("f4")
 
 
 class CacheShape(NamedTuple):
@@ -216,9 +215,15 @@ class PriorityCachePolicy(_AnyCachePolicy):
 
     def __init__(self, shape: CacheShape, **parameters: float) -> None: ...
 
+    def begin_step(self, step: CacheStep) -> None:
+        """A step begins."""
+
+    def begin_request(self) -> None:
+        """A request, or a batch of requests, begins."""
+
     def priorities(self, features: "np.ndarray") -> "np.ndarray":
         """features: [experts, len(Feature)] of all experts of the domain, this step counted. [experts] priorities, any
-        numbers but NaN."""
+        floats but NaN."""
         raise NotImplementedError("a priority cache policy has a method priorities(self, features)")
 
 

@@ -21,6 +21,10 @@ nb::object shape_in_python(const CacheShape& shape) {
       new_array<double>(shape.profile, {shape.profile.size()}), shape.first_layer, shape.model_layers);
 }
 
+nb::object step_in_python(const CacheStep& step) {
+  return named("CacheStep", step.layer, step.tokens, step.prompt_tokens);
+}
+
 class PythonCache final : public CachePolicy {
  public:
   PythonCache(const PythonPolicy& type, const CacheShape& shape, const PolicyParameters& parameters)
@@ -42,8 +46,7 @@ class PythonCache final : public CachePolicy {
     in_python([&] { use_.get()(use_records_.of(uses)); });
   }
   void begin_step(const CacheStep& step) override {
-    if (begin_step_)
-      in_python([&] { begin_step_.get()(named("CacheStep", step.layer, step.tokens, step.prompt_tokens)); });
+    if (begin_step_) in_python([&] { begin_step_.get()(step_in_python(step)); });
   }
   void observe(std::span<const float> scores) override {
     if (observe_) in_python([&] { observe_.get()(new_array<float>(scores, {scores.size()})); });
@@ -92,23 +95,31 @@ class PythonCache final : public CachePolicy {
 class PythonPriorities final : public PriorityCache {
  public:
   PythonPriorities(const PythonPolicy& type, const CacheShape& shape, const PolicyParameters& parameters)
-      : PriorityCache(shape), floats_("FLOAT") {
-    in_python([&] { priorities_ = Held(type.make(parameters, shape_in_python(shape)).attr("priorities")); });
-  }
-
- private:
-  void prioritize(const CacheFeatures& features, std::span<float> priorities) override {
+      : PriorityCache(shape), features_(shape.objects, kCacheFeatures) {
     in_python([&] {
-      const nb::object answer =
-          priorities_.get()(floats_.of(features.table).attr("reshape")(priorities.size(), kCacheFeatures));
-      const std::vector<double> numbers = real_numbers(answer, "priorities", {priorities.size()});
-      std::transform(numbers.begin(), numbers.end(), priorities.begin(),
-                     [](double p) { return static_cast<float>(p); });
+      const nb::object policy = type.make(parameters, shape_in_python(shape));
+      priorities_ = Held(policy.attr("priorities"));
+      begin_step_ = own_method(policy, "PriorityCachePolicy", "begin_step");
+      begin_request_ = own_method(policy, "PriorityCachePolicy", "begin_request");
     });
   }
 
-  Records floats_;
-  Held priorities_;
+  void begin_step(const CacheStep& step) override {
+    PriorityCache::begin_step(step);
+    if (begin_step_) in_python([&] { begin_step_.get()(step_in_python(step)); });
+  }
+  void begin_request() override {
+    PriorityCache::begin_request();
+    if (begin_request_) in_python([&] { begin_request_.get()(); });
+  }
+
+ private:
+  void prioritize(const CacheFeatures& features, std::span<double> priorities) override {
+    in_python([&] { fill_from(priorities_.get()(features_.of(features.table)), "priorities", priorities); });
+  }
+
+  FloatTable features_;
+  Held priorities_, begin_step_, begin_request_;
 };
 
 }  // namespace

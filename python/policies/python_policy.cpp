@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -70,6 +71,22 @@ std::vector<T> values_of(const nb::object& array, const char* dtype) {
   return {view.data(), view.data() + view.size()};
 }
 
+/// A new array that NumPy refuses to write; `memory` is where its values lie.
+nb::object owned_array(const nb::tuple& shape, const nb::object& dtype, void*& memory) {
+  nb::object array = numpy("empty")(shape, dtype);
+  memory = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(array.attr("ctypes").attr("data")));
+  array.attr("setflags")(nb::arg("write") = false);
+  return array;
+}
+
+template <class T>
+bool copied(nb::handle answer, std::span<double> numbers) {
+  nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu> view;
+  if (!nb::try_cast(answer, view, false) || view.shape(0) != numbers.size()) return false;
+  std::copy(view.data(), view.data() + numbers.size(), numbers.begin());
+  return true;
+}
+
 }  // namespace
 
 void throw_python_error(const nb::python_error& error) {
@@ -116,15 +133,18 @@ nb::object flags_in_python(std::span<const std::uint8_t> flags) {
   return new_array<std::uint8_t>(flags, {flags.size()}).attr("view")("bool");
 }
 
+nb::object FloatTable::of(std::span<const float> values) {
+  if (!array_) array_ = Held(owned_array(nb::make_tuple(rows_, columns_), numpy("float32"), memory_));
+  std::memcpy(memory_, values.data(), values.size_bytes());
+  return array_.get();
+}
+
 nb::object Records::filled(const void* data, std::size_t count, std::size_t size) {
   if (!array_ || count > capacity_) {
     capacity_ = std::max<std::size_t>(2 * count, 16);
-    nb::object array = numpy("empty")(capacity_, of_policies(dtype_));
-    if (nb::cast<std::size_t>(array.attr("itemsize")) != size)
+    array_ = Held(owned_array(nb::make_tuple(capacity_), of_policies(dtype_), memory_));
+    if (nb::cast<std::size_t>(array_.get().attr("itemsize")) != size)
       throw std::logic_error(std::string(dtype_) + " is laid out otherwise in Python");
-    memory_ = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(array.attr("ctypes").attr("data")));
-    array.attr("setflags")(nb::arg("write") = false);
-    array_ = Held(std::move(array));
   }
   if (count > 0) std::memcpy(memory_, data, count * size);
   PyObject* const slice = PySequence_GetSlice(array_.get().ptr(), 0, static_cast<Py_ssize_t>(count));
@@ -140,6 +160,12 @@ std::vector<std::int64_t> whole_numbers(nb::handle answer, const char* method,
 std::vector<double> real_numbers(nb::handle answer, const char* method,
                                  std::initializer_list<std::size_t> shape) {
   return values_of<double>(as_array(answer, method, "iubf", "numbers", shape), "float64");
+}
+
+void fill_from(nb::handle answer, const char* method, std::span<double> numbers) {
+  if (copied<float>(answer, numbers) || copied<double>(answer, numbers)) return;
+  const std::vector<double> others = real_numbers(answer, method, {numbers.size()});
+  std::copy(others.begin(), others.end(), numbers.begin());
 }
 
 std::vector<std::uint32_t> counts(nb::handle answer, const char* method,

@@ -132,6 +132,18 @@ class Records {
   std::size_t capacity_ = 0;
 };
 
+/// A read-only array [rows, columns] of floats that is filled again and again.
+class FloatTable {
+ public:
+  FloatTable(std::size_t rows, std::size_t columns) : rows_(rows), columns_(columns) {}
+  nb::object of(std::span<const float> values);
+
+ private:
+  std::size_t rows_, columns_;
+  Held array_;
+  void* memory_ = nullptr;  // the array's
+};
+
 /// What `method` answered, a NumPy array or what makes one. Throws UnusableAnswer where it is something else
 /// or not of the shape, in which kAny is any length.
 inline constexpr std::size_t kAny = static_cast<std::size_t>(-1);
@@ -139,6 +151,8 @@ std::vector<std::int64_t> whole_numbers(nb::handle answer, const char* method,
                                         std::initializer_list<std::size_t> shape);
 std::vector<double> real_numbers(nb::handle answer, const char* method,
                                  std::initializer_list<std::size_t> shape);
+/// The same into `numbers`, as many as there are; without a copy in between where they are floats or doubles.
+void fill_from(nb::handle answer, const char* method, std::span<double> numbers);
 /// The same of numbers from 0 to 2^32 - 1.
 std::vector<std::uint32_t> counts(nb::handle answer, const char* method,
                                   std::initializer_list<std::size_t> shape);

@@ -203,7 +203,14 @@ void CalledStage::finish_calls() {
 void CalledStage::keep_what_came() {
   if (store_ == nullptr) return;
   const auto layer = static_cast<std::uint32_t>(moe_numbers_[model_layer_]);
-  store_->end_layer(layer, calls_.brought());
+  // Where a call failed, it was made again, and what it brought is listed once more, behind the others.
+  brought_.assign(calls_.brought().begin(), calls_.brought().end());
+  std::sort(brought_.begin(), brought_.end(),
+            [](const ExpertUse& a, const ExpertUse& b) { return a.object < b.object; });
+  brought_.erase(std::unique(brought_.begin(), brought_.end(),
+                             [](const ExpertUse& a, const ExpertUse& b) { return a.object == b.object; }),
+                 brought_.end());
+  store_->end_layer(layer, brought_);
 }
 
 void CalledStage::end_step(const KvUse&) {

@@ -64,6 +64,7 @@ class CalledStage final : public ServingStage {
   DenseTimes dense_times_;
   std::vector<std::int32_t> moe_numbers_;  // by model layer; -1: dense
   std::vector<ServedRequest> requests_;    // of the state's stream
+  std::vector<ExpertUse> brought_;         // scratch: of a layer, in ascending order
   std::optional<ListedRequests> source_;   // of these
   enum : std::uint8_t { kWaiting, kRunning, kFinished };
   std::vector<std::uint8_t> admitted_;  // by request

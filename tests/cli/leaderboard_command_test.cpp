@@ -59,7 +59,7 @@ TEST_CASE("leaderboard: a line for each block and policy, with the comparison's 
   REQUIRE(lines.size() == 2 * 3);  // with the bound
   std::size_t i = 0;
   for (const json& block : result["budgets"])
-    for (const json& row : block["caches"]) {
+    for (const json& row : block["policies"]) {
       const json& line = lines[i++];
       CHECK(line["budget_bytes"] == block["budget_bytes"]);
       CHECK(line["policy"] == row["policy"]);
@@ -74,7 +74,7 @@ TEST_CASE("leaderboard: a line for each block and policy, with the comparison's 
   REQUIRE(settings.size() == 2);
   for (std::size_t b = 0; b < 2; ++b)
     for (std::size_t r = 0; r < 2; ++r)
-      CHECK(settings[b]["rivals"][r]["line"]["policy"] == result["budgets"][b]["caches"][r]["policy"]);
+      CHECK(settings[b]["rivals"][r]["line"]["policy"] == result["budgets"][b]["policies"][r]["policy"]);
 }
 
 TEST_CASE("leaderboard: settings differ where anything does but policy, budget and seeds") {

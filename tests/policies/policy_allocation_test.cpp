@@ -110,7 +110,7 @@ TEST_CASE("a priority cache allocates nothing once made") {
   class Recent final : public PriorityCache {
    public:
     explicit Recent(const CacheShape& shape) : PriorityCache(shape) {}
-    void prioritize(const CacheFeatures& features, std::span<float> priorities) override {
+    void prioritize(const CacheFeatures& features, std::span<double> priorities) override {
       for (std::uint32_t o = 0; o < priorities.size(); ++o)
         priorities[o] = features.of(o, CacheFeature::recent_frequency);
     }

@@ -11,7 +11,7 @@ namespace moelab::priority_cache_test {
 namespace {
 
 using namespace moelab::naive_cache;
-using Answer = std::function<void(const CacheFeatures&, std::span<float>)>;
+using Answer = std::function<void(const CacheFeatures&, std::span<double>)>;
 
 /// Priorities by a function, and the features that it was asked with last.
 class Asked final : public PriorityCache {
@@ -20,7 +20,7 @@ class Asked final : public PriorityCache {
   std::vector<float> features;
 
  private:
-  void prioritize(const CacheFeatures& told, std::span<float> priorities) override {
+  void prioritize(const CacheFeatures& told, std::span<double> priorities) override {
     features.assign(told.table.begin(), told.table.end());
     answer_(told, priorities);
   }
@@ -29,7 +29,7 @@ class Asked final : public PriorityCache {
 
 /// A priority for each expert by its features alone.
 Answer each(float (*priority)(const CacheFeatures&, std::uint32_t)) {
-  return [priority](const CacheFeatures& told, std::span<float> priorities) {
+  return [priority](const CacheFeatures& told, std::span<double> priorities) {
     for (std::uint32_t o = 0; o < priorities.size(); ++o) priorities[o] = priority(told, o);
   };
 }
@@ -54,7 +54,7 @@ struct NaivePriorities {
   std::vector<PastStep> history = {};
   std::uint32_t request = 0;
   std::set<std::uint32_t> held = {}, fetched = {};
-  std::vector<float> priorities = std::vector<float>(shape.objects);
+  std::vector<double> priorities = std::vector<double>(shape.objects);
 
   std::uint32_t layer_of(std::uint32_t object) const { return object / (shape.objects / shape.layers); }
 
@@ -208,8 +208,8 @@ TEST_CASE("a priority cache's features and choices are those of its whole histor
   for (int instance = 0; instance < random_runs(3000); ++instance) {
     const CacheShape shape = drawn_shape(random);
     NaivePriorities naive{shape, static_cast<std::uint32_t>(shape.capacity_bytes / 10)};
-    Asked asked(shape, [&](const CacheFeatures&, std::span<float> priorities) {
-      for (float& p : naive.priorities) p = static_cast<float>(below(random, 4));  // with ties
+    Asked asked(shape, [&](const CacheFeatures&, std::span<double> priorities) {
+      for (double& p : naive.priorities) p = below(random, 4);  // with ties
       std::copy(naive.priorities.begin(), naive.priorities.end(), priorities.begin());
     });
     const std::uint32_t steps = 1 + below(random, 30);
@@ -268,7 +268,7 @@ TEST_CASE("a priority cache by next use gets belady's hits") {
     const CacheShape shape = full_only(objects, below(random, objects));
     const Trace trace = trace_of(kKinds[instance % 4], random, objects, 150);
     std::vector<float> next(objects, 0);
-    Asked asked(shape, [&next](const CacheFeatures& told, std::span<float> priorities) {
+    Asked asked(shape, [&next](const CacheFeatures& told, std::span<double> priorities) {
       for (const ExpertUse& use : told.uses)
         next[use.object] = use.next_use == kNeverUsedAgain ? std::numeric_limits<float>::infinity()
                                                            : static_cast<float>(use.next_use);
