@@ -37,7 +37,8 @@ std::string scenario_document(const Scenario& scenario, const SystemConfig& syst
 std::string document_with_cache(const std::string& document, std::string_view policy,
                                 const PolicyParameters& parameters = {});
 
-/// 32 hexadecimal digits: XXH3, 128 bits, of a document with each data file's digest in the place of its path.
+/// 32 hexadecimal digits: XXH3, 128 bits, of a document with each data file's digest in the place of its
+/// path.
 std::string document_digest(const std::string& document, const std::vector<DataFile>& data);
 
 /// 32 hexadecimal digits that differ wherever a result could: XXH3, 128 bits, of the document with each data

@@ -177,7 +177,8 @@ TEST_CASE("a library's parameter cannot have the name of a key that stands besid
     CAPTURE(family, key);
     CHECK(refused.contains({family, key}));
   }
-  refused.erase({"pressure", "first"});  // an earlier version's, which the reader answers with what took its place
+  refused.erase(
+      {"pressure", "first"});  // an earlier version's, which the reader answers with what took its place
   for (const auto& [family, key] : refused) {
     CAPTURE(family, key);
     CHECK(keys_of_readers.contains({family, key}));
