@@ -1,6 +1,7 @@
 // Caches from outside. Beside what cache.hpp says of bytes and states: an expert is held only where it was
 // used or prefetched before, with parts that it had then, since nothing else brings parts into memory.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "models/units.hpp"
@@ -25,35 +26,29 @@ class GuardedCache final : public CachePolicy {
         shape_(shape),
         uses_pools_(entry.uses_pools),
         preloads_(entry.preloads),
-        known_(shape.objects, preloads_ ? kAllParts : kNoParts) {
+        known_(shape.objects) {
     shape_.profile = {};  // the caller's
-    if (preloads_)
-      for (std::uint32_t object = 0; object < shape.objects; ++object)
-        known_[object] = parts_of(state(object));
+    for (std::size_t parts = 0; parts < expected_.size(); ++parts)
+      expected_[parts] = expected_with(static_cast<StateParts>(parts));
+    for (std::uint32_t object = 0; object < shape.objects; ++object) {
+      known_[object] = preloads_ ? kAllParts : kNoParts;
+      if (preloads_) known_[object] = parts_of(state(object));
+    }
     check_all();
   }
 
   State state(std::uint32_t object) const override {
     const State state = guard_.ask([&] { return policy_->state(object); });
-    if (state == State::M) {
-      if (!preloads_) known_[object] = kNoParts;  // it has to be given again
-      return state;
-    }
-    if (index(state) < kStates && (parts_of(state) & ~known_[object]) != 0) check_parts(object, state);
-    if (!uses_pools_ && state == shape_.kept_as) return state;
-    if (index(state) >= kStates)
-      guard_.broken("says of expert " + std::to_string(object) + " that it is in state number " +
-                    std::to_string(index(state)) + ", there are " + std::to_string(kStates));
-    if (!uses_pools_)
-      guard_.broken("keeps " + expert_in(object, state) + ", it is to keep experts in " +
-                    std::string(kStateNames[index(shape_.kept_as)]));
-    return state;
+    const std::size_t number = index(state);
+    if (number < kStates && (expected_[known_[object]] >> number & 1) != 0) return state;
+    return unexpected(object, state);
   }
 
   void use(const ExpertUse& use) override { use_all({&use, 1}); }
   void use_all(std::span<const ExpertUse> uses) override {
     guard_.ask([&] { policy_->use_all(uses); });
-    for (const ExpertUse& use : uses) known_[use.object] |= given();
+    if (!preloads_)
+      for (const ExpertUse& use : uses) known_[use.object] = kAllParts;
     if (guard_.closely()) check_all();
   }
 
@@ -74,7 +69,7 @@ class GuardedCache final : public CachePolicy {
 
   bool insert(std::uint32_t object) override {
     const bool taken = guard_.ask([&] { return policy_->insert(object); });
-    if (taken) known_[object] |= given();
+    if (taken && !preloads_) known_[object] = kAllParts;
     if (taken && state(object) == State::M)
       guard_.broken("says that it took expert " + std::to_string(object) + ", and does not hold it");
     if (guard_.closely())
@@ -87,12 +82,36 @@ class GuardedCache final : public CachePolicy {
   double bytes_held() const override { return check_capacity(); }
 
  private:
+  /// What a look at the state changes, or whether it breaks a rule.
+  State unexpected(std::uint32_t object, State state) const {
+    if (state == State::M) {
+      if (!preloads_) known_[object] = kNoParts;  // it has to be given again
+      return state;
+    }
+    if (index(state) < kStates && (parts_of(state) & ~known_[object]) != 0) check_parts(object, state);
+    if (index(state) >= kStates)
+      guard_.broken("says of expert " + std::to_string(object) + " that it is in state number " +
+                    std::to_string(index(state)) + ", there are " + std::to_string(kStates));
+    if (!uses_pools_)
+      guard_.broken("keeps " + expert_in(object, state) + ", it is to keep experts in " +
+                    std::string(kStateNames[index(shape_.kept_as)]));
+    return state;
+  }
+
+  /// Bits by State, of an expert of which these parts may be held: states of which nothing is to be said,
+  /// those with no more than the parts in which the policy may keep experts, and M where nothing is known, or
+  /// it may come back.
+  std::uint8_t expected_with(StateParts known) const {
+    unsigned states = preloads_ || known == kNoParts ? 1U << index(State::M) : 0U;
+    for (const State state : {State::F, State::C, State::S, State::E})
+      if ((uses_pools_ || state == shape_.kept_as) && (parts_of(state) & ~known) == 0)
+        states |= 1U << index(state);
+    return static_cast<std::uint8_t>(states);
+  }
+
   static std::string expert_in(std::uint32_t object, State state) {
     return "expert " + std::to_string(object) + " in " + std::string(kStateNames[index(state)]);
   }
-
-  /// What comes of an expert that is used or prefetched; those that hold experts from the start never change.
-  StateParts given() const { return preloads_ ? kNoParts : kAllParts; }
 
   double check_capacity() const {
     const double held = guard_.ask([&] { return policy_->bytes_held(); });
@@ -145,6 +164,7 @@ class GuardedCache final : public CachePolicy {
   bool uses_pools_, preloads_;
   mutable std::vector<StateParts>
       known_;  // [objects]: what it may hold, as of the last look and what came since
+  std::array<std::uint8_t, kAllParts + 1> expected_{};  // by known parts: see expected_with()
 };
 
 }  // namespace
