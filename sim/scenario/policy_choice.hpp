@@ -35,8 +35,8 @@ void read_policy_section(const YamlMap& map, std::string_view key, const PolicyT
 }
 
 /// Where a system's policies come from that are not moelab's own, each once: a library's file, or what is
-/// none.
-std::vector<std::string> policy_origins_of(const SystemConfig& system);
+/// none. The family `without`, as policy_families() calls it, is left out.
+std::vector<std::string> policy_origins_of(const SystemConfig& system, std::string_view without = "");
 /// Whether an origin of policies is a library's file.
 bool is_library_file(std::string_view origin);
 

@@ -77,6 +77,10 @@ std::string digest_of_file(const std::string& path) {
   return hexadecimal(XXH3_64bits_digest(state.get()));
 }
 
+std::string digest_of_origin(const std::string& origin) {
+  return is_library_file(origin) ? digest_of_file(origin) : digest_of_policies(origin);
+}
+
 std::vector<DataFile> data_files(const Scenario& scenario) {
   std::vector<DataFile> files;
   for (const std::string& library : scenario.policy_libraries) check_library_unchanged(library);

@@ -23,6 +23,9 @@ struct DataFile {
 
 /// Of a file's bytes. Throws InputError for one that cannot be read.
 std::string digest_of_file(const std::string& path);
+/// Of what brought a policy that is not moelab's own (PolicyInfo::library): of a library's file, or of what
+/// is none as add_policies() was given it.
+std::string digest_of_origin(const std::string& origin);
 
 /// Reads each file once from beginning to end. Throws InputError for one that cannot be read.
 std::vector<DataFile> data_files(const Scenario& scenario);

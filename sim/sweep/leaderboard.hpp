@@ -2,7 +2,8 @@
 // may append. It is JSON Lines (UTF-8, an object a line, empty lines left out), with these keys, in SI units:
 //
 //   setting            32 hexadecimal digits: XXH3 of the scenario as it was run, with its model, device,
-//                      system and the digests of its data, without policy, budget, seeds and names
+//                      system and the digests of its data and of what brought its policies of other
+//                      families, without policy, budget, seeds and names
 //   family             of the policy: "cache", "prefetch", ...
 //   scenario, system, model, device    names and titles, for people
 //   trace, law         where the routing is another than the scenario's (one of them, or neither)

@@ -11,6 +11,7 @@
 #include "sim/results/request_latencies.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario/policy_choice.hpp"
 #include "sim/scenario/scenario_document.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/sweep/compared_family.hpp"
@@ -148,7 +149,12 @@ class Comparer {
   std::string setting_of(const ComparedRouting& routing) const {
     const Scenario s = scenario_of_document(scenario_.name, routing.document);
     const SystemConfig& only = s.systems.front();
-    return document_digest(document_without_policy(family_, only, scenario_document(s, only)), data_files(s));
+    const std::vector<DataFile> data = data_files(s);
+    Json document = Json::parse(document_without_policy(family_, only, scenario_document(s, only)));
+    // The names of policies of other families say what runs only together with where their code is from.
+    for (const std::string& origin : policy_origins_of(only, family_.name))
+      document["digests_of_policies"].push_back(digest_of_origin(origin));
+    return document_digest(document.dump(), data);
   }
   static Bytes parsed_budget(const std::string& text) {
     Bytes bytes;

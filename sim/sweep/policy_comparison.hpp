@@ -62,7 +62,7 @@ struct ComparedBlock {
   std::string budget;      // as given, or the scenario's
   double bytes = 0;
   /// 32 hexadecimal digits that are the same where all is but policy, budget and seeds: what is run with its
-  /// data; "" where it is not wanted.
+  /// data and the libraries of its other policies; "" where it is not wanted.
   std::string setting;
   bool has_hits = false;                 // some run used experts that a cache could have had
   std::vector<ComparedPolicy> policies;  // by rank; then bounds; then what was refused

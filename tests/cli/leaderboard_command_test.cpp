@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -111,6 +112,24 @@ TEST_CASE("leaderboard: a library's policies carry its digest, and its lines sta
   CHECK(settings[0]["rivals"][1]["line"]["library"] == std::string("xxh3 ") + digits);
   CHECK(settings[0]["rivals"][0]["line"]["tpot_by_seed_s"] ==
         settings[0]["rivals"][1]["line"]["tpot_by_seed_s"]);
+}
+
+TEST_CASE("leaderboard: a library of a policy of another family belongs to the setting") {
+  test::ScratchFolder folder;
+  const std::string file = (folder / "board.jsonl").string(), library = (folder / "policies.so").string();
+  const std::string bytes = read_text_file(MOELAB_LIBRARIES "/libsame_policies.so");
+  const auto setting = [&](const std::string& family, const std::string& end_of_library) {
+    std::filesystem::remove(library);
+    std::ofstream(library, std::ios::binary) << bytes << end_of_library;
+    compare({"--" + family, family == "cache" ? "my-lfu" : "fifo", "--policy-library", library, "--set",
+             "overrides.system.cache.policy=my-lru", "--leaderboard", file});
+    return lines_of(file).back()["setting"].get<std::string>();
+  };
+  // Two libraries at one path, of which the loader sees the same: behind their end it looks at nothing.
+  const std::string of_schedules = setting("schedule", ""), of_caches = setting("cache", "");
+  CHECK(setting("schedule", "x") != of_schedules);
+  CHECK(setting("schedule", "") == of_schedules);
+  CHECK(setting("cache", "x") == of_caches);
 }
 
 TEST_CASE("leaderboard: for people, ranked, the same policy's latest line only") {
