@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
 #include <sstream>
 #include <vector>
@@ -41,6 +42,11 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
+/// A policy's name in a sentence, where the word "none" would deny it.
+std::string in_sentence(const std::string& policy) {
+  return policy == "none" ? "'none'" : policy;
+}
+
 /// As the one of rank 1, under every seed.
 bool does_the_same(const PairedRank& rank) {
   return rank.rank > 1 && rank.behind.mean == 0 && rank.behind.half_width == 0;
@@ -53,16 +59,16 @@ std::string runner_up_text(const ComparedBlock& block) {
   std::vector<std::string> same, noise;
   for (const ComparedPolicy& rival : rivals.subspan(1))
     if (does_the_same(rival.rank))
-      same.push_back(rival.name);
+      same.push_back(in_sentence(rival.name));
     else if (rival.rank.noise())
-      noise.push_back(rival.name);
+      noise.push_back(in_sentence(rival.name));
   std::string text;
   if (!same.empty()) text = "; " + joined(same) + (same.size() == 1 ? " takes" : " take") + " the same";
   if (!noise.empty()) return text + "; what lies between it and " + joined(noise) + " may be noise";
   if (1 + same.size() == rivals.size()) return text;
   const ComparedPolicy& next = rivals[1 + same.size()];
   const bool known = next.rank.best_rank.has_value();
-  return text + ", " + plus_minus(next.rank.behind, known, block) + " ms before " + next.name +
+  return text + ", " + plus_minus(next.rank.behind, known, block) + " ms before " + in_sentence(next.name) +
          (known ? ": more than noise" : "");
 }
 
@@ -90,7 +96,8 @@ std::string answer(const PolicyComparison& c, const ComparedBlock& block) {
   const ComparedPolicy& best = rivals.front();
   const std::string routing = routing_name(block);
   std::string text =
-      (routing.empty() ? "At " : "With " + routing + " at ") + one_line(block.budget) + " " + best.name +
+      (routing.empty() ? "At " : "With " + routing + " at ") + one_line(block.budget) + " " +
+      in_sentence(best.name) +
       (rivals.size() == 1
            ? " takes "
            : " is the fastest of " + std::to_string(rivals.size()) + " " + rivals_named(c) + ": ") +
@@ -104,17 +111,41 @@ std::string answer(const PolicyComparison& c, const ComparedBlock& block) {
   return text + "\n";
 }
 
+/// What the blocks differ in: "traces", "laws and budgets".
+std::string varied(const PolicyComparison& c) {
+  const auto differ = [&](auto part) {
+    return std::any_of(c.blocks.begin(), c.blocks.end(), [&](const ComparedBlock& block) {
+      return std::invoke(part, block) != std::invoke(part, c.blocks.front());
+    });
+  };
+  const auto some = [&](auto part) {
+    return std::any_of(c.blocks.begin(), c.blocks.end(),
+                       [&](const ComparedBlock& block) { return !std::invoke(part, block).empty(); });
+  };
+  std::vector<std::string> axes;
+  if (differ(&ComparedBlock::trace) || differ(&ComparedBlock::law)) {
+    if (some(&ComparedBlock::trace)) axes.emplace_back("traces");
+    if (some(&ComparedBlock::law)) axes.emplace_back("laws");
+  }
+  if (differ(&ComparedBlock::budget)) axes.emplace_back("budgets");
+  return joined(axes);
+}
+
 /// Over all blocks, where there are several.
 std::string overall_answer(const PolicyComparison& c, const std::vector<OverallRank>& overall) {
   const OverallRank& best = overall.front();
-  const std::string all = "Over all " + std::to_string(c.blocks.size()) + " of these ";
-  if (best.blocks < c.blocks.size()) return all + "none could be run everywhere.\n";
+  const std::string cases = varied(c).find(" and ") == std::string::npos
+                                ? std::to_string(c.blocks.size()) + " " + varied(c)
+                                : std::to_string(c.blocks.size()) + " pairs of " + varied(c);
+  const std::string all = "Over all " + cases + " ";
+  if (best.blocks < c.blocks.size()) return all + "no policy could be run everywhere.\n";
   std::vector<std::string> names;
   for (const OverallRank& one : overall)
-    if (one.blocks == best.blocks && one.mean_rank == best.mean_rank) names.push_back(one.name);
+    if (one.blocks == best.blocks && one.mean_rank == best.mean_rank) names.push_back(in_sentence(one.name));
   const std::string rank = " the best mean rank, " + fixed(best.mean_rank, 1);
   if (names.size() > 1) return all + joined(names) + " share" + rank + ".\n";
-  return all + best.name + " has" + rank + ": it is the best in " + std::to_string(best.best_in) +
+  return all + in_sentence(best.name) + " has" + rank + ": it is the best in " +
+         std::to_string(best.best_in) +
          (best.level_in > 0
               ? ", and cannot be told from the best in " + std::to_string(best.level_in) + " more"
               : "") +

@@ -247,13 +247,30 @@ TEST_CASE("compare: each block has its sentence, and all of them one more") {
   const std::string table = compare(asked).out;
   CHECK(table.starts_with("With law deepseek-v2-lite at 16 GB lru is the fastest of 2 caches: "));
   // What keeps experts is faster than what loads each of them each time.
-  CHECK(contains(table, "\nOver all 2 of these lru has the best mean rank, 1.0: it is the best in 2.\n"));
+  CHECK(contains(table, "\nOver all 2 budgets lru has the best mean rank, 1.0: it is the best in 2.\n"));
   CHECK(contains(table, "\nover all\ncache  mean rank"));
   std::vector<std::string> lines = asked;
   lines.insert(lines.end(), {"--format", "csv"});
   const std::string csv = compare(lines).out;
   CHECK(csv.starts_with(
       "trace,law,budget_bytes,cache,seed,tpot_s,hit_share,parts_share\n,deepseek-v2-lite,16"));
+}
+
+// What loads every expert each time is the slower one; alone it is the fastest.
+TEST_CASE("compare: a policy called none denies nothing in a sentence") {
+  CHECK(compare({"--cache", "none", "--seeds", "2"}).out.starts_with("At 20 GB 'none' takes "));
+  CHECK(
+      contains(compare({"--cache", "lru,none", "--seeds", "2"}).out, " ms before 'none': more than noise."));
+}
+
+TEST_CASE("compare: what the blocks differ in is named where they are ranked over all") {
+  const auto table = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--cache", "lru,none", "--seeds", "2"});
+    return compare(more).out;
+  };
+  const std::string laws = "deepseek-v2-lite,qwen3-30b-a3b";
+  CHECK(contains(table({"--law", laws}), "\nOver all 2 laws lru has the best mean rank, 1.0"));
+  CHECK(contains(table({"--law", laws, "--budget", "16,20"}), "\nOver all 4 pairs of laws and budgets lru"));
 }
 
 TEST_CASE("compare: routing that does not fit is refused") {
