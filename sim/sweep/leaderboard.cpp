@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <span>
 
+#include "models/control_characters.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "models/text_file.hpp"
@@ -29,16 +30,12 @@ std::string library_of(const ComparedPolicy& policy) {
   return policy.library.starts_with('/') ? "xxh3 " + digest_of_file(policy.library) : policy.library;
 }
 
-/// A text as the file may hold it, whatever a scenario calls its things: without what a terminal takes for a
-/// command, and neither empty nor long.
+/// A text as the file may hold it, whatever a scenario calls its things: without control
+/// characters, and neither empty nor long.
 std::string plain(std::string text) {
   constexpr std::size_t kLongest = 1000;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool c1 = i > 0 && text[i - 1] == '\xc2' && byte >= 0x80 && byte < 0xa0;
-    if (c1) text[i - 1] = '?';
-    if (c1 || byte < 0x20 || byte == 0x7f) text[i] = '?';
-  }
+  for (std::size_t i = 0; i < text.size(); ++i)
+    for (std::size_t bytes = control_character_at(text, i); bytes > 0; --bytes) text[i + bytes - 1] = '?';
   cut_text(text, kLongest);
   return text.empty() ? "?" : text;
 }

@@ -1,5 +1,6 @@
-// A leaderboard: a file of lines, each a policy's figures in one setting, to which everyone who has the file
-// may append. It is JSON Lines (UTF-8, an object a line, empty lines left out), with these keys, in SI units:
+// A leaderboard: a file of lines, each a policy's figures in one setting, to which lines are
+// appended by everyone who has the file. It is JSON Lines (UTF-8, an object a line, empty lines left out),
+// with these keys, in SI units:
 //
 //   setting            32 hexadecimal digits: XXH3 of the scenario as it was run, with its model, device,
 //                      system and the digests of its data and of what brought its policies of other
@@ -11,8 +12,8 @@
 //   policy, parameters the policy, and all of its parameters by name
 //   library            where its code is from: "moelab VERSION", or "xxh3 DIGITS", 16 hexadecimal digits, of
 //                      the file of a library, or what else brought it ("Python")
-//   bound              true: knows the future or tries everything, and is not ranked
-//   tpot_by_seed_s     mean time per output token under each seed
+//   bound              true: the policy knows the future or tries everything, and is not ranked
+//   tpot_by_seed_s     mean time per output token under each seed, 1e-12 to 1e9
 //   tpot_s, tpot_half_width_s    their mean, and half of its 95 % interval (Student's t; 0 of one seed)
 //   hit_share          of the experts used while decoding; where the system has any that a cache could find
 //   regret_s, regret_hit_share   to the family's bound, where it was run beside
@@ -50,9 +51,10 @@ std::vector<LeaderboardLine> leaderboard_lines(const PolicyComparison& compariso
 /// As it stands in the file, with the end of the line.
 std::string leaderboard_text(const LeaderboardLine& line);
 
-/// The lines of a file, in which nothing is believed: each is as described above, its mean and interval are
-/// those of its values, and no text has control characters. Throws InputError with the file and the line of
-/// everything that is not so.
+/// The lines of a file, in which little is believed: each is as described above, no key stands twice, its
+/// mean and interval are those of its values, a policy of moelab's own is a bound where moelab says so, its
+/// date has been (or comes within a day: clocks differ), and no text has control characters. Throws
+/// InputError with the file and the line of everything that is not so.
 std::vector<LeaderboardLine> read_leaderboard(const std::string& file);
 
 /// Appends the lines; makes the file where there is none. All of them or none are there afterwards, whatever

@@ -1,17 +1,22 @@
-// Reads leaderboards, which anyone may have edited.
+// Reads leaderboards: whoever has the file may have edited it.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string_view>
 
+#include "models/control_characters.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/physical_bounds.hpp"
 #include "models/text_file.hpp"
 #include "models/units.hpp"
 #include "policies/policy_families.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/sweep/compared_family.hpp"
 #include "sim/sweep/leaderboard.hpp"
+#include "sim/sweep/utc_time.hpp"
 
 namespace moelab {
 namespace {
@@ -37,18 +42,50 @@ bool is_date(std::string_view text) {
   if (text.size() != kForm.size()) return false;
   for (std::size_t i = 0; i < kForm.size(); ++i)
     if (kForm[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != kForm[i]) return false;
-  return true;
+  const auto number = [&](std::size_t at) { return unsigned(10 * (text[at] - '0') + (text[at + 1] - '0')); };
+  const std::chrono::year_month_day day(std::chrono::year(static_cast<int>(100 * number(0) + number(2))),
+                                        std::chrono::month(number(5)), std::chrono::day(number(8)));
+  return day.ok() && number(11) < 24 && number(14) < 60 && number(17) < 60;
 }
 
-/// Whether a terminal would take part of it for a command.
 bool has_control(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7f) return true;
-    if (byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) return true;
-  }
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (control_character_at(text, i) > 0) return true;
   return false;
 }
+
+/// Refuses keys that a map has twice, of which the parser would keep the last.
+class KeysOnce : public nlohmann::json_sax<Json> {
+ public:
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool key(string_t& key) override {
+    if (!keys_.back().insert(key).second)
+      throw InputError("", "key '" + shown_word(key) + "' stands twice in one object");
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;  // the parser says it
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+};
 
 /// What is read of a line; of several things wrong with it the first is thrown, without a place.
 class LineReader {
@@ -91,11 +128,12 @@ class LineReader {
     if (!list.is_array() || list.size() != count)
       fail(key, "a list of " + std::to_string(count) + " numbers");
     std::vector<double> all;
-    for (const Json& value : list) all.push_back(number_of(value, key, 0, kLargest));
+    for (const Json& value : list) all.push_back(number_of(value, key, kTimes.least, kTimes.most));
     return all;
   }
   PolicyParameters parameters(const char* key) const {
     constexpr std::size_t kMost = 64;
+    constexpr double kLargest = 1e300;
     const Json& map = at(key);
     if (!map.is_object() || map.size() > kMost) fail(key, "an object of 64 numbers at most");
     PolicyParameters all;
@@ -110,7 +148,7 @@ class LineReader {
     fail("'" + key + "': expected " + expected);
   }
 
-  static constexpr double kLargest = 1e300;
+  static inline const PhysicalBounds kTimes = physical_bounds(Seconds());
 
  private:
   const Json& at(const char* key) const {
@@ -134,10 +172,10 @@ bool is_near(double found, double right, double share, double time) {
 
 /// The figures, which have to be those of the values.
 void read_figures(const LineReader& read, LeaderboardLine& line) {
-  constexpr double kMost = LineReader::kLargest;
+  const auto [least, most] = LineReader::kTimes;
   line.tpot_by_seed_s = read.numbers("tpot_by_seed_s", line.seeds);
-  line.tpot_s = read.number("tpot_s", 0, kMost);
-  line.tpot_half_width_s = read.number("tpot_half_width_s", 0, kMost);
+  line.tpot_s = read.number("tpot_s", least, most);
+  line.tpot_half_width_s = read.number("tpot_half_width_s", 0, 100 * most);  // Student's t is up to 12.7
   const Interval interval = interval95(line.tpot_by_seed_s);
   if (!is_near(line.tpot_s, interval.mean, 1e-6, interval.mean))
     LineReader::fail("tpot_s", "the mean of 'tpot_by_seed_s', " + shortest_text(interval.mean));
@@ -145,12 +183,29 @@ void read_figures(const LineReader& read, LeaderboardLine& line) {
   if (!is_near(line.tpot_half_width_s, interval.half_width, 1e-3, interval.mean))
     LineReader::fail("tpot_half_width_s", "that of 'tpot_by_seed_s', " + shortest_text(interval.half_width));
   line.hit_share = read.optional_number("hit_share", 0, 1);
-  line.regret_s = read.optional_number("regret_s", -kMost, kMost);
+  line.regret_s = read.optional_number("regret_s", -most, most);
   line.regret_hit_share = read.optional_number("regret_hit_share", -1, 1);
+}
+
+/// A policy of moelab's own is a bound or none, whatever the line says; of others the line is believed.
+void check_bound(const LeaderboardLine& line) {
+  const ComparedFamily& family = compared_family(line.family);
+  for (const PolicyInfo& info : policies_of(family))
+    if (info.name == line.policy && info.library.empty() && is_a_bound(family, info.name) != line.bound)
+      LineReader::fail("bound", std::string(line.bound ? "false" : "true") + " for the " + line.family +
+                                    " policy '" + line.policy + "'");
+}
+
+void check_date(const std::string& date) {
+  constexpr std::int64_t kDay = 24 * 60 * 60;
+  if (!is_date(date)) LineReader::fail("date", "a date such as 2026-11-30T12:00:00Z");
+  if (date > utc_now(kDay)) LineReader::fail("date", "one that has been, found " + date);
 }
 
 LeaderboardLine read_line(const std::string& text) {
   check_json_depth("", text);
+  KeysOnce once;
+  Json::sax_parse(text, &once);
   const Json json = Json::parse(text);
   const LineReader read(json);
   LeaderboardLine line;
@@ -171,10 +226,11 @@ LeaderboardLine read_line(const std::string& text) {
   line.parameters = read.parameters("parameters");
   line.library = read.text("library");
   line.bound = read.truth("bound");
+  check_bound(line);
   read_figures(read, line);
   line.moelab = read.text("moelab");
   line.date = read.text("date");
-  if (!is_date(line.date)) LineReader::fail("date", "a date such as 2026-11-30T12:00:00Z");
+  check_date(line.date);
   return line;
 }
 

@@ -4,8 +4,8 @@
 
 namespace moelab {
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
+std::string utc_now(std::int64_t seconds_later) {
+  const std::time_t now = std::time(nullptr) + static_cast<std::time_t>(seconds_later);
   std::tm parts{};
   gmtime_r(&now, &parts);
   char text[32];

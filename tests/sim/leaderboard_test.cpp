@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "models/input_error.hpp"
 #include "models/text_file.hpp"
 #include "sim/sweep/leaderboard_ranks.hpp"
+#include "sim/sweep/utc_time.hpp"
 #include "tests/scratch_folder.hpp"
 
 namespace moelab::leaderboard_test {
@@ -40,7 +42,7 @@ LeaderboardLine line(const std::string& policy, double a, double b) {
           .tpot_half_width_s = std::tan(0.475 * std::acos(-1.0)) * std::abs(a - b) / 2,
           .hit_share = 0.5,
           .moelab = "1",
-          .date = "2026-11-30T12:00:00Z"};
+          .date = "2020-11-30T12:00:00Z"};
 }
 
 void write(const std::string& file, const std::string& text) {
@@ -133,19 +135,49 @@ TEST_CASE("what is wrong with a line is said with its number") {
   says("\"seeds\":2", "\"seeds\":0", "'seeds': expected a whole number from 1 to 1000");
   says("\"seeds\":2", "\"seeds\":3", "'tpot_by_seed_s': expected a list of 3 numbers");
   says("[0.25,0.75]", "[0.25,\"x\"]", "'tpot_by_seed_s': expected a number");
-  says("[0.25,0.75]", "[0.25,-1]", "'tpot_by_seed_s': expected a number from 0");
+  says("[0.25,0.75]", "[0.25,-1]", "'tpot_by_seed_s': expected a number from 1e-12");
   says("[0.25,0.75]", "[0.25,1e999]", "is not JSON");
   says("\"tpot_s\":0.5", "\"tpot_s\":0.4", "'tpot_s': expected the mean of 'tpot_by_seed_s', 0.5");
   says("\"tpot_half_width_s\":3", "\"tpot_half_width_s\":4", "'tpot_half_width_s': expected that of");
   says("\"hit_share\":0.5", "\"hit_share\":1.5", "'hit_share': expected a number from 0 to 1");
   says("{\"k\":3.0}", "{\"K\":3.0}", "'parameters': expected names of parameters");
-  says("2026-11-30T12:00:00Z", "30.11.2026", "'date': expected a date such as 2026-11-30T12:00:00Z");
+  says("2020-11-30T12:00:00Z", "30.11.2026", "'date': expected a date such as 2026-11-30T12:00:00Z");
+  for (const char* date :
+       {"9999-99-99T99:99:99Z", "2020-13-01T00:00:00Z", "2020-00-01T00:00:00Z", "2020-11-31T00:00:00Z",
+        "2021-02-29T00:00:00Z", "2020-11-30T24:00:00Z", "2020-11-30T12:60:00Z", "2020-11-30T12:00:60Z"})
+    says("2020-11-30T12:00:00Z", date, "'date': expected a date such as");
+  constexpr std::int64_t kHour = 60 * 60;
+  says("2020-11-30T12:00:00Z", utc_now(25 * kHour), "'date': expected one that has been, found 2");
+  for (const char* turn : {"061c", "200e", "200f", "202a", "202e", "2066", "2069"})
+    says("\"scenario\":\"scenario\"", std::string("\"scenario\":\"a\\u") + turn + "b\"",
+         "'scenario': expected 1 to 1000 bytes without control characters");
+  says("[0.25,0.75]", "[0.25,0]", "'tpot_by_seed_s': expected a number from 1e-12 to 1e+09");
+  says("[0.25,0.75]", "[0.25,1e300]", "'tpot_by_seed_s': expected a number from 1e-12 to 1e+09");
+  says("\"lru\"", "\"belady\"", "'bound': expected true for the cache policy 'belady'");
+  says("\"bound\":false", "\"bound\":true", "'bound': expected false for the cache policy 'lru'");
+  says("\"seeds\":2", "\"seeds\":2,\"seeds\":2", "key 'seeds' stands twice in one object");
+  says("{\"k\":3.0}", "{\"k\":3.0,\"k\":2}", "key 'k' stands twice in one object");
   says("{\"k\":3.0}", std::string(70, '[') + std::string(70, ']'), "nests deeper");
+}
+
+TEST_CASE("a leaderboard takes dates that are, and a stranger's word for what a bound is") {
+  test::ScratchFolder folder;
+  const std::string file = (folder / "board.jsonl").string();
+  LeaderboardLine leap = line("a-stranger", 1, 2), clock_ahead = line("lru", 1, 2);
+  leap.bound = true;
+  leap.date = "2020-02-29T23:59:59Z";
+  clock_ahead.date = utc_now(23 * 60 * 60);
+  clock_ahead.scenario = "caf\u00e9 \u2013 \u2068";  // a dash, and what begins a right-to-left run
+  append_to_leaderboard(file, {leap, clock_ahead});
+  const std::vector<LeaderboardLine> read = read_leaderboard(file);
+  REQUIRE(read.size() == 2);
+  CHECK((read[0].bound && read[0].date == leap.date && read[1].date == clock_ahead.date));
+  CHECK(read[1].scenario == "caf\u00e9 \u2013 ???");
 }
 
 TEST_CASE("lines of one setting are ranked, and a policy's latest line counts") {
   LeaderboardLine old = line("lru", 9, 9), again = line("lru", 3, 5), other = line("lru", 1, 1);
-  old.date = "2026-11-29T00:00:00Z";
+  old.date = "2020-11-29T00:00:00Z";
   other.library = "xxh3 0123456789abcdef";
   LeaderboardLine elsewhere = line("lru", 0.5, 0.5), fewer = line("lru", 0.5, 0.5),
                   bound = line("belady", 1, 1);
