@@ -184,10 +184,17 @@ class Comparer {
       block.has_hits |= json["used"] > 0;
       return;
     }
-    row.refused = json["refused"].get<std::string>();
+    row.refused = json["refused"].get<std::string>() + way_out(json["refused"].get<std::string>());
     if (!settings_.policies.empty() && ask.policy < settings_.policies.size())  // named, no added bound
       throw InputError(option() + " " + row.name, "cannot be run by system '" + result.system + "' at " +
                                                       block.budget + ": " + row.refused);
+  }
+
+  /// What a system lacks that prefetches nothing of its own, for policies that have to have it.
+  std::string way_out(const std::string& refused) const {
+    if (family_.name != "prefetch" || !refused.starts_with("missing key 'buffer'")) return "";
+    return "; expected a system with it, or --set overrides.system.prefetch=\"{policy: hybrimoe, buffer: "
+           "4}\"";
   }
 
   std::string option() const { return "--" + settings_.family; }

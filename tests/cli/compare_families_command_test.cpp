@@ -125,6 +125,23 @@ TEST_CASE("compare: what a system cannot run of a family is listed with the reas
                 "is no schedule policy (did you mean 'fifo'?)");
 }
 
+TEST_CASE("compare: what is said of a prefetch policy without room gives it room") {
+  const auto compared = [](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {
+        "compare",  "zipmoe-orin", "--prefetch",          "all",   "--seeds",
+        "1",        "--set",       "workload.requests=1", "--set", "workload.output_tokens=12",
+        "--format", "json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return succeeded(all);
+  };
+  const std::string reason = row_of(compared({})["budgets"][0], "layer-window")["refused"];
+  const std::size_t begin = reason.find("--set ") + 6, quote = reason.find('"');
+  REQUIRE(quote < reason.size());
+  const std::string value = reason.substr(quote + 1, reason.rfind('"') - quote - 1);
+  const json with = compared({"--set", reason.substr(begin, quote - begin) + value});
+  for (const json& row : with["budgets"][0]["policies"]) CHECK_FALSE(row.contains("refused"));
+}
+
 TEST_CASE("compare: what takes the same under every seed is called that") {
   const ProgramResult table =
       run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--system", "zipmoe-lru", "--cache",
