@@ -11,6 +11,7 @@ namespace moelab::cli {
 namespace {
 
 constexpr std::string_view kPage = ".html";
+constexpr std::string_view kBestLevel = "level of the best", kBoundLevel = "level of the bound";
 
 /// Policies that were run, as they stand along a panel's axis.
 std::vector<const ComparedPolicy*> shown_policies(const ComparedBlock& block) {
@@ -27,40 +28,54 @@ std::string standing_of(const ComparedPolicy& policy) {
   return policy.rank.noise() ? "may be noise" : "behind the best";
 }
 
+/// All that a panel may show, in one order, so that it looks the same in every picture.
+std::vector<plot::Series> all_series() {
+  std::vector<plot::Series> all;
+  for (const std::string_view name : {kBestLevel, kBoundLevel})
+    all.push_back({.name = std::string(name), .mark = plot::Mark::level});
+  for (const char* name : {"best", "may be noise", "behind the best", "bound"})
+    all.push_back({.name = name, .mark = plot::Mark::dots});
+  return all;
+}
+
+plot::Series& series_of(plot::Panel& panel, std::string_view name) {
+  return *std::find_if(panel.series.begin(), panel.series.end(),
+                       [&](const plot::Series& series) { return series.name == name; });
+}
+
 void add_dot(plot::Panel& panel, const ComparedPolicy& policy, std::size_t place, const Interval& interval) {
-  const std::string name = standing_of(policy);
-  auto series = std::find_if(panel.series.begin(), panel.series.end(),
-                             [&](const plot::Series& s) { return s.name == name; });
-  if (series == panel.series.end())
-    series = panel.series.insert(panel.series.end(), {.name = name, .mark = plot::Mark::dots});
-  series->x.push_back(static_cast<double>(place));
-  series->y.push_back(interval.mean);
-  series->low.push_back(interval.mean - interval.half_width);
-  series->high.push_back(interval.mean + interval.half_width);
-  series->notes.push_back(policy.name);
+  plot::Series& series = series_of(panel, standing_of(policy));
+  series.x.push_back(static_cast<double>(place));
+  series.y.push_back(interval.mean);
+  series.low.push_back(interval.mean - interval.half_width);
+  series.high.push_back(interval.mean + interval.half_width);
+  series.notes.push_back(policy.name);
 }
 
 plot::Panel panel_of(const ComparedBlock& block, const std::string& title, plot::Axis y) {
   const std::string routing = routing_name(block);
   plot::Panel panel{.title = (routing.empty() ? "" : routing + ", ") + block.budget + ": " + title,
-                    .y = std::move(y)};
+                    .y = std::move(y),
+                    .series = all_series()};
   for (const ComparedPolicy* policy : shown_policies(block)) panel.categories.push_back(policy->name);
   return panel;
 }
 
 /// A line across the panel, which others are held against.
-void add_level(plot::Panel& panel, const std::string& name, double value) {
+void add_level(plot::Panel& panel, std::string_view name, double value) {
   if (panel.categories.size() < 2) return;
   const double last = static_cast<double>(panel.categories.size() - 1);
-  panel.series.push_back({.name = name, .x = {0, last}, .y = {value, value}});
+  plot::Series& level = series_of(panel, name);
+  level.x = {0, last};
+  level.y = {value, value};
 }
 
 plot::Panel times_panel(const ComparedBlock& block) {
   plot::Panel panel = panel_of(block, "time per output token", {.label = "TPOT", .unit = "s"});
   const std::vector<const ComparedPolicy*> shown = shown_policies(block);
-  add_level(panel, "level of the best", shown.front()->rank.mean);
+  add_level(panel, kBestLevel, shown.front()->rank.mean);
   if (const ComparedPolicy* const bound = block.bound())
-    add_level(panel, "level of the bound", bound->mean_of(&PolicySample::tpot_s));
+    add_level(panel, kBoundLevel, bound->mean_of(&PolicySample::tpot_s));
   for (std::size_t i = 0; i < shown.size(); ++i)
     add_dot(panel, *shown[i], i,
             {shown[i]->mean_of(&PolicySample::tpot_s),
@@ -68,26 +83,40 @@ plot::Panel times_panel(const ComparedBlock& block) {
   return panel;
 }
 
+/// Whiskers end at 0 and 1, beyond which there is no share, and so does the axis.
+void end_at_shares(plot::Panel& panel) {
+  double lowest = 1, highest = 0;
+  for (plot::Series& series : panel.series)
+    for (std::size_t i = 0; i < series.low.size(); ++i) {
+      lowest = std::min(lowest, series.low[i] = std::max(series.low[i], 0.0));
+      highest = std::max(highest, series.high[i] = std::min(series.high[i], 1.0));
+    }
+  constexpr double kExtent = 1e-3;  // with less the chart makes some, beyond 1 too
+  if (highest - lowest < kExtent) panel.y.range = {0, 1};
+}
+
 plot::Panel hits_panel(const ComparedBlock& block) {
   plot::Panel panel = panel_of(block, "hits", {.label = "share of the experts used"});
   const std::vector<const ComparedPolicy*> shown = shown_policies(block);
   if (const ComparedPolicy* const bound = block.bound())
-    add_level(panel, "level of the bound", bound->mean_of(&PolicySample::hit_share));
+    add_level(panel, kBoundLevel, bound->mean_of(&PolicySample::hit_share));
   for (std::size_t i = 0; i < shown.size(); ++i) {
     std::vector<double> hits;
     for (const PolicySample& sample : shown[i]->by_seed) hits.push_back(sample.hit_share);
     add_dot(panel, *shown[i], i, interval95(hits));
   }
+  end_at_shares(panel);
   return panel;
 }
 
-std::string caption(const PolicyComparison& c) {
+std::string caption(const PolicyComparison& c, bool hits) {
   const std::string seeds = "seeds " + std::to_string(c.first_seed) + " to " +
                             std::to_string(c.first_seed + c.seeds - 1) + ". Whiskers of times: ";
   if (c.seeds == 1) return "seed " + std::to_string(c.first_seed) + ", of which there are no intervals";
   return seeds +
          "95 % interval of the difference to the best, seed by seed: what reaches the level of the best may "
-         "be noise. Of hits: of their mean over the seeds.";
+         "be noise." +
+         (hits ? " Of hits: of their mean over the seeds." : "");
 }
 
 /// Text of HTML that keeps its lines.
@@ -114,7 +143,7 @@ plot::Figure comparison_figure(const PolicyComparison& c) {
       std::any_of(c.blocks.begin(), c.blocks.end(), [&](const auto& block) { return hits_differ(c, block); });
   plot::Figure figure{.title = c.scenario + ", system " + c.system + ": " + c.family + " policies, " +
                                c.model + " on " + c.device,
-                      .caption = caption(c)};
+                      .caption = caption(c, hits)};
   if (hits) figure.columns = 2;
   for (const ComparedBlock& block : c.blocks) {
     figure.panels.push_back(times_panel(block));

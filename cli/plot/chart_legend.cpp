@@ -25,7 +25,8 @@ void draw_sample(Xml& xml, const LegendEntry& entry, double x, double y) {
       xml.set("stroke-dasharray", dashes);
     xml.close();
   }
-  if (entry.mark != Mark::bars) draw_marker(xml, entry.style, x + sample_width / 2, y, "");
+  if (entry.mark != Mark::bars && entry.mark != Mark::level)
+    draw_marker(xml, entry.style, x + sample_width / 2, y, "");
   xml.close();
 }
 
@@ -48,13 +49,13 @@ std::vector<std::size_t> series_styles(const Panel& panel, std::span<const std::
 }
 
 std::vector<LegendEntry> legend_entries(const Panel& panel, std::span<const std::string> names) {
-  const std::vector<std::size_t> styles = series_styles(panel, names);
   std::vector<LegendEntry> entries;
   for (std::size_t style = 0; style < names.size(); ++style) {
-    const auto found = std::find(styles.begin(), styles.end(), style);
-    if (found == styles.end() || names[style].empty()) continue;
-    entries.push_back(
-        {names[style], panel.series[static_cast<std::size_t>(found - styles.begin())].mark, style});
+    if (names[style].empty()) continue;
+    const auto found = std::find_if(panel.series.begin(), panel.series.end(), [&](const Series& series) {
+      return series.name == names[style] && !series.x.empty();
+    });
+    if (found != panel.series.end()) entries.push_back({names[style], found->mark, style});
   }
   return entries;
 }

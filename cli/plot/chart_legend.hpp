@@ -25,7 +25,7 @@ std::vector<std::string> series_names(const Figure& figure);
 /// Styles of the panel's series, in their order.
 std::vector<std::size_t> series_styles(const Panel& panel, std::span<const std::string> names);
 
-/// One entry a name, in the order of styles.
+/// One entry a name that has points, in the order of styles.
 std::vector<LegendEntry> legend_entries(const Panel& panel, std::span<const std::string> names);
 
 /// Whether one legend serves all panels with series.

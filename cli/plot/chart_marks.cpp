@@ -197,14 +197,14 @@ void draw_series(Drawing drawing, std::size_t place_in_group, std::size_t group)
   drawing.spots = drawing.all_spots();
   const std::size_t before = drawing.spots.size();
   drawing.spots = thinned(std::move(drawing.spots), series.mark);
-  const bool line = series.mark == Mark::line || series.mark == Mark::step;
+  const bool line = series.mark == Mark::line || series.mark == Mark::level || series.mark == Mark::step;
   drawing.with_tooltips = line || before <= 2000;
   Xml& xml = drawing.xml;
   xml.open("g").set("class", "series").set("fill", series_colour(drawing.style));
   if (!series.name.empty()) xml.leaf("title", series.name);
   if (line) {
     drawing.draw_line();
-    drawing.draw_line_markers();
+    if (series.mark != Mark::level) drawing.draw_line_markers();
   } else if (series.mark == Mark::dots) {
     drawing.draw_dots();
   } else {
@@ -252,7 +252,7 @@ void draw_marks(Xml& xml, const PanelLayout& layout, const Size& plot,
   std::size_t place_in_group = 0;
   for (const bool drawing_bars : {true, false})  // bars lie beneath everything else
     for (std::size_t i = 0; i < panel.series.size(); ++i) {
-      if (bars(panel.series[i]) != drawing_bars) continue;
+      if (bars(panel.series[i]) != drawing_bars || panel.series[i].x.empty()) continue;
       draw_series({xml, layout, plot, panel.series[i], styles[i]}, place_in_group, group);
       if (drawing_bars) ++place_in_group;
     }

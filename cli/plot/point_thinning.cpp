@@ -56,7 +56,7 @@ void keep_squares(const std::vector<Spot>& spots, std::vector<bool>& keep) {
 
 std::vector<Spot> thinned(std::vector<Spot> spots, Mark mark) {
   if (spots.size() <= most_spots) return spots;
-  const bool connected = mark == Mark::line || mark == Mark::step;
+  const bool connected = mark == Mark::line || mark == Mark::level || mark == Mark::step;
   std::vector<std::size_t> order(spots.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<bool> keep(spots.size(), false);

@@ -30,13 +30,14 @@ struct Axis {
   bool integers = false;
 };
 
-/// line: straight pieces between the points. step: y[i] holds from x[i] to x[i+1]. bars: from 0 (on a log
+/// line: straight pieces between the points. level: likewise, without markers on them: what data are held
+/// against. step: y[i] holds from x[i] to x[i+1]. bars: from 0 (on a log
 /// axis, from its lower end) to y, side by side where several series have bars.
-enum class Mark { line, dots, bars, step };
+enum class Mark { line, level, dots, bars, step };
 
 /// Points in the order in which a line runs through them. A value that is NaN or infinite, beyond 1e300 in
 /// magnitude, or below 1e-280 on a log axis, makes its point a gap. Series of the same name look the same in
-/// all panels of a figure; one without a name is left out of the legend.
+/// all panels of a figure; one without a name or points is left out of the legend.
 struct Series {
   std::string name{};
   std::vector<double> x{};

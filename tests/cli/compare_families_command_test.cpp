@@ -1,5 +1,6 @@
 // moelab compare of other families than caches, each held against `moelab run`, and its picture.
 #include <catch2/catch.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,7 @@ TEST_CASE("compare: the picture has a panel of times and one of hits for each bl
   // Times: level of the best and of the bound, the best, the one behind it, the bound. Hits: no level of the
   // best.
   CHECK(root.all("g", "series").size() == 2 * (5 + 4));
+  CHECK(contains(text, "Of hits: of their mean"));
   for (const char* part : {"16 GB: time per output token", "20 GB: hits", "level of the bound", "belady",
                            "seeds 1 to 2", "may be noise"})
     CHECK(contains(text, part));
@@ -181,6 +183,39 @@ TEST_CASE("compare: the picture has a panel of times and one of hits for each bl
                 "--plot out.png: expected a file that ends in .svg (a picture) or .html");
   check_refusal(run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--plot", "/nowhere/x.svg"}),
                 "there is no folder");
+}
+
+TEST_CASE("compare: in every picture the best looks the same, and levels are lines without markers") {
+  test::ScratchFolder folder;
+  const std::string svg = (folder / "picture.svg").string();
+  const auto drawn = [&](const std::vector<std::string>& asked) {
+    std::vector<std::string> line = {"compare",  "zipmoe-orin",
+                                     "--system", "zipmoe-lru",
+                                     "--plot",   svg,
+                                     "--set",    "workload.requests=2",
+                                     "--set",    "workload.output_tokens=12"};
+    line.insert(line.end(), asked.begin(), asked.end());
+    REQUIRE(run_program(MOELAB_PROGRAM, line).status == 0);
+    return read_text_file(svg);
+  };
+  std::set<std::string> fills;
+  // With a bound and without one, on one panel and two.
+  for (const std::string& text : {drawn({"--cache", "lru,none", "--seeds", "2"}),
+                                  drawn({"--schedule", "fifo,cache-affinity", "--seeds", "2"})}) {
+    std::size_t levels = 0;
+    const test::Element root = test::parse_xml(text);
+    for (const test::Element* series : root.all("g", "series")) {
+      const std::string name = series->children.front().text;
+      if (name == "best") fills.insert(series->attributes.at("fill"));
+      if (!name.starts_with("level")) continue;
+      ++levels;
+      REQUIRE(series->children.size() == 2);  // its name and the line
+      CHECK(series->children[1].tag == "svg");
+    }
+    CHECK(levels > 0);
+    CHECK(contains(text, "Of hits") == contains(text, ": hits"));
+  }
+  CHECK(fills.size() == 1);
 }
 
 }  // namespace moelab::compare_families_test
