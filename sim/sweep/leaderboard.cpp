@@ -15,6 +15,7 @@
 #include "models/json.hpp"
 #include "models/text_file.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/scenario/policy_choice.hpp"
 #include "sim/scenario/scenario_document.hpp"
 #include "sim/version.hpp"
 #include "traces/atomic_file.hpp"
@@ -27,7 +28,7 @@ using Json = nlohmann::ordered_json;
 /// As a line says where a policy's code is from.
 std::string library_of(const ComparedPolicy& policy) {
   if (policy.library.empty()) return "moelab " + program_version();
-  return policy.library.starts_with('/') ? "xxh3 " + digest_of_file(policy.library) : policy.library;
+  return (is_library_file(policy.library) ? "xxh3 " : "python ") + digest_of_origin(policy.library);
 }
 
 /// A text as the file may hold it, whatever a scenario calls its things: without control

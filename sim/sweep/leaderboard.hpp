@@ -10,8 +10,9 @@
 //   trace, law         where the routing is another than the scenario's (one of them, or neither)
 //   budget_bytes, first_seed, seeds
 //   policy, parameters the policy, and all of its parameters by name
-//   library            where its code is from: "moelab VERSION", or "xxh3 DIGITS", 16 hexadecimal digits, of
-//                      the file of a library, or what else brought it ("Python")
+//   library            where its code is from: "moelab VERSION"; "xxh3 DIGITS", 16 hexadecimal digits, of the
+//                      file of a library; or "python DIGEST", as add_policies() was given it with policies
+//                      that come from no file
 //   bound              true: the policy knows the future or tries everything, and is not ranked
 //   tpot_by_seed_s     mean time per output token under each seed, 1e-12 to 1e9
 //   tpot_s, tpot_half_width_s    their mean, and half of its 95 % interval (Student's t; 0 of one seed)

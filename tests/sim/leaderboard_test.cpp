@@ -15,8 +15,12 @@
 
 #include "models/input_error.hpp"
 #include "models/text_file.hpp"
+#include "policies/load_library.hpp"
+#include "policies/policy_families.hpp"
+#include "policies/policy_library.hpp"
 #include "sim/sweep/leaderboard_ranks.hpp"
 #include "sim/sweep/utc_time.hpp"
+#include "sim/version.hpp"
 #include "tests/scratch_folder.hpp"
 
 namespace moelab::leaderboard_test {
@@ -173,6 +177,27 @@ TEST_CASE("a leaderboard takes dates that are, and a stranger's word for what a 
   REQUIRE(read.size() == 2);
   CHECK((read[0].bound && read[0].date == leap.date && read[1].date == clock_ahead.date));
   CHECK(read[1].scenario == "caf\u00e9 \u2013 ???");
+}
+
+TEST_CASE("a line says where its policy is from, also one that no file brought") {
+  CachePolicyEntry entry = *find_cache_policy("lru");
+  entry.info.name = "of-a-class";
+  PolicyLibrary brought;
+  brought.add(entry);
+  add_policies(std::move(brought), "Python class mine.Lru", "0123abcd");
+  PolicyComparison c;
+  c.family = "cache";
+  ComparedPolicy own = {.policy = "lru", .by_seed = {{.tpot_s = 1}}}, other = own;
+  other.policy = "of-a-class";
+  other.library = "Python class mine.Lru";
+  ComparedBlock block;
+  block.policies = {own, other};
+  c.blocks = {block};
+  const std::vector<LeaderboardLine> lines = leaderboard_lines(c, "2020-11-30T12:00:00Z");
+  take_back_policies("Python class mine.Lru");
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].library == "moelab " + program_version());
+  CHECK(lines[1].library == "python 0123abcd");
 }
 
 TEST_CASE("lines of one setting are ranked, and a policy's latest line counts") {
