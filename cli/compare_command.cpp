@@ -136,6 +136,49 @@ void add_families(CLI::App& command, CompareArguments& options) {
   }
 }
 
+/// What is run beside the policies: the system, its routing and budgets, and how often.
+void add_axes(CLI::App& command, CompareArguments& options) {
+  command.add_option("--system", options.settings.system, "System of the scenario; without it the first");
+  command.add_option("--trace", options.traces,
+                     "Routing traces between commas, files or the one in the program (moelab traces), each "
+                     "in the place of the scenario's routing: as many of its first requests as the workload "
+                     "has, or all");
+  command.add_option("--law", options.laws,
+                     "Routing laws between commas (moelab laws), each likewise; with --trace both are "
+                     "compared");
+  command.add_option("--budget", options.budgets,
+                     "Budgets in GB between commas, such as 16,20,24; without it the scenario's");
+  command
+      .add_option("--seeds", options.settings.seeds,
+                  "Runs of each policy at each budget, each with a seed of its own, from the scenario's on")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}))
+      ->capture_default_str();
+  command
+      .add_option("--jobs", options.settings.jobs, "Processes at a time; without it as many as processors")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1024}));
+  command
+      .add_option("--set", options.set,
+                  "Change a value of the scenario: PATH=VALUE, such as workload.output_tokens=64")
+      ->take_all();
+}
+
+/// Where what has been compared goes.
+void add_outputs(CLI::App& command, CompareArguments& options) {
+  command.add_option("--plot", options.plot,
+                     "Draw times, hits and the bound into this file, .svg or .html (a page with the table, "
+                     "too)");
+  command
+      .add_option("--leaderboard", options.leaderboard,
+                  "Append a line for each policy at each budget to this file (JSON Lines), with the digest "
+                  "of what was run and of the policy's library: 'moelab leaderboard' ranks them")
+      ->check(names_a_file);
+  command
+      .add_option("--format", options.format,
+                  "How to print: table (for people), json or csv (a line for each run, in SI units)")
+      ->check(CLI::IsMember({"table", "json", "csv"}))
+      ->default_str("table");
+}
+
 }  // namespace
 
 void add_compare(CLI::App& program) {
@@ -150,41 +193,8 @@ void add_compare(CLI::App& program) {
   command->add_option("SCENARIO", options->settings.scenario, "Scenario file, or the name of an embedded one")
       ->required();
   add_families(*command, *options);
-  command->add_option("--system", options->settings.system, "System of the scenario; without it the first");
-  command->add_option("--trace", options->traces,
-                      "Routing traces between commas, files or the one in the program (moelab traces), each "
-                      "in the place of the scenario's routing: as many of its first requests as the workload "
-                      "has, or all");
-  command->add_option("--law", options->laws,
-                      "Routing laws between commas (moelab laws), each likewise; with --trace both are "
-                      "compared");
-  command->add_option("--budget", options->budgets,
-                      "Budgets in GB between commas, such as 16,20,24; without it the scenario's");
-  command
-      ->add_option("--seeds", options->settings.seeds,
-                   "Runs of each policy at each budget, each with a seed of its own, from the scenario's on")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}))
-      ->capture_default_str();
-  command
-      ->add_option("--jobs", options->settings.jobs, "Processes at a time; without it as many as processors")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1024}));
-  command
-      ->add_option("--set", options->set,
-                   "Change a value of the scenario: PATH=VALUE, such as workload.output_tokens=64")
-      ->take_all();
-  command->add_option("--plot", options->plot,
-                      "Draw times, hits and the bound into this file, .svg or .html (a page with the table, "
-                      "too)");
-  command
-      ->add_option("--leaderboard", options->leaderboard,
-                   "Append a line for each policy at each budget to this file (JSON Lines), with the digest "
-                   "of what was run and of the policy's library: 'moelab leaderboard' ranks them")
-      ->check(names_a_file);
-  command
-      ->add_option("--format", options->format,
-                   "How to print: table (for people), json or csv (a line for each run, in SI units)")
-      ->check(CLI::IsMember({"table", "json", "csv"}))
-      ->default_str("table");
+  add_axes(*command, *options);
+  add_outputs(*command, *options);
   add_policy_library(*command);
   add_example(*command,
               "moelab compare zipmoe-orin --system zipmoe-lru --cache lru,sieve,arc,s3-fifo --budget 16,20 "
