@@ -187,7 +187,10 @@ TEST_CASE("a line says where its policy is from, also one that no file brought")
   add_policies(std::move(brought), "Python class mine.Lru", "0123abcd");
   PolicyComparison c;
   c.family = "cache";
-  ComparedPolicy own = {.policy = "lru", .by_seed = {{.tpot_s = 1}}}, other = own;
+  ComparedPolicy own;
+  own.policy = "lru";
+  own.by_seed = {{.tpot_s = 1}};
+  ComparedPolicy other = own;
   other.policy = "of-a-class";
   other.library = "Python class mine.Lru";
   ComparedBlock block;
