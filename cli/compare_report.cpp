@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <span>
 #include <sstream>
 #include <vector>
@@ -111,33 +110,27 @@ std::string answer(const PolicyComparison& c, const ComparedBlock& block) {
   return text + "\n";
 }
 
-/// What the blocks differ in: "traces", "laws and budgets".
-std::string varied(const PolicyComparison& c) {
-  const auto differ = [&](auto part) {
-    return std::any_of(c.blocks.begin(), c.blocks.end(), [&](const ComparedBlock& block) {
-      return std::invoke(part, block) != std::invoke(part, c.blocks.front());
-    });
-  };
-  const auto some = [&](auto part) {
-    return std::any_of(c.blocks.begin(), c.blocks.end(),
-                       [&](const ComparedBlock& block) { return !std::invoke(part, block).empty(); });
-  };
-  std::vector<std::string> axes;
-  if (differ(&ComparedBlock::trace) || differ(&ComparedBlock::law)) {
-    if (some(&ComparedBlock::trace)) axes.emplace_back("traces");
-    if (some(&ComparedBlock::law)) axes.emplace_back("laws");
+/// The blocks by what they differ in: "2 budgets", "3 traces and laws", "4 pairs of laws and budgets".
+std::string counted_blocks(const PolicyComparison& c) {
+  const ComparedBlock& first = c.blocks.front();
+  bool traces = false, laws = false, routings = false, budgets = false;
+  for (const ComparedBlock& block : c.blocks) {
+    traces |= !block.trace.empty();
+    laws |= !block.law.empty();
+    routings |= block.trace != first.trace || block.law != first.law;
+    budgets |= block.budget != first.budget;
   }
-  if (differ(&ComparedBlock::budget)) axes.emplace_back("budgets");
-  return joined(axes);
+  const std::string count = std::to_string(c.blocks.size()) + " ";
+  if (!routings) return count + "budgets";
+  const std::string either = budgets ? "traces or laws" : "traces and laws";
+  const std::string routing = traces && laws ? either : traces ? "traces" : "laws";
+  return count + (budgets ? "pairs of " + routing + " and budgets" : routing);
 }
 
 /// Over all blocks, where there are several.
 std::string overall_answer(const PolicyComparison& c, const std::vector<OverallRank>& overall) {
   const OverallRank& best = overall.front();
-  const std::string cases = varied(c).find(" and ") == std::string::npos
-                                ? std::to_string(c.blocks.size()) + " " + varied(c)
-                                : std::to_string(c.blocks.size()) + " pairs of " + varied(c);
-  const std::string all = "Over all " + cases + " ";
+  const std::string all = "Over all " + counted_blocks(c) + " ";
   if (best.blocks < c.blocks.size()) return all + "no policy could be run everywhere.\n";
   std::vector<std::string> names;
   for (const OverallRank& one : overall)

@@ -198,6 +198,11 @@ TEST_CASE("compare: a trace brings its requests, as many as the workload has") {
   const json blocks = json::parse(compared.out)["budgets"];
   REQUIRE(blocks.size() == 3);
   CHECK(blocks[0]["trace"] == two);
+  CHECK(contains(run_program(MOELAB_PROGRAM,
+                             {"compare", "recorded-default", "--system", "zipmoe-lru", "--cache", "lru,fifo",
+                              "--trace", two + "," + five, "--budget", "10 MB", "--seeds", "1"})
+                     .out,
+                 "\nOver all 2 traces "));
   const auto same = [&](const json& block, const std::string& workload) {
     const ProgramResult alone =
         run_program(MOELAB_PROGRAM, {"run", "recorded-default", "--system", "zipmoe-lru", "--format", "json",
