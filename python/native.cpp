@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,8 +25,10 @@
 #include "sim/simgrid_module.hpp"
 #include "sim/sweep/cluster_workers.hpp"
 #include "sim/sweep/comparison_json.hpp"
+#include "sim/sweep/leaderboard.hpp"
 #include "sim/sweep/policy_comparison.hpp"
 #include "sim/sweep/run_sweep.hpp"
+#include "sim/sweep/utc_time.hpp"
 #include "sim/version.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -147,6 +150,7 @@ std::string check_policy_of_class(const nb::list& policies, std::uint64_t instan
 
 struct CompareCall {
   CompareSettings settings;
+  std::string leaderboard;  // a file; "": none
   nb::list policies;
 };
 
@@ -154,7 +158,14 @@ struct CompareCall {
 std::string compare(const CompareCall& call) {
   return with_policies(call.policies, [&] {
     if (!call.settings.text) check_no_sweep(call.settings.scenario, "moelab.sweep");
-    return compare_json(compare_policies(call.settings));
+    CompareSettings settings = call.settings;
+    settings.settings_digests = !call.leaderboard.empty();
+    std::error_code none;
+    if (std::filesystem::exists(call.leaderboard, none)) read_leaderboard(call.leaderboard);
+    const PolicyComparison comparison = compare_policies(settings);
+    if (!call.leaderboard.empty())
+      append_to_leaderboard(call.leaderboard, leaderboard_lines(comparison, utc_now()));
+    return compare_json(comparison);
   });
 }
 
@@ -344,24 +355,26 @@ NB_MODULE(_native, module) {
                return sweep({name, db, text, settings, jobs, fail_fast, again, verify_share, cluster,
                              programs, python, policies});
              });
-  module.def("compare", [](const std::string& name, const std::optional<std::string>& text,
-                           const Settings& settings, const std::string& system, const std::string& family,
-                           const std::vector<std::string>& names, const std::vector<std::string>& traces,
-                           const std::vector<std::string>& laws, const std::vector<std::string>& budgets,
-                           std::uint64_t seeds, std::size_t jobs, const nb::list& policies) {
-    return compare({{.scenario = name,
-                     .text = text,
-                     .settings = settings,
-                     .system = system,
-                     .family = family,
-                     .policies = names,
-                     .traces = traces,
-                     .laws = laws,
-                     .budgets = budgets,
-                     .seeds = seeds,
-                     .jobs = jobs},
-                    policies});
-  });
+  module.def("compare",
+             [](const std::string& name, const std::optional<std::string>& text, const Settings& settings,
+                const std::string& system, const std::string& family, const std::vector<std::string>& names,
+                const std::vector<std::string>& traces, const std::vector<std::string>& laws,
+                const std::vector<std::string>& budgets, std::uint64_t seeds, std::size_t jobs,
+                const std::string& leaderboard, const nb::list& policies) {
+               return compare({{.scenario = name,
+                                .text = text,
+                                .settings = settings,
+                                .system = system,
+                                .family = family,
+                                .policies = names,
+                                .traces = traces,
+                                .laws = laws,
+                                .budgets = budgets,
+                                .seeds = seeds,
+                                .jobs = jobs},
+                               leaderboard,
+                               policies});
+             });
   module.def("check_policy", &check_policy_of_class);
   module.def("outcomes", &outcomes);
   module.def("result", &result);

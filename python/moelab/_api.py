@@ -177,7 +177,7 @@ def _budgets(given):
 
 
 def compare(scenario, names=None, family="cache", system=None, traces=None, laws=None, budgets=None, seeds=5, jobs=None,
-            settings=None, policies=()):
+            settings=None, policies=(), leaderboard=None):
     """Runs a system under several policies of a family, on the same traces, budgets and seeds: `moelab compare`.
 
     names: policies between which to compare, such as ["lru", "lru-k:k=3"]; None or "all": all that the system can run, those in
@@ -186,6 +186,7 @@ def compare(scenario, names=None, family="cache", system=None, traces=None, laws
     budgets: texts such as "16 GB", or numbers of GB; None: the scenario's.
     seeds: runs of each, each with a seed of its own. jobs: processes at a time; None: the processors here.
     policies: classes of your own (moelab.policies).
+    leaderboard: a file to which each policy's figures are appended, with its class's digest: `moelab leaderboard FILE`.
 
     Returns what `moelab compare --format json` prints: for each trace and budget the policies by rank, with hits, time per
     output token, regret to the bound, and which differences are noise.
@@ -201,6 +202,7 @@ def compare(scenario, names=None, family="cache", system=None, traces=None, laws
     return json.loads(_native.compare(name, text, _settings(settings), _text(system or "", "system"),
                                       _text(family, "family"), _list(names, "names"), _list(traces, "traces"),
                                       _list(laws, "laws"), _budgets(budgets), seeds, _jobs(jobs),
+                                      "" if leaderboard is None else _text(leaderboard, "leaderboard"),
                                       _described(policies)))
 
 

@@ -1,5 +1,5 @@
 // A leaderboard: a file of lines, each a policy's figures in one setting, to which lines are
-// appended by everyone who has the file. It is JSON Lines (UTF-8, an object a line, empty lines left out),
+// appended on any machine. It is JSON Lines (UTF-8, an object a line, empty lines left out),
 // with these keys, in SI units:
 //
 //   setting            32 hexadecimal digits: XXH3 of the scenario as it was run, with its model, device,

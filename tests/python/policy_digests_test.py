@@ -1,6 +1,7 @@
 """What a sweep knows a policy's class by."""
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -280,3 +281,17 @@ def test_a_priority_cache_has_no_other_answers(name, value):
     policy = type("Other", (moelab.PriorityCachePolicy,), {"__doc__": "x", "name": "other", name: value})
     with pytest.raises(moelab.InputError, match=f"has '{name}', which a PriorityCachePolicy has not"):
         moelab.run("recorded-default", policies=[policy])
+
+
+def test_a_leaderboard_has_the_classs_digest(tmp_path, moelab_program):
+    from moelab._registration import described
+
+    board = tmp_path / "board.jsonl"
+    found = moelab.compare("recorded-default", ["lru", "my-lru"], system="zipmoe-lru", seeds=1, policies=[Lru],
+                           settings={"workload.requests": 1}, leaderboard=board)
+    lines = [json.loads(line) for line in board.read_text().splitlines()]
+    assert {line["policy"] for line in lines} == {"lru", "my-lru", "belady"}
+    mine, shipped = ([line for line in lines if line["policy"] == name][0] for name in ("my-lru", "lru"))
+    assert mine["library"] == "python " + described(Lru)["digest"]
+    assert mine["tpot_s"] == shipped["tpot_s"] == [p for p in found["budgets"][0]["policies"] if p["name"] == "lru"][0]["tpot_s"]
+    subprocess.run([moelab_program, "leaderboard", str(board)], check=True, stdout=subprocess.DEVNULL)
