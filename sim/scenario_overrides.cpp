@@ -78,7 +78,8 @@ std::string policy_of(const Family& f, const YamlMap& system, const YamlMap& cha
 /// Whether a system has no use for `buffer` or `buffer_layers`: it prefetches nothing, or has the other.
 bool has_no_room_for(std::string_view key, const PolicyInfo& prefetch, const YamlMap& system) {
   if (key != "buffer" && key != "buffer_layers") return false;
-  if (prefetch.name == "none" || !system.has("prefetch") || !system.node("prefetch").is_map()) return true;
+  if (prefetch.name == "none") return true;
+  if (!system.has("prefetch") || !system.node("prefetch").is_map()) return false;  // the overrides bring all
   return system.map("prefetch").has(key == "buffer" ? "buffer_layers" : "buffer");
 }
 

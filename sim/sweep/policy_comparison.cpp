@@ -193,8 +193,8 @@ class Comparer {
   /// What a system lacks that prefetches nothing of its own, for policies that have to have it.
   std::string way_out(const std::string& refused) const {
     if (family_.name != "prefetch" || !refused.starts_with("missing key 'buffer'")) return "";
-    return "; expected a system with it, or --set overrides.system.prefetch=\"{policy: hybrimoe, buffer: "
-           "4}\"";
+    return "; expected a system with it, or --system " + system().name +
+           " --set overrides.system.prefetch=\"{policy: hybrimoe, buffer: 4}\"";
   }
 
   std::string option() const { return "--" + settings_.family; }

@@ -136,10 +136,11 @@ TEST_CASE("compare: what is said of a prefetch policy without room gives it room
     return succeeded(all);
   };
   const std::string reason = row_of(compared({})["budgets"][0], "layer-window")["refused"];
-  const std::size_t begin = reason.find("--set ") + 6, quote = reason.find('"');
-  REQUIRE(quote < reason.size());
-  const std::string value = reason.substr(quote + 1, reason.rfind('"') - quote - 1);
-  const json with = compared({"--set", reason.substr(begin, quote - begin) + value});
+  const std::string words =
+      "--system zipmoe --set overrides.system.prefetch=\"{policy: hybrimoe, buffer: 4}\"";
+  CHECK(contains(reason, words));
+  const json with =
+      compared({"--system", "zipmoe", "--set", "overrides.system.prefetch={policy: hybrimoe, buffer: 4}"});
   for (const json& row : with["budgets"][0]["policies"]) CHECK_FALSE(row.contains("refused"));
 }
 
