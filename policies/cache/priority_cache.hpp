@@ -19,7 +19,9 @@
 
 namespace moelab {
 
-inline constexpr double kCacheHalfLife = 16;  // steps of a layer
+/// Steps of a layer after which a use counts half: ours, between a step and a request, which the undecayed
+/// features cover.
+inline constexpr double kCacheHalfLife = 16;
 
 /// What is known of an expert once a step's uses are counted, in the order of the array's columns. "Its
 /// layer" is the expert's. What is counted in steps of it is, where the domain has several layers and another

@@ -145,15 +145,20 @@ def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, clu
                                     sys.executable, classes))
 
 
+def _whole(given, what, least, most):
+    """A whole number within bounds."""
+    try:
+        number = operator.index(given)
+    except TypeError as error:
+        raise refused(what, str(error), InputTypeError) from None
+    if not least <= number <= most:
+        raise refused(what, f"expected {least} to {most}, got {number}")
+    return number
+
+
 def _jobs(given):
     """Processes at a time."""
-    try:
-        jobs = len(os.sched_getaffinity(0)) if given is None else operator.index(given)
-    except TypeError as error:
-        raise refused("jobs", str(error), InputTypeError) from None
-    if not 1 <= jobs <= 4096:
-        raise refused("jobs", f"expected 1 to 4096, got {jobs}")
-    return jobs
+    return len(os.sched_getaffinity(0)) if given is None else _whole(given, "jobs", 1, 4096)
 
 
 def _list(given, what):
@@ -193,12 +198,7 @@ def compare(scenario, names=None, family="cache", system=None, traces=None, laws
     """
     name, text = _configuration(scenario, "the scenario")
     names = None if names == "all" else names
-    try:
-        seeds = operator.index(seeds)
-    except TypeError as error:
-        raise refused("seeds", str(error), InputTypeError) from None
-    if not 1 <= seeds <= 1000:
-        raise refused("seeds", f"expected 1 to 1000, got {seeds}")
+    seeds = _whole(seeds, "seeds", 1, 1000)
     return json.loads(_native.compare(name, text, _settings(settings), _text(system or "", "system"),
                                       _text(family, "family"), _list(names, "names"), _list(traces, "traces"),
                                       _list(laws, "laws"), _budgets(budgets), seeds, _jobs(jobs),

@@ -7,7 +7,7 @@ import sysconfig
 import traceback
 
 from . import policies
-from ._digest import NoDigest, digest as _hexadecimal
+from ._digest import NoDigest, digest
 from ._errors import InputError, InputTypeError, refused
 
 _LONGEST = 500  # characters of an exception's text in a message
@@ -31,7 +31,7 @@ def described(policy):
         raise refused(what, "has no docstring: its first line says what the policy does")
     return {"type": policy, "family": policy.family, "name": policy.name, "help": help,
             "source": str(policy.source), "origin": f"Python class {policy.__module__}.{policy.__qualname__}",
-            "digest": _digest(what, policy), "parameters": _parameters(what, policy)}
+            "digest": _digest_of(what, policy), "parameters": _parameters(what, policy)}
 
 
 def _check_priorities(what, policy):
@@ -64,12 +64,12 @@ def _parameter(what, policy, name, parameter):
             "default": default, "low": low, "high": high, "unit": str(parameter.unit), "help": str(parameter.help)}
 
 
-def _digest(what, policy):
+def _digest_of(what, policy):
     try:
-        return _hexadecimal((policy.version, policy))
+        return digest((policy.version, policy))
     except NoDigest as nothing:
         if policy.version:
-            return _hexadecimal((policy.version, policy.__qualname__))
+            return digest((policy.version, policy.__qualname__))
         raise refused(what, f"holds {nothing}, of which is not known when it changes: expected a class attribute version, "
                       "a text to be changed with it") from None
 

@@ -28,7 +28,4 @@ RoutingPolicyEntry routing_entry(const PythonPolicy& type);
 SchedulePolicyEntry schedule_entry(const PythonPolicy& type);
 StoragePolicyEntry storage_entry(const PythonPolicy& type);
 
-/// moelab.StorageShape.
-nb::object shape_in_python(const StorageShape& shape);
-
 }  // namespace moelab

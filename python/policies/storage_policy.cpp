@@ -5,6 +5,15 @@
 namespace moelab {
 namespace {
 
+nb::object shape_in_python(const StorageShape& shape) {
+  nb::list backends;
+  for (const StorageBackend& b : shape.backends)
+    backends.append(named("StorageBackend", nb::str(b.name.c_str()), b.bytes_per_second, b.gpu_bytes_per_byte,
+                          b.capacity_bytes));
+  return named("StorageShape", shape.layers, shape.experts, shape.expert_bytes, nb::tuple(backends),
+               shape.gpu_budget_bytes, shape.compute_s);
+}
+
 /// The split that an array says. Throws UnusableAnswer where a layer has not all its experts.
 StorageSplit split_of(const StorageShape& shape, const std::vector<std::int64_t>& experts) {
   StorageSplit split(shape);
@@ -64,15 +73,6 @@ class PythonResidency final : public ResidencyPolicy {
 };
 
 }  // namespace
-
-nb::object shape_in_python(const StorageShape& shape) {
-  nb::list backends;
-  for (const StorageBackend& b : shape.backends)
-    backends.append(named("StorageBackend", nb::str(b.name.c_str()), b.bytes_per_second, b.gpu_bytes_per_byte,
-                          b.capacity_bytes));
-  return named("StorageShape", shape.layers, shape.experts, shape.expert_bytes, nb::tuple(backends),
-               shape.gpu_budget_bytes, shape.compute_s);
-}
 
 StoragePolicyEntry storage_entry(const PythonPolicy& type) {
   return {.info = type.info, .split = [&type](const StorageShape& shape, const PolicyParameters& parameters) {

@@ -1,4 +1,4 @@
-// Reads leaderboards: whoever has the file may have edited it.
+// Reads leaderboards, which people edit: nothing in the file is believed that can be checked.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
