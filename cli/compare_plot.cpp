@@ -95,8 +95,9 @@ void end_at_shares(plot::Panel& panel) {
   if (highest - lowest < kExtent) panel.y.range = {0, 1};
 }
 
-plot::Panel hits_panel(const ComparedBlock& block) {
-  plot::Panel panel = panel_of(block, "hits", {.label = "share of the experts used"});
+plot::Panel hits_panel(const PolicyComparison& c, const ComparedBlock& block) {
+  plot::Panel panel =
+      panel_of(block, std::string(hits_name(c.family)), {.label = "share of the experts used"});
   const std::vector<const ComparedPolicy*> shown = shown_policies(block);
   if (const ComparedPolicy* const bound = block.bound())
     add_level(panel, kBoundLevel, bound->mean_of(&PolicySample::hit_share));
@@ -116,7 +117,7 @@ std::string caption(const PolicyComparison& c, bool hits) {
   return seeds +
          "95 % interval of the difference to the best, seed by seed: what reaches the level of the best may "
          "be noise." +
-         (hits ? " Of hits: of their mean over the seeds." : "");
+         (hits ? " Of " + std::string(hits_name(c.family)) + ": of their mean over the seeds." : "");
 }
 
 /// Text of HTML that keeps its lines.
@@ -147,7 +148,7 @@ plot::Figure comparison_figure(const PolicyComparison& c) {
   if (hits) figure.columns = 2;
   for (const ComparedBlock& block : c.blocks) {
     figure.panels.push_back(times_panel(block));
-    if (hits) figure.panels.push_back(hits_panel(block));
+    if (hits) figure.panels.push_back(hits_panel(c, block));
   }
   const auto most = std::max_element(c.blocks.begin(), c.blocks.end(), [](const auto& a, const auto& b) {
     return shown_policies(a).size() < shown_policies(b).size();

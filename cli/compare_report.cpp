@@ -200,7 +200,7 @@ std::string table_of(const PolicyComparison& c, const ComparedBlock& block) {
   const ShownColumns shown = {.hits = hits_differ(c, block),
                               .parts = hits_differ(c, block) && finds_parts(block)};
   std::vector<std::string> head = {c.family, "rank"};
-  if (shown.hits) head.emplace_back("hits %");
+  if (shown.hits) head.push_back(std::string(hits_name(c.family)) + " %");
   if (shown.parts) head.emplace_back("in parts %");
   head.emplace_back("TPOT ms");
   head.emplace_back("behind the best");
@@ -223,7 +223,9 @@ std::string legend(const PolicyComparison& c) {
   const auto any = [&](auto has) { return std::any_of(c.blocks.begin(), c.blocks.end(), has); };
   std::string text;
   if (any([&](const ComparedBlock& block) { return hits_differ(c, block); }))
-    text += "hits: of the experts used while decoding, found in the form that the system keeps; ";
+    text += c.family == "placement"
+                ? "local: of the experts used, on the server of the user; "
+                : "hits: of the experts used while decoding, found in the form that the system keeps; ";
   text += "TPOT: mean";
   if (any([](const ComparedBlock& block) { return block.bound() != nullptr; }))
     text += std::string("; regret: to ") + (c.family == "cache" ? "belady" : "exhaustive");
@@ -268,6 +270,10 @@ std::string compare_table(const PolicyComparison& c) {
            ? "seed " + std::to_string(c.first_seed)
            : "seeds " + std::to_string(c.first_seed) + " to " + std::to_string(c.first_seed + c.seeds - 1)) +
       "; parameters that are not named are the policies' defaults, of '" + c.own_policy + "' the system's\n";
+  if (c.family == "placement")
+    text +=
+        "executor fast; 'moelab run' lets a cluster's messages share the network under simgrid, unless told "
+        "otherwise\n";
   for (const ComparedBlock& block : c.blocks)
     text += "\n" + (c.blocks.size() > 1 ? title_of(block) + "\n" : "") + table_of(c, block);
   if (!overall.empty()) text += overall_table(overall, c);

@@ -102,12 +102,13 @@ std::string versions_note(const RankedSetting& setting) {
 }
 
 std::string setting_table(const RankedSetting& setting) {
-  std::vector<std::vector<std::string>> rows = {
-      {"policy", "library", "date", "rank", "TPOT ms", "behind the best", "hits %", "regret ms", ""}};
-  for (const RankedLine& one : setting.rivals) rows.push_back(row_of(one.line, &one.rank));
-  for (const LeaderboardLine& line : setting.bounds) rows.push_back(row_of(line, nullptr));
   const LeaderboardLine& first =
       setting.rivals.empty() ? setting.bounds.front() : setting.rivals.front().line;
+  std::vector<std::vector<std::string>> rows = {
+      {"policy", "library", "date", "rank", "TPOT ms", "behind the best",
+       std::string(hits_name(first.family)) + " %", "regret ms", ""}};
+  for (const RankedLine& one : setting.rivals) rows.push_back(row_of(one.line, &one.rank));
+  for (const LeaderboardLine& line : setting.bounds) rows.push_back(row_of(line, nullptr));
   return heading(first) + "\n" + align_columns(rows, 3) + versions_note(setting);
 }
 

@@ -6,7 +6,7 @@
 // ascending object order, once the layer is done; experts in use are therefore never evicted under the loop's
 // feet. The policy counts nothing: hits are the loop's business. So a step of a domain is
 //
-//   begin_step(step); [observe(scores);] ...state(object)...; use_all(uses);
+//   begin_step(step); [observe(scores);] ...states()[object]...; use_all(uses);
 //
 // and insert() comes at any time between these calls.
 #pragma once
@@ -65,8 +65,11 @@ struct CacheShape {
 class CachePolicy {
  public:
   virtual ~CachePolicy() = default;
-  /// State of an expert now. O(1).
-  virtual State state(std::uint32_t object) const = 0;
+  /// [objects], the state of each expert now. This memory is the policy's, who writes into it what changes;
+  /// it stays where it is as long as the policy lives, since callers ask once for it.
+  virtual std::span<const State> states() const = 0;
+  /// Of one expert.
+  State state(std::uint32_t object) const { return states()[object]; }
   /// An expert was used: it is full in memory at this moment, with whatever parts were loaded for it. The
   /// policy decides in which state it stays, and what leaves for it.
   virtual void use(const ExpertUse& use) = 0;

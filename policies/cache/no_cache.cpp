@@ -6,9 +6,13 @@ namespace {
 
 class NoCache final : public CachePolicy {
  public:
-  State state(std::uint32_t) const override { return State::M; }
+  explicit NoCache(const CacheShape& shape) : states_(shape.objects, State::M) {}
+  std::span<const State> states() const override { return states_; }
   void use(const ExpertUse&) override {}
   double bytes_held() const override { return 0; }
+
+ private:
+  std::vector<State> states_;
 };
 
 }  // namespace
@@ -17,8 +21,8 @@ CachePolicyEntry no_cache_entry() {
   return {.info = {.name = "none",
                    .help = "keeps nothing: every expert is loaded for every use",
                    .source = "the null member of the family"},
-          .make = [](const CacheShape&, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
-            return std::make_unique<NoCache>();
+          .make = [](const CacheShape& shape, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
+            return std::make_unique<NoCache>(shape);
           }};
 }
 

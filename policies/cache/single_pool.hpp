@@ -3,6 +3,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "policies/cache/cache.hpp"
@@ -14,7 +15,7 @@ namespace moelab {
 /// in state kept_as.
 class SinglePool : public CachePolicy {
  public:
-  State state(std::uint32_t object) const final { return states_[object]; }
+  std::span<const State> states() const final { return states_; }
   double bytes_held() const final { return held_ * bytes_each_; }
 
  protected:

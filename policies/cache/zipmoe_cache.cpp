@@ -82,7 +82,7 @@ class ZipmoeCache final : public CachePolicy {
                                                     std::to_string(shape.capacity_bytes));
   }
 
-  State state(std::uint32_t object) const override { return states_[object]; }
+  std::span<const State> states() const override { return states_; }
 
   void use(const ExpertUse& use) override { use_all({&use, 1}); }
   void use_all(std::span<const ExpertUse> uses) override {

@@ -1,8 +1,12 @@
-// Caches from outside. Beside what cache.hpp says of bytes and states: an expert is held only where it was
-// used or prefetched before, with parts that it had then, since nothing else brings parts into memory.
+// Caches from outside. Callers never read the policy's own states: after each call of it, its guard takes
+// over what has changed, once it is found to keep the rules. Beside what cache.hpp says of bytes and states,
+// parts of an expert are held only from a use or prefetch on that brought them, since nothing else brings
+// parts into memory.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "models/units.hpp"
 #include "policies/guard/policy_guard.hpp"
@@ -17,6 +21,26 @@ StateParts parts_of(State state) {
   return static_cast<StateParts>((has_sm(state) ? kSmParts : kNoParts) | (has_e(state) ? kEParts : kNoParts));
 }
 
+/// Calls `differs` with the number of each state in which two arrays of equal size are unlike, ascending.
+template <class Differs>
+void compare_states(std::span<const State> a, std::span<const State> b, const Differs& differs) {
+  constexpr std::size_t kBlock = 512;  // states, which memcmp sees to at many a cycle
+  for (std::size_t block = 0; block < a.size(); block += kBlock) {
+    const std::size_t end = std::min(block + kBlock, a.size());
+    if (std::memcmp(&a[block], &b[block], end - block) == 0) continue;
+    std::size_t at = block;
+    for (std::uint64_t left = 0, right = 0; at + sizeof left <= end; at += sizeof left) {
+      std::memcpy(&left, &a[at], sizeof left);
+      std::memcpy(&right, &b[at], sizeof right);
+      if (left == right) continue;
+      for (std::size_t i = at; i < at + sizeof left; ++i)
+        if (a[i] != b[i]) differs(static_cast<std::uint32_t>(i));
+    }
+    for (; at < end; ++at)
+      if (a[at] != b[at]) differs(static_cast<std::uint32_t>(at));
+  }
+}
+
 class GuardedCache final : public CachePolicy {
  public:
   GuardedCache(const CachePolicyEntry& entry, const CacheShape& shape, const PolicyParameters& parameters,
@@ -26,145 +50,124 @@ class GuardedCache final : public CachePolicy {
         shape_(shape),
         uses_pools_(entry.uses_pools),
         preloads_(entry.preloads),
-        known_(shape.objects) {
+        states_(shape.objects, State::M) {
     shape_.profile = {};  // the caller's
-    for (std::size_t parts = 0; parts < expected_.size(); ++parts)
-      expected_[parts] = expected_with(static_cast<StateParts>(parts));
-    for (std::uint32_t object = 0; object < shape.objects; ++object) {
-      known_[object] = preloads_ ? kAllParts : kNoParts;
-      if (preloads_) known_[object] = parts_of(state(object));
-    }
-    check_all();
+    counts_[index(State::M)] = shape.objects;
+    policy_states_ = guard_.ask([&] { return policy_->states(); });
+    if (policy_states_.size() != shape.objects)
+      guard_.broken("gives the states of " + counted(policy_states_.size(), "expert") + ", its domain has " +
+                    std::to_string(shape.objects));
+    take_changes(
+        [&](std::uint32_t object, State now) { check_parts(object, preloads_ ? kAllParts : kNoParts, now); });
   }
 
-  State state(std::uint32_t object) const override {
-    const State state = guard_.ask([&] { return policy_->state(object); });
-    const std::size_t number = index(state);
-    if (number < kStates && (expected_[known_[object]] >> number & 1) != 0) return state;
-    return unexpected(object, state);
-  }
+  std::span<const State> states() const override { return states_; }
 
   void use(const ExpertUse& use) override { use_all({&use, 1}); }
   void use_all(std::span<const ExpertUse> uses) override {
     guard_.ask([&] { policy_->use_all(uses); });
-    if (!preloads_)
-      for (const ExpertUse& use : uses) known_[use.object] = kAllParts;
-    if (guard_.closely()) check_all();
+    look_after(uses);
   }
 
   void begin_step(const CacheStep& step) override {
-    check_step();
     if (shape_.layers > 1)
       guard_.begin_step(step.layer);
     else
       guard_.begin_step();
     guard_.ask([&] { policy_->begin_step(step); });
+    look_after({});
   }
   void observe(std::span<const float> scores) override {
     guard_.ask([&] { policy_->observe(scores); });
+    look_after({});
   }
   void begin_request() override {
     guard_.ask([&] { policy_->begin_request(); });
+    look_after({});
   }
 
   bool insert(std::uint32_t object) override {
     const bool taken = guard_.ask([&] { return policy_->insert(object); });
-    if (taken && !preloads_) known_[object] = kAllParts;
-    if (taken && state(object) == State::M)
+    const ExpertUse given{.object = object};
+    look_after({&given, 1});
+    if (taken && states_[object] == State::M)
       guard_.broken("says that it took expert " + std::to_string(object) + ", and does not hold it");
-    if (guard_.closely())
-      check_all();
-    else
-      check_capacity();
     return taken;
   }
 
-  double bytes_held() const override { return check_capacity(); }
+  double bytes_held() const override { return held_; }
 
  private:
-  /// What a look at the state changes, or whether it breaks a rule.
-  State unexpected(std::uint32_t object, State state) const {
-    if (state == State::M) {
-      if (!preloads_) known_[object] = kNoParts;  // it has to be given again
-      return state;
-    }
-    if (index(state) < kStates && (parts_of(state) & ~known_[object]) != 0) check_parts(object, state);
+  /// Of a call in which the policy was given `whole`, experts in ascending order, with all their parts.
+  void look_after(std::span<const ExpertUse> whole) {
+    take_changes([&](std::uint32_t object, State now) {
+      const StateParts before = parts_of(states_[object]);
+      const bool given = std::ranges::binary_search(whole, object, {}, &ExpertUse::object);
+      check_parts(object, given && !preloads_ ? kAllParts : before, now);
+      if (preloads_ && parts_of(now) != before)
+        guard_.broken("holds expert " + std::to_string(object) +
+                      " no more, and its entry says that it keeps what it held from the start");
+    });
+  }
+
+  /// Takes over the policy's states and bytes; `check(object, now)` of each state that has changed.
+  template <class Check>
+  void take_changes(const Check& check) {
+    const std::span<const State> now = guard_.ask([&] { return policy_->states(); });
+    if (now.data() != policy_states_.data() || now.size() != policy_states_.size())
+      guard_.broken("has moved its states, which stay where they are as long as it lives");
+    compare_states(now, states_, [&](std::uint32_t object) {
+      const State to = now[object];
+      check_state(object, to);
+      check(object, to);
+      --counts_[index(states_[object])];
+      ++counts_[index(to)];
+      states_[object] = to;
+    });
+    take_bytes();
+  }
+
+  void take_bytes() {
+    held_ = guard_.ask([&] { return policy_->bytes_held(); });
+    if (!within(held_, shape_.capacity_bytes))
+      guard_.broken("holds " + to_string(Bytes(held_)) + ", its memory is " +
+                    to_string(Bytes(shape_.capacity_bytes)));
+    double bytes = 0;
+    for (std::size_t state = 0; state < kStates; ++state) bytes += counts_[state] * shape_.bytes[state];
+    if (std::abs(bytes - held_) > 2 * kGuardRounding * std::max(bytes, held_))
+      guard_.broken("says that it holds " + to_string(Bytes(held_)) + ", its experts' states come to " +
+                    to_string(Bytes(bytes)));
+  }
+
+  void check_state(std::uint32_t object, State state) const {
     if (index(state) >= kStates)
       guard_.broken("says of expert " + std::to_string(object) + " that it is in state number " +
                     std::to_string(index(state)) + ", there are " + std::to_string(kStates));
-    if (!uses_pools_)
+    if (!uses_pools_ && state != State::M && state != shape_.kept_as)
       guard_.broken("keeps " + expert_in(object, state) + ", it is to keep experts in " +
                     std::string(kStateNames[index(shape_.kept_as)]));
-    return state;
   }
 
-  /// Bits by State, of an expert of which these parts may be held: states of which nothing is to be said,
-  /// those with no more than the parts in which the policy may keep experts, and M where nothing is known, or
-  /// it may come back.
-  std::uint8_t expected_with(StateParts known) const {
-    unsigned states = preloads_ || known == kNoParts ? 1U << index(State::M) : 0U;
-    for (const State state : {State::F, State::C, State::S, State::E})
-      if ((uses_pools_ || state == shape_.kept_as) && (parts_of(state) & ~known) == 0)
-        states |= 1U << index(state);
-    return static_cast<std::uint8_t>(states);
+  /// `could`: the parts that it may hold.
+  void check_parts(std::uint32_t object, StateParts could, State now) const {
+    if ((parts_of(now) & ~could) != 0)
+      guard_.broken("holds " + expert_in(object, now) +
+                    (could == kNoParts ? ", which was neither used nor prefetched"
+                                       : ", of which it had another part, and was given none"));
   }
 
   static std::string expert_in(std::uint32_t object, State state) {
     return "expert " + std::to_string(object) + " in " + std::string(kStateNames[index(state)]);
   }
 
-  double check_capacity() const {
-    const double held = guard_.ask([&] { return policy_->bytes_held(); });
-    if (!within(held, shape_.capacity_bytes))
-      guard_.broken("holds " + to_string(Bytes(held)) + ", its memory is " +
-                    to_string(Bytes(shape_.capacity_bytes)));
-    return held;
-  }
-
-  void check_step() {
-    if (guard_.looks_at_all())
-      check_all();
-    else
-      check_capacity();
-  }
-
-  void check_all() {
-    const double held = check_capacity();
-    double bytes = 0;
-    for (std::uint32_t object = 0; object < shape_.objects; ++object) {
-      const State now = state(object);
-      bytes += shape_.bytes[index(now)];
-      note_parts(object, now);
-    }
-    if (std::abs(bytes - held) > 2 * kGuardRounding * std::max(bytes, held))
-      guard_.broken("says that it holds " + to_string(Bytes(held)) + ", its experts' states come to " +
-                    to_string(Bytes(bytes)));
-  }
-
-  void check_parts(std::uint32_t object, State now) const {
-    if ((parts_of(now) & ~known_[object]) != 0)
-      guard_.broken("holds " + expert_in(object, now) +
-                    (known_[object] == kNoParts ? ", which was neither used nor prefetched"
-                                                : ", of which it had another part, and was given none"));
-  }
-
-  /// What left with the step is not held again before it is given again.
-  void note_parts(std::uint32_t object, State now) {
-    check_parts(object, now);
-    const StateParts parts = parts_of(now);
-    if (preloads_ && parts != known_[object])
-      guard_.broken("holds expert " + std::to_string(object) +
-                    " no more, and its entry says that it keeps what it held from the start");
-    known_[object] = parts;
-  }
-
   std::unique_ptr<CachePolicy> policy_;
   PolicyGuard guard_;
   CacheShape shape_;
   bool uses_pools_, preloads_;
-  mutable std::vector<StateParts>
-      known_;  // [objects]: what it may hold, as of the last look and what came since
-  std::array<std::uint8_t, kAllParts + 1> expected_{};  // by known parts: see expected_with()
+  std::span<const State> policy_states_;         // where the policy has its own
+  std::vector<State> states_;                    // [objects], as of the last call
+  std::array<std::uint32_t, kStates> counts_{};  // of experts in each state
+  double held_ = 0;                              // bytes
 };
 
 }  // namespace

@@ -26,8 +26,7 @@
 namespace moelab {
 
 struct GuardOptions {
-  /// Policies of moelab are guarded too, and all that a policy holds is looked at after every step: for
-  /// checks of policies, not for runs.
+  /// Policies of moelab are guarded too: for checks of policies, not for runs.
   bool closely = false;
   /// Which layer the policy decides for, where that is one: said where a rule is broken.
   std::optional<std::uint32_t> layer = {};

@@ -7,7 +7,7 @@ std::string counted(std::uint64_t count, const char* thing) {
 }
 
 PolicyGuard::PolicyGuard(const PolicyInfo& info, const GuardOptions& options)
-    : who_("policy '" + std::string(info.name) + "'"), closely_(options.closely), layer_(options.layer) {
+    : who_("policy '" + std::string(info.name) + "'"), layer_(options.layer) {
   if (!info.library.empty()) who_ += " (" + std::string(info.library) + ")";
 }
 

@@ -40,10 +40,6 @@ class PolicyGuard {
   }
   /// The layer that the messages name from now on.
   void enter(std::uint32_t layer) { layer_ = layer; }
-  /// Whether all that the policy holds is to be looked at after the step: the first of them, then now and
-  /// then, so that it costs next to nothing in a long run.
-  bool looks_at_all() const { return closely_ || step_ <= 64 || step_ % 64 == 0; }
-  bool closely() const { return closely_; }
 
   /// Throws PolicyError. `rule`: what the policy did, as a sentence's end.
   [[noreturn]] void broken(const std::string& rule) const;
@@ -82,7 +78,6 @@ class PolicyGuard {
   }
 
   std::string who_;
-  bool closely_;
   std::uint64_t step_ = 0;
   std::optional<std::uint32_t> layer_;
 };

@@ -33,20 +33,6 @@ CacheShape domain_shape(const ServerContext& server, const MemoryPlan& memory,
   return shape;
 }
 
-std::vector<std::unique_ptr<CachePolicy>> make_domains(const CachePolicyEntry& entry, std::uint32_t count,
-                                                       CacheShape shape, const PolicyParameters& parameters,
-                                                       std::span<const double> profile) {
-  std::vector<std::unique_ptr<CachePolicy>> domains;
-  for (std::uint32_t d = 0; d < count; ++d) {
-    if (entry.needs_profile) shape.profile = profile.subspan(std::size_t{d} * shape.objects, shape.objects);
-    shape.first_layer = d;
-    GuardOptions options;
-    if (count > 1) options.layer = d;
-    domains.push_back(make_cache_policy(entry, shape, parameters, options));
-  }
-  return domains;
-}
-
 }  // namespace
 
 ExpertCache::ExpertCache(const ServerContext& server, const MemoryPlan& memory,
@@ -60,15 +46,31 @@ ExpertCache::ExpertCache(const ServerContext& server, const MemoryPlan& memory,
       entry_(*find_cache_policy(server.system.cache.name)),
       per_model_(cache_spans_model(server.system.cache.name, server.system.cache_domain)),
       shape_(domain_shape(server, memory, pools)),
-      domains_(make_domains(entry_, per_model_ ? 1 : layers_, shape_, system_.cache.parameters, profile)),
       steps_(layers_, 0),
       page_cache_bytes_(memory.page_cache.value()),
       page_cache_(2 * std::size_t{layers_} * experts_, page_cache_bytes_),
       mirror_(server.mirror) {
+  make_domains(profile);
   if (entry_.needs_future)
     future_ = std::make_unique<FutureUses>(server.trace, server.scenario.workload.batch,
                                            prompts_of(server.scenario), micro_batch_of(server.system));
   preload_mirror();
+}
+
+void ExpertCache::make_domains(std::span<const double> profile) {
+  const std::uint32_t count = per_model_ ? 1 : layers_;
+  CacheShape shape = shape_;
+  domains_.clear();
+  for (std::uint32_t d = 0; d < count; ++d) {
+    if (entry_.needs_profile) shape.profile = profile.subspan(std::size_t{d} * shape.objects, shape.objects);
+    shape.first_layer = d;
+    GuardOptions options;
+    if (count > 1) options.layer = d;
+    domains_.push_back(make_cache_policy(entry_, shape, system_.cache.parameters, options));
+  }
+  states_.clear();
+  for (std::uint32_t layer = 0; layer < layers_; ++layer)
+    states_.push_back(domain(layer).states().subspan(object(layer, 0), experts_));
 }
 
 void ExpertCache::find_kept(std::uint32_t layer, std::vector<std::uint8_t>& kept) const {
@@ -92,8 +94,7 @@ void ExpertCache::count(MemoryContents& memory) const {
 }
 
 void ExpertCache::restart() {
-  domains_ =
-      make_domains(entry_, static_cast<std::uint32_t>(domains_.size()), shape_, system_.cache.parameters, {});
+  make_domains({});
   steps_.assign(layers_, 0);
   page_cache_ = PageCache(2 * std::size_t{layers_} * experts_, page_cache_bytes_);
 }

@@ -35,9 +35,7 @@ class ExpertCache {
   ExpertCache(const ServerContext& server, const MemoryPlan& memory,
               const std::array<std::uint32_t, kStates>& pools, std::span<const double> profile);
 
-  State state(std::uint32_t layer, std::uint32_t expert) const {
-    return domains_[per_model_ ? 0 : layer]->state(object(layer, expert));
-  }
+  State state(std::uint32_t layer, std::uint32_t expert) const { return states_[layer][expert]; }
   /// [experts] of a layer: 1 where something of the expert is kept.
   void find_kept(std::uint32_t layer, std::vector<std::uint8_t>& kept) const;
   /// Experts that are kept whole.
@@ -67,6 +65,7 @@ class ExpertCache {
   void forget_reads(std::uint32_t layer, std::uint32_t expert, State state, const ExpertReads& reads);
 
  private:
+  void make_domains(std::span<const double> profile);
   CachePolicy& domain(std::uint32_t layer) { return *domains_[per_model_ ? 0 : layer]; }
   /// The expert's number in its domain.
   std::uint32_t object(std::uint32_t layer, std::uint32_t expert) const {
@@ -89,9 +88,10 @@ class ExpertCache {
   bool per_model_;    // one domain
   CacheShape shape_;  // of a domain; without a profile
   std::vector<std::unique_ptr<CachePolicy>> domains_;
-  std::unique_ptr<FutureUses> future_;  // where the policy is an oracle
-  std::vector<std::uint64_t> steps_;    // by layer: how often it used experts, as FutureUses counts
-  std::vector<ExpertUse> uses_;         // scratch: of a step, numbered in the domain
+  std::vector<std::span<const State>> states_;  // by layer: [experts], in its domain
+  std::unique_ptr<FutureUses> future_;          // where the policy is an oracle
+  std::vector<std::uint64_t> steps_;            // by layer: how often it used experts, as FutureUses counts
+  std::vector<ExpertUse> uses_;                 // scratch: of a step, numbered in the domain
   double page_cache_bytes_;
   PageCache page_cache_;
   engine::ExpertMirror* mirror_;

@@ -46,6 +46,12 @@ std::string lacks_pages(const System& s) {
   return s.paging ? "" : "has no experts in pages; expected a system with 'weights: paged', by --system";
 }
 
+std::string lacks_servers(const System& s) {
+  return s.placed ? ""
+                  : "does not divide experts among servers; expected a scenario with a cluster and a system "
+                    "with 'weights: placed', such as prism in prism-mixtral-bigbench";
+}
+
 Json* section_of(const ComparedFamily& family, Json& system) {
   Json* section = &system;
   for (const std::string_view key : family.place) {
@@ -83,9 +89,12 @@ const std::vector<ComparedFamily>& compared_families() {
       {"batching", {"batching"}, "", lacks_batching, [](const System& s) { return s.batching->policy; }},
       {"pressure", {"kv"}, "", lacks_batching, [](const System& s) { return s.kv.pressure; }},
       {"storage", {"paging", "storage"}, "", lacks_pages, [](const System& s) { return s.paging->storage; }},
-      {"residency", {"paging", "residency"}, "", lacks_pages, [](const System& s) {
-         return s.paging->residency;
-       }}};
+      {"residency",
+       {"paging", "residency"},
+       "",
+       lacks_pages,
+       [](const System& s) { return s.paging->residency; }},
+      {"placement", {"placement"}, "", lacks_servers, [](const System& s) { return s.placed->placement; }}};
   return families;
 }
 

@@ -16,7 +16,8 @@
 //   bound              true: the policy knows the future or tries everything, and is not ranked
 //   tpot_by_seed_s     mean time per output token under each seed, 1e-12 to 1e9
 //   tpot_s, tpot_half_width_s    their mean, and half of its 95 % interval (Student's t; 0 of one seed)
-//   hit_share          of the experts used while decoding; where the system has any that a cache could find
+//   hit_share          of the experts used while decoding; where the system has any that a cache could find;
+//                      of placements, of all experts used, those on the server of the user
 //   regret_s, regret_hit_share   to the family's bound, where it was run beside
 //   moelab, date       the program's version; "2026-11-30T12:00:00Z"
 //

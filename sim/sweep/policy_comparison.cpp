@@ -32,7 +32,8 @@ Scenario compared_scenario(const CompareSettings& asked) {
   Scenario s = asked.text ? scenario_of_document(asked.scenario, *asked.text, asked.settings, only)
                           : load_scenario(asked.scenario, asked.settings, only);
   check_listed(s, only, "--system");
-  if (s.cluster) throw InputError(s.name, "is served by a cluster; expected a scenario on one machine");
+  if (s.cluster && asked.family != "placement")
+    throw InputError(s.name, "is served by a cluster; expected a scenario on one machine, or --placement");
   const SystemConfig system = s.systems.front();
   const std::string why_not = compared_family(asked.family).why_not(system);
   if (!why_not.empty()) throw InputError("system " + system.name, why_not);
@@ -45,6 +46,36 @@ struct CompareAsk {
   std::size_t block = 0, policy = 0, seed = 0;
 };
 
+/// Of the experts used while decoding, how many were found and how.
+struct FoundExperts {
+  std::uint64_t used = 0;
+  double hit_share = 0, parts_share = 0;
+};
+
+FoundExperts found_by(const Scenario& s, const RunResult& result) {
+  FoundExperts found;
+  if (s.cluster) {
+    double local = 0, remote = 0;
+    for (const ServerResult& server : result.cluster.servers) {
+      local += server.local_activations;
+      remote += server.remote_activations;
+    }
+    found.used = static_cast<std::uint64_t>(local + remote);
+    if (found.used > 0) found.hit_share = local / (local + remote);
+    return found;
+  }
+  const auto& by_state = result.metrics.decode_hits;
+  found.used = std::accumulate(by_state.begin(), by_state.end(), std::uint64_t{0});
+  if (found.used == 0) return found;
+  const std::uint64_t hits = by_state[index(s.systems.front().kept_as)];
+  const auto share = [&](std::uint64_t part) {
+    return static_cast<double>(part) / static_cast<double>(found.used);
+  };
+  found.hit_share = share(hits);
+  found.parts_share = share(found.used - by_state[index(State::M)] - hits);
+  return found;
+}
+
 /// What a run of the document's system came to, between processes; of one that could not be made, why.
 std::string pack_compared(const std::string& name, const std::string& document, const Settings& changes) {
   try {
@@ -53,23 +84,17 @@ std::string pack_compared(const std::string& name, const std::string& document, 
     const std::optional<RankInclusion> statistics = check_scenario(s, trace);
     RunOptions options;
     if (statistics) options.statistics = &*statistics;
-    const SystemConfig& system = s.systems.front();
-    const RunResult result = run_system(s, system, trace, options);
+    const RunResult result = run_system(s, s.systems.front(), trace, options);
     check_fits(result);
     const RequestLatencies latencies = request_latencies(result.metrics);
     if (latencies.of(Latency::tpot).empty())
       throw InputError(s.name,
                        "no request has a second output token: there is no time per output token to compare");
-    const auto& found = result.metrics.decode_hits;
-    const std::uint64_t all = std::accumulate(found.begin(), found.end(), std::uint64_t{0});
-    const std::uint64_t hits = found[index(system.kept_as)];
-    const auto share = [all](std::uint64_t part) {
-      return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
-    };
+    const FoundExperts found = found_by(s, result);
     return Json{{"tpot_s", mean(latencies.of(Latency::tpot))},
-                {"used", all},
-                {"hits", share(hits)},
-                {"parts", share(all - found[index(State::M)] - hits)}}
+                {"used", found.used},
+                {"hits", found.hit_share},
+                {"parts", found.parts_share}}
         .dump();
   } catch (const InputError& error) {
     return Json{{"refused", error.problems().front().what}}.dump(-1, ' ', false,
@@ -124,7 +149,7 @@ class Comparer {
     result.scenario = scenario_.name;
     result.system = system().name;
     result.model = scenario_.model.title;
-    result.device = scenario_.device.title;
+    result.device = scenario_.cluster ? scenario_.cluster->profile.title : scenario_.device.title;
     result.family = family_.name;
     result.own_policy = own_.name;
     result.first_seed = scenario_.seed;
@@ -235,6 +260,10 @@ class Comparer {
 };
 
 }  // namespace
+
+std::string_view hits_name(std::string_view family) {
+  return family == "placement" ? "local" : "hits";
+}
 
 double ComparedPolicy::mean_of(double PolicySample::*figure) const {
   std::vector<double> values;

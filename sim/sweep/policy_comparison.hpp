@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,12 +33,16 @@ struct CompareSettings {
   bool settings_digests = false;     // ComparedBlock::setting is wanted, for which data files are read
 };
 
-/// What one run came to. Shares are of the experts used while decoding.
+/// What one run came to. Shares are of the experts used while decoding; on a cluster, of all that were used.
 struct PolicySample {
   double tpot_s = 0;       // mean time per output token of its requests
-  double hit_share = 0;    // found in the form in which the system keeps experts (most: in full)
+  double hit_share = 0;    // found in the form in which the system keeps experts (most: in full); on a
+                           // cluster, on the server of the user
   double parts_share = 0;  // found in another form, of which parts had to be loaded
 };
+
+/// What people call the hit share of a family's policies: "hits", or "local".
+std::string_view hits_name(std::string_view family);
 
 /// A policy, with the parameters that are not its defaults, in a block.
 struct ComparedPolicy {
@@ -64,7 +69,7 @@ struct ComparedBlock {
   /// 32 hexadecimal digits that are the same where all is but policy, budget and seeds: what is run with its
   /// data and the libraries of its other policies; "" where it is not wanted.
   std::string setting;
-  bool has_hits = false;                 // some run used experts that a cache could have had
+  bool has_hits = false;                 // some run used experts that a cache or a server could have had
   std::vector<ComparedPolicy> policies;  // by rank; then bounds; then what was refused
   /// What regret is counted from; nullptr where there is none, or it cannot be run here.
   const ComparedPolicy* bound() const;

@@ -46,7 +46,14 @@ std::vector<Case> cases() {
       {"storage", "fluxmoe-mixtral", "fluxmoe", kShort, "bandwidth-proportional", "whole-layer",
        set("paging.storage={policy: whole-layer}")},
       {"residency", "fluxmoe-mixtral", "fluxmoe", kShort, "fixed", "budget-aware",
-       set("paging.residency={policy: budget-aware}")}};
+       set("paging.residency={policy: budget-aware}")},
+      {"placement",
+       "prism-mixtral-bigbench",
+       "prism",
+       {"workload.servers.0.requests=6", "workload.servers.1.requests=6", "workload.servers.2.requests=6"},
+       "prism",
+       "uniform",
+       set("placement.policy=uniform")}};
 }
 
 std::vector<std::string> words(const Case& one, const std::string& command,
@@ -81,7 +88,7 @@ TEST_CASE("compare: policies of each family do in a comparison what they do in a
     CHECK(result["family"] == one.family);
     const json& block = result["budgets"][0];
     for (const bool own : {true, false}) {
-      std::vector<std::string> more = {"--set", "seed=2"};
+      std::vector<std::string> more = {"--executor", "fast", "--set", "seed=2"};
       if (!own) more.insert(more.end(), {"--set", one.setting_of_other});
       const json alone = succeeded(words(one, "run", more));
       CHECK(row_of(block, own ? one.policy : one.other)["seeds"][1]["tpot_s"].get<double>() ==

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/json.hpp"
+#include "policies/policy_library.hpp"
 #include "tests/cli/program_checks.hpp"
 #include "tests/cli/run_program.hpp"
 
@@ -176,7 +177,8 @@ TEST_CASE("policy library: one that cannot be used is refused with the reason") 
   const auto refused = [](const std::string& file, const std::string& reason) {
     check_refusal(run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--policy-library", file}), reason);
   };
-  refused(library("future"), "was compiled for interface 3 of policies, and this is 2");
+  refused(library("future"), "was compiled for interface " + std::to_string(kPolicyInterface + 1) +
+                                 " of policies, and this is " + std::to_string(kPolicyInterface));
   refused(library("other_layout"), "was compiled with another standard library");
   refused(library("empty"), "has no policies");
   refused(library("no_library"), "is no library of policies: it has no moelab_policy_interface");

@@ -1,12 +1,18 @@
 // Caches from a library: each rule that one breaks is told with the policy's name, its library and the step.
+#include <algorithm>
 #include <limits>
 #include <typeinfo>
 
 #include "tests/policies/guard_cases.hpp"
+#include "tests/policies/random_numbers.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::guard_cache_test {
 
 using namespace moelab::guard_cases;
+using moelab::test::below;
+using moelab::test::Random;
+using moelab::test::random_runs;
 
 namespace {
 
@@ -14,7 +20,7 @@ namespace {
 class SoundCache : public CachePolicy {
  public:
   explicit SoundCache(const CacheShape& shape) : shape_(shape), states_(shape.objects, State::M) {}
-  State state(std::uint32_t object) const override { return states_[object]; }
+  std::span<const State> states() const override { return states_; }
   void use(const ExpertUse& use) override { keep(use.object); }
   bool insert(std::uint32_t object) override {
     keep(object);
@@ -83,6 +89,12 @@ class WrongSum : public SoundCache {
   double bytes_held() const override { return SoundCache::bytes_held() / 2; }
 };
 
+class Unbooked : public SoundCache {  // drops an expert and counts it still
+ public:
+  using SoundCache::SoundCache;
+  void begin_step(const CacheStep&) override { std::ranges::fill(states_, State::M); }
+};
+
 class NoNumber : public SoundCache {
  public:
   using SoundCache::SoundCache;
@@ -92,17 +104,13 @@ class NoNumber : public SoundCache {
 class WrongState : public SoundCache {
  public:
   using SoundCache::SoundCache;
-  State state(std::uint32_t object) const override {
-    return states_[object] == State::M ? State::M : State::C;
-  }
+  void use(const ExpertUse& use) override { states_[use.object] = State::C; }
 };
 
 class NoState : public SoundCache {
  public:
   using SoundCache::SoundCache;
-  State state(std::uint32_t object) const override {
-    return states_[object] == State::M ? State::M : static_cast<State>(9);
-  }
+  void use(const ExpertUse& use) override { states_[use.object] = static_cast<State>(9); }
 };
 
 class Boaster : public SoundCache {
@@ -172,15 +180,17 @@ TEST_CASE("guard: a cache of the whole model names the layer that ran") {
 
 TEST_CASE("guard: what a cache says that it holds is what its states come to") {
   CHECK(complaint_of(entry_of<WrongSum>()) ==
-        "policy 'mine' (broken.so), step 1: says that it holds 15 B, its experts' states come to 30 B");
+        "policy 'mine' (broken.so), step 1: says that it holds 5 B, its experts' states come to 10 B");
+  CHECK(complaint_of(entry_of<Unbooked>()) ==
+        "policy 'mine' (broken.so), step 2: says that it holds 20 B, its experts' states come to 0 B");
 }
 
 TEST_CASE("guard: a cache's states are those that there are, and those that it may keep") {
-  CHECK_THAT(complaint_of(entry_of<WrongState>()),
-             StartsWith("policy 'mine' (broken.so), step 1: keeps expert ") &&
-                 Contains("in C, it is to keep experts in F"));
+  CHECK_THAT(
+      complaint_of(entry_of<WrongState>()),
+      StartsWith("policy 'mine' (broken.so), step 1: keeps expert 0 in C, it is to keep experts in F"));
   CHECK_THAT(complaint_of(entry_of<NoState>()),
-             Contains("step 1: says of expert ") && Contains("that it is in state number 9, there are 5"));
+             Contains("step 1: says of expert 0 that it is in state number 9, there are 5"));
   CachePolicyEntry with_pools = entry_of<NoState>();
   with_pools.uses_pools = true;
   CHECK_THAT(complaint_of(with_pools), Contains("state number 9"));
@@ -222,11 +232,13 @@ TEST_CASE("guard: a cache with pools has no parts that nothing brought") {
   class Grower : public SoundCache {  // S, then F without a use
    public:
     using SoundCache::SoundCache;
-    State state(std::uint32_t object) const override {
-      return states_[object] == State::M ? State::M : steps_ < 3 ? State::S : State::F;
+    void begin_step(const CacheStep&) override {
+      if (++steps_ == 3) states_[1] = State::F;
     }
-    void begin_step(const CacheStep&) override { ++steps_; }
-    double bytes_held() const override { return static_cast<double>(order_.size()) * (steps_ < 3 ? 5 : 10); }
+    void use(const ExpertUse& use) override { states_[use.object] = State::S; }
+    double bytes_held() const override {
+      return states_[1] == State::F ? 10 : states_[1] == State::S ? 5 : 0;
+    }
     int steps_ = 0;
   };
   CachePolicyEntry entry = entry_of<Grower>();
@@ -234,7 +246,6 @@ TEST_CASE("guard: a cache with pools has no parts that nothing brought") {
   const auto policy = make_cache_policy(entry, shape_of_four(), {});
   policy->begin_step({});
   policy->use({.object = 1});
-  policy->begin_step({});
   policy->begin_step({});
   CHECK(complaint([&] { policy->begin_step({}); }) ==
         "policy 'mine' (broken.so), step 3: holds expert 1 in F, of which it had another part, and was given "
@@ -273,27 +284,97 @@ TEST_CASE("guard: a maker may refuse its parameters, and may neither fail nor ma
   }
 }
 
-TEST_CASE("guard: in a long run a cache's states are looked at now and then, its bytes after each step") {
-  class Counting : public SoundCache {
+TEST_CASE("guard: a cache's states stay where they are, one for each expert") {
+  class Moving : public SoundCache {
    public:
     using SoundCache::SoundCache;
-    State state(std::uint32_t object) const override {
-      ++looks;
-      return SoundCache::state(object);
-    }
-    mutable std::uint64_t looks = 0;
+    std::span<const State> states() const override { return others_.empty() ? states_ : others_; }
+    void begin_request() override { others_ = states_; }
+    std::vector<State> others_;
   };
-  static const Counting* last = nullptr;
-  CachePolicyEntry entry = entry_of<Counting>();
+  class Short : public SoundCache {
+   public:
+    using SoundCache::SoundCache;
+    std::span<const State> states() const override { return std::span(states_).first(3); }
+  };
+  CHECK(complaint_of(entry_of<Moving>()) ==
+        "policy 'mine' (broken.so): has moved its states, which stay where they are as long as it lives");
+  CHECK(complaint_of(entry_of<Short>()) ==
+        "policy 'mine' (broken.so): gives the states of 3 experts, its domain has 4");
+}
+
+TEST_CASE("guard: the loop reads states that the guard has looked at") {
+  class Exposed : public SoundCache {
+   public:
+    using SoundCache::SoundCache;
+    using SoundCache::states_;
+  };
+  static Exposed* made = nullptr;
+  CachePolicyEntry entry = entry_of<Exposed>();
   entry.make = [](const CacheShape& shape, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
-    auto policy = std::make_unique<Counting>(shape);
-    last = policy.get();
+    auto policy = std::make_unique<Exposed>(shape);
+    made = policy.get();
     return policy;
   };
   const auto policy = make_cache_policy(entry, shape_of_four(), {});
-  for (int step = 0; step < 64 * 101; ++step) policy->begin_step({});
-  // When made, after each of the first 64 steps, and after every 64th of the others: 4 experts each.
-  CHECK(last->looks == 4 * (1 + 1 + 64 + 99));
+  policy->begin_step({});
+  policy->use({.object = 1});
+  const std::span<const State> states = policy->states();
+  CHECK(states[1] == State::F);
+  made->states_[0] = static_cast<State>(77);  // at a time when it is not asked
+  CHECK(states[0] == State::M);
+  CHECK_THAT(complaint([&] { policy->begin_step({}); }),
+             Contains("says of expert 0 that it is in state number 77"));
+}
+
+TEST_CASE("guard: a state that changes is found wherever it is, in domains of any size") {
+  class Ghost : public SoundCache {  // shows one expert for one step, and counts it
+   public:
+    using SoundCache::SoundCache;
+    void begin_step(const CacheStep& step) override {
+      states_[step.tokens] = step.prompt_tokens == 0 ? State::M : State::F;
+      shown_ = step.prompt_tokens;
+    }
+    double bytes_held() const override { return 10.0 * shown_; }
+    std::uint32_t shown_ = 0;
+  };
+  for (std::uint64_t seed = 0; seed < random_runs(2000); ++seed) {
+    Random draws(seed);
+    CacheShape shape = shape_of_four();
+    shape.objects = 1 + below(draws, seed % 4 == 0 ? 3000 : 70);
+    const auto ghost = below(draws, shape.objects);
+    const auto policy = make_cache_policy(entry_of<Ghost>(), shape, {});
+    const std::string complained = complaint([&] {
+      policy->begin_step({.tokens = below(draws, shape.objects), .prompt_tokens = 0});
+      policy->begin_step({.tokens = ghost, .prompt_tokens = 1});
+    });
+    if (complained != "policy 'mine' (broken.so), step 2: holds expert " + std::to_string(ghost) +
+                          " in F, which was neither used nor prefetched")
+      FAIL("seed " << seed << ", " << shape.objects << " experts, " << ghost << ": " << complained);
+  }
+}
+
+TEST_CASE("guard: what a cache keeps is seen through its guard as without it") {
+  for (std::uint64_t seed = 0; seed < random_runs(2000); ++seed) {
+    Random draws(seed);
+    CacheShape shape = shape_of_four();
+    shape.objects = 1 + below(draws, 600);
+    shape.capacity_bytes = 10.0 * below(draws, shape.objects + 1);
+    SoundCache plain(shape);
+    const auto guarded = make_cache_policy(entry_of<SoundCache>(), shape, {});
+    for (int step = 0; step < 20; ++step) {
+      std::vector<ExpertUse> uses;
+      for (std::uint32_t object = 0; object < shape.objects; ++object)
+        if (below(draws, shape.objects) < 8) uses.push_back({.object = object});
+      plain.use_all(uses);
+      guarded->use_all(uses);
+      const auto fetched = below(draws, shape.objects);
+      if (plain.insert(fetched) != guarded->insert(fetched)) FAIL("seed " << seed << ", step " << step);
+      if (!std::ranges::equal(plain.states(), guarded->states()) ||
+          plain.bytes_held() != guarded->bytes_held())
+        FAIL("seed " << seed << ", step " << step);
+    }
+  }
 }
 
 }  // namespace moelab::guard_cache_test

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <type_traits>
 
 #include "tests/policies/guard_cases.hpp"
 #include "tests/random_runs.hpp"
@@ -18,54 +17,52 @@ namespace {
 
 class KeepsNothing : public CachePolicy {
  public:
-  State state(std::uint32_t) const override { return State::M; }
+  explicit KeepsNothing(const CacheShape& shape) : shape_(shape), states_(shape.objects, State::M) {}
+  std::span<const State> states() const override { return states_; }
   void use(const ExpertUse&) override {}
   double bytes_held() const override { return 0; }
+
+ protected:
+  CacheShape shape_;
+  std::vector<State> states_;
 };
 
 template <class Policy>
 CachePolicyEntry cache_of() {
   return {.info = from_library(),
           .make = [](const CacheShape& shape, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
-            if constexpr (std::is_constructible_v<Policy, CacheShape>)
-              return std::make_unique<Policy>(shape);
-            else
-              return std::make_unique<Policy>();
+            return std::make_unique<Policy>(shape);
           }};
 }
 
 /// Another answer each time it is asked.
 class Capricious : public KeepsNothing {
  public:
-  explicit Capricious(const CacheShape& shape) : shape_(shape) {}
-  State state(std::uint32_t object) const override { return object == held_ ? shape_.kept_as : State::M; }
+  using KeepsNothing::KeepsNothing;
   void use(const ExpertUse& use) override {
     static std::uint64_t uses = 0;
-    if (shape_.bytes[index(shape_.kept_as)] <= shape_.capacity_bytes && ++uses % 3 == 0) held_ = use.object;
+    if (shape_.bytes[index(shape_.kept_as)] > shape_.capacity_bytes || ++uses % 3 != 0) return;
+    if (held_ != kNone) states_[held_] = State::M;
+    held_ = use.object;
+    states_[held_] = shape_.kept_as;
   }
   double bytes_held() const override { return held_ == kNone ? 0 : shape_.bytes[index(shape_.kept_as)]; }
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
-  CacheShape shape_;
   std::uint32_t held_ = kNone;
 };
 
 /// Keeps all that was used: fits large memories only.
 class Unbounded : public KeepsNothing {
  public:
-  explicit Unbounded(const CacheShape& shape) : shape_(shape), states_(shape.objects, State::M) {}
-  State state(std::uint32_t object) const override { return states_[object]; }
+  using KeepsNothing::KeepsNothing;
   void use(const ExpertUse& use) override { states_[use.object] = shape_.kept_as; }
   double bytes_held() const override {
     double bytes = 0;
     for (const State state : states_) bytes += shape_.bytes[index(state)];
     return bytes;
   }
-
- private:
-  CacheShape shape_;
-  std::vector<State> states_;
 };
 
 }  // namespace
@@ -118,7 +115,7 @@ TEST_CASE("check: a policy that refuses every instance is no policy") {
   CachePolicyEntry choosy = refuses;  // some it takes
   choosy.make = [](const CacheShape& shape, const PolicyParameters&) -> std::unique_ptr<CachePolicy> {
     if (shape.objects == 1) throw InputError("", "a single expert");
-    return std::make_unique<KeepsNothing>();
+    return std::make_unique<KeepsNothing>(shape);
   };
   const PolicyCheck some = check_policy(choosy, {.instances = 200});
   CHECK(some.broken == "");
@@ -129,7 +126,7 @@ TEST_CASE("check: a policy that refuses every instance is no policy") {
 TEST_CASE("check: what an entry says that it needs is there, and what it does not say is not") {
   class Needing : public KeepsNothing {
    public:
-    explicit Needing(const CacheShape& shape) : experts_(shape.objects / shape.layers) {
+    explicit Needing(const CacheShape& shape) : KeepsNothing(shape), experts_(shape.objects / shape.layers) {
       if (shape.profile.size() != shape.objects) throw std::logic_error("no profile");
     }
     void begin_step(const CacheStep&) override { observed_ = false; }
@@ -154,14 +151,14 @@ TEST_CASE("check: parameters come at their defaults, their bounds and between") 
   least = 100, most = -100;
   CachePolicyEntry entry = cache_of<KeepsNothing>();
   entry.info.parameters = {{"alpha", "", 0.5, -1, 4, ""}};
-  entry.make = [](const CacheShape&, const PolicyParameters& values) -> std::unique_ptr<CachePolicy> {
+  entry.make = [](const CacheShape& shape, const PolicyParameters& values) -> std::unique_ptr<CachePolicy> {
     as_default |= values.empty();
     if (const auto alpha = values.find("alpha"); alpha != values.end()) {
       least = std::min(least, alpha->second);
       most = std::max(most, alpha->second);
       between |= alpha->second > -1 && alpha->second < 4;
     }
-    return std::make_unique<KeepsNothing>();
+    return std::make_unique<KeepsNothing>(shape);
   };
   CHECK(check_policy(entry, {.instances = 200}).broken == "");
   CHECK(least == -1);

@@ -15,34 +15,30 @@ using namespace moelab;
 class Faulty final : public CachePolicy {
  public:
   static constexpr int kAt = 5;
-  explicit Faulty(const CacheShape& shape) : shape_(shape), kept_(shape.objects, false) {}
-  State state(std::uint32_t object) const override {
-    return kept_[object] || pretends_ ? shape_.kept_as : State::M;
-  }
+  explicit Faulty(const CacheShape& shape) : shape_(shape), states_(shape.objects, State::M) {}
+  std::span<const State> states() const override { return states_; }
   void begin_step(const moelab::CacheStep&) override {
     step_ = step_ + 1;
-    pretends_ = FAULT == kPretends;  // until the first use
+    if (FAULT == kPretends) states_.assign(states_.size(), shape_.kept_as);
   }
   void use(const ExpertUse& use) override {
     if (step_ == kAt && FAULT == kThrows) throw std::runtime_error("no idea what to keep");
     if (step_ == kAt && FAULT == kCrashes) std::abort();
     if (step_ == kAt && FAULT == kExits) std::exit(0);
-    pretends_ = false;
     while (step_ == kAt && FAULT == kHangs) {
     }
     const double bytes = shape_.bytes[index(shape_.kept_as)];
     const bool fits = bytes_ + bytes <= shape_.capacity_bytes;
-    if (kept_[use.object] || (!fits && (step_ < kAt || FAULT != kTooMuch))) return;
-    kept_[use.object] = true;
+    if (states_[use.object] != State::M || (!fits && (step_ < kAt || FAULT != kTooMuch))) return;
+    states_[use.object] = shape_.kept_as;
     bytes_ += bytes;
   }
   double bytes_held() const override { return bytes_; }
 
  private:
   CacheShape shape_;
-  std::vector<bool> kept_;
+  std::vector<State> states_;
   double bytes_ = 0;
-  bool pretends_ = false;
   std::atomic<int> step_ = 0;
 };
 
