@@ -38,7 +38,7 @@ struct RunArguments {
   std::string timeline_tokens;  // "": by passes
 };
 
-std::vector<std::string> outputs_of(const RunArguments& options) {
+std::vector<std::string> paths_of(const RunArguments& options) {
   return {options.out, options.timeline, options.plot, options.requests};
 }
 
@@ -86,6 +86,35 @@ Finished unpack(const std::string& text) {
   return {unpack_result(text.substr(0, end)), text.substr(end + 1)};
 }
 
+/// What the command leaves: files, and what it prints.
+struct RunOutputs {
+  std::vector<std::pair<std::string, std::string>> files;  // path, content
+  std::string printed;
+};
+
+// Between processes: each text behind its length.
+std::string pack(const RunOutputs& outputs) {
+  std::string packed;
+  const auto add = [&](const std::string& text) { packed += std::to_string(text.size()) + "\n" + text; };
+  add(outputs.printed);
+  for (const auto& [path, content] : outputs.files) add(path), add(content);
+  return packed;
+}
+RunOutputs unpack_outputs(const std::string& packed) {
+  std::size_t at = 0;
+  const auto next = [&] {
+    const std::size_t size = std::stoull(packed.substr(at, packed.find('\n', at) - at));
+    at = packed.find('\n', at) + 1 + size;
+    return packed.substr(at - size, size);
+  };
+  RunOutputs outputs{{}, next()};
+  while (at < packed.size()) {
+    std::string path = next();
+    outputs.files.emplace_back(std::move(path), next());
+  }
+  return outputs;
+}
+
 /// In a process of its own, which a policy may end without a word. Throws InputError that names the
 /// libraries.
 std::string run_libraries(const Scenario& scenario, const std::function<std::string()>& work) {
@@ -100,31 +129,53 @@ std::string run_libraries(const Scenario& scenario, const std::function<std::str
   }
 }
 
-void write_and_print(const RunArguments& options, const Scenario& scenario,
-                     const std::vector<RunResult>& results, const std::vector<std::string>& events) {
-  const std::string json = results_json(results);
-  std::vector<std::pair<std::string, std::string>> files;
+RunOutputs outputs_of(const RunArguments& options, const Scenario& scenario,
+                      const std::vector<RunResult>& results, const std::vector<std::string>& events) {
+  const bool prints_json = options.format == "json";
+  const std::string json = prints_json || !options.out.empty() ? results_json(results) : "";
+  RunOutputs outputs;
+  auto& files = outputs.files;
   if (!options.out.empty()) files.emplace_back(options.out, json);
   if (!options.timeline.empty()) files.emplace_back(options.timeline, timeline_json(events));
   if (!options.plot.empty()) files.emplace_back(options.plot, plot::svg(serving_figure(scenario, results)));
   if (!options.requests.empty())
     files.emplace_back(options.requests, requests_text(options.requests, results));
-  write_outputs(files);
-  if (options.format == "json") {
-    std::cout << json;
-    return;
+  if (prints_json) {
+    outputs.printed = json;
+    return outputs;
   }
-  std::cout << results_table(scenario, results);
-  if (!options.out.empty()) std::cout << "result: " << options.out << "\n";
+  std::string& text = outputs.printed = results_table(scenario, results);
+  if (!options.out.empty()) text += "result: " + options.out + "\n";
   if (!options.timeline.empty())
-    std::cout << "timeline (" << kept_in_timeline(options).words << "): " << options.timeline
-              << ", opens in https://ui.perfetto.dev\n";
-  if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
-  if (!options.requests.empty()) std::cout << "requests: " << options.requests << "\n";
+    text += "timeline (" + kept_in_timeline(options).words + "): " + options.timeline +
+            ", opens in https://ui.perfetto.dev\n";
+  if (!options.plot.empty()) text += "picture: " + options.plot + "\n";
+  if (!options.requests.empty()) text += "requests: " + options.requests + "\n";
+  return outputs;
+}
+
+RunOutputs run_all(const RunArguments& options, const Scenario& scenario, const RoutingTrace& trace,
+                   const RankInclusion* statistics) {
+  TerminalLine progress;
+  std::vector<RunResult> results;
+  std::vector<std::string> events;  // of the timeline, by system
+  for (const SystemConfig& system : scenario.systems) {
+    const int number = static_cast<int>(results.size()) + 1;
+    const auto run_here = [&] {
+      return run_one(options, scenario, system, trace, statistics, number, progress);
+    };
+    Finished one = options.executor == "simgrid"
+                       ? unpack(engine::run_in_simgrid_child([&] { return pack(run_here()); }))
+                       : run_here();
+    results.push_back(std::move(one.result));
+    events.push_back(std::move(one.events));
+  }
+  progress.clear();
+  return outputs_of(options, scenario, results, events);
 }
 
 void run(RunArguments options) {
-  check_outputs(outputs_of(options), {options.scenario});
+  check_outputs(paths_of(options), {options.scenario});
   check_requests_path("--requests", options.requests);
   if (!options.timeline_tokens.empty() && options.timeline.empty())
     throw InputError("--timeline-tokens " + options.timeline_tokens,
@@ -135,31 +186,19 @@ void run(RunArguments options) {
   check_no_sweep(options.scenario, "'moelab sweep'");
   const Scenario scenario = load_scenario(options.scenario, settings, options.only);
   check_listed(scenario, options.only, "--system");
-  check_outputs(outputs_of(options), scenario_inputs(scenario));
+  check_outputs(paths_of(options), scenario_inputs(scenario));
   if (options.executor.empty()) options.executor = scenario.cluster ? "simgrid" : "fast";
   if (!options.plot.empty()) check_serving_figure(scenario);
   const RoutingTrace trace = scenario_trace(scenario);
   const std::optional<RankInclusion> statistics = check_scenario(scenario, trace);
 
   const RankInclusion* const planning = statistics ? &*statistics : nullptr;
-  TerminalLine progress;
-  std::vector<RunResult> results;
-  std::vector<std::string> events;  // of the timeline, by system
-  for (const SystemConfig& system : scenario.systems) {
-    const int number = static_cast<int>(results.size()) + 1;
-    const auto run_here = [&] {
-      return run_one(options, scenario, system, trace, planning, number, progress);
-    };
-    const auto run_and_pack = [&] { return pack(run_here()); };
-    Finished one = options.executor == "simgrid"        ? unpack(engine::run_in_simgrid_child(run_and_pack))
-                   : !scenario.policy_libraries.empty() ? unpack(run_libraries(scenario, run_and_pack))
-                                                        : run_here();
-    results.push_back(std::move(one.result));
-    events.push_back(std::move(one.events));
-  }
-  progress.clear();
-
-  write_and_print(options, scenario, results, events);
+  const auto run_here = [&] { return run_all(options, scenario, trace, planning); };
+  const bool apart = !scenario.policy_libraries.empty() && options.executor != "simgrid";
+  const RunOutputs outputs =
+      apart ? unpack_outputs(run_libraries(scenario, [&] { return pack(run_here()); })) : run_here();
+  write_outputs(outputs.files);
+  std::cout << outputs.printed;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 // parts into memory.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -15,30 +14,48 @@ namespace moelab {
 namespace {
 
 using StateParts = std::uint8_t;  // of an expert in memory: bits
-constexpr StateParts kNoParts = 0, kSmParts = 1, kEParts = 2, kAllParts = kSmParts | kEParts;
+constexpr StateParts kNoParts = 0, kSmParts = 1, kEParts = 2;
 
 StateParts parts_of(State state) {
   return static_cast<StateParts>((has_sm(state) ? kSmParts : kNoParts) | (has_e(state) ? kEParts : kNoParts));
 }
 
-/// Calls `differs` with the number of each state in which two arrays of equal size are unlike, ascending.
-template <class Differs>
-void compare_states(std::span<const State> a, std::span<const State> b, const Differs& differs) {
-  constexpr std::size_t kBlock = 512;  // states, which memcmp sees to at many a cycle
-  for (std::size_t block = 0; block < a.size(); block += kBlock) {
-    const std::size_t end = std::min(block + kBlock, a.size());
-    if (std::memcmp(&a[block], &b[block], end - block) == 0) continue;
-    std::size_t at = block;
-    for (std::uint64_t left = 0, right = 0; at + sizeof left <= end; at += sizeof left) {
-      std::memcpy(&left, &a[at], sizeof left);
-      std::memcpy(&right, &b[at], sizeof right);
-      if (left == right) continue;
-      for (std::size_t i = at; i < at + sizeof left; ++i)
-        if (a[i] != b[i]) differs(static_cast<std::uint32_t>(i));
-    }
-    for (; at < end; ++at)
-      if (a[at] != b[at]) differs(static_cast<std::uint32_t>(at));
+/// States that are looked at together, without branches, so that a processor takes many at once; the last of
+/// a domain are filled up with M.
+constexpr std::size_t kBlock = 64;
+using Block = std::array<std::uint8_t, kBlock>;
+
+Block block_of(std::span<const State> states) {
+  Block block;
+  if (states.size() == kBlock) {
+    std::memcpy(block.data(), states.data(), kBlock);
+    return block;
   }
+  block.fill(static_cast<std::uint8_t>(State::M));
+  std::memcpy(block.data(), states.data(), states.size());
+  return block;
+}
+
+using Counts = std::array<std::uint8_t, kStates>;  // of a block's experts in each state
+
+std::uint8_t count_of(State state, const Block& block) {
+  std::uint8_t count = 0;
+  for (const std::uint8_t one : block)
+    count = static_cast<std::uint8_t>(count + (one == static_cast<std::uint8_t>(state) ? 1 : 0));
+  return count;
+}
+
+/// Whether an expert is in no state, or has a part that it had not before.
+bool any_grows(const Block& now, const Block& before) {
+  const auto sm = [](std::uint8_t state) -> unsigned { return state <= 2; };  // F, C, S
+  const auto e = [](std::uint8_t state) -> unsigned {
+    return unsigned{state <= 1} | unsigned{state == 3};
+  };  // F, C, E
+  std::uint8_t any = 0;
+  for (std::size_t i = 0; i < kBlock; ++i)
+    any = static_cast<std::uint8_t>(any | (sm(now[i]) & ~sm(before[i])) | (e(now[i]) & ~e(before[i])) |
+                                    unsigned{now[i] >= kStates});
+  return any != 0;
 }
 
 class GuardedCache final : public CachePolicy {
@@ -50,15 +67,14 @@ class GuardedCache final : public CachePolicy {
         shape_(shape),
         uses_pools_(entry.uses_pools),
         preloads_(entry.preloads),
-        states_(shape.objects, State::M) {
+        states_(shape.objects, State::M),
+        block_counts_((shape.objects + kBlock - 1) / kBlock) {
     shape_.profile = {};  // the caller's
-    counts_[index(State::M)] = shape.objects;
     policy_states_ = guard_.ask([&] { return policy_->states(); });
     if (policy_states_.size() != shape.objects)
       guard_.broken("gives the states of " + counted(policy_states_.size(), "expert") + ", its domain has " +
                     std::to_string(shape.objects));
-    take_changes(
-        [&](std::uint32_t object, State now) { check_parts(object, preloads_ ? kAllParts : kNoParts, now); });
+    look_for_the_first_time();
   }
 
   std::span<const State> states() const override { return states_; }
@@ -98,33 +114,63 @@ class GuardedCache final : public CachePolicy {
   double bytes_held() const override { return held_; }
 
  private:
-  /// Of a call in which the policy was given `whole`, experts in ascending order, with all their parts.
-  void look_after(std::span<const ExpertUse> whole) {
-    take_changes([&](std::uint32_t object, State now) {
-      const StateParts before = parts_of(states_[object]);
-      const bool given = std::ranges::binary_search(whole, object, {}, &ExpertUse::object);
-      check_parts(object, given && !preloads_ ? kAllParts : before, now);
-      if (preloads_ && parts_of(now) != before)
-        guard_.broken("holds expert " + std::to_string(object) +
-                      " no more, and its entry says that it keeps what it held from the start");
-    });
+  /// All that is in the policy's states is new; where it says that it preloads it may be anything.
+  void look_for_the_first_time() {
+    std::vector<ExpertUse> whole;
+    for (std::uint32_t object = 0; preloads_ && object < shape_.objects; ++object)
+      whole.push_back({.object = object});
+    take_changes(whole);
+    take_bytes();
+    made_ = true;
   }
 
-  /// Takes over the policy's states and bytes; `check(object, now)` of each state that has changed.
-  template <class Check>
-  void take_changes(const Check& check) {
+  /// After a call in which the policy was given `whole`, experts with all their parts, in ascending order.
+  /// Throws where what it holds now breaks a rule.
+  void look_after(std::span<const ExpertUse> whole) {
+    if (preloads_) whole = {};  // it keeps what it has
+    if (take_changes(whole) || !whole.empty()) take_bytes();
+  }
+
+  /// Takes over the policy's states. Returns whether they are others than they were.
+  bool take_changes(std::span<const ExpertUse> whole) {
     const std::span<const State> now = guard_.ask([&] { return policy_->states(); });
     if (now.data() != policy_states_.data() || now.size() != policy_states_.size())
       guard_.broken("has moved its states, which stay where they are as long as it lives");
-    compare_states(now, states_, [&](std::uint32_t object) {
-      const State to = now[object];
-      check_state(object, to);
-      check(object, to);
-      --counts_[index(states_[object])];
-      ++counts_[index(to)];
-      states_[object] = to;
-    });
-    take_bytes();
+    bool changed = false;
+    for (std::size_t begin = 0, block = 0; begin < now.size(); begin += kBlock, ++block) {
+      const std::size_t size = std::min(kBlock, now.size() - begin);
+      if (std::memcmp(&now[begin], &states_[begin], size) == 0) continue;
+      changed = true;
+      take_block(block, now.subspan(begin, size), whole);
+    }
+    return changed;
+  }
+
+  void take_block(std::size_t number, std::span<const State> now, std::span<const ExpertUse> whole) {
+    const std::size_t begin = number * kBlock;
+    Block could = block_of(std::span(states_).subspan(begin, now.size()));
+    const auto first = std::ranges::lower_bound(whole, begin, {}, &ExpertUse::object);
+    for (auto use = first; use != whole.end() && use->object < begin + now.size(); ++use)
+      could[use->object - begin] = static_cast<std::uint8_t>(State::F);
+    const Block is = block_of(now);
+    if (any_grows(is, could) || (preloads_ && made_)) check_block(now, could, begin);
+    count_block(number, is);
+    std::memcpy(&states_[begin], now.data(), now.size());
+  }
+
+  /// A block's experts in each state, for the sums of the domain. Of policies without pools there are two.
+  void count_block(std::size_t number, const Block& is) {
+    Counts counts{};
+    if (uses_pools_) {
+      for (const State state : {State::F, State::C, State::S, State::E})
+        counts[index(state)] = count_of(state, is);
+    } else {
+      std::uint8_t& kept = counts[index(shape_.kept_as)] = count_of(shape_.kept_as, is);
+      if (kept + count_of(State::M, is) != kBlock) check_kept_as(number, is);
+    }
+    for (std::size_t state = 0; state < kStates; ++state)
+      counts_[state] += std::uint32_t{counts[state]} - block_counts_[number][state];
+    block_counts_[number] = counts;
   }
 
   void take_bytes() {
@@ -139,21 +185,30 @@ class GuardedCache final : public CachePolicy {
                     to_string(Bytes(bytes)));
   }
 
-  void check_state(std::uint32_t object, State state) const {
-    if (index(state) >= kStates)
-      guard_.broken("says of expert " + std::to_string(object) + " that it is in state number " +
-                    std::to_string(index(state)) + ", there are " + std::to_string(kStates));
-    if (!uses_pools_ && state != State::M && state != shape_.kept_as)
-      guard_.broken("keeps " + expert_in(object, state) + ", it is to keep experts in " +
-                    std::string(kStateNames[index(shape_.kept_as)]));
+  /// Says which expert of a block, the first of which is number `first`, is as it may not be; `could`: the
+  /// states whose parts they may have.
+  void check_block(std::span<const State> now, const Block& could, std::size_t first) const {
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const auto object = static_cast<std::uint32_t>(first + i);
+      if (index(now[i]) >= kStates)
+        guard_.broken("says of expert " + std::to_string(object) + " that it is in state number " +
+                      std::to_string(index(now[i])) + ", there are " + std::to_string(kStates));
+      const StateParts parts = parts_of(now[i]), had = parts_of(static_cast<State>(could[i]));
+      if ((parts & ~had) != 0)
+        guard_.broken("holds " + expert_in(object, now[i]) +
+                      (had == kNoParts ? ", which was neither used nor prefetched"
+                                       : ", of which it had another part, and was given none"));
+      if (preloads_ && made_ && parts != had)
+        guard_.broken("holds expert " + std::to_string(object) +
+                      " no more, and its entry says that it keeps what it held from the start");
+    }
   }
 
-  /// `could`: the parts that it may hold.
-  void check_parts(std::uint32_t object, StateParts could, State now) const {
-    if ((parts_of(now) & ~could) != 0)
-      guard_.broken("holds " + expert_in(object, now) +
-                    (could == kNoParts ? ", which was neither used nor prefetched"
-                                       : ", of which it had another part, and was given none"));
+  void check_kept_as(std::size_t number, const Block& is) const {
+    for (std::size_t i = 0; i < kBlock; ++i)
+      if (const auto state = static_cast<State>(is[i]); state != State::M && state != shape_.kept_as)
+        guard_.broken("keeps " + expert_in(static_cast<std::uint32_t>(number * kBlock + i), state) +
+                      ", it is to keep experts in " + std::string(kStateNames[index(shape_.kept_as)]));
   }
 
   static std::string expert_in(std::uint32_t object, State state) {
@@ -164,10 +219,12 @@ class GuardedCache final : public CachePolicy {
   PolicyGuard guard_;
   CacheShape shape_;
   bool uses_pools_, preloads_;
-  std::span<const State> policy_states_;         // where the policy has its own
-  std::vector<State> states_;                    // [objects], as of the last call
-  std::array<std::uint32_t, kStates> counts_{};  // of experts in each state
+  std::span<const State> policy_states_;  // where the policy has its own
+  std::vector<State> states_;             // [objects], as of the last call
+  std::vector<Counts> block_counts_;
+  std::array<std::uint32_t, kStates> counts_{};  // of the domain's experts in each state; of M none
   double held_ = 0;                              // bytes
+  bool made_ = false;                            // its first states are known
 };
 
 }  // namespace
