@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +14,15 @@
 #include <vector>
 
 namespace moelab {
+
+/// Numbers that a key takes; of quantities in s, B, B/s, FLOP or FLOP/s.
+struct AskedRange {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool low_open = false;   // true: low itself is not taken
+  bool high_open = false;  // true: high itself is not taken
+  auto operator<=>(const AskedRange&) const = default;
+};
 
 /// One way in which a reader takes a key.
 struct AskedKey {
@@ -33,7 +43,8 @@ struct AskedKey {
   /// "cache.policy". "[]" stands for an entry of a list, "NAME" for a key that the file's writer chooses.
   std::string path = {};
   Form form = Form::text;
-  std::string bounds = {};                   // "from 1 to 1024", as messages say them; "": none
+  std::string bounds = {};                   // " from 1 to 1024", as messages say them; "": none
+  AskedRange range = {};                     // the same
   std::vector<std::string> choices = {};     // of a choice
   std::optional<std::string> fallback = {};  // what holds where the key is absent, as a file would say it
   auto operator<=>(const AskedKey&) const = default;

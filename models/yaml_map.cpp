@@ -93,16 +93,14 @@ std::string YamlMap::text(std::string_view key, std::optional<std::string> fallb
 }
 
 double YamlMap::number(std::string_view key, Range<double> range, std::optional<double> fallback) const {
-  if (yaml::is_noted(impl_->ref))
-    yaml::note(*impl_, key, {.form = yaml::Form::number, .bounds = yaml::described(range)}, fallback);
+  if (yaml::is_noted(impl_->ref)) yaml::note(*impl_, key, yaml::asked_as(range), fallback);
   return yaml::get(*impl_, key, fallback, yaml::harmless(range),
                    [&](const yaml::NodeRef& ref) { return yaml::read_number(ref, "", range); });
 }
 
 std::int64_t YamlMap::integer(std::string_view key, std::int64_t low, std::int64_t high,
                               std::optional<std::int64_t> fallback) const {
-  if (yaml::is_noted(impl_->ref))
-    yaml::note(*impl_, key, {.form = yaml::Form::integer, .bounds = yaml::described(low, high)}, fallback);
+  if (yaml::is_noted(impl_->ref)) yaml::note(*impl_, key, yaml::asked_as(low, high), fallback);
   return yaml::get(*impl_, key, fallback, yaml::harmless(low, high),
                    [&](const yaml::NodeRef& ref) { return yaml::read_integer(ref, "", low, high); });
 }
@@ -115,8 +113,7 @@ bool YamlMap::boolean(std::string_view key, std::optional<bool> fallback) const 
 
 template <class Q>
 Q YamlMap::quantity(std::string_view key, Range<Q> range, std::optional<Q> fallback) const {
-  if (yaml::is_noted(impl_->ref))
-    yaml::note(*impl_, key, {.form = yaml::kForm<Q>, .bounds = yaml::described(range)}, fallback);
+  if (yaml::is_noted(impl_->ref)) yaml::note(*impl_, key, yaml::asked_as(range), fallback);
   return yaml::get(*impl_, key, fallback, yaml::harmless(range),
                    [&](const yaml::NodeRef& ref) { return yaml::read_quantity<Q>(ref, "", range); });
 }

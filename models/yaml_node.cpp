@@ -99,14 +99,12 @@ std::string YamlNode::text(std::string_view what) const {
   return yaml::read_text(*impl_, what).value_or("");
 }
 double YamlNode::number(std::string_view what, Range<double> range) const {
-  if (yaml::is_noted(*impl_))
-    yaml::note_node(*impl_, {.form = AskedKey::Form::number, .bounds = yaml::described(range)});
+  if (yaml::is_noted(*impl_)) yaml::note_node(*impl_, yaml::asked_as(range));
   const auto value = yaml::read_number(*impl_, what, range);
   return value ? *value : yaml::harmless(range);
 }
 std::int64_t YamlNode::integer(std::string_view what, std::int64_t low, std::int64_t high) const {
-  if (yaml::is_noted(*impl_))
-    yaml::note_node(*impl_, {.form = AskedKey::Form::integer, .bounds = yaml::described(low, high)});
+  if (yaml::is_noted(*impl_)) yaml::note_node(*impl_, yaml::asked_as(low, high));
   return yaml::read_integer(*impl_, what, low, high).value_or(yaml::harmless(low, high));
 }
 bool YamlNode::boolean(std::string_view what) const {
@@ -115,8 +113,7 @@ bool YamlNode::boolean(std::string_view what) const {
 }
 template <class Q>
 Q YamlNode::quantity(std::string_view what, Range<Q> range) const {
-  if (yaml::is_noted(*impl_))
-    yaml::note_node(*impl_, {.form = yaml::kForm<Q>, .bounds = yaml::described(range)});
+  if (yaml::is_noted(*impl_)) yaml::note_node(*impl_, yaml::asked_as(range));
   const auto value = yaml::read_quantity<Q>(*impl_, what, range);
   return value ? *value : yaml::harmless(range);
 }

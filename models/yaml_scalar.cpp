@@ -30,8 +30,6 @@ double plain(Quantity<Dimension> value) {
   return value.value();
 }
 
-}  // namespace
-
 template <class T>
 std::string described(const Range<T>& range) {
   const bool has_low = std::isfinite(plain(range.low));
@@ -52,6 +50,22 @@ std::string described(std::int64_t low, std::int64_t high) {
   }
   if (low != lowest_integer) return " at least " + std::to_string(low);
   return high != highest_integer ? " at most " + std::to_string(high) : "";
+}
+
+}  // namespace
+
+template <class T>
+AskedKey asked_as(const Range<T>& range) {
+  return {.form = kForm<T>,
+          .bounds = described(range),
+          .range = {plain(range.low), plain(range.high), range.low_open, range.high_open}};
+}
+
+AskedKey asked_as(std::int64_t low, std::int64_t high) {
+  AskedKey asked{.form = AskedKey::Form::integer, .bounds = described(low, high)};
+  if (low != lowest_integer) asked.range.low = static_cast<double>(low);
+  if (high != highest_integer) asked.range.high = static_cast<double>(high);
+  return asked;
 }
 
 namespace {
@@ -180,12 +194,12 @@ std::optional<Q> read_quantity(const NodeRef& ref, std::string_view what, Range<
   return std::nullopt;
 }
 
-template std::string described(const Range<double>&);
-template std::string described(const Range<Seconds>&);
-template std::string described(const Range<Bytes>&);
-template std::string described(const Range<BytesPerSecond>&);
-template std::string described(const Range<Flops>&);
-template std::string described(const Range<FlopsPerSecond>&);
+template AskedKey asked_as(const Range<double>&);
+template AskedKey asked_as(const Range<Seconds>&);
+template AskedKey asked_as(const Range<Bytes>&);
+template AskedKey asked_as(const Range<BytesPerSecond>&);
+template AskedKey asked_as(const Range<Flops>&);
+template AskedKey asked_as(const Range<FlopsPerSecond>&);
 
 template std::optional<Seconds> read_quantity(const NodeRef&, std::string_view, Range<Seconds>);
 template std::optional<Bytes> read_quantity(const NodeRef&, std::string_view, Range<Bytes>);

@@ -93,11 +93,6 @@ Q harmless(Range<Q> range) {
   return Q(harmless(Range<double>{range.low.value(), range.high.value(), range.low_open, range.high_open}));
 }
 
-/// " from 0 to 1", " more than 0 B"; "" for an unlimited range. Of numbers and quantities.
-template <class T>
-std::string described(const Range<T>& range);
-std::string described(std::int64_t low, std::int64_t high);
-
 // For AskedKeys (yaml_asked.hpp).
 /// Whether there is one, which listens to the document.
 bool is_noted(const NodeRef& ref);
@@ -121,6 +116,10 @@ template <>
 inline constexpr AskedKey::Form kForm<Flops> = AskedKey::Form::operations;
 template <>
 inline constexpr AskedKey::Form kForm<FlopsPerSecond> = AskedKey::Form::operation_rate;
+/// A number or a quantity within a range, and a whole number.
+template <class T>
+AskedKey asked_as(const Range<T>& range);
+AskedKey asked_as(std::int64_t low, std::int64_t high);
 
 /// The children of a list, or a problem and nothing.
 std::vector<NodeRef> read_list(const NodeRef& ref, std::string_view what);
