@@ -1,5 +1,6 @@
 // What keys are for, a line each: the key, and behind it its meaning. Which keys there are, what they take
 // and what holds without them is not said here: key_table() has it from the readers.
+#include <array>
 #include <map>
 #include <string>
 
@@ -282,6 +283,106 @@ cluster.network.latency of one message, one way
 cluster.network.file SimGrid's platform file
 )";
 
+constexpr std::string_view kOfModels = R"(
+model.name the file's name without .yaml
+model.title what people call it; without it, the name
+model.source where the numbers are from, and what is special
+model.hidden hidden values of a token
+model.vocab entries of the vocabulary
+model.embedding_copies 2: the output head has weights of its own; 1: it has those of the embedding
+model.extra_weights weights that the formulas leave out, as `source` says
+model.weights format that the weights are published in (`moelab formats`): one for all, or a map by part
+model.weights.all of the parts that are not named
+model.weights.attention of attention's matrices
+model.weights.dense of layers without experts
+model.weights.shared of shared experts
+model.weights.router of the gates
+model.weights.experts of routed experts
+model.weights.embedding of the embedding
+model.weights.head of the output head
+model.weights.kv of keys and values in the KV cache
+model.bytes_per_weight in the place of `weights`: bytes of each weight as stored, or a map by part
+model.bytes_per_weight.name what results call the format
+model.bytes_per_weight.attention of attention's matrices
+model.bytes_per_weight.dense of layers without experts
+model.bytes_per_weight.shared of shared experts
+model.bytes_per_weight.router of the gates
+model.bytes_per_weight.experts of routed experts
+model.bytes_per_weight.embedding of the embedding
+model.bytes_per_weight.head of the output head
+model.bytes_per_weight.kv of keys and values in the KV cache
+model.layers how many layers
+model.dense_first so many layers at the start have no experts
+model.moe_every of layers 1, 2, 3, ... every n-th has experts
+model.dense_layers further layers without experts, by number from 0
+model.attention of all layers, or a list of blocks that repeats over them
+model.attention[].repeat so many layers one after the other
+model.attention.kind heads of keys and values, latent attention, linear attention, Mamba-2, or none
+model.attention.heads heads of queries; of mamba2, of its state
+model.attention.kv_heads heads of keys and values; without it, as many as of queries
+model.attention.head_dim values of a head
+model.attention.value_dim values of a head's value; without it, as head_dim
+model.attention.nope_dim of mla: values of a head without position
+model.attention.rope_dim of mla: values of a head with position
+model.attention.kv_lora_rank of mla: values that are cached of keys and values, but for position
+model.attention.q_lora_rank of mla: values that queries are made from; 0: all hidden values
+model.attention.key_heads of linear: heads of keys and queries
+model.attention.value_heads of linear: heads of values
+model.attention.conv_kernel of linear and mamba2: tokens that the convolution sees
+model.attention.conv_bias of mamba2: true: the convolution has a bias
+model.attention.groups of mamba2: groups of heads that share its matrices B and C
+model.attention.state of mamba2: values of a head's state
+model.attention.bias true: the projections before attention have biases
+model.attention.output_bias true: the projection behind attention has one
+model.attention.qk_norm norms of queries and keys: each head's, or one over all
+model.attention.output_gate true: a gate on what attention puts out
+model.attention.sinks true: a sink for each head
+model.attention.window tokens that attention looks back; 0: all
+model.pattern a letter a layer, of `blocks`, in the place of attention, dense_first, moe_every and dense_layers
+model.blocks the layers that the pattern's letters stand for
+model.blocks.NAME one of them
+model.blocks.NAME.feed_forward what follows attention, or stands alone
+model.moe the routed experts; a model without them is dense
+model.moe.experts experts of a layer
+model.moe.top_k experts that a token uses
+model.moe.width an expert's intermediate values
+model.moe.matrices matrices of an expert: gate, up and down, or up and down
+model.moe.shared_width intermediate values of all shared experts together
+model.moe.shared_gate true: a gate on the shared expert
+model.moe.bias true: experts have biases
+model.moe.gate_bias true: the gate has a bias
+model.dense the feed-forward part of layers without experts
+model.dense.width its intermediate values
+model.dense.matrices its matrices: gate, up and down, or up and down
+model.dense.bias true: it has biases
+model.encoder makes the model an encoder-decoder: what stands here is the encoder's
+model.published what the model's authors say, against which a test holds the formulas
+model.published.weights weights in all
+model.published.active_weights weights that a token uses
+model.published.source where they say it
+)";
+
+constexpr std::string_view kOfSweeps = R"(
+sweep.name what stores call the sweep
+sweep.question what the sweep is to answer
+sweep.scenario what varies: a scenario by name, a file, or the scenario itself
+sweep.systems systems that are run, by name; without it, the scenario's
+sweep.set changes to the scenario for all points, as --set has them: {workload.batch: 4}
+sweep.set.NAME the value of the key
+sweep.axes what varies, each key with each other's values: {budget: [16 GB, 24 GB]}
+sweep.axes.NAME the key's values: a list, or {linspace: {from: 1, to: 8, points: 8}}, logspace or random
+sweep.zip keys that vary together, value by value: [{budget: [16 GB, 24 GB], workload.batch: [1, 2]}]
+sweep.zip[].NAME the key's values, as many as the other keys of the entry have
+sweep.series named groups of changes, of which each is a line in charts: {small: {budget: 16 GB}}
+sweep.series.NAME what it changes, and with `system` which system it runs
+sweep.repeats so many runs of each point, each with a seed of its own
+sweep.limits what a point may take before it is given up
+sweep.limits.time time on a clock
+sweep.limits.memory memory of its process
+sweep.executor what resolves time: durations known at the start, or capacities shared by SimGrid
+sweep.where only combinations for which this holds: budget > 20 GB and workload.batch < 8
+)";
+
 using Meanings = std::map<std::string_view, std::string_view>;
 
 void add_lines(std::string_view text, Meanings& meanings) {
@@ -295,22 +396,33 @@ void add_lines(std::string_view text, Meanings& meanings) {
 const Meanings& meanings() {
   static const Meanings all = [] {
     Meanings lines;
-    for (const std::string_view text : {kOfScenarios, kOfSystems, kOfMachines}) add_lines(text, lines);
+    for (const std::string_view text : {kOfScenarios, kOfSystems, kOfMachines, kOfModels, kOfSweeps})
+      add_lines(text, lines);
     return lines;
   }();
   return all;
 }
 
+/// Keys that mean in one place what they mean in another: a class of requests says its lengths as a workload
+/// without classes does, and attention is described alike wherever it stands.
+struct SameMeaning {
+  std::string_view prefix, as;
+};
+constexpr std::array<SameMeaning, 6> kSameMeanings = {{{"scenario.workload.classes[].", "scenario.workload."},
+                                                       {"model.encoder.attention[].", "model.attention[]."},
+                                                       {"model.encoder.blocks.NAME.", "model.blocks.NAME."},
+                                                       {"model.encoder.", "model."},
+                                                       {"model.attention[].", "model.attention."},
+                                                       {"model.blocks.NAME.", "model.attention."}}};
+
 }  // namespace
 
 std::string_view key_meaning(std::string_view path) {
   if (const auto found = meanings().find(path); found != meanings().end()) return found->second;
-  // A class of requests says its lengths as a workload without classes does.
-  constexpr std::string_view kOfClass = "scenario.workload.classes[].";
-  if (!path.starts_with(kOfClass)) return "";
-  const std::string of_workload = "scenario.workload." + std::string(path.substr(kOfClass.size()));
-  const auto found = meanings().find(of_workload);
-  return found == meanings().end() ? "" : found->second;
+  for (const SameMeaning& same : kSameMeanings)
+    if (path.starts_with(same.prefix))
+      return key_meaning(std::string(same.as) + std::string(path.substr(same.prefix.size())));
+  return "";
 }
 
 }  // namespace moelab::cli

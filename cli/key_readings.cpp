@@ -5,19 +5,21 @@
 #include <utility>
 #include <vector>
 
+#include "models/architecture.hpp"
 #include "models/cluster.hpp"
 #include "models/config_store.hpp"
 #include "models/device.hpp"
 #include "models/input_error.hpp"
 #include "models/yaml_reader.hpp"
 #include "sim/scenario.hpp"
+#include "sim/sweep/sweep_file.hpp"
 
 namespace moelab::cli {
 namespace {
 
 const std::vector<std::string> kFolders = {"configs/scenarios/", "configs/systems/", "configs/devices/",
-                                           "configs/clusters/"};
-const std::vector<std::string> kRoots = {"scenario", "system", "device", "cluster"};
+                                           "configs/clusters/",  "configs/models/",  "configs/sweeps/"};
+const std::vector<std::string> kRoots = {"scenario", "system", "device", "cluster", "model", "sweep"};
 
 /// Changes to shipped scenarios by which readers ask for what no shipped file has: they look for keys of a
 /// section only where it stands. What is wrong with such a scenario does not matter.
@@ -41,7 +43,20 @@ constexpr Probe kProbes[] = {
     {"zipmoe-orin", "workload", "{request_log: none.jsonl, speed: 1}"},
     {"zipmoe-orin", "workload", "{request_log: none.jsonl, rate: 1}"},
     {"zipmoe-orin", "workload", "{requests: 1, lengths_of: none.jsonl}"},
-    {"zipmoe-orin", "workload", "{classes: [{name: a, share: 1, lengths_of: none.jsonl}]}"},
+    {"zipmoe-orin", "workload",
+     "{classes: [{name: a, share: 1, lengths_of: none.jsonl}, {name: b, share: 1, prompt_tokens: 1, "
+     "output_tokens: 1}, {name: c, share: 1, prompt_tokens: [1, 2], output_tokens: [1, 2]}, {name: d, share: "
+     "1, prompt_tokens: {distribution: uniform, least: 1, most: 2}, output_tokens: {distribution: uniform, "
+     "least: 1, most: 2}}, {name: e, share: 1, prompt_tokens: {distribution: lognormal, mean: 1, sigma: 1}, "
+     "output_tokens: {distribution: lognormal, mean: 1, sigma: 1}}]}"},
+    {"zipmoe-orin", "model",
+     "{name: a, layers: 10000, dense_layers: [1], weights: {all: bf16, attention: bf16, dense: bf16, shared: "
+     "bf16, router: bf16, experts: bf16, embedding: bf16, head: bf16, kv: bf16}, encoder: {layers: 10000, "
+     "dense_layers: [1]}}"},
+    {"zipmoe-orin", "model", "{name: a, bytes_per_weight: {name: a}}"},
+    {"zipmoe-orin", "model", "{name: a, bytes_per_weight: 2}"},
+    {"zipmoe-orin", "device", "{name: a}"},
+    {"zipmoe-orin", "runtime", "{name: a}"},
     {"zipmoe-orin", "weights",
      "{all: bf16, attention: bf16, dense: bf16, shared: bf16, router: bf16, experts: bf16, embedding: bf16, "
      "head: bf16, kv: bf16}"},
@@ -54,7 +69,7 @@ constexpr Probe kProbes[] = {
      "{latency: 1 us, rate: 1 GB/s, source: rule}"},
     {"zipmoe-orin", "systems",
      "[{name: a, weights: whole, runtime: bare, kv: {policy: experts-yield}, "
-     "prefetch: {policy: layer-window, buffer_layers: 1}}]"},
+     "prefetch: {policy: layer-window, buffer_layers: 1}}, {name: b, runtime: {name: a}}]"},
     {"prism-offload", "systems",
      "[{name: a, weights: placed, placement: {policy: uniform}, detection: 1 s, stored: compressed, codec: "
      "lz4hc, "
@@ -67,7 +82,9 @@ constexpr Probe kProbes[] = {
      "bandwidth: 1 "
      "MB/s}]}"},
     {"prism-offload", "workload",
-     "{tasks: [{name: a, trace: none.safetensors}], counts: none, servers: [{server: server1, tasks: {a: 1}, "
+     "{tasks: [{name: a, trace: none.safetensors}, {name: b, prompt_tokens: 1, output_tokens: 1}, {name: c, "
+     "prompt_tokens: [1, 2], output_tokens: [1, 2]}], counts: none, servers: [{server: server1, tasks: {a: "
+     "1}, "
      "request_log: none.jsonl}, {server: server2, tasks: {a: 1}, requests: 1, arrivals_per_s: 1, history: "
      "{a: 1}}]}"},
     {"prism-offload", "cluster",
@@ -77,6 +94,24 @@ constexpr Probe kProbes[] = {
      "s}, "
      "in: {value: 1 GB/s, source: s}, host: a}], devices: {a100-40gb: {name: a}}}"},
 };
+
+/// Every kind of attention where one can stand: for all layers, in a list, in a pattern, and in an encoder.
+std::vector<std::string> model_probes() {
+  std::vector<std::string> texts;
+  for (const std::string kind : {"kv_heads", "mla", "linear", "mamba2", "none"})
+    for (const std::string& stack : {"attention: {kind: " + kind + "}", "attention: [{kind: " + kind + "}]",
+                                     "pattern: A, blocks: {A: {kind: " + kind + "}}"})
+      texts.push_back("{name: a, layers: 10000, " + stack + ", encoder: {layers: 10000, " + stack + "}}");
+  return texts;
+}
+
+/// A sweep of all that a sweep can say.
+constexpr std::string_view kSweepProbe =
+    "{name: a, question: a, scenario: zipmoe-orin, systems: [zipmoe], set: {workload.batch: 1}, axes: "
+    "{budget: "
+    "[16 GB]}, zip: [{workload.skew: [1]}], series: {a: {seed: 1}}, repeats: 1, limits: {time: 1 s, memory: "
+    "1 "
+    "GB}, executor: fast, where: workload.skew > 0}";
 
 /// Reads all that is in the program, and the probes.
 void read_everything() {
@@ -95,22 +130,29 @@ void read_everything() {
     });
   for (const std::string& name : config_names("devices")) attempt([&] { load_device(name); });
   for (const std::string& name : config_names("clusters")) attempt([&] { load_cluster(name); });
+  for (const std::string& name : config_names("models")) attempt([&] { load_architecture(name); });
+  for (const std::string& name : config_names("sweeps")) attempt([&] { load_sweep(name); });
+  attempt([] { read_sweep({"configs/sweeps/probe.yaml", std::string(kSweepProbe)}); });
   for (const Probe& probe : kProbes)
     attempt([&] { load_scenario(probe.scenario, {{probe.path, probe.value}}); });
+  for (const std::string& model : model_probes())
+    attempt([&] { load_scenario("zipmoe-orin", {{"model", model}}); });
 }
 
 /// Where a key is explained that was asked for in a document of `root`; "": nowhere.
 std::string explained_at(const std::string& root, const std::string& path) {
   if (root == "scenario") {
     // What stands in a scenario, or changes what it names, is explained where it has a file of its own.
-    static const std::array<std::pair<std::string_view, std::string_view>, 3> kInPlace = {
-        {{"systems[].", "system"}, {"device.", "device"}, {"cluster.", "cluster"}}};
+    static const std::array<std::pair<std::string_view, std::string_view>, 4> kInPlace = {
+        {{"systems[].", "system"}, {"device.", "device"}, {"cluster.", "cluster"}, {"model.", "model"}}};
     for (const auto& [prefix, own] : kInPlace)
       if (path.starts_with(prefix)) return explained_at(std::string(own), path.substr(prefix.size()));
-    for (const char* prefix : {"model.", "runtime.", "overrides."})
+    for (const char* prefix : {"runtime.", "overrides."})
       if (path.starts_with(prefix)) return "";
   }
   if (root == "system" && path.starts_with("runtime.")) return "";
+  // Settings and values of a sweep have the keys of scenarios.
+  if (root == "sweep" && (path.starts_with("axes.NAME.") || path.starts_with("series.NAME."))) return "";
   constexpr std::string_view kDevices = "devices.";
   if (root == "cluster" && path.starts_with(kDevices)) {
     const std::size_t end = path.find('.', kDevices.size());

@@ -1,5 +1,5 @@
-// What the readers of scenarios, systems, devices and clusters ask for while they read the program's own
-// files.
+// What the readers of scenarios, systems, devices, clusters, models and sweeps ask for while they read the
+// program's own files.
 #pragma once
 
 #include <map>

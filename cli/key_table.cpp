@@ -52,7 +52,9 @@ std::vector<KeyRow> parameter_rows(KeyReadings& readings) {
         const std::string path = section + "." + std::string(p.name);
         readings.forms.erase(path);
         rows.push_back({.path = path,
-                        .forms = {{.path = "", .form = Form::number, .bounds = bounds_text(p.low, p.high)}},
+                        .forms = {{.form = Form::number,
+                                   .bounds = bounds_text(p.low, p.high),
+                                   .range = {p.low, p.high}}},
                         .fallback = shortest_text(p.default_value),
                         .meaning = std::string(p.help),
                         .policy = std::string(info.name)});
@@ -61,23 +63,40 @@ std::vector<KeyRow> parameter_rows(KeyReadings& readings) {
 }
 
 /// The forms of a value with its source, as those of the key that it is of; what else belongs to it goes.
-bool take_in_source(const std::string& path, KeyReadings& readings, std::vector<AskedKey>& forms) {
+void take_in_source(KeyReadings& readings, KeyRow& row) {
   auto& known = readings.forms;
+  const std::string& path = row.path;
   const auto value = known.find(path + ".value"), points = known.find(path + ".points");
-  if (!known.contains(path + ".source") || (value == known.end() && points == known.end())) return false;
+  if (!known.contains(path + ".source") || (value == known.end() && points == known.end())) return;
+  row.sourced = true;
+  row.curve = points != known.end() || known.contains(path + ".rate");
+  std::vector<AskedKey>& forms = row.forms;
   std::erase_if(forms, [](const AskedKey& form) { return form.form == Form::map; });
   if (value != known.end()) forms.insert(forms.end(), value->second.begin(), value->second.end());
   std::erase_if(known, [&](const auto& one) {
     const std::string& key = one.first;
     return key.starts_with(path + ".") && key.find('.', path.size() + 1) == std::string::npos;
   });
-  return true;
+}
+
+/// Of numbers the widest range: bounds may depend on what else a file says (layers that there are).
+void keep_widest(std::vector<AskedKey>& forms) {
+  const auto within = [](const AskedRange& inner, const AskedRange& outer) {
+    return inner.low >= outer.low && inner.high <= outer.high &&
+           (inner.low > outer.low || !outer.low_open || inner.low_open) &&
+           (inner.high < outer.high || !outer.high_open || inner.high_open);
+  };
+  for (std::size_t i = 0; i < forms.size(); ++i)
+    std::erase_if(forms, [&, kept = forms[i]](const AskedKey& form) {
+      return form.form == kept.form && form.path == kept.path && form.choices == kept.choices &&
+             form.range != kept.range && within(form.range, kept.range);
+    });
 }
 
 KeyRow row_of(const std::string& path, KeyReadings& readings) {
   const std::set<AskedKey>& asked = readings.forms.at(path);
   KeyRow row{.path = path, .forms = {asked.begin(), asked.end()}};
-  row.sourced = take_in_source(path, readings, row.forms);
+  take_in_source(readings, row);
   // What a list is of stands for the list.
   if (const auto items = readings.forms.find(path + "[]"); items != readings.forms.end())
     for (AskedKey item : items->second)
@@ -96,6 +115,7 @@ KeyRow row_of(const std::string& path, KeyReadings& readings) {
   const bool any_fallback = std::any_of(row.forms.begin(), row.forms.end(),
                                         [](const AskedKey& form) { return form.fallback.has_value(); });
   if (fallbacks.size() == 1) row.fallback = *fallbacks.begin();
+  keep_widest(row.forms);
   const auto always = readings.always.find(parent_of(path));
   row.needed = !any_fallback && readings.unasked.contains(path) && always != readings.always.end() &&
                always->second.contains(path.substr(parent_of(path).size() + 1));

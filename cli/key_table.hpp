@@ -1,5 +1,5 @@
-// The keys of scenarios, systems, devices and clusters, as their readers ask for them while they read the
-// program's own files: what is here is what they take.
+// The keys of scenarios, systems, devices, clusters, models and sweeps, as their readers ask for them while
+// they read the program's own files: what is here is what they take.
 #pragma once
 
 #include <optional>
@@ -15,6 +15,7 @@ struct KeyRow {
   std::string path = {};             // "system.cache.policy"; "[]": of each entry of a list
   std::vector<AskedKey> forms = {};  // in which it is taken
   bool sourced = false;              // stands as {value: ..., source: ...}, or is a curve with its source
+  bool curve = false;                // of those: stands as {points: ...} or {latency: ..., rate: ...} too
   bool needed = false;               // wherever the map that it is in stands
   std::optional<std::string> fallback = {};
   std::string meaning = {};
