@@ -58,7 +58,9 @@ void add_laws(CLI::App& program);
 void add_traces(CLI::App& program);
 void add_show(CLI::App& program);
 void add_keys(CLI::App& program);
-void add_completion(CLI::App& program);  // after all others, which it completes
+void add_schema(CLI::App& program);
+void add_completion(CLI::App& program);
+void add_man(CLI::App& program);
 
 /// A sweep of more combinations than this asks for --yes.
 inline constexpr std::uint64_t kAsksFrom = 10'000;

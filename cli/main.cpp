@@ -232,7 +232,9 @@ int run_program(int argc, char** argv) {
   add_traces(program);
   add_show(program);
   add_keys(program);
+  add_schema(program);
   add_completion(program);
+  add_man(program);
   program.parse_complete_callback([&program] { load_libraries_of(program); });
   try {
     program.parse(argc, argv);

@@ -1,0 +1,67 @@
+// moelab schema: JSON Schemas, with which editors complete and check files.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/json_schema.hpp"
+#include "cli/wrapped_text.hpp"
+#include "models/input_error.hpp"
+#include "models/json.hpp"
+
+namespace moelab::cli {
+namespace {
+
+void list_kinds() {
+  std::vector<std::vector<std::string>> rows = {{"kind", "of files that say"}};
+  for (const SchemaKind& kind : schema_kinds())
+    rows.push_back({std::string(kind.name), std::string(kind.title)});
+  std::cout << wrapped_table(rows, output_width());
+}
+
+void print_schema(const std::string& kind, const std::string& file) {
+  std::vector<std::string> known;
+  for (const SchemaKind& one : schema_kinds()) known.emplace_back(one.name);
+  if (std::find(known.begin(), known.end(), kind) == known.end())
+    throw InputError("moelab schema", "no kind of files '" + kind + "'" + suggestion(kind, known) +
+                                          "; `moelab schema` lists those that have a schema");
+  const std::string text = json_schema(kind, key_table()).dump(2) + "\n";
+  if (file.empty())
+    std::cout << text;
+  else
+    write_outputs({{file, text}});
+}
+
+struct SchemaArguments {
+  std::string kind;
+  std::string file;
+};
+
+}  // namespace
+
+void add_schema(CLI::App& program) {
+  const auto arguments = std::make_shared<SchemaArguments>();
+  CLI::App* command = program.add_subcommand(
+      "schema", "Print the JSON Schema of a kind of files, for editors; without a kind: which there are");
+  command->add_option(
+      "KIND", arguments->kind,
+      "scenario, system, device, cluster, model or sweep. An editor with YAML's language server (VS Code: "
+      "the extension "
+      "YAML by Red Hat) takes the schema for a file that begins with the line: # yaml-language-server: "
+      "$schema=scenario.schema.json");
+  command->add_option("--out", arguments->file, "Write it to this file")->check(names_a_file);
+  add_policy_library(*command);
+  add_example(*command,
+              "moelab schema scenario --out scenario.schema.json\n"
+              "  moelab schema system --policy-library ./libmine.so     # with policies of your own");
+  command->callback([arguments] {
+    if (!arguments->kind.empty()) return print_schema(arguments->kind, arguments->file);
+    if (!arguments->file.empty())
+      throw InputError("--out", "is for the schema of a kind; expected KIND with it");
+    list_kinds();
+  });
+}
+
+}  // namespace moelab::cli
