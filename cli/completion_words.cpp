@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "cli/json_schema.hpp"
 #include "models/config_store.hpp"
 #include "models/part.hpp"
 #include "policies/policy_families.hpp"
@@ -23,6 +24,15 @@ std::vector<std::string> names_of_family(std::string_view wanted) {
   for (const PolicyFamily& family : policy_families())
     if (family.name == wanted) return names_of(family.policies);
   return {};
+}
+
+std::vector<std::string> names_of_policies() {
+  std::vector<std::string> names;
+  for (const PolicyFamily& family : policy_families())
+    for (std::string& name : names_of(family.policies)) names.push_back(std::move(name));
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());  // two families may have a 'none'
+  return names;
 }
 
 std::vector<std::string> names_of_all_kinds() {
@@ -46,8 +56,8 @@ struct Named {
   std::vector<std::string> (*values)();
 };
 
-const std::array<Named, 16>& named_values() {
-  static const std::array<Named, 16> all = {{
+const std::array<Named, 20>& named_values() {
+  static const std::array<Named, 20> all = {{
       {"", "SCENARIO", [] { return config_names("scenarios"); }},
       {"", "SWEEP", [] { return config_names("sweeps"); }},
       {"", "MODEL", [] { return config_names("models"); }},
@@ -64,6 +74,10 @@ const std::array<Named, 16>& named_values() {
       {"schedule", "--policy", [] { return names_of_family("schedule"); }},
       {"show", "NAME", names_of_all_kinds},
       {"show", "--kind", kind_words},
+      {"check-policy", "NAME", names_of_policies},
+      {"check-policy", "--family", [] { return names_of(policy_families()); }},
+      {"policy", "FAMILY", [] { return names_of(policy_families()); }},  // new policy
+      {"schema", "KIND", [] { return names_of(schema_kinds()); }},
   }};
   return all;
 }
@@ -82,6 +96,13 @@ std::vector<std::string> members(const CLI::Option& option) {
   return names;
 }
 
+std::vector<std::string> names_of_commands(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(below->get_name());
+  return names;
+}
+
 std::vector<std::string> values_of(const CLI::App& command, const CLI::Option& option,
                                    const std::string& name) {
   if (std::vector<std::string> known = members(option); !known.empty()) return known;
@@ -91,6 +112,7 @@ std::vector<std::string> values_of(const CLI::App& command, const CLI::Option& o
   if (command.get_name() == "compare" && name.starts_with("--"))  // an option for each family
     if (std::vector<std::string> policies = names_of_family(name.substr(2)); !policies.empty())
       return policies;
+  if (command.get_name() == "man" && name == "COMMAND") return names_of_commands(*command.get_parent());
   if (name == "FILE" && command.get_parent() != nullptr && command.get_parent()->get_name() == "trace")
     return {kDefaultTrace};
   return {};

@@ -77,6 +77,23 @@ TEST_CASE("bash completes commands, options and the names that they take") {
   CHECK(bash.offers({"schedule", "--policy", "longest"}) == Words{"longest-first"});
 }
 
+TEST_CASE("bash completes families and policies where a policy is begun or checked") {
+  const Bash bash;
+  Words families;  // each has a template from which its policies begin
+  for (const auto& file : fs::directory_iterator(MOELAB_SOURCE_DIR "/policies/templates"))
+    if (const std::string name = file.path().filename().string(); name.ends_with(".cpp.in"))
+      families.insert(name.substr(0, name.find('.')));
+  CHECK(families.size() == 11);
+  CHECK(bash.offers({"new", ""}) == Words{"policy"});
+  CHECK(bash.offers({"new", "policy", ""}) == families);
+  CHECK(bash.offers({"new", "policy", "cache", ""}).empty());  // the name is the user's
+  CHECK(bash.offers({"check-policy", "--family", ""}) == families);
+  CHECK(bash.offers({"check-policy", "siev"}) == Words{"sieve"});
+  CHECK(bash.offers({"check-policy", "longest"}) == Words{"longest-first"});
+  CHECK(bash.offers({"schema", ""}) == Words{"cluster", "device", "model", "scenario", "sweep", "system"});
+  CHECK(bash.offers({"man", "tra"}) == Words{"trace", "traces"});
+}
+
 TEST_CASE("bash offers every command and every option that the program's help has") {
   const Bash bash;
   std::istringstream help(run_program(MOELAB_PROGRAM, {"--help"}).out);
