@@ -34,13 +34,14 @@ std::filesystem::path own_folder() {
 std::filesystem::path module_file() {
   const std::filesystem::path folder = own_folder();
   for (const char* where :
-       {".", "../lib/moelab",      // as installed: the Python package's extension, the program
-        "../sim", "../../sim"}) {  // in a build: programs, tests
+       {"../lib/moelab", "lib/moelab",  // as installed: the program, the Python package's extension
+        "../sim", "../../sim"}) {       // in a build: programs, tests
     const std::filesystem::path file = folder / where / "libmoelab_simgrid.so";
     std::error_code none;
     if (std::filesystem::is_regular_file(file, none)) return file;
   }
-  refuse("is not there: libmoelab_simgrid.so is neither beside the program nor in ../lib/moelab");
+  refuse("is not there: expected libmoelab_simgrid.so in ../lib/moelab or lib/moelab of the folder " +
+         folder.string());
 }
 
 void* symbol(void* module, const char* name) {

@@ -9,6 +9,10 @@ mv "$scratch/moelab" "$scratch/moved"
 for script in bash-completion/completions/moelab zsh/site-functions/_moelab fish/vendor_completions.d/moelab.fish; do
   grep -q "moelab completion" "$scratch/moved/share/$script"
 done
+grep -q "^.TH MOELAB..RUN 1" "$scratch/moved/share/man/man1/moelab-run.1"
+for kind in scenario system device cluster model sweep; do
+  cmp <(env -i "$scratch/moved/bin/moelab" schema "$kind") "$scratch/moved/share/moelab/schemas/$kind.schema.json"
+done
 for executor in fast simgrid; do
   env -i "$scratch/moved/bin/moelab" run zipmoe-orin --system zipmoe-lru --executor "$executor" --format json \
     --set workload.requests=1 --set workload.output_tokens=4 >"$scratch/$executor.json"

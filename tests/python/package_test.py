@@ -53,6 +53,44 @@ def test_simgrid_runs_any_number_of_times(tiny):
     assert first[0]["metrics"]["wall_s"] == pytest.approx(fast["metrics"]["wall_s"], rel=1e-9)
 
 
+def command_of_the_package():
+    """The program `moelab` as pip installed it, beside this Python."""
+    return os.path.join(os.path.dirname(sys.executable), "moelab")
+
+
+def test_the_package_has_the_program(tiny, tmp_path, moelab_program):
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(tiny))
+    command = command_of_the_package()
+    expected = program_result(moelab_program, str(path))
+    assert program_result(command, str(path)) == expected
+    of_simgrid = program_result(command, str(path), "--executor", "simgrid")
+    assert [one["executor"] for one in of_simgrid] == ["simgrid", "simgrid"]
+    as_module = subprocess.run([sys.executable, "-m", "moelab", "run", str(path), "--format", "json"], capture_output=True,
+                               check=True)
+    assert json.loads(as_module.stdout) == expected
+    wrong = subprocess.run([command, "rnu"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "no command 'rnu' (did you mean 'run'?)" in wrong.stderr
+
+
+def test_the_program_of_the_package_ends_with_the_reader_of_its_output():
+    done = subprocess.run(["bash", "-c", 'set -o pipefail; "$0" keys scenario | head -1', command_of_the_package()],
+                          capture_output=True, text=True)
+    assert done.returncode in (0, 128 + signal.SIGPIPE) and done.stderr == ""  # as a program that Python does not start
+
+
+def test_a_policy_is_begun_from_the_package(tmp_path):
+    subprocess.run([command_of_the_package(), "new", "policy", "cache", "mine", "--out", str(tmp_path / "mine")], check=True)
+    assert os.path.realpath(os.path.join(moelab.cmake_dir(), "../../..")) in (tmp_path / "mine/CMakeLists.txt").read_text()
+
+
+def test_manual_pages_and_completions_lie_beside_the_programs():
+    share = os.path.join(sys.prefix, "share")
+    for file in ("man/man1/moelab.1", "man/man1/moelab-run.1", "bash-completion/completions/moelab", "zsh/site-functions/_moelab",
+                 "fish/vendor_completions.d/moelab.fish", "moelab/schemas/scenario.schema.json"):
+        assert os.path.getsize(os.path.join(share, file)) > 0
+
+
 def test_all_that_is_wrong_is_said(tiny):
     del tiny["budget"]
     tiny["sede"] = tiny.pop("seed")
