@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # Installs what moelab needs from Debian's packages, if it is missing. Needs root for that, and only then.
-# usage: install_dependencies.sh [build|quick|test]     quick adds what the release's tests need, test what all of them need
+# usage: install_dependencies.sh [build|package|quick|test]     package adds what `cpack -G DEB` needs, quick what the release's
+#                                                              tests need, test what all of them need
 set -euo pipefail
 build=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev liblz4-dev
        libzstd-dev libxxhash-dev zlib1g-dev libeigen3-dev libsqlite3-dev libjs-vega)
+package=(dpkg-dev file)
 quick=(catch2 libbenchmark-dev clang clang-format lld python3)
 all=(libclang-rt-14-dev g++-aarch64-linux-gnu iproute2 python3-dev python3-venv qemu-user chromium chromium-driver
      python3-selenium)
 packages=("${build[@]}")
 case ${1:-build} in
   build) ;;
+  package) packages+=("${package[@]}") ;;
   quick) packages+=("${quick[@]}") ;;
-  test) packages+=("${quick[@]}" "${all[@]}") ;;
-  *) sed -n '2,3s/^# //p' "$0" >&2; exit 2 ;;
+  test) packages+=("${package[@]}" "${quick[@]}" "${all[@]}") ;;
+  *) sed -n '2,4s/^# //p' "$0" >&2; exit 2 ;;
 esac
 missing=()
 for p in "${packages[@]}"; do
