@@ -1,12 +1,16 @@
 // moelab schema: JSON Schemas, with which editors complete and check files.
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/json_schema.hpp"
+#include "cli/layer_table.hpp"
 #include "cli/wrapped_text.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
@@ -27,16 +31,29 @@ void print_schema(const std::string& kind, const std::string& file) {
   if (std::find(known.begin(), known.end(), kind) == known.end())
     throw InputError("moelab schema", "no kind of files '" + kind + "'" + suggestion(kind, known) +
                                           "; `moelab schema` lists those that have a schema");
-  const std::string text = json_schema(kind, key_table()).dump(2) + "\n";
+  const std::string text = json_text(json_schema(kind, key_table()));
   if (file.empty())
     std::cout << text;
   else
     write_outputs({{file, text}});
 }
 
+/// Each kind's in the folder, as KIND.schema.json.
+void write_schemas(const std::filesystem::path& folder) {
+  std::error_code wrong;
+  std::filesystem::create_directories(folder, wrong);
+  if (wrong) throw InputError(folder.string(), "cannot be made: " + wrong.message());
+  const std::vector<KeyRow> table = key_table();
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const SchemaKind& kind : schema_kinds())
+    files.emplace_back((folder / (std::string(kind.name) + ".schema.json")).string(),
+                       json_text(json_schema(kind.name, table)));
+  write_outputs(files);
+}
+
 struct SchemaArguments {
   std::string kind;
-  std::string file;
+  std::string file;  // or a folder
 };
 
 }  // namespace
@@ -48,18 +65,21 @@ void add_schema(CLI::App& program) {
   command->add_option(
       "KIND", arguments->kind,
       "scenario, system, device, cluster, model or sweep. An editor with YAML's language server (VS Code: "
-      "the extension "
-      "YAML by Red Hat) takes the schema for a file that begins with the line: # yaml-language-server: "
+      "the extension YAML by Red Hat) takes the schema for a file that begins with the line: # "
+      "yaml-language-server: "
       "$schema=scenario.schema.json");
-  command->add_option("--out", arguments->file, "Write it to this file")->check(names_a_file);
+  command
+      ->add_option("--out", arguments->file,
+                   "File to write it to; without KIND: folder to write all to, as KIND.schema.json")
+      ->check(names_a_file);
   add_policy_library(*command);
   add_example(*command,
               "moelab schema scenario --out scenario.schema.json\n"
+              "  moelab schema --out schemas                            # all of them\n"
               "  moelab schema system --policy-library ./libmine.so     # with policies of your own");
   command->callback([arguments] {
     if (!arguments->kind.empty()) return print_schema(arguments->kind, arguments->file);
-    if (!arguments->file.empty())
-      throw InputError("--out", "is for the schema of a kind; expected KIND with it");
+    if (!arguments->file.empty()) return write_schemas(arguments->file);
     list_kinds();
   });
 }

@@ -1,6 +1,7 @@
 // moelab schema: kinds, files and libraries; tests/python/schema_test.py holds what it prints against files
 // and the reader.
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <string>
 
 #include "models/json.hpp"
@@ -29,7 +30,10 @@ TEST_CASE("schema lists its kinds, prints one, and writes it to a file") {
   CHECK(schema({"system", "--out", file}).status == 0);
   CHECK(test::read_bytes(file) == printed.out);
   check_refusal(schema({"sistem"}), "no kind of files 'sistem' (did you mean 'system'?)");
-  check_refusal(schema({"--out", file}), "expected KIND with it");
+  CHECK(schema({"--out", (folder / "all").string()}).status == 0);
+  CHECK(test::read_bytes((folder / "all/system.schema.json").string()) == printed.out);
+  CHECK(std::filesystem::exists(folder / "all/sweep.schema.json"));
+  check_refusal(schema({"--out", file}), "cannot be made");  // a file, not a folder
 }
 
 TEST_CASE("keys of a schema are those of the table, with what they mean, their range and their default") {
