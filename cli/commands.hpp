@@ -58,8 +58,10 @@ void add_laws(CLI::App& program);
 void add_traces(CLI::App& program);
 void add_show(CLI::App& program);
 void add_keys(CLI::App& program);
+void add_metrics(CLI::App& program);
+void add_reference(CLI::App& program);
 void add_schema(CLI::App& program);
-void add_completion(CLI::App& program);
+void add_completion(CLI::App& program);  // after all others but man, which it completes
 void add_man(CLI::App& program);
 
 /// A sweep of more combinations than this asks for --yes.

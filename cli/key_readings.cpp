@@ -21,12 +21,9 @@ const std::vector<std::string> kFolders = {"configs/scenarios/", "configs/system
                                            "configs/clusters/",  "configs/models/",  "configs/sweeps/"};
 const std::vector<std::string> kRoots = {"scenario", "system", "device", "cluster", "model", "sweep"};
 
-/// Changes to shipped scenarios by which readers ask for what no shipped file has: they look for keys of a
-/// section only where it stands. What is wrong with such a scenario does not matter.
-struct Probe {
-  const char *scenario, *path, *value;
-};
-constexpr Probe kProbes[] = {
+/// Readers look for keys of a section only where it stands. What is wrong with such a scenario does not
+/// matter.
+constexpr KeyProbe kProbes[] = {
     {"zipmoe-orin", "workload",
      "{requests: 1, prompt_tokens: {distribution: lognormal, mean: 1, sigma: 1}, output_tokens: "
      "{distribution: "
@@ -133,7 +130,7 @@ void read_everything() {
   for (const std::string& name : config_names("models")) attempt([&] { load_architecture(name); });
   for (const std::string& name : config_names("sweeps")) attempt([&] { load_sweep(name); });
   attempt([] { read_sweep({"configs/sweeps/probe.yaml", std::string(kSweepProbe)}); });
-  for (const Probe& probe : kProbes)
+  for (const KeyProbe& probe : kProbes)
     attempt([&] { load_scenario(probe.scenario, {{probe.path, probe.value}}); });
   for (const std::string& model : model_probes())
     attempt([&] { load_scenario("zipmoe-orin", {{"model", model}}); });
@@ -162,6 +159,10 @@ std::string explained_at(const std::string& root, const std::string& path) {
 }
 
 }  // namespace
+
+std::span<const KeyProbe> key_probes() {
+  return kProbes;
+}
 
 KeyReadings key_readings() {
   const AskedKeys asked(kFolders);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 
 #include "models/yaml_asked.hpp"
@@ -17,6 +18,12 @@ struct KeyReadings {
   std::set<std::string> unasked;                    // as in AskedKeys
   std::map<std::string, std::set<std::string>> always;
 };
+
+/// A change to a shipped scenario, as --set makes it, by which readers ask for what no shipped file has.
+struct KeyProbe {
+  const char *scenario, *path, *value;
+};
+std::span<const KeyProbe> key_probes();
 
 /// Reads everything that is in the program.
 KeyReadings key_readings();

@@ -232,6 +232,8 @@ int run_program(int argc, char** argv) {
   add_traces(program);
   add_show(program);
   add_keys(program);
+  add_metrics(program);
+  add_reference(program);
   add_schema(program);
   add_completion(program);
   add_man(program);
