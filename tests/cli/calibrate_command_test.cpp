@@ -1,5 +1,5 @@
-// moelab calibrate as a user meets it: a small machine-wide run by the README's own line, on whose profile
-// the README's validation runs; and what is refused before it measures.
+// moelab calibrate as a user meets it: a small machine-wide run by the line of docs/hardware-kit.md, on whose
+// profile the page's validation runs; and what is refused before it measures.
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
@@ -25,18 +25,18 @@ ProgramResult calibrate(std::vector<std::string> arguments,
   return run_program(MOELAB_PROGRAM, arguments, meanwhile);
 }
 
-/// The words of the README's line with this command. What it names in the folder that it is run in is in
+/// The words of the page's line with this command. What it names in the folder that it is run in is in
 /// `folder` instead.
-std::vector<std::string> readme_line(const std::string& command, const ScratchFolder& folder) {
-  std::ifstream readme(std::string(MOELAB_SOURCE_DIR) + "/README.md");
-  for (std::string line; std::getline(readme, line);) {
+std::vector<std::string> shown_line(const std::string& command, const ScratchFolder& folder) {
+  std::ifstream page(std::string(MOELAB_SOURCE_DIR) + "/docs/hardware-kit.md");
+  for (std::string line; std::getline(page, line);) {
     if (!line.starts_with("moelab " + command + " ")) continue;
     std::vector<std::string> words = words_of(line);
     for (std::string& word : words)
       if (word.ends_with(".yaml")) word = (folder / word).string();
     return words;
   }
-  throw std::runtime_error("README.md has no line of moelab " + command);
+  throw std::runtime_error("docs/hardware-kit.md has no line of moelab " + command);
 }
 
 ProgramResult run_with(std::vector<std::string> words, const std::vector<std::string>& more) {
@@ -54,11 +54,11 @@ void refuses(const std::vector<std::string>& arguments, const std::string& why) 
 
 }  // namespace
 
-TEST_CASE("calibrate writes a profile that the simulator reads and validate runs on, as the README shows",
+TEST_CASE("calibrate writes a profile that the simulator reads and validate runs on, as the page shows",
           "[long]") {
   const ScratchFolder folder;
   const std::string out = (folder / "here.yaml").string();
-  const ProgramResult made = run_with(readme_line("calibrate", folder),
+  const ProgramResult made = run_with(shown_line("calibrate", folder),
                                       {"--quick", "--dir", ".", "--model", "validate-8x16", "--codec",
                                        "fixed3", "--shards", "4", "--no-gpu", "--format", "json"});
   INFO(made.err);
@@ -106,7 +106,7 @@ TEST_CASE("calibrate writes a profile that the simulator reads and validate runs
 
   // Two of the model's layers, a store of one codec, one budget, two tokens.
   const ProgramResult validated = run_with(
-      readme_line("validate", folder),
+      shown_line("validate", folder),
       {"--codecs", "fixed3", "--threads", "1", "--budgets", "200 MB", "--set", "overrides.model.layers=2",
        "--tokens", "2", "--repeats", "1", "--store", (folder / "stores").string(), "--format", "json"});
   INFO(validated.err);

@@ -59,11 +59,11 @@ constexpr const char* kInstance =
 
 TEST_CASE("every command's help ends with an example") {
   const std::vector<std::vector<std::string>> commands = {
-      {},          {"run"},          {"check"},   {"schedule"}, {"plan"},       {"plan", "zipmoe"},
-      {"models"},  {"devices"},      {"systems"}, {"policies"}, {"model"},      {"model", "import"},
-      {"report"},  {"explain"},      {"sweep"},   {"results"},  {"point"},      {"load"},
-      {"compare"}, {"scenarios"},    {"show"},    {"keys"},     {"completion"}, {"check-policy"},
-      {"new"},     {"new", "policy"}};
+      {},          {"run"},           {"check"},   {"schedule"}, {"plan"},       {"plan", "zipmoe"},
+      {"models"},  {"devices"},       {"systems"}, {"policies"}, {"model"},      {"model", "import"},
+      {"report"},  {"explain"},       {"sweep"},   {"results"},  {"point"},      {"load"},
+      {"compare"}, {"scenarios"},     {"show"},    {"keys"},     {"completion"}, {"check-policy"},
+      {"new"},     {"new", "policy"}, {"metrics"}, {"reference"}};
   for (std::size_t i = 0; i < commands.size(); i += test::random_runs(std::size_t{1}, std::size_t{3})) {
     const ProgramResult r = moelab(with(commands[i], {"--help"}));
     CAPTURE(r.out);
@@ -373,102 +373,6 @@ TEST_CASE("an interrupted run writes nothing") {
   CAPTURE(r.err);
   CHECK(r.status == 130);
   CHECK(folder.files() == 0);
-}
-
-/// The program's commands in a README, by its blocks of code. What needs a user's own files, or another
-/// program, is left out; so are calibrate and validate, whose lines calibrate_command_test.cpp runs, one on
-/// what the other wrote.
-std::vector<std::vector<std::string>> command_blocks(const std::string& readme_name) {
-  std::ifstream readme(std::string(MOELAB_SOURCE_DIR) + "/" + readme_name);
-  std::vector<std::vector<std::string>> blocks(1);
-  for (std::string line; std::getline(readme, line);) {
-    if (line.rfind("```", 0) == 0 && !blocks.back().empty()) blocks.emplace_back();
-    if (line.rfind("moelab ", 0) != 0) continue;
-    if (line.rfind("moelab calibrate ", 0) == 0 || line.rfind("moelab validate ", 0) == 0) continue;
-    const std::string command = line.substr(0, line.find(" #"));
-    if (command.find(" my") == std::string::npos && command.find("{trace: my") == std::string::npos &&
-        command.find('|') == std::string::npos)
-      blocks.back().push_back(line);
-  }
-  if (blocks.back().empty()) blocks.pop_back();
-  return blocks;
-}
-
-/// A command's words, with a smaller workload.
-std::vector<std::string> smaller(std::vector<std::string> words, const Folder& folder) {
-  for (std::string& word : words) {
-    if (word.rfind("experiments/", 0) == 0) word = std::string(MOELAB_SOURCE_DIR) + "/" + word;
-    if (word.rfind("out/", 0) == 0) word = folder.name(word.substr(4));
-    if (word == "store") word = folder.name(word);
-  }
-  const std::string& command = words.front();
-  const auto own_workload = std::find_if(
-      words.begin(), words.end(), [](const std::string& word) { return word.rfind("workload={", 0) == 0; });
-  if (own_workload != words.end()) {
-    *own_workload = std::regex_replace(*own_workload, std::regex("requests: [0-9]+"), "requests: 2");
-    return words;
-  }
-  if (words.size() > 1 && words[1] == "chat-and-code") {  // lengths are its classes'
-    const auto shorter = with(words, {"--set", "workload.warm_up=1", "--set", "workload.cool_down=1"});
-    return command == "load" ? with(shorter, {"--requests", "8"})
-                             : with(shorter, {"--set", "workload.requests=8"});
-  }
-  if (command == "run" && (words[1].rfind("prism-", 0) == 0 || words[1] == "orin-rack"))
-    return with(words, {"--set", "workload.servers=[{tasks: {abstract-narrative: 1}, requests: 2}]"});
-  if (command == "run" && words[1] != "recorded-default")
-    return with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",
-                        "workload.output_tokens=3"});
-  if (command == "sweep")
-    return with(words, {"--set", "repeats=1", "--set",
-                        "set={workload.requests: 1, workload.prompt_tokens: 4, workload.output_tokens: 3}"});
-  if (command == "tune" && words[1] == "residency")
-    return with(words, {"--set", "workload.output_tokens=3", "--steps", "2"});
-  if (command == "compare")
-    return with(words, {"--seeds", "2", "--set", "workload.requests=1", "--set", "workload.output_tokens=3"});
-  if (command == "load")
-    return with(words, {"--requests", "8", "--seeds", "1", "--set", "workload.prompt_tokens=4", "--set",
-                        "workload.output_tokens=3"});
-  // Experts of a few weights; of the cases, all of which bench_test.cpp runs, the cheapest.
-  if (command == "pack") return with(words, {"--experts", "4", "--hidden", "256", "--width", "128"});
-  if (command == "bench" && words[1] == "run") return with(words, {"checksum", "--size", "64 KiB"});
-  return words;
-}
-
-/// Runs every `parts`-th block from number `part` on; a block's commands one after the other: they use each
-/// other's files. Returns how many commands there were.
-int run_blocks(const std::string& readme_name, std::size_t part, std::size_t parts) {
-  const std::vector<std::vector<std::string>> blocks = command_blocks(readme_name);
-  int commands = 0;
-  for (std::size_t i = part; i < blocks.size(); i += parts) {
-    const Folder folder;
-    for (const std::string& line : blocks[i]) {
-      const ProgramResult r = moelab(smaller(words_of(line), folder));
-      INFO(line << "\n" << r.err);
-      CHECK(r.status == 0);
-      ++commands;
-    }
-  }
-  return commands;
-}
-
-// In four tests, which run beside each other.
-TEST_CASE("the commands that the README shows work, first third of its blocks", "[long]") {
-  CHECK(run_blocks("README.md", 0, 3) >= 4);
-}
-
-TEST_CASE("the commands that the README shows work, second third of its blocks", "[long]") {
-  CHECK(run_blocks("README.md", 1, 3) >= 4);
-}
-
-TEST_CASE("the commands that the README shows work, last third of its blocks", "[long]") {
-  CHECK(run_blocks("README.md", 2, 3) >= 4);
-  std::size_t all = 0;
-  for (const std::vector<std::string>& block : command_blocks("README.md")) all += block.size();
-  CHECK(all >= 28);  // 29 lines when this was written: the README is still read
-}
-
-TEST_CASE("the commands that the traces' README shows work", "[long]") {
-  CHECK(run_blocks("traces/README.md", 0, 1) >= 5);
 }
 
 TEST_CASE("check: a split that llama.cpp has is accounted for as its log would be") {
