@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, then checks everything: formatting, release build and tests (with the READMEs' commands, the
-# report in a browser, the capture script against the Python library, the Python package, a cluster, and threads under their
+# Installs what is missing, then checks everything: formatting, release build and tests (with the pages' commands, the report
+# and the site in a browser, the capture script against the Python library, the Python package, a cluster, and threads under their
 # sanitizer), a Debug build that compiles each file alone, with sanitizers, the readers of files against random inputs, and AArch64
 # tests under qemu-user. tests/README.md says what each stage is for.
 # usage: ./test.sh          all of it

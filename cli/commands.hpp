@@ -61,7 +61,7 @@ void add_keys(CLI::App& program);
 void add_metrics(CLI::App& program);
 void add_reference(CLI::App& program);
 void add_schema(CLI::App& program);
-void add_completion(CLI::App& program);  // after all others but man, which it completes
+void add_completion(CLI::App& program);  // add_completion and add_man come after all others, which they list
 void add_man(CLI::App& program);
 
 /// A sweep of more combinations than this asks for --yes.

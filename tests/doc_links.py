@@ -2,7 +2,8 @@
 """Links of the Markdown pages: every relative link leads to a file or folder of the repository, and what stands behind its
 # is a heading of that page.
 
-usage: tests/doc_links.py [SOURCE_DIR]     Exit status 1 where a link leads nowhere; each is printed with its place.
+usage: tests/doc_links.py [SOURCE_DIR]           Exit status 1 where a link leads nowhere; each is printed with its place.
+       tests/doc_links.py --files SOURCE_DIR     The pages and the files that they link to, a line each, for docs/build.sh.
 Example: tests/doc_links.py .
 """
 import pathlib
@@ -33,30 +34,42 @@ def anchors(text):
     return names
 
 
-def wrong_links(source, page):
-    text = page.read_text()
-    shown = blanked(CODE, blanked(FENCE, text))
+def links(source, page):
+    """(place, link as it stands, file or folder that it leads to, anchor) of each relative link of a page."""
+    shown = blanked(CODE, blanked(FENCE, page.read_text()))
     for found in LINK.finditer(shown):
         target, _, anchor = found[1].partition("#")
-        if re.match(r"[a-z]+:", target):
-            continue
-        path = page if not target else (page.parent / target).resolve()
-        place = f"{page.relative_to(source)}:{shown.count(chr(10), 0, found.start()) + 1}"
+        if not re.match(r"[a-z]+:", target):
+            place = f"{page.relative_to(source)}:{shown.count(chr(10), 0, found.start()) + 1}"
+            yield place, found[1], (page.parent / target).resolve() if target else page, anchor
+
+
+def wrong_links(source, page):
+    for place, link, path, anchor in links(source, page):
         if not path.is_relative_to(source):
-            yield f"{place}: {found[1]} leads out of the repository"
+            yield f"{place}: {link} leads out of the repository"
         elif not path.exists():
             yield f"{place}: there is no {path.relative_to(source)}"
         elif anchor and path.suffix == ".md" and anchor not in anchors(path.read_text()):
             yield f"{place}: {path.relative_to(source)} has no heading #{anchor}"
 
 
-def main():
-    source = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+def all_pages(source):
     names = subprocess.run(["git", "-C", source, "ls-files", "-co", "--exclude-standard", "*.md"], capture_output=True,
                            text=True, check=False)
-    listed = [source / name for name in names.stdout.splitlines()] if names.returncode == 0 else []
-    pages = [page for page in listed or source.rglob("*.md") if "build" not in page.relative_to(source).parts]
-    problems = [problem for page in sorted(pages) for problem in wrong_links(source, page)]
+    listed = [source / name for name in names.stdout.splitlines()] if names.returncode == 0 else source.rglob("*.md")
+    return sorted(page for page in listed if page.exists() and "build" not in page.relative_to(source).parts)
+
+
+def main():
+    is_list = sys.argv[1:2] == ["--files"]
+    source = pathlib.Path(sys.argv[-1] if len(sys.argv) > 1 else ".").resolve()
+    pages = all_pages(source)
+    if is_list:
+        linked = {path for page in pages for _, _, path, _ in links(source, page) if path.is_file()}
+        print("\n".join(sorted(str(path.relative_to(source)) for path in linked | set(pages))))
+        return
+    problems = [problem for page in pages for problem in wrong_links(source, page)]
     print("\n".join(problems) or f"links of {len(pages)} pages lead somewhere")
     sys.exit(1 if problems or not pages else 0)
 

@@ -11,16 +11,17 @@ python=$venv/bin/python
 # Debian's own Python and pip where they are, and no newer tools that happen to stand on the way: what a bare Debian has.
 export PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 packages=(scikit-build-core nanobind numpy pandas pytest jsonschema 'dask[distributed]')
+site=(-r "$source/docs/requirements.txt" axe-core-python==0.1.0)  # of the pages' site and its test
 stamp=$venv/made-from  # written last
 
 packages() {
-  cmp -s "$0" "$stamp" && return 0
+  cat "$0" "$source/docs/requirements.txt" | cmp -s - "$stamp" && return 0
   rm -rf "$venv"
   mkdir -p "$source/build"
   python3 -m venv "$venv"
   "$python" -m pip install --quiet --disable-pip-version-check --no-cache-dir --no-compile --retries 1 --timeout 30 \
-    "${packages[@]}"
-  cp "$0" "$stamp"
+    "${packages[@]}" "${site[@]}"
+  cat "$0" "$source/docs/requirements.txt" >"$stamp"
 }
 
 package() {  # the build folder keeps its tests and benchmarks
