@@ -130,12 +130,21 @@ Json parsed(const std::string& name, std::string_view text) {
 
 }  // namespace
 
+std::vector<std::string> file_kinds(const std::vector<KeyRow>& keys) {
+  std::vector<std::string> kinds;
+  for (const KeyRow& row : keys)
+    if (const std::string kind = row.path.substr(0, row.path.find('.'));
+        kinds.empty() || kinds.back() != kind)
+      kinds.push_back(kind);
+  return kinds;
+}
+
 std::map<std::string, std::string> key_examples(const std::vector<KeyRow>& keys) {
   ExampleCollector examples(keys);
-  for (const char* kind : {"scenarios", "systems", "devices", "clusters"})
-    for (const std::string& name : config_names(kind)) {
-      const ConfigText config = find_config(kind, name);
-      examples.note(parsed(config.name, config.text), one_of_kind(kind));
+  for (const std::string& kind : file_kinds(keys))
+    for (const std::string& name : config_names(kind + "s")) {
+      const ConfigText config = find_config(kind + "s", name);
+      examples.note(parsed(config.name, config.text), kind);
     }
   examples.note_written();
   for (const KeyProbe& probe : key_probes()) {

@@ -1,4 +1,4 @@
-// Values that the keys of scenarios, systems, devices and clusters may have.
+// Values that the keys of scenarios, systems, devices and other files may have.
 #pragma once
 
 #include <map>
@@ -8,6 +8,9 @@
 #include "cli/key_table.hpp"
 
 namespace moelab::cli {
+
+/// The kinds of files that keys are of, in their order: "cluster", "device", "scenario", "system".
+std::vector<std::string> file_kinds(const std::vector<KeyRow>& keys);
 
 /// By path of the key, for `keys` (all of key_table()): a value in YAML's flow style. Of the first of the
 /// program's own files that has the key, else of a list here, else of a change by which key_readings() has

@@ -1,6 +1,7 @@
 #include "cli/markdown_reference.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -158,9 +159,11 @@ std::string keys_page() {
       "source. Examples are of files that come with the program, where one has the key. `moelab keys "
       "SECTION` prints "
       "a section in the terminal.\n\n";
-  for (const auto& [root, title] : {std::pair{"scenario", "Scenarios"}, std::pair{"system", "Systems"},
-                                    std::pair{"device", "Devices"}, std::pair{"cluster", "Clusters"}})
-    text += "## " + std::string(title) + "\n\n" + keys_of_root(root, keys, examples);
+  for (const std::string& root : file_kinds(keys)) {
+    std::string title = root + "s";
+    title.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(title.front())));
+    text += "## " + title + "\n\n" + keys_of_root(root, keys, examples);
+  }
   return text;
 }
 

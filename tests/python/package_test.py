@@ -406,3 +406,14 @@ def test_the_example_runs(tmp_path):
     environment = {**os.environ, "MOELAB_EXAMPLE_REQUESTS": "1"}
     subprocess.run([sys.executable, str(SOURCE / "python/examples/what_if.py")], check=True, cwd=tmp_path,
                    env=environment, stdout=subprocess.DEVNULL)
+
+
+def test_the_page_runs_as_it_stands(tmp_path):
+    pytest.importorskip("pandas")
+    page = (SOURCE / "docs/python.md").read_text()
+    code = page[page.index("```python\n") + len("```python\n"):]
+    done = subprocess.run([sys.executable, "-c", code[:code.index("```")]], check=True, cwd=tmp_path, stdout=subprocess.PIPE,
+                          text=True)
+    tpot, _, *compared = done.stdout.splitlines()
+    assert float(tpot) > 0
+    assert {line.split()[0] for line in compared} >= {"lru", "mine"}
