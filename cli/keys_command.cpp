@@ -112,7 +112,7 @@ void add_keys(CLI::App& program) {
   const auto format = std::make_shared<std::string>("table");
   CLI::App* command = program.add_subcommand("keys",
                                              "Explain the keys of scenarios, systems, devices, clusters, "
-                                             "models and sweeps: what each takes, and its default");
+                                             "models and sweeps: what each takes, its default, an example");
   command->add_option(
       "PATH", *path,
       "A key, or a section with all that is in it: workload, system.cache, device.ssd; as --set "

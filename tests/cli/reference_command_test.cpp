@@ -190,7 +190,7 @@ TEST_CASE("every key has an example of a form that it takes") {
     }
 }
 
-TEST_CASE("the pages of the reference have every key, policy, metric and command") {
+TEST_CASE("the pages of the reference have every key, policy, metric and command", "[long]") {
   const auto page = [](const char* subject) {
     const ProgramResult result = moelab({"reference", subject});
     REQUIRE(result.status == 0);
