@@ -95,14 +95,16 @@ std::pair<std::string, std::string> split_setting(const std::string& text);
 /// "a, b" -> {"a", " b"}: as they stand; of "" one that is empty.
 std::vector<std::string> parts_between_commas(const std::string& text);
 
-/// Throws InputError when an output cannot be written: no such folder, no permission, not a regular file (a
-/// device, a folder), or two outputs in one file, or an output in the file of an input. Called before
-/// anything is computed. Empty paths are outputs that are not asked for, or inputs that are not given.
+/// Throws InputError when an output cannot be written: a file in the place of a folder, no permission, not a
+/// regular file (a device, a folder), or two outputs in one file, or an output in the file of an input.
+/// Called before anything is computed. Empty paths are outputs that are not asked for, or inputs that are not
+/// given.
 void check_outputs(const std::vector<std::string>& paths, const std::vector<std::string>& inputs = {});
 
-/// Writes all files or none (path, text), through symbolic links. An interrupt (Ctrl-C) that comes while it
-/// writes is noticed before the file gets its name: Interrupted is thrown and nothing is left. At any other
-/// time nothing is on disk yet, and an interrupt simply ends the program.
+/// Writes all files or none (path, text), through symbolic links, with the folders that are missing. An
+/// interrupt (Ctrl-C) that comes while it writes is noticed before the file gets its name: Interrupted is
+/// thrown and nothing is left. At any other time nothing is on disk yet, and an interrupt simply ends the
+/// program.
 void write_outputs(const std::vector<std::pair<std::string, std::string>>& files);
 
 struct Interrupted : std::runtime_error {

@@ -66,6 +66,14 @@ std::filesystem::path place_of(const std::string& name) {
   }
 }
 
+/// The innermost folder of a file that is there: those missing in it are made when the file is written.
+std::filesystem::path folder_there(const std::filesystem::path& file) {
+  std::error_code none;
+  std::filesystem::path folder = file.parent_path();
+  while (!std::filesystem::exists(folder, none) && folder.has_relative_path()) folder = folder.parent_path();
+  return folder;
+}
+
 }  // namespace
 
 std::string names_a_file(const std::string& name) {
@@ -157,10 +165,11 @@ void check_outputs(const std::vector<std::string>& paths, const std::vector<std:
     if (std::filesystem::exists(name, none) && !std::filesystem::is_regular_file(name, none))
       throw InputError(name, "is not a regular file; results are written to files only");
     const std::filesystem::path path = place_of(name);
-    if (!std::filesystem::is_directory(path.parent_path(), none))
-      throw InputError(name, "cannot be written: there is no folder " + path.parent_path().string());
-    if (access(path.parent_path().c_str(), W_OK) != 0)
-      throw InputError(name, "cannot be written: no permission in folder " + path.parent_path().string());
+    const std::filesystem::path folder = folder_there(path);
+    if (!std::filesystem::is_directory(folder, none))
+      throw InputError(name, "cannot be written: " + folder.string() + " is no folder");
+    if (access(folder.c_str(), W_OK) != 0)
+      throw InputError(name, "cannot be written: no permission in folder " + folder.string());
     if (std::find(seen.begin(), seen.end(), path) != seen.end())
       throw InputError(name, "is named for two outputs");
     for (const std::string& input : inputs)

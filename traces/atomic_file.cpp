@@ -1,6 +1,7 @@
 #include "traces/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -56,6 +57,7 @@ std::filesystem::path behind_links(const std::filesystem::path& name) {
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(behind_links(target)) {
+  make_folder();
   descriptor_ = open_nameless(folder_of(target_));
   if (descriptor_ >= 0) return;
   // O_EXCL rather than mkstemp: the file gets the permissions that the user's umask asks for. A name already
@@ -70,6 +72,22 @@ AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(behind_lin
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  // One that something else was put into meanwhile stays.
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
+}
+
+void AtomicFile::make_folder() {
+  std::vector<std::filesystem::path> missing;  // the innermost first
+  std::error_code none;
+  for (std::filesystem::path folder = folder_of(target_); !std::filesystem::exists(folder, none);
+       folder = folder_of(folder))
+    missing.push_back(folder);
+  for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
+    if (::mkdir(folder->c_str(), 0777) == 0)
+      made_.push_back(*folder);
+    else if (errno != EEXIST)  // another program was quicker
+      fail("make its folder");
+  }
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -89,6 +107,7 @@ void AtomicFile::commit() {
   if (::close(std::exchange(descriptor_, -1)) != 0) fail("close");
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("give the written file its name");
   temporary_.clear();
+  made_.clear();
 
   const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) fail("open its folder");

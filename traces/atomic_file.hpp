@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <vector>
 
 namespace moelab {
 
@@ -11,13 +12,13 @@ namespace moelab {
 /// Throws InputError where they lead in a circle.
 std::filesystem::path behind_links(const std::filesystem::path& name);
 
-/// Writes a temporary file in the target's folder; commit() makes it durable and gives it the target's name,
-/// replacing what stood there (readers that have the old file open or mapped keep the old one). A symbolic
-/// link stays, and the file behind it is replaced. Destroyed
-/// without commit(), it leaves nothing behind. The temporary file has no name until commit(), so that a
-/// process killed on the way leaves nothing either; only where the file system knows no nameless files, it
-/// leaves ".moelab-<pid>-<n>.tmp". Every failure throws InputError that names the target and the system's
-/// reason.
+/// Writes a temporary file in the target's folder, which is made where there is none; commit() makes it
+/// durable and gives it the target's name, replacing what stood there (readers that have the old file open or
+/// mapped keep the old one). A symbolic link stays, and the file behind it is replaced. Destroyed without
+/// commit(), it leaves nothing behind, no folder either. The temporary file has no name until commit(), so
+/// that a process killed on the way leaves nothing either; only where the file system knows no nameless
+/// files, it leaves ".moelab-<pid>-<n>.tmp". Every failure throws InputError that names the target and the
+/// system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& target);
@@ -31,11 +32,13 @@ class AtomicFile {
   void commit();
 
  private:
+  void make_folder();
   void name();
   [[noreturn]] void fail(const char* doing) const;
 
   std::filesystem::path target_;
-  std::filesystem::path temporary_;  // empty while it has no name
+  std::filesystem::path temporary_;          // empty while it has no name
+  std::vector<std::filesystem::path> made_;  // folders, the outermost first; empty once committed
   int descriptor_ = -1;
 };
 

@@ -116,7 +116,7 @@ TEST_CASE("bench run refuses what it does not know before it measures, with the 
   for (const std::string& size : sizes) refuses({"checksum", "--size", size}, "--size " + size);
   for (const std::string& shape : shapes) refuses({"expert", "--expert", shape}, "--expert " + shape);
   refuses({"read", "--dir", (folder / "none").string()}, "is not a folder");
-  refuses({"checksum", "--out", (folder / "none" / "bench.json").string()}, "there is no folder");
+  refuses({"checksum", "--out", "/dev/null/no/bench.json"}, "/dev/null is no folder");
   refuses({"checksum", "--out", ""}, "expected the name of a file");
   refuses({"checksum", "--format", "yaml"}, "--format");
   CHECK(folder.names().empty());

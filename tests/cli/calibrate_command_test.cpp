@@ -117,7 +117,7 @@ TEST_CASE("calibrate writes a profile that the simulator reads and validate runs
 TEST_CASE("calibrate refuses what cannot work before it measures") {
   const ScratchFolder folder;
   const std::string out = (folder / "here.yaml").string();
-  refuses({"--out", "/no/such/folder/here.yaml"}, "there is no folder");
+  refuses({"--out", "/dev/null/no/here.yaml"}, "/dev/null is no folder");
   refuses({"--out", "/dev/null"}, "is not a regular file");
   refuses({"--out", out, "--model", "olmoe-1b-8b"}, "olmoe-1b-7b");
   refuses({"--out", out, "--codec", "fixed2"}, "fixed3");

@@ -255,7 +255,7 @@ TEST_CASE("bad input to the other commands: exit status 2") {
             .err.find("cache-affinity") != std::string::npos);
   CHECK(moelab({"plan", "zipmoe", folder.file("p.json", "[]")}).status == 2);
   CHECK(moelab({"model", "import", folder.file("c.json", "{\"model_type\": \"bert\"}")}).status == 2);
-  CHECK(moelab({"run", "zipmoe-orin", "--out", "/proc/no/such/file"}).status == 2);
+  CHECK(moelab({"run", "zipmoe-orin", "--out", "/dev/null/no/file"}).status == 2);
   const ProgramResult check = moelab({"check", folder.file("s.yaml", "nam: x\n"), "--format", "json"});
   CHECK(check.status == 2);
   CHECK(Json::parse(check.out)["problems"].size() >= 5);  // the unknown key and every missing one
@@ -340,8 +340,8 @@ TEST_CASE("outputs go to regular files, all or none") {
   const auto run = [&](const std::string& out, const std::string& timeline) {
     return moelab(with(kSmall, {"--system", "zipmoe", "--out", out, "--timeline", timeline}));
   };
-  CHECK(run(folder.name("a"), folder.name("a")).status == 2);          // two outputs in one file
-  CHECK(run(folder.name("a"), folder.name("no/such/b")).status == 2);  // one of them impossible
+  CHECK(run(folder.name("a"), folder.name("a")).status == 2);  // two outputs in one file
+  CHECK(run(folder.name("a"), "/dev/null/no/b").status == 2);  // one of them impossible
   CHECK(run("/dev/null", folder.name("b")).status == 2);
   CHECK(run(folder.name("."), folder.name("b")).status == 2);
   CHECK(folder.files() == 0);
@@ -352,6 +352,23 @@ TEST_CASE("outputs go to regular files, all or none") {
   CHECK(fs::is_symlink(folder.name("link")));
   std::ifstream target(folder.name("target"));
   CHECK(Json::parse(target)["system"] == "zipmoe");
+}
+
+TEST_CASE("an output's folders are made as it is written, and none before") {
+  const Folder folder;
+  const auto run = [&](const std::string& scenario) {
+    return moelab(with({"run", scenario, "--system", "zipmoe", "--out", folder.name("new/folders/a.json")},
+                       {kSmall.begin() + 2, kSmall.end()}));
+  };
+  CHECK(run("zipmoe-orinn").status == 2);
+  CHECK_FALSE(fs::exists(folder.name("new")));
+  REQUIRE(run("zipmoe-orin").status == 0);
+  std::ifstream written(folder.name("new/folders/a.json"));
+  CHECK(Json::parse(written)["system"] == "zipmoe");
+  folder.file("flat", "");
+  const ProgramResult r = moelab({"run", "zipmoe-orin", "--out", folder.name("flat/a.json")});
+  CHECK(r.status == 2);
+  CHECK_THAT(r.err, Catch::Contains("flat is no folder"));
 }
 
 TEST_CASE("a run of one token has no time per output token") {

@@ -227,7 +227,7 @@ TEST_CASE("trace fit says what is wrong and writes nothing") {
   refuses({"fit", path}, "either --out FILE or --holdout");
   refuses({"fit", path, "--out", law, "--holdout"}, "either --out FILE or --holdout");
   refuses({"fit", folder / "absent", "--out", law}, "absent");
-  refuses({"fit", path, "--out", folder / "no/law.yaml"}, "there is no folder");
+  refuses({"fit", path, "--out", "/dev/null/no/law.yaml"}, "/dev/null is no folder");
   refuses({"fit", path, "--out", folder / ""}, "is not a regular file");
   refuses({"fit", path, "--out", path}, "is an input");
   write_counts_trace(CountsTrace({.prompts = 1, .layers = 1, .experts = 2}, {1, 2}),
@@ -259,7 +259,7 @@ TEST_CASE("trace generate says what is wrong and writes nothing") {
   refuses(with({"--tokens", "9", "--prompt-tokens", "0", "--decode-tokens", "0"}), "have no tokens");
   refuses(with({"--tokens", "9", "--model", "switch-large-128", "--prompt-tokens", "0"}), "--prompt-tokens");
   refuses({"generate", law, "--tokens", "9", "--out", law}, "is an input");
-  refuses({"generate", law, "--tokens", "9", "--out", folder / "no/out"}, "there is no folder");
+  refuses({"generate", law, "--tokens", "9", "--out", "/dev/null/no/out"}, "/dev/null is no folder");
   refuses({"generate", folder / "recording.safetensors", "--tokens", "9", "--out", out},
           "recording.safetensors");
   refuses({"generate", folder / "absent", "--tokens", "9", "--out", out}, "absent");

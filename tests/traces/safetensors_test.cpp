@@ -321,7 +321,7 @@ TEST_CASE("safetensors: what cannot be written says why and leaves nothing") {
   misfit.shape = {2};
   CHECK(error({misfit}, {}).find("does not fit its 1 bytes") != std::string::npos);
   CHECK(error({good}, {{"a", "\xff"}}).find("is not UTF-8") != std::string::npos);
-  CHECK(error_of([&] { write_safetensors(scratch / "no" / "f", {}, {}); }).find("cannot create") !=
+  CHECK(error_of([&] { write_safetensors("/dev/null/no/f", {}, {}); }).find("cannot make its folder") !=
         std::string::npos);
   CHECK(scratch.names().empty());
 }
@@ -349,6 +349,20 @@ TEST_CASE("atomic file: whole or not at all") {
     if (nameless >= 0) ::close(nameless);
     file.commit();
     CHECK(test::read_bytes(scratch / "f") == new_bytes);
+    CHECK(scratch.names().size() == 1);
+  }
+  SECTION("a missing folder is made, and gone again without commit") {
+    { AtomicFile(scratch / "new/folders/f").write(as_bytes(new_bytes)); }
+    CHECK_FALSE(std::filesystem::exists(scratch / "new"));
+    AtomicFile file(scratch / "new/folders/f");
+    file.write(as_bytes(new_bytes));
+    file.commit();
+    CHECK(test::read_bytes(scratch / "new/folders/f") == new_bytes);
+  }
+  SECTION("a target in a file") {
+    write_bytes(scratch / "f", old_bytes);
+    CHECK(error_of([&] { AtomicFile(scratch / "f/folder/g"); }).find("cannot make its folder") !=
+          std::string::npos);
     CHECK(scratch.names().size() == 1);
   }
   SECTION("a target that is a folder") {
