@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/results/text_report.hpp"
+
 namespace moelab {
 struct TimelineWindow;
 }
@@ -69,6 +71,11 @@ inline constexpr std::uint64_t kAsksFrom = 10'000;
 
 /// Adds `--format table|json`.
 void add_format(CLI::App& command, std::string& format);
+/// Adds `--format table|markdown|json`, of a command that prints tables by a TextReport, and what the format
+/// means for it; `more` are formats besides, each with its words: {"csv", "a line for each run"}.
+void add_text_format(CLI::App& command, std::string& format,
+                     const std::vector<std::pair<std::string, std::string>>& more = {});
+TextForm text_form(const std::string& format);
 /// Adds `--policy-library FILE`, of a command that runs policies or names them: once the whole line is read,
 /// and before the command looks at anything, what it names is loaded, and before that what MOELAB_POLICY_PATH
 /// does.

@@ -92,7 +92,7 @@ void write_and_print(const CompareArguments& options, const PolicyComparison& co
     append_to_leaderboard(options.leaderboard, leaderboard_lines(comparison, utc_now()));
   std::cout << (options.format == "json"  ? compare_json(comparison)
                 : options.format == "csv" ? compare_csv(comparison)
-                                          : compare_table(comparison));
+                                          : compare_table(comparison, text_form(options.format)));
   if (options.format != "table") return;
   if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
   if (!options.leaderboard.empty()) std::cout << "leaderboard: " << options.leaderboard << "\n";
@@ -172,11 +172,7 @@ void add_outputs(CLI::App& command, CompareArguments& options) {
                   "Append a line for each policy at each budget to this file (JSON Lines), with the digest "
                   "of what was run and of the policy's library: 'moelab leaderboard' ranks them")
       ->check(names_a_file);
-  command
-      .add_option("--format", options.format,
-                  "How to print: table (for people), json or csv (a line for each run, in SI units)")
-      ->check(CLI::IsMember({"table", "json", "csv"}))
-      ->default_str("table");
+  add_text_format(command, options.format, {{"csv", "a line for each run, in SI units"}});
 }
 
 }  // namespace

@@ -145,13 +145,13 @@ std::string overall_answer(const PolicyComparison& c, const std::vector<OverallR
          ".\n";
 }
 
-std::string overall_table(const std::vector<OverallRank>& overall, const PolicyComparison& c) {
+TextTable overall_table(const std::vector<OverallRank>& overall, const PolicyComparison& c) {
   std::vector<std::vector<std::string>> rows = {
       {c.family, "mean rank", "of blocks", "best in", "cannot be told from it in"}};
   for (const OverallRank& one : overall)
     rows.push_back({one.name, fixed(one.mean_rank, 2), std::to_string(one.blocks),
                     std::to_string(one.best_in), std::to_string(one.level_in)});
-  return "\nover all\n" + align_columns(rows, 1);
+  return {rows};
 }
 
 std::string rank_text(const ComparedPolicy& cache) {
@@ -196,7 +196,7 @@ std::vector<std::string> row_of(const ComparedBlock& block, const ComparedPolicy
   return row;
 }
 
-std::string table_of(const PolicyComparison& c, const ComparedBlock& block) {
+TextTable table_of(const PolicyComparison& c, const ComparedBlock& block) {
   const ShownColumns shown = {.hits = hits_differ(c, block),
                               .parts = hits_differ(c, block) && finds_parts(block)};
   std::vector<std::string> head = {c.family, "rank"};
@@ -209,14 +209,17 @@ std::string table_of(const PolicyComparison& c, const ComparedBlock& block) {
     head.emplace_back(shown.hits ? "ms" : "regret, ms");
   }
   head.emplace_back("");
-  std::vector<std::vector<std::string>> rows = {head};
+  TextTable table{{head}};
+  for (const ComparedPolicy& cache : block.policies)
+    if (cache.refused.empty()) table.rows.push_back(row_of(block, cache, shown));
+  return table;
+}
+
+std::string refusals_of(const ComparedBlock& block) {
   std::string refused;
   for (const ComparedPolicy& cache : block.policies)
-    if (cache.refused.empty())
-      rows.push_back(row_of(block, cache, shown));
-    else
-      refused += one_line("not run: " + cache.name + ": " + cache.refused) + "\n";
-  return align_columns(rows, 1) + refused;
+    if (!cache.refused.empty()) refused += one_line("not run: " + cache.name + ": " + cache.refused) + "\n";
+  return refused;
 }
 
 std::string legend(const PolicyComparison& c) {
@@ -258,26 +261,40 @@ bool hits_differ(const PolicyComparison& c, const ComparedBlock& block) {
   });
 }
 
-std::string compare_table(const PolicyComparison& c) {
-  std::string text;
-  for (const ComparedBlock& block : c.blocks) text += answer(c, block);
+std::string compare_table(const PolicyComparison& c, TextForm form) {
+  TextReport report(form);
+  std::string answers;
+  for (const ComparedBlock& block : c.blocks) answers += answer(c, block);
   const std::vector<OverallRank> overall =
       c.blocks.size() > 1 ? overall_ranks(c) : std::vector<OverallRank>();
-  if (!overall.empty()) text += overall_answer(c, overall);
-  text +=
-      "\n" + one_line(c.scenario + ", system " + c.system + ": " + c.model + " on " + c.device) + "\n" +
+  if (!overall.empty()) answers += overall_answer(c, overall);
+  report.add_lines(answers);
+  report.add_lines(
+      one_line(c.scenario + ", system " + c.system + ": " + c.model + " on " + c.device) + "\n" +
       (c.seeds == 1
            ? "seed " + std::to_string(c.first_seed)
            : "seeds " + std::to_string(c.first_seed) + " to " + std::to_string(c.first_seed + c.seeds - 1)) +
-      "; parameters that are not named are the policies' defaults, of '" + c.own_policy + "' the system's\n";
-  if (c.family == "placement")
-    text +=
-        "executor fast; 'moelab run' lets a cluster's messages share the network under simgrid, unless told "
-        "otherwise\n";
-  for (const ComparedBlock& block : c.blocks)
-    text += "\n" + (c.blocks.size() > 1 ? title_of(block) + "\n" : "") + table_of(c, block);
-  if (!overall.empty()) text += overall_table(overall, c);
-  return text + "\n" + legend(c);
+      "; parameters that are not named are the policies' defaults, of '" + c.own_policy + "' the system's\n" +
+      (c.family == "placement" ? "executor fast; 'moelab run' lets a cluster's messages share the network "
+                                 "under simgrid, unless told "
+                                 "otherwise\n"
+                               : ""));
+  for (const ComparedBlock& block : c.blocks) {
+    if (c.blocks.size() > 1) {
+      report.add_lines(title_of(block) + "\n");
+      report.join_next();
+    }
+    report.add_table(table_of(c, block));
+    report.join_next();
+    report.add_lines(refusals_of(block));
+  }
+  if (!overall.empty()) {
+    report.add_lines("over all\n");
+    report.join_next();
+    report.add_table(overall_table(overall, c));
+  }
+  report.add_lines(legend(c));
+  return report.text();
 }
 
 std::string compare_csv(const PolicyComparison& c) {

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <sstream>
 
 #include "cli/layer_table.hpp"
 #include "models/json.hpp"
+#include "sim/results/cause_words.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab::cli {
@@ -50,32 +50,6 @@ std::string draw(const Chart& chart, std::size_t left = 1) {
     out += "  " + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return out;
-}
-
-std::string words_of_cause(const std::string& cause) {
-  static const std::map<std::string, std::string, std::less<>> kWords = {
-      {"ssd_read", "SSD reads"},
-      {"page_cache_read", "page cache reads"},
-      {"decompress", "decompression"},
-      {"recover", "joining of planes"},
-      {"expert_compute", "experts computing"},
-      {"dense_compute", "dense layers"},
-      {"host", "host overhead"},
-      {"prefetch", "fetches under way"},
-      {"expert_load", "loads over the link"},
-      {"low_score_load", "loads of low-score experts"},
-      {"cpu_experts", "experts on the CPU"},
-      {"activations", "activations over the link"},
-      {"prediction", "prediction of gates"},
-      {"all_reduce", "all-reduces"},
-      {"kv_swap", "swaps of the KV cache"},
-      {"network", "network"},
-      {"remote_experts", "experts on other GPUs"},
-      {"recovery", "recovery from faults"},
-      {"exchange", "exchange of rows over GPUs"},
-      {"idle", "waiting for requests"}};
-  const auto found = kWords.find(cause);
-  return found == kWords.end() ? cause : found->second;
 }
 
 std::string ms(double seconds) {

@@ -90,7 +90,8 @@ void print(const LoadArguments& options, const LoadReport& report) {
     std::cout << load_json(report);
     return;
   }
-  std::cout << load_table(report);
+  std::cout << load_table(report, text_form(options.format));
+  if (options.format != "table") return;
   if (!options.csv.empty()) std::cout << "runs: " << options.csv << "\n";
   if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
 }
@@ -195,7 +196,7 @@ void add_load(CLI::App& program) {
                       "Write a line for each system, rate and seed to this file, all in SI units");
   command->add_option("--plot", options->plot,
                       "SVG file to draw TTFT, TPOT and what was served over the rate into");
-  add_format(*command, options->format);
+  add_text_format(*command, options->format);
   add_policy_library(*command);
   add_example(*command,
               "moelab load expert-parallel-qwen3 --rates 1,2,4,8 --slo \"ttft p95 < 2 s, tpot p99 < 100 ms\" "

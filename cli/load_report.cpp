@@ -112,7 +112,7 @@ std::string sentences(const LoadReport& r) {
 std::vector<std::string> row_of(const LoadReport& r, const LoadPoint& point, bool best) {
   std::vector<std::string> row = {name_of(r, point.system), significant(point.rate)};
   const auto add = [&](const std::optional<double>& value, double scale, int digits) {
-    row.push_back(value ? fixed(scale * *value, digits) : "-");
+    row.push_back(value ? three_digits(scale * *value, digits) : "-");
   };
   add(mean_of(point, &LoadSample::answered_per_s), 1, 2);
   add(mean_of(point, [](const LoadSample& s) { return s.tokens_per_s; }), 1, 1);
@@ -121,9 +121,12 @@ std::vector<std::string> row_of(const LoadReport& r, const LoadPoint& point, boo
   for (double Summary::*p : {&Summary::p50, &Summary::p95, &Summary::p99})
     add(latency_at(point, Latency::tpot, p), 1e3, 1);
   add(latency_at(point, Latency::queueing, &Summary::mean), 1, 2);
-  add(mean_of(point, [](const LoadSample& s) { return static_cast<double>(s.preemptions); }), 1, 0);
+  const auto add_plain = [&](const std::optional<double>& value, double scale, int digits) {
+    row.push_back(value ? fixed(scale * *value, digits) : "-");
+  };
+  add_plain(mean_of(point, [](const LoadSample& s) { return static_cast<double>(s.preemptions); }), 1, 0);
   if (has_level(r)) {
-    add(mean_of(point, &LoadSample::met_share), 100, 1);
+    add_plain(mean_of(point, &LoadSample::met_share), 100, 1);
     add(mean_of(point, &LoadSample::goodput), 1, 2);
   }
   const bool refused = !point.samples.front().refusal.empty();
@@ -158,14 +161,20 @@ std::string notes(const LoadReport& r) {
 
 }  // namespace
 
-std::string load_table(const LoadReport& r) {
+std::string load_table(const LoadReport& r, TextForm form) {
   Rows rows = {{"system", "requests/s", "served/s", "tokens/s", "TTFT s p50", "p95", "p99", "TPOT ms p50",
                 "p95", "p99", "queued s", "preempted"}};
   if (has_level(r)) rows.front().insert(rows.front().end(), {"meets %", "goodput/s"});
   rows.front().insert(rows.front().end(), {"verdict", ""});
   for (const auto& points : points_by_system(r.points))
     for (const LoadPoint& point : points) rows.push_back(row_of(r, point, best_point(points) == &point));
-  return sentences(r) + "\n" + title_of(r) + legend(r) + "\n" + align_columns(rows, 1) + notes(r);
+  TextReport report(form);
+  report.add_lines(sentences(r));
+  report.add_lines(title_of(r) + legend(r));
+  report.add_table({rows});
+  report.join_next();
+  report.add_lines(notes(r));
+  return report.text();
 }
 
 }  // namespace moelab::cli

@@ -6,6 +6,7 @@
 
 #include "cli/plot/svg_chart.hpp"
 #include "sim/load/load_curve.hpp"
+#include "sim/results/text_report.hpp"
 
 namespace moelab::cli {
 
@@ -17,7 +18,7 @@ struct LoadReport {
   double tolerance = 0;            // of what was found
 };
 
-std::string load_table(const LoadReport& report);
+std::string load_table(const LoadReport& report, TextForm form = TextForm::plain);
 std::string load_json(const LoadReport& report);
 /// A line for each system, rate and seed, all values in SI units.
 std::string load_csv(const LoadReport& report);

@@ -111,6 +111,23 @@ void add_format(CLI::App& command, std::string& format) {
       ->default_str("table");
 }
 
+void add_text_format(CLI::App& command, std::string& format,
+                     const std::vector<std::pair<std::string, std::string>>& more) {
+  std::vector<std::string> names = {"table", "markdown", "json"};
+  std::string help = "How to print: table (for people), markdown (for issues and papers)";
+  for (const auto& [name, words] : more) {
+    names.push_back(name);
+    help += ", " + name + " (" + words + ")";
+  }
+  command.add_option("--format", format, help + " or json (for programs)")
+      ->check(CLI::IsMember(names))
+      ->default_str("table");
+}
+
+TextForm text_form(const std::string& format) {
+  return format == "markdown" ? TextForm::markdown : TextForm::plain;
+}
+
 void add_policy_library(CLI::App& command) {
   command
       .add_option(

@@ -12,6 +12,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "sim/results/shell_word.hpp"
+#include "sim/results/text_report.hpp"
 #include "sim/store/store_repair.hpp"
 
 namespace moelab::cli {
@@ -108,25 +109,31 @@ void compare_sweeps(const ResultsArguments& options, const ResultStore& store, c
   if (options.format == "json")
     print(comparison_json(comparison, here, there, names));
   else
-    std::cout << comparison_table(comparison, here, there, names);
+    std::cout << comparison_table(comparison, here, there, names, text_form(options.format));
 }
 
 void show_points(const ResultsArguments& options, const ListedSweep& sweep, const Outcomes& points) {
   if (options.format == "json")
     return print({{"sweeps", sweeps_json({sweep})}, {"points", points_json(points)}});
-  std::cout << sweeps_table({sweep});
-  if (!sweep.sweep.question.empty()) std::cout << one_line(sweep.sweep.question) << "\n";
-  std::cout << "\n" << (options.failed ? failed_list(points) : points_table(points));
+  TextReport report(text_form(options.format));
+  report.add_table(sweeps_table({sweep}));
+  report.join_next();
+  report.add_lines(sweep.sweep.question.empty() ? "" : one_line(sweep.sweep.question) + "\n");
+  if (options.failed)
+    report.add_lines(failed_list(points));
+  else
+    report.add_table(points_table(points));
+  std::cout << report.text();
 }
 
 void show_sweeps(const ResultsArguments& options, const ResultStore& store,
                  const std::vector<StoredSweep>& all) {
   std::vector<ListedSweep> sweeps;
   for (const StoredSweep& sweep : all) sweeps.push_back(with_counts(store, sweep));
-  if (options.format == "json")
-    print({{"sweeps", sweeps_json(sweeps)}});
-  else
-    std::cout << sweeps_table(sweeps);
+  if (options.format == "json") return print({{"sweeps", sweeps_json(sweeps)}});
+  TextReport report(text_form(options.format));
+  report.add_table(sweeps_table(sweeps));
+  std::cout << report.text();
 }
 
 void repair(const ResultsArguments& options) {
@@ -204,7 +211,7 @@ void add_outputs(CLI::App& command, ResultsArguments& options) {
       .add_option("--repair", options.repair,
                   "Copy what is whole of a damaged store into a new one of this name, and say what is lost")
       ->excludes(compare, compare_store, csv, result);
-  add_format(command, options.format);
+  add_text_format(command, options.format);
 }
 
 }  // namespace

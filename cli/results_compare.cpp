@@ -126,13 +126,13 @@ std::vector<std::string> moved_row(const ComparedPoint& point, const StoredOutco
   return row;
 }
 
-std::string moved_table(const SweepComparison& c, const Outcomes& here, const Outcomes& there) {
+TextTable moved_table(const SweepComparison& c, const Outcomes& here, const Outcomes& there) {
   Rows rows = {{"moved", "point", "there"}};
   for (const Heading& shown : kShown) rows[0].emplace_back(shown.text);
   rows[0].emplace_back("largest %");
   for (const ComparedPoint& point : c.both_done)
     if (point.moved()) rows.push_back(moved_row(point, here[point.here], there[point.there]));
-  return rows.size() > 1 ? align_columns(rows, 1) : "";
+  return {rows};
 }
 
 std::string only_lines(const std::vector<std::size_t>& places, const Outcomes& points,
@@ -201,16 +201,21 @@ SweepComparison compare(const Outcomes& here, const Outcomes& there) {
 }
 
 std::string comparison_table(const SweepComparison& c, const Outcomes& here, const Outcomes& there,
-                             const ComparedNames& names) {
+                             const ComparedNames& names, TextForm form) {
   const std::string a = one_line(names.here), b = one_line(names.there);
-  std::string text = "from " + a + " to " + b + ": " + std::to_string(moved_count(c)) + " of " +
-                     std::to_string(c.both_done.size()) + " points done in both moved\n" +
-                     moved_table(c, here, there);
+  TextReport report(form);
+  report.add_lines("from " + a + " to " + b + ": " + std::to_string(moved_count(c)) + " of " +
+                   std::to_string(c.both_done.size()) + " points done in both moved\n");
+  report.join_next();
+  report.add_table(moved_table(c, here, there));
+  std::string rest;
   for (const auto& [h, t] : c.not_done)
-    text += "not compared: point " + std::to_string(here[h].point.number) + " (" +
+    rest += "not compared: point " + std::to_string(here[h].point.number) + " (" +
             description(here[h].point) + "): " + status_of(here[h]) + " in " + a + ", " +
             status_of(there[t]) + " in " + b + "\n";
-  return text + only_lines(c.only_here, here, a) + only_lines(c.only_there, there, b);
+  report.join_next();
+  report.add_lines(rest + only_lines(c.only_here, here, a) + only_lines(c.only_there, there, b));
+  return report.text();
 }
 
 Json comparison_json(const SweepComparison& c, const Outcomes& here, const Outcomes& there,

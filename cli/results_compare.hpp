@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/results_rows.hpp"
+#include "sim/results/text_report.hpp"
 
 namespace moelab::cli {
 
@@ -38,7 +39,8 @@ struct ComparedNames {
   std::string here, there;
 };
 std::string comparison_table(const SweepComparison& comparison, const std::vector<StoredOutcome>& here,
-                             const std::vector<StoredOutcome>& there, const ComparedNames& names);
+                             const std::vector<StoredOutcome>& there, const ComparedNames& names,
+                             TextForm form);
 nlohmann::ordered_json comparison_json(const SweepComparison& comparison,
                                        const std::vector<StoredOutcome>& here,
                                        const std::vector<StoredOutcome>& there, const ComparedNames& names);

@@ -45,7 +45,7 @@ std::vector<std::string> row_of(const StoredOutcome& o, const std::vector<std::s
   row.push_back(status_of(o));
   for (const ShownMetric& shown : kShownMetrics) {
     const std::optional<double> value = metric_of(o, shown.column);
-    row.push_back(value ? fixed(shown.factor * *value, shown.digits) : "-");
+    row.push_back(value ? three_digits(shown.factor * *value, shown.digits) : "-");
   }
   return row;
 }
@@ -82,15 +82,15 @@ Json point_json(const StoredOutcome& o) {
 
 }  // namespace
 
-std::string sweeps_table(const std::vector<ListedSweep>& sweeps) {
+TextTable sweeps_table(const std::vector<ListedSweep>& sweeps) {
   Rows rows = {{"sweep", "points", "done", "failed", "missing", "created"}};
   for (const auto& [sweep, counts] : sweeps)
     rows.push_back({one_line(sweep.name), std::to_string(sweep.points), std::to_string(counts.done),
                     std::to_string(counts.failed), std::to_string(counts.missing), one_line(sweep.created)});
-  return align_columns(rows, 1);
+  return {rows};
 }
 
-std::string points_table(const std::vector<StoredOutcome>& points) {
+TextTable points_table(const std::vector<StoredOutcome>& points) {
   const std::vector<std::string> axes = axis_names(points);
   const bool series = std::any_of(points.begin(), points.end(),
                                   [](const StoredOutcome& o) { return !o.point.series.empty(); });
@@ -101,7 +101,7 @@ std::string points_table(const std::vector<StoredOutcome>& points) {
   const std::size_t left = rows[0].size();
   for (const ShownMetric& shown : kShownMetrics) rows[0].emplace_back(shown.heading);
   for (const StoredOutcome& o : points) rows.push_back(row_of(o, axes, series));
-  return align_columns(rows, left);
+  return {rows, left};
 }
 
 std::string description(const StoredPoint& point) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/results_rows.hpp"
+#include "sim/results/text_table.hpp"
 
 namespace moelab::cli {
 
@@ -14,9 +15,9 @@ struct ListedSweep {
   SweepCounts counts;
 };
 
-std::string sweeps_table(const std::vector<ListedSweep>& sweeps);
+TextTable sweeps_table(const std::vector<ListedSweep>& sweeps);
 /// Points with their axes and main metrics, one a line.
-std::string points_table(const std::vector<StoredOutcome>& points);
+TextTable points_table(const std::vector<StoredOutcome>& points);
 /// Points that failed, each with its error.
 std::string failed_list(const std::vector<StoredOutcome>& points);
 /// All columns (RFC 4180), one point a line. Numbers read back exactly; what there is none of is empty.

@@ -1,6 +1,7 @@
 // moelab run: simulate a scenario's systems side by side.
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 
@@ -8,14 +9,17 @@
 #include "cli/run_plot.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
+#include "models/json.hpp"
 #include "sim/child_process.hpp"
 #include "sim/results/request_file.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/result_transfer.hpp"
 #include "sim/results/timeline.hpp"
 #include "sim/run.hpp"
+#include "sim/scenario/changed_systems.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/simgrid_module.hpp"
+#include "sim/sweep/run_answer.hpp"
 #include "sim/sweep/sweep_file.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -36,9 +40,10 @@ struct RunArguments {
   std::string requests;
   std::uint64_t timeline_passes = 8;
   std::string timeline_tokens;  // "": by passes
+  std::uint64_t seeds = 1;
 };
 
-std::vector<std::string> paths_of(const RunArguments& options) {
+std::vector<std::string> outputs_of(const RunArguments& options) {
   return {options.out, options.timeline, options.plot, options.requests};
 }
 
@@ -86,35 +91,6 @@ Finished unpack(const std::string& text) {
   return {unpack_result(text.substr(0, end)), text.substr(end + 1)};
 }
 
-/// What the command leaves: files, and what it prints.
-struct RunOutputs {
-  std::vector<std::pair<std::string, std::string>> files;  // path, content
-  std::string printed;
-};
-
-// Between processes: each text behind its length.
-std::string pack(const RunOutputs& outputs) {
-  std::string packed;
-  const auto add = [&](const std::string& text) { packed += std::to_string(text.size()) + "\n" + text; };
-  add(outputs.printed);
-  for (const auto& [path, content] : outputs.files) add(path), add(content);
-  return packed;
-}
-RunOutputs unpack_outputs(const std::string& packed) {
-  std::size_t at = 0;
-  const auto next = [&] {
-    const std::size_t size = std::stoull(packed.substr(at, packed.find('\n', at) - at));
-    at = packed.find('\n', at) + 1 + size;
-    return packed.substr(at - size, size);
-  };
-  RunOutputs outputs{{}, next()};
-  while (at < packed.size()) {
-    std::string path = next();
-    outputs.files.emplace_back(std::move(path), next());
-  }
-  return outputs;
-}
-
 /// In a process of its own, which a policy may end without a word. Throws InputError that names the
 /// libraries.
 std::string run_libraries(const Scenario& scenario, const std::function<std::string()>& work) {
@@ -129,76 +105,128 @@ std::string run_libraries(const Scenario& scenario, const std::function<std::str
   }
 }
 
-RunOutputs outputs_of(const RunArguments& options, const Scenario& scenario,
-                      const std::vector<RunResult>& results, const std::vector<std::string>& events) {
-  const bool prints_json = options.format == "json";
-  const std::string json = prints_json || !options.out.empty() ? results_json(results) : "";
-  RunOutputs outputs;
-  auto& files = outputs.files;
+/// All systems of a scenario, in its order.
+std::vector<Finished> run_all(const RunArguments& options, const Scenario& scenario, TerminalLine& progress) {
+  const RoutingTrace trace = scenario_trace(scenario);
+  const std::optional<RankInclusion> statistics = check_scenario(scenario, trace);
+  const RankInclusion* const planning = statistics ? &*statistics : nullptr;
+  std::vector<Finished> all;
+  for (const SystemConfig& system : scenario.systems) {
+    const int number = static_cast<int>(all.size()) + 1;
+    const auto run_here = [&] {
+      return run_one(options, scenario, system, trace, planning, number, progress);
+    };
+    const auto run_and_pack = [&] { return pack(run_here()); };
+    all.push_back(options.executor == "simgrid"        ? unpack(engine::run_in_simgrid_child(run_and_pack))
+                  : !scenario.policy_libraries.empty() ? unpack(run_libraries(scenario, run_and_pack))
+                                                       : run_here());
+  }
+  return all;
+}
+
+/// What is asked, read and found to be runnable.
+struct Asked {
+  Scenario scenario;
+  std::vector<std::string> marked;  // systems that are not what their files say
+};
+
+/// What every system took under each seed, the first of which has been run.
+std::vector<std::vector<std::optional<double>>> run_seeds(const RunArguments& options, const Asked& asked,
+                                                          const std::vector<RunResult>& first,
+                                                          TerminalLine& progress) {
+  if (options.seeds == 1) return {};
+  const JudgedBy by = judged_by(asked.scenario, first);
+  std::vector<std::vector<std::optional<double>>> seconds;
+  for (const RunResult& r : first) seconds.push_back({judged_latency(r, by)});
+  RunArguments plain = options;
+  plain.timeline.clear();
+  for (std::uint64_t seed = 1; seed < options.seeds; ++seed) {
+    auto settings = asked.scenario.settings;
+    settings.emplace_back("seed", std::to_string(asked.scenario.seed + seed));
+    const Scenario again = load_scenario(options.scenario, settings, options.only);
+    const std::vector<Finished> runs = run_all(plain, again, progress);
+    for (std::size_t i = 0; i < runs.size(); ++i) seconds[i].push_back(judged_latency(runs[i].result, by));
+  }
+  return seconds;
+}
+
+/// Results as they are stored, each with the answer of all.
+std::string with_answer(const std::string& results, const RunAnswer& answer) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(results);
+  const nlohmann::ordered_json of_all = answer_json(answer);
+  if (json.is_object())
+    json["answer"] = of_all;
+  else
+    for (nlohmann::ordered_json& result : json) result["answer"] = of_all;
+  return json.dump(2) + "\n";
+}
+
+void print_outputs(const RunArguments& options) {
+  if (!options.out.empty()) std::cout << "result: " << options.out << "\n";
+  if (!options.timeline.empty())
+    std::cout << "timeline (" << kept_in_timeline(options).words << "): " << options.timeline
+              << ", opens in https://ui.perfetto.dev\n";
+  if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
+  if (!options.requests.empty()) std::cout << "requests: " << options.requests << "\n";
+}
+
+void write_and_print(const RunArguments& options, const Asked& asked, const std::vector<RunResult>& results,
+                     const std::vector<std::string>& events, const RunAnswer& answer) {
+  const std::string json = with_answer(results_json(results), answer);
+  std::vector<std::pair<std::string, std::string>> files;
   if (!options.out.empty()) files.emplace_back(options.out, json);
   if (!options.timeline.empty()) files.emplace_back(options.timeline, timeline_json(events));
-  if (!options.plot.empty()) files.emplace_back(options.plot, plot::svg(serving_figure(scenario, results)));
+  if (!options.plot.empty())
+    files.emplace_back(options.plot, plot::svg(serving_figure(asked.scenario, results)));
   if (!options.requests.empty())
     files.emplace_back(options.requests, requests_text(options.requests, results));
-  if (prints_json) {
-    outputs.printed = json;
-    return outputs;
+  write_outputs(files);
+  if (options.format == "json") {
+    std::cout << json;
+    return;
   }
-  std::string& text = outputs.printed = results_table(scenario, results);
-  if (!options.out.empty()) text += "result: " + options.out + "\n";
-  if (!options.timeline.empty())
-    text += "timeline (" + kept_in_timeline(options).words + "): " + options.timeline +
-            ", opens in https://ui.perfetto.dev\n";
-  if (!options.plot.empty()) text += "picture: " + options.plot + "\n";
-  if (!options.requests.empty()) text += "requests: " + options.requests + "\n";
-  return outputs;
+  const TextForm form = text_form(options.format);
+  TextReport said(form);
+  said.add_lines(answer.text);
+  std::cout << results_table(asked.scenario, results, form, asked.marked) << "\n" << said.text();
+  if (options.format == "table") print_outputs(options);
 }
 
-RunOutputs run_all(const RunArguments& options, const Scenario& scenario, const RoutingTrace& trace,
-                   const RankInclusion* statistics) {
-  TerminalLine progress;
-  std::vector<RunResult> results;
-  std::vector<std::string> events;  // of the timeline, by system
-  for (const SystemConfig& system : scenario.systems) {
-    const int number = static_cast<int>(results.size()) + 1;
-    const auto run_here = [&] {
-      return run_one(options, scenario, system, trace, statistics, number, progress);
-    };
-    Finished one = options.executor == "simgrid"
-                       ? unpack(engine::run_in_simgrid_child([&] { return pack(run_here()); }))
-                       : run_here();
-    results.push_back(std::move(one.result));
-    events.push_back(std::move(one.events));
-  }
-  progress.clear();
-  return outputs_of(options, scenario, results, events);
-}
-
-void run(RunArguments options) {
-  check_outputs(paths_of(options), {options.scenario});
+/// Reads it; what is wrong is refused before anything is computed.
+Asked read_asked(RunArguments& options) {
+  check_outputs(outputs_of(options), {options.scenario});
   check_requests_path("--requests", options.requests);
   if (!options.timeline_tokens.empty() && options.timeline.empty())
     throw InputError("--timeline-tokens " + options.timeline_tokens,
                      "is of a timeline; expected --timeline with it");
-  kept_in_timeline(options);  // refused before anything is computed
+  kept_in_timeline(options);
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   check_no_sweep(options.scenario, "'moelab sweep'");
-  const Scenario scenario = load_scenario(options.scenario, settings, options.only);
-  check_listed(scenario, options.only, "--system");
-  check_outputs(paths_of(options), scenario_inputs(scenario));
-  if (options.executor.empty()) options.executor = scenario.cluster ? "simgrid" : "fast";
-  if (!options.plot.empty()) check_serving_figure(scenario);
-  const RoutingTrace trace = scenario_trace(scenario);
-  const std::optional<RankInclusion> statistics = check_scenario(scenario, trace);
+  Asked asked{load_scenario(options.scenario, settings, options.only), {}};
+  check_listed(asked.scenario, options.only, "--system");
+  check_outputs(outputs_of(options), scenario_inputs(asked.scenario));
+  if (options.seeds > std::numeric_limits<std::int64_t>::max() - asked.scenario.seed)
+    throw InputError("--seeds " + std::to_string(options.seeds),
+                     "from seed " + std::to_string(asked.scenario.seed) + " on there are not so many");
+  if (options.executor.empty()) options.executor = asked.scenario.cluster ? "simgrid" : "fast";
+  if (!options.plot.empty()) check_serving_figure(asked.scenario);
+  asked.marked = changed_systems(asked.scenario, options.scenario, options.only);
+  return asked;
+}
 
-  const RankInclusion* const planning = statistics ? &*statistics : nullptr;
-  const auto run_here = [&] { return run_all(options, scenario, trace, planning); };
-  const bool apart = !scenario.policy_libraries.empty() && options.executor != "simgrid";
-  const RunOutputs outputs =
-      apart ? unpack_outputs(run_libraries(scenario, [&] { return pack(run_here()); })) : run_here();
-  write_outputs(outputs.files);
-  std::cout << outputs.printed;
+void run(RunArguments options) {
+  const Asked asked = read_asked(options);
+  TerminalLine progress;
+  std::vector<RunResult> results;
+  std::vector<std::string> events;  // of the timeline, by system
+  for (Finished& one : run_all(options, asked.scenario, progress)) {
+    results.push_back(std::move(one.result));
+    events.push_back(std::move(one.events));
+  }
+  const RunAnswer answer = run_answer(asked.scenario, results, run_seeds(options, asked, results, progress));
+  progress.clear();
+  write_and_print(options, asked, results, events, answer);
 }
 
 }  // namespace
@@ -245,7 +273,13 @@ void add_run(CLI::App& program) {
   command->add_option("--requests", options->requests,
                       "Write a line for each system and request to this file, .jsonl or .csv: when it came, "
                       "began, had its first token and its last, its lengths, how often it was preempted");
-  add_format(*command, options->format);
+  command
+      ->add_option(
+          "--seeds", options->seeds,
+          "Run all of it with so many seeds, from the scenario's on, for the answer's comparison, seed "
+          "by seed; tables and files are of the first")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}));
+  add_text_format(*command, options->format);
   add_policy_library(*command);
   add_example(
       *command,

@@ -51,7 +51,7 @@ std::string fault_line(const RunResult& r, const FaultRecord& f) {
 
 }  // namespace
 
-std::string cluster_latency_table(const std::vector<RunResult>& results) {
+TextTable cluster_latency_table(const std::vector<RunResult>& results) {
   const std::vector<ServerResult>& servers = results.front().cluster.servers;
   const std::size_t columns = std::min(servers.size(), kMostColumns);
   std::vector<std::vector<std::string>> rows = {{"mean latency of a request, s"}};
@@ -63,13 +63,13 @@ std::string cluster_latency_table(const std::vector<RunResult>& results) {
     std::uint64_t failed = 0, delayed = 0;
     for (std::size_t i = 0; i < r.cluster.servers.size(); ++i) {
       const ServerResult& server = r.cluster.servers[i];
-      if (i < columns) row.push_back(server.requests > 0 ? fixed(server.end_to_end_s, 2) : "-");
+      if (i < columns) row.push_back(server.requests > 0 ? three_digits(server.end_to_end_s, 2) : "-");
       failed += server.failed;
       delayed += server.delayed;
     }
     const Summary all = summarize(r.metrics.end_to_end_s);
     const auto seconds = [](const std::vector<double>& of, double s) {
-      return of.empty() ? std::string("-") : fixed(s, 2);
+      return of.empty() ? std::string("-") : three_digits(s, 2);
     };
     for (const double s : {all.mean, all.p50, all.p90, all.p99})
       row.push_back(seconds(r.metrics.end_to_end_s, s));
@@ -78,10 +78,10 @@ std::string cluster_latency_table(const std::vector<RunResult>& results) {
     row.push_back(std::to_string(delayed));
     rows.push_back(std::move(row));
   }
-  return align_columns(rows, 1);
+  return {rows};
 }
 
-std::string cluster_calls_table(const std::vector<RunResult>& results) {
+TextTable cluster_calls_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"experts called", "at home %", "calls elsewhere",
                                                  "network GB", "GPUs busy %", "experts held", "migrations"}};
   const bool any_loads = std::any_of(results.begin(), results.end(), loads);
@@ -101,12 +101,12 @@ std::string cluster_calls_table(const std::vector<RunResult>& results) {
       loaded += server.loaded_experts;
     }
     for (const MigrationRecord& m : r.cluster.migrations) migrations += m.adopted ? 1 : 0;
-    rows.push_back({r.system, percent(local, local + remote), std::to_string(calls), fixed(bytes / 1e9, 2),
-                    percent(busy, gpus * r.metrics.wall_s), std::to_string(held),
-                    std::to_string(migrations)});
+    rows.push_back({r.system, percent(local, local + remote), std::to_string(calls),
+                    three_digits(bytes / 1e9, 2), percent(busy, gpus * r.metrics.wall_s),
+                    std::to_string(held), std::to_string(migrations)});
     if (any_loads) rows.back().push_back(loads(r) ? std::to_string(loaded) : "-");
   }
-  return align_columns(rows, 1);
+  return {rows};
 }
 
 std::string local_share_picture(const std::vector<RunResult>& results) {

@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "sim/results/text_table.hpp"
 #include "sim/run_result.hpp"
 
 namespace moelab {
 
 /// Mean latency of each server and of all requests, a system a row; the table of Prism's paper.
-std::string cluster_latency_table(const std::vector<RunResult>& results);
+TextTable cluster_latency_table(const std::vector<RunResult>& results);
 /// Where experts were computed, what that moved, and how busy the GPUs were, a system a row.
-std::string cluster_calls_table(const std::vector<RunResult>& results);
+TextTable cluster_calls_table(const std::vector<RunResult>& results);
 /// The share of activations computed at home, over the time of the run: a line of bars a system.
 std::string local_share_picture(const std::vector<RunResult>& results);
 /// Migrations and faults; "" where there were none.

@@ -29,7 +29,7 @@ void add_latencies(const std::string& name, const RequestLatencies& all, Rows& r
     const Summary s = summarize(sample);
     std::vector<std::string> row = {&shown == &kShown.front() ? name : "", shown.title};
     for (const double seconds : {s.mean, s.p50, s.p90, s.p95, s.p99})
-      row.push_back(sample.empty() ? "-" : fixed(shown.scale * seconds, shown.digits));
+      row.push_back(sample.empty() ? "-" : three_digits(shown.scale * seconds, shown.digits));
     rows.push_back(std::move(row));
   }
 }
@@ -38,15 +38,16 @@ std::vector<std::string> rates_of(const RunResult& r) {
   const RequestTotals totals = request_totals(r.metrics);
   const RunRates rates = run_rates(r.metrics);
   const auto a_second = [&](std::uint64_t n) {
-    return rates.seconds > 0 ? fixed(rates.a_second(n), 2) : std::string("-");
+    return rates.seconds > 0 ? three_digits(rates.a_second(n), 2) : std::string("-");
   };
-  return {
-      r.system,
-      a_second(rates.answered),
-      a_second(rates.input_tokens),
-      a_second(rates.output_tokens),
-      totals.answered == 0 ? "-" : fixed(1e3 * mean(request_latencies(r.metrics).of(Latency::normalised)), 1),
-      std::to_string(totals.preemptions)};
+  return {r.system,
+          a_second(rates.answered),
+          a_second(rates.input_tokens),
+          a_second(rates.output_tokens),
+          totals.answered == 0
+              ? "-"
+              : three_digits(1e3 * mean(request_latencies(r.metrics).of(Latency::normalised)), 1),
+          std::to_string(totals.preemptions)};
 }
 
 /// Which part of a run its statistics are of; "" for all of it.
@@ -65,7 +66,7 @@ std::string measured_line(const RunResult& r) {
 
 }  // namespace
 
-std::string latency_tables(const std::vector<const RunResult*>& results) {
+std::vector<TextTable> latency_tables(const std::vector<const RunResult*>& results) {
   Rows latencies = {{"latency of requests", "", "mean", "p50", "p90", "p95", "p99"}};
   Rows rates = {{"rates", "requests/s", "tokens/s in", "tokens/s out", "E2E ms a token", "preemptions"}};
   for (const RunResult* r : results) {
@@ -76,14 +77,13 @@ std::string latency_tables(const std::vector<const RunResult*>& results) {
                     latencies);
     rates.push_back(rates_of(*r));
   }
-  if (rates.size() == 1) return "";
-  return align_columns(latencies, 2) + "\n" + align_columns(rates, 1) + "\n";
+  return {{latencies, 2}, {rates, 1}};
 }
 
 std::string measured_lines(const std::vector<RunResult>& results) {
   std::string lines;
   for (const RunResult& r : results) lines += measured_line(r);
-  return lines.empty() ? "" : lines + "\n";
+  return lines;
 }
 
 }  // namespace moelab

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/results/text_report.hpp"
 #include "sim/run_result.hpp"
 
 namespace moelab {
@@ -19,7 +20,9 @@ inline constexpr int kResultFormat = 2;
 /// are added; one that is renamed raises kResultFormat. Numbers are written so that they read back exactly.
 std::string results_json(const std::vector<RunResult>& results);
 
-/// What a systems engineer wants to see side by side, 80 to 120 columns wide.
-std::string results_table(const Scenario& scenario, const std::vector<RunResult>& results);
+/// What a systems engineer wants to see side by side, 80 to 120 columns wide. Rows of the systems `marked`
+/// (changed_systems()) get a '*'.
+std::string results_table(const Scenario& scenario, const std::vector<RunResult>& results,
+                          TextForm form = TextForm::plain, const std::vector<std::string>& marked = {});
 
 }  // namespace moelab

@@ -9,6 +9,7 @@
 #include "sim/results/result_json.hpp"
 #include "sim/results/serving_picture.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/results/text_report.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario/parallel_config.hpp"
@@ -17,34 +18,35 @@
 namespace moelab {
 namespace {
 
-std::string speed_table(const std::vector<RunResult>& results) {
+TextTable speed_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {
       {"system", "TTFT s", "TPOT ms", "ITL p50", "p90", "p99", "tokens/s", "end-to-end s"}};
   for (const RunResult& r : results) {
     const Summary gaps = summarize(r.metrics.token_gaps_s);
     const auto ms = [&](double seconds) {
-      return r.metrics.token_gaps_s.empty() ? std::string("-") : fixed(1e3 * seconds, 1);
+      return r.metrics.token_gaps_s.empty() ? std::string("-") : three_digits(1e3 * seconds, 1);
     };
     if (r.memory.shortfall > Bytes(0)) {
       rows.push_back({r.system, "-", "-", "-", "-", "-", "-", "-"});
       continue;
     }
     const RunRates rates = run_rates(r.metrics);
-    rows.push_back({r.system, fixed(mean(r.metrics.ttft_s), 2),
+    rows.push_back({r.system, three_digits(mean(r.metrics.ttft_s), 2),
                     ms(mean(request_latencies(r.metrics).of(Latency::tpot))), ms(gaps.p50), ms(gaps.p90),
-                    ms(gaps.p99), fixed(rates.a_second(rates.output_tokens), 2),
-                    fixed(mean(r.metrics.end_to_end_s), 1)});
+                    ms(gaps.p99), three_digits(rates.a_second(rates.output_tokens), 2),
+                    three_digits(mean(r.metrics.end_to_end_s), 1)});
   }
-  return align_columns(rows, 1);
+  return {rows};
 }
 
-/// What requests met, of systems to which they come when they come; and of all what was measured.
-std::string load_tables(const Scenario& scenario, const std::vector<RunResult>& results) {
+/// Systems to which requests come when they come.
+std::vector<const RunResult*> results_under_load(const Scenario& scenario,
+                                                 const std::vector<RunResult>& results) {
   std::vector<const RunResult*> under_load;
   for (const RunResult& r : results)
     for (const SystemConfig& system : scenario.systems)
       if (system.name == r.system && !come_in_turn(scenario, system)) under_load.push_back(&r);
-  return latency_tables(under_load) + measured_lines(results);
+  return under_load;
 }
 
 /// Whether the system keeps experts at all.
@@ -62,9 +64,8 @@ bool read_from_ssd(const std::vector<RunResult>& results) {
   });
 }
 
-/// Where one memory holds all: of every system; beside a discrete GPU: of those that keep planes there, ""
-/// where none does.
-std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& results) {
+/// Where one memory holds all: of every system; beside a discrete GPU: of those that keep planes there.
+TextTable hits_table(const Scenario& scenario, const std::vector<RunResult>& results) {
   const bool linked = scenario.device.is_discrete();
   std::vector<std::vector<std::string>> rows = {
       {"found in state, % of experts used while decoding", "F", "C", "S", "E", "missing"}};
@@ -75,7 +76,7 @@ std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& r
   for (const auto& [tier, title] : tiers) rows.front().push_back(title);
   rows.front().push_back("cache GB");
   const auto gigabytes = [](const RunResult& r, Tier tier) {
-    return fixed(r.metrics.bytes[static_cast<std::size_t>(tier)] / 1e9, 1);
+    return three_digits(r.metrics.bytes[static_cast<std::size_t>(tier)] / 1e9, 1);
   };
   for (const RunResult& r : results) {
     if (!r.counted.lookups || r.paged || r.memory.shortfall > Bytes(0) || (linked && r.counted.execution))
@@ -85,16 +86,15 @@ std::string hits_table(const Scenario& scenario, const std::vector<RunResult>& r
     std::vector<std::string> row = {r.system};
     for (const std::uint64_t n : r.metrics.decode_hits) row.push_back(percent(static_cast<double>(n), all));
     for (const auto& [tier, title] : tiers) row.push_back(gigabytes(r, tier));
-    row.push_back(caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-");
+    row.push_back(caches(scenario, r.system) ? three_digits(r.memory.expert_cache.value() / 1e9, 2) : "-");
     rows.push_back(std::move(row));
   }
-  const bool paged = std::any_of(results.begin(), results.end(), [](const RunResult& r) { return r.paged; });
-  return (linked || paged) && rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+  return {rows};
 }
 
 /// With a discrete GPU: where the experts used while decoding were, who made ready what was missing, and what
-/// was changed for that. Of systems that keep experts whole; "" where none does.
-std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& results) {
+/// was changed for that. Of systems that keep experts whole.
+TextTable gpu_table(const Scenario& scenario, const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {
       {"experts used while decoding, %", "on the GPU", "prefetch late", "loaded", "by the CPU"}};
   const bool ssd = read_from_ssd(results);
@@ -112,16 +112,16 @@ std::string gpu_table(const Scenario& scenario, const std::vector<RunResult>& re
                                     percent(on_cpu, all)};
     for (const Tier tier : {Tier::ssd, Tier::host})
       if (ssd || tier == Tier::host)
-        row.push_back(fixed(r.metrics.bytes[static_cast<std::size_t>(tier)] / 1e9, 1));
-    row.push_back(caches(scenario, r.system) ? fixed(r.memory.expert_cache.value() / 1e9, 2) : "-");
+        row.push_back(three_digits(r.metrics.bytes[static_cast<std::size_t>(tier)] / 1e9, 1));
+    row.push_back(caches(scenario, r.system) ? three_digits(r.memory.expert_cache.value() / 1e9, 2) : "-");
     rows.push_back(std::move(row));
   }
-  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+  return {rows};
 }
 
 /// Of windows by whose experts' numbers something goes: what was kept, what became of the experts that came,
-/// and where from; "" where none is.
-std::string window_table(const std::vector<RunResult>& results) {
+/// and where from.
+TextTable window_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"window, experts a step and layer", "used and kept",
                                                  "used and come", "in time", "late", "came unused",
                                                  "cancelled", "SSD TB", "page cache TB"}};
@@ -135,14 +135,14 @@ std::string window_table(const std::vector<RunResult>& results) {
     const auto ahead = [&](std::uint64_t n) { return if_known(r.counted.prefetch, n); };
     const PrefetchCounts& p = m.prefetch;
     rows.push_back({r.system, used(State::F), used(State::M), ahead(p.used), ahead(p.late), ahead(p.unused),
-                    ahead(p.cancelled), fixed(m.serving.ssd_bytes / 1e12, 2),
-                    fixed(m.serving.page_cache_bytes / 1e12, 2)});
+                    ahead(p.cancelled), three_digits(m.serving.ssd_bytes / 1e12, 2),
+                    three_digits(m.serving.page_cache_bytes / 1e12, 2)});
   }
-  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+  return {rows};
 }
 
-/// How the memory of each GPU was spent; "" where no system has pages.
-std::string paged_memory_table(const std::vector<RunResult>& results) {
+/// How the memory of each GPU was spent, of systems with pages.
+TextTable paged_memory_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"memory of a GPU, GB", "experts", "window", "other weights",
                                                  "activations", "KV cache", "KV blocks", "host experts"}};
   const auto any = [&](Bytes MemoryPlan::*item) {
@@ -154,47 +154,47 @@ std::string paged_memory_table(const std::vector<RunResult>& results) {
   if (caches_pages) rows.front().emplace_back("page cache");
   for (const RunResult& r : results) {
     if (!r.paged) continue;
-    const auto gb = [](Bytes bytes) { return fixed(bytes.value() / 1e9, 2); };
+    const auto gb = [](Bytes bytes) { return three_digits(bytes.value() / 1e9, 2); };
     const MemoryPlan& m = r.memory;
     rows.push_back({r.system, gb(m.expert_cache), gb(m.staging), gb(m.non_expert), gb(m.activations),
                     gb(m.kv_cache), std::to_string(m.kv_blocks), gb(m.host_experts)});
     if (pins) rows.back().push_back(gb(m.pinned));
     if (caches_pages) rows.back().push_back(gb(m.page_cache));
   }
-  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+  return {rows};
 }
 
-/// What serving from KV caches in blocks came to; "" where no system has one.
-std::string serving_table(const Scenario& scenario, const std::vector<RunResult>& results) {
+/// What serving from KV caches in blocks came to.
+TextTable serving_table(const Scenario& scenario, const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"serving, bytes of a GPU", "steps", "requests a step",
                                                  "KV peak %", "swapped out", "dropped", "swap GB",
                                                  "decoded TB", "loaded TB", "residency %"}};
   for (const RunResult& r : results) {
     const ServingCounts& c = r.metrics.serving;
     if (c.steps == 0) continue;
-    const auto terabytes = [&](double bytes) { return r.paged ? fixed(bytes / 1e12, 2) : "-"; };
+    const auto terabytes = [&](double bytes) { return r.paged ? three_digits(bytes / 1e12, 2) : "-"; };
     const auto& series = r.metrics.series.samples();
     rows.push_back({r.system, std::to_string(c.steps),
                     fixed(static_cast<double>(r.metrics.tokens) / static_cast<double>(c.steps), 1),
                     percent(c.most_kv_use, 1), std::to_string(c.swapped_out), std::to_string(c.dropped),
-                    fixed((c.swap_in_bytes + c.swap_out_bytes) / scenario.data_parallel / 1e9, 1),
+                    three_digits((c.swap_in_bytes + c.swap_out_bytes) / scenario.data_parallel / 1e9, 1),
                     terabytes(c.decoded_bytes), terabytes(c.loaded_bytes),
                     series.empty() ? "-" : fixed(100 * series.back().residency, 1)});
   }
-  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+  return {rows};
 }
 
-/// How evenly GPUs divide the experts, and what they exchange for them; "" where they do not.
-std::string balance_table(const std::vector<RunResult>& results) {
+/// How evenly GPUs divide the experts, and what they exchange for them.
+TextTable balance_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {
       {"experts over GPUs", "balancedness (mean / most)", "exchanged GB a GPU"}};
   for (const RunResult& r : results) {
     const ServingCounts& c = r.metrics.serving;
     if (c.most_pairs + c.exchanged_bytes == 0) continue;
     rows.push_back({r.system, c.most_pairs > 0 ? fixed(c.balancedness(), 3) : "-",
-                    c.exchanged_bytes > 0 ? fixed(c.exchanged_bytes / 1e9, 1) : "-"});
+                    c.exchanged_bytes > 0 ? three_digits(c.exchanged_bytes / 1e9, 1) : "-"});
   }
-  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+  return {rows};
 }
 
 /// What could not be run for want of memory.
@@ -206,7 +206,7 @@ std::string shortfall_lines(const std::vector<RunResult>& results) {
              (r.paged ? " on each GPU than its budget of " + to_string(r.memory.budget)
                       : "; " + shortfall_text(r.system, r.memory)) +
              "\n";
-  return out.empty() ? "" : out + "\n";
+  return out;
 }
 
 /// Whose experts the host's memory behind a discrete GPU is too small for.
@@ -216,11 +216,11 @@ std::string ssd_lines(const std::vector<RunResult>& results) {
     if (r.memory.experts_on_ssd && r.memory.shortfall == Bytes(0))
       out += "system '" + r.system + "': host memory holds " + to_string(r.memory.page_cache) +
              " of experts, those read last; the others are on the SSD\n";
-  return out.empty() ? "" : out + "\n";
+  return out;
 }
 
-/// What routing policies did while decoding; "" where no system has one.
-std::string routing_table(const std::vector<RunResult>& results) {
+/// What routing policies did while decoding.
+TextTable routing_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {{"% of experts chosen while decoding", "low-score",
                                                  "substituted", "score moved", "top misses", "low misses"}};
   for (const RunResult& r : results) {
@@ -234,12 +234,11 @@ std::string routing_table(const std::vector<RunResult>& results) {
                     percent(static_cast<double>(c.top_score_misses), experts),
                     percent(static_cast<double>(c.low_score_misses), experts)});
   }
-  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+  return {rows};
 }
 
-/// What answers are worth after substitution, as published; "" where no system substitutes or it is not
-/// known.
-std::string quality_table(const std::vector<RunResult>& results) {
+/// What answers are worth after substitution, as published.
+TextTable quality_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows;
   for (const RunResult& r : results) {
     if (r.quality.datasets.empty()) continue;
@@ -254,11 +253,11 @@ std::string quality_table(const std::vector<RunResult>& results) {
     rows.push_back({r.system});
     for (const DatasetAccuracy& d : r.quality.datasets) rows.back().push_back(fixed(d.expected, 1));
   }
-  return rows.empty() ? "" : align_columns(rows, 1) + "\n";
+  return {rows};
 }
 
-/// What was fetched ahead; "" where no system does that.
-std::string prefetch_table(const std::vector<RunResult>& results) {
+/// What was fetched ahead.
+TextTable prefetch_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {
       {"fetched ahead, % of experts", "experts", "in time", "late", "unused", "top-score", "wasted GB"}};
   for (const RunResult& r : results) {
@@ -269,9 +268,9 @@ std::string prefetch_table(const std::vector<RunResult>& results) {
     };
     rows.push_back({r.system, std::to_string(p.fetched), share(p.used), share(p.late), share(p.unused),
                     r.metrics.routing.active > 0 ? share(p.used_top_score) : "-",
-                    fixed(p.wasted_bytes / 1e9, 1)});
+                    three_digits(p.wasted_bytes / 1e9, 1)});
   }
-  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+  return {rows};
 }
 
 /// Of several servers, the time that each of them served, together.
@@ -281,7 +280,7 @@ double served_seconds(const RunResult& r) {
 }
 
 /// The causes that took any time at all.
-std::string stall_table(const std::vector<RunResult>& results) {
+TextTable stall_table(const std::vector<RunResult>& results) {
   static constexpr std::array<std::string_view, kCauses> kColumns = {
       "SSD",      "page cache", "decompress",     "recover",     "experts",     "dense",   "host",
       "prefetch", "load",       "load low",       "CPU experts", "activations", "predict", "reduce",
@@ -296,10 +295,10 @@ std::string stall_table(const std::vector<RunResult>& results) {
     for (std::size_t i = 0; i < results.size(); ++i)
       rows[i + 1].push_back(percent(results[i].metrics.stall_s[c], served_seconds(results[i])));
   }
-  return align_columns(rows, 1);
+  return {rows};
 }
 
-std::string pools_table(const std::vector<RunResult>& results) {
+TextTable pools_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {
       {"pools, experts a layer (share of memory)", "F", "C", "S", "E", "expected load ms a layer"}};
   for (const RunResult& r : results) {
@@ -307,15 +306,11 @@ std::string pools_table(const std::vector<RunResult>& results) {
     std::vector<std::string> row = {r.system};
     for (std::size_t s = 0; s < 4; ++s)
       row.push_back(std::to_string(r.plan.capacity[s]) + " (" + fixed(100 * r.plan.ratios[s], 0) + " %)");
-    row.push_back(fixed(1e3 * r.plan.expected_makespan_s, 2));
+    row.push_back(three_digits(1e3 * r.plan.expected_makespan_s, 2));
     rows.push_back(std::move(row));
   }
-  return rows.size() == 1 ? "" : align_columns(rows, 1) + "\n";
+  return {rows};
 }
-
-}  // namespace
-
-namespace {
 
 std::string notes(const std::vector<RunResult>& results) {
   std::vector<std::string> said;
@@ -335,19 +330,6 @@ std::string amount_text(const Metrics& m) {
          " tokens generated for all";
 }
 
-std::string cluster_results(const Scenario& s, const std::vector<RunResult>& results) {
-  const std::string title = s.cluster->profile.title;
-  std::string out = s.name + ": " + title_with_weights(s.model) + " on " + title + "\nbudget " +
-                    to_string(s.budget) + " of each GPU, batch " + std::to_string(s.workload.batch) +
-                    " a server, " + std::to_string(results.front().metrics.end_to_end_s.size()) +
-                    " request(s), seed " + std::to_string(s.seed) + ", executor " + results.front().executor +
-                    "\nrouting: " + results.front().routing + "\n\n";
-  out += cluster_latency_table(results) + "\n" + cluster_calls_table(results) + "\n";
-  out += local_share_picture(results) + "\n" + stall_table(results) + "\n";
-  const std::string events = cluster_events(results);
-  return out + events + (events.empty() ? "" : "\n") + notes(results);
-}
-
 /// Which software each system runs in, where that is said of any: "software: llama.cpp (CUDA)", or by system.
 std::string runtime_line(const std::vector<RunResult>& results) {
   const auto same = [&](const RunResult& r) { return r.runtime == results.front().runtime; };
@@ -360,32 +342,88 @@ std::string runtime_line(const std::vector<RunResult>& results) {
   return line + "\n";
 }
 
-}  // namespace
+/// What was set for this run, each value cut where it is long.
+std::string settings_line(const Scenario& s) {
+  constexpr std::size_t kMost = 60;
+  std::string line;
+  for (const auto& [path, value] : s.settings) {
+    std::string shown = path + "=" + (value.size() > kMost ? value.substr(0, kMost) + "..." : value);
+    std::replace(shown.begin(), shown.end(), '\n', ' ');
+    line += (line.empty() ? "set for this run: " : ", ") + shown;
+  }
+  return line.empty() ? "" : line + "\n";
+}
 
-std::string results_table(const Scenario& s, const std::vector<RunResult>& results) {
-  if (results.empty()) return "";
-  if (s.cluster) return cluster_results(s, results);
+std::string marks_line(const std::vector<std::string>& marked) {
+  return marked.empty() ? "" : "*: not the system of that name as its file has it, what is set changes it\n";
+}
+
+/// What was run, and on what it rests.
+std::string heading(const Scenario& s, const std::vector<RunResult>& results,
+                    const std::vector<std::string>& marked) {
   const auto ran = std::find_if(results.begin(), results.end(),
                                 [](const RunResult& r) { return r.memory.shortfall == Bytes(0); });
   const Metrics& m = (ran == results.end() ? results.front() : *ran).metrics;
+  const std::string where = s.cluster ? s.cluster->profile.title : s.device.title;
+  const std::string of = s.cluster ? " of each GPU" : s.gpus() > 1 ? " on " + gpus_text(s) : "";
+  const std::string amount =
+      s.cluster ? std::to_string(m.end_to_end_s.size()) + " request(s)" : amount_text(m);
+  return s.name + ": " + title_with_weights(s.model) + " on " + where + "\nbudget " + to_string(s.budget) +
+         of + ", batch " + std::to_string(s.workload.batch) + (s.cluster ? " a server" : "") + ", " + amount +
+         ", seed " + std::to_string(s.seed) + ", executor " + results.front().executor + "\n" +
+         (s.cluster ? "" : runtime_line(results)) + "routing: " + results.front().routing + "\n" +
+         settings_line(s) + marks_line(marked);
+}
+
+void add_cluster(const std::vector<RunResult>& results, TextReport& report) {
+  report.add_table(cluster_latency_table(results));
+  report.add_table(cluster_calls_table(results));
+  report.add_picture(local_share_picture(results));
+  report.add_table(stall_table(results));
+  report.add_lines(cluster_events(results));
+}
+
+/// Where experts were found, and what else policies did with them.
+void add_experts(const Scenario& s, const std::vector<RunResult>& results, TextReport& report) {
   const bool looked_up = std::any_of(results.begin(), results.end(), [](const RunResult& r) {
     return r.counted.lookups && r.memory.shortfall == Bytes(0);
   });
-  std::string out = s.name + ": " + title_with_weights(s.model) + " on " + s.device.title + "\n" + "budget " +
-                    to_string(s.budget) + (s.gpus() > 1 ? " on " + gpus_text(s) : "") + ", batch " +
-                    std::to_string(s.workload.batch) + ", " + amount_text(m) + ", seed " +
-                    std::to_string(s.seed) + ", executor " + results.front().executor + "\n" +
-                    runtime_line(results) + "routing: " + results.front().routing + "\n\n";
-  out +=
-      speed_table(results) + "\n" + load_tables(s, results) + shortfall_lines(results) + ssd_lines(results);
-  if (looked_up && s.device.is_discrete()) out += gpu_table(s, results);
-  if (looked_up) out += hits_table(s, results);
-  out += serving_table(s, results) + window_table(results) + balance_table(results) +
-         paged_memory_table(results);
-  out += routing_table(results) + quality_table(results) +
-         (s.device.is_discrete() ? prefetch_table(results) : "");
-  out += stall_table(results) + "\n" + pools_table(results) + serving_picture(results);
-  return out + notes(results);
+  if (looked_up && s.device.is_discrete()) report.add_table(gpu_table(s, results));
+  if (looked_up) report.add_table(hits_table(s, results));
+  report.add_table(serving_table(s, results));
+  report.add_table(window_table(results));
+  report.add_table(balance_table(results));
+  report.add_table(paged_memory_table(results));
+  report.add_table(routing_table(results));
+  report.add_table(quality_table(results));
+  if (s.device.is_discrete()) report.add_table(prefetch_table(results));
+}
+
+void add_machine(const Scenario& s, const std::vector<RunResult>& results, TextReport& report) {
+  report.add_table(speed_table(results));
+  for (TextTable& table : latency_tables(results_under_load(s, results))) report.add_table(std::move(table));
+  report.add_lines(measured_lines(results));
+  report.add_lines(shortfall_lines(results));
+  report.add_lines(ssd_lines(results));
+  add_experts(s, results, report);
+  report.add_table(stall_table(results));
+  report.add_table(pools_table(results));
+  report.add_picture(serving_picture(results));
+}
+
+}  // namespace
+
+std::string results_table(const Scenario& s, const std::vector<RunResult>& results, TextForm form,
+                          const std::vector<std::string>& marked) {
+  if (results.empty()) return "";
+  TextReport report(form, marked);
+  report.add_lines(heading(s, results, marked));
+  if (s.cluster)
+    add_cluster(results, report);
+  else
+    add_machine(s, results, report);
+  report.add_lines(notes(results));
+  return report.text();
 }
 
 }  // namespace moelab

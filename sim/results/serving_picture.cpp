@@ -93,7 +93,7 @@ std::string serving_picture(const std::vector<RunResult>& results) {
     std::getline(lines, line);
     out += line + "  " + columns + "\n";
   }
-  return out + "\n";
+  return out;
 }
 
 }  // namespace moelab

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 namespace moelab {
@@ -10,6 +11,13 @@ std::string fixed(double value, int digits) {
   std::array<char, 64> buffer{};
   std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
   return buffer.data();
+}
+
+std::string three_digits(double value, int least) {
+  constexpr int kCount = 3, kMost = 12;
+  if (value == 0 || !std::isfinite(value)) return fixed(value, least);
+  const int before_point = static_cast<int>(std::floor(std::log10(std::abs(value)))) + 1;
+  return fixed(value, std::clamp(kCount - before_point, least, kMost));
 }
 
 std::string percent(double part, double whole) {

@@ -10,10 +10,20 @@ namespace moelab {
 /// With so many digits after the point.
 std::string fixed(double value, int digits);
 
+/// With at least so many digits after the point, and with more where fewer than three that count would be
+/// seen: 117.1, 8.30 and 0.0721 for 117.12, 8.301 and 0.07214 with one.
+std::string three_digits(double value, int least);
+
 /// A share in percent, with one digit after the point; "-" of nothing.
 std::string percent(double part, double whole);
 /// A column of 0 to 8 eighths of a line's height: a blank to a full block.
 const char* column(std::size_t eighths);
+
+/// The first row heads it, and every row has as many cells; the first `left` columns stand to the left.
+struct TextTable {
+  std::vector<std::vector<std::string>> rows;
+  std::size_t left = 1;
+};
 
 /// Two spaces between columns: the first `left` stand to the left, the others to the right. At least one
 /// row; every row has as many cells as the first.

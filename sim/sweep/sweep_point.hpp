@@ -34,8 +34,8 @@ struct PointJob {
 
 /// Throws InputError where the point's scenario cannot be read.
 PointJob job_of(const SweepFile& sweep, const SweepPoint& point);
-/// The result as `moelab run --format json` prints it, byte for byte. With SimGrid, once in the life of a
-/// process. Throws InputError.
+/// The result as `moelab run --format json` prints it, byte for byte but for its answer. With SimGrid, once
+/// in the life of a process. Throws InputError.
 std::string run_point(const PointJob& job);
 
 /// What preparing a point says of it.

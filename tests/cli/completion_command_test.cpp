@@ -66,7 +66,7 @@ TEST_CASE("bash completes commands, options and the names that they take") {
   CHECK(bash.offers({"run", ""}) == names_of("scenarios"));
   CHECK(bash.offers({"sweep", ""}) == names_of("sweeps"));
   CHECK(bash.offers({"run", "--fo"}) == Words{"--format"});
-  CHECK(bash.offers({"run", "zipmoe-orin", "--format", ""}) == Words{"json", "table"});
+  CHECK(bash.offers({"run", "zipmoe-orin", "--format", ""}) == Words{"json", "markdown", "table"});
   CHECK(bash.offers({"run", "--format", "=", "j"}) == Words{"json"});
   CHECK(bash.offers({"run", "--system", "vllm"}) == names_of("systems", "vllm"));
   CHECK(bash.offers({"run", "--system", "vllm", "zip"}) == names_of("scenarios", "zip"));  // behind an option

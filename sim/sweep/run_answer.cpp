@@ -1,0 +1,305 @@
+#include "sim/sweep/run_answer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "models/json.hpp"
+#include "sim/results/cause_words.hpp"
+#include "sim/results/request_latencies.hpp"
+#include "sim/results/text_table.hpp"
+#include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/serving/served_request.hpp"
+#include "sim/sweep/compared_family.hpp"
+#include "sim/sweep/uncertain_figure.hpp"
+
+namespace moelab {
+namespace {
+
+constexpr double kTimesFrom = 1.1;    // from which ratio on it is said as times, not as percent
+constexpr double kLeastCause = 0.05;  // of the time, of a second cause that is worth its words
+
+const SystemConfig& config_of(const Scenario& s, const std::string& system) {
+  return *std::find_if(s.systems.begin(), s.systems.end(),
+                       [&](const SystemConfig& one) { return one.name == system; });
+}
+
+/// Why a system is no rival of others, of one that chooses by a policy that is none; "" of a rival.
+std::string why_no_rival(const SystemConfig& system) {
+  for (const ComparedFamily& of : compared_families())
+    if (of.why_not(system).empty() && is_a_bound(of, of.own(system).name))
+      return of.name == "cache" ? "which knows the future" : "which tries every order";
+  return "";
+}
+
+bool all_in_turn(const Scenario& s) {
+  return !s.cluster && std::all_of(s.systems.begin(), s.systems.end(),
+                                   [&](const SystemConfig& system) { return come_in_turn(s, system); });
+}
+
+double mean_of_seeds(const std::vector<std::optional<double>>& seeds) {
+  std::vector<double> known;
+  for (const std::optional<double>& one : seeds)
+    if (one) known.push_back(*one);
+  return mean(known);
+}
+
+PairedDifference difference_of(const std::vector<double>& apart, bool by_seed) {
+  return {.apart = interval95(apart), .pairs = apart.size(), .by_seed = by_seed};
+}
+
+std::map<std::uint32_t, double> by_request(const RunResult& r, JudgedBy by) {
+  std::map<std::uint32_t, double> seconds;
+  for (const RequestTimes& request : r.metrics.requests) {
+    if (!request.measured || !request.answered()) continue;
+    const double one = latency_of(request, by == JudgedBy::tpot ? Latency::tpot : Latency::end_to_end);
+    if (one >= 0) seconds.emplace(request.number, one);
+  }
+  return seconds;
+}
+
+/// Request by request, where each is served alone.
+std::optional<PairedDifference> over_requests(const Scenario& s, const RunResult& first,
+                                              const RunResult& second, JudgedBy by) {
+  if (s.workload.batch != 1 || !all_in_turn(s)) return std::nullopt;
+  const auto a = by_request(first, by), b = by_request(second, by);
+  std::vector<double> apart;
+  for (const auto& [number, seconds] : a)
+    if (const auto other = b.find(number); other != b.end()) apart.push_back(other->second - seconds);
+  if (apart.size() < 2) return std::nullopt;
+  return difference_of(apart, false);
+}
+
+std::optional<PairedDifference> over_seeds(const std::vector<std::optional<double>>& first,
+                                           const std::vector<std::optional<double>>& second) {
+  std::vector<double> apart;
+  bool matter = false;
+  for (std::size_t seed = 0; seed < first.size(); ++seed) {
+    if (!first[seed] || !second[seed]) continue;
+    apart.push_back(*second[seed] - *first[seed]);
+    matter |= first[seed] != first.front() || second[seed] != second.front();
+  }
+  if (apart.size() < 2 || !matter) return std::nullopt;  // many seeds are one measurement then
+  return difference_of(apart, true);
+}
+
+NoiseVerdict verdict_of(const std::optional<PairedDifference>& difference) {
+  if (!difference) return NoiseVerdict::unknown;
+  const Interval& apart = difference->apart;
+  if (apart.mean == 0 && apart.half_width == 0) return NoiseVerdict::the_same;
+  return std::abs(apart.mean) > apart.half_width ? NoiseVerdict::more_than_noise : NoiseVerdict::may_be_noise;
+}
+
+std::string ms_text(double seconds) {
+  return three_digits(1e3 * seconds, 1) + " ms";
+}
+
+std::string timed_text(double seconds, JudgedBy by) {
+  return by == JudgedBy::tpot ? ms_text(seconds) + " a token" : three_digits(seconds, 2) + " s a request";
+}
+
+std::string apart_text(const PairedDifference& d, JudgedBy by) {
+  const double scale = by == JudgedBy::tpot ? 1e3 : 1;
+  return three_digits(scale * std::abs(d.apart.mean), 2) + " ± " +
+         three_digits(scale * d.apart.half_width, 2) + (by == JudgedBy::tpot ? " ms" : " s");
+}
+
+/// What the difference to the second is worth.
+std::string noise_text(const RunAnswer& a) {
+  const std::string seeds = std::to_string(a.seeds) + " seeds";
+  const std::string one_seed = " The seed was not varied (--seeds 5).";
+  if (!a.difference)
+    return a.seeds > 1 ? " No seed changes anything here: whether that is noise is not known."
+                       : " Whether that is noise is not known: the seed was not varied (--seeds 5).";
+  const PairedDifference& d = *a.difference;
+  const std::string over = d.by_seed ? seeds : std::to_string(d.pairs) + " requests";
+  const std::string one_by_one = d.by_seed ? "seed by seed" : "request by request";
+  if (a.noise == NoiseVerdict::the_same) return d.by_seed ? "" : one_seed;
+  return (a.noise == NoiseVerdict::more_than_noise ? " That is more than noise: " : " That may be noise: ") +
+         apart_text(d, a.by) + " apart " + one_by_one + ", over " + over + "." + (d.by_seed ? "" : one_seed);
+}
+
+std::string fastest_text(const RunAnswer& a) {
+  const TimedSystem& best = a.rivals.front();
+  const std::string seeds = a.seeds > 1 ? " (mean of " + std::to_string(a.seeds) + " seeds)" : "";
+  if (a.rivals.size() == 1) return best.system + " takes " + timed_text(best.seconds, a.by) + seeds + ".";
+  const TimedSystem& next = a.rivals[1];
+  const double ratio = next.seconds / best.seconds;
+  std::string text = best.system + " is the fastest of " + std::to_string(a.rivals.size()) +
+                     " systems: " + timed_text(best.seconds, a.by) + seeds + ", ";
+  const std::string other =
+      next.system + " (" +
+      (a.by == JudgedBy::tpot ? ms_text(next.seconds) : three_digits(next.seconds, 2) + " s") + ")";
+  if (a.noise == NoiseVerdict::the_same || ratio == 1)
+    text += "as " + other;
+  else if (ratio >= kTimesFrom)
+    text += three_digits(ratio, 1) + " times as fast as " + other;
+  else
+    text += fixed(100 * (1 - 1 / ratio), 1) + " % less than " + other;
+  return text + "." + noise_text(a);
+}
+
+std::string bounds_text(const RunAnswer& a) {
+  std::string text;
+  for (const TimedSystem& bound : a.bounds)
+    text += " " + bound.system + ", " + bound.why_no_rival +
+            ", is no rival: " + timed_text(bound.seconds, a.by) + ".";
+  return text;
+}
+
+std::string cause_text(const RunAnswer& a) {
+  if (a.causes.empty()) return "";
+  const auto share = [](double part) { return fixed(100 * part, 1) + " %"; };
+  std::string text = "What bounds " + a.rivals.front().system + ": " +
+                     words_of_cause(a.causes.front().first) +
+                     (a.bound_by.empty() ? "" : " (" + a.bound_by + ")") + ", " +
+                     share(a.causes.front().second) + " of its time";
+  if (a.causes.size() > 1 && a.causes[1].second >= kLeastCause)
+    text += "; then " + words_of_cause(a.causes[1].first) + ", " + share(a.causes[1].second);
+  return text + ".\n";
+}
+
+/// "the device's ssd.read"
+std::string figure_text(const std::string& figure) {
+  const std::string device = "device ";
+  return figure.starts_with(device) ? "the device's " + figure.substr(device.size()) : figure;
+}
+
+std::string certainty_text(const RunAnswer& a) {
+  std::string text;
+  if (a.least_certain && a.least_certain->kind == "measured")
+    text = "What it rests on was measured, least of all certain is " + figure_text(a.least_certain->figure);
+  else if (a.least_certain)
+    text = "Least certain is " + figure_text(a.least_certain->figure) + " (" + a.least_certain->kind +
+           "), behind " + fixed(100 * a.least_certain->share, 1) + " % of that time";
+  if (a.routing.empty()) return text.empty() ? "" : text + ".\n";
+  return (text.empty() ? "Least certain is the routing: " : text + "; and the routing: ") + a.routing + ".\n";
+}
+
+/// Shares of the time, most first; with the time in which nothing was there to be served.
+std::vector<std::pair<std::string, double>> causes_of(const RunResult& r) {
+  std::vector<std::pair<std::string, double>> causes;
+  double all = std::accumulate(r.metrics.stall_s.begin(), r.metrics.stall_s.end(), 0.0);
+  constexpr double kRounding = 1e-9;
+  const double idle = r.cluster.servers.empty() ? r.metrics.wall_s - all : 0;
+  if (idle > kRounding * r.metrics.wall_s) {
+    causes.emplace_back("idle", idle);
+    all += idle;
+  }
+  for (std::size_t c = 0; c < kCauses; ++c)
+    if (r.metrics.stall_s[c] > 0) causes.emplace_back(kCauseNames[c], r.metrics.stall_s[c]);
+  for (auto& [cause, seconds] : causes) seconds /= all;
+  std::stable_sort(causes.begin(), causes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return causes;
+}
+
+void explain_fastest(const Scenario& s, const RunResult& fastest, RunAnswer& a) {
+  a.causes = causes_of(fastest);
+  if (a.causes.empty()) return;
+  const SystemConfig& system = config_of(s, fastest.system);
+  a.bound_by = place_of_cause(a.causes.front().first, s, system, fastest);
+  a.least_certain = least_certain_figure(a.causes, s, system, fastest);
+  if (!fastest.routing.starts_with("recorded") && s.model.is_moe() && rests_on_routing(a.causes))
+    a.routing = fastest.routing;
+}
+
+}  // namespace
+
+JudgedBy judged_by(const Scenario& s, const std::vector<RunResult>& results) {
+  const bool all_have = std::all_of(results.begin(), results.end(), [](const RunResult& r) {
+    return r.memory.shortfall > Bytes(0) || judged_latency(r, JudgedBy::tpot);
+  });
+  return all_in_turn(s) && all_have ? JudgedBy::tpot : JudgedBy::end_to_end;
+}
+
+std::optional<double> judged_latency(const RunResult& r, JudgedBy by) {
+  if (r.memory.shortfall > Bytes(0)) return std::nullopt;
+  const std::vector<double> seconds =
+      by == JudgedBy::tpot ? request_latencies(r.metrics).of(Latency::tpot) : r.metrics.end_to_end_s;
+  if (seconds.empty()) return std::nullopt;
+  return mean(seconds);
+}
+
+std::string to_string(NoiseVerdict verdict) {
+  switch (verdict) {
+    case NoiseVerdict::more_than_noise:
+      return "more_than_noise";
+    case NoiseVerdict::may_be_noise:
+      return "may_be_noise";
+    case NoiseVerdict::the_same:
+      return "the_same";
+    case NoiseVerdict::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+RunAnswer run_answer(const Scenario& s, const std::vector<RunResult>& results,
+                     const std::vector<std::vector<std::optional<double>>>& by_seed) {
+  RunAnswer a;
+  a.by = judged_by(s, results);
+  std::vector<std::pair<double, std::size_t>> order;  // of rivals
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::optional<double> here = judged_latency(results[i], a.by);
+    if (!here) continue;
+    const double seconds = by_seed.empty() ? *here : mean_of_seeds(by_seed[i]);
+    if (std::string why = why_no_rival(config_of(s, results[i].system)); !why.empty())
+      a.bounds.push_back({results[i].system, seconds, std::move(why)});
+    else
+      order.emplace_back(seconds, i);
+  }
+  std::sort(order.begin(), order.end());
+  for (const auto& [seconds, i] : order) a.rivals.push_back({results[i].system, seconds, ""});
+  if (!by_seed.empty()) a.seeds = by_seed.front().size();
+  if (order.empty()) {
+    a.text = a.bounds.empty() ? "No system could be run.\n" : bounds_text(a).substr(1) + "\n";
+    return a;
+  }
+  if (order.size() > 1) {
+    const std::size_t first = order[0].second, second = order[1].second;
+    a.difference = a.seeds > 1 ? over_seeds(by_seed[first], by_seed[second])
+                               : over_requests(s, results[first], results[second], a.by);
+    a.noise = verdict_of(a.difference);
+  }
+  explain_fastest(s, results[order.front().second], a);
+  a.text = fastest_text(a) + bounds_text(a) + "\n" + cause_text(a) + certainty_text(a);
+  return a;
+}
+
+nlohmann::ordered_json answer_json(const RunAnswer& a) {
+  using Json = nlohmann::ordered_json;
+  const auto systems = [](const std::vector<TimedSystem>& timed) {
+    Json list = Json::array();
+    for (const TimedSystem& one : timed) list.push_back({{"system", one.system}, {"seconds", one.seconds}});
+    return list;
+  };
+  Json causes = Json::array();
+  for (const auto& [cause, share] : a.causes) causes.push_back({{"cause", cause}, {"share", share}});
+  Json j = {{"text", a.text},
+            {"judged_by", a.by == JudgedBy::tpot ? "tpot_s" : "end_to_end_s"},
+            {"fastest", a.rivals.empty() ? Json() : Json(a.rivals.front().system)},
+            {"systems", systems(a.rivals)},
+            {"bounds", systems(a.bounds)},
+            {"seeds", a.seeds},
+            {"noise", to_string(a.noise)},
+            {"difference", nullptr},
+            {"bound_by", a.bound_by},
+            {"causes", causes},
+            {"least_certain", nullptr},
+            {"routing", a.routing}};
+  if (a.difference)
+    j["difference"] = {{"mean_s", a.difference->apart.mean},
+                       {"half_width_s", a.difference->apart.half_width},
+                       {"pairs", a.difference->pairs},
+                       {"over", a.difference->by_seed ? "seeds" : "requests"}};
+  if (a.least_certain)
+    j["least_certain"] = {{"figure", a.least_certain->figure},
+                          {"kind", a.least_certain->kind},
+                          {"share", a.least_certain->share}};
+  return j;
+}
+
+}  // namespace moelab

@@ -1,0 +1,78 @@
+// What a run of a scenario's systems says in two or three sentences: which is the fastest, by how much and
+// whether that is more than noise; what bounds it; and which of the figures that it rests on is known least.
+//
+// Systems are compared by their time per output token where requests are served in turn, else by the mean
+// latency of a request. One that knows the future (Belady's cache) or tries every order is a bound, never the
+// fastest. Differences are paired: seed by seed where there are several, else request by request where one
+// request is served at a time, so that no two share a step. The interval is Student's t (statistics.hpp). Of
+// a single seed it says what the requests leave open, not what another draw of them would.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/results/statistics.hpp"
+#include "sim/run_result.hpp"
+
+namespace moelab {
+
+struct Scenario;
+
+/// What "fast" is said of: seconds, mean over requests.
+enum class JudgedBy : std::uint8_t { tpot, end_to_end };
+JudgedBy judged_by(const Scenario& scenario, const std::vector<RunResult>& results);
+/// Of a run; nothing where it did not fit, or no request has such a time.
+std::optional<double> judged_latency(const RunResult& result, JudgedBy by);
+
+/// Whether two systems' difference could be chance.
+enum class NoiseVerdict : std::uint8_t { more_than_noise, may_be_noise, the_same, unknown };
+std::string to_string(NoiseVerdict verdict);
+
+/// The second system's seconds less the first's, over pairs.
+struct PairedDifference {
+  Interval apart;  // s; half of the 95 % interval
+  std::size_t pairs = 0;
+  bool by_seed = false;  // else by request
+};
+
+struct TimedSystem {
+  std::string system;
+  double seconds = 0;        // judged_latency(), mean over seeds
+  std::string why_no_rival;  // "which knows the future"; "": it is one
+};
+
+/// The figure behind a good part of the time of which least is known, as provenance has it.
+struct UncertainFigure {
+  std::string figure;  // "device ssd.read"
+  std::string kind;    // "assumed"; "measured" where there is no worse one
+  double share = 0;    // of the time
+};
+
+struct RunAnswer {
+  JudgedBy by = JudgedBy::tpot;
+  std::vector<TimedSystem> rivals;             // that ran, the fastest first
+  std::vector<TimedSystem> bounds;             // no rivals
+  std::optional<PairedDifference> difference;  // of the first two
+  NoiseVerdict noise = NoiseVerdict::unknown;
+  std::size_t seeds = 1;
+  std::vector<std::pair<std::string, double>> causes;  // of the fastest's time and their shares, most first
+  std::string bound_by;                                // "CPU", "disk", "link", ...: where the first one is
+  std::optional<UncertainFigure> least_certain;
+  std::string routing;  // how the routing is known, where it decides; "" where it was recorded or does not
+  std::string text;     // sentences, each a line
+};
+
+/// `by_seed`: of each result, in their order, judged_latency() under each seed, the first that of the result
+/// itself; empty where there is one seed. Only seeds under which both of two systems ran are compared.
+RunAnswer run_answer(const Scenario& scenario, const std::vector<RunResult>& results,
+                     const std::vector<std::vector<std::optional<double>>>& by_seed = {});
+
+/// "answer" of what `moelab run --format json` prints: the fields above, seconds and shares.
+nlohmann::ordered_json answer_json(const RunAnswer& answer);
+
+}  // namespace moelab

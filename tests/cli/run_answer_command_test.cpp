@@ -1,0 +1,190 @@
+// What `moelab run` says in sentences, held against its own figures computed anew, and its Markdown.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "models/json.hpp"
+#include "tests/cli/program_checks.hpp"
+#include "tests/cli/run_program.hpp"
+#include "tests/scratch_folder.hpp"
+
+namespace moelab::run_answer_test {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+ProgramResult run(const Words& more) {
+  Words words = {
+      "run", "zipmoe-orin", "--set", "workload.prompt_tokens=4", "--set", "workload.output_tokens=6"};
+  words.insert(words.end(), more.begin(), more.end());
+  ProgramResult result = run_program(MOELAB_PROGRAM, words);
+  CAPTURE(result.err);
+  REQUIRE(result.status == 0);
+  return result;
+}
+
+Json results(Words more) {
+  more.insert(more.end(), {"--format", "json"});
+  return Json::parse(run(more).out);
+}
+
+const Words kThree = {"--system", "zipmoe-lru", "--system", "zipmoe-belady", "--system", "moe-infinity"};
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// Half of the 95 % interval of the mean of four values, by Student's t of three degrees of freedom: 3.182
+/// (NIST/SEMATECH, table 1.3.6.7.2).
+std::pair<double, double> mean_and_half_width(const std::vector<double>& four) {
+  REQUIRE(four.size() == 4);
+  double mean = 0, squares = 0;
+  for (const double value : four) mean += value / 4;
+  for (const double value : four) squares += (value - mean) * (value - mean);
+  return {mean, 3.182 * std::sqrt(squares / 3 / 4)};
+}
+
+}  // namespace
+
+TEST_CASE("run's answer: the fastest rival, never the one that knows the future; shares of its causes") {
+  const Json all = results(with(kThree, {"--set", "workload.requests=4"}));
+  const Json& answer = all[0]["answer"];
+  for (const Json& result : all) CHECK(result["answer"] == answer);
+  std::map<std::string, const Json*> by_name;
+  for (const Json& result : all) by_name[result["system"]] = &result;
+  const auto tpot = [&](const char* system) {
+    return (*by_name.at(system))["metrics"]["tpot_s"]["mean"].get<double>();
+  };
+  REQUIRE(tpot("zipmoe-belady") <= tpot("zipmoe-lru"));  // else this says nothing
+  REQUIRE(tpot("zipmoe-lru") < tpot("moe-infinity"));
+  CHECK(answer["fastest"] == "zipmoe-lru");
+  CHECK(answer["judged_by"] == "tpot_s");
+  REQUIRE(answer["systems"].size() == 2);
+  CHECK(answer["systems"][1]["system"] == "moe-infinity");
+  CHECK(answer["systems"][1]["seconds"].get<double>() == Approx(tpot("moe-infinity")));
+  REQUIRE(answer["bounds"].size() == 1);
+  CHECK(answer["bounds"][0]["system"] == "zipmoe-belady");
+  const Json& stall = (*by_name.at("zipmoe-lru"))["stall_s"];
+  double most = 0, sum = 0;
+  std::string cause;
+  for (const auto& [name, seconds] : stall.items()) {
+    sum += seconds.get<double>();
+    if (seconds > most) most = seconds, cause = name;
+  }
+  CHECK(answer["causes"][0]["cause"] == cause);
+  CHECK(answer["causes"][0]["share"].get<double>() == Approx(most / sum).epsilon(1e-6));
+  CHECK(contains(answer["text"], "zipmoe-lru is the fastest of 2 systems"));
+  CHECK(contains(answer["text"], "zipmoe-belady, which knows the future, is no rival"));
+  CHECK(contains(answer["text"], "The seed was not varied"));
+  // Its SSD's curve is derived, its page cache's and its codec's figures are papers': the profile's own
+  // words.
+  CHECK(answer["least_certain"]["kind"] == "derived");
+}
+
+TEST_CASE("run's answer: the difference of two systems request by request is that of the requests' times") {
+  const test::ScratchFolder folder;
+  const std::string file = (folder / "deeper/requests.jsonl").string();  // the folder is made
+  const Json all = results(with(kThree, {"--set", "workload.requests=4", "--requests", file}));
+  std::map<std::string, std::map<int, double>> tpot;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    const Json request = Json::parse(line);
+    const double first = request["first_token_s"], end = request["end_s"];
+    tpot[request["system"]][request["request"]] = (end - first) / 5;  // six tokens
+  }
+  std::vector<double> apart;
+  for (const auto& [number, seconds] : tpot["zipmoe-lru"])
+    apart.push_back(tpot["moe-infinity"].at(number) - seconds);
+  const auto [mean, half_width] = mean_and_half_width(apart);
+  const Json& difference = all[0]["answer"]["difference"];
+  CHECK(difference["over"] == "requests");
+  CHECK(difference["pairs"] == 4);
+  CHECK(difference["mean_s"].get<double>() == Approx(mean));
+  CHECK(difference["half_width_s"].get<double>() == Approx(half_width));
+  CHECK(all[0]["answer"]["noise"] == (std::abs(mean) > half_width ? "more_than_noise" : "may_be_noise"));
+}
+
+TEST_CASE("run's answer: with seeds, the difference seed by seed is that of runs of each seed") {
+  const Words two = {"--system", "zipmoe-lru", "--system", "moe-infinity", "--set", "workload.requests=1"};
+  const Json all = results(with(two, {"--seeds", "4"}));
+  std::vector<double> apart;
+  double lru = 0;
+  for (const char* seed : {"1", "2", "3", "4"}) {
+    const Json of = results(with(two, {"--set", std::string("seed=") + seed}));
+    const double first = of[0]["metrics"]["tpot_s"]["mean"], second = of[1]["metrics"]["tpot_s"]["mean"];
+    apart.push_back(second - first);
+    lru += first / 4;
+    if (std::string(seed) == "1") CHECK(of[0]["metrics"] == all[0]["metrics"]);  // tables are of the first
+  }
+  const auto [mean, half_width] = mean_and_half_width(apart);
+  const Json& answer = all[0]["answer"];
+  CHECK(answer["seeds"] == 4);
+  CHECK(answer["systems"][0]["seconds"].get<double>() == Approx(lru));
+  CHECK(answer["difference"]["over"] == "seeds");
+  CHECK(answer["difference"]["mean_s"].get<double>() == Approx(mean));
+  CHECK(answer["difference"]["half_width_s"].get<double>() == Approx(half_width));
+}
+
+TEST_CASE("run: what was set stands in the heading, and systems that it changes are marked") {
+  const Words of = {"--set", "workload.requests=1", "--system", "zipmoe-lru", "--system", "moe-infinity"};
+  const std::string plain = run(of).out;
+  CHECK(contains(
+      plain, "set for this run: workload.prompt_tokens=4, workload.output_tokens=6, workload.requests=1\n"));
+  CHECK_FALSE(contains(plain, "*"));
+  // Threads are of systems with compressed weights: MoE-Infinity's are whole, and it stays what it is.
+  const std::string changed = run(with(of, {"--set", "overrides.system.threads=2"})).out;
+  CHECK(contains(changed, "overrides.system.threads=2\n"));
+  CHECK(contains(changed, "\nzipmoe-lru* "));
+  CHECK(contains(changed, "\nmoe-infinity "));
+  CHECK(contains(changed, "*: not the system of that name"));
+  // The value that it has already changes nothing.
+  CHECK_FALSE(
+      contains(run(with(of, {"--set", "overrides.system.cache.policy=lru", "--system", "zipmoe-lru"})).out,
+               "\nzipmoe-lru* "));
+}
+
+TEST_CASE("run: Markdown has the same cells as the table, escaped, and no empty column") {
+  const Words of = {"--set", "workload.requests=1", "--system", "zipmoe-lru", "--set", "name=a|b"};
+  const std::string markdown = run(with(of, {"--format", "markdown"})).out;
+  CHECK(contains(markdown, "a\\|b: "));
+  std::istringstream lines(markdown);
+  std::size_t tables = 0, columns = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("|")) {
+      columns = 0;
+      continue;
+    }
+    const auto cells = static_cast<std::size_t>(std::count(line.begin(), line.end(), '|'));
+    if (columns == 0) ++tables, columns = cells;
+    CHECK(cells == columns);
+  }
+  CHECK(tables >= 3);
+  const std::string plain = run(of).out;
+  std::istringstream words(plain);
+  for (std::string word; words >> word;)
+    if (word.find_first_not_of("0123456789.") == word.npos) CHECK(contains(markdown, word));
+  // A run of one token has no time per output token, and so no columns of it.
+  const std::string one = run(with(of, {"--set", "workload.output_tokens=1"})).out;
+  CHECK_FALSE(contains(one, "TPOT ms"));
+  CHECK(contains(one, "TTFT s"));
+}
+
+TEST_CASE("run's answer: seeds that are not, and a system that does not fit") {
+  const auto status = [](const Words& more) {
+    Words words = {"run", "zipmoe-orin"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(MOELAB_PROGRAM, words);
+  };
+  CHECK(status({"--seeds", "0"}).status == 2);
+  check_refusal(status({"--seeds", "3", "--set", "seed=9223372036854775806"}), "there are not so many");
+  const Json none = results({"--system", "zipmoe", "--set", "budget=2 GB"});
+  CHECK(none["answer"]["fastest"].is_null());
+  CHECK(none["answer"]["text"] == "No system could be run.\n");
+}
+
+}  // namespace moelab::run_answer_test
