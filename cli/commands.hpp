@@ -49,6 +49,7 @@ void add_explain(CLI::App& program);
 void add_compare(CLI::App& program);
 void add_leaderboard(CLI::App& program);
 void add_tune_residency(CLI::App& tune);
+void add_tune_goal(CLI::App& tune);
 void add_results(CLI::App& program);
 void add_load(CLI::App& program);
 void add_advise(CLI::App& program);

@@ -15,6 +15,7 @@
 #include "sim/results/statistics.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/sweep/goal_metric.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab::cli {
@@ -22,7 +23,7 @@ namespace {
 
 struct TuneArguments {
   TuneOptions common;
-  std::string tpot;
+  std::string tpot, condition;  // one of them
   std::size_t points = 9, degree = 2;
   double max = 0.6;
 };
@@ -32,7 +33,24 @@ bool has_alpha(const PolicyInfo& info) {
                      [](const PolicyParameter& p) { return p.name == "alpha"; });
 }
 
-double budget_of(const std::string& text) {
+/// Of `--for`, which is of the mean TPOT here.
+double budget_of_condition(const std::string& text) {
+  const GoalCondition condition = parse_goal_condition("--for", text);
+  const GoalMetric& metric = condition.metric;
+  if (metric.kind != GoalMetric::Kind::latency || metric.latency != Latency::tpot || metric.quantile ||
+      !condition.below)
+    throw InputError(
+        "--for " + text,
+        "expected a budget of the mean time per output token, such as 'tpot < 40 ms'; for any other "
+        "condition: moelab tune overrides.system.routing.alpha SCENARIO --for ...");
+  return condition.limit;
+}
+
+double budget_of(const TuneArguments& options) {
+  if (!options.condition.empty()) return budget_of_condition(options.condition);
+  if (options.tpot.empty())
+    throw InputError("moelab tune alpha", "expected --tpot 40ms or --for \"tpot < 40 ms\"");
+  const std::string& text = options.tpot;
   Seconds budget;
   std::string expected;
   if (!parse(text, budget, expected)) throw InputError("--tpot " + text, "expected " + expected);
@@ -104,7 +122,7 @@ class Tuner {
 };
 
 void tune(const TuneArguments& options) {
-  const double budget = budget_of(options.tpot);
+  const double budget = budget_of(options);
   if (options.points <= options.degree)
     throw InputError("--points " + std::to_string(options.points),
                      "a polynomial of degree " + std::to_string(options.degree) + " takes " +
@@ -142,8 +160,10 @@ void add_tune_alpha(CLI::App& tune_app) {
       *command, options->common,
       "System of the scenario; its routing policy has an alpha (smoe). A prefetch policy that has "
       "one is given the same");
-  command->add_option("--tpot", options->tpot, "Budget of mean time per output token, such as 40ms")
-      ->required();
+  CLI::Option* const budget =
+      command->add_option("--tpot", options->tpot, "Budget of mean time per output token, such as 40ms");
+  command->add_option("--for", options->condition, "The same as a condition: \"tpot < 40 ms\"")
+      ->excludes(budget);
   command->add_option("--points", options->points, "Runs to fit, with alphas evenly from 0 to --max")
       ->check(CLI::Range(std::size_t{2}, std::size_t{1000}))
       ->capture_default_str();
@@ -154,6 +174,7 @@ void add_tune_alpha(CLI::App& tune_app) {
       ->check(CLI::Range(std::size_t{1}, std::size_t{6}))
       ->capture_default_str();
   add_tune_outputs(*command, options->common);
+  add_format(*command, options->common.format);
   add_policy_library(*command);
   add_example(*command,
               "moelab tune alpha smoe-deepseek-3080ti --system smoe --tpot 40ms --plot out/alpha.svg");
@@ -163,10 +184,19 @@ void add_tune_alpha(CLI::App& tune_app) {
 }  // namespace
 
 void add_tune(CLI::App& program) {
-  CLI::App* command =
-      program.add_subcommand("tune", "Choose a parameter of a system for what is wanted of it");
-  add_example(*command, "moelab tune alpha smoe-deepseek-3080ti --system smoe --tpot 40ms");
-  command->require_subcommand(1);
+  CLI::App* command = program.add_subcommand(
+      "tune",
+      "Find the values of a number of the scenario for which a run is as wanted (--for), or best (--max, "
+      "--min): by "
+      "bisection or golden section, after a look at the ends and points between. alpha and residency have "
+      "commands of their own");
+  add_example(
+      *command,
+      "moelab tune budget zipmoe-orin --system zipmoe-lru --for \"tpot < 60 ms\" --plot out/budget.svg\n"
+      "  moelab tune threads zipmoe-orin --max tokens_per_s --from 1 --to 12\n"
+      "  moelab tune alpha smoe-deepseek-3080ti --system smoe --tpot 40ms");
+  command->require_subcommand(0, 1);
+  add_tune_goal(*command);
   add_tune_alpha(*command);
   add_tune_residency(*command);
 }

@@ -112,6 +112,7 @@ void add_tune_residency(CLI::App& tune_app) {
       ->check(number_from(0, 0.5))
       ->capture_default_str();
   add_tune_outputs(*command, options->common);
+  add_format(*command, options->common.format);
   add_policy_library(*command);
   add_example(
       *command,

@@ -32,7 +32,6 @@ void add_tune_outputs(CLI::App& command, TuneOptions& options) {
                   "Change a value of the scenario: PATH=VALUE, such as budget=\"16 GB\" or workload.batch=3")
       ->take_all();
   command.add_option("--plot", options.plot, "SVG file to draw the curve into");
-  add_format(command, options.format);
 }
 
 Scenario load_tune_subject(const TuneOptions& options) {
@@ -48,7 +47,7 @@ Scenario load_tune_subject(const TuneOptions& options) {
 void finish_tuning(const TuneOptions& options, const plot::Figure& figure, const std::string& text) {
   if (!options.plot.empty()) write_outputs({{options.plot, plot::svg(figure)}});
   std::cout << text;
-  if (options.format != "json" && !options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
+  if (options.format == "table" && !options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
 }
 
 }  // namespace moelab::cli

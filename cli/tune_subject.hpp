@@ -19,7 +19,7 @@ struct TuneOptions {
 /// Adds SCENARIO and `--system`, before the options of the command's own; `system_help` says which systems
 /// can be tuned.
 void add_tune_subject(CLI::App& command, TuneOptions& options, const std::string& system_help);
-/// Adds `--set`, `--plot` and `--format`, behind them.
+/// Adds `--set` and `--plot`, behind them.
 void add_tune_outputs(CLI::App& command, TuneOptions& options);
 
 /// The scenario with the system to tune as its only one. Throws InputError for what is wrong with it, for a

@@ -16,11 +16,11 @@ ProgramResult tune(std::vector<std::string> options) {
 }  // namespace
 
 TEST_CASE("tune alpha: help ends with an example") {
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"tune", "--help"}, {"tune", "alpha", "--help"}}) {
+  for (const auto& [words, example] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"tune", "--help"}, "budget"}, {{"tune", "alpha", "--help"}, "alpha"}}) {
     const ProgramResult help = run_program(MOELAB_PROGRAM, words);
     CHECK(help.status == 0);
-    CHECK(help.out.find("Example:\n  moelab tune alpha ") != std::string::npos);
+    CHECK(help.out.find("Example:\n  moelab tune " + example + " ") != std::string::npos);
   }
 }
 

@@ -1,0 +1,273 @@
+#include "cli/goal_report.hpp"
+
+#include <algorithm>
+
+#include "cli/layer_table.hpp"
+#include "models/json.hpp"
+#include "sim/results/cause_words.hpp"
+
+namespace moelab::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string value_at(const GoalSettings& asked, const GoalFound& f, std::size_t place) {
+  const GoalPoint& point = f.points.at(place);
+  return point.by_seed.empty() ? "it cannot be run" : shown_value(asked.metric, point.interval().mean);
+}
+
+/// "16.5 GB (99.2 ms)"
+std::string place_text(const GoalSettings& asked, const GoalFound& f, std::size_t place) {
+  return f.domain.text(place) + " (" + value_at(asked, f, place) + ")";
+}
+
+/// "bound by loads over the link (link), 92.1 % of the time"
+std::string bound_text(const GoalFound& f, std::size_t place) {
+  const GoalPoint& point = f.points.at(place);
+  if (point.cause.empty()) return "";
+  return "bound by " + words_of_cause(point.cause) + (point.place.empty() ? "" : " (" + point.place + ")") +
+         ", " + fixed(100 * point.share, 1) + " % of the time";
+}
+
+std::string span_text(const GoalFound& f) {
+  return f.domain.text(0) + " to " + f.domain.text(f.domain.last());
+}
+
+/// Of a range: "59.7 ms there, 61.6 ms at 21.5 GB", with the neighbours that were asked for and are not in
+/// it.
+std::string ends_text(const GoalSettings& asked, const GoalFound& f, const GoalRange& range) {
+  const auto& sides = f.threshold.asked;
+  const auto first = sides.find(range.first), after = std::next(sides.find(range.last));
+  std::string text;
+  if (first != sides.begin()) {
+    const std::size_t before = std::prev(first)->first;
+    text = value_at(asked, f, range.first) + " there, " + value_at(asked, f, before) + " at " +
+           f.domain.text(before);
+  }
+  if (after == sides.end()) return text;
+  return text + (text.empty() ? "" : "; ") + value_at(asked, f, range.last) + " at " +
+         f.domain.text(range.last) + ", " + value_at(asked, f, after->first) + " at " +
+         f.domain.text(after->first);
+}
+
+std::string range_text(const GoalSettings& asked, const GoalFound& f, const GoalRange& range) {
+  const bool from_low = range.first == 0, to_high = range.last == f.domain.last();
+  if (from_low && to_high)
+    return "everywhere that was looked at, from " + place_text(asked, f, range.first) + " to " +
+           place_text(asked, f, range.last);
+  const std::string first = f.domain.text(range.first), last = f.domain.text(range.last);
+  const std::string where = to_high    ? "from " + first + " on"
+                            : from_low ? "up to " + last
+                                       : "from " + first + " to " + last;
+  return where + ": " + ends_text(asked, f, range);
+}
+
+std::string key_and_system(const GoalSettings& asked, const GoalFound& f) {
+  return one_line(asked.path) + " of " + one_line(f.system);
+}
+
+std::string holds_answer(const GoalSettings& asked, const GoalFound& f) {
+  std::string text = one_line(asked.condition->text) + " holds for " + key_and_system(asked, f) + " ";
+  for (std::size_t i = 0; i < f.threshold.ranges.size(); ++i)
+    text += (i == 0 ? "" : "; and ") + range_text(asked, f, f.threshold.ranges[i]);
+  text += ".\n";
+  const GoalRange& range = f.threshold.ranges.front();
+  const std::size_t end = range.first == 0 ? range.last : range.first;
+  if (const std::string bound = bound_text(f, end); !bound.empty())
+    text += "At " + f.domain.text(end) + " it is " + bound + ".\n";
+  if (f.threshold.changes > 1)
+    text += "It changes more than once over " + span_text(f) +
+            ": between places that were looked at it may change more often (--points).\n";
+  if (f.threshold.noise)
+    text +=
+        "The seeds leave open on which side of the limit the places next to that are; more --seeds would "
+        "tell.\n";
+  return text;
+}
+
+/// Which others cannot be told from the best one.
+std::string like_best_text(const GoalSettings& asked, const GoalFound& f) {
+  if (asked.seeds == 1) return " One seed: which of them chance may have made is not known (--seeds).";
+  if (!f.seeds_matter) return " No seed changes anything here.";
+  if (f.like_best.size() < 2) return " No other that was run is as good, by more than noise.";
+  return " Between " + f.domain.text(f.like_best.front()) + " and " + f.domain.text(f.like_best.back()) +
+         " are " + std::to_string(f.like_best.size() - 1) + " others that the seeds cannot tell from it.";
+}
+
+std::string best_answer(const GoalSettings& asked, const GoalFound& f) {
+  const std::size_t place = f.best->place;
+  const std::string bound = bound_text(f, place);
+  const std::string at = f.domain.text(place) + (bound.empty() ? "" : ", " + bound);
+  std::string text;
+  if (f.kind == GoalKind::nowhere)
+    text = "Not reachable: " + one_line(asked.condition->text) + " holds nowhere over " +
+           one_line(asked.path) + " from " + span_text(f) + ". The best of " + one_line(f.system) + " is " +
+           value_at(asked, f, place) + " at " + at + ".";
+  else
+    text = (asked.smallest ? "Least " : "Most ") + one_line(asked.metric.text) + " over " +
+           key_and_system(asked, f) + " from " + span_text(f) + ": " + value_at(asked, f, place) + " at " +
+           at + ".";
+  text += like_best_text(asked, f) + "\n";
+  if (place == 0 || place == f.domain.last())
+    text += "That is an end of the range: beyond it there may be better (--from, --to).\n";
+  if (!f.best->unimodal)
+    text +=
+        "The curve rises and falls more than once: between places that were looked at there may be better "
+        "(--points).\n";
+  return text;
+}
+
+/// What cannot be run, and why: the first of each reason.
+std::string refusals_text(const GoalFound& f) {
+  std::string text;
+  std::vector<std::string> said;
+  for (const auto& [place, point] : f.points) {
+    if (point.refused.empty() || std::find(said.begin(), said.end(), point.refused) != said.end()) continue;
+    if (said.size() < 3) text += "not run at " + f.domain.text(place) + ": " + one_line(point.refused) + "\n";
+    said.push_back(point.refused);
+  }
+  return text;
+}
+
+TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {
+  TextTable table{{{asked.path, asked.metric.text, "±"}}};
+  if (asked.condition) table.rows.front().emplace_back("holds");
+  table.rows.front().insert(table.rows.front().end(), {"bound by", "% of the time"});
+  for (const auto& [place, point] : f.points) {
+    const bool ran = !point.by_seed.empty();
+    const bool many = ran && point.by_seed.size() > 1 && f.seeds_matter;
+    std::vector<std::string> row = {f.domain.text(place), ran ? value_at(asked, f, place) : "-",
+                                    many ? shown_value(asked.metric, point.interval().half_width) : "-"};
+    if (asked.condition)
+      row.push_back(!ran ? "-" : asked.condition->holds(point.interval().mean) ? "yes" : "no");
+    row.push_back(point.cause.empty() ? "-" : words_of_cause(point.cause));
+    row.push_back(point.cause.empty() ? "-" : fixed(100 * point.share, 1));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string title_of(const GoalSettings& asked, const GoalFound& f) {
+  const std::string seeds = asked.seeds == 1 ? "seed " + std::to_string(f.first_seed)
+                                             : "seeds " + std::to_string(f.first_seed) + " to " +
+                                                   std::to_string(f.first_seed + asked.seeds - 1);
+  return one_line(f.scenario + ", " + f.system + ": " + f.model + " on " + f.device) + "; " + seeds;
+}
+
+Json point_json(const GoalFound& f, std::size_t place) {
+  const GoalPoint& point = f.points.at(place);
+  Json json = {{"value", f.domain.text(place)},
+               {"in_base_units", f.domain.at(place) * f.domain.scale},
+               {"metric", nullptr},
+               {"half_width", nullptr},
+               {"by_seed", point.by_seed},
+               {"refused", point.refused.empty() ? Json() : Json(point.refused)}};
+  if (!point.by_seed.empty()) {
+    json["metric"] = point.interval().mean;
+    if (point.by_seed.size() > 1 && f.seeds_matter) json["half_width"] = point.interval().half_width;
+  }
+  if (!point.cause.empty())
+    json["bound_by"] = {{"cause", point.cause}, {"place", point.place}, {"share", point.share}};
+  return json;
+}
+
+std::string_view name_of(GoalKind kind) {
+  switch (kind) {
+    case GoalKind::holds:
+      return "holds";
+    case GoalKind::nowhere:
+      return "not_reachable";
+    case GoalKind::best:
+      break;
+  }
+  return "best";
+}
+
+double in_base(const GoalFound& f, std::size_t place) {
+  return f.domain.at(place) * f.domain.scale;
+}
+
+}  // namespace
+
+std::string goal_answer(const GoalSettings& asked, const GoalFound& f) {
+  return f.kind == GoalKind::holds ? holds_answer(asked, f) : best_answer(asked, f);
+}
+
+std::string goal_table(const GoalSettings& asked, const GoalFound& f, TextForm form) {
+  TextReport report(form);
+  report.add_lines(goal_answer(asked, f));
+  report.add_lines(title_of(asked, f) + "\n");
+  report.add_table(curve_table(asked, f));
+  report.join_next();
+  report.add_lines(refusals_text(f));
+  return report.text();
+}
+
+std::string goal_json(const GoalSettings& asked, const GoalFound& f) {
+  Json ranges = Json::array(), points = Json::array(), like = Json::array();
+  for (const GoalRange& range : f.threshold.ranges)
+    ranges.push_back({{"from", f.domain.text(range.first)},
+                      {"to", f.domain.text(range.last)},
+                      {"from_the_low_end", range.first == 0},
+                      {"to_the_high_end", range.last == f.domain.last()}});
+  for (const auto& [place, point] : f.points) points.push_back(point_json(f, place));
+  for (const std::size_t place : f.like_best) like.push_back(f.domain.text(place));
+  Json best = nullptr;
+  if (f.best)
+    best = {{"value", f.domain.text(f.best->place)},
+            {"metric", f.best->value},
+            {"unimodal", f.best->unimodal},
+            {"not_told_from_it", like}};
+  return json_text({{"scenario", f.scenario},
+                    {"system", f.system},
+                    {"key", f.path},
+                    {"metric", asked.metric.text},
+                    {"condition", asked.condition ? Json(asked.condition->text) : Json()},
+                    {"outcome", name_of(f.kind)},
+                    {"ranges", ranges},
+                    {"changes", f.threshold.changes},
+                    {"best", best},
+                    {"step", f.domain.step * f.domain.scale},
+                    {"first_seed", f.first_seed},
+                    {"seeds", asked.seeds},
+                    {"points", points},
+                    {"answer", {{"text", goal_answer(asked, f)}}}});
+}
+
+plot::Figure goal_figure(const GoalSettings& asked, const GoalFound& f) {
+  const bool latency = asked.metric.kind == GoalMetric::Kind::latency;
+  plot::Panel panel{.title = asked.metric.text + " over " + asked.path,
+                    .x = {.label = asked.path, .unit = f.domain.base, .integers = f.domain.whole},
+                    .y = {.label = asked.metric.text, .unit = latency ? "s" : ""}};
+  plot::Series curve{.name = f.system};
+  for (const auto& [place, point] : f.points) {
+    if (point.by_seed.empty()) continue;
+    const Interval interval = point.interval();
+    curve.x.push_back(in_base(f, place));
+    curve.y.push_back(interval.mean);
+    curve.low.push_back(interval.mean - interval.half_width);
+    curve.high.push_back(interval.mean + interval.half_width);
+  }
+  panel.series.push_back(std::move(curve));
+  if (asked.condition)
+    panel.series.push_back({.name = asked.condition->text,
+                            .x = {in_base(f, 0), in_base(f, f.domain.last())},
+                            .y = {asked.condition->limit, asked.condition->limit},
+                            .mark = plot::Mark::level});
+  plot::Series chosen{.name = f.best ? "best" : "where it begins or ends to hold", .mark = plot::Mark::dots};
+  std::vector<std::size_t> places;
+  if (f.best) places.push_back(f.best->place);
+  for (const GoalRange& range : f.threshold.ranges) places.insert(places.end(), {range.first, range.last});
+  for (const std::size_t place : places) {
+    chosen.x.push_back(in_base(f, place));
+    chosen.y.push_back(f.points.at(place).interval().mean);
+  }
+  panel.series.push_back(std::move(chosen));
+  return {.title = f.scenario + ", " + f.system + ": " + f.model + " on " + f.device,
+          .caption = asked.seeds == 1 ? "seed " + std::to_string(f.first_seed)
+                                      : "mean over " + std::to_string(asked.seeds) +
+                                            " seeds, band: its 95 % interval (Student's t)",
+          .panels = {panel}};
+}
+
+}  // namespace moelab::cli

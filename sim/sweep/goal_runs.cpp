@@ -1,0 +1,259 @@
+#include "sim/sweep/goal_runs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "models/input_error.hpp"
+#include "models/json.hpp"
+#include "models/units.hpp"
+#include "sim/run.hpp"
+#include "sim/scenario.hpp"
+#include "sim/scenario_trace.hpp"
+#include "sim/simgrid_module.hpp"
+#include "sim/sweep/point_workers.hpp"
+#include "sim/sweep/run_answer.hpp"
+#include "traces/routing_trace.hpp"
+
+namespace moelab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What stands under a dotted path in a scenario's document, where overrides are applied already; null: none.
+Json value_at(const Json& document, std::string path) {
+  for (const auto& [prefix, place] :
+       {std::pair<std::string, std::string>{"overrides.system.", "systems.0."}, {"overrides.", ""}})
+    if (path.starts_with(prefix)) {
+      path = place + path.substr(prefix.size());
+      break;
+    }
+  const Json* at = &document;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const std::string key = path.substr(begin, end - begin);
+    const bool number = !key.empty() && key.find_first_not_of("0123456789") == key.npos && key.size() < 6;
+    if (at->is_object() && at->contains(key))
+      at = &(*at)[key];
+    else if (at->is_array() && number && std::stoul(key) < at->size())
+      at = &(*at)[std::stoul(key)];
+    else
+      return nullptr;
+    begin = end + 1;
+  }
+  return at->is_object() && at->contains("value") ? (*at)["value"] : *at;
+}
+
+class GoalRuns {
+ public:
+  GoalRuns(const GoalSettings& asked, const std::function<void(std::size_t, std::size_t)>& progress)
+      : asked_(asked), progress_(progress), scenario_(read(asked.settings)) {
+    if (scenario_.cluster) engine::load_simgrid();
+    if (asked.seeds > std::numeric_limits<std::int64_t>::max() - scenario_.seed)
+      throw InputError("--seeds " + std::to_string(asked.seeds),
+                       "from seed " + std::to_string(scenario_.seed) + " on there are not so many");
+    system_ = scenario_.systems.front().name;
+    found_.scenario = scenario_.name;
+    found_.system = system_;
+    found_.path = asked.path;
+    found_.model = scenario_.model.title;
+    found_.device = scenario_.cluster ? scenario_.cluster->profile.title : scenario_.device.title;
+    found_.first_seed = scenario_.seed;
+    found_.domain = goal_domain(asked_domain());
+    check_ends();
+  }
+
+  GoalFound search() {
+    if (asked_.condition)
+      search_threshold();
+    else
+      search_best(asked_.smallest ? -1 : 1);
+    return std::move(found_);
+  }
+
+ private:
+  Scenario read(const std::vector<std::pair<std::string, std::string>>& settings) const {
+    std::vector<std::string> only;
+    if (!asked_.system.empty()) only.push_back(asked_.system);
+    Scenario s = load_scenario(asked_.scenario, settings, only);
+    check_listed(s, only, "--system");
+    const SystemConfig system = s.systems.front();
+    s.systems.resize(1, system);
+    return s;
+  }
+
+  AskedDomain asked_domain() const {
+    AskedDomain domain = asked_.domain;
+    const Json now = value_at(Json::parse(scenario_.document), asked_.path);
+    if (now.is_number() || now.is_string())
+      domain.now = now.is_string() ? now.get<std::string>() : now.dump();
+    domain.whole |= now.is_number_integer() && domain.step.find('.') == domain.step.npos &&
+                    domain.from.find('.') == domain.from.npos && domain.to.find('.') == domain.to.npos;
+    if (asked_.path == "budget" && !scenario_.cluster)
+      domain.most = to_exact_string(scenario_.device.usable_memory());
+    return domain;
+  }
+
+  std::vector<std::pair<std::string, std::string>> with_value(std::size_t place) const {
+    auto settings = asked_.settings;
+    settings.emplace_back(asked_.path, found_.domain.text(place));
+    return settings;
+  }
+
+  /// A key that is none, or takes no such value, is refused before anything runs; a value that only one end
+  /// may not have is a point that cannot be run.
+  void check_ends() const {
+    try {
+      read(with_value(0));
+    } catch (const InputError& low) {
+      try {
+        read(with_value(found_.domain.last()));
+      } catch (const InputError&) {
+        throw InputError(low);
+      }
+    }
+  }
+
+  std::string one(std::size_t place, std::uint64_t seed) const {
+    try {
+      auto settings = with_value(place);
+      settings.emplace_back("seed", std::to_string(scenario_.seed + seed));
+      const Scenario s = read(settings);
+      const RoutingTrace trace = scenario_trace(s);
+      const std::optional<RankInclusion> statistics = check_scenario(s, trace);
+      RunOptions options;
+      if (statistics) options.statistics = &*statistics;
+      if (s.cluster) options.executor = ExecutorKind::simgrid;
+      const SystemConfig& system = s.systems.front();
+      const RunResult result = run_system(s, system, trace, options);
+      check_fits(result);
+      const std::optional<double> value = value_of(asked_.metric, result, system.kept_as);
+      if (!value)
+        throw InputError(s.name, "no request has a " + asked_.metric.text + ", or nothing is counted there");
+      const RunAnswer answer = run_answer(s, {result});
+      Json json{{"value", *value}, {"place", answer.bound_by}};
+      if (!answer.causes.empty())
+        json.update({{"cause", answer.causes.front().first}, {"share", answer.causes.front().second}});
+      return json.dump();
+    } catch (const InputError& error) {
+      return Json{{"refused", error.problems().front().what}}.dump(-1, ' ', false,
+                                                                   Json::error_handler_t::replace);
+    }
+  }
+
+  void enter(std::size_t place, const ChildOutcome& outcome) {
+    if (outcome.kind != ChildOutcome::Kind::done)
+      throw InputError(asked_.scenario, "a run cannot be made: " + outcome.text);
+    const Json json = Json::parse(outcome.text);
+    GoalPoint& point = found_.points[place];
+    if (json.contains("refused")) {
+      point.refused = json["refused"].get<std::string>();
+      return;
+    }
+    point.by_seed.push_back(json["value"]);
+    found_.seeds_matter |= point.by_seed.back() != point.by_seed.front();
+    if (point.by_seed.size() > 1 || !json.contains("cause")) return;
+    point.cause = json["cause"].get<std::string>();
+    point.place = json["place"].get<std::string>();
+    point.share = json["share"];
+  }
+
+  /// Those that are not known yet.
+  void run(const std::vector<std::size_t>& places) {
+    std::vector<std::pair<std::size_t, std::uint64_t>> asks;
+    for (const std::size_t place : places)
+      if (!found_.points.contains(place))
+        for (std::uint64_t seed = 0; seed < asked_.seeds; ++seed) asks.emplace_back(place, seed);
+    wanted_ += asks.size();
+    std::vector<ChildOutcome> outcomes(asks.size());
+    ForkedWorkers workers(asked_.jobs, {});
+    for (std::size_t next = 0, done = 0; done < asks.size();) {
+      for (; next < asks.size() && workers.room() > 0; ++next)
+        workers.start_work(next, [this, ask = asks[next]] { return one(ask.first, ask.second); });
+      for (auto& [number, outcome] : workers.wait(1)) {
+        ++done;
+        outcomes[number] = std::move(outcome.child);
+        if (progress_) progress_(++done_, wanted_);
+      }
+    }
+    // In the order asked for: what is said does not depend on which ended first.
+    for (std::size_t i = 0; i < asks.size(); ++i) enter(asks[i].first, outcomes[i]);
+    for (const std::size_t place : places)  // of seeds that cannot all be run, none counts
+      if (!found_.points[place].refused.empty()) found_.points[place].by_seed.clear();
+  }
+
+  void search_threshold() {
+    const GoalCondition& condition = *asked_.condition;
+    found_.threshold =
+        find_threshold(found_.domain.last(), asked_.points, [&](const std::vector<std::size_t>& places) {
+          run(places);
+          std::vector<GoalSide> sides;
+          for (const std::size_t place : places) {
+            const GoalPoint& point = found_.points.at(place);
+            if (point.by_seed.empty()) {
+              sides.push_back({false, true});
+              continue;
+            }
+            const Interval interval = point.interval();
+            sides.push_back(
+                {condition.holds(interval.mean),
+                 !found_.seeds_matter || std::abs(interval.mean - condition.limit) > interval.half_width});
+          }
+          return sides;
+        });
+    found_.kind = GoalKind::holds;
+    if (!found_.threshold.ranges.empty()) return;
+    search_best(condition.below ? -1 : 1);
+    found_.kind = GoalKind::nowhere;
+  }
+
+  /// `sign` 1: the largest, -1: the smallest.
+  void search_best(double sign) {
+    found_.best = find_best(found_.domain.last(), asked_.points, [&](const std::vector<std::size_t>& places) {
+      run(places);
+      std::vector<std::optional<double>> values;
+      for (const std::size_t place : places) {
+        const GoalPoint& point = found_.points.at(place);
+        values.push_back(point.by_seed.empty() ? std::nullopt : std::optional(sign * mean(point.by_seed)));
+      }
+      return values;
+    });
+    if (!found_.best) {
+      const auto& [place, point] = *found_.points.begin();
+      throw InputError("system '" + system_ + "'", "runs at no value between " + found_.domain.text(0) +
+                                                       " and " + found_.domain.text(found_.domain.last()) +
+                                                       "; at " + found_.domain.text(place) + ": " +
+                                                       point.refused);
+    }
+    found_.best->value *= sign;
+    enter_like_best();
+  }
+
+  void enter_like_best() {
+    const std::vector<double>& best = found_.points.at(found_.best->place).by_seed;
+    for (const auto& [place, point] : found_.points) {
+      if (point.by_seed.empty()) continue;
+      std::vector<double> apart;
+      for (std::size_t seed = 0; seed < best.size(); ++seed)
+        apart.push_back(point.by_seed[seed] - best[seed]);
+      const Interval interval = interval95(apart);
+      if (std::abs(interval.mean) <= interval.half_width) found_.like_best.push_back(place);
+    }
+  }
+
+  const GoalSettings& asked_;
+  const std::function<void(std::size_t, std::size_t)>& progress_;
+  Scenario scenario_;
+  std::string system_;
+  GoalFound found_;
+  std::size_t done_ = 0, wanted_ = 0;
+};
+
+}  // namespace
+
+GoalFound search_goal(const GoalSettings& settings,
+                      const std::function<void(std::size_t, std::size_t)>& progress) {
+  return GoalRuns(settings, progress).search();
+}
+
+}  // namespace moelab

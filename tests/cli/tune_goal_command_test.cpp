@@ -1,0 +1,219 @@
+// moelab tune KEY: thresholds held against a law that can be solved by hand and against `moelab run`, and
+// what it says to bad input.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <fstream>
+
+#include "models/json.hpp"
+#include "models/text_file.hpp"
+#include "tests/cli/program_checks.hpp"
+#include "tests/cli/run_program.hpp"
+#include "tests/random_runs.hpp"
+#include "tests/scratch_folder.hpp"
+
+namespace moelab::tune_goal_test {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+/// A machine on which nothing takes time but reading from its SSD: every token reads all of its experts anew,
+/// 2 layers of 2 experts of 3 matrices of 32 x 48 weights of 2 bytes.
+constexpr double kBytesAToken = 2 * 2 * 3 * 32 * 48 * 2;
+constexpr const char* kOneLink = R"(
+name: one-link
+model: {name: tiny, hidden: 32, vocab: 100, layers: 2, attention: {heads: 4, head_dim: 8}, moe: {experts: 4, top_k: 2, width: 48}}
+device:
+  name: only-an-ssd
+  title: Only an SSD
+  sources: {t: {kind: assumed, text: a test}}
+  memory: {total: {value: 4 MB, source: t}, system_reserve: {value: 0 B, source: t}, bandwidth: {value: 1e15 B/s, source: t}}
+  cpu: {threads: {value: 4, source: t}, dispatch: {value: 0 us, source: t}}
+  ssd: {read: {latency: 0 us, rate: 10 MB/s, source: t}, slowdown_while_decompressing: {value: 1, source: t}, readers: {value: [1], source: t}}
+  page_cache: {read: {latency: 0 us, rate: 4 GB/s, source: t}}
+  codecs: {lz: {ratio: {value: 0.5, source: t}, decompress: {value: 400 MB/s, source: t}}}
+  gpu: {peak: {value: 1e18 FLOP/s, source: t}, flops_efficiency: {value: 1, source: t}, launch: {value: 0 us, source: t}}
+budget: 300 kB
+seed: 3
+workload: {batch: 1, requests: 2, prompt_tokens: 1, output_tokens: 5}
+systems: [{name: all-read, weights: whole, page_cache: false, cache: {policy: none}}]
+)";
+
+class Goals {
+ public:
+  Goals() { std::ofstream(file()) << kOneLink; }
+  std::string file() const { return (folder_ / "one-link.yaml").string(); }
+  std::string name(const std::string& of) const { return (folder_ / of).string(); }
+  ProgramResult tune(const std::string& key, const Words& more) const {
+    Words words = {"tune", key, file()};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(MOELAB_PROGRAM, words);
+  }
+  Json as_json(const std::string& key, Words more) const {
+    more.insert(more.end(), {"--format", "json"});
+    const ProgramResult result = tune(key, more);
+    CAPTURE(result.err);
+    REQUIRE(result.status == 0);
+    return Json::parse(result.out);
+  }
+
+ private:
+  test::ScratchFolder folder_;
+};
+
+std::string ms_text(double seconds) {
+  return std::to_string(1e3 * seconds) + " ms";
+}
+
+}  // namespace
+
+TEST_CASE("tune KEY: the rate at which a token takes so long is bytes over time") {
+  const Goals goals;
+  for (int run = 0; run < test::random_runs(12, 3); ++run) {
+    const double seconds = 3e-3 + 1.37e-3 * run;
+    const Json found =
+        goals.as_json("device.ssd.read.rate", {"--from", "1 MB/s", "--to", "20 MB/s", "--step", "0.01 MB/s",
+                                               "--for", "tpot < " + ms_text(seconds)});
+    CHECK(found["outcome"] == "holds");
+    REQUIRE(found["ranges"].size() == 1);
+    CHECK(found["ranges"][0]["to_the_high_end"] == true);
+    const double least = std::stod(found["ranges"][0]["from"].get<std::string>());  // in MB/s
+    const double by_law = kBytesAToken / seconds / 1e6;
+    CAPTURE(seconds, by_law);
+    CHECK(least > by_law);
+    CHECK(least <= by_law + 0.01 * (1 + 1e-6));
+    for (const Json& point : found["points"]) {
+      CHECK(point["metric"].get<double>() == Approx(kBytesAToken / point["in_base_units"].get<double>()));
+      CHECK(point["bound_by"]["cause"] == "ssd_read");
+      CHECK(point["bound_by"]["place"] == "disk");
+    }
+  }
+}
+
+TEST_CASE("tune KEY: the same law for tokens a second, and an answer where the goal is out of reach") {
+  const Goals goals;
+  // A request is its prompt of a token and four more, five tokens that each read as much.
+  const double most = 20e6 / kBytesAToken;
+  const Words range = {"--from", "1 MB/s", "--to", "20 MB/s", "--for"};
+  Words reachable = range, beyond = range;
+  reachable.push_back("tokens_per_s >= " + std::to_string(0.5 * most));
+  beyond.push_back("tokens_per_s > " + std::to_string(1.01 * most));
+  const Json found = goals.as_json("device.ssd.read.rate", reachable);
+  CHECK(std::stod(found["ranges"][0]["from"].get<std::string>()) == Approx(10.0).margin(0.1));
+  const Json none = goals.as_json("device.ssd.read.rate", beyond);
+  CHECK(none["outcome"] == "not_reachable");
+  CHECK(none["ranges"].empty());
+  CHECK(none["best"]["value"] == "20 MB/s");
+  CHECK(none["best"]["metric"].get<double>() == Approx(most));
+  const std::string said = goals.tune("device.ssd.read.rate", beyond).out;
+  CHECK(said.starts_with("Not reachable: tokens_per_s > "));
+  CHECK(contains(said, "at 20 MB/s, bound by SSD reads (disk), 100.0 % of the time"));
+  CHECK(contains(said, "That is an end of the range"));
+}
+
+TEST_CASE("tune KEY: what holds everywhere, the best of a metric, Markdown and a picture") {
+  const Goals goals;
+  const Json all =
+      goals.as_json("device.ssd.read.rate", {"--for", "tpot < 1 s"});  // 2.5 to 40 MB/s, around 10
+  REQUIRE(all["ranges"].size() == 1);
+  CHECK(all["ranges"][0]["from"] == "2.5 MB/s");
+  CHECK(all["ranges"][0]["to"] == "40 MB/s");
+  CHECK(all["changes"] == 0);
+  const Json best = goals.as_json("device.ssd.read.rate", {"--min", "ttft p95", "--to", "30 MB/s"});
+  CHECK(best["outcome"] == "best");
+  CHECK(best["best"]["value"] == "30 MB/s");
+  CHECK(best["best"]["metric"].get<double>() == Approx(kBytesAToken / 30e6));
+  const std::string picture = goals.name("pictures/curve.svg");
+  const ProgramResult drawn =
+      goals.tune("device.ssd.read.rate", {"--for", "tpot < 5 ms", "--plot", picture, "--format", "markdown"});
+  REQUIRE(drawn.status == 0);
+  CHECK(read_text_file(picture).starts_with("<?xml"));
+  CHECK(contains(drawn.out, "| :-- | --: | --: | --: | --: |\n"));
+  CHECK_FALSE(contains(drawn.out, "picture: "));
+}
+
+TEST_CASE("tune KEY: a budget's threshold is where runs change sides, and seeds have intervals") {
+  const Words small = {"--set", "workload.requests=1",     "--set", "workload.output_tokens=8",
+                       "--set", "workload.prompt_tokens=4"};
+  Words words = {"tune",          "budget", "zipmoe-orin", "--system", "zipmoe-lru", "--for",
+                 "tpot < 100 ms", "--to",   "30 GB",       "--format", "json"};
+  words.insert(words.end(), small.begin(), small.end());
+  const ProgramResult tuned = run_program(MOELAB_PROGRAM, words);
+  CAPTURE(tuned.err);
+  REQUIRE(tuned.status == 0);
+  const Json found = Json::parse(tuned.out);
+  for (const Json& point : found["points"]) {
+    if (point["metric"].is_null()) continue;
+    Words alone = {"run",      "zipmoe-orin", "--system", "zipmoe-lru",
+                   "--format", "json",        "--set",    "budget=" + point["value"].get<std::string>()};
+    alone.insert(alone.end(), small.begin(), small.end());
+    const Json result = Json::parse(run_program(MOELAB_PROGRAM, alone).out);
+    CHECK(result["metrics"]["tpot_s"]["mean"] == point["metric"]);
+    CHECK(point["half_width"].is_null());  // of one seed
+    if (test::kFewerRuns) break;
+  }
+  words.insert(words.end(), {"--seeds", "3", "--jobs", "2"});
+  const Json seeds = Json::parse(run_program(MOELAB_PROGRAM, words).out);
+  for (const Json& point : seeds["points"]) {
+    const auto values = point["by_seed"].get<std::vector<double>>();
+    if (values.empty()) continue;
+    REQUIRE(values.size() == 3);
+    const double mean = (values[0] + values[1] + values[2]) / 3;
+    double squares = 0;
+    for (const double value : values) squares += (value - mean) * (value - mean);
+    CHECK(point["metric"].get<double>() == Approx(mean));
+    // Student's t for two degrees of freedom, 0.975: 4.303 (NIST/SEMATECH, table 1.3.6.7.2).
+    CHECK(point["half_width"].get<double>() == Approx(4.303 * std::sqrt(squares / 2 / 3)).margin(1e-12));
+  }
+}
+
+TEST_CASE("tune KEY: a whole number is tried as one, and what cannot be run is said") {
+  const Goals goals;
+  const Json found = goals.as_json("workload.batch", {"--from", "1", "--to", "2", "--max", "tokens_per_s"});
+  for (const Json& point : found["points"]) CHECK((point["value"] == "1" || point["value"] == "2"));
+  // Below some budget nothing fits: the first that runs is in the range's own answer.
+  const Json budget = goals.as_json("budget", {"--from", "1 kB", "--to", "300 kB", "--for", "tpot < 1 s"});
+  CHECK(budget["points"][0]["metric"].is_null());
+  CHECK(contains(budget["points"][0]["refused"].get<std::string>(), "too small"));
+  CHECK(budget["ranges"][0]["to_the_high_end"] == true);
+}
+
+TEST_CASE("tune KEY: what is wrong is said with the nearest name") {
+  const Goals goals;
+  const Words goal = {"--for", "tpot < 1 s"};
+  check_refusal(goals.tune("bugdet", goal), "is no number of a scenario (did you mean 'budget'?)");
+  check_refusal(goals.tune("workload.batchh", {"--from", "1", "--to", "4", "--for", "tpot < 1 s"}),
+                "did you mean 'batch'");
+  check_refusal(goals.tune("systems.0.cache.policy", goal),
+                "the scenario has 'none' there, which is no number");
+  check_refusal(goals.tune("systems.0.threads", goal), "--from: is missing");
+  check_refusal(goals.tune("budget", {}), "expected one of --for");
+  check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--max", "hits"}), "expected one of --for");
+  check_refusal(goals.tune("budget", {"--for", "tpt < 1 s"}),
+                "there is no metric 'tpt' (did you mean 'tpot'?)");
+  check_refusal(goals.tune("budget", {"--for", "tpot"}), "says no limit");
+  check_refusal(goals.tune("budget", {"--for", "tpot < 1"}), "expected a time with a unit");
+  check_refusal(goals.tune("budget", {"--for", "tpot < 0 s"}), "is not above 0");
+  check_refusal(goals.tune("budget", {"--for", "tokens_per_s > 5 ms"}),
+                "expected a number such as '12 tokens/s'");
+  check_refusal(goals.tune("budget", {"--for", "hits p95 > 5 %"}), "which is one number");
+  check_refusal(goals.tune("budget", {"--for", "ttft p101 < 5 s"}), "'p101' is no statistic of a latency");
+  check_refusal(goals.tune("budget", {"--max", "token_per_s"}), "did you mean 'tokens_per_s'");
+  check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--from", "1 s"}), "--from 1 s");
+  check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--from", "300 kB", "--to", "200 kB"}),
+                "expected more than --from");
+  check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--step", "1 B", "--to", "3 MB"}),
+                "more than a million steps");
+  check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--system", "all-red"}),
+                "did you mean 'all-read'");
+  check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--from", "1 kB", "--to", "2 kB"}),
+                "runs at no value between 1 kB and 2 kB");
+  check_refusal(run_program(MOELAB_PROGRAM, {"tune", "budget"}), "expected a key and a scenario");
+  check_refusal(run_program(MOELAB_PROGRAM,
+                            {"tune", "alpha", "zipmoe-orin", "--system", "zipmoe", "--for", "ttft < 1 s"}),
+                "expected a budget of the mean time per output token");
+  check_refusal(run_program(MOELAB_PROGRAM, {"tune", "alpha", "zipmoe-orin", "--system", "zipmoe"}),
+                "expected --tpot 40ms or --for");
+}
+
+}  // namespace moelab::tune_goal_test
