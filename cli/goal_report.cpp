@@ -87,7 +87,8 @@ std::string holds_answer(const GoalSettings& asked, const GoalFound& f) {
 
 /// Which others cannot be told from the best one.
 std::string like_best_text(const GoalSettings& asked, const GoalFound& f) {
-  if (asked.seeds == 1) return " One seed: which of them chance may have made is not known (--seeds).";
+  if (asked.seeds == 1)
+    return " Of one seed: how much better than others it is by chance is not known (--seeds).";
   if (!f.seeds_matter) return " No seed changes anything here.";
   if (f.like_best.size() < 2) return " No other that was run is as good, by more than noise.";
   return " Between " + f.domain.text(f.like_best.front()) + " and " + f.domain.text(f.like_best.back()) +
