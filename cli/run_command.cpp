@@ -43,7 +43,7 @@ struct RunArguments {
   std::uint64_t seeds = 1;
 };
 
-std::vector<std::string> outputs_of(const RunArguments& options) {
+std::vector<std::string> paths_of(const RunArguments& options) {
   return {options.out, options.timeline, options.plot, options.requests};
 }
 
@@ -91,6 +91,35 @@ Finished unpack(const std::string& text) {
   return {unpack_result(text.substr(0, end)), text.substr(end + 1)};
 }
 
+/// What the command leaves: files, and what it prints.
+struct RunOutputs {
+  std::vector<std::pair<std::string, std::string>> files;  // path, content
+  std::string printed;
+};
+
+// Between processes: each text behind its length.
+std::string pack(const RunOutputs& outputs) {
+  std::string packed;
+  const auto add = [&](const std::string& text) { packed += std::to_string(text.size()) + "\n" + text; };
+  add(outputs.printed);
+  for (const auto& [path, content] : outputs.files) add(path), add(content);
+  return packed;
+}
+RunOutputs unpack_outputs(const std::string& packed) {
+  std::size_t at = 0;
+  const auto next = [&] {
+    const std::size_t size = std::stoull(packed.substr(at, packed.find('\n', at) - at));
+    at = packed.find('\n', at) + 1 + size;
+    return packed.substr(at - size, size);
+  };
+  RunOutputs outputs{{}, next()};
+  while (at < packed.size()) {
+    std::string path = next();
+    outputs.files.emplace_back(std::move(path), next());
+  }
+  return outputs;
+}
+
 /// In a process of its own, which a policy may end without a word. Throws InputError that names the
 /// libraries.
 std::string run_libraries(const Scenario& scenario, const std::function<std::string()>& work) {
@@ -116,10 +145,9 @@ std::vector<Finished> run_all(const RunArguments& options, const Scenario& scena
     const auto run_here = [&] {
       return run_one(options, scenario, system, trace, planning, number, progress);
     };
-    const auto run_and_pack = [&] { return pack(run_here()); };
-    all.push_back(options.executor == "simgrid"        ? unpack(engine::run_in_simgrid_child(run_and_pack))
-                  : !scenario.policy_libraries.empty() ? unpack(run_libraries(scenario, run_and_pack))
-                                                       : run_here());
+    all.push_back(options.executor == "simgrid"
+                      ? unpack(engine::run_in_simgrid_child([&] { return pack(run_here()); }))
+                      : run_here());
   }
   return all;
 }
@@ -161,40 +189,43 @@ std::string with_answer(const std::string& results, const RunAnswer& answer) {
   return json.dump(2) + "\n";
 }
 
-void print_outputs(const RunArguments& options) {
-  if (!options.out.empty()) std::cout << "result: " << options.out << "\n";
+std::string named_outputs(const RunArguments& options) {
+  std::string text;
+  if (!options.out.empty()) text += "result: " + options.out + "\n";
   if (!options.timeline.empty())
-    std::cout << "timeline (" << kept_in_timeline(options).words << "): " << options.timeline
-              << ", opens in https://ui.perfetto.dev\n";
-  if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
-  if (!options.requests.empty()) std::cout << "requests: " << options.requests << "\n";
+    text += "timeline (" + kept_in_timeline(options).words + "): " + options.timeline +
+            ", opens in https://ui.perfetto.dev\n";
+  if (!options.plot.empty()) text += "picture: " + options.plot + "\n";
+  if (!options.requests.empty()) text += "requests: " + options.requests + "\n";
+  return text;
 }
 
-void write_and_print(const RunArguments& options, const Asked& asked, const std::vector<RunResult>& results,
-                     const std::vector<std::string>& events, const RunAnswer& answer) {
-  const std::string json = with_answer(results_json(results), answer);
-  std::vector<std::pair<std::string, std::string>> files;
+RunOutputs outputs_of(const RunArguments& options, const Asked& asked, const std::vector<RunResult>& results,
+                      const std::vector<std::string>& events, const RunAnswer& answer) {
+  const bool prints_json = options.format == "json";
+  const std::string json =
+      prints_json || !options.out.empty() ? with_answer(results_json(results), answer) : "";
+  RunOutputs outputs;
+  auto& files = outputs.files;
   if (!options.out.empty()) files.emplace_back(options.out, json);
   if (!options.timeline.empty()) files.emplace_back(options.timeline, timeline_json(events));
   if (!options.plot.empty())
     files.emplace_back(options.plot, plot::svg(serving_figure(asked.scenario, results)));
   if (!options.requests.empty())
     files.emplace_back(options.requests, requests_text(options.requests, results));
-  write_outputs(files);
-  if (options.format == "json") {
-    std::cout << json;
-    return;
-  }
+  outputs.printed = json;
+  if (prints_json) return outputs;
   const TextForm form = text_form(options.format);
   TextReport said(form);
   said.add_lines(answer.text);
-  std::cout << results_table(asked.scenario, results, form, asked.marked) << "\n" << said.text();
-  if (options.format == "table") print_outputs(options);
+  outputs.printed = results_table(asked.scenario, results, form, asked.marked) + "\n" + said.text();
+  if (options.format == "table") outputs.printed += named_outputs(options);
+  return outputs;
 }
 
 /// Reads it; what is wrong is refused before anything is computed.
 Asked read_asked(RunArguments& options) {
-  check_outputs(outputs_of(options), {options.scenario});
+  check_outputs(paths_of(options), {options.scenario});
   check_requests_path("--requests", options.requests);
   if (!options.timeline_tokens.empty() && options.timeline.empty())
     throw InputError("--timeline-tokens " + options.timeline_tokens,
@@ -205,7 +236,7 @@ Asked read_asked(RunArguments& options) {
   check_no_sweep(options.scenario, "'moelab sweep'");
   Asked asked{load_scenario(options.scenario, settings, options.only), {}};
   check_listed(asked.scenario, options.only, "--system");
-  check_outputs(outputs_of(options), scenario_inputs(asked.scenario));
+  check_outputs(paths_of(options), scenario_inputs(asked.scenario));
   if (options.seeds > std::numeric_limits<std::int64_t>::max() - asked.scenario.seed)
     throw InputError("--seeds " + std::to_string(options.seeds),
                      "from seed " + std::to_string(asked.scenario.seed) + " on there are not so many");
@@ -215,8 +246,8 @@ Asked read_asked(RunArguments& options) {
   return asked;
 }
 
-void run(RunArguments options) {
-  const Asked asked = read_asked(options);
+/// All of it but what it leaves.
+RunOutputs run_asked(const RunArguments& options, const Asked& asked) {
   TerminalLine progress;
   std::vector<RunResult> results;
   std::vector<std::string> events;  // of the timeline, by system
@@ -226,7 +257,17 @@ void run(RunArguments options) {
   }
   const RunAnswer answer = run_answer(asked.scenario, results, run_seeds(options, asked, results, progress));
   progress.clear();
-  write_and_print(options, asked, results, events, answer);
+  return outputs_of(options, asked, results, events, answer);
+}
+
+void run(RunArguments options) {
+  const Asked asked = read_asked(options);
+  const auto run_here = [&] { return run_asked(options, asked); };
+  const bool apart = !asked.scenario.policy_libraries.empty() && options.executor != "simgrid";
+  const RunOutputs outputs =
+      apart ? unpack_outputs(run_libraries(asked.scenario, [&] { return pack(run_here()); })) : run_here();
+  write_outputs(outputs.files);
+  std::cout << outputs.printed;
 }
 
 }  // namespace
