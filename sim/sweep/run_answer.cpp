@@ -202,7 +202,8 @@ void explain_fastest(const Scenario& s, const RunResult& fastest, RunAnswer& a) 
   const SystemConfig& system = config_of(s, fastest.system);
   a.bound_by = place_of_cause(a.causes.front().first, s, system, fastest);
   a.least_certain = least_certain_figure(a.causes, s, system, fastest);
-  if (!fastest.routing.starts_with("recorded") && s.model.is_moe() && rests_on_routing(a.causes))
+  if (!s.cluster && !fastest.routing.starts_with("recorded") && s.model.is_moe() &&
+      rests_on_routing(a.causes))
     a.routing = fastest.routing;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -172,6 +173,20 @@ TEST_CASE("run: Markdown has the same cells as the table, escaped, and no empty 
   const std::string one = run(with(of, {"--set", "workload.output_tokens=1"})).out;
   CHECK_FALSE(contains(one, "TPOT ms"));
   CHECK(contains(one, "TTFT s"));
+}
+
+TEST_CASE("run: an output's folders are made as it is written, and none before") {
+  const test::ScratchFolder folder;
+  const std::string out = (folder / "new/folders/a.json").string();
+  check_refusal(run_program(MOELAB_PROGRAM, {"run", "zipmoe-orinn", "--out", out}), "zipmoe-orin");
+  CHECK_FALSE(std::filesystem::exists(folder / "new"));
+  run({"--system", "zipmoe", "--set", "workload.requests=1", "--out", out});
+  std::ifstream written(out);
+  CHECK(Json::parse(written)["system"] == "zipmoe");
+  std::ofstream(folder / "flat") << "";
+  check_refusal(
+      run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--out", (folder / "flat/a.json").string()}),
+      "flat is no folder");
 }
 
 TEST_CASE("run's answer: seeds that are not, and a system that does not fit") {
