@@ -76,6 +76,12 @@ Words with(Words words, const Words& more) {
   return words;
 }
 
+/// Two requests for a cluster.
+Words few_on_servers(const std::string& scenario) {
+  const std::string task = scenario.ends_with("-multidata") ? "mmlu-pro" : "abstract-narrative";
+  return {"--set", "workload.servers=[{tasks: {" + task + ": 1}, requests: 2}]"};
+}
+
 Words smaller_run(Words words) {
   const auto own_workload = std::find_if(
       words.begin(), words.end(), [](const std::string& word) { return word.starts_with("workload={"); });
@@ -83,10 +89,7 @@ Words smaller_run(Words words) {
     *own_workload = std::regex_replace(*own_workload, std::regex("requests: [0-9]+"), "requests: 2");
     return words;
   }
-  if (words[1].starts_with("prism-") || words[1] == "orin-rack") {
-    const std::string task = words[1].ends_with("-multidata") ? "mmlu-pro" : "abstract-narrative";
-    return with(words, {"--set", "workload.servers=[{tasks: {" + task + ": 1}, requests: 2}]"});
-  }
+  if (words[1].starts_with("prism-") || words[1] == "orin-rack") return with(words, few_on_servers(words[1]));
   if (words[1] == "recorded-default") return words;
   return with(words, {"--set", "workload.requests=1", "--set", "workload.prompt_tokens=4", "--set",
                       "workload.output_tokens=3"});
@@ -106,8 +109,11 @@ Words smaller(Words words) {
                         "set={workload.requests: 1, workload.prompt_tokens: 4, workload.output_tokens: 3}"});
   if (command == "tune" && words[1] == "residency")
     return with(words, {"--set", "workload.output_tokens=3", "--steps", "2"});
-  if (command == "compare")
-    return with(words, {"--seeds", "2", "--set", "workload.requests=1", "--set", "workload.output_tokens=3"});
+  if (command == "compare") {
+    const Words two = with(words, {"--seeds", "2"});
+    if (words[1].starts_with("prism-")) return with(two, few_on_servers(words[1]));
+    return with(two, {"--set", "workload.requests=1", "--set", "workload.output_tokens=3"});
+  }
   if (command == "load")
     return with(words, {"--requests", "8", "--seeds", "1", "--set", "workload.prompt_tokens=4", "--set",
                         "workload.output_tokens=3"});
