@@ -21,7 +21,7 @@ std::string place_text(const GoalSettings& asked, const GoalFound& f, std::size_
   return f.domain.text(place) + " (" + value_at(asked, f, place) + ")";
 }
 
-/// "bound by loads over the link (link), 92.1 % of the time"
+/// "bound by loads of experts (link), 92.1 % of the time"
 std::string bound_text(const GoalFound& f, std::size_t place) {
   const GoalPoint& point = f.points.at(place);
   if (point.cause.empty()) return "";

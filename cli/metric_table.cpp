@@ -48,6 +48,28 @@ measured.steady_state.verdict - steady, drifting (their number in the system ros
 measured.steady_state.in_system_first_half requests requests in the system, mean over the first half of the measured time
 measured.steady_state.in_system_second_half requests the same over the second half
 measured.steady_state.allowed_difference requests a difference of the two that is no drift
+answer.text - of all systems of the run: which is fastest, what the difference is worth, what bounds it, what is least certain
+answer.judged_by - tpot_s, or end_to_end_s where requests share steps
+answer.fastest - the system; null where none could be run
+answer.systems[].system - those that could be run, the fastest first
+answer.systems[].seconds s the mean of what they are judged by
+answer.bounds[].system - those that are no rivals: they know the future, or try everything
+answer.bounds[].seconds s as of the others
+answer.seeds - under which all was run
+answer.noise - more_than_noise, may_be_noise, the_same or unknown: the difference of the first two systems
+answer.difference - null where it is not known
+answer.difference.mean_s s the second system's time less the first's, pair by pair
+answer.difference.half_width_s s half of its 95 % interval (Student's t)
+answer.difference.pairs - how many
+answer.difference.over - seeds, or requests
+answer.bound_by - what the fastest system waits for most: disk, link, CPU, GPU, ...
+answer.causes[].cause - as in stall_s, the greatest first
+answer.causes[].share - of the fastest system's time that it is judged by
+answer.least_certain - null where no figure is behind a tenth of the time
+answer.least_certain.figure - of the device, cluster or runtime
+answer.least_certain.kind - of its source: measured, datasheet, paper, derived, fitted, assumed
+answer.least_certain.share - of the time that rests on it
+answer.routing - how well the routing is known, where the time rests on it
 classes[].name - a class of requests
 classes[].requests - its answered requests
 classes[].input_tokens - their prompt tokens

@@ -15,7 +15,7 @@ std::string words_of_cause(const std::string& cause) {
       {"dense_compute", "dense layers"},
       {"host", "host overhead"},
       {"prefetch", "fetches under way"},
-      {"expert_load", "loads over the link"},
+      {"expert_load", "loads of experts"},
       {"low_score_load", "loads of low-score experts"},
       {"cpu_experts", "experts on the CPU"},
       {"activations", "activations over the link"},

@@ -347,7 +347,10 @@ std::string settings_line(const Scenario& s) {
   constexpr std::size_t kMost = 60;
   std::string line;
   for (const auto& [path, value] : s.settings) {
-    std::string shown = path + "=" + (value.size() > kMost ? value.substr(0, kMost) + "..." : value);
+    std::size_t end = std::min(value.size(), kMost);
+    while (end < value.size() && end > 0 && (static_cast<unsigned char>(value[end]) & 0xC0U) == 0x80U)
+      --end;  // within a character
+    std::string shown = path + "=" + value.substr(0, end) + (end < value.size() ? "..." : "");
     std::replace(shown.begin(), shown.end(), '\n', ' ');
     line += (line.empty() ? "set for this run: " : ", ") + shown;
   }

@@ -91,7 +91,7 @@ double twelve_digits(double value) {
 
 void set_step(const AskedDomain& asked, Measure::Unit unit, GoalDomain& d) {
   if (asked.step.empty())
-    d.step = d.whole ? std::max(1.0, std::floor((d.high - d.low) / kMostSteps)) : round_step(d.high - d.low);
+    d.step = d.whole ? std::max(1.0, std::ceil((d.high - d.low) / kMostSteps)) : round_step(d.high - d.low);
   else
     d.step = in_unit("--step", asked.step, d, unit);
   if (!(d.step > 0) || (d.whole && d.step != std::trunc(d.step)))

@@ -78,7 +78,12 @@ double number_limit(const std::string& option, const std::string& text, const Na
     throw InputError(option, "the limit is '" + shown_word(text) + "'; expected a number such as '" +
                                  (metric.kind == Kind::hits ? "80 %" : "12 " + std::string(metric.unit)) +
                                  "'");
-  return metric.kind == Kind::hits && rest == "%" ? number / 100 : number;
+  if (metric.kind != Kind::hits) return number;
+  const double share = rest == "%" ? number / 100 : number;
+  if (share > 1)
+    throw InputError(option,
+                     "the limit is '" + shown_word(text) + "'; expected a share of 1 at most, or as '80 %'");
+  return share;
 }
 
 }  // namespace

@@ -22,6 +22,9 @@ using Json = nlohmann::ordered_json;
 
 /// What stands under a dotted path in a scenario's document, where overrides are applied already; null: none.
 Json value_at(const Json& document, std::string path) {
+  // The document has the one system that is run.
+  if (const std::string list = "systems."; path.starts_with(list))
+    path = list + "0" + path.substr(std::min(path.find('.', list.size()), path.size()));
   for (const auto& [prefix, place] :
        {std::pair<std::string, std::string>{"overrides.system.", "systems.0."}, {"overrides.", ""}})
     if (path.starts_with(prefix)) {
@@ -53,6 +56,7 @@ class GoalRuns {
       throw InputError("--seeds " + std::to_string(asked.seeds),
                        "from seed " + std::to_string(scenario_.seed) + " on there are not so many");
     system_ = scenario_.systems.front().name;
+    check_path();
     found_.scenario = scenario_.name;
     found_.system = system_;
     found_.path = asked.path;
@@ -72,6 +76,21 @@ class GoalRuns {
   }
 
  private:
+  /// A seed is no goal's key, and a system of the scenario by its number is the one that is run.
+  void check_path() const {
+    if (asked_.path == "seed") throw InputError("key 'seed'", "is what chance draws from; expected --seeds");
+    const std::string list = "systems.";
+    if (!asked_.path.starts_with(list)) return;
+    const std::string number =
+        asked_.path.substr(list.size(), asked_.path.find('.', list.size()) - list.size());
+    const Scenario all = load_scenario(asked_.scenario, asked_.settings);
+    for (std::size_t i = 0; i < all.systems.size(); ++i)
+      if (std::to_string(i) == number && all.systems[i].name != system_)
+        throw InputError("key '" + shown_word(asked_.path) + "'",
+                         "is of system '" + all.systems[i].name + "', and '" + system_ +
+                             "' is run; expected --system " + all.systems[i].name);
+  }
+
   Scenario read(const std::vector<std::pair<std::string, std::string>>& settings) const {
     std::vector<std::string> only;
     if (!asked_.system.empty()) only.push_back(asked_.system);
@@ -182,10 +201,26 @@ class GoalRuns {
       if (!found_.points[place].refused.empty()) found_.points[place].by_seed.clear();
   }
 
+  /// Looks at the ends and points between, and where the best of the metric is if none of them will do.
   void search_threshold() {
+    find_sides({});
+    found_.kind = GoalKind::holds;
+    if (!found_.threshold.ranges.empty()) return;
     const GoalCondition& condition = *asked_.condition;
-    found_.threshold =
-        find_threshold(found_.domain.last(), asked_.points, [&](const std::vector<std::size_t>& places) {
+    search_best(condition.below ? -1 : 1);
+    found_.kind = GoalKind::nowhere;
+    if (!condition.holds(found_.points.at(found_.best->place).interval().mean)) return;
+    find_sides({found_.best->place});
+    found_.kind = GoalKind::holds;
+    found_.best.reset();
+    found_.like_best.clear();
+  }
+
+  void find_sides(const std::vector<std::size_t>& also) {
+    const GoalCondition& condition = *asked_.condition;
+    found_.threshold = find_threshold(
+        found_.domain.last(), asked_.points,
+        [&](const std::vector<std::size_t>& places) {
           run(places);
           std::vector<GoalSide> sides;
           for (const std::size_t place : places) {
@@ -200,11 +235,8 @@ class GoalRuns {
                  !found_.seeds_matter || std::abs(interval.mean - condition.limit) > interval.half_width});
           }
           return sides;
-        });
-    found_.kind = GoalKind::holds;
-    if (!found_.threshold.ranges.empty()) return;
-    search_best(condition.below ? -1 : 1);
-    found_.kind = GoalKind::nowhere;
+        },
+        also);
   }
 
   /// `sign` 1: the largest, -1: the smallest.
@@ -220,10 +252,11 @@ class GoalRuns {
     });
     if (!found_.best) {
       const auto& [place, point] = *found_.points.begin();
-      throw InputError("system '" + system_ + "'", "runs at no value between " + found_.domain.text(0) +
-                                                       " and " + found_.domain.text(found_.domain.last()) +
-                                                       "; at " + found_.domain.text(place) + ": " +
-                                                       point.refused);
+      throw InputError("system '" + system_ + "'",
+                       "gives no " + asked_.metric.text + " at any of the " +
+                           std::to_string(found_.points.size()) + " values looked at (--points), from " +
+                           found_.domain.text(0) + " to " + found_.domain.text(found_.domain.last()) +
+                           "; at " + found_.domain.text(place) + ": " + point.refused);
     }
     found_.best->value *= sign;
     enter_like_best();

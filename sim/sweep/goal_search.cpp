@@ -90,7 +90,8 @@ bool rises_then_falls(Values& values) {
   double before = -std::numeric_limits<double>::infinity();
   const auto known = values.known();
   for (const auto& [place, value] : known) {
-    const double here = values.at(place);
+    if (!value) continue;
+    const double here = *value;
     if (here > before && falls) return false;
     falls |= here < before;
     before = here;
@@ -100,10 +101,14 @@ bool rises_then_falls(Values& values) {
 
 }  // namespace
 
-ThresholdFound find_threshold(std::size_t last, std::size_t points, const AskSides& ask) {
+ThresholdFound find_threshold(std::size_t last, std::size_t points, const AskSides& ask,
+                              const std::vector<std::size_t>& also) {
   ThresholdFound found;
-  for (std::vector<std::size_t> places = spread(last, points); !places.empty();
-       places = between_sides(found.asked, found.noise)) {
+  std::vector<std::size_t> places = spread(last, points);
+  places.insert(places.end(), also.begin(), also.end());
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  for (; !places.empty(); places = between_sides(found.asked, found.noise)) {
     const std::vector<GoalSide> sides = ask(places);
     for (std::size_t i = 0; i < places.size(); ++i) found.asked[places[i]] = sides[i];
   }

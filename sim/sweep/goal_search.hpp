@@ -46,7 +46,8 @@ struct BestFound {
 
 /// `ask` answers for places in the order of the question; it is never asked twice for one. `points` >= 2.
 using AskSides = std::function<std::vector<GoalSide>(const std::vector<std::size_t>&)>;
-ThresholdFound find_threshold(std::size_t last, std::size_t points, const AskSides& ask);
+ThresholdFound find_threshold(std::size_t last, std::size_t points, const AskSides& ask,
+                              const std::vector<std::size_t>& also = {});
 
 /// Larger is better; nothing: worse than any value. Nothing where no place that is asked for has a value.
 /// With noise, values of a place no larger than `e` in magnitude, what it finds on a curve with slopes of at

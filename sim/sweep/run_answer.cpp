@@ -109,7 +109,8 @@ std::string apart_text(const PairedDifference& d, JudgedBy by) {
 /// What the difference to the second is worth.
 std::string noise_text(const RunAnswer& a) {
   const std::string seeds = std::to_string(a.seeds) + " seeds";
-  const std::string one_seed = " The seed was not varied (--seeds 5).";
+  const std::string one_seed =
+      a.seeds > 1 ? " The seeds changed nothing." : " The seed was not varied (--seeds 5).";
   if (!a.difference)
     return a.seeds > 1 ? " No seed changes anything here: whether that is noise is not known."
                        : " Whether that is noise is not known: the seed was not varied (--seeds 5).";
@@ -152,10 +153,10 @@ std::string bounds_text(const RunAnswer& a) {
 std::string cause_text(const RunAnswer& a) {
   if (a.causes.empty()) return "";
   const auto share = [](double part) { return fixed(100 * part, 1) + " %"; };
-  std::string text = "What bounds " + a.rivals.front().system + ": " +
-                     words_of_cause(a.causes.front().first) +
-                     (a.bound_by.empty() ? "" : " (" + a.bound_by + ")") + ", " +
-                     share(a.causes.front().second) + " of its time";
+  std::string text =
+      "What bounds " + a.rivals.front().system + ": " + words_of_cause(a.causes.front().first) +
+      (a.bound_by.empty() ? "" : " (" + a.bound_by + ")") + ", " + share(a.causes.front().second) +
+      (a.by == JudgedBy::tpot ? " of the time of its tokens after the first" : " of its time");
   if (a.causes.size() > 1 && a.causes[1].second >= kLeastCause)
     text += "; then " + words_of_cause(a.causes[1].first) + ", " + share(a.causes[1].second);
   return text + ".\n";
@@ -178,18 +179,20 @@ std::string certainty_text(const RunAnswer& a) {
   return (text.empty() ? "Least certain is the routing: " : text + "; and the routing: ") + a.routing + ".\n";
 }
 
-/// Shares of the time, most first; with the time in which nothing was there to be served.
-std::vector<std::pair<std::string, double>> causes_of(const RunResult& r) {
+/// Shares of the time that it is judged by, most first: of decode passes; or of all, with the time in which
+/// nothing was there to be served.
+std::vector<std::pair<std::string, double>> causes_of(const RunResult& r, JudgedBy by) {
   std::vector<std::pair<std::string, double>> causes;
-  double all = std::accumulate(r.metrics.stall_s.begin(), r.metrics.stall_s.end(), 0.0);
+  const auto& stall_s = by == JudgedBy::tpot ? r.metrics.decode_stall_s : r.metrics.stall_s;
+  double all = std::accumulate(stall_s.begin(), stall_s.end(), 0.0);
   constexpr double kRounding = 1e-9;
-  const double idle = r.cluster.servers.empty() ? r.metrics.wall_s - all : 0;
+  const double idle = by == JudgedBy::end_to_end && r.cluster.servers.empty() ? r.metrics.wall_s - all : 0;
   if (idle > kRounding * r.metrics.wall_s) {
     causes.emplace_back("idle", idle);
     all += idle;
   }
   for (std::size_t c = 0; c < kCauses; ++c)
-    if (r.metrics.stall_s[c] > 0) causes.emplace_back(kCauseNames[c], r.metrics.stall_s[c]);
+    if (stall_s[c] > 0) causes.emplace_back(kCauseNames[c], stall_s[c]);
   for (auto& [cause, seconds] : causes) seconds /= all;
   std::stable_sort(causes.begin(), causes.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -197,7 +200,7 @@ std::vector<std::pair<std::string, double>> causes_of(const RunResult& r) {
 }
 
 void explain_fastest(const Scenario& s, const RunResult& fastest, RunAnswer& a) {
-  a.causes = causes_of(fastest);
+  a.causes = causes_of(fastest, a.by);
   if (a.causes.empty()) return;
   const SystemConfig& system = config_of(s, fastest.system);
   a.bound_by = place_of_cause(a.causes.front().first, s, system, fastest);
@@ -261,8 +264,8 @@ RunAnswer run_answer(const Scenario& s, const std::vector<RunResult>& results,
   }
   if (order.size() > 1) {
     const std::size_t first = order[0].second, second = order[1].second;
-    a.difference = a.seeds > 1 ? over_seeds(by_seed[first], by_seed[second])
-                               : over_requests(s, results[first], results[second], a.by);
+    if (a.seeds > 1) a.difference = over_seeds(by_seed[first], by_seed[second]);
+    if (!a.difference) a.difference = over_requests(s, results[first], results[second], a.by);
     a.noise = verdict_of(a.difference);
   }
   explain_fastest(s, results[order.front().second], a);

@@ -19,15 +19,13 @@ struct CausePlace {
   std::string_view cause, place;
 };
 /// Where the system decides it, place_of_cause() does.
-constexpr std::array<CausePlace, 17> kPlaces = {{{"ssd_read", kDisk},
+constexpr std::array<CausePlace, 15> kPlaces = {{{"ssd_read", kDisk},
                                                  {"page_cache_read", kHostMemory},
                                                  {"expert_compute", kGpu},
                                                  {"dense_compute", kGpu},
                                                  {"prediction", kGpu},
                                                  {"recover", kGpu},
                                                  {"host", kHost},
-                                                 {"expert_load", kLink},
-                                                 {"low_score_load", kLink},
                                                  {"activations", kLink},
                                                  {"kv_swap", kLink},
                                                  {"cpu_experts", kCpu},
@@ -54,12 +52,22 @@ std::string_view resource_of_fetches(const RunResult& r) {
 
 std::string_view resource_of(const std::string& cause, const Scenario& s, const SystemConfig& system,
                              const RunResult& r) {
-  if (cause == "prefetch") return resource_of_fetches(r);
+  if (cause == "prefetch" || cause == "expert_load" || cause == "low_score_load")
+    return resource_of_fetches(r);
   if (cause == "decompress") return system.decoder == Decoder::gpu ? kGpu : kCpu;
   const auto* const found = std::find_if(kPlaces.begin(), kPlaces.end(),
                                          [&](const CausePlace& known) { return known.cause == cause; });
   if (found == kPlaces.end()) return "";
   return found->place == kGpu && !s.cluster && !s.device.gpu ? kCpu : found->place;
+}
+
+/// By which its experts lie compressed, also those in pages.
+std::string codec_of(const SystemConfig& system) {
+  if (!system.codec.empty() || !system.paging) return system.codec;
+  static constexpr std::array<std::string_view, 3> kPlain = {"resident", "host", "ssd"};
+  for (const std::string& backend : system.paging->backends)
+    if (std::find(kPlain.begin(), kPlain.end(), backend) == kPlain.end()) return backend;
+  return "";
 }
 
 /// Paths of the figures that its length rests on, as provenance has them; the first one that is there counts.
@@ -68,6 +76,7 @@ std::vector<std::string> figures_of(std::string_view place, const std::string& c
   if (cause == "decompress" && place == kCpu) return {"codecs." + system.codec + ".decompress"};
   if ((cause == "decompress" || cause == "recover") && system.decoder == Decoder::gpu)
     return {"gpu.codecs." + system.codec + ".rate"};
+  if (cause == "prefetch" && place == kGpu) return {"gpu.codecs." + codec_of(system) + ".rate"};
   if (cause == "all_reduce" || cause == "exchange") return {"gpu.node.all_reduce"};
   if (place == kDisk) return {"ssd.read"};
   if (place == kHostMemory) return {"page_cache.read"};

@@ -178,6 +178,21 @@ TEST_CASE("tune KEY: a whole number is tried as one, and what cannot be run is s
   CHECK(budget["ranges"][0]["to_the_high_end"] == true);
 }
 
+TEST_CASE("tune KEY: a place that holds is found between the ones looked at, where the best is sought") {
+  const std::vector<std::string> line = {
+      "tune",  "workload.skew", "validate-small", "--system", "affinity-lru",
+      "--for", "hits > 75 %",   "--from",         "1.0",      "--to",
+      "1.4",   "--step",        "0.01",           "--format", "json"};
+  const ProgramResult result = run_program(MOELAB_PROGRAM, line);
+  CAPTURE(result.err);
+  REQUIRE(result.status == 0);
+  const Json found = Json::parse(result.out);
+  bool any = false;  // of the places that were run
+  for (const Json& point : found["points"]) any |= point["metric"].is_number() && point["metric"] > 0.75;
+  CHECK(any == !found["ranges"].empty());
+  CHECK((found["outcome"] == "not_reachable") == !any);
+}
+
 TEST_CASE("tune KEY: what is wrong is said with the nearest name") {
   const Goals goals;
   const Words goal = {"--for", "tpot < 1 s"};
@@ -207,7 +222,11 @@ TEST_CASE("tune KEY: what is wrong is said with the nearest name") {
   check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--system", "all-red"}),
                 "did you mean 'all-read'");
   check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--from", "1 kB", "--to", "2 kB"}),
-                "runs at no value between 1 kB and 2 kB");
+                "values looked at (--points), from 1 kB to 2 kB");
+  check_refusal(goals.tune("seed", {"--min", "tpot"}), "expected --seeds");
+  check_refusal(goals.tune("budget", {"--for", "hits > 50"}), "expected a share of 1 at most");
+  check_refusal(run_program(MOELAB_PROGRAM, {"tune", "systems.1.threads", "validate-small", "--max", "hits"}),
+                "is of system 'affinity-lru', and 'affinity-zipmoe' is run");
   check_refusal(run_program(MOELAB_PROGRAM, {"tune", "budget"}), "expected a key and a scenario");
   check_refusal(run_program(MOELAB_PROGRAM,
                             {"tune", "alpha", "zipmoe-orin", "--system", "zipmoe", "--for", "ttft < 1 s"}),
