@@ -22,7 +22,9 @@ from conftest import SOURCE
 
 
 def program_result(program, *arguments):
-    done = subprocess.run([program, "run", *arguments, "--format", "json"], capture_output=True, check=True)
+    """`program`: a path, or the words of a command."""
+    words = [program] if isinstance(program, str) else program
+    done = subprocess.run([*words, "run", *arguments, "--format", "json"], capture_output=True, check=True)
     results = json.loads(done.stdout)
     for result in results if isinstance(results, list) else [results]:
         del result["answer"]  # of all systems, which the program says where it prints
@@ -69,9 +71,7 @@ def test_the_package_has_the_program(tiny, tmp_path, moelab_program):
     assert program_result(command, str(path)) == expected
     of_simgrid = program_result(command, str(path), "--executor", "simgrid")
     assert [one["executor"] for one in of_simgrid] == ["simgrid", "simgrid"]
-    as_module = subprocess.run([sys.executable, "-m", "moelab", "run", str(path), "--format", "json"], capture_output=True,
-                               check=True)
-    assert json.loads(as_module.stdout) == expected
+    assert program_result([sys.executable, "-m", "moelab"], str(path)) == expected
     wrong = subprocess.run([command, "rnu"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "no command 'rnu' (did you mean 'run'?)" in wrong.stderr
 
