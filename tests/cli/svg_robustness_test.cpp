@@ -182,7 +182,7 @@ TEST_CASE("a chart is written whole or the error names the file") {
   std::ifstream file(folder / "a.svg", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   CHECK(text == svg(figure));
-  CHECK_THROWS_AS(write_svg(figure, folder / "missing/a.svg"), InputError);
+  CHECK_THROWS_AS(write_svg(figure, folder / "a.svg/b.svg"), InputError);  // a file where a folder is needed
 }
 
 }  // namespace moelab::svg_robustness_test
