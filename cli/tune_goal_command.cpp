@@ -23,12 +23,12 @@ struct TuneGoalArguments {
 };
 
 bool takes_number(const KeyRow& row) {
-  using Form = AskedKey::Form;
   return std::any_of(row.forms.begin(), row.forms.end(), [](const AskedKey& form) {
     return form.path.empty() &&
-           (form.form == Form::integer || form.form == Form::number || form.form == Form::time ||
-            form.form == Form::size || form.form == Form::bandwidth || form.form == Form::operations ||
-            form.form == Form::operation_rate);
+           (form.form == AskedKey::Form::integer || form.form == AskedKey::Form::number ||
+            form.form == AskedKey::Form::time || form.form == AskedKey::Form::size ||
+            form.form == AskedKey::Form::bandwidth || form.form == AskedKey::Form::operations ||
+            form.form == AskedKey::Form::operation_rate);
   });
 }
 
