@@ -6,6 +6,7 @@
 #include "cli/plot/svg_text.hpp"
 #include "models/input_error.hpp"
 #include "sim/results/statistics.hpp"
+#include "sim/sweep/compared_family.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -97,7 +98,7 @@ void end_at_shares(plot::Panel& panel) {
 
 plot::Panel hits_panel(const PolicyComparison& c, const ComparedBlock& block) {
   plot::Panel panel =
-      panel_of(block, std::string(hits_name(c.family)), {.label = "share of the experts used"});
+      panel_of(block, std::string(compared_family(c.family).hits()), {.label = "share of the experts used"});
   const std::vector<const ComparedPolicy*> shown = shown_policies(block);
   if (const ComparedPolicy* const bound = block.bound())
     add_level(panel, kBoundLevel, bound->mean_of(&PolicySample::hit_share));
@@ -117,7 +118,8 @@ std::string caption(const PolicyComparison& c, bool hits) {
   return seeds +
          "95 % interval of the difference to the best, seed by seed: what reaches the level of the best may "
          "be noise." +
-         (hits ? " Of " + std::string(hits_name(c.family)) + ": of their mean over the seeds." : "");
+         (hits ? " Of " + std::string(compared_family(c.family).hits()) + ": of their mean over the seeds."
+               : "");
 }
 
 /// Text of HTML that keeps its lines.

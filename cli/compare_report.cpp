@@ -9,6 +9,7 @@
 #include "cli/layer_table.hpp"
 #include "sim/results/request_file.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/sweep/compared_family.hpp"
 #include "sim/sweep/overall_ranks.hpp"
 
 namespace moelab::cli {
@@ -200,7 +201,7 @@ TextTable table_of(const PolicyComparison& c, const ComparedBlock& block) {
   const ShownColumns shown = {.hits = hits_differ(c, block),
                               .parts = hits_differ(c, block) && finds_parts(block)};
   std::vector<std::string> head = {c.family, "rank"};
-  if (shown.hits) head.push_back(std::string(hits_name(c.family)) + " %");
+  if (shown.hits) head.push_back(std::string(compared_family(c.family).hits()) + " %");
   if (shown.parts) head.emplace_back("in parts %");
   head.emplace_back("TPOT ms");
   head.emplace_back("behind the best");
@@ -226,7 +227,7 @@ std::string legend(const PolicyComparison& c) {
   const auto any = [&](auto has) { return std::any_of(c.blocks.begin(), c.blocks.end(), has); };
   std::string text;
   if (any([&](const ComparedBlock& block) { return hits_differ(c, block); }))
-    text += c.family == "placement"
+    text += compared_family(c.family).of_clusters
                 ? "local: of the experts used, on the server of the user; "
                 : "hits: of the experts used while decoding, found in the form that the system keeps; ";
   text += "TPOT: mean";
@@ -275,10 +276,11 @@ std::string compare_table(const PolicyComparison& c, TextForm form) {
            ? "seed " + std::to_string(c.first_seed)
            : "seeds " + std::to_string(c.first_seed) + " to " + std::to_string(c.first_seed + c.seeds - 1)) +
       "; parameters that are not named are the policies' defaults, of '" + c.own_policy + "' the system's\n" +
-      (c.family == "placement" ? "executor fast; 'moelab run' lets a cluster's messages share the network "
-                                 "under simgrid, unless told "
-                                 "otherwise\n"
-                               : ""));
+      (compared_family(c.family).of_clusters
+           ? "executor fast; 'moelab run' lets a cluster's messages share the network "
+             "under simgrid, unless told "
+             "otherwise\n"
+           : ""));
   for (const ComparedBlock& block : c.blocks) {
     if (c.blocks.size() > 1) {
       report.add_lines(title_of(block) + "\n");

@@ -15,15 +15,6 @@ scenario.question what the scenario is to answer
 scenario.seed where random draws begin: the same seed draws the same requests and routing
 scenario.model the model: a name (`moelab models`), a GGUF file, a Hugging Face folder or config.json, or the model itself
 scenario.weights format of the weights (`moelab formats`) in the place of the model's own: one for all, or a map by part
-scenario.weights.all of the parts that are not named
-scenario.weights.attention of attention's matrices
-scenario.weights.dense of layers without experts
-scenario.weights.shared of shared experts
-scenario.weights.router of the gates
-scenario.weights.experts of routed experts
-scenario.weights.embedding of the embedding
-scenario.weights.head of the output head
-scenario.weights.kv of keys and values in the KV cache
 scenario.device the machine: a name (`moelab devices`), a file, or the profile itself; or `machine`, or `cluster`
 scenario.machine the machine, put together from catalogue parts (`moelab parts`), in the place of `device`
 scenario.machine.gpu GPU by its catalogue name: rtx-4090-24gb
@@ -303,14 +294,6 @@ model.weights.head of the output head
 model.weights.kv of keys and values in the KV cache
 model.bytes_per_weight in the place of `weights`: bytes of each weight as stored, or a map by part
 model.bytes_per_weight.name what results call the format
-model.bytes_per_weight.attention of attention's matrices
-model.bytes_per_weight.dense of layers without experts
-model.bytes_per_weight.shared of shared experts
-model.bytes_per_weight.router of the gates
-model.bytes_per_weight.experts of routed experts
-model.bytes_per_weight.embedding of the embedding
-model.bytes_per_weight.head of the output head
-model.bytes_per_weight.kv of keys and values in the KV cache
 model.layers how many layers
 model.dense_first so many layers at the start have no experts
 model.moe_every of layers 1, 2, 3, ... every n-th has experts
@@ -404,11 +387,13 @@ const Meanings& meanings() {
 }
 
 /// Keys that mean in one place what they mean in another: a class of requests says its lengths as a workload
-/// without classes does, and attention is described alike wherever it stands.
+/// without classes does, attention is described alike wherever it stands, and so are the parts of a model.
 struct SameMeaning {
   std::string_view prefix, as;
 };
-constexpr std::array<SameMeaning, 6> kSameMeanings = {{{"scenario.workload.classes[].", "scenario.workload."},
+constexpr std::array<SameMeaning, 8> kSameMeanings = {{{"scenario.workload.classes[].", "scenario.workload."},
+                                                       {"scenario.weights.", "model.weights."},
+                                                       {"model.bytes_per_weight.", "model.weights."},
                                                        {"model.encoder.attention[].", "model.attention[]."},
                                                        {"model.encoder.blocks.NAME.", "model.blocks.NAME."},
                                                        {"model.encoder.", "model."},

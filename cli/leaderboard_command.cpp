@@ -11,6 +11,7 @@
 #include "models/units.hpp"
 #include "policies/policy_families.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/sweep/compared_family.hpp"
 #include "sim/sweep/leaderboard_ranks.hpp"
 
 namespace moelab::cli {
@@ -106,7 +107,7 @@ std::string setting_table(const RankedSetting& setting) {
       setting.rivals.empty() ? setting.bounds.front() : setting.rivals.front().line;
   std::vector<std::vector<std::string>> rows = {
       {"policy", "library", "date", "rank", "TPOT ms", "behind the best",
-       std::string(hits_name(first.family)) + " %", "regret ms", ""}};
+       std::string(compared_family(first.family).hits()) + " %", "regret ms", ""}};
   for (const RankedLine& one : setting.rivals) rows.push_back(row_of(one.line, &one.rank));
   for (const LeaderboardLine& line : setting.bounds) rows.push_back(row_of(line, nullptr));
   return heading(first) + "\n" + align_columns(rows, 3) + versions_note(setting);

@@ -47,10 +47,8 @@ std::uint8_t count_of(State state, const Block& block) {
 
 /// Whether an expert is in no state, or has a part that it had not before.
 bool any_grows(const Block& now, const Block& before) {
-  const auto sm = [](std::uint8_t state) -> unsigned { return state <= 2; };  // F, C, S
-  const auto e = [](std::uint8_t state) -> unsigned {
-    return unsigned{state <= 1} | unsigned{state == 3};
-  };  // F, C, E
+  const auto sm = [](std::uint8_t state) -> unsigned { return has_sm(static_cast<State>(state)); };
+  const auto e = [](std::uint8_t state) -> unsigned { return has_e(static_cast<State>(state)); };
   std::uint8_t any = 0;
   for (std::size_t i = 0; i < kBlock; ++i)
     any = static_cast<std::uint8_t>(any | (sm(now[i]) & ~sm(before[i])) | (e(now[i]) & ~e(before[i])) |

@@ -94,7 +94,12 @@ const std::vector<ComparedFamily>& compared_families() {
        "",
        lacks_pages,
        [](const System& s) { return s.paging->residency; }},
-      {"placement", {"placement"}, "", lacks_servers, [](const System& s) { return s.placed->placement; }}};
+      {"placement",
+       {"placement"},
+       "",
+       lacks_servers,
+       [](const System& s) { return s.placed->placement; },
+       true}};
   return families;
 }
 

@@ -20,6 +20,11 @@ struct ComparedFamily {
   std::string (*why_not)(const SystemConfig& system);
   /// The system's own, where it has one.
   PolicyChoice (*own)(const SystemConfig& system);
+  /// Its policies choose for the servers of a cluster; the others' for one machine.
+  bool of_clusters = false;
+
+  /// What people call the share of experts that are found: in a cache, or on the user's own server.
+  std::string_view hits() const { return of_clusters ? "local" : "hits"; }
 };
 
 const std::vector<ComparedFamily>& compared_families();

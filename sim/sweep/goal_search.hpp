@@ -46,6 +46,7 @@ struct BestFound {
 
 /// `ask` answers for places in the order of the question; it is never asked twice for one. `points` >= 2.
 using AskSides = std::function<std::vector<GoalSide>(const std::vector<std::size_t>&)>;
+/// The ranges of which one of the points, both ends among them, or a place of `also` is a part.
 ThresholdFound find_threshold(std::size_t last, std::size_t points, const AskSides& ask,
                               const std::vector<std::size_t>& also = {});
 

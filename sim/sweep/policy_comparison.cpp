@@ -32,10 +32,11 @@ Scenario compared_scenario(const CompareSettings& asked) {
   Scenario s = asked.text ? scenario_of_document(asked.scenario, *asked.text, asked.settings, only)
                           : load_scenario(asked.scenario, asked.settings, only);
   check_listed(s, only, "--system");
-  if (s.cluster && asked.family != "placement")
+  const ComparedFamily& family = compared_family(asked.family);
+  if (s.cluster && !family.of_clusters)
     throw InputError(s.name, "is served by a cluster; expected a scenario on one machine, or --placement");
   const SystemConfig system = s.systems.front();
-  const std::string why_not = compared_family(asked.family).why_not(system);
+  const std::string why_not = family.why_not(system);
   if (!why_not.empty()) throw InputError("system " + system.name, why_not);
   s.systems.resize(1, system);
   return s;
@@ -260,10 +261,6 @@ class Comparer {
 };
 
 }  // namespace
-
-std::string_view hits_name(std::string_view family) {
-  return family == "placement" ? "local" : "hits";
-}
 
 double ComparedPolicy::mean_of(double PolicySample::*figure) const {
   std::vector<double> values;

@@ -7,7 +7,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,9 +39,6 @@ struct PolicySample {
                            // cluster, on the server of the user
   double parts_share = 0;  // found in another form, of which parts had to be loaded
 };
-
-/// What people call the hit share of a family's policies: "hits", or "local".
-std::string_view hits_name(std::string_view family);
 
 /// A policy, with the parameters that are not its defaults, in a block.
 struct ComparedPolicy {

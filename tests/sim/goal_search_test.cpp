@@ -98,6 +98,26 @@ TEST_CASE("goal search: several ranges wider than the points' distance are all f
   }
 }
 
+TEST_CASE("goal search: a range between two points is found, with its ends, from any place of it") {
+  Random random(4);
+  for (int run = 0; run < test::random_runs(2000, 200); ++run) {
+    const std::size_t distance = drawn(random, 4, 60), points = drawn(random, 2, 9),
+                      last = (points - 1) * distance;
+    const std::size_t gap = drawn(random, 0, points - 2) * distance;
+    const std::size_t first = gap + drawn(random, 1, distance - 1),
+                      end = drawn(random, first, gap + distance - 1);
+    const auto side_of = [&](std::size_t p) { return GoalSide{first <= p && p <= end, true}; };
+    std::set<std::size_t> without, with;
+    REQUIRE(find_threshold(last, points, asked_once<GoalSide>(without, last, side_of)).ranges.empty());
+    const std::vector<std::size_t> also = {drawn(random, first, end)};
+    const ThresholdFound found =
+        find_threshold(last, points, asked_once<GoalSide>(with, last, side_of), also);
+    CAPTURE(last, points, first, end, also);
+    REQUIRE(found.ranges == std::vector<GoalRange>{{first, end}});
+    REQUIRE(found.changes == 2);
+  }
+}
+
 TEST_CASE("goal search: with noise it ends between places on both sides, next to each other or both open") {
   Random random(3);
   for (int run = 0; run < test::random_runs(3000, 300); ++run) {
