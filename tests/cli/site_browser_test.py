@@ -10,26 +10,15 @@ import subprocess
 import sys
 import time
 
-from report_browser_test import SKIPPED, Browser, By, Keys, check, shutil
+from report_browser_test import AXE, SERIOUS, SKIPPED, Browser, By, Keys, axe_script, check, shutil
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 SITE = SOURCE / "build/site/html"
 PAGES = ["index", "docs/edge-device", "docs/python", "docs/reference/metrics"]
-SERIOUS = ("serious", "critical")
-AXE = """(async () => (await axe.run(document, {resultTypes: ['violations']})).violations
-  .filter((fault) => arguments[0].includes(fault.impact))
-  .map((fault) => fault.id + ': ' + fault.nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(' ... ')))()"""
 
 
 def output(*words):
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, cwd=SOURCE)
-
-
-def axe_script(python):
-    """The text of axe-core, or "" where the Python is not there or has it not."""
-    code = "import axe_core_python, pathlib; print(pathlib.Path(axe_core_python.__file__).parent / 'axe.min.js')"
-    found = output(python, "-c", code) if pathlib.Path(python).exists() else None
-    return pathlib.Path(found.stdout.strip()).read_text() if found and found.returncode == 0 else ""
 
 
 def check_page(browser, name, axe, screenshots):

@@ -1,193 +1,6 @@
 
-// The charts: each says whether it has anything to draw, what can be chosen, and makes of rows a Vega specification, a
-// legend, a sentence for those who do not see it, and its numbers as a table.
-
-const shapes = [['circle', '●'], ['square', '■'], ['triangle-up', '▲'], ['diamond', '◆'], ['cross', '✚'],
-                ['triangle-down', '▼'], ['triangle-right', '▶'], ['triangle-left', '◀']];
-const dashes = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2]];
-const mostBars = 80, mostLines = 32;  // more cannot be told apart: filters choose which
-
-/// What a chart says that leaves some out.
-function firstOf(most, count) {
-  return count > most ? ` The first ${most} of ${count}.` : '';
-}
-
-const wideRange = 20;  // greatest to least, from where a logarithm shows more
-
-/// Colours of the theme that is on, as the browser resolves them.
-function themeColours() {
-  const probe = document.body.appendChild(make('span', { hidden: true }));
-  const colour = (name) => {
-    probe.style.color = `var(--${name})`;
-    return getComputedStyle(probe).color;
-  };
-  const colours = { ink: colour('ink'), quiet: colour('quiet'), line: colour('line'), ground: colour('ground'), accent: colour('accent'),
-                    series: Array.from({ length: 8 }, (_, i) => colour(`series-${i}`)) };
-  probe.remove();
-  return colours;
-}
-
-/// How the i-th of several looks: colour and shape together tell 64 apart, colour and dash 32.
-function lookOf(i, colours) {
-  const round = Math.floor(i / 8);
-  const [shape, sign] = shapes[(i + round) % 8];
-  return { colour: colours.series[i % 8], shape, sign, dash: dashes[round % 4] };
-}
-const lookOfSeries = (name, colours) => lookOf(seriesNames.indexOf(name), colours);
-
-const states = [['F', 'in full', 0], ['C', 'compressed', 5], ['S', 'sign-mantissa only', 2], ['E', 'exponents only', 4], ['M', 'missing', 1]];
-
-// What the time of a run goes to (stall_s), what it is called, and its look: a colour of the palette and how full it is. Two
-// that look the same are never in one run: those of compressed weights and those of a cluster.
-const causes = new Map(Object.entries({
-  ssd_read: ['SSD', 1, 1], page_cache_read: ['page cache', 4, 1], decompress: ['decompress', 0, 1], recover: ['recover', 5, 1],
-  expert_compute: ['experts', 2, 1], dense_compute: ['dense', 2, 0.5], cpu_experts: ['experts on the CPU', 6, 1], host: ['host', 7, 1],
-  prefetch: ['prefetch, late', 5, 0.6], expert_load: ['expert loads', 3, 1], low_score_load: ['low-score loads', 3, 0.5],
-  activations: ['activations', 4, 0.5], prediction: ['prediction', 6, 0.5], all_reduce: ['all-reduce', 0, 0.5],
-  kv_swap: ['KV swap', 1, 0.5], network: ['network', 0, 1], remote_experts: ['experts elsewhere', 5, 1], recovery: ['recovery', 7, 0.5],
-  exchange: ['exchange', 0, 0.75],
-}));
-
-/// Ticks of a logarithmic axis over these values: powers of ten, with their twos and fives where there are few.
-function logTicks(values) {
-  const [low, high] = [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))];
-  const factors = high - low > 2 ? [1] : [1, 2, 5];
-  return Array.from({ length: high - low + 1 }, (_, i) => factors.map((factor) => Number(`${factor}e${low + i}`))).flat();
-}
-/// An axis of numbers; `log`: of these values on a logarithmic scale.
-const numberAxis = (axis, log, values) => ({ labelOverlap: true, format: '~f', domain: false, ...axis, ...(log ? { values: logTicks(values) } : {}) });
-
-/// A chart's frame: as wide as its place, labels included.
-function frame(width, height, description) {
-  return { description, width, height, padding: { left: 0, right: 6, top: 4, bottom: 2 }, autosize: { type: 'fit-x', contains: 'padding' } };
-}
-const tipOf = { tooltip: { signal: 'datum.tip' }, description: { signal: 'datum.text' } };
-const sayTip = (tip) => tip.map(([name, value]) => `${name}: ${value}`).join('; ');
-const withText = (datum) => ({ ...datum, text: sayTip(datum.tip) });
-const labelRoom = (width) => Math.round(Math.min(230, width * 0.42));
-
-/// Names made different where they are the same, so that each has a place of its own.
-function distinctLabels(labels) {
-  const seen = new Map();
-  return labels.map((label) => {
-    const times = (seen.get(label) ?? 0) + 1;
-    seen.set(label, times);
-    return times === 1 ? label : `${label} (${times})`;
-  });
-}
-
-/// Bars beside their names, or dots on a logarithmic scale, which has no zero for a bar to begin at.
-function barSpec({ bars, title, log, colours, width, description }) {
-  const value = { scale: 'x', field: 'value' };
-  const y = { scale: 'y', field: 'label', band: 0.5 };
-  const mark = log
-    ? [{ type: 'rule', from: { data: 'bars' }, encode: { update: { x: { value: 0 }, x2: value, y, stroke: { value: colours.line } } } },
-       { type: 'symbol', from: { data: 'bars' }, encode: { update: { x: value, y, size: { value: 90 }, fill: { field: 'colour' }, ...tipOf } } }]
-    : [{ type: 'rect', from: { data: 'bars' }, encode: { update: { x: { scale: 'x', value: 0 }, x2: value, y: { scale: 'y', field: 'label' },
-         height: { scale: 'y', band: 1 }, fill: { field: 'colour' }, fillOpacity: { value: 0.9 }, ...tipOf }, hover: { fillOpacity: { value: 1 } } } }];
-  return {
-    ...frame(width, bars.length * 22 + 4, description),
-    data: [{ name: 'bars', values: bars.map(withText) }],
-    scales: [
-      { name: 'y', type: 'band', domain: bars.map((bar) => bar.label), range: [0, bars.length * 22], paddingInner: 0.28, paddingOuter: 0.14 },
-      { name: 'x', type: log ? 'log' : 'linear', zero: !log, nice: true, range: [0, { signal: 'max(40, width - 52)' }],
-        domain: { data: 'bars', fields: log ? ['low', 'high'] : ['value', 'high'] } }],
-    axes: [{ orient: 'left', scale: 'y', ticks: false, domain: false, labelLimit: labelRoom(width), labelPadding: 8 },
-           numberAxis({ orient: 'bottom', scale: 'x', title, tickCount: 4 }, log, bars.flatMap(({ low, high }) => [low, high]))],
-    marks: [
-      ...mark,
-      { type: 'rule', from: { data: 'bars' }, encode: { update: { x: { scale: 'x', field: 'low' }, x2: { scale: 'x', field: 'high' }, y,
-        stroke: { value: colours.ink }, strokeWidth: { signal: 'datum.high > datum.low ? 1.5 : 0' } } } },
-      { type: 'text', from: { data: 'bars' }, encode: { update: { x: { scale: 'x', field: 'high' }, y, dx: { value: 8 }, baseline: { value: 'middle' },
-        fill: { value: colours.ink }, fontSize: { value: 12 }, text: { field: 'number' } } } }],
-  };
-}
-
-/// Bars of parts, one behind the other.
-function stackSpec({ labels, parts, title, most, colours, width, description }) {
-  return {
-    ...frame(width, labels.length * 24 + 4, description),
-    data: [{ name: 'parts', values: parts.map(withText) }],
-    scales: [
-      { name: 'y', type: 'band', domain: labels, range: [0, labels.length * 24], paddingInner: 0.28, paddingOuter: 0.14 },
-      { name: 'x', type: 'linear', domain: [0, most], nice: most !== 100, range: 'width' }],
-    axes: [{ orient: 'left', scale: 'y', ticks: false, domain: false, labelLimit: labelRoom(width), labelPadding: 8 },
-           { orient: 'bottom', scale: 'x', title, tickCount: 5, labelOverlap: true, labelFlush: true, format: '~f', domain: false }],
-    marks: [{ type: 'rect', from: { data: 'parts' }, encode: {
-      update: { x: { scale: 'x', field: 'from' }, x2: { scale: 'x', field: 'to' }, y: { scale: 'y', field: 'label' },
-                height: { scale: 'y', band: 1 }, fill: { field: 'colour' }, fillOpacity: { field: 'opacity' },
-                stroke: { value: colours.ground }, strokeWidth: { value: 1 }, ...tipOf },
-      hover: { stroke: { value: colours.ink } } } }],
-  };
-}
-
-/// Lines over numbers, a mark on each point or, where they are many, on the last one.
-function lineSpec({ lines, xTitle, title, log, marked, colours, width, height, description }) {
-  const points = lines.flatMap((line) => line.points.map((point) => withText({ ...point, ...line.look, series: line.name })));
-  const places = unique(points.map((point) => point.x)).sort((a, b) => a - b);
-  const lasts = lines.map((line) => withText({ ...line.points[line.points.length - 1], ...line.look }));
-  const x = { scale: 'x', field: 'x' };
-  const y = { scale: 'y', field: 'y' };
-  const symbol = { x, y, shape: { field: 'shape' }, fill: { field: 'colour' }, stroke: { value: colours.ground }, size: { value: 80 }, ...tipOf };
-  return {
-    ...frame(width, height, description),
-    data: [{ name: 'points', values: points }, { name: 'lasts', values: lasts }],
-    scales: [
-      { name: 'x', type: 'linear', domain: { data: 'points', field: 'x' }, zero: false, range: 'width', padding: 8 },
-      { name: 'y', type: log ? 'log' : 'linear', zero: !log, nice: true, range: 'height', domain: { data: 'points', fields: ['low', 'high'] } }],
-    axes: [{ orient: 'bottom', scale: 'x', title: xTitle, tickCount: { signal: 'width / 80' }, labelOverlap: true, format: '~f',
-             ...(marked && places.length <= 12 ? { values: places } : {}) },
-           numberAxis({ orient: 'left', scale: 'y', title, tickCount: 5, grid: true, ticks: false }, log, points.flatMap(({ low, high }) => [low, high]))],
-    marks: [
-      { type: 'group', from: { facet: { name: 'line', data: 'points', groupby: 'series' } },
-        marks: [{ type: 'line', from: { data: 'line' }, encode: { update: { x, y, stroke: { field: 'colour' }, strokeWidth: { value: 2 },
-          strokeDash: { field: 'dash' }, defined: { signal: 'isValid(datum.y)' } } } }] },
-      { type: 'rule', from: { data: 'points' }, encode: { update: { x, y: { scale: 'y', field: 'low' }, y2: { scale: 'y', field: 'high' },
-        stroke: { field: 'colour' }, strokeWidth: { signal: 'datum.high > datum.low ? 1.5 : 0' } } } },
-      { type: 'symbol', from: { data: marked ? 'points' : 'lasts' }, encode: { update: symbol } },
-      ...(marked ? [] : [{ type: 'symbol', from: { data: 'points' }, encode: { update: { ...symbol, opacity: { value: 0 } }, hover: { opacity: { value: 1 } } } }])],
-  };
-}
-
-function scatterSpec({ points, front, xTitle, title, xLog, log, colours, width, height, description }) {
-  const x = { scale: 'x', field: 'x' };
-  const y = { scale: 'y', field: 'y' };
-  const scale = (name, range, isLog) => ({ name, type: isLog ? 'log' : 'linear', zero: false, nice: true, range, padding: 12,
-                                           domain: { data: 'points', field: name } });
-  return {
-    ...frame(width, height, description),
-    data: [{ name: 'points', values: points.map(withText) }, { name: 'front', values: front.map(withText) }],
-    scales: [scale('x', 'width', xLog), scale('y', 'height', log)],
-    axes: [numberAxis({ orient: 'bottom', scale: 'x', title: xTitle, tickCount: { signal: 'width / 90' }, grid: true }, xLog, points.map((point) => point.x)),
-           numberAxis({ orient: 'left', scale: 'y', title, tickCount: 5, grid: true }, log, points.map((point) => point.y))],
-    marks: [
-      { type: 'line', from: { data: 'front' }, encode: { update: { x, y, interpolate: { value: 'step-after' }, stroke: { value: colours.quiet },
-        strokeWidth: { value: 1.5 }, strokeDash: { value: [4, 3] } } } },
-      { type: 'symbol', from: { data: 'points' }, encode: {
-        update: { x, y, shape: { field: 'shape' }, fill: { field: 'colour' }, size: { signal: 'datum.best ? 150 : 80' },
-                  fillOpacity: { signal: 'datum.best ? 1 : 0.65' }, stroke: { value: colours.ground }, ...tipOf },
-        hover: { fillOpacity: { value: 1 }, stroke: { value: colours.ink } } } }],
-  };
-}
-
-function heatSpec({ cells, labels, layers, title, colours, width, description }) {
-  return {
-    ...frame(width, labels.length * 22, description),
-    data: [{ name: 'cells', values: cells.map(withText) }],
-    scales: [
-      { name: 'x', type: 'band', domain: layers, range: 'width' },
-      { name: 'y', type: 'band', domain: labels, range: 'height' },
-      { name: 'heat', type: 'linear', domain: { data: 'cells', field: 'value' }, range: { scheme: 'cividis' } }],
-    axes: [{ orient: 'left', scale: 'y', ticks: false, domain: false, labelLimit: labelRoom(width), labelPadding: 8 },
-           { orient: 'bottom', scale: 'x', title: 'MoE layer', ticks: false, domain: false, labelOverlap: true }],
-    legends: [{ fill: 'heat', orient: 'bottom', direction: 'horizontal', title, gradientLength: { signal: 'min(width, 280)' }, gradientThickness: 10,
-                format: '~f', tickCount: 4 }],
-    marks: [{ type: 'rect', from: { data: 'cells' }, encode: {
-      update: { x: { scale: 'x', field: 'layer' }, width: { scale: 'x', band: 1 }, y: { scale: 'y', field: 'label' }, height: { scale: 'y', band: 1 },
-                fill: { scale: 'heat', field: 'value' }, stroke: { value: colours.ground }, strokeWidth: { value: 0.5 }, ...tipOf },
-      hover: { stroke: { value: colours.ink }, strokeWidth: { value: 2 }, zindex: { value: 1 } } } }],
-  };
-}
+// The charts: each says whether it has anything to draw, what can be chosen, and makes of rows a Vega specification (or
+// several: small multiples), a legend, a sentence for those who do not see it, and its numbers as a table.
 
 /// "Least: a, 3 ms; most: b, 5 ms."
 function extremes(data, metric) {
@@ -216,7 +29,11 @@ function seriesLegend(some, colours) {
   return unique(some.map((row) => row.series)).map((name) => ({ name, ...lookOfSeries(name, colours) }));
 }
 
-// One metric, by system or over an axis.
+const mostPanels = 12, panelWidth = 270;
+/// The axis that curves are drawn over until another is chosen, "" where none is of numbers.
+const overUsually = axisNames.find((axis) => quantitiesOf(axis) !== null && axis !== 'seed') ?? '';
+
+// One metric, by system or over an axis, in one chart or small multiples.
 const compareChart = {
   id: 'compare', title: 'Compare', wide: true, log: true,
   applies: (some) => knownMetrics.length > 0 && some.length > 0,
@@ -224,7 +41,9 @@ const compareChart = {
     { key: 'metric', label: 'Metric', options: knownMetrics.map((metric) => [metric.key, titleOf(metric)]),
       chosen: (knownMetrics.find(({ key }) => key === (rows.some((row) => localShare(row.result) !== null) ? 'latency' : 'tpot')) ?? knownMetrics[0]).key },
     { key: 'axis', label: 'Over', options: [['', 'system'], ...axisNames.filter((axis) => axis !== 'seed').map((axis) => [axis, axis])],
-      chosen: axisNames.find((axis) => quantitiesOf(axis) !== null && axis !== 'seed') ?? '' }],
+      chosen: overUsually },
+    { key: 'panels', label: 'A panel for each', options: [['', 'none: one chart'], ...axisNames.filter((axis) => axis !== 'seed').map((axis) => [axis, axis])],
+      chosen: overUsually === '' ? '' : axisNames.find((axis) => axis !== 'seed' && axis !== overUsually && valuesOf(axis).length <= mostPanels) ?? '' }],
   draw(some, choice, place) {
     const metric = metricOf(choice.metric);
     const means = meansOf(some, metric.key);
@@ -246,23 +65,41 @@ const compareChart = {
     return barsDrawing(data, metric, choice, place, []);
   },
   lines(means, metric, numbers, choice, { colours, width }) {
-    const labels = labelsOf(means.map(({ row }) => row), ['seed', choice.axis]);
+    const panelAxis = choice.panels === choice.axis ? '' : choice.panels;
+    const labels = labelsOf(means.map(({ row }) => row), ['seed', choice.axis, panelAxis]);
     const names = unique(means.map(({ row }) => labels.get(row)));
-    const lines = names.map((name) => {
-      const of = means.filter(({ row }) => labels.get(row) === name);
-      const points = of.map((one) => ({ x: numbers.of.get(one.row.axes.get(choice.axis)), y: one.mean, low: one.low, high: one.high,
+    const lookOfName = (name) => {
+      const { row } = means.find((one) => labels.get(one.row) === name);
+      return lookOf(names.length === unique(means.map((one) => one.row.series)).length ? seriesNames.indexOf(row.series) : names.indexOf(name), colours);
+    };
+    const linesOf = (some) => names.map((name) => {
+      const points = some.filter(({ row }) => labels.get(row) === name).map((one) => ({
+        x: numbers.of.get(one.row.axes.get(choice.axis)), y: one.mean, low: one.low, high: one.high,
         tip: [...this.tip(one, name, metric), [choice.axis, one.row.axes.get(choice.axis)]] })).sort((a, b) => a.x - b.x);
-      const i = names.length === seriesNames.length ? seriesNames.indexOf(of[0].row.series) : names.indexOf(name);
-      return { name, look: lookOf(i, colours), points };
-    });
+      return { name, look: lookOfName(name), points };
+    }).filter(({ points }) => points.length > 0);
     const log = choice.log === null ? isWide(means.map(({ mean }) => mean)) : choice.log && means.every(({ low }) => low > 0);
     const xTitle = numbers.unit === '' ? choice.axis : `${choice.axis}, ${numbers.unit}`;
-    const sentence = extremes(means.map(({ row, mean }) => ({ label: `${labels.get(row)} at ${row.axes.get(choice.axis)}`, value: mean })), metric);
+    const sentence = extremes(means.map(({ row, mean }) => ({ label: `${labels.get(row)} at ${row.axes.get(choice.axis)}${panelAxis === '' ? '' : `, ${panelAxis} ${row.axes.get(panelAxis)}`}`, value: mean })), metric);
+    const band = means.some(({ high, low }) => high > low) ? ' Lines are means over the seeds, bands from the least to the most.' : '';
+    const values = panelAxis === '' ? [''] : valuesOf(panelAxis).filter((value) => means.some(({ row }) => row.axes.get(panelAxis) === value));
+    const columns = values.length === 1 ? 1 : Math.max(1, Math.min(values.length, Math.floor(width / panelWidth)));
+    const xs = means.map(({ row }) => numbers.of.get(row.axes.get(choice.axis)));
+    const yDomain = [log ? Math.min(...means.map(({ low }) => low)) : Math.min(0, ...means.map(({ low }) => low)), Math.max(...means.map(({ high }) => high))];
+    const panels = values.slice(0, mostPanels).map((value) => {
+      const lines = linesOf(panelAxis === '' ? means : means.filter(({ row }) => row.axes.get(panelAxis) === value));
+      const title = panelAxis === '' ? '' : `${panelAxis}: ${value}`;
+      return { title, spec: lineSpec({
+        lines, xTitle, title: titleOf(metric), log, marked: true, colours, width: Math.floor((width - 16 * (columns - 1)) / columns),
+        height: columns > 1 ? 220 : 320, xDomain: [Math.min(...xs), Math.max(...xs)], yDomain,
+        description: `Lines: ${titleOf(metric)} over ${choice.axis}. ${title === '' ? '' : `${title}. `}${sentence}` }) };
+    });
     return {
-      spec: lineSpec({ lines, xTitle, title: titleOf(metric), log, marked: true, colours, width, height: 320,
-                       description: `Lines: ${titleOf(metric)} over ${choice.axis}. ${sentence}` }),
-      log, sentence, legend: lines.map(({ name, look }) => ({ name, ...look })),
-      head: ['', choice.axis, titleOf(metric)], body: means.map(({ row, mean }) => [labels.get(row), row.axes.get(choice.axis), mean]),
+      panels, columns, log, sentence: sentence + band + firstOf(mostPanels, values.length),
+      legend: names.map((name) => ({ name, ...lookOfName(name) })),
+      head: ['', ...(panelAxis === '' ? [] : [panelAxis]), choice.axis, titleOf(metric), 'least', 'most', 'seeds'],
+      body: means.map(({ row, mean, low, high, repeats }) => [labels.get(row), ...(panelAxis === '' ? [] : [row.axes.get(panelAxis)]),
+        row.axes.get(choice.axis), mean, low, high, repeats]),
     };
   },
 };
@@ -279,7 +116,8 @@ function paretoFront(points, xSign, ySign) {
 }
 
 const paretoChart = {
-  id: 'pareto', title: 'Trade-off', log: true,
+  id: 'pareto', title: 'Pareto frontier', log: true,
+  note: 'The frontier joins the results that no other is as good as or better than in both metrics: what lies off it can be had for less.',
   applies: () => costKeys.some((key) => metricOf(key) && varied(key)) && knownMetrics.some(({ key, better }) => better !== 0 && !costKeys.includes(key)),
   choices: () => {
     const costs = costKeys.filter((key) => metricOf(key) && varied(key)).map((key) => [key, titleOf(metricOf(key))]);
@@ -301,12 +139,12 @@ const paretoChart = {
     const front = paretoFront(points, xMetric.better === 1 ? -1 : 1, yMetric.better === 1 ? -1 : 1);
     for (const point of front) point.best = true;
     const log = choice.log === null ? isWide(points.map(({ y }) => y)) : choice.log && points.every(({ y }) => y > 0);
-    const sentence = `Beaten by none in both: ${unique(front.map(({ label }) => label)).join(', ')}.`;
+    const sentence = `On the Pareto frontier: ${unique(front.map(({ label }) => label)).join(', ')}.`;
     return {
       spec: scatterSpec({ points, front, xTitle: titleOf(xMetric), title: titleOf(yMetric), xLog: isWide(points.map(({ x }) => x)), log, colours, width, height: 320,
                           description: `Points: ${titleOf(yMetric)} against ${titleOf(xMetric)}. ${sentence}` }),
-      log, sentence, legend: seriesLegend(some, colours),
-      head: ['', titleOf(xMetric), titleOf(yMetric), 'beaten by none'], body: points.map((p) => [p.label, p.x, p.y, p.best ? 'yes' : '']),
+      log, sentence, legend: [...seriesLegend(some, colours), { name: 'Pareto frontier (large marks)', colour: colours.quiet, sign: '- -' }],
+      head: ['', titleOf(xMetric), titleOf(yMetric), 'on the Pareto frontier'], body: points.map((p) => [p.label, p.x, p.y, p.best ? 'yes' : '']),
     };
   },
 };

@@ -11,6 +11,7 @@ class Figure {
   constructor(chart) {
     this.chart = chart;
     this.choice = { log: null };
+    this.views = [];
     this.drawing = make('div', { class: 'drawing', id: `${chart.id}-drawing` });
     this.sentence = make('p', { class: 'note' });
     this.legend = make('ul', { class: 'legend', 'aria-label': 'Legend' });
@@ -42,8 +43,8 @@ class Figure {
 
   draw(some) {
     this.some = some;
-    this.view?.finalize();
-    this.view = null;
+    for (const view of this.views) view.finalize();
+    this.views = [];
     const width = Math.floor(this.drawing.clientWidth);
     this.width = width;
     const colours = themeColours();
@@ -58,10 +59,22 @@ class Figure {
     }
     const log = this.element.querySelector(`#${this.chart.id}-log`);
     if (log) log.checked = this.drawn.log;
+    const panels = this.drawn.panels ?? [{ title: '', spec: this.drawn.spec }];
+    this.drawing.style.setProperty('--columns', this.drawn.columns ?? 1);
     this.drawing.replaceChildren();
-    this.view = new vega.View(vega.parse(this.drawn.spec, vegaConfig(colours), { ast: true }), {
-      expr: vega.expressionInterpreter, renderer: 'svg', container: this.drawing, hover: true, tooltip: showTip });
-    this.view.run();
+    for (const { title, spec } of panels) {
+      // One picture for those who listen, with a label that says its answer; the numbers are in the table below.
+      const picture = make('div');
+      this.drawing.append(make('div', {}, ...(title === '' ? [] : [make('h4', {}, title)]), picture));
+      const view = new vega.View(vega.parse(spec, vegaConfig(colours), { ast: true }), {
+        expr: vega.expressionInterpreter, renderer: 'svg', container: picture, hover: true, tooltip: showTip });
+      view.run();
+      picture.querySelector('svg').setAttribute('aria-hidden', 'true');
+      picture.removeAttribute('aria-roledescription');  // Vega has put its own on what it draws in
+      picture.setAttribute('role', 'img');
+      picture.setAttribute('aria-label', `${this.chart.title}. ${spec.description}`);
+      this.views.push(view);
+    }
   }
 
   /// Only where the reader looks: there may be many.
@@ -258,6 +271,11 @@ function start() {
     for (const figure of figures) figure.draw(some);
   };
   fillFilters(update);
+  if (overSeeds(rows).length < rows.length)
+    byId('seeds').append(makeCheck('each-seed', 'each seed in a row of its own', false, (on) => {
+      table.showSeeds(on);
+      table.draw(rows.filter(isShown));
+    }));
   if (unique(rows.map((row) => textAt(row.result, 'scenario'))).length > 1) byId('best-scope').textContent = ', in each scenario';
   fillSources();
   update();

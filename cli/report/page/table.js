@@ -42,6 +42,34 @@ class ResultTable {
                                          order: (row) => row.values[metric.key] })),
     ];
     this.sorted = null;
+    this.eachSeed = false;
+    this.all = this.columns;
+    this.showSeeds(false);
+  }
+
+  /// Whether each seed has a row of its own; else repeats with other seeds are one row, of means and ranges.
+  showSeeds(each) {
+    this.eachSeed = each;
+    this.repeated = !each && overSeeds(rows).length < rows.length;
+    this.columns = !this.repeated ? this.all : this.all.flatMap((column) => {
+      if (column.key === 'axis seed') return [];
+      if (column.key !== 'series') return [column];
+      return [column, { key: 'seeds', name: 'Seeds', of: (row) => String(row.repeats), order: (row) => row.repeats }];
+    });
+    if (this.sorted && !this.columns.includes(this.sorted.column)) this.sorted = null;
+  }
+
+  /// A row for the repeats of each: as a result's, with `ranges` of its values.
+  static meanRows(some) {
+    return overSeeds(some).map(({ row, repeats }) => {
+      const values = {}, ranges = {};
+      for (const { key } of knownMetrics) {
+        const known = repeats.map((one) => one.values[key]).filter((value) => value !== null);
+        values[key] = known.length === 0 ? null : meanOf(known);
+        ranges[key] = known.length === 0 ? null : [Math.min(...known), Math.max(...known)];
+      }
+      return { ...row, values, ranges, repeats: repeats.length };
+    });
   }
 
   axisColumn(axis) {
@@ -51,8 +79,9 @@ class ResultTable {
   }
 
   draw(some) {
-    this.some = some;
-    this.table.replaceChildren(make('caption', { class: 'hidden' }, 'Results, one a row'), this.head(), this.body());
+    this.given = some;
+    this.some = this.repeated ? ResultTable.meanRows(some) : some;
+    this.table.replaceChildren(make('caption', { class: 'hidden' }, this.repeated ? 'Results, one a row: means over the seeds, with the least and the most' : 'Results, one a row'), this.head(), this.body());
   }
 
   /// First upwards, or downwards where more is better; then the other way round.
@@ -60,7 +89,7 @@ class ResultTable {
     const first = column.metric?.better === 1 ? 'descending' : 'ascending';
     const turned = this.sorted?.direction === 'ascending' ? 'descending' : 'ascending';
     this.sorted = { column, direction: this.sorted?.column === column ? turned : first };
-    this.draw(this.some);
+    this.draw(this.given);
     this.table.querySelector(`th[aria-sort] button`).focus();
   }
 
@@ -85,9 +114,12 @@ class ResultTable {
     if (column.key === 'series') return make('th', { scope: 'row', class: 'name lead', title: value }, value);
     if (!column.metric) return make('td', { class: 'name', title: value }, value);
     if (value === null) return make('td', {}, '–');
-    const text = value !== 0 && Math.abs(value) < 1e-4 ? shortNumber(value) : value.toFixed(decimals.get(column.key));
+    const say = (number) => (number !== 0 && Math.abs(number) < 1e-4 ? shortNumber(number) : number.toFixed(decimals.get(column.key)));
+    const text = say(value);
+    const [low, high] = row.ranges?.[column.key] ?? [value, value];
+    const range = say(low) === say(high) ? [] : [' ', make('span', { class: 'range' }, `(${say(low)}–${say(high)})`)];
     const is = best.has(`${row.index} ${column.key}`);
-    return make('td', { class: is ? 'best' : null }, text, ...(is ? [make('span', { class: 'hidden' }, ' (best)')] : []));
+    return make('td', { class: is ? 'best' : null }, text, ...range, ...(is ? [make('span', { class: 'hidden' }, ' (best)')] : []));
   }
 
   inOrder() {
