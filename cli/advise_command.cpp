@@ -5,6 +5,7 @@
 
 #include "cli/advise_report.hpp"
 #include "cli/commands.hpp"
+#include "cli/quantity_of.hpp"
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
 #include "models/model_import.hpp"
@@ -20,7 +21,7 @@ struct AdviseArguments {
   std::string machine;                         // a map of parts, or the file that has one
   MachineText parts{.gpus = 0, .sockets = 0};  // what flags say in its place; 0: nothing
   std::vector<std::string> runtimes, weights;
-  std::string kv;
+  std::string kv, budget;
   double prompt = 512, users = 1;
   double context = 0;  // 0: the default, or the prompt where that is longer
   double for_prompt = AdviceRequest{}.for_prompt;
@@ -63,6 +64,12 @@ double context_of(const AdviseArguments& a) {
   return a.context;
 }
 
+Bytes budget_of(const std::string& text) {
+  const auto bytes = quantity_of<Bytes>("--budget", text);
+  if (!(bytes > Bytes(0))) throw InputError("--budget " + text, "expected a size above 0, like '12 GB'");
+  return bytes;
+}
+
 AdviceRequest request_of(const AdviseArguments& a, const MachineText& machine) {
   AdviceRequest request;
   request.model = find_model(a.model);
@@ -74,6 +81,7 @@ AdviceRequest request_of(const AdviseArguments& a, const MachineText& machine) {
     throw InputError("--kv",
                      "unknown format of a KV cache '" + a.kv + "'" + suggestion(a.kv, cache_formats()));
   request.kv = a.kv;
+  if (!a.budget.empty()) request.budget = budget_of(a.budget);
   request.prompt = a.prompt;
   request.context = context_of(a);
   request.users = a.users;
@@ -104,6 +112,10 @@ void add_workload_options(CLI::App& command, AdviseArguments& a) {
   command.add_option("--kv", a.kv,
                      "Format of the KV cache: fp8, q8_0, q4_0, ... (what it takes to convert it is not "
                      "counted); default: 16 bits");
+  command.add_option(
+      "--budget", a.budget,
+      "What weights, KV cache and buffers may take of each GPU's memory, or of the host's where "
+      "the GPU works in it: '12 GB'; default: all that the system leaves");
   command.add_option("--prompt", a.prompt, "Tokens of a prompt")
       ->check(number_from(1, 1e6))
       ->capture_default_str();

@@ -94,6 +94,21 @@ std::string commands(const AdviseReport& r) {
   return text;
 }
 
+/// What the model may have of the host's memory, where its size is known.
+std::string memory_text(const AdviceRequest& q) {
+  const MachineParts& machine = q.machine;
+  std::string text;
+  if (machine.ram)
+    text += "Memory: of the host's " + to_string(*machine.ram) + ", " + to_string(Bytes(kSystemReserve)) +
+            " are kept for the operating system and other programs (a rule for all machines), " +
+            to_string(*machine.usable_ram()) + " are used here.";
+  if (q.budget)
+    text += (text.empty() ? "Memory: the" : " The") + std::string(" budget of ") +
+            (machine.gpu && !machine.gpu->unified() ? "each GPU is " : "the host's memory is ") +
+            to_string(*q.budget) + ".";
+  return text.empty() ? text : text + "\n";
+}
+
 std::string answers_text(const PolicyTrial& trial) {
   return trial.substituted > 0 ? fixed(100 * trial.substituted, 1) + " % of experts replaced"
                                : std::string("the model's");
@@ -200,8 +215,8 @@ std::string advise_table(const AdviseReport& r) {
           " tokens/s a user (" + range(rate, best.error.decode) + "), bound by " + best.bound + ".\n\n";
   text += ways_table(r) + "\n" + commands(r);
   if (r.policies) text += policies_table(*r.policies, r.request);
-  return text +
-         "\nFrom data sheets and each runtime's constants, fitted and assumed (moelab runtimes). Ranges are "
+  return text + "\n" + memory_text(r.request) +
+         "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). Ranges are "
          "what "
          "nine in ten published runs of the same kind stayed within, of all versions; "
          "constants were set with them in view (experiments/world).\n";
@@ -214,6 +229,8 @@ std::string advise_json(const AdviseReport& r) {
   Json all = {{"model", q.model.name},     {"machine", q.machine.title()},
               {"prompt_tokens", q.prompt}, {"context_tokens", q.context},
               {"users", q.users},          {"ways", ways}};
+  if (q.machine.ram) all["usable_ram_bytes"] = q.machine.usable_ram()->value();
+  if (q.budget) all["budget_bytes"] = q.budget->value();
   if (ways.empty()) all["lacks"] = r.lacks;
   if (r.policies) all["policies"] = policies_json(*r.policies, q);
   return json_text(all);

@@ -114,6 +114,7 @@ PlanInput read_plan_input(const YamlDocument& document, const std::string& trace
   in.decompress_s = root.number("decompress_s", {0, 1e9});
   in.memory_bytes = root.number("memory_bytes", {0, 1e18});
   in.tensor_elements = root.number("tensor_elements", {1, 1e15});
+  in.tensor_bytes = root.number("tensor_bytes", {1, 1e16}, 2 * in.tensor_elements);
   in.ratio = root.number("ratio", {0, 1.1, true});
   in.step = root.number("step", {0.0001, 1}, 0.05);
   in.pools = {};
@@ -174,9 +175,10 @@ void add_plan(CLI::App& program) {
   CLI::App* zipmoe = command->add_subcommand(
       "zipmoe", "Sizes of the F, C, S and E cache pools of one sparse layer (ZipMoE Alg. 2 to 4)");
   zipmoe
-      ->add_option("INPUT", options->input,
-                   "JSON or YAML: inclusion [f_1..f_N], k, threads, shards, tensors, sm_read_s, e_read_s, "
-                   "decompress_s, memory_bytes, tensor_elements, ratio, step, pools")
+      ->add_option(
+          "INPUT", options->input,
+          "JSON or YAML: inclusion [f_1..f_N], k, threads, shards, tensors, sm_read_s, e_read_s, "
+          "decompress_s, memory_bytes, tensor_elements, [tensor_bytes: 2 a BF16 element], ratio, step, pools")
       ->required();
   zipmoe->add_option(
       "--trace", options->trace,

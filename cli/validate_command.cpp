@@ -9,11 +9,11 @@
 
 #include "cli/commands.hpp"
 #include "cli/plot/svg_chart.hpp"
+#include "cli/quantity_of.hpp"
 #include "cli/terminal_line.hpp"
 #include "hw/codec/codec.hpp"
 #include "hw/validate/validation_report.hpp"
 #include "models/input_error.hpp"
-#include "models/physical_bounds.hpp"
 #include "sim/scenario.hpp"
 
 namespace moelab::cli {
@@ -31,17 +31,6 @@ struct ValidateArguments {
   std::string timeline, timeline_tokens = "1:8";
   bool no_dense = false, no_verify = false, as_calibrated = false;
 };
-
-/// "500 MB", of what `option` gives.
-template <class Q>
-Q quantity_of(const std::string& option, const std::string& text) {
-  Q value;
-  std::string expected;
-  if (!parse(text, value, expected)) throw InputError(option + " " + text, "expected " + expected);
-  if (const std::string beyond = beyond_physical(value); !beyond.empty())
-    throw InputError(option + " " + text, "it" + beyond);
-  return value;
-}
 
 Pace pace_of(const ValidateArguments& options) {
   const Pace pace{quantity_of<BytesPerSecond>("--rate", options.rate),

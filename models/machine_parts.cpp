@@ -20,6 +20,19 @@ FlopsPerSecond MachineParts::cpu_peak(const StoredWeights& weights, const Runtim
   return cpu_peak() * runtime.share_of_sockets(sockets) * (by_bytes ? cpu->byte_products : 1);
 }
 
+std::optional<Bytes> MachineParts::usable_ram() const {
+  if (!ram) return {};
+  return Bytes(std::max(0.0, ram->value() - kSystemReserve));
+}
+
+std::string MachineParts::lacks_ram(Bytes needed) const {
+  const std::optional<Bytes> usable = usable_ram();
+  if (!usable || needed <= *usable) return {};
+  return "the host's memory needs " + to_string(needed) + " and has " + to_string(*usable) + ": " +
+         to_string(*ram) + " less " + to_string(Bytes(kSystemReserve)) +
+         " of the operating system and other programs";
+}
+
 std::string MachineParts::title() const {
   std::string text;
   if (gpu) text = (gpus > 1 ? std::to_string(gpus) + " x " : "") + gpu->title;

@@ -12,17 +12,25 @@ namespace moelab {
 
 class YamlMap;
 
+/// Of a machine's memory, what its operating system and other programs hold: a rule, which no part's data
+/// sheet says.
+inline constexpr double kSystemReserve = 3e9;  // bytes
+
 struct MachineParts {
   std::optional<GpuPart> gpu;
   int gpus = 0;  // of that kind, each with a link of its own
   std::optional<CpuPart> cpu;
   int sockets = 1;  // that take part
   MemoryPart memory;
-  std::optional<Bytes> ram;  // of the host; absent: as much as is needed
+  std::optional<Bytes> ram;  // of the host, all of it; absent: as much as is needed
   std::optional<SsdPart> ssd;
 
   /// What all GPUs hold; what a GPU that works in the host's memory holds is the host's.
   Bytes gpu_memory() const { return Bytes(gpu ? gpu->memory.value() * gpus : 0); }
+  /// What a model may have of the host's memory: `ram` less kSystemReserve, at least 0.
+  std::optional<Bytes> usable_ram() const;
+  /// Why the host's memory does not hold so much; empty where it does, or its size is not known.
+  std::string lacks_ram(Bytes needed) const;
   /// Of all sockets, by the data sheet.
   BytesPerSecond host_bandwidth() const { return memory.bandwidth() * sockets; }
   FlopsPerSecond cpu_peak() const;

@@ -9,7 +9,6 @@ namespace moelab {
 namespace {
 
 constexpr double kUnstatedRam = 1e12;       // bytes, of a host whose size is not said
-constexpr double kHostReserve = 3e9;        // bytes
 constexpr double kPageCacheLatency = 2e-6;  // seconds
 constexpr double kPageCacheRate = 10e9;     // bytes a second, as one core copies
 constexpr double kJoinRate = 10e9;          // bytes a second, of a core that joins planes: 4 an element
@@ -61,7 +60,7 @@ class Maker {
                                  ": give 'ram: 64 GiB'");
       d_.memory.total = {Bytes(kUnstatedRam), "unsaid"};
     }
-    d_.memory.system_reserve = {Bytes(kHostReserve), "rule"};
+    d_.memory.system_reserve = {Bytes(kSystemReserve), "rule"};
     if (machine_.gpu && machine_.gpu->unified())
       d_.memory.bandwidth = Sourced<BytesPerSecond>{machine_.gpu->bandwidth, "parts"};
   }

@@ -330,16 +330,12 @@ SplitMemory ServingEstimate::memory(double tokens, const LoadOptions& options) c
 
 std::string ServingEstimate::impossible(double tokens, const LoadOptions& options) const {
   const SplitMemory m = memory(tokens, options);
-  const auto missing = [](const char* where, double needed, double there) {
-    return std::string(where) + " needs " + to_string(Bytes(needed)) + " and has " + to_string(Bytes(there));
-  };
   const bool unified = machine_.gpu && machine_.gpu->unified();
-  if (!split_.cpu_only && !unified && m.gpu() > machine_.gpu_memory().value())
-    return missing(machine_.gpus > 1 ? "the GPUs' memory" : "the GPU's memory", m.gpu(),
-                   machine_.gpu_memory().value());
+  if (!split_.cpu_only && !unified && Bytes(m.gpu()) > machine_.gpu_memory())
+    return std::string(machine_.gpus > 1 ? "the GPUs' memory" : "the GPU's memory") + " needs " +
+           to_string(Bytes(m.gpu())) + " and has " + to_string(machine_.gpu_memory());
   const double host = m.host_total() + (unified ? m.gpu() : 0);
-  if (machine_.ram && host > machine_.ram->value())
-    return missing("the host's memory", host, machine_.ram->value());
+  if (std::string lacks = machine_.lacks_ram(Bytes(host)); !lacks.empty()) return lacks;
   if ((split_.cpu_only || split_.cpu_layers > 0 || experts_on_host()) &&
       (cpu_bandwidth_ <= 0 || !machine_.cpu))
     return "the CPU computes experts, and nothing says which CPU it is";

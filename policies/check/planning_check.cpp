@@ -39,6 +39,7 @@ PlanInput draw_plan_input(Trial& trial) {
   in.e_read_s = draws.one_in(8) ? 0 : draws.uniform(0, 1);
   in.decompress_s = draws.one_in(8) ? 0 : draws.uniform(0, 2);
   in.tensor_elements = 1000;
+  in.tensor_bytes = draws.one_in(4) ? draws.uniform(200, 4000) : 2 * in.tensor_elements;
   in.ratio = draws.uniform(0.2, 0.9);
   if (!trial.smallest) in.memory_bytes = draws.uniform(0, 2.2) * experts * in.tensors * in.tensor_elements;
   in.step = std::array{1.0, 0.5, 0.25, 0.2, 0.1, 0.05}[draws.below(6)];

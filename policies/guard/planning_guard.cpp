@@ -29,8 +29,7 @@ void check_sizes(const PolicyGuard& guard, const PlanInput& input, const Plan& p
     check_pool(guard, input, plan, pool);
     share += plan.ratios[pool];
     experts += plan.capacity[pool];
-    bytes += plan.capacity[pool] *
-             expert_bytes_in_state(kAllStates[pool], input.tensor_elements, input.tensors, input.ratio);
+    bytes += plan.capacity[pool] * expert_bytes_in_state(kAllStates[pool], input);
   }
   if (std::abs(share - 1) > kShares)
     guard.broken("gives pools shares that add up to " + std::to_string(share) + ", expected 1");

@@ -6,16 +6,13 @@
 #include "policies/cache/experts_that_fit.hpp"
 
 namespace moelab {
-namespace {}  // namespace
 
 PoolSizes pool_sizes(const PlanInput& input, const std::array<double, kStates>& ratios) {
   PoolSizes sizes{};
   for (std::size_t p = 0; p < kPools; ++p)
     if (ratios[p] > 0)
-      sizes[p] = experts_that_fit(
-          ratios[p] * input.memory_bytes,
-          expert_bytes_in_state(kAllStates[p], input.tensor_elements, input.tensors, input.ratio),
-          static_cast<std::uint32_t>(input.inclusion.size()));
+      sizes[p] = experts_that_fit(ratios[p] * input.memory_bytes, expert_bytes_in_state(kAllStates[p], input),
+                                  static_cast<std::uint32_t>(input.inclusion.size()));
   return sizes;
 }
 

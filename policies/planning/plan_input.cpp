@@ -64,9 +64,10 @@ std::string check_pools(const PlanInput& input) {
 
 }  // namespace
 
-double expert_bytes_in_state(State state, double tensor_elements, std::uint32_t tensors, double ratio) {
-  const double plane = tensor_elements * tensors;  // one byte an element
-  return (has_sm(state) ? plane : 0) + (state == State::F ? plane : has_e(state) ? ratio * plane : 0);
+double expert_bytes_in_state(State state, const PlanInput& input) {
+  if (state == State::F) return input.tensor_bytes * input.tensors;
+  const double plane = input.tensor_elements * input.tensors;  // one byte a weight
+  return (has_sm(state) ? plane : 0) + (has_e(state) ? input.ratio * plane : 0);
 }
 
 std::string check_plan_input(const PlanInput& input) {
@@ -76,8 +77,8 @@ std::string check_plan_input(const PlanInput& input) {
   if (!nonnegative(input.sm_read_s) || !nonnegative(input.e_read_s) || !nonnegative(input.decompress_s))
     return "a read or decompression time is negative or not finite";
   if (!nonnegative(input.memory_bytes)) return "the memory is negative or not finite";
-  if (!positive(input.tensor_elements) || !positive(input.ratio))
-    return "the size of a tensor and the ratio of compression must be positive and finite";
+  if (!positive(input.tensor_elements) || !positive(input.tensor_bytes) || !positive(input.ratio))
+    return "the weights and bytes of a tensor and the ratio of compression must be positive and finite";
   return check_pools(input);
 }
 

@@ -29,7 +29,8 @@ struct PlanInput {
   double e_read_s = 0;         // v
   double decompress_s = 0;     // c
   double memory_bytes = 0;     // for this layer's pools
-  double tensor_elements = 0;  // BF16 elements of one tensor
+  double tensor_elements = 0;  // weights of one tensor; a byte each in either plane
+  double tensor_bytes = 0;     // of one tensor whole, in its weights' format: BF16 takes 2 a weight
   double ratio = 1;            // rho: compressed size over plain size of an exponent plane
   double step = 0.05;          // delta: grid of memory shares
   std::array<bool, kStates> pools = {true, true, true, true, false};  // which of F, C, S, E may be used
@@ -44,8 +45,9 @@ struct Plan {
   std::uint64_t splits_examined = 0;              // grid points whose cost was computed, after pruning
 };
 
-/// Bytes one expert takes in a state: F 2e, C (1 + rho)e, S e, E rho e bytes a tensor of e elements.
-double expert_bytes_in_state(State state, double tensor_elements, std::uint32_t tensors, double ratio);
+/// Bytes one expert takes in a state. Of each tensor of e weights: F `tensor_bytes`, C (1 + rho)e, S e, E rho
+/// e, M none.
+double expert_bytes_in_state(State state, const PlanInput& input);
 
 struct PlanningPolicyEntry {
   PolicyInfo info;

@@ -538,6 +538,8 @@ class PlanInput(NamedTuple):
     memory_bytes: float
     """For the layer's pools."""
     tensor_elements: float
+    tensor_bytes: float
+    """Of one tensor whole: 2 for each BF16 element, less in a quantised format."""
     ratio: float
     """Compressed size of the exponents over their plain size."""
     step: float

@@ -12,7 +12,7 @@ nb::object input_in_python(const PlanInput& input) {
   for (const double ratio : input.fixed_ratios) ratios.append(ratio);
   return named("PlanInput", new_array(input.inclusion), input.k, input.threads, input.shards, input.tensors,
                input.sm_read_s, input.e_read_s, input.decompress_s, input.memory_bytes, input.tensor_elements,
-               input.ratio, input.step, nb::tuple(pools), nb::tuple(ratios));
+               input.tensor_bytes, input.ratio, input.step, nb::tuple(pools), nb::tuple(ratios));
 }
 
 Plan plan_of(const PythonPolicy& type, const PlanInput& input) {

@@ -83,15 +83,19 @@ std::string Search::impossible(const AdvicePlace& place, double micro_batch) con
   if (unified && !machine.ram)
     return "nothing says how much memory the " + machine.gpu->title + " has; say so, as in 'ram: 64 GiB'";
   const double host = m.host_total() + (unified ? m.gpu() : 0);
-  const auto lacks = [](const char* where, double needed, double there) {
-    return std::string(where) + " needs " + to_string(Bytes(needed)) + " and has " + to_string(Bytes(there));
-  };
-  if (machine.ram && host > machine.ram->value())
-    return lacks("the host's memory", host, machine.ram->value());
-  if (place.split.cpu_only || !machine.gpu || unified) return {};
-  const double most = gpu_shares(model_, runtime_, place.split, m, place.gpus, tokens(), request_.users).most;
-  const double there = machine.gpu->memory.value();
-  return most > there ? lacks(place.gpus > 1 ? "the fullest GPU" : "the GPU's memory", most, there) : "";
+  if (std::string lacks = machine.lacks_ram(Bytes(host)); !lacks.empty()) return lacks;
+  const bool in_host = place.split.cpu_only || !machine.gpu || unified;
+  const double most =
+      in_host ? host
+              : gpu_shares(model_, runtime_, place.split, m, place.gpus, tokens(), request_.users).most;
+  const std::string needs = std::string(in_host          ? "the host's memory"
+                                        : place.gpus > 1 ? "the fullest GPU"
+                                                         : "the GPU's memory") +
+                            " needs " + to_string(Bytes(most)) + " and ";
+  if (!in_host && Bytes(most) > machine.gpu->memory) return needs + "has " + to_string(machine.gpu->memory);
+  if (request_.budget && Bytes(most) > *request_.budget)
+    return needs + "the budget is " + to_string(*request_.budget);
+  return {};
 }
 
 AdviceGroup group_of(const AdvicePlace& place, const MachineParts& machine) {

@@ -2,6 +2,7 @@
 // every combination is tried by the closed form of models/serving_estimate.hpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct AdviceRequest {
   std::vector<std::string>
       weights;     // whole-model names; empty: the GGUF file's, else the usual ones of four bits and more
   std::string kv;  // the KV cache's format (cache_formats()); empty: 16 bits
+  /// What all of it may take of the memory that decodes: of each GPU's own, else of the host's; absent: all
+  /// that the system leaves.
+  std::optional<Bytes> budget;
   double prompt = 512;    // tokens
   double context = 4096;  // tokens that the KV cache has room for, and decoding attends to
   double users = 1;       // who decode at once

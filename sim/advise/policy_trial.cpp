@@ -98,7 +98,8 @@ class Trials {
     machine.gpus = gpus_;
     const Architecture part = gpus_ > 1 ? tensor_parallel_part(model_, gpus_) : model_;
     const double left_out = std::max(0.0, request_.context - kPrompt - kOutput) * request_.users;
-    const double budget = profile_of(machine, runtime_, model_.stored).usable_memory().value() -
+    const Bytes usable = profile_of(machine, runtime_, model_.stored).usable_memory();
+    const double budget = (request_.budget ? std::min(usable, *request_.budget) : usable).value() -
                           left_out * kv_bytes_per_token(part).value();
     if (budget < 1) throw InputError("", "keys and values leave no memory for experts");
     document_["budget"] = std::to_string(std::llround(std::floor(budget))) + " B";

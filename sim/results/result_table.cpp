@@ -361,6 +361,15 @@ std::string marks_line(const std::vector<std::string>& marked) {
   return marked.empty() ? "" : "*: not the system of that name as its file has it, what is set changes it\n";
 }
 
+/// " (page cache beside it: 42.7 GB)": what systems that read through it have of one memory, outside the
+/// budget.
+std::string page_cache_text(const Scenario& s, const std::vector<RunResult>& results) {
+  Bytes most;
+  for (const RunResult& r : results) most = std::max(most, r.memory.page_cache);
+  if (s.cluster || s.device.is_discrete() || !(most > Bytes(0))) return "";
+  return " (page cache beside it: " + to_string(most) + ")";
+}
+
 /// What was run, and on what it rests.
 std::string heading(const Scenario& s, const std::vector<RunResult>& results,
                     const std::vector<std::string>& marked) {
@@ -372,10 +381,10 @@ std::string heading(const Scenario& s, const std::vector<RunResult>& results,
   const std::string amount =
       s.cluster ? std::to_string(m.end_to_end_s.size()) + " request(s)" : amount_text(m);
   return s.name + ": " + title_with_weights(s.model) + " on " + where + "\nbudget " + to_string(s.budget) +
-         of + ", batch " + std::to_string(s.workload.batch) + (s.cluster ? " a server" : "") + ", " + amount +
-         ", seed " + std::to_string(s.seed) + ", executor " + results.front().executor + "\n" +
-         (s.cluster ? "" : runtime_line(results)) + "routing: " + results.front().routing + "\n" +
-         settings_line(s) + marks_line(marked);
+         of + page_cache_text(s, results) + ", batch " + std::to_string(s.workload.batch) +
+         (s.cluster ? " a server" : "") + ", " + amount + ", seed " + std::to_string(s.seed) + ", executor " +
+         results.front().executor + "\n" + (s.cluster ? "" : runtime_line(results)) +
+         "routing: " + results.front().routing + "\n" + settings_line(s) + marks_line(marked);
 }
 
 void add_cluster(const std::vector<RunResult>& results, TextReport& report) {

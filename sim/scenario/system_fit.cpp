@@ -1,6 +1,7 @@
 #include "sim/scenario/system_fit.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/expert_parallel.hpp"
 #include "models/runtime_fit.hpp"
@@ -165,10 +166,10 @@ void check_on_model(const SystemConfig& system, const Scenario& scenario, const 
                "{policy: static}', or none, with experts whole or compressed on one device");
   if (!scenario.model.is_moe() && !scenario.cluster) check_on_dense(system, scenario, where);
   if (system.compressed && scenario.model.stored.of(WeightPart::experts) != 2)
-    where.fail("system '" + system.name + "' compresses BF16 weights, but those of model '" +
-               scenario.model.name + "' take " +
-               shortest_text(scenario.model.stored.of(WeightPart::experts)) + " bytes each (" +
-               scenario.model.stored.name + "). What would make it possible: weights: bf16");
+    where.fail(
+        "system '" + system.name + "' compresses BF16 weights, but those of model '" + scenario.model.name +
+        "' take " + shortest_text(std::round(100 * scenario.model.stored.of(WeightPart::experts)) / 100) +
+        " bytes each (" + scenario.model.stored.name + "). What would make it possible: weights: bf16");
 }
 
 }  // namespace moelab

@@ -96,9 +96,12 @@ void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile
   const Bytes usable = device.usable_memory();
   if (budget <= usable * (1 + kRounding)) return;
   const Bytes total = device.is_discrete() ? device.gpu->own->total.value : device.memory.total.value;
-  throw InputError(scenario, "budget " + to_string(budget) + " is more than " +
-                                 (device.is_discrete() ? "the GPU of " : "") + "device '" + device.name +
-                                 "' has to give: " + to_string(usable) + " of " + to_string(total));
+  throw InputError(
+      scenario,
+      "budget " + to_string(budget) + " is more than " + (device.is_discrete() ? "the GPU of " : "") +
+          "device '" + device.name + "' has to give: " + to_string(usable) + " of " + to_string(total) +
+          (device.is_discrete() ? ". Driver and runtime" : ". The operating system and other programs") +
+          " hold the rest: expected a budget up to " + to_string(usable));
 }
 
 namespace {

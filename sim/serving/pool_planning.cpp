@@ -135,6 +135,7 @@ PlanInput plan_input(const SystemConfig& system, const ExpertCosts& costs, Bytes
   input.decompress_s = costs.timing.decompress_s;
   input.memory_bytes = layer_memory.value();
   input.tensor_elements = costs.elements;
+  input.tensor_bytes = costs.bytes[index(State::F)] / costs.tensors;
   input.ratio = costs.ratio;
   input.step = system.plan_step;
   input.pools = system.pools;

@@ -1,4 +1,5 @@
 // moelab advise: machines as maps, files and flags, the picture, policies, and what it says to bad input.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <set>
@@ -205,6 +206,31 @@ TEST_CASE("advise: policies are simulated, and what cannot be says why") {
                  "synthetic routing"));
   CHECK(contains(table.out, "left out: zipmoe-gpu: "));
   CHECK_FALSE(advised({"--machine", kMachine, "--no-policies"}).contains("policies"));
+}
+
+TEST_CASE("advise: what of the memory is used is said, and a budget leaves out what takes more") {
+  const std::vector<std::string> board{"--gpu", "jetson-orin-nx-16gb", "--ram", "16 GB", "--no-policies"};
+  std::vector<std::string> limited = board;
+  limited.insert(limited.end(), {"--budget", "12 GB"});
+  const json all = advised(board, "deepseek-v2-lite"), less = advised(limited, "deepseek-v2-lite");
+  CHECK(all["usable_ram_bytes"] == 13e9);
+  CHECK_FALSE(all.contains("budget_bytes"));
+  CHECK(less["budget_bytes"] == 12e9);
+  const auto most = [](const json& list) {
+    double bytes = 0;
+    for (const json& way : list["ways"])
+      bytes = std::max(bytes, way["gpu_bytes"].get<double>() + way["host_bytes"].get<double>());
+    return bytes;
+  };
+  CHECK(most(all) > 12e9);
+  CHECK(most(all) <= 13e9);
+  CHECK(most(less) <= 12e9);
+  const ProgramResult table = advise(limited, "deepseek-v2-lite");
+  CHECK(contains(table.out,
+                 "Memory: of the host's 16 GB, 3 GB are kept for the operating system and other programs"));
+  CHECK(contains(table.out, ", 13 GB are used here. The budget of the host's memory is 12 GB."));
+  check_refusal(advise({"--gpu", "rtx-3090-24gb", "--budget", "12"}), "--budget 12: expected ");
+  check_refusal(advise({"--gpu", "rtx-3090-24gb", "--budget", "0 GB"}), "expected a size above 0");
 }
 
 TEST_CASE("advise: what no runtime has memory for, policies may serve from the SSD") {

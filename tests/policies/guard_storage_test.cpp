@@ -82,6 +82,7 @@ PlanInput four_experts() {
   in.inclusion = {0.75, 0.5, 0.5, 0.25};
   in.k = 2;
   in.tensor_elements = 10;
+  in.tensor_bytes = 20;
   in.tensors = 1;
   in.memory_bytes = 40;
   in.ratio = 0.5;

@@ -85,6 +85,7 @@ PlanInput random_input(Random& random, std::uint32_t most_experts, std::uint32_t
   in.e_read_s = below(random, 8) == 0 ? 0 : uniform(random, 0, 1) / in.shards;
   in.decompress_s = below(random, 8) == 0 ? 0 : 4 * uniform(random, 0, 1) / in.shards;
   in.tensor_elements = 1000;
+  in.tensor_bytes = below(random, 4) == 0 ? uniform(random, 300, 4000) : 2 * in.tensor_elements;
   in.ratio = 0.2 + 0.7 * uniform(random, 0, 1);
   in.memory_bytes = uniform(random, 0, 1) * 2.2 * n * in.tensors * in.tensor_elements;
   in.pools[index(State::M)] = false;
@@ -145,7 +146,7 @@ double naive_cost(const PlanInput& in, const std::vector<double>& q, const std::
 
 /// Experts that shares of i / steps of memory hold, pools clipped in the order of ranks.
 std::array<std::size_t, 4> naive_sizes(const PlanInput& in, const std::array<int, 4>& units, int steps) {
-  const double weight[] = {2, 1 + in.ratio, 1, in.ratio};
+  const double weight[] = {in.tensor_bytes / in.tensor_elements, 1 + in.ratio, 1, in.ratio};
   std::array<std::size_t, 4> size{};
   std::size_t left = in.inclusion.size();
   for (std::size_t p = 0; p < 4; ++p) {
@@ -169,6 +170,7 @@ PlanInput usable_input() {
   in.sm_read_s = in.e_read_s = in.decompress_s = 1e-3;
   in.memory_bytes = 1e6;
   in.tensor_elements = 1e5;
+  in.tensor_bytes = 2e5;
   in.ratio = 0.4;
   return in;
 }
@@ -365,8 +367,7 @@ TEST_CASE("more memory never costs more, and memory for everything costs nothing
   // Each grid contains splits that hold what the one before held, also of every fifth share alone.
   constexpr int kStep = moelab::test::random_runs(1, 5);
   for (int share = 0; share <= 10; share += kStep) {
-    in.memory_bytes =
-        share * 0.1 * 64 * expert_bytes_in_state(State::F, in.tensor_elements, in.tensors, in.ratio);
+    in.memory_bytes = share * 0.1 * 64 * expert_bytes_in_state(State::F, in);
     in.step = share == 0 ? 0.1 : 0.1 / share;
     const double cost = find_planning_policy("zipmoe")->plan(in).expected_makespan_s;
     CHECK(cost <= before * (1 + 1e-9));
@@ -377,11 +378,18 @@ TEST_CASE("more memory never costs more, and memory for everything costs nothing
 
 TEST_CASE("bytes of an expert in each state") {
   // 3 tensors of 1000 BF16 elements, exponents compressed to 40 %: planes of 3000 bytes.
-  CHECK(expert_bytes_in_state(State::F, 1000, 3, 0.4) == 6000);
-  CHECK(expert_bytes_in_state(State::C, 1000, 3, 0.4) == Approx(4200));
-  CHECK(expert_bytes_in_state(State::S, 1000, 3, 0.4) == 3000);
-  CHECK(expert_bytes_in_state(State::E, 1000, 3, 0.4) == Approx(1200));
-  CHECK(expert_bytes_in_state(State::M, 1000, 3, 0.4) == 0);
+  PlanInput in;
+  in.tensors = 3;
+  in.tensor_elements = 1000;
+  in.tensor_bytes = 2000;
+  in.ratio = 0.4;
+  CHECK(expert_bytes_in_state(State::F, in) == 6000);
+  CHECK(expert_bytes_in_state(State::C, in) == Approx(4200));
+  CHECK(expert_bytes_in_state(State::S, in) == 3000);
+  CHECK(expert_bytes_in_state(State::E, in) == Approx(1200));
+  CHECK(expert_bytes_in_state(State::M, in) == 0);
+  in.tensor_bytes = 562.5;  // GGUF's Q4_0: blocks of 32 weights are 18 bytes
+  CHECK(expert_bytes_in_state(State::F, in) == 1687.5);
 }
 
 TEST_CASE("unusable plan inputs are told apart") {

@@ -217,7 +217,7 @@ class Exhaustive {
       (split.cpu_only ? m.host : m.gpu_reserve) += more * std::max(1, gpus);
       const bool unified = q_.machine.gpu && q_.machine.gpu->unified();
       const double host = m.host_total() + (unified ? m.gpu() : 0);
-      if (q_.machine.ram && host > q_.machine.ram->value()) continue;
+      if (q_.machine.ram && host > q_.machine.ram->value() - 3e9) continue;  // the system's own
       if (!split.cpu_only && !unified && of_one_gpu(gpus, split, m) > q_.machine.gpu->memory.value())
         continue;
       ways_.push_back({gpus, split, ub, e.decode(q_.users, q_.context).total()});

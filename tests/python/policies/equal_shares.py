@@ -20,9 +20,11 @@ class EqualShares(moelab.PlanningPolicy):
 
 
 def bytes_in(state, input):
-    """Of an expert: a byte an element and plane, exponents compressed to `ratio` of theirs."""
+    """Of an expert: whole, or a byte a weight and plane, exponents compressed to `ratio` of theirs."""
+    if state == State.F:
+        return input.tensor_bytes * input.tensors
     plane = input.tensor_elements * input.tensors
-    exponents = {State.F: 1, State.C: input.ratio, State.S: 0, State.E: input.ratio}[state]
+    exponents = {State.C: input.ratio, State.S: 0, State.E: input.ratio}[state]
     return (plane if state != State.E else 0) + exponents * plane
 
 
