@@ -35,15 +35,15 @@ struct Elsewhere {
   std::string_view path, kind;
   Strictness strictness;
 };
-constexpr std::array<Elsewhere, 6> kElsewhere = {
+constexpr std::array<Elsewhere, 8> kElsewhere = {
     {{"scenario.systems[]", "system", Strictness::whole},  // which overrides do not reach
      {"scenario.model", "model", Strictness::in_place},
      {"scenario.device", "device", Strictness::in_place},
      {"scenario.cluster", "cluster", Strictness::in_place},
      {"cluster.devices.NAME", "device", Strictness::in_place},
-     {"sweep.scenario", "scenario", Strictness::in_place}}};
-/// Files of a kind that the table has not.
-constexpr std::array<std::string_view, 2> kNotDescribed = {"scenario.runtime", "system.runtime"};
+     {"sweep.scenario", "scenario", Strictness::in_place},
+     {"scenario.runtime", "runtime", Strictness::whole},
+     {"system.runtime", "runtime", Strictness::whole}}};
 /// Values of keys of scenarios, whose paths stand there: what each takes, its scenario's reader says.
 constexpr std::array<std::string_view, 4> kAnyValue = {"sweep.set.NAME", "sweep.axes.NAME",
                                                        "sweep.zip[].NAME", "sweep.series.NAME"};
@@ -201,8 +201,6 @@ class SchemaWriter {
   std::optional<Json> elsewhere(const std::string& path) {
     for (const Elsewhere& one : kElsewhere)
       if (one.path == path) return reference(one.kind, std::max(strictness_, one.strictness));
-    if (std::find(kNotDescribed.begin(), kNotDescribed.end(), path) != kNotDescribed.end())
-      return Json{{"type", "object"}};
     return std::nullopt;
   }
 
@@ -345,7 +343,11 @@ const std::vector<SchemaKind>& schema_kinds() {
       {"device", "a machine: its memory, processors, storage and links, each number with its source"},
       {"cluster", "several servers and the network between them"},
       {"model", "an architecture: its layers, attention, experts and weights"},
-      {"sweep", "many runs of a scenario, over what varies"}};
+      {"sweep", "many runs of a scenario, over what varies"},
+      {"runtime",
+       "what a serving engine's software costs apart from the machine: launches, steps, shares of rates"},
+      {"law", "how a model's tokens choose experts, from which routing is drawn where none was recorded"},
+      {"part", "tables of GPUs, CPUs and SSDs by their data sheets, which machines are put together from"}};
   return all;
 }
 

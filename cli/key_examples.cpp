@@ -53,6 +53,13 @@ device.gpu.node.all_reduce[].seconds {latency: 20 us, rate: 20 GB/s, source: ben
 device.gpu.stand_in true
 device.measured_on.command moelab calibrate --quick
 device.measured_on.driver 580.159.04
+law.domains[].name licences
+law.domains[].share 0.5
+law.layers[].bias [1.2, 0.4, -0.3, -1.1]
+law.layers[].encoder true
+law.layers[].gate_gaps [0.62, 0.87, 0.98]
+law.layers[].gate_sum 1
+law.provenance "fitted to a recording of my model"
 cluster.title two edge servers
 cluster.network.file platform.xml
 cluster.servers[].budget {value: 12 GB, source: operator}

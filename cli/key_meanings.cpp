@@ -366,6 +366,85 @@ sweep.executor what resolves time: durations known at the start, or capacities s
 sweep.where only combinations for which this holds: budget > 20 GB and workload.batch < 8
 )";
 
+constexpr std::string_view kOfRuntimes = R"(
+runtime.name what results call the runtime
+runtime.title its name in full
+runtime.based_on the runtime whose constants hold where this one says nothing: a name (`moelab runtimes`) or a file beside this one
+runtime.sources where constants are from; each names one
+runtime.constants what its software costs apart from the machine; all that have to be there, or those that differ from `based_on`
+runtime.classes generations of GPUs (`moelab show gpus`) on which its kernels are slower or faster
+runtime.classes.NAME one of them: ada
+runtime.classes.NAME.slowdown times `constants.slowdown`, of kernels there
+)";
+
+constexpr std::string_view kOfLaws = R"(
+law.format moelab-routing-law
+law.version of the format
+law.model whose routing it is
+law.provenance from what it was fitted
+law.experts experts of a layer that routing chooses from
+law.top_k how many of them a token uses
+law.prompt_tokens mean rows of a prompt
+law.decode_tokens mean rows of an answer
+law.span_tokens tokens over which each of the slowly changing terms of a logit lasts
+law.known what it stands on: a recording, published figures, or a rule from the model's shape
+law.points how near LRU's hit rates under it come to the model's: 0.02 is two points
+law.domains subjects of requests, each with favourites of its own; absent: requests are alike
+law.domains[].name one word
+law.domains[].share of the requests; shares add up to 1
+law.layers one for each MoE layer, an encoder's first
+law.layers[].encoder true: of the encoder
+law.layers[].bias popularity of the experts by rank, falling, in standard deviations of a logit's other terms
+law.layers[].domain weight of the term that all requests of a domain share
+law.layers[].prompt weight of the term that all tokens of a request share
+law.layers[].spans weights of the terms that last `span_tokens`; what is left to 1 is new for each token
+law.layers[].coupling correlation of all terms with the layer before
+law.layers[].gate_gaps gap between the logarithms of two gates for a gap of 1 between their logits, by rank
+law.layers[].gate_sum what the gates of the chosen experts add up to
+)";
+
+constexpr std::string_view kOfParts = R"(
+part.gpus GPUs, a row each
+part.cpus CPUs, a row each
+part.ssds SSDs, a row each
+part.byte_products of generations: how many times as fast products of 8-bit values are as those of 16 bits
+part.byte_products.NAME a generation that parts name: ampere
+part.byte_products.NAME.times the factor, of parts that say none of their own
+part.byte_products.NAME.source data sheet or white paper that has it
+part.gpus[].name what `machine.gpu` calls it
+part.gpus[].title its name in full
+part.gpus[].alias what else it is called
+part.gpus[].maker which runtimes run on it: nvidia, amd, apple, intel
+part.gpus[].generation architecture, which decides products of 8-bit values
+part.gpus[].memory its own, as it is sold: 24 GB are 24 GiB; absent: it works in the host's
+part.gpus[].bandwidth of the memory that it works in
+part.gpus[].peak dense products of 16-bit matrices
+part.gpus[].byte_products the same of 8-bit values, as a multiple; absent: its generation's
+part.gpus[].link what it hangs on; of those that work in the host's memory: none
+part.gpus[].unified true: it works in the host's memory
+part.gpus[].power of the board, in watts
+part.gpus[].source data sheet that has the row
+part.cpus[].name what `machine.cpu` calls it
+part.cpus[].title its name in full
+part.cpus[].alias what else it is called
+part.cpus[].generation architecture, which decides products of 8-bit values
+part.cpus[].cores of a socket; performance cores where there are two kinds
+part.cpus[].efficiency_cores the other kind
+part.cpus[].clock of all cores at work
+part.cpus[].flops 32-bit operations a cycle of a core
+part.cpus[].amx true: it has matrix units
+part.cpus[].memory the fastest that it takes
+part.cpus[].channels of a socket, 64 bits each
+part.cpus[].sockets how many of it work together at most
+part.cpus[].bandwidth of memory that is soldered to it
+part.cpus[].source data sheet that has the row
+part.ssds[].name what `machine.ssd` calls it
+part.ssds[].title its name in full
+part.ssds[].read sequential reads
+part.ssds[].latency one read of 4 KiB at queue depth 1
+part.ssds[].source data sheet that has the row
+)";
+
 using Meanings = std::map<std::string_view, std::string_view>;
 
 void add_lines(std::string_view text, Meanings& meanings) {
@@ -379,7 +458,8 @@ void add_lines(std::string_view text, Meanings& meanings) {
 const Meanings& meanings() {
   static const Meanings all = [] {
     Meanings lines;
-    for (const std::string_view text : {kOfScenarios, kOfSystems, kOfMachines, kOfModels, kOfSweeps})
+    for (const std::string_view text :
+         {kOfScenarios, kOfSystems, kOfMachines, kOfModels, kOfSweeps, kOfRuntimes, kOfLaws, kOfParts})
       add_lines(text, lines);
     return lines;
   }();
@@ -391,14 +471,15 @@ const Meanings& meanings() {
 struct SameMeaning {
   std::string_view prefix, as;
 };
-constexpr std::array<SameMeaning, 8> kSameMeanings = {{{"scenario.workload.classes[].", "scenario.workload."},
+constexpr std::array<SameMeaning, 9> kSameMeanings = {{{"scenario.workload.classes[].", "scenario.workload."},
                                                        {"scenario.weights.", "model.weights."},
                                                        {"model.bytes_per_weight.", "model.weights."},
                                                        {"model.encoder.attention[].", "model.attention[]."},
                                                        {"model.encoder.blocks.NAME.", "model.blocks.NAME."},
                                                        {"model.encoder.", "model."},
                                                        {"model.attention[].", "model.attention."},
-                                                       {"model.blocks.NAME.", "model.attention."}}};
+                                                       {"model.blocks.NAME.", "model.attention."},
+                                                       {"runtime.sources.", "device.sources."}}};
 
 }  // namespace
 

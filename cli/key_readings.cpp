@@ -5,21 +5,28 @@
 #include <utility>
 #include <vector>
 
+#include "cli/key_table.hpp"
 #include "models/architecture.hpp"
 #include "models/cluster.hpp"
 #include "models/config_store.hpp"
 #include "models/device.hpp"
 #include "models/input_error.hpp"
+#include "models/part.hpp"
+#include "models/runtime.hpp"
 #include "models/yaml_reader.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sweep/sweep_file.hpp"
+#include "traces/law/routing_law.hpp"
 
 namespace moelab::cli {
 namespace {
 
-const std::vector<std::string> kFolders = {"configs/scenarios/", "configs/systems/", "configs/devices/",
-                                           "configs/clusters/",  "configs/models/",  "configs/sweeps/"};
-const std::vector<std::string> kRoots = {"scenario", "system", "device", "cluster", "model", "sweep"};
+/// In the order of kFileKinds.
+std::vector<std::string> folders() {
+  std::vector<std::string> all;
+  for (const std::string_view kind : kFileKinds) all.push_back("configs/" + std::string(kind) + "s/");
+  return all;
+}
 
 /// Readers look for keys of a section only where it stands. What is wrong with such a scenario does not
 /// matter.
@@ -129,6 +136,9 @@ void read_everything() {
   for (const std::string& name : config_names("clusters")) attempt([&] { load_cluster(name); });
   for (const std::string& name : config_names("models")) attempt([&] { load_architecture(name); });
   for (const std::string& name : config_names("sweeps")) attempt([&] { load_sweep(name); });
+  for (const std::string& name : config_names("runtimes")) attempt([&] { load_runtime(name); });
+  for (const std::string& name : config_names("laws")) attempt([&] { load_routing_law(name); });
+  attempt([] { check_part_tables(); });
   attempt([] { read_sweep({"configs/sweeps/probe.yaml", std::string(kSweepProbe)}); });
   for (const KeyProbe& probe : kProbes)
     attempt([&] { load_scenario(probe.scenario, {{probe.path, probe.value}}); });
@@ -140,14 +150,17 @@ void read_everything() {
 std::string explained_at(const std::string& root, const std::string& path) {
   if (root == "scenario") {
     // What stands in a scenario, or changes what it names, is explained where it has a file of its own.
-    static const std::array<std::pair<std::string_view, std::string_view>, 4> kInPlace = {
-        {{"systems[].", "system"}, {"device.", "device"}, {"cluster.", "cluster"}, {"model.", "model"}}};
+    static const std::array<std::pair<std::string_view, std::string_view>, 5> kInPlace = {
+        {{"systems[].", "system"},
+         {"device.", "device"},
+         {"cluster.", "cluster"},
+         {"model.", "model"},
+         {"runtime.", "runtime"}}};
     for (const auto& [prefix, own] : kInPlace)
       if (path.starts_with(prefix)) return explained_at(std::string(own), path.substr(prefix.size()));
-    for (const char* prefix : {"runtime.", "overrides."})
-      if (path.starts_with(prefix)) return "";
+    if (path.starts_with("overrides.")) return "";
   }
-  if (root == "system" && path.starts_with("runtime.")) return "";
+  if (root == "system" && path.starts_with("runtime.")) return path;
   // Settings and values of a sweep have the keys of scenarios.
   if (root == "sweep" && (path.starts_with("axes.NAME.") || path.starts_with("series.NAME."))) return "";
   constexpr std::string_view kDevices = "devices.";
@@ -165,19 +178,20 @@ std::span<const KeyProbe> key_probes() {
 }
 
 KeyReadings key_readings() {
-  const AskedKeys asked(kFolders);
+  const AskedKeys asked(folders());
   read_everything();
   KeyReadings all;
-  for (std::size_t i = 0; i < kRoots.size(); ++i) {
+  for (std::size_t i = 0; i < kFileKinds.size(); ++i) {
+    const std::string kind(kFileKinds[i]);
     const AskedKeys::OfPrefix& found = asked.found()[i];
     for (AskedKey key : found.keys) {
-      const std::string path = explained_at(kRoots[i], key.path);
+      const std::string path = explained_at(kind, key.path);
       key.path.clear();
       if (!path.empty()) all.forms[path].insert(std::move(key));
     }
-    for (const std::string& path : found.unasked) all.unasked.insert(explained_at(kRoots[i], path));
+    for (const std::string& path : found.unasked) all.unasked.insert(explained_at(kind, path));
     for (const auto& of_map : found.always) {
-      const std::string path = of_map.first.empty() ? kRoots[i] : explained_at(kRoots[i], of_map.first);
+      const std::string path = of_map.first.empty() ? kind : explained_at(kind, of_map.first);
       const std::set<std::string>& keys = of_map.second;
       const auto [known, is_new] = all.always.emplace(path, keys);
       if (!is_new) std::erase_if(known->second, [&](const std::string& key) { return !keys.contains(key); });

@@ -1,5 +1,4 @@
-// What the readers of scenarios, systems, devices, clusters, models and sweeps ask for while they read the
-// program's own files.
+// What the readers of every kind of file ask for while they read the program's own.
 #pragma once
 
 #include <map>

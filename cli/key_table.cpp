@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/key_readings.hpp"
+#include "models/runtime.hpp"
 #include "models/units.hpp"
 #include "policies/policy_families.hpp"
 
@@ -93,6 +94,15 @@ void keep_widest(std::vector<AskedKey>& forms) {
     });
 }
 
+/// Of a runtime's constants their own table says what they are.
+std::string meaning_of(const std::string& path) {
+  constexpr std::string_view kConstants = "runtime.constants.";
+  if (path.starts_with(kConstants))
+    for (const Runtime::Constant& constant : Runtime::constants())
+      if (path.substr(kConstants.size()) == constant.name) return std::string(constant.what);
+  return std::string(key_meaning(path));
+}
+
 KeyRow row_of(const std::string& path, KeyReadings& readings) {
   const std::set<AskedKey>& asked = readings.forms.at(path);
   KeyRow row{.path = path, .forms = {asked.begin(), asked.end()}};
@@ -119,7 +129,7 @@ KeyRow row_of(const std::string& path, KeyReadings& readings) {
   const auto always = readings.always.find(parent_of(path));
   row.needed = !any_fallback && readings.unasked.contains(path) && always != readings.always.end() &&
                always->second.contains(path.substr(parent_of(path).size() + 1));
-  row.meaning = key_meaning(path);
+  row.meaning = meaning_of(path);
   return row;
 }
 

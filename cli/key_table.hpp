@@ -1,7 +1,8 @@
-// The keys of scenarios, systems, devices, clusters, models and sweeps, as their readers ask for them while
-// they read the program's own files: what is here is what they take.
+// The keys of every kind of file, as their readers ask for them while they read the program's own files: what
+// is here is what they take.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,13 @@
 #include "models/yaml_asked.hpp"
 
 namespace moelab::cli {
+
+/// Kinds of files, each the first part of its keys' paths; the program's own are in configs/KINDs.
+inline constexpr std::array<std::string_view, 9> kFileKinds = {
+    "scenario", "system", "device", "cluster", "model", "sweep", "runtime", "law", "part"};
+/// The same in a sentence.
+inline constexpr const char* kFileKindsText =
+    "scenarios, systems, devices, clusters, models, sweeps, runtimes, laws of routing and parts of machines";
 
 struct KeyRow {
   std::string path = {};             // "system.cache.policy"; "[]": of each entry of a list

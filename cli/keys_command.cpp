@@ -1,4 +1,4 @@
-// moelab keys: what scenarios, systems, devices, clusters, models and sweeps may say.
+// moelab keys: what files may say.
 #include <algorithm>
 #include <cctype>
 #include <iostream>
@@ -29,7 +29,7 @@ std::string explained_path(std::string path) {
     if (*own != '\0' && number < path.size() && std::isdigit(static_cast<unsigned char>(path[number])) != 0)
       path.erase(number, std::min(path.find('.', number), path.size() - 1) + 1 - number);
   }
-  for (const char* root : {"scenario", "system", "device", "cluster", "model", "sweep"})
+  for (const std::string_view root : kFileKinds)
     if (path == root || path.starts_with(std::string(root) + ".")) return path;
   return "scenario." + path;
 }
@@ -52,9 +52,8 @@ std::vector<KeyRow> rows_at(const std::string& path, const std::vector<KeyRow>& 
   if (!rows.empty()) return rows;
   std::vector<std::string> known;
   for (const KeyRow& row : table) known.push_back(row.path);
-  throw InputError(
-      "", "no key '" + path + "'" + suggestion(explained_path(path), known) +
-              "; `moelab keys` lists those of scenarios, systems, devices, clusters, models and sweeps");
+  throw InputError("", "no key '" + path + "'" + suggestion(explained_path(path), known) +
+                           "; `moelab keys` lists those of " + kFileKindsText);
 }
 
 std::string default_text(const KeyRow& row) {
@@ -110,9 +109,8 @@ void print_keys(const std::string& path, const std::string& format) {
 void add_keys(CLI::App& program) {
   const auto path = std::make_shared<std::string>();
   const auto format = std::make_shared<std::string>("table");
-  CLI::App* command = program.add_subcommand("keys",
-                                             "Explain the keys of scenarios, systems, devices, clusters, "
-                                             "models and sweeps: what each takes, its default, an example");
+  CLI::App* command = program.add_subcommand("keys", std::string("Explain the keys of ") + kFileKindsText +
+                                                         ": what each takes, its default, an example");
   command->add_option(
       "PATH", *path,
       "A key, or a section with all that is in it: workload, system.cache, device.ssd; as --set "

@@ -53,8 +53,7 @@ GpuPart read_gpu(const YamlMap& map) {
     } catch (const InputError& error) {
       map.fail("link", error.problems().front().what);
     }
-  part.byte_products = map.number("byte_products", {1, 64}, kNotSaid);
-  map.has("units"), map.has("clock");
+  part.byte_products = map.has("byte_products") ? map.number("byte_products", {1, 64}) : kNotSaid;
   if (map.has("power")) {
     const std::string power = map.text("power");
     const auto [rest, error] = std::from_chars(power.data(), power.data() + power.size(), part.watts);
@@ -70,7 +69,6 @@ CpuPart read_cpu(const YamlMap& map) {
   part.cores = static_cast<int>(map.integer("cores", 1, 1024));
   part.efficiency_cores = static_cast<int>(map.integer("efficiency_cores", 0, 1024, 0));
   part.clock = read_clock(map, "clock");
-  if (map.has("base")) (void)read_clock(map, "base");
   part.flops_per_cycle = static_cast<int>(map.integer("flops", 1, 1024));
   part.amx = map.boolean("amx", false);
   part.memory = map.text("memory");
@@ -78,7 +76,6 @@ CpuPart read_cpu(const YamlMap& map) {
   part.sockets = static_cast<int>(map.integer("sockets", 1, 8, 1));
   if (map.has("bandwidth"))
     part.bandwidth = map.quantity<BytesPerSecond>("bandwidth", above(BytesPerSecond(0)));
-  map.has("link");
   return part;
 }
 
@@ -86,7 +83,6 @@ SsdPart read_ssd(const YamlMap& map) {
   SsdPart part;
   part.read = map.quantity<BytesPerSecond>("read", above(BytesPerSecond(0)));
   part.latency = map.quantity<Seconds>("latency", at_least(Seconds(0)));
-  map.has("link");
   return part;
 }
 
@@ -281,6 +277,12 @@ bool CpuPart::avx512() const {
       "rocket-lake", "sapphire-rapids", "emerald-rapids", "granite-rapids", "zen4",     "zen4c",
       "zen5"};
   return std::find(with.begin(), with.end(), generation) != with.end();
+}
+
+void check_part_tables() {
+  read_table<GpuPart>("gpus", read_gpu);
+  read_table<CpuPart>("cpus", read_cpu);
+  read_table<SsdPart>("ssds", read_ssd);
 }
 
 const std::vector<GpuPart>& gpu_parts() {

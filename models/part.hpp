@@ -62,6 +62,9 @@ const std::vector<GpuPart>& gpu_parts();
 const std::vector<CpuPart>& cpu_parts();
 const std::vector<SsdPart>& ssd_parts();
 
+/// Reads the program's tables of parts anew. Throws InputError with all that is wrong in one.
+void check_part_tables();
+
 /// By name or alias. Throws InputError with the closest name.
 const GpuPart& find_gpu(std::string_view name);
 const SsdPart& find_ssd(std::string_view name);

@@ -28,7 +28,8 @@ ProgramResult keys(std::vector<std::string> arguments) {
 const std::map<std::string, Json>& table() {
   static const std::map<std::string, Json> all = [] {
     std::map<std::string, Json> rows;
-    for (const char* root : {"scenario", "system", "device", "cluster", "model", "sweep"})
+    for (const char* root :
+         {"scenario", "system", "device", "cluster", "model", "sweep", "runtime", "law", "part"})
       for (const Json& row : Json::parse(keys({root, "--format", "json"}).out)) rows[row["key"]] = row;
     return rows;
   }();
@@ -95,7 +96,8 @@ const std::map<std::string, std::string>& sections() {
 TEST_CASE("every key has a meaning, and every meaning a key") {
   std::set<std::string> explained;
   std::istringstream source(test::read_bytes(MOELAB_SOURCE_DIR "/cli/key_meanings.cpp"));
-  const std::regex line_of_key(R"(((?:scenario|system|device|cluster|model|sweep)\.[\w.\[\]]+) \S.*)");
+  const std::regex line_of_key(
+      R"(((?:scenario|system|device|cluster|model|sweep|runtime|law|part)\.[\w.\[\]]+) \S.*)");
   std::smatch found;
   for (std::string line; std::getline(source, line);)
     if (std::regex_match(line, found, line_of_key)) explained.insert(found[1]);
@@ -109,8 +111,9 @@ TEST_CASE("every key has a meaning, and every meaning a key") {
   CHECK(explained == std::set<std::string>{});
 }
 
-TEST_CASE("every key of a shipped scenario, system, device, cluster, model or sweep is in the table") {
-  for (const std::string root : {"scenario", "system", "device", "cluster", "model", "sweep"})
+TEST_CASE("every key of a shipped file is in the table") {
+  for (const std::string root :
+       {"scenario", "system", "device", "cluster", "model", "sweep", "runtime", "law", "part"})
     for (const auto& file : fs::directory_iterator(MOELAB_SOURCE_DIR "/configs/" + root + "s")) {
       if (file.path().extension() != ".yaml") continue;
       CAPTURE(file.path());
@@ -129,9 +132,10 @@ TEST_CASE("every key that a reader's source takes is in the table") {
   known.insert("system");  // within overrides, which has the keys of another file
   const std::set<std::string> of_sources = {"value", "source", "spread", "points", "latency", "rate"};
   std::size_t count = 0;
-  std::vector<fs::path> files = {"sim/scenario.cpp",          "models/device.cpp",
-                                 "models/cluster.cpp",        "models/machine_parts.cpp",
-                                 "models/stored_weights.cpp", "sim/scenario/request_mix.cpp"};
+  std::vector<fs::path> files = {
+      "sim/scenario.cpp",         "models/device.cpp",         "models/cluster.cpp",
+      "models/machine_parts.cpp", "models/stored_weights.cpp", "sim/scenario/request_mix.cpp",
+      "models/runtime.cpp",       "models/part.cpp",           "traces/law/routing_law_yaml.cpp"};
   for (const auto& file : fs::directory_iterator(MOELAB_SOURCE_DIR "/sim/scenario"))
     if (file.path().string().ends_with("_config.cpp")) files.push_back(file.path());
   for (const fs::path& file : files) {

@@ -176,7 +176,7 @@ TEST_CASE("every figure of a result is explained, and every explained one is a r
 }
 
 TEST_CASE("every key has an example of a form that it takes") {
-  for (const char* root : {"scenario", "system", "device", "cluster"})
+  for (const char* root : {"scenario", "system", "device", "cluster", "runtime", "law", "part"})
     for (const Json& row : Json::parse(moelab({"keys", root, "--format", "json"}).out)) {
       CAPTURE(row["key"]);
       const std::string takes = row["takes"];

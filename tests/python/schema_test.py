@@ -14,7 +14,7 @@ jsonschema = pytest.importorskip("jsonschema")
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("MOELAB_PROGRAM") or str(SOURCE / "build/release/cli/moelab")
-KINDS = ["scenario", "system", "device", "cluster", "model", "sweep"]
+KINDS = ["scenario", "system", "device", "cluster", "model", "sweep", "runtime", "law", "part"]
 MUTANTS = 12  # of each scenario
 
 

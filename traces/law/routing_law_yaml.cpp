@@ -53,13 +53,12 @@ std::string layer_yaml(const LayerLaw& layer) {
 
 /// `known` and `points` come together.
 void read_basis(const YamlMap& root, RoutingLaw& law) {
-  if (root.has("known")) {
-    law.basis = static_cast<LawBasis>(1 + root.choice("known", kKnown));
-    law.points = root.number("points", {0, 1, true});
-  } else if (root.has("points")) {
-    root.fail("points",
-              "says how near a law comes of which 'known' says what it stands on; give both or none");
-  }
+  const bool known = root.has("known"), points = root.has("points");
+  if (known) law.basis = static_cast<LawBasis>(1 + root.choice("known", kKnown));
+  if (points) law.points = root.number("points", {0, 1, true});
+  if (known != points)
+    root.fail(known ? "known" : "points",
+              "'known' says what a law stands on, 'points' how near it comes; give both or none");
 }
 
 /// Reads a list of numbers, each in the range; without a `size`, any number of them.
