@@ -64,6 +64,20 @@ std::string place_of(const Advice& a, const AdviceRequest& q) {
   return "all on " + gpus_text(a, q) + sharing_text(a);
 }
 
+/// "25.54 of 25.77 GB": a card of "24 GB" has 24 GiB.
+std::string gpu_memory_text(const Advice& a, const AdviceRequest& q) {
+  const std::string most = to_string(Bytes(a.gpu_most));
+  if (a.split.cpu_only || !q.machine.gpu || q.machine.gpu->unified()) return most;
+  return most + " of " + to_string(q.machine.gpu->memory);
+}
+
+std::string left_out_text(const AdviseReport& r) {
+  std::string text;
+  for (const AdviceList::LeftOut& one : r.left_out)
+    text += "left out: " + one_line(one.runtime) + ": " + one_line(one.why) + "\n";
+  return text.empty() ? text : text + "\n";
+}
+
 std::string ways_table(const AdviseReport& r) {
   const AdviceRequest& q = r.request;
   Rows rows{{"runtime", "weights", "where", "bound by: decode, prompt", "decode tok/s", "range",
@@ -72,7 +86,7 @@ std::string ways_table(const AdviseReport& r) {
     const double decode = 1 / a.decode_s, prompt = q.prompt / a.prompt_s;
     rows.push_back({one_line(a.runtime), one_line(a.weights), place_of(a, q),
                     a.bound_word + ", " + a.prompt_bound_word, speed(decode), range(decode, a.error.decode),
-                    speed(prompt), range(prompt, a.error.prefill), to_string(Bytes(a.gpu_most)),
+                    speed(prompt), range(prompt, a.error.prefill), gpu_memory_text(a, q),
                     to_string(Bytes(a.memory.host_total()))});
   }
   return align_columns(rows, 4);
@@ -213,7 +227,7 @@ std::string advise_table(const AdviseReport& r) {
   const double rate = 1 / best.decode_s;
   text += ": fastest is " + one_line(best.title + " with " + best.weights) + ", " + speed(rate) +
           " tokens/s a user (" + range(rate, best.error.decode) + "), bound by " + best.bound + ".\n\n";
-  text += ways_table(r) + "\n" + commands(r);
+  text += ways_table(r) + "\n" + left_out_text(r) + commands(r);
   if (r.policies) text += policies_table(*r.policies, r.request);
   return text + "\n" + memory_text(r.request) +
          "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). Ranges are "
@@ -232,6 +246,10 @@ std::string advise_json(const AdviseReport& r) {
   if (q.machine.ram) all["usable_ram_bytes"] = q.machine.usable_ram()->value();
   if (q.budget) all["budget_bytes"] = q.budget->value();
   if (ways.empty()) all["lacks"] = r.lacks;
+  Json left_out = Json::array();
+  for (const AdviceList::LeftOut& one : r.left_out)
+    left_out.push_back({{"runtime", one.runtime}, {"why_not", one.why}});
+  all["left_out"] = std::move(left_out);
   if (r.policies) all["policies"] = policies_json(*r.policies, q);
   return json_text(all);
 }

@@ -13,8 +13,9 @@ namespace moelab::cli {
 
 struct AdviseReport {
   AdviceRequest request;
-  std::vector<Advice> list;              // empty where nothing fits
-  std::string lacks;                     // what it needs then
+  std::vector<Advice> list;  // empty where nothing fits
+  std::string lacks;         // what it needs then
+  std::vector<AdviceList::LeftOut> left_out;
   std::optional<PolicyTrials> policies;  // where they were asked for
 };
 

@@ -248,11 +248,15 @@ void list_formats(const ListOptions& options) {
             << hanging("Of a whole model (weights: NAME):", whole, 4, output_width());
 }
 
-void print_imported(const std::string& path, const std::string& format) {
+void print_imported(const std::string& path, const std::string& format, const std::string& out) {
+  check_outputs({out}, {path});
   const Architecture a = import_model(path);
   const std::string yaml = architecture_to_yaml(a);
+  if (!out.empty()) write_outputs({{out, yaml}});
+  if (a.source.find(kUnknownModelType) != std::string::npos)
+    std::cerr << "moelab: note: " << one_line(a.source) << "\n";
   if (format != "json") {
-    std::cout << yaml;
+    if (out.empty()) std::cout << yaml;
     return;
   }
   Json bytes;
@@ -278,7 +282,7 @@ void add_models(CLI::App& program) {
   add_list(program, "models", "List the known architectures with what they weigh", list_models);
   CLI::App* model = program.add_subcommand("model", "Work with one architecture");
   model->require_subcommand(1);
-  add_example(*model, "moelab model import model-Q4_K_M.gguf > my-model.yaml");
+  add_example(*model, "moelab model import model-Q4_K_M.gguf --out my-model.yaml");
   const auto path = std::make_shared<std::string>();
   const auto format = std::make_shared<std::string>("table");
   CLI::App* import = model->add_subcommand(
@@ -289,8 +293,10 @@ void add_models(CLI::App& program) {
           "A GGUF file (its first megabytes will do), config.json, safetensors index, or their folder")
       ->required();
   add_format(*import, *format);
-  add_example(*import, "moelab model import config.json > my-model.yaml");
-  import->callback([path, format] { print_imported(*path, *format);
+  const auto out = std::make_shared<std::string>();
+  import->add_option("--out", *out, "Model file to write it to; default: print it")->check(names_a_file);
+  add_example(*import, "moelab model import config.json --out my-model.yaml");
+  import->callback([path, format, out] { print_imported(*path, *format, *out);
 });
 }  // namespace moelab::cli
 

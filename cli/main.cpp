@@ -305,8 +305,8 @@ int main(int argc, char** argv) {
     }
     return status;
   } catch (const moelab::InputError& error) {
-    for (const moelab::Problem& problem : error.problems())
-      std::cerr << "moelab: " << moelab::cli::one_line(to_string(problem)) << "\n";
+    for (const std::string& line : moelab::problem_lines(error.problems()))
+      std::cerr << "moelab: " << moelab::cli::one_line(line) << "\n";
     return 2;
   } catch (const moelab::cli::Interrupted& error) {
     std::cerr << "moelab: " << error.what() << "\n";

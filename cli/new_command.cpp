@@ -97,7 +97,8 @@ void begin_policy(const NewPolicyArguments& options) {
   std::cout << "policy " << options.name << " of family " << options.family << ": " << source << "\n"
             << "compile:  cmake -S " << at << " -B " << built << " && cmake --build " << built << "\n"
             << "check:    ctest --test-dir " << built << "\n"
-            << "use:      moelab run SCENARIO --policy-library " << library << "\n"
+            << "use:      moelab compare SCENARIO --" << options.family << " " << options.name
+            << " --policy-library " << library << "\n"
             << "explain:  moelab policies --policy-library " << library << "\n";
 }
 

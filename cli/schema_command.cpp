@@ -64,7 +64,8 @@ void add_schema(CLI::App& program) {
       "schema", "Print the JSON Schema of a kind of files, for editors; without a kind: which there are");
   command->add_option(
       "KIND", arguments->kind,
-      "scenario, system, device, cluster, model, sweep, runtime, law or part. An editor with YAML's language server (VS Code: "
+      "scenario, system, device, cluster, model, sweep, runtime, law or part. An editor with YAML's language "
+      "server (VS Code: "
       "the extension YAML by Red Hat) takes the schema for a file that begins with the line: # "
       "yaml-language-server: "
       "$schema=scenario.schema.json");

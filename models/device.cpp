@@ -296,6 +296,20 @@ Seconds CodecProfile::decompress_seconds(Bytes plain) const {
   return Seconds(std::get<Sourced<Curve>>(decompress).value(plain.value()));
 }
 
+std::string implausible_reads(const Curve& ssd) {
+  constexpr double kSmall = 4096, kLarge = 0x1p30;        // bytes
+  constexpr double kSlowest = 0.05, kFastestRate = 3e11;  // seconds a small read; bytes a second
+  if (ssd.empty()) return "";
+  if (ssd(kSmall) > kSlowest)
+    return "takes " + to_string(Seconds(ssd(kSmall))) + " for 4 KiB, longer than any disk; expected up to " +
+           to_string(Seconds(kSlowest));
+  const double rate = kLarge / std::max(ssd(kLarge), 1e-12);
+  return rate > kFastestRate ? "reads " + to_string(BytesPerSecond(rate)) +
+                                   ", faster than any array of SSDs; expected up to " +
+                                   to_string(BytesPerSecond(kFastestRate))
+                             : "";
+}
+
 DeviceProfile read_device(const YamlDocument& document) {
   return read_device(document.root());
 }

@@ -214,6 +214,10 @@ struct DeviceProfile : SourcedNumbers {
   ~DeviceProfile();
 };
 
+/// What is wrong with reads of an SSD that a slip of a unit makes as fast as hundreds of drives, or slower
+/// than a disk; empty where nothing is.
+std::string implausible_reads(const Curve& ssd);
+
 DeviceProfile read_device(const YamlDocument& document);
 DeviceProfile read_device(const YamlMap& root);
 /// By name or path, through the configuration store. Throws InputError.

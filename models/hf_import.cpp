@@ -8,6 +8,7 @@
 #include "models/hf_hybrids.hpp"
 #include "models/hf_layers.hpp"
 #include "models/hf_quantization.hpp"
+#include "models/model_import.hpp"
 #include "models/text_file.hpp"
 
 namespace moelab {
@@ -169,7 +170,8 @@ void read_switch(const HfConfig& config, const Family& family, Architecture& a) 
 std::string source_text(const HfConfig& config, const std::filesystem::path& file, const Family* family) {
   const std::string type = config.text({"model_type"});
   std::string text = file.filename().string() + ", model_type " + (type.empty() ? "not given" : type);
-  if (!family) text += "; this type is not known by name: read by its keys alone, check biases and norms";
+  if (!family)
+    text += "; " + std::string(kUnknownModelType) + ": read by its keys alone, check biases and norms";
   if (config.integer_or({"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"}, 0,
                         kMostLayers, 0) > 0) {
     text += "; the multi-token prediction layers are left out";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -37,7 +38,59 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+/// The name between the quotes behind "system ": where it begins, and its length; npos, where there is none.
+std::pair<std::size_t, std::size_t> system_in(const std::string& what) {
+  constexpr std::string_view kBefore = "system '";
+  const std::size_t found = what.find(kBefore);
+  if (found == std::string::npos) return {found, 0};
+  const std::size_t begin = found + kBefore.size();
+  return {begin, std::min(what.find('\'', begin), what.size()) - begin};
+}
+
+/// Which one of several a problem is of: the system that it names, else its file.
+std::string subject_of(const Problem& problem) {
+  const auto [begin, length] = system_in(problem.what);
+  if (begin != std::string::npos) return problem.what.substr(begin, length);
+  const std::string file = problem.file.substr(0, problem.file.find(" ("));  // "a.yaml (with budget=1)"
+  return file.substr(file.rfind('/') + 1);
+}
+
+/// What it says of any.
+std::string said_by(const Problem& problem) {
+  const auto [begin, length] = system_in(problem.what);
+  return begin == std::string::npos ? problem.what : std::string(problem.what).erase(begin, length);
+}
+
 }  // namespace
+
+std::vector<std::string> problem_lines(const std::vector<Problem>& problems) {
+  struct Line {
+    const Problem* first;
+    std::vector<std::string> subjects;
+  };
+  std::vector<Line> lines;
+  std::map<std::string, std::size_t> known;
+  for (const Problem& problem : problems) {
+    const std::string subject = subject_of(problem);
+    const auto [found, is_new] = known.emplace(said_by(problem), lines.size());
+    // The same of the same file twice is said twice: it stands in two places.
+    const bool again =
+        !is_new && (subject.empty() || std::count(lines[found->second].subjects.begin(),
+                                                  lines[found->second].subjects.end(), subject) > 0);
+    if (is_new || again)
+      lines.push_back({&problem, {subject}});
+    else
+      lines[found->second].subjects.push_back(subject);
+  }
+  std::vector<std::string> texts;
+  for (const Line& line : lines) {
+    std::string text = to_string(*line.first);
+    for (std::size_t i = 1; i < line.subjects.size(); ++i)
+      text += (i == 1 ? " (the same of " : ", ") + line.subjects[i];
+    texts.push_back(text + (line.subjects.size() > 1 ? ")" : ""));
+  }
+  return texts;
+}
 
 std::string to_string(const Problem& problem) {
   std::string place = problem.file;

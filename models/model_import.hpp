@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "models/architecture.hpp"
 
@@ -14,6 +15,9 @@ namespace moelab {
 /// gguf_import.hpp and hf_import.hpp, and for an index whose size is more than 10 % off what the
 /// configuration makes.
 Architecture import_model(const std::string& path);
+
+/// In the source of a model whose kind no reader knows by its name.
+inline constexpr std::string_view kUnknownModelType = "this type is not known by name";
 
 /// Where such a file or folder lies that a name says, beside `base` or here; nullopt for this project's own
 /// models, which are found first.

@@ -102,12 +102,31 @@ std::string exact_with(std::span<const Unit> units, double value) {
   return shortest;
 }
 
+/// " (did you mean '12 GB'?)" of "12gb": a unit that is one of these but for small and capital letters.
+std::string spelled_right(std::span<const Unit> units, std::string_view text) {
+  text = trimmed(text);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return "";
+  const std::string_view digits = text.substr(0, static_cast<std::size_t>(end - text.data()));
+  const std::string_view name = trimmed(text.substr(digits.size()));
+  const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  for (const Unit& unit : units) {
+    const bool same = std::equal(name.begin(), name.end(), unit.name.begin(), unit.name.end(),
+                                 [&](char a, char b) { return small(a) == small(b); });
+    const std::string right = std::string(digits) + " " + std::string(unit.name);
+    if (same && name != unit.name && parse_with(units, right, number))
+      return " (did you mean '" + right + "'?)";
+  }
+  return "";
+}
+
 template <class Q>
 bool parse_as(std::span<const Unit> units, std::string_view phrase, std::string_view text, Q& out,
               std::string& expected) {
   double value = 0;
   if (!parse_with(units, text, value)) {
-    expected = phrase;
+    expected = std::string(phrase) + spelled_right(units, text);
     return false;
   }
   out = Q(value);

@@ -150,9 +150,9 @@ std::vector<YamlNode> YamlMap::list_or_empty(std::string_view key) const {
   return has(key) ? list(key) : std::vector<YamlNode>();
 }
 
-YamlMap YamlMap::map(std::string_view key) const {
+YamlMap YamlMap::map(std::string_view key, const std::string& expected) const {
   if (yaml::is_noted(impl_->ref)) yaml::note_key(*impl_, key, {.form = yaml::Form::map});
-  return node(key).map("");
+  return node(key).map("", expected);
 }
 
 std::optional<YamlMap> YamlMap::optional_map(std::string_view key) const {

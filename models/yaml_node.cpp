@@ -69,9 +69,9 @@ std::vector<NodeRef> read_list(const NodeRef& ref, std::string_view what) {
   return items;
 }
 
-NodeRef read_map(const NodeRef& ref, std::string_view what) {
+NodeRef read_map(const NodeRef& ref, std::string_view what, const std::string& expected) {
   if (ref.node->kind == TreeNode::Kind::map) return ref;
-  fail_shape(ref, what, "a map");
+  fail_shape(ref, what, expected);
   static const TreeNode empty_map{.kind = TreeNode::Kind::map};
   return {ref.tree, &empty_map, true};
 }
@@ -133,10 +133,10 @@ std::vector<YamlNode> YamlNode::list(std::string_view what) const {
   return items;
 }
 
-YamlMap YamlNode::map(std::string_view what) const {
+YamlMap YamlNode::map(std::string_view what, const std::string& expected) const {
   if (yaml::is_noted(*impl_)) yaml::note_node(*impl_, {.form = AskedKey::Form::map});
   YamlMap map;
-  map.impl_ = std::make_shared<YamlMap::Impl>(yaml::read_map(*impl_, what));
+  map.impl_ = std::make_shared<YamlMap::Impl>(yaml::read_map(*impl_, what, expected));
   return map;
 }
 

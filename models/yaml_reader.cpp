@@ -202,6 +202,16 @@ class Builder : public YAML::EventHandler {
   std::vector<OpenNode> open_;
 };
 
+/// Whether a line's indentation has a tab, which YAML does not take for one.
+bool indented_by_tab(std::string_view text) {
+  bool indents = true;
+  for (const char c : text) {
+    if (indents && c == '\t') return true;
+    indents = c == '\n' || (indents && c == ' ');
+  }
+  return false;
+}
+
 }  // namespace
 
 std::unique_ptr<TreeNode> yaml::parse_text(std::string_view text, Tree& tree, std::size_t source,
@@ -221,7 +231,10 @@ std::unique_ptr<TreeNode> yaml::parse_text(std::string_view text, Tree& tree, st
   } catch (const Refusal& refusal) {
     return report(refusal.line, refusal.column, refusal.what);
   } catch (const YAML::Exception& error) {
-    return report(error.mark.line + 1, error.mark.column + 1, "not valid YAML: " + error.msg);
+    return report(
+        error.mark.line + 1, error.mark.column + 1,
+        "not valid YAML: " + error.msg +
+            (indented_by_tab(text) ? "; a line is indented by a tab, where YAML takes spaces alone" : ""));
   }
 }
 

@@ -55,7 +55,7 @@ class YamlNode {
   Q quantity(std::string_view what,
              Range<Q> range) const;  // Q: Seconds, Bytes, BytesPerSecond, Flops, FlopsPerSecond
   std::vector<YamlNode> list(std::string_view what) const;
-  YamlMap map(std::string_view what) const;
+  YamlMap map(std::string_view what, const std::string& expected = "a map") const;
 
   /// The node and all below it as JSON that reads back as the same: numbers, booleans and nulls as such, all
   /// else as texts.
@@ -92,7 +92,8 @@ class YamlMap {
                      std::optional<std::size_t> fallback = {}) const;
   std::vector<YamlNode> list(std::string_view key) const;           // required
   std::vector<YamlNode> list_or_empty(std::string_view key) const;  // optional
-  YamlMap map(std::string_view key) const;                          // required
+  /// Required; `expected` is what a message says that it is not.
+  YamlMap map(std::string_view key, const std::string& expected = "a map") const;
   std::optional<YamlMap> optional_map(std::string_view key) const;
   std::vector<std::string> keys() const;  // in file order; does not make them known
 

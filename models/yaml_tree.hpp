@@ -124,7 +124,7 @@ AskedKey asked_as(std::int64_t low, std::int64_t high);
 /// The children of a list, or a problem and nothing.
 std::vector<NodeRef> read_list(const NodeRef& ref, std::string_view what);
 /// The node itself if it is a map, else a problem and a muted empty map.
-NodeRef read_map(const NodeRef& ref, std::string_view what);
+NodeRef read_map(const NodeRef& ref, std::string_view what, const std::string& expected);
 
 }  // namespace moelab::yaml
 

@@ -1,6 +1,7 @@
 #include "sim/scenario.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -247,6 +248,15 @@ void check_routes_nothing(const YamlMap& workload, const Architecture& model) {
                              "' has none: every token runs through all of its weights");
 }
 
+/// `device: {gpu: rtx-4090-24gb, ram: 64 GiB}` has a machine's parts, which stand under another key.
+bool has_parts_of_machine(const Json& device) {
+  if (!device.is_object()) return false;
+  constexpr std::array<const char*, 4> kParts = {"gpu", "cpu", "memory", "ssd"};
+  return device.contains("ram") || std::any_of(kParts.begin(), kParts.end(), [&](const char* part) {
+           return device.contains(part) && device[part].is_string();
+         });
+}
+
 /// Reads model, device or cluster, workload and systems, and puts them into `document` in the place of their
 /// names.
 void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& document) {
@@ -288,9 +298,15 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
     if (parts.model && !s.model.is_moe()) check_routes_nothing(root.map("workload"), s.model);
     if (document.contains("machine"))
       parts.device = read_machine_of_parts(root, reading, s);
+    else if (root.has("device") && has_parts_of_machine(document["device"]))
+      root.fail("device",
+                "has parts of a machine; expected 'machine' in its place, as in machine={gpu: "
+                "jetson-orin-nx-16gb, ram: 16 GiB, ssd: pcie4-x4}");
     else
       parts.device = readable("devices", "device", [&](const YamlMap& map, const std::filesystem::path&) {
         s.device = read_device(map);
+        if (const std::string odd = implausible_reads(s.device.ssd.read.value); !odd.empty())
+          map.map("ssd").fail("read", odd);
       });
     read_parallelism(root, parts.model && parts.device, s);
   }

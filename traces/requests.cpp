@@ -34,7 +34,9 @@ std::string request_problem(const RequestRecord& request, double before) {
 std::vector<RequestRecord> read_request_log(const std::string& path) {
   CsvReader csv(path);
   if (csv.header() != std::vector<std::string>(kColumns.begin(), kColumns.end()))
-    fail_at_line(csv.name(), 1, 0, "expected the columns arrival_s,prompt_tokens,output_tokens");
+    fail_at_line(csv.name(), 1, 0,
+                 "expected the columns arrival_s,prompt_tokens,output_tokens; `moelab trace import-requests` "
+                 "makes them of Azure's, BurstGPT's and Mooncake's traces");
   std::vector<RequestRecord> requests;
   double before = 0;
   while (csv.next()) {

@@ -174,18 +174,26 @@ AdviceList find_ways(const AdviceRequest& request) {
   std::string refused;
   for (const std::string& name : runtimes_for(request)) {
     const Runtime runtime = load_runtime(name);
+    const std::size_t before = list.ways.size();
+    std::string why;  // its first format does not do
     for (const std::string& weights : weights_for(family_of(runtime), request)) {
       std::string reason = cannot_run(runtime, weights, request.machine);
       if (reason.empty()) reason = cannot_cache(runtime, request.kv);
       if (!reason.empty()) {
-        if (refused.empty()) refused = std::move(reason);
+        if (refused.empty()) refused = reason;
+        if (why.empty()) why = std::move(reason);
         continue;
       }
-      if (std::optional<Advice> advice = Search(request, runtime, weights).best(list.lacks)) {
+      std::string lacks;
+      if (std::optional<Advice> advice = Search(request, runtime, weights).best(lacks)) {
         advice->asked = name;
         list.ways.push_back(std::move(*advice));
+      } else if (!lacks.empty()) {
+        list.lacks = lacks;
+        if (why.empty()) why = (weights.empty() ? "" : weights + ": ") + std::move(lacks);
       }
     }
+    if (list.ways.size() == before) list.left_out.push_back({runtime.name, why});
   }
   if (list.ways.empty() && list.lacks.empty() && !refused.empty()) throw InputError("", refused);
   std::stable_sort(list.ways.begin(), list.ways.end(),
@@ -196,7 +204,10 @@ AdviceList find_ways(const AdviceRequest& request) {
 void throw_nothing_fits(const AdviceRequest& request, const std::string& lacks) {
   throw InputError(
       "", "'" + request.model.name + "' does not fit in any way that was tried: " + lacks +
-              ". Smaller weights (--weights gguf-q2_k), a shorter --context or more memory would help");
+              ". Smaller weights (--weights gguf-q2_k), a shorter --context or more memory would help" +
+              (request.machine.gpu && !request.machine.cpu && !request.machine.gpu->unified()
+                   ? ", or a CPU that computes what the GPU has no room for: --cpu names it"
+                   : ""));
 }
 
 std::vector<Advice> advise(const AdviceRequest& request) {

@@ -52,6 +52,10 @@ struct Advice {
 struct AdviceList {
   std::vector<Advice> ways;  // fastest decoding first
   std::string lacks;         // where there are none: what the last that was tried needs
+  struct LeftOut {
+    std::string runtime, why;
+  };
+  std::vector<LeftOut> left_out;  // runtimes that serve it in no way
 };
 /// The best split of each runtime and format; what does not fit is left out. The best is the one with the
 /// fastest prompt of those that decode within `for_prompt` of the fastest. Throws InputError for unknown

@@ -61,12 +61,24 @@ std::string native_method(const std::string& weights) {
   return weights == "bf16" ? "BF16" : weights == "fp8" ? "FP8" : weights == "mxfp4" ? "MXFP4" : "";
 }
 
+/// Where a hub has the model: "Qwen/Qwen3-30B-A3B" of a source that begins "config.json of
+/// Qwen/Qwen3-30B-A3B"; else its name here. Of weights that their owner quantised (AWQ) the hub's name is
+/// another one.
+std::string served_name(const Advice& a, const Architecture& model) {
+  constexpr std::string_view kFrom = "config.json of ";
+  if (!model.source.starts_with(kFrom) || a.weights == "awq") return model.name;
+  std::string name =
+      model.source.substr(kFrom.size(), model.source.find_first_of(" ,;", kFrom.size()) - kFrom.size());
+  if (name.ends_with('.')) name.pop_back();  // a sentence's
+  return name.find('/') == std::string::npos ? model.name : name;
+}
+
 std::string ktransformers_command(const Advice& a, const AdviceRequest& q) {
-  std::string text = "python -m sglang.launch_server --model " + shell_word(q.model.name);
+  std::string text = "python -m sglang.launch_server --model " + shell_word(served_name(a, q.model));
   if (a.weights.starts_with("gguf"))
     text += " --kt-method LLAMAFILE --kt-weight-path " + gguf_file(a, q);
   else if (const std::string method = native_method(a.weights); !method.empty())
-    text += " --kt-method " + method + " --kt-weight-path " + shell_word(q.model.name);
+    text += " --kt-method " + method + " --kt-weight-path " + shell_word(served_name(a, q.model));
   if (q.machine.cpu)
     text += " --kt-cpuinfer " + std::to_string(q.machine.cpu->cores * q.machine.sockets) +
             " --kt-threadpool-count " + std::to_string(q.machine.sockets);
@@ -85,7 +97,7 @@ std::string gib_of_each(double bytes, int gpus) {
 std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
   const bool sglang = a.family == "sglang";
   std::string text = sglang ? "python -m sglang.launch_server --model " : "vllm serve ";
-  text += shell_word(q.model.name);
+  text += shell_word(served_name(a, q.model));
   if (a.weights == "fp8" || a.weights == "awq") text += " --quantization " + a.weights;
   if (q.kv == "fp8") text += sglang ? " --kv-cache-dtype fp8_e4m3" : " --kv-cache-dtype fp8";
   if (a.gpus > 1) text += " --tensor-parallel-size " + std::to_string(a.gpus);
@@ -104,7 +116,7 @@ std::string command_of(const Advice& a, const AdviceRequest& q, const Architectu
   if (is_llama(a.family)) return llama_command(a, q);
   if (a.family == "mlx") return "mlx_lm.server --model " + shell_word(q.model.name + "-" + a.weights);
   if (a.family.starts_with("ktransformers")) return ktransformers_command(a, q);
-  if (a.family == "tensorrt-llm") return "trtllm-serve " + shell_word(q.model.name);
+  if (a.family == "tensorrt-llm") return "trtllm-serve " + shell_word(served_name(a, q.model));
   if (a.family == "mlc") return "mlc_llm serve " + shell_word(q.model.name + "-" + a.weights);
   // The others are libraries or papers' prototypes, which no one line starts.
   return a.family == "vllm" || a.family == "sglang" ? vllm_command(a, q, stored) : "";

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "models/json.hpp"
 #include "models/yaml_reader.hpp"
 #include "policies/batching/batching.hpp"
 #include "policies/cache/cache.hpp"
@@ -55,6 +56,12 @@ void read_cache(const YamlMap& root, SystemConfig& system) {
         system.pools[static_cast<std::size_t>(found - state_names().begin())] = true;
     }
   } else {
+    if (cache->has("pools") && cache->node("policy").json() == nlohmann::json(system.cache.name).dump())
+      cache->fail("pools",
+                  "cache '" + system.cache.name +
+                      "' has no pools to share out; to try it in this one's place: moelab compare SCENARIO "
+                      "--system " +
+                      system.name + " --cache " + system.cache.name);
     system.kept_as = static_cast<State>(cache->choice("keep_as", state_names(), 0));
   }
   if (system.placed && system.cache.name != "none")

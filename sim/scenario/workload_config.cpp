@@ -158,7 +158,10 @@ void read_lengths(const YamlMap& section, const std::string& base, Problems& pro
     return;
   }
   for (const std::string_view key : {"requests", "prompt_tokens", "output_tokens", "lengths_of", "classes"})
-    if (section.has(key)) section.fail(key, "'" + std::string(key) + "' is the request log's to say");
+    if (section.has(key))
+      section.fail(key, "'" + std::string(key) +
+                            "' is the request log's to say; --set in the whole section's place: "
+                            "workload=\"{batch: 4, request_log: FILE}\"");
   for (const std::string_view key : {"arrivals_per_s", "arrivals", "closed_loop"})
     if (section.has(key))
       section.fail(key, "'" + std::string(key) +

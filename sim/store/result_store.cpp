@@ -41,8 +41,10 @@ std::filesystem::path place_of(const std::filesystem::path& file, ResultStore::A
   const auto status = std::filesystem::status(place, error);
   if (status.type() == std::filesystem::file_type::not_found) {
     if (access == ResultStore::Access::read) throw InputError(file.string(), "no such file");
-    if (!std::filesystem::is_directory(place.parent_path(), error))
-      throw InputError(file.string(), "there is no folder " + place.parent_path().string());
+    std::filesystem::create_directories(place.parent_path(), error);
+    if (error)
+      throw InputError(file.string(),
+                       "its folder " + place.parent_path().string() + " cannot be made: " + error.message());
   } else if (error) {
     throw InputError(file.string(), "cannot be opened: " + error.message());
   } else if (status.type() != std::filesystem::file_type::regular) {

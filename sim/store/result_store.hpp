@@ -97,10 +97,10 @@ using LockWait = std::function<bool(double)>;
 class ResultStore {
  public:
   enum class Access : std::uint8_t { read, write };
-  /// Opens a store; with `write`, makes it where there is none and keeps other writers out while this object
-  /// lives (a lock on FILE.lock, gone with the process however it ends). Throws InputError: no such file, no
-  /// SQLite database, one of another program or schema version, another process that writes (its number is
-  /// named), no permission, a full disk.
+  /// Opens a store; with `write`, makes it, and its folder, where there is none and keeps other writers out
+  /// while this object lives (a lock on FILE.lock, gone with the process however it ends). Throws InputError:
+  /// no such file, no SQLite database, one of another program or schema version, another process that writes
+  /// (its number is named), no permission, a full disk.
   ///
   /// A store on a read-only file system can be read once its writer has closed it. A forked child must not
   /// use the store of its parent; it does not hold the lock, and its copy of this object may be destroyed.

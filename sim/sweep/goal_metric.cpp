@@ -112,7 +112,10 @@ GoalMetric parse_goal_metric(const std::string& option, const std::string& text)
     metric.quantile = quantile_named(option, statistic);
     return metric;
   }
-  throw InputError(option, "there is no metric '" + shown_word(name) + "'" + suggestion(name, known));
+  // "tokens/s" is how people write tokens_per_s.
+  std::string spelled = name;
+  if (spelled.ends_with("/s")) spelled.replace(spelled.size() - 2, 2, "_per_s");
+  throw InputError(option, "there is no metric '" + shown_word(name) + "'" + suggestion(spelled, known));
 }
 
 std::optional<double> value_of(const GoalMetric& metric, const RunResult& r, State kept_as) {

@@ -129,7 +129,8 @@ std::string fastest_text(const RunAnswer& a) {
   const TimedSystem& next = a.rivals[1];
   const double ratio = next.seconds / best.seconds;
   std::string text = best.system + " is the fastest of " + std::to_string(a.rivals.size()) +
-                     " systems: " + timed_text(best.seconds, a.by) + seeds + ", ";
+                     (a.bounds.empty() ? " systems: " : " systems that do not know the future: ") +
+                     timed_text(best.seconds, a.by) + seeds + ", ";
   const std::string other =
       next.system + " (" +
       (a.by == JudgedBy::tpot ? ms_text(next.seconds) : three_digits(next.seconds, 2) + " s") + ")";

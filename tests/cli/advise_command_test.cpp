@@ -126,10 +126,14 @@ TEST_CASE("advise: KTransformers' kernels for weights that are no GGUF file ask 
   };
   CHECK(advised_on("ryzen-9-7950x").contains("ktransformers"));
   CHECK_FALSE(advised_on("i9-14900K").contains("ktransformers"));
+  const json left_out = advised({"--machine", kMachine, "--no-policies"})["left_out"];
+  REQUIRE(left_out.size() >= 1);
+  CHECK(left_out[0]["runtime"] == "ktransformers");
+  CHECK(contains(left_out[0]["why_not"], "AVX-512"));
   CHECK_FALSE(advised_on("ryzen-9-5950x").contains("ktransformers"));
   const json ways = advised({"--machine", "{gpu: rtx-3090-24gb, cpu: ryzen-9-7950x, ram: 96 GiB}",
                              "--no-policies", "--runtime", "ktransformers"})["ways"];
-  CHECK(contains(ways[0]["command"], " --kt-method MXFP4 --kt-weight-path gpt-oss-120b "));
+  CHECK(contains(ways[0]["command"], " --kt-method MXFP4 --kt-weight-path openai/gpt-oss-120b "));
   const ProgramResult asked = advise({"--machine", kMachine, "--runtime", "ktransformers"});
   CHECK(asked.status == 2);
   CHECK(

@@ -90,7 +90,8 @@ TEST_CASE("bash completes families and policies where a policy is begun or check
   CHECK(bash.offers({"check-policy", "--family", ""}) == families);
   CHECK(bash.offers({"check-policy", "siev"}) == Words{"sieve"});
   CHECK(bash.offers({"check-policy", "longest"}) == Words{"longest-first"});
-  CHECK(bash.offers({"schema", ""}) == Words{"cluster", "device", "model", "scenario", "sweep", "system"});
+  CHECK(bash.offers({"schema", ""}) ==
+        Words{"cluster", "device", "law", "model", "part", "runtime", "scenario", "sweep", "system"});
   CHECK(bash.offers({"man", "tra"}) == Words{"trace", "traces"});
 }
 

@@ -544,7 +544,10 @@ TEST_CASE("store: what is no store says what it is instead") {
     }
   };
   CHECK(contains(error_of([&] { ResultStore(file, Access::read); }), "file.db: no such file"));
-  CHECK(contains(error_of([&] { ResultStore(folder / "no/such.db", Access::write); }), "there is no folder"));
+  std::ofstream(folder / "file") << "no folder";
+  CHECK(contains(error_of([&] { ResultStore(folder / "file/such.db", Access::write); }), "cannot be made"));
+  ResultStore(folder / "new/folder/such.db", Access::write);
+  CHECK(std::filesystem::exists(folder / "new/folder/such.db"));
   CHECK(contains(error_of([&] { ResultStore("", Access::read); }), "expected the name of a file"));
   write_bytes(file, std::string(5000, 'x'));
   refused("is not an SQLite database");

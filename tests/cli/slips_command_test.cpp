@@ -1,0 +1,74 @@
+// What people write wrong at first, and what they are told: each is refused in one line that says what to
+// write.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <string>
+
+#include "tests/cli/program_checks.hpp"
+#include "tests/scratch_folder.hpp"
+
+namespace moelab::slips_command_test {
+namespace {
+
+ProgramResult check(const std::string& setting, const std::string& scenario = "zipmoe-orin") {
+  return run_program(MOELAB_PROGRAM, {"check", scenario, "--set", setting});
+}
+
+std::size_t lines_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+TEST_CASE("slips: parts of a machine under 'device' are sent to 'machine'") {
+  const ProgramResult result = check("device={gpu: jetson-orin-nx-16gb, ram: 16 GiB}");
+  check_refusal(result, "has parts of a machine; expected 'machine' in its place");
+  CHECK(lines_of(result.err) == 1);
+}
+
+TEST_CASE("slips: a number that stands with its source says which key is set") {
+  check_refusal(check("overrides.device.memory.total=16 GB"), "--set changes memory.total.value");
+}
+
+TEST_CASE("slips: what is wrong of every system is one line") {
+  const ProgramResult result = check("weights=gguf-q4_k_m");
+  check_refusal(result, "compresses BF16 weights");
+  CHECK(lines_of(result.err) == 1);
+  CHECK(contains(result.err, "(the same of zipmoe-warm-plan, "));
+}
+
+TEST_CASE("slips: a policy without pools in the place of one that has them is sent to compare") {
+  const ProgramResult result = check("overrides.system.cache.policy=sieve");
+  check_refusal(result, "moelab compare SCENARIO --system zipmoe --cache sieve");
+  // A name that is none says nothing of pools.
+  CHECK_FALSE(contains(check("overrides.system.cache.policy=seive").err, "pools to share out"));
+}
+
+TEST_CASE(
+    "slips: a tab, a device with a slip of a unit, metrics as people write them, foreign request logs") {
+  const test::ScratchFolder folder;
+  const std::string system = (folder / "s.yaml").string(), device = (folder / "d.yaml").string();
+  std::ofstream(system) << "name: a\nweights: whole\ncache:\n\tpolicy: lru\n";
+  check_refusal(check("systems=[" + system + "]"), "a line is indented by a tab");
+  std::string profile = run_program(MOELAB_PROGRAM, {"show", "jetson-agx-orin-64gb"}).out;
+  const std::string rate = "latency: 76 us, rate: 3.5 GB/s";
+  REQUIRE(contains(profile, rate));
+  const auto spoilt = [&](const std::string& by) {
+    std::string text = profile;
+    std::ofstream(device) << text.replace(text.find(rate), rate.size(), by);
+    return check("device=" + device);
+  };
+  check_refusal(spoilt("latency: 76 us, rate: 3500 GB/s"), "faster than any array of SSDs");
+  check_refusal(spoilt("latency: 76 ms, rate: 3.5 GB/s"), "longer than any disk");
+  CHECK(spoilt(rate).status == 0);
+  check_refusal(run_program(MOELAB_PROGRAM, {"tune", "budget", "zipmoe-orin", "--system", "zipmoe-lru",
+                                             "--for", "tokens/s > 10"}),
+                "did you mean 'tokens_per_s'?");
+  const std::string azure = (folder / "azure.csv").string();
+  std::ofstream(azure) << "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,374,44\n";
+  check_refusal(check("workload={batch: 4, request_log: " + azure + "}"), "trace import-requests");
+  check_refusal(check("workload.request_log=" + azure), "workload=\"{batch: 4, request_log: FILE}\"");
+}
+
+}  // namespace moelab::slips_command_test
