@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
@@ -15,6 +16,7 @@
 #include "models/serving_estimate.hpp"
 #include "models/timing.hpp"
 #include "sim/cluster/cluster_plan.hpp"
+#include "sim/results/result_json.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario/parallel_config.hpp"
 #include "sim/scenario_trace.hpp"
@@ -24,6 +26,8 @@
 
 namespace moelab::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct CheckArguments {
   std::string scenario;
@@ -124,6 +128,24 @@ std::string server_line(const Scenario& s, const ClusterPlan& plan, std::uint32_
          "; staging of each " + to_string(m.staging) + "\n";
 }
 
+/// Of each system of a scenario with a cluster.
+std::vector<std::pair<const SystemConfig*, ClusterPlan>> cluster_plans(
+    const Scenario& s, const RoutingTrace& trace, const std::vector<std::vector<ServedRequest>>& requests) {
+  std::vector<std::pair<const SystemConfig*, ClusterPlan>> plans;
+  const ActivationCounts history = history_counts(s, trace);
+  for (const SystemConfig& system : s.systems)
+    if (system.placed) plans.emplace_back(&system, plan_cluster(s, system, requests, history));
+  return plans;
+}
+
+/// A system's, on one device; `own` is scenario_of_system().
+MemoryPlan memory_of(const Scenario& own, const SystemConfig& system, const RoutingTrace& trace) {
+  if (system.paging) return plan_paged(own, system, served_requests(own, trace)).memory;
+  const ExpertCosts costs =
+      expert_costs(own.model, TimingModel(own.device), system, static_cast<int>(own.tensor_parallel));
+  return plan_memory(own, system, costs, trace);
+}
+
 /// Of each server: as many experts as its GPUs have room for, and what the rest of the budget is for.
 void print_cluster(const Scenario& s, const RoutingTrace& trace) {
   const auto requests = cluster_requests(s, trace);
@@ -132,10 +154,8 @@ void print_cluster(const Scenario& s, const RoutingTrace& trace) {
   std::cout << s.name << ": valid. " << s.model.title << " on " << s.cluster->profile.title << ", " << all
             << " request(s), " << s.cluster->tasks.size() << " task(s)\n";
   constexpr std::size_t kMostServers = 16;
-  for (const SystemConfig& system : s.systems) {
-    if (!system.placed) continue;
-    const ClusterPlan plan = plan_cluster(s, system, requests, history_counts(s, trace));
-    std::cout << "  " << system.name << ":\n";
+  for (const auto& [system, plan] : cluster_plans(s, trace, requests)) {
+    std::cout << "  " << system->name << ":\n";
     for (std::size_t i = 0; i < std::min(plan.memory.size(), kMostServers); ++i)
       std::cout << "    " << s.cluster->profile.servers[i].name << ": "
                 << server_line(s, plan, static_cast<std::uint32_t>(i));
@@ -155,18 +175,66 @@ void print_valid(const Scenario& s, const RoutingTrace& trace) {
   if (s.gpus() > 1) std::cout << "on " << gpus_text(s) << ":\n";
   for (const SystemConfig& system : s.systems) {
     const Scenario own = scenario_of_system(s, system);
-    if (system.paging) {
-      std::cout << paged_memory_line(system, plan_paged(own, system, served_requests(own, trace)).memory);
-      continue;
-    }
-    const ExpertCosts costs =
-        expert_costs(own.model, TimingModel(own.device), system, static_cast<int>(own.tensor_parallel));
-    const MemoryPlan memory = plan_memory(own, system, costs, trace);
-    std::cout << memory_line(system, memory) << llama_cpp_line(own, system, memory);
+    const MemoryPlan memory = memory_of(own, system, trace);
+    if (system.paging)
+      std::cout << paged_memory_line(system, memory);
+    else
+      std::cout << memory_line(system, memory) << llama_cpp_line(own, system, memory);
   }
 }
 
-void check_points(const CheckArguments& options, const Settings& settings) {
+/// Bytes of a server; "experts": by GPU, how many are there at the start and the room for them.
+Json server_json(const Scenario& s, const ClusterPlan& plan, std::uint32_t server) {
+  const ServerMemory& m = plan.memory[server];
+  Json experts = Json::array();
+  for (std::uint32_t gpu = 0; gpu < m.experts.size(); ++gpu)
+    experts.push_back({{"held", plan.placement.held(plan.placement.first_gpu(server) + gpu)},
+                       {"room_bytes", m.experts[gpu].value()}});
+  Json j = {{"server", s.cluster->profile.servers[server].name},
+            {"memory_bytes",
+             {{"budget", m.budget.value()},
+              {"non_expert", m.non_expert.value()},
+              {"kv_cache", m.kv_cache.value()},
+              {"activations", m.activations.value()},
+              {"staging", m.staging.value()},
+              {"loading", m.loading.value()}}},
+            {"experts", experts}};
+  if (m.loading > Bytes(0))
+    j["memory_bytes"].update({{"expert_cache", m.home.expert_cache.value()},
+                              {"host_experts", m.home.host_experts.value()},
+                              {"page_cache", m.home.page_cache.value()}});
+  return j;
+}
+
+Json systems_json(const Scenario& s, const RoutingTrace& trace) {
+  Json systems = Json::array();
+  if (s.cluster) {
+    for (const auto& [system, plan] : cluster_plans(s, trace, cluster_requests(s, trace))) {
+      Json servers = Json::array();
+      for (std::uint32_t i = 0; i < plan.memory.size(); ++i) servers.push_back(server_json(s, plan, i));
+      systems.push_back({{"system", system->name}, {"servers", servers}});
+    }
+    return systems;
+  }
+  for (const SystemConfig& system : s.systems) {
+    const MemoryPlan memory = memory_of(scenario_of_system(s, system), system, trace);
+    Json one = {{"system", system.name}, {"fits", memory.shortfall == Bytes(0)}};
+    one.update(memory_plan_json(memory, system.paging.has_value()));
+    systems.push_back(one);
+  }
+  return systems;
+}
+
+Json scenario_json(const Scenario& s, const RoutingTrace& trace) {
+  return {{"scenario", s.name},
+          {"model", s.model.title},
+          {"device", s.cluster ? s.cluster->profile.title : s.device.title},
+          {"rows_of_routing", trace.tokens()},
+          {"systems", systems_json(s, trace)}};
+}
+
+/// What the JSON says of a sweep: how many points there are.
+Json check_points(const CheckArguments& options, const Settings& settings) {
   const SweepFile sweep = load_sweep(options.scenario, settings);
   if (sweep.combinations() > kAsksFrom && !options.yes)
     throw InputError("sweep " + sweep.name, "has " + std::to_string(sweep.combinations()) +
@@ -178,34 +246,43 @@ void check_points(const CheckArguments& options, const Settings& settings) {
                   " points");
       });
   line.clear();
-  if (options.format != "table") return;
+  if (options.format != "table")
+    return {{"sweep", sweep.name}, {"combinations", sweep.combinations()}, {"points", checked.points.size()}};
   constexpr std::size_t kMostShown = 5;
   std::cout << sweep.name << ": valid. " << checked.points.size() << " points of " << sweep.combinations()
             << " combinations; the first:\n";
   for (std::size_t i = 0; i < std::min(checked.points.size(), kMostShown); ++i)
     std::cout << "  " << to_string(point_of(sweep, checked.combination[i])) << "\n";
+  return {};
 }
 
 void check(const CheckArguments& options) {
-  nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+  Json problems = Json::array();
+  Json found;  // of what is valid
   try {
     std::vector<std::pair<std::string, std::string>> settings;
     for (const std::string& text : options.settings) settings.push_back(split_setting(text));
     if (names_a_sweep(options.scenario)) {
-      check_points(options, settings);
+      found = check_points(options, settings);
     } else {
       const Scenario scenario = load_scenario(options.scenario, settings);
       const RoutingTrace trace = scenario_trace(scenario);
       check_scenario(scenario, trace);
-      if (options.format == "table") print_valid(scenario, trace);
+      if (options.format == "table")
+        print_valid(scenario, trace);
+      else
+        found = scenario_json(scenario, trace);
     }
   } catch (const InputError& error) {
     if (options.format == "table") throw;
     for (const Problem& p : error.problems())
       problems.push_back({{"file", p.file}, {"line", p.line}, {"column", p.column}, {"what", p.what}});
   }
-  if (options.format == "json")
-    std::cout << nlohmann::ordered_json{{"valid", problems.empty()}, {"problems", problems}}.dump(2) << "\n";
+  if (options.format == "json") {
+    Json all = {{"valid", problems.empty()}, {"problems", problems}};
+    if (found.is_object()) all.update(found);
+    std::cout << json_text(all);
+  }
   if (!problems.empty()) throw CLI::RuntimeError(2);
 }
 
@@ -214,11 +291,9 @@ void check(const CheckArguments& options) {
 void add_check(CLI::App& program) {
   const auto options = std::make_shared<CheckArguments>();
   CLI::App* command = program.add_subcommand(
-
       "check",
       "Validate a scenario or sweep and everything it names; prints all that is wrong, or the memory plan, "
-      "or "
-      "how many points there are and the first few");
+      "or how many points there are and the first few");
   command->add_option("SCENARIO", options->scenario, "Scenario or sweep file, or the name of an embedded one")
       ->required();
   command->add_flag("--yes", options->yes, "More than 10,000 combinations of a sweep are meant");

@@ -447,10 +447,9 @@ std::string explanation_text(const ExplainedResult& x) {
 }
 
 std::string explanations_json(const std::vector<ExplainedResult>& explained) {
-  if (explained.size() == 1) return explanation_json(explained.front()).dump(2) + "\n";
-  Json all = Json::array();
-  for (const ExplainedResult& x : explained) all.push_back(explanation_json(x));
-  return all.dump(2) + "\n";
+  Json systems = Json::array();
+  for (const ExplainedResult& x : explained) systems.push_back(explanation_json(x));
+  return Json{{"systems", systems}}.dump(2) + "\n";
 }
 
 }  // namespace moelab::cli

@@ -17,7 +17,7 @@ struct ExplainedResult {
 };
 
 std::string explanation_text(const ExplainedResult& explained);
-/// An object for one, an array for several.
+/// An object whose "systems" are the explanations, in their order.
 std::string explanations_json(const std::vector<ExplainedResult>& explained);
 
 }  // namespace moelab::cli

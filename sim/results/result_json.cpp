@@ -114,7 +114,7 @@ Json layers_json(const LayerCounts& layers, bool by_state) {
   return j;
 }
 
-Json memory_json(const MemoryPlan& m) {
+Json cached_memory_json(const MemoryPlan& m) {
   Json j = {{"budget", m.budget.value()},
             {"non_expert", m.non_expert.value()},
             {"kv_cache", m.kv_cache.value()},
@@ -280,10 +280,8 @@ Json result_json(const RunResult& r) {
   if (r.counted.prefetch) j["prefetch"] = prefetch_json(r.metrics.prefetch);
   if (!r.cluster.servers.empty())
     j["cluster"] = cluster_json(r.cluster);
-  else if (r.paged)
-    j["memory_bytes_a_gpu"] = paged_memory_json(r.memory);
   else
-    j["memory_bytes"] = memory_json(r.memory);
+    j.update(memory_plan_json(r.memory, r.paged));
   if (r.paged || r.memory.kv_blocks > 0) add_serving(r, j);
   j["layers"] = layers_json(r.metrics.layers, r.counted.lookups);
   if (r.planned) j["plan"] = plan_json(r.plan);
@@ -295,6 +293,11 @@ Json result_json(const RunResult& r) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json memory_plan_json(const MemoryPlan& memory, bool paged) {
+  return paged ? Json{{"memory_bytes_a_gpu", paged_memory_json(memory)}}
+               : Json{{"memory_bytes", cached_memory_json(memory)}};
+}
 
 std::string results_json(const std::vector<RunResult>& results) {
   if (results.size() == 1) return result_json(results.front()).dump(2) + "\n";

@@ -1,6 +1,7 @@
 // Results as text: the JSON that scripts rely on, and the table that people read.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 namespace moelab {
 
+struct MemoryPlan;
 struct Scenario;
 
 /// What a result's "result_format" says. 1, which results do not say: "tpot_s" held percentiles of single
@@ -19,6 +21,10 @@ inline constexpr int kResultFormat = 2;
 /// The stable interface of `moelab run --format json`: an object for one result, an array for several. Keys
 /// are added; one that is renamed raises kResultFormat. Numbers are written so that they read back exactly.
 std::string results_json(const std::vector<RunResult>& results);
+
+/// How a result says what memory is for, all in bytes: "memory_bytes", or "memory_bytes_a_gpu" of a system
+/// whose experts are paged.
+nlohmann::ordered_json memory_plan_json(const MemoryPlan& memory, bool paged);
 
 /// What a systems engineer wants to see side by side, 80 to 120 columns wide. Rows of the systems `marked`
 /// (changed_systems()) get a '*'.

@@ -51,7 +51,8 @@ TEST_CASE("explain says what bounds a run, what would help, and the regret of it
   const ProgramResult one = program(
       {"explain", file, "--system", "zipmoe-lru", "--format", "json", "--out", results.path("e.json")});
   REQUIRE(one.status == 0);
-  const Json j = Json::parse(one.out);
+  REQUIRE(Json::parse(one.out)["systems"].size() == 1);
+  const Json j = Json::parse(one.out)["systems"][0];
   CHECK(one.out == read_bytes(results.folder / "e.json"));
   CHECK(j["system"] == "zipmoe-lru");
   CHECK(j["again"]["same"] == true);
@@ -80,7 +81,8 @@ TEST_CASE("explain holds a result against another: where the time is, and what w
   CHECK_THAT(r.out, Contains("'zipmoe-nocache' of " + b + " is ") && Contains("times as slow") &&
                         Contains("budget: \"20 GB\" -> \"18 GB\"") &&
                         Contains("system.cache.policy: \"lru\" -> \"none\""));
-  const Json j = Json::parse(program({"explain", a, b, "--format", "json"}).out)["compared_with"];
+  const Json all = Json::parse(program({"explain", a, b, "--format", "json"}).out);
+  const Json& j = all["systems"][0]["compared_with"];
   CHECK(j["system"] == "zipmoe-lru");  // the same one, where there are several
   REQUIRE(j["scenario"].size() == 1);
   CHECK(j["scenario"][0]["path"] == "budget");
