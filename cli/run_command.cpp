@@ -1,7 +1,6 @@
 // moelab run: simulate a scenario's systems side by side.
 #include <functional>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <stdexcept>
 
@@ -9,7 +8,6 @@
 #include "cli/run_plot.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
-#include "models/json.hpp"
 #include "sim/child_process.hpp"
 #include "sim/results/request_file.hpp"
 #include "sim/results/result_json.hpp"
@@ -162,31 +160,16 @@ struct Asked {
 std::vector<std::vector<std::optional<double>>> run_seeds(const RunArguments& options, const Asked& asked,
                                                           const std::vector<RunResult>& first,
                                                           TerminalLine& progress) {
-  if (options.seeds == 1) return {};
-  const JudgedBy by = judged_by(asked.scenario, first);
-  std::vector<std::vector<std::optional<double>>> seconds;
-  for (const RunResult& r : first) seconds.push_back({judged_latency(r, by)});
   RunArguments plain = options;
   plain.timeline.clear();
-  for (std::uint64_t seed = 1; seed < options.seeds; ++seed) {
+  return latencies_by_seed(asked.scenario, first, options.seeds, [&](std::uint64_t seed) {
     auto settings = asked.scenario.settings;
-    settings.emplace_back("seed", std::to_string(asked.scenario.seed + seed));
+    settings.emplace_back("seed", std::to_string(seed));
     const Scenario again = load_scenario(options.scenario, settings, options.only);
-    const std::vector<Finished> runs = run_all(plain, again, progress);
-    for (std::size_t i = 0; i < runs.size(); ++i) seconds[i].push_back(judged_latency(runs[i].result, by));
-  }
-  return seconds;
-}
-
-/// Results as they are stored, each with the answer of all.
-std::string with_answer(const std::string& results, const RunAnswer& answer) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::parse(results);
-  const nlohmann::ordered_json of_all = answer_json(answer);
-  if (json.is_object())
-    json["answer"] = of_all;
-  else
-    for (nlohmann::ordered_json& result : json) result["answer"] = of_all;
-  return json.dump(2) + "\n";
+    std::vector<RunResult> results;
+    for (Finished& one : run_all(plain, again, progress)) results.push_back(std::move(one.result));
+    return results;
+  });
 }
 
 std::string named_outputs(const RunArguments& options) {
@@ -203,8 +186,7 @@ std::string named_outputs(const RunArguments& options) {
 RunOutputs outputs_of(const RunArguments& options, const Asked& asked, const std::vector<RunResult>& results,
                       const std::vector<std::string>& events, const RunAnswer& answer) {
   const bool prints_json = options.format == "json";
-  const std::string json =
-      prints_json || !options.out.empty() ? with_answer(results_json(results), answer) : "";
+  const std::string json = prints_json || !options.out.empty() ? answered_results_json(results, answer) : "";
   RunOutputs outputs;
   auto& files = outputs.files;
   if (!options.out.empty()) files.emplace_back(options.out, json);
@@ -237,9 +219,7 @@ Asked read_asked(RunArguments& options) {
   Asked asked{load_scenario(options.scenario, settings, options.only), {}};
   check_listed(asked.scenario, options.only, "--system");
   check_outputs(paths_of(options), scenario_inputs(asked.scenario));
-  if (options.seeds > std::numeric_limits<std::int64_t>::max() - asked.scenario.seed)
-    throw InputError("--seeds " + std::to_string(options.seeds),
-                     "from seed " + std::to_string(asked.scenario.seed) + " on there are not so many");
+  check_seeds(asked.scenario, options.seeds, "--seeds");
   if (options.executor.empty()) options.executor = asked.scenario.cluster ? "simgrid" : "fast";
   if (!options.plot.empty()) check_serving_figure(asked.scenario);
   asked.marked = changed_systems(asked.scenario, options.scenario, options.only);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
+#include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "sim/results/cause_words.hpp"
 #include "sim/results/request_latencies.hpp"
+#include "sim/results/result_json.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
@@ -274,6 +277,26 @@ RunAnswer run_answer(const Scenario& s, const std::vector<RunResult>& results,
   return a;
 }
 
+std::vector<std::vector<std::optional<double>>> latencies_by_seed(
+    const Scenario& scenario, const std::vector<RunResult>& results, std::uint64_t seeds,
+    const std::function<std::vector<RunResult>(std::uint64_t seed)>& run_with) {
+  if (seeds == 1) return {};
+  const JudgedBy by = judged_by(scenario, results);
+  std::vector<std::vector<std::optional<double>>> seconds;
+  for (const RunResult& r : results) seconds.push_back({judged_latency(r, by)});
+  for (std::uint64_t more = 1; more < seeds; ++more) {
+    const std::vector<RunResult> again = run_with(scenario.seed + more);
+    for (std::size_t i = 0; i < again.size(); ++i) seconds[i].push_back(judged_latency(again[i], by));
+  }
+  return seconds;
+}
+
+void check_seeds(const Scenario& scenario, std::uint64_t seeds, const std::string& what) {
+  if (seeds > std::numeric_limits<std::int64_t>::max() - scenario.seed)
+    throw InputError(what + " " + std::to_string(seeds),
+                     "from seed " + std::to_string(scenario.seed) + " on there are not so many");
+}
+
 nlohmann::ordered_json answer_json(const RunAnswer& a) {
   using Json = nlohmann::ordered_json;
   const auto systems = [](const std::vector<TimedSystem>& timed) {
@@ -305,6 +328,16 @@ nlohmann::ordered_json answer_json(const RunAnswer& a) {
                           {"kind", a.least_certain->kind},
                           {"share", a.least_certain->share}};
   return j;
+}
+
+std::string answered_results_json(const std::vector<RunResult>& results, const RunAnswer& answer) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(results_json(results));
+  const nlohmann::ordered_json of_all = answer_json(answer);
+  if (json.is_object())
+    json["answer"] = of_all;
+  else
+    for (nlohmann::ordered_json& result : json) result["answer"] = of_all;
+  return json.dump(2) + "\n";
 }
 
 }  // namespace moelab

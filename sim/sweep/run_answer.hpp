@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -67,6 +68,16 @@ struct RunAnswer {
   std::string text;     // sentences, each a line
 };
 
+/// What the scenario's results say under further seeds, from its own on: run_answer()'s `by_seed`. `results`
+/// are those of the first; `run_with` gives those of another, of the same systems in their order. Empty where
+/// `seeds` is 1.
+std::vector<std::vector<std::optional<double>>> latencies_by_seed(
+    const Scenario& scenario, const std::vector<RunResult>& results, std::uint64_t seeds,
+    const std::function<std::vector<RunResult>(std::uint64_t seed)>& run_with);
+
+/// Throws InputError, about `what`, where from the scenario's seed on there are not so many.
+void check_seeds(const Scenario& scenario, std::uint64_t seeds, const std::string& what);
+
 /// `by_seed`: of each result, in their order, judged_latency() under each seed, the first that of the result
 /// itself; empty where there is one seed. Only seeds under which both of two systems ran are compared.
 RunAnswer run_answer(const Scenario& scenario, const std::vector<RunResult>& results,
@@ -74,5 +85,9 @@ RunAnswer run_answer(const Scenario& scenario, const std::vector<RunResult>& res
 
 /// "answer" of what `moelab run --format json` prints: the fields above, seconds and shares.
 nlohmann::ordered_json answer_json(const RunAnswer& answer);
+
+/// What `moelab run --format json` prints and --out stores: results_json(), each result with the "answer" of
+/// all of them.
+std::string answered_results_json(const std::vector<RunResult>& results, const RunAnswer& answer);
 
 }  // namespace moelab
