@@ -6,6 +6,8 @@
 #include <span>
 #include <system_error>
 
+#include "models/unit_names.hpp"
+
 namespace moelab {
 namespace {
 
@@ -149,6 +151,16 @@ bool parse(std::string_view text, Flops& out, std::string& expected) {
 }
 bool parse(std::string_view text, FlopsPerSecond& out, std::string& expected) {
   return parse_as(flop_rate_units, "a compute rate with a unit, such as '42.5 TFLOP/s'", text, out, expected);
+}
+
+std::vector<std::string> unit_names() {
+  std::vector<std::string> names;
+  for (const std::span<const Unit> units :
+       {std::span<const Unit>(time_units), std::span<const Unit>(byte_units),
+        std::span<const Unit>(byte_rate_units), std::span<const Unit>(flop_units),
+        std::span<const Unit>(flop_rate_units)})
+    for (const Unit& unit : units) names.emplace_back(unit.name);
+  return names;
 }
 
 std::string to_string(Seconds q) {

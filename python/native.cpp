@@ -15,11 +15,13 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/unit_names.hpp"
 #include "policies/check/policy_check.hpp"
 #include "policies/load_library.hpp"
 #include "python/policies/python_library.hpp"
+#include "python/shared_progress.hpp"
 #include "python/trace_arrays.hpp"
-#include "sim/results/result_json.hpp"
+#include "sim/results/result_transfer.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/simgrid_module.hpp"
@@ -27,6 +29,7 @@
 #include "sim/sweep/comparison_json.hpp"
 #include "sim/sweep/leaderboard.hpp"
 #include "sim/sweep/policy_comparison.hpp"
+#include "sim/sweep/run_answer.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/sweep/utc_time.hpp"
 #include "sim/version.hpp"
@@ -39,17 +42,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Lets Python's other threads run, but for signals(), where Ctrl-C becomes KeyboardInterrupt.
+/// Lets Python's other threads run, but for ticks, where Ctrl-C becomes KeyboardInterrupt.
 class OthersRun {
  public:
-  void signals() {
+  /// `progress`: a function of Python's that is told (done, all), or None.
+  explicit OthersRun(nb::handle progress) : progress_(progress) {}
+  void tick(double done, double all) {
     lock_.reset();
     const bool raised = PyErr_CheckSignals() != 0;
     if (raised) throw nb::python_error();
+    if (!progress_.is_none() && all > 0) progress_(done, all);
     lock_.emplace();
   }
+  void signals() { tick(0, 0); }
 
  private:
+  nb::handle progress_;
   std::optional<nb::gil_scoped_release> lock_ = std::optional<nb::gil_scoped_release>(std::in_place);
 };
 
@@ -59,35 +67,42 @@ Scenario scenario_of(const std::string& name, const std::optional<std::string>& 
   return text ? scenario_of_document(name, *text, settings, only) : load_scenario(name, settings, only);
 }
 
+/// What a call does in its child, which says there how far it is.
+using Work = std::function<std::string(const SharedProgress&)>;
+
 /// Ctrl-C ends the child at once, whatever it is at.
-std::string interruptibly(const std::function<std::string()>& work) {
-  OthersRun others;
+std::string interruptibly(const Work& work, nb::handle progress) {
+  const SharedProgress shared;
+  OthersRun others(progress);
   ForkedWorkers child(1, {});
-  child.start_work(0, work);
+  child.start_work(0, [&] { return work(shared); });
   for (;;) {
     for (auto& [number, outcome] : child.wait(0.1)) {
       if (outcome.child.error) std::rethrow_exception(outcome.child.error);
       if (outcome.child.kind != ChildOutcome::Kind::done) throw std::bad_alloc();
       return std::move(outcome.child.text);
     }
-    others.signals();
+    const auto [done, all] = shared.get();
+    others.tick(done, all);
   }
 }
 
 /// Work in a child in which the policies of the call and of MOELAB_POLICY_PATH are there. Throws InputError
 /// with the classes where one ends the child without a word.
-std::string with_policies(const nb::list& policies, const std::function<std::string()>& work) {
+std::string with_policies(const nb::list& policies, const Work& work, nb::handle progress = nb::none()) {
   const bool any =
       policies.size() > 0;  // without any, the child has nothing of Python's, whose lock another has
   std::optional<PythonForks> forks;
   if (any) forks.emplace();
   try {
-    return interruptibly([&] {
-      load_policy_path();
-      std::optional<PythonLibrary> library;
-      if (any) library.emplace(policies);
-      return work();
-    });
+    return interruptibly(
+        [&](const SharedProgress& shared) {
+          load_policy_path();
+          std::optional<PythonLibrary> library;
+          if (any) library.emplace(policies);
+          return work(shared);
+        },
+        progress);
   } catch (const InputError&) {
     throw;
   } catch (const std::runtime_error& error) {
@@ -99,7 +114,29 @@ std::string with_policies(const nb::list& policies, const std::function<std::str
   }
 }
 
-std::string run_all(const Scenario& scenario, ExecutorKind executor) {
+/// Which runs of a call are done, for its progress.
+struct RunsDone {
+  const SharedProgress& shared;
+  double done = 0, all = 0;
+};
+
+RunResult run_one(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
+                  RunOptions options, RunsDone& runs) {
+  options.progress = [&](const SystemConfig&, std::uint64_t tokens, std::uint64_t all) {
+    if (all > 0) runs.shared.set(runs.done + double(tokens) / double(all), runs.all);
+  };
+  const auto run_here = [&] { return run_system(scenario, system, trace, options); };
+  // SimGrid runs once in the life of a process.
+  RunResult result =
+      options.executor == ExecutorKind::simgrid
+          ? unpack_result(engine::run_in_simgrid_child([&] { return pack_result(run_here()); }))
+          : run_here();
+  runs.shared.set(++runs.done, runs.all);
+  return result;
+}
+
+/// All systems of a scenario, in its order.
+std::vector<RunResult> run_all(const Scenario& scenario, ExecutorKind executor, RunsDone& runs) {
   const RoutingTrace trace = scenario_trace(scenario);
   const std::optional<RankInclusion> statistics = check_scenario(scenario, trace);
   RunOptions options;
@@ -107,41 +144,59 @@ std::string run_all(const Scenario& scenario, ExecutorKind executor) {
   if (statistics) options.statistics = &*statistics;
   std::vector<RunResult> results;
   for (const SystemConfig& system : scenario.systems)
-    results.push_back(run_system(scenario, system, trace, options));
-  return results_json(results);
+    results.push_back(run_one(scenario, system, trace, options, runs));
+  return results;
 }
 
-/// A child each: SimGrid runs once in the life of a process.
-std::string run_with_simgrid(const Scenario& scenario) {
-  Json results = Json::array();
-  for (const SystemConfig& system : scenario.systems) {
-    Scenario one = scenario;
-    one.systems = {system};
-    results.push_back(
-        Json::parse(engine::run_in_simgrid_child([&] { return run_all(one, ExecutorKind::simgrid); })));
-  }
-  return results.size() == 1 ? results[0].dump() : results.dump();
+/// As `moelab run`: simgrid for a cluster where none is named.
+ExecutorKind executor_of(const std::string& name, const Scenario& scenario) {
+  if (!name.empty() && name != "fast" && name != "simgrid")
+    throw InputError("executor " + name, "expected fast or simgrid");
+  const bool simgrid = name == "simgrid" || (name.empty() && scenario.cluster);
+  return simgrid ? ExecutorKind::simgrid : ExecutorKind::fast;
 }
 
-std::string run(const std::string& name, const std::optional<std::string>& text, const Settings& settings,
-                const std::vector<std::string>& systems, const std::string& executor,
-                const nb::list& policies) {
-  return with_policies(policies, [&] {
-    if (!text) check_no_sweep(name, "moelab.sweep");
-    const Scenario scenario = scenario_of(name, text, settings, systems);
-    check_listed(scenario, systems, "system");
-    if (executor == "simgrid" || (executor.empty() && scenario.cluster))  // as `moelab run`
-      return run_with_simgrid(scenario);
-    if (!executor.empty() && executor != "fast")
-      throw InputError("executor " + executor, "expected fast or simgrid");
-    return run_all(scenario, ExecutorKind::fast);
-  });
+struct RunCall {
+  std::string name;
+  std::optional<std::string> text;
+  Settings settings;
+  std::vector<std::string> systems;
+  std::string executor;  // "": executor_of()
+  std::uint64_t seeds = 1;
+  nb::list policies;
+  nb::object progress;
+};
+
+/// What `moelab run --format json` prints.
+std::string run(const RunCall& call) {
+  const Work work = [&](const SharedProgress& shared) {
+    if (!call.text) check_no_sweep(call.name, "moelab.sweep");
+    const Scenario scenario = scenario_of(call.name, call.text, call.settings, call.systems);
+    check_listed(scenario, call.systems, "system");
+    check_seeds(scenario, call.seeds, "seeds");
+    const ExecutorKind executor = executor_of(call.executor, scenario);
+    RunsDone runs{shared, 0, double(scenario.systems.size()) * double(call.seeds)};
+    const std::vector<RunResult> results = run_all(scenario, executor, runs);
+    const auto by_seed = latencies_by_seed(scenario, results, call.seeds, [&](std::uint64_t seed) {
+      Settings settings = call.settings;
+      settings.emplace_back("seed", std::to_string(seed));
+      return run_all(scenario_of(call.name, call.text, settings, call.systems), executor, runs);
+    });
+    return answered_results_json(results, run_answer(scenario, results, by_seed));
+  };
+  return with_policies(call.policies, work, call.progress);
+}
+
+/// A scenario that says all itself: no model, device or system of another file.
+std::string resolved(const std::string& name, const std::string& text, const Settings& settings) {
+  return with_policies({},
+                       [&](const SharedProgress&) { return scenario_of(name, text, settings, {}).document; });
 }
 
 std::string check_policy_of_class(const nb::list& policies, std::uint64_t instances, std::uint64_t seed) {
   const std::string family = nb::cast<std::string>(policies[0]["family"]);
   const std::string name = nb::cast<std::string>(policies[0]["name"]);
-  return with_policies(policies, [&] {
+  return with_policies(policies, [&](const SharedProgress&) {
     const PolicyCheck check = check_policy(family, name, {.instances = instances, .seed = seed});
     if (!check.broken.empty()) throw InputError("", check.broken);
     return Json{{"instances", check.instances}, {"refused", check.refused}}.dump();
@@ -152,21 +207,24 @@ struct CompareCall {
   CompareSettings settings;
   std::string leaderboard;  // a file; "": none
   nb::list policies;
+  nb::object progress;
 };
 
 /// The comparison's processes are this child's: Ctrl-C ends them with it.
 std::string compare(const CompareCall& call) {
-  return with_policies(call.policies, [&] {
+  const Work work = [&](const SharedProgress& shared) {
     if (!call.settings.text) check_no_sweep(call.settings.scenario, "moelab.sweep");
     CompareSettings settings = call.settings;
     settings.settings_digests = !call.leaderboard.empty();
     std::error_code none;
     if (std::filesystem::exists(call.leaderboard, none)) read_leaderboard(call.leaderboard);
-    const PolicyComparison comparison = compare_policies(settings);
+    const PolicyComparison comparison = compare_policies(
+        settings, [&](std::size_t done, std::size_t all) { shared.set(double(done), double(all)); });
     if (!call.leaderboard.empty())
       append_to_leaderboard(call.leaderboard, leaderboard_lines(comparison, utc_now()));
     return compare_json(comparison);
-  });
+  };
+  return with_policies(call.policies, work, call.progress);
 }
 
 /// A store that another program keeps locked is waited for until Ctrl-C, whose exception is then set.
@@ -191,6 +249,7 @@ struct SweepCall {
   std::vector<std::string> programs;
   std::string python;
   nb::list policies;
+  nb::object progress;
 };
 
 std::string summary_json(const SweepFile& sweep, const SweepSummary& s) {
@@ -235,7 +294,7 @@ std::string sweep(const SweepCall& call) {
   std::optional<PythonForks> forks;
   if (call.policies.size() > 0) forks.emplace();
   const PythonLibrary library(call.policies);
-  OthersRun others;
+  OthersRun others(call.progress);
   load_policy_path();
   const SweepFile file =
       call.text ? read_sweep({call.name, *call.text}, call.settings) : load_sweep(call.name, call.settings);
@@ -257,7 +316,7 @@ std::string sweep(const SweepCall& call) {
   options.fail_fast = call.fail_fast;
   options.again = call.again;
   options.verify_share = call.verify_share;
-  options.progress = [&](const SweepProgress&) { others.signals(); };
+  options.progress = [&](const SweepProgress& p) { others.tick(double(p.done + p.failed), double(p.all)); };
   const SweepSummary summary = run_sweep(file, checked, store, *workers, options);
   store.check_whole();
   return summary_json(file, summary);
@@ -346,21 +405,27 @@ NB_MODULE(_native, module) {
   using namespace moelab;
   nb::register_exception_translator(&translate);
   module.attr("__version__") = program_version();
-  module.def("run", &run);
+  module.def("run",
+             [](const std::string& name, const std::optional<std::string>& text, const Settings& settings,
+                const std::vector<std::string>& systems, const std::string& executor, std::uint64_t seeds,
+                const nb::list& policies, const nb::object& progress) {
+               return run({name, text, settings, systems, executor, seeds, policies, progress});
+             });
+  module.def("resolved", &resolved);
   module.def("sweep",
              [](const std::string& name, const std::optional<std::string>& text, const Settings& settings,
                 const std::string& db, std::size_t jobs, bool fail_fast, bool again, double verify_share,
                 const std::string& cluster, const std::vector<std::string>& programs,
-                const std::string& python, const nb::list& policies) {
+                const std::string& python, const nb::list& policies, const nb::object& progress) {
                return sweep({name, db, text, settings, jobs, fail_fast, again, verify_share, cluster,
-                             programs, python, policies});
+                             programs, python, policies, progress});
              });
   module.def("compare",
              [](const std::string& name, const std::optional<std::string>& text, const Settings& settings,
                 const std::string& system, const std::string& family, const std::vector<std::string>& names,
                 const std::vector<std::string>& traces, const std::vector<std::string>& laws,
                 const std::vector<std::string>& budgets, std::uint64_t seeds, std::size_t jobs,
-                const std::string& leaderboard, const nb::list& policies) {
+                const std::string& leaderboard, const nb::list& policies, const nb::object& progress) {
                return compare({{.scenario = name,
                                 .text = text,
                                 .settings = settings,
@@ -373,9 +438,14 @@ NB_MODULE(_native, module) {
                                 .seeds = seeds,
                                 .jobs = jobs},
                                leaderboard,
-                               policies});
+                               policies,
+                               progress});
              });
   module.def("check_policy", &check_policy_of_class);
+  module.def("unit_names", &unit_names);
+  nb::list columns;
+  for (const MetricColumn& column : kMetricColumns) columns.append(nb::make_tuple(column.name, column.path));
+  module.attr("METRIC_COLUMNS") = nb::tuple(columns);
   module.def("outcomes", &outcomes);
   module.def("result", &result);
   add_trace(module);

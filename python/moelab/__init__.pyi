@@ -5,6 +5,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from . import units as units
 from .policies import Policy as _Policy
 from .policies import (
     BatchRequest as BatchRequest,
@@ -32,6 +33,17 @@ from .policies import (
     StepShare as StepShare,
     StoragePolicy as StoragePolicy,
 )
+from .units import (
+    GB as GB,
+    GiB as GiB,
+    KiB as KiB,
+    MB as MB,
+    MiB as MiB,
+    Quantity as _Quantity,
+    TB as TB,
+    TiB as TiB,
+    kB as kB,
+)
 
 __version__: str
 NO_EXPERT: int
@@ -39,6 +51,8 @@ NO_EXPERT: int
 
 _Name = Union[str, "PathLike[str]"]
 _Configuration = Union[_Name, Mapping[str, Any]]
+_Value = Union[str, float, _Quantity]
+_Result = Union[_Name, Mapping[str, Any], List[Any]]
 _Policies = Union[Type[_Policy], Iterable[Type[_Policy]]]
 
 class Problem(NamedTuple):
@@ -108,13 +122,35 @@ class Trace:
     def phases(self) -> npt.NDArray[np.uint8]:
         """[tokens]: 0 encoder, 1 prefill, 2 decode (a copy)."""
 
+class Answer(Dict[str, Any]):
+    """The fields of an answer; its str() is the sentences."""
+
+class Figures(Dict[str, Any]):
+    """What `moelab COMMAND --format json` prints, as a mapping, and the table and the picture of it.
+
+    Of a run of one system the mapping is that system's result; of several it has "systems" and "answer".
+    """
+
+    def __init__(self, content: Mapping[str, Any], command: str) -> None: ...
+    @property
+    def systems(self) -> List[Any]:
+        """What there is of each system; empty of a call that is not of systems."""
+    @property
+    def answer(self) -> Optional[Answer]: ...
+    def frame(self) -> pd.DataFrame:
+        """Of a run a row a system, of a search or a load curve a row a point; columns say their units."""
+    def plot(self, y: Optional[str] = None, ax: Any = None) -> Any:
+        """Draws a column of frame() with matplotlib and returns the axes: a curve where something was varied, else bars."""
+    def copy(self) -> "Figures": ...
+
 def run(
     scenario: _Configuration,
     system: Union[None, str, Sequence[str]] = None,
     settings: Optional[Mapping[str, Any]] = None,
     executor: Optional[str] = None,
     policies: _Policies = (),
-) -> Any: ...
+    seeds: int = 1,
+) -> Figures: ...
 def sweep(
     sweep: _Configuration,
     db: _Name,
@@ -134,14 +170,76 @@ def compare(
     system: Optional[str] = None,
     traces: Union[_Name, Iterable[_Name], None] = None,
     laws: Union[_Name, Iterable[_Name], None] = None,
-    budgets: Union[str, float, Iterable[Union[str, float]], None] = None,
+    budgets: Union[_Value, Iterable[_Value], None] = None,
     seeds: int = 5,
     jobs: Optional[int] = None,
     settings: Optional[Mapping[str, Any]] = None,
     policies: _Policies = (),
     leaderboard: Optional[_Name] = None,
-) -> Dict[str, Any]: ...
+) -> Figures: ...
 def check_policy(policy: Type[_Policy], instances: int = 2000, seed: int = 1) -> Dict[str, int]: ...
 def cmake_dir() -> str: ...
-def result(db: _Name, run: str) -> Dict[str, Any]: ...
+def result(db: _Name, run: str) -> Figures: ...
 def results(db: _Name, sweep: Optional[str] = None) -> pd.DataFrame: ...
+def explain(
+    result: _Result, other: Optional[_Result] = None, system: Optional[str] = None, other_system: Optional[str] = None
+) -> Figures: ...
+def tune(
+    key: str,
+    scenario: _Configuration,
+    system: Optional[str] = None,
+    for_: Optional[str] = None,
+    max: Optional[_Value] = None,
+    min: Optional[_Value] = None,
+    from_: Optional[_Value] = None,
+    to: Optional[_Value] = None,
+    step: Optional[_Value] = None,
+    points: Optional[int] = None,
+    seeds: Optional[int] = None,
+    jobs: Optional[int] = None,
+    settings: Optional[Mapping[str, Any]] = None,
+    tpot: Optional[_Value] = None,
+    degree: Optional[int] = None,
+    steps: Optional[int] = None,
+    most: Optional[float] = None,
+    tolerance: Optional[float] = None,
+) -> Figures: ...
+def advise(
+    model: _Name,
+    machine: Union[_Name, Mapping[str, Any], None] = None,
+    gpu: Optional[str] = None,
+    gpus: Optional[int] = None,
+    cpu: Optional[str] = None,
+    sockets: Optional[int] = None,
+    memory: Optional[str] = None,
+    ram: Optional[_Value] = None,
+    ssd: Optional[str] = None,
+    runtime: Union[str, Sequence[str], None] = None,
+    weights: Union[str, Sequence[str], None] = None,
+    kv: Optional[str] = None,
+    prompt: Optional[float] = None,
+    context: Optional[float] = None,
+    users: Optional[float] = None,
+    for_prompt: Optional[float] = None,
+    policies: bool = True,
+) -> Figures: ...
+def check(scenario: _Configuration, settings: Optional[Mapping[str, Any]] = None, yes: bool = False) -> Figures: ...
+def models() -> Figures: ...
+def devices() -> Figures: ...
+def load(
+    scenario: _Configuration,
+    rates: Union[str, float, Iterable[float], None] = None,
+    find: bool = False,
+    slo: Optional[str] = None,
+    share: Optional[float] = None,
+    system: Union[str, Sequence[str], None] = None,
+    requests: Optional[int] = None,
+    seeds: Optional[int] = None,
+    jobs: Optional[int] = None,
+    executor: Optional[str] = None,
+    tolerance: Optional[float] = None,
+    settings: Optional[Mapping[str, Any]] = None,
+) -> Figures: ...
+def report(
+    given: Union[_Result, Sequence[_Result]], out: _Name, title: Optional[str] = None, sweep: Optional[str] = None
+) -> Figures: ...

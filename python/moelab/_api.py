@@ -6,8 +6,10 @@ import operator
 import os
 import sys
 
-from . import _native
+from . import _native, _progress
 from ._errors import InputTypeError, refused
+from ._figures import Figures
+from .units import Quantity
 
 NO_EXPERT = _native.NO_EXPERT
 Trace = _native.Trace
@@ -18,6 +20,8 @@ def _plain(value):
     """What JSON has no word for: mappings of any kind, NumPy's numbers."""
     if isinstance(value, collections.abc.Mapping):
         return dict(value)
+    if isinstance(value, Quantity):
+        return str(value)
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"expected numbers, texts, lists and mappings, got {type(value).__name__}: {value!r}")
@@ -44,7 +48,7 @@ def _utf8(text, what):
 
 def _text(value, what):
     """A text or a path, as a text."""
-    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    text = os.fspath(value) if isinstance(value, os.PathLike) else str(value) if isinstance(value, Quantity) else value
     if not isinstance(text, str):
         raise refused(what, f"expected a text or a path, got {type(value).__name__}: {value!r}", InputTypeError)
     return _utf8(text, what)
@@ -54,7 +58,7 @@ def _settings(settings):
     """As `--set` takes them: texts are read as YAML ("16 GB", "[1, 2]"), all else is written so."""
     if not isinstance(settings or {}, collections.abc.Mapping):
         raise refused("settings", f"expected a mapping, got {type(settings).__name__}: {settings!r}", InputTypeError)
-    return [(_text(path, "settings"), _utf8(value, path) if isinstance(value, str) else _json(value, path))
+    return [(_text(path, "settings"), _text(value, path) if isinstance(value, (str, Quantity)) else _json(value, path))
             for path, value in (settings or {}).items()]
 
 
@@ -96,20 +100,24 @@ def _described(given):
     return described
 
 
-def run(scenario, system=None, settings=None, executor=None, policies=()):
+def run(scenario, system=None, settings=None, executor=None, policies=(), seeds=1):
     """Runs a scenario: a dict, a path, or the name of one of moelab's own.
 
     system: name or names of its systems to run; None: all of them.
     settings: changes, by dotted path: {"budget": "16 GB", "workload.batch": 4}.
     executor: "fast" or "simgrid"; None: as `moelab run`, fast, and simgrid for scenarios with a cluster.
     policies: classes of your own (moelab.policies), which systems choose by their names.
+    seeds: so many are run, from the scenario's on, for the answer's comparison; results are of the first.
 
-    Returns what `moelab run --format json` prints: one system's result as a dict, several in a list. Raises
-    InputError with everything that is wrong.
+    Returns Figures: `systems`, the results that `moelab run --format json` prints; `answer`, which is the fastest and why;
+    `frame()` and `plot()`. Of one system it is a mapping with that result. Raises InputError with everything that is wrong.
     """
     name, text = _configuration(scenario, "the scenario")
-    return json.loads(_native.run(name, text, _settings(settings), _names(system),
-                                  _text(executor or "", "executor"), _described(policies)))
+    seeds = _whole(seeds, "seeds", 1, 1000)
+    with _progress.shown("run") as progress:
+        results = json.loads(_native.run(name, text, _settings(settings), _names(system),
+                                         _text(executor or "", "executor"), seeds, _described(policies), progress))
+    return Figures({"systems": results, "answer": results[0]["answer"]} if isinstance(results, list) else results, "run")
 
 
 def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, cluster=None, program="moelab",
@@ -140,9 +148,10 @@ def sweep(sweep, db, jobs=None, settings=None, fail_fast=False, again=False, clu
                       "sweep on this machine, or a library of policies in C++ (policy_libraries)")
     if not isinstance(verify_share, (int, float)) or not 0 <= verify_share <= 1:
         raise refused("verify_share", f"expected a number from 0 to 1, got {verify_share!r}")
-    return json.loads(_native.sweep(name, text, _settings(settings), _text(db, "db"), jobs, bool(fail_fast),
-                                    bool(again), float(verify_share), cluster or "", [_text(program, "program")],
-                                    sys.executable, classes))
+    with _progress.shown("sweep") as progress:
+        return json.loads(_native.sweep(name, text, _settings(settings), _text(db, "db"), jobs, bool(fail_fast),
+                                        bool(again), float(verify_share), cluster or "", [_text(program, "program")],
+                                        sys.executable, classes, progress))
 
 
 def _whole(given, what, least, most):
@@ -165,7 +174,7 @@ def _list(given, what):
     """Of texts or paths: one, several or none."""
     if given is None:
         return []
-    one = isinstance(given, (str, bytes, os.PathLike))
+    one = isinstance(given, (str, bytes, os.PathLike, Quantity))
     if not one and not isinstance(given, collections.abc.Iterable):
         raise refused(what, f"expected a list, got {type(given).__name__}: {given!r}", InputTypeError)
     return [_text(value, what) for value in ([given] if one else given)]
@@ -193,17 +202,18 @@ def compare(scenario, names=None, family="cache", system=None, traces=None, laws
     policies: classes of your own (moelab.policies).
     leaderboard: a file to which each policy's figures are appended, with its class's digest: `moelab leaderboard FILE`.
 
-    Returns what `moelab compare --format json` prints: for each trace and budget the policies by rank, with hits, time per
-    output token, regret to the bound, and which differences are noise.
+    Returns Figures of what `moelab compare --format json` prints: for each trace and budget the policies by rank, with hits,
+    time per output token, regret to the bound, and which differences are noise.
     """
     name, text = _configuration(scenario, "the scenario")
     names = None if names == "all" else names
     seeds = _whole(seeds, "seeds", 1, 1000)
-    return json.loads(_native.compare(name, text, _settings(settings), _text(system or "", "system"),
-                                      _text(family, "family"), _list(names, "names"), _list(traces, "traces"),
-                                      _list(laws, "laws"), _budgets(budgets), seeds, _jobs(jobs),
-                                      "" if leaderboard is None else _text(leaderboard, "leaderboard"),
-                                      _described(policies)))
+    leaderboard = "" if leaderboard is None else _text(leaderboard, "leaderboard")
+    with _progress.shown("compare") as progress:
+        return Figures(json.loads(_native.compare(name, text, _settings(settings), _text(system or "", "system"),
+                                                  _text(family, "family"), _list(names, "names"), _list(traces, "traces"),
+                                                  _list(laws, "laws"), _budgets(budgets), seeds, _jobs(jobs), leaderboard,
+                                                  _described(policies), progress)), "compare")
 
 
 def check_policy(policy, instances=2000, seed=1):
@@ -228,8 +238,8 @@ def cmake_dir():
 
 
 def result(db, run):
-    """The whole result of a run in a store (the column `run` of results()), as moelab.run() returned it."""
-    return json.loads(_native.result(_text(db, "db"), _text(run, "run")))
+    """The whole result of a run in a store (the column `run` of results()), as moelab.run() of its system, without the answer."""
+    return Figures(json.loads(_native.result(_text(db, "db"), _text(run, "run"))), "run")
 
 
 def results(db, sweep=None):

@@ -1,4 +1,5 @@
 #include "models/units.hpp"
+#include "models/unit_names.hpp"
 #include "tests/random_runs.hpp"
 
 #include <catch2/catch.hpp>
@@ -212,6 +213,27 @@ TEST_CASE("dimensions combine as in physics") {
   CHECK(sum == Seconds(2.5));
   static_assert(!std::is_convertible_v<double, Seconds>);
   static_assert(!std::is_constructible_v<Seconds, Bytes>);
+}
+
+TEST_CASE("the names of units are those that the readers take, each of one dimension") {
+  const std::vector<std::string> names = unit_names();
+  std::string expected;
+  for (const std::string& name : names) {
+    Seconds seconds;
+    Bytes bytes;
+    BytesPerSecond rate;
+    Flops flops;
+    FlopsPerSecond flop_rate;
+    const std::string text = "1 " + name;
+    INFO(text);
+    CHECK(int(parse(text, seconds, expected)) + int(parse(text, bytes, expected)) +
+              int(parse(text, rate, expected)) + int(parse(text, flops, expected)) +
+              int(parse(text, flop_rate, expected)) ==
+          1);
+  }
+  // SI's and IEC's (ISO 80000): 6 times, 9 sizes, these a second and two in bits, 6 numbers of operations and
+  // these a second.
+  CHECK(names.size() == 6 + 9 + 11 + 6 + 6);
 }
 
 }  // namespace moelab::units_test

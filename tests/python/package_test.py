@@ -25,10 +25,7 @@ def program_result(program, *arguments):
     """`program`: a path, or the words of a command."""
     words = [program] if isinstance(program, str) else program
     done = subprocess.run([*words, "run", *arguments, "--format", "json"], capture_output=True, check=True)
-    results = json.loads(done.stdout)
-    for result in results if isinstance(results, list) else [results]:
-        del result["answer"]  # of all systems, which the program says where it prints
-    return results
+    return json.loads(done.stdout)
 
 
 def test_a_run_is_that_of_the_program(tiny, tmp_path, moelab_program):
@@ -36,10 +33,28 @@ def test_a_run_is_that_of_the_program(tiny, tmp_path, moelab_program):
     path.write_text(json.dumps(tiny))
     expected = program_result(moelab_program, str(path), "--set", "workload.batch=1")
     assert [r["system"] for r in expected] == ["lru", "fifo"]
-    assert moelab.run(path, settings={"workload.batch": 1}) == expected
-    assert moelab.run(str(path), system="fifo", settings={"workload.batch": "1"}) == expected[1]
-    of_dict = moelab.run(tiny, system=["lru"], settings={"workload.batch": 1})
-    assert of_dict == expected[0]
+    both = moelab.run(path, settings={"workload.batch": 1})
+    assert both.systems == expected == list(both["systems"]) and both[1] == expected[1]
+    assert both.answer == expected[0]["answer"]
+    for name, given in (("fifo", str(path)), ("lru", tiny)):
+        one = program_result(moelab_program, str(path), "--system", name, "--set", "workload.batch=1")
+        assert moelab.run(given, system=[name], settings={"workload.batch": "1"}) == one
+
+
+def test_a_run_with_seeds_answers_as_the_program_does(tiny, tmp_path, moelab_program):
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(tiny))
+    expected = program_result(moelab_program, str(path), "--seeds", "3")
+    run = moelab.run(path, seeds=3)
+    assert run.systems == expected and run.answer["seeds"] == 3
+    assert moelab.run(tiny, seeds=3).answer == run.answer
+    # The mean of what runs of each seed come to.
+    of_lru = [moelab.run(tiny, system="lru", settings={"seed": seed})["metrics"]["tpot_s"]["mean"] for seed in (3, 4, 5)]
+    timed = {one["system"]: one["seconds"] for one in run.answer["systems"]}
+    assert run.answer["judged_by"] == "tpot_s" and timed["lru"] == pytest.approx(sum(of_lru) / 3, rel=1e-12)
+    for seeds in (0, 1001, 2.5):
+        with pytest.raises(moelab.InputError, match="seeds"):
+            moelab.run(tiny, seeds=seeds)
 
 
 def test_a_name_and_its_default_executor(moelab_program):
@@ -51,7 +66,7 @@ def test_a_name_and_its_default_executor(moelab_program):
 
 def test_simgrid_runs_any_number_of_times(tiny):
     first = moelab.run(tiny, executor="simgrid")
-    assert [r["executor"] for r in first] == ["simgrid", "simgrid"]
+    assert [r["executor"] for r in first.systems] == ["simgrid", "simgrid"]
     assert moelab.run(tiny, executor="simgrid") == first
     fast = moelab.run(tiny, system="lru")
     # Nothing is shared here, so the two executors agree (shared capacities are what SimGrid adds).
@@ -386,13 +401,30 @@ def test_the_stubs_name_what_there_is():
     stub = ast.parse((SOURCE / "python/moelab/__init__.pyi").read_text())
     named = {n.name for n in stub.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
     named |= {n.target.id for n in stub.body if isinstance(n, ast.AnnAssign)}
-    named |= {a.asname for n in stub.body if isinstance(n, ast.ImportFrom) and n.level > 0 for a in n.names} - {"_Policy"}
+    named |= {a.asname for n in stub.body if isinstance(n, ast.ImportFrom) and n.level > 0 for a in n.names}
+    named = {name for name in named if not name.startswith("_") or name == "__version__"}
     assert named == set(moelab.__all__)
     members = next(n for n in stub.body if isinstance(n, ast.ClassDef) and n.name == "Trace").body
     assert {n.name for n in members if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")} == \
         {n for n in dir(moelab.Trace) if not n.startswith("_")}
     for name in named:
         assert getattr(moelab, name) is not None
+    units = ast.parse((SOURCE / "python/moelab/units.pyi").read_text())
+    assert {n.name for n in units.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))} == set(moelab.units.__all__)
+
+
+def test_the_stubs_take_what_the_functions_take():
+    import ast
+    import inspect
+
+    stub = ast.parse((SOURCE / "python/moelab/__init__.pyi").read_text())
+    for function in (n for n in stub.body if isinstance(n, ast.FunctionDef)):
+        names = [argument.arg for argument in function.args.args]
+        taken = inspect.signature(getattr(moelab, function.name)).parameters
+        assert names == list(taken), function.name
+        first = len(names) - len(function.args.defaults)
+        for name, default in zip(names[first:], function.args.defaults):
+            assert ast.literal_eval(default) == taken[name].default, (function.name, name)
 
 
 def test_a_cache_learns(tmp_path):
@@ -417,6 +449,5 @@ def test_the_page_runs_as_it_stands(tmp_path):
     code = page[page.index("```python\n") + len("```python\n"):]
     done = subprocess.run([sys.executable, "-c", code[:code.index("```")]], check=True, cwd=tmp_path, stdout=subprocess.PIPE,
                           text=True)
-    tpot, _, *compared = done.stdout.splitlines()
-    assert float(tpot) > 0
-    assert {line.split()[0] for line in compared} >= {"lru", "mine"}
+    assert "is the fastest of 2 systems" in done.stdout and "tpot < 60 ms holds for budget of zipmoe-lru from " in done.stdout
+    assert {line.split()[0] for line in done.stdout.splitlines()[-3:]} == {"lru", "mine", "belady"}
