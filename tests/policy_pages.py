@@ -59,7 +59,6 @@ def functions_in_cpp(text, family):
 
 def check_names(source):
     wrong = []
-    classes = (source / "python/moelab/policies.py").read_text()
     table = (source / "policies/README.md").read_text()
     for family in families(source):
         page = source / "policies" / family / "README.md"
@@ -70,7 +69,7 @@ def check_names(source):
         if f"({family}/README.md)" not in table:
             wrong.append(f"policies/README.md does not link {family}/README.md")
         names = {"C++": functions_in_cpp((page.parent / f"{family}.hpp").read_text(), family),
-                 "Python": names_in_python(classes, family)}
+                 "Python": names_in_python((source / f"python/moelab/policies/{family}.py").read_text(), family)}
         for language, known in names.items():
             if not known:
                 wrong.append(f"{family}: finds no function of the family in {language}")

@@ -23,7 +23,7 @@ def described(policy):
         raise refused(what, "has no name: expected a class attribute, such as name = \"my-lru\""
                       if hasattr(policy, "family") else "is of no family: subclass moelab.CachePolicy or the like")
     family = next(one for one in policy.__mro__ if "family" in vars(one))
-    if family.__module__ != policies.__name__:
+    if not family.__module__.startswith(policies.__name__ + "."):
         raise refused(what, f"has a family of its own, {shown(policy.family)}: subclass moelab.CachePolicy or the like")
     _check_priorities(what, policy)
     help = (policy.__dict__.get("__doc__") or "").strip().split("\n")[0]

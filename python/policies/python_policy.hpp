@@ -1,4 +1,4 @@
-// A policy that is a Python class (python/moelab/policies.py), as the adapters of the families use it: how it
+// A policy that is a Python class (python/moelab/policies), as the adapters of the families use it: how it
 // is made and called, and how its arrays and answers cross.
 //
 // Everything here that touches Python is called with Python's lock held: in_python() takes it. Adapters run

@@ -1,6 +1,7 @@
 """Policies written in Python do the same as moelab's own."""
 
 import json
+import pathlib
 import subprocess
 
 import pytest
@@ -108,7 +109,10 @@ def test_a_policy_keeps_its_rules(policy, moelab_program):
 def test_the_package_has_the_classes_of_all_families():
     import ast
 
-    with open(moelab.policies.__file__) as text:
-        classes = [c for c in ast.parse(text.read()).body if isinstance(c, ast.ClassDef)]
-    named = {c.name for c in classes if c.name.endswith("Policy") and c.name[0] != "_"} - {"Policy"}
-    assert named == {name for name in moelab.__all__ if name.endswith("Policy")}
+    files = [file for file in pathlib.Path(moelab.policies.__file__).parent.glob("*.py") if file.stem != "__init__"]
+    defined = {file: ast.parse(file.read_text()).body for file in files}
+    named = {c.name for body in defined.values() for c in body if isinstance(c, ast.ClassDef) and c.name[0] != "_"}
+    assert {name for name in named if name.endswith("Policy")} - {"Policy"} == \
+        {name for name in moelab.__all__ if name.endswith("Policy")}
+    for name in named:  # moelab.policies has what its files have
+        assert getattr(moelab.policies, name).__name__ == name
