@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/layer_table.hpp"
+#include "cli/repeated_points.hpp"
 #include "cli/results_compare.hpp"
 #include "cli/results_report.hpp"
 #include "cli/terminal_line.hpp"
@@ -29,6 +30,7 @@ struct ResultsArguments {
   bool failed = false;
   std::string sort;
   bool reverse = false;
+  bool each_seed = false;
   std::string compare, compare_store;
   std::string csv, repair;
   std::optional<std::uint64_t> result;
@@ -38,8 +40,8 @@ struct ResultsArguments {
   bool compares() const { return !compare.empty() || !compare_store.empty(); }
   /// Whether something is asked of one sweep.
   bool needs_sweep() const {
-    return !sweep.empty() || !where.empty() || !axes.empty() || failed || !sort.empty() || compares() ||
-           !csv.empty() || result;
+    return !sweep.empty() || !where.empty() || !axes.empty() || failed || !sort.empty() || each_seed ||
+           compares() || !csv.empty() || result;
   }
 };
 
@@ -112,6 +114,13 @@ void compare_sweeps(const ResultsArguments& options, const ResultStore& store, c
     std::cout << comparison_table(comparison, here, there, names, text_form(options.format));
 }
 
+/// Points as the table has them: repeats together, in the order that is asked for.
+std::vector<RepeatedPoint> shown_points(const ResultsArguments& options, const Outcomes& points) {
+  std::vector<RepeatedPoint> shown = options.each_seed ? each_alone(points) : over_seeds(points);
+  if (!options.sort.empty()) sort_by(shown, options.sort, options.reverse);
+  return shown;
+}
+
 void show_points(const ResultsArguments& options, const ListedSweep& sweep, const Outcomes& points) {
   if (options.format == "json")
     return print({{"sweeps", sweeps_json({sweep})}, {"points", points_json(points)}});
@@ -122,7 +131,7 @@ void show_points(const ResultsArguments& options, const ListedSweep& sweep, cons
   if (options.failed)
     report.add_lines(failed_list(points));
   else
-    report.add_table(points_table(points));
+    report.add_table(points_table(shown_points(options, points)));
   std::cout << report.text();
 }
 
@@ -133,6 +142,10 @@ void show_sweeps(const ResultsArguments& options, const ResultStore& store,
   if (options.format == "json") return print({{"sweeps", sweeps_json(sweeps)}});
   TextReport report(text_form(options.format));
   report.add_table(sweeps_table(sweeps));
+  report.join_next();
+  if (!all.empty())
+    report.add_lines("points of one: moelab results " + shell_word(options.store) + " --sweep " +
+                     shell_word(all.front().name) + "\n");
   std::cout << report.text();
 }
 
@@ -183,9 +196,15 @@ void add_point_options(CLI::App& command, ResultsArguments& options) {
       "--where", options.where,
       "Only points for which this holds, of axes and columns, as in \"tpot_s < 60 ms and system == "
       "'zipmoe'\"");
+  command.add_flag(
+      "--each-seed", options.each_seed,
+      "A line for each seed; without it repeats are one line: means, with (least–most). JSON and "
+      "CSV always have each");
   command.add_flag("--failed", options.failed, "Only points that failed, with their errors");
-  CLI::Option* const sort = command.add_option("--sort", options.sort,
-                                               "Order by a column, such as tpot_s, an axis, status or cpu_s");
+  CLI::Option* const sort =
+      command.add_option("--sort", options.sort,
+                         "Order by a column, such as tpot_s (of repeats their mean), an axis, "
+                         "status or cpu_s");
   command.add_flag("--reverse", options.reverse, "Largest first")->needs(sort);
 }
 

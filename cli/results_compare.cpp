@@ -135,13 +135,36 @@ TextTable moved_table(const SweepComparison& c, const Outcomes& here, const Outc
   return {rows};
 }
 
+constexpr std::size_t kMostListed = 5;  // of points that are not compared, of each kind
+
+/// A line that counts them and one for each of the first few; nothing where there is none.
+std::string listed(const std::string& what, const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  const std::size_t shown = std::min(lines.size(), kMostListed);
+  std::string text = what + ": " + std::to_string(lines.size()) + (lines.size() == 1 ? " point" : " points") +
+                     (shown < lines.size() ? ", the first " + std::to_string(shown) + " of them" : "") + "\n";
+  for (std::size_t i = 0; i < shown; ++i) text += "  point " + lines[i] + "\n";
+  return text;
+}
+
+std::string numbered(const StoredOutcome& o) {
+  return std::to_string(o.point.number) + " (" + description(o.point) + ")";
+}
+
 std::string only_lines(const std::vector<std::size_t>& places, const Outcomes& points,
                        const std::string& name) {
-  std::string text;
-  for (const std::size_t place : places)
-    text += "only in " + name + ": point " + std::to_string(points[place].point.number) + " (" +
-            description(points[place].point) + ")\n";
-  return text;
+  std::vector<std::string> lines;
+  for (const std::size_t place : places) lines.push_back(numbered(points[place]));
+  return listed("only in " + name, lines);
+}
+
+std::string not_done_lines(const SweepComparison& c, const Outcomes& here, const Outcomes& there,
+                           const std::string& a, const std::string& b) {
+  std::vector<std::string> lines;
+  for (const auto& [h, t] : c.not_done)
+    lines.push_back(numbered(here[h]) + ": " + status_of(here[h]) + " in " + a + ", " + status_of(there[t]) +
+                    " in " + b);
+  return listed("not compared", lines);
 }
 
 Json number(double value) {
@@ -208,13 +231,9 @@ std::string comparison_table(const SweepComparison& c, const Outcomes& here, con
                    std::to_string(c.both_done.size()) + " points done in both moved\n");
   report.join_next();
   report.add_table(moved_table(c, here, there));
-  std::string rest;
-  for (const auto& [h, t] : c.not_done)
-    rest += "not compared: point " + std::to_string(here[h].point.number) + " (" +
-            description(here[h].point) + "): " + status_of(here[h]) + " in " + a + ", " +
-            status_of(there[t]) + " in " + b + "\n";
   report.join_next();
-  report.add_lines(rest + only_lines(c.only_here, here, a) + only_lines(c.only_there, there, b));
+  report.add_lines(not_done_lines(c, here, there, a, b) + only_lines(c.only_here, here, a) +
+                   only_lines(c.only_there, there, b));
   return report.text();
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 
 #include "cli/layer_table.hpp"
 #include "models/json.hpp"
@@ -34,19 +35,32 @@ std::optional<double> metric_of(const StoredOutcome& o, std::string_view column)
   return std::nullopt;
 }
 
-std::vector<std::string> row_of(const StoredOutcome& o, const std::vector<std::string>& axes, bool series) {
-  std::vector<std::string> row = {std::to_string(o.point.number)};
+/// The mean over those that have the metric, with the least and the most where they do not read the same.
+std::string metric_text(const std::vector<StoredOutcome>& repeats, const ShownMetric& shown) {
+  std::vector<double> values;
+  for (const StoredOutcome& o : repeats)
+    if (const std::optional<double> value = metric_of(o, shown.column)) values.push_back(*value);
+  if (values.empty()) return "-";
+  const auto text = [&](double value) { return three_digits(shown.factor * value, shown.digits); };
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const std::string mean = text(sum / static_cast<double>(values.size()));
+  return text(*low) == text(*high) ? mean : mean + " (" + text(*low) + "–" + text(*high) + ")";
+}
+
+std::vector<std::string> row_of(const RepeatedPoint& point, const std::vector<std::string>& axes, bool series,
+                                bool repeated) {
+  const StoredPoint& first = point.repeats.front().point;
+  std::vector<std::string> row = {numbers_text(point)};
   for (const std::string& axis : axes) {
-    const std::string* const value = axis_value(o.point, axis);
+    const std::string* const value = axis_value(first, axis);
     row.push_back(value != nullptr ? one_line(*value) : "-");
   }
-  if (series) row.push_back(o.point.series.empty() ? "-" : one_line(o.point.series));
-  row.push_back(one_line(o.point.system));
-  row.push_back(status_of(o));
-  for (const ShownMetric& shown : kShownMetrics) {
-    const std::optional<double> value = metric_of(o, shown.column);
-    row.push_back(value ? three_digits(shown.factor * *value, shown.digits) : "-");
-  }
+  if (series) row.push_back(first.series.empty() ? "-" : one_line(first.series));
+  row.push_back(one_line(first.system));
+  if (repeated) row.push_back(std::to_string(point.repeats.size()));
+  row.push_back(status_text(point));
+  for (const ShownMetric& shown : kShownMetrics) row.push_back(metric_text(point.repeats, shown));
   return row;
 }
 
@@ -90,17 +104,23 @@ TextTable sweeps_table(const std::vector<ListedSweep>& sweeps) {
   return {rows};
 }
 
-TextTable points_table(const std::vector<StoredOutcome>& points) {
-  const std::vector<std::string> axes = axis_names(points);
-  const bool series = std::any_of(points.begin(), points.end(),
-                                  [](const StoredOutcome& o) { return !o.point.series.empty(); });
-  Rows rows = {{"point"}};
+TextTable points_table(const std::vector<RepeatedPoint>& points) {
+  std::vector<StoredOutcome> firsts;
+  for (const RepeatedPoint& point : points) firsts.push_back(point.repeats.front());
+  std::vector<std::string> axes = axis_names(firsts);
+  const auto any = [&](auto&& holds) { return std::any_of(points.begin(), points.end(), holds); };
+  const bool repeated = any([](const RepeatedPoint& p) { return p.repeats.size() > 1; });
+  const bool series = any([](const RepeatedPoint& p) { return !p.repeats.front().point.series.empty(); });
+  if (repeated) std::erase(axes, kSeedAxis);
+  Rows rows = {{repeated ? "points" : "point"}};
   for (const std::string& axis : axes) rows[0].push_back(one_line(axis));
   if (series) rows[0].emplace_back("series");
-  rows[0].insert(rows[0].end(), {"system", "status"});
+  rows[0].emplace_back("system");
+  if (repeated) rows[0].emplace_back("seeds");
+  rows[0].emplace_back("status");
   const std::size_t left = rows[0].size();
   for (const ShownMetric& shown : kShownMetrics) rows[0].emplace_back(shown.heading);
-  for (const StoredOutcome& o : points) rows.push_back(row_of(o, axes, series));
+  for (const RepeatedPoint& point : points) rows.push_back(row_of(point, axes, series, repeated));
   return {rows, left};
 }
 

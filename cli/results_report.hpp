@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/repeated_points.hpp"
 #include "cli/results_rows.hpp"
 #include "sim/results/text_table.hpp"
 
@@ -16,8 +17,9 @@ struct ListedSweep {
 };
 
 TextTable sweeps_table(const std::vector<ListedSweep>& sweeps);
-/// Points with their axes and main metrics, one a line.
-TextTable points_table(const std::vector<StoredOutcome>& points);
+/// Repeats with their axes and main metrics, one a line: means and, where they differ as shown,
+/// "(least–most)".
+TextTable points_table(const std::vector<RepeatedPoint>& points);
 /// Points that failed, each with its error.
 std::string failed_list(const std::vector<StoredOutcome>& points);
 /// All columns (RFC 4180), one point a line. Numbers read back exactly; what there is none of is empty.

@@ -245,7 +245,8 @@ void keep_wanted(std::vector<StoredOutcome>& points, const std::vector<ResultFil
   });
 }
 
-void sort_by(std::vector<StoredOutcome>& points, const std::string& column, bool falling) {
+std::vector<std::size_t> places_sorted_by(const std::vector<StoredOutcome>& points, const std::string& column,
+                                          bool falling) {
   const std::vector<ResultColumn> columns = result_columns(points);
   const auto found =
       std::find_if(columns.begin(), columns.end(), [&](const ResultColumn& c) { return c.name == column; });
@@ -257,8 +258,15 @@ void sort_by(std::vector<StoredOutcome>& points, const std::string& column, bool
     if (a.first.group == 2 || b.first.group == 2) return a.first.group < b.first.group;
     return falling ? b.first < a.first : a.first < b.first;
   });
+  std::vector<std::size_t> places;
+  for (const auto& [key, place] : order) places.push_back(place);
+  return places;
+}
+
+void sort_by(std::vector<StoredOutcome>& points, const std::string& column, bool falling) {
   std::vector<StoredOutcome> sorted;
-  for (const auto& [key, place] : order) sorted.push_back(std::move(points[place]));
+  for (const std::size_t place : places_sorted_by(points, column, falling))
+    sorted.push_back(std::move(points[place]));
   points = std::move(sorted);
 }
 

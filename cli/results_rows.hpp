@@ -48,5 +48,8 @@ void keep_wanted(std::vector<StoredOutcome>& points, const std::vector<ResultFil
 /// By a column, rising: numbers and quantities by size, before texts; points without a value last. Points
 /// that are alike stay in their order. Throws InputError with the nearest name: no such column.
 void sort_by(std::vector<StoredOutcome>& points, const std::string& column, bool falling);
+/// The places of the points in that order.
+std::vector<std::size_t> places_sorted_by(const std::vector<StoredOutcome>& points, const std::string& column,
+                                          bool falling);
 
 }  // namespace moelab::cli

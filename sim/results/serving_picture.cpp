@@ -85,7 +85,7 @@ std::string serving_picture(const std::vector<RunResult>& results) {
     if (!r.metrics.series.samples().empty() && r.metrics.series.samples().back().time_s > 0)
       add_system(r, picture);
   if (picture.rows.size() == 1) return "";
-  // Its characters are of several bytes, which no column of a table may have.
+  // Its columns begin below each other, where a table's would end so.
   std::istringstream lines(align_columns(picture.rows, 2));
   std::string out;
   for (const std::string& columns : picture.columns) {

@@ -29,15 +29,25 @@ const char* column(std::size_t eighths) {
   return kHeights[eighths];
 }
 
+namespace {
+
+/// Characters of a text in UTF-8: all its bytes but those that continue one.
+std::size_t character_count(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+}  // namespace
+
 std::string align_columns(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
   std::vector<std::size_t> width(rows.front().size(), 0);
   for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
+    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], character_count(row[c]));
   std::string out;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string pad(width[c] - row[c].size(), ' ');
+      const std::string pad(width[c] - character_count(row[c]), ' ');
       line += (c == 0 ? "" : "  ") + (c < left ? row[c] + pad : pad + row[c]);
     }
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";

@@ -137,6 +137,7 @@ TEST_CASE("results: the only sweep with its points; several sweeps as a list") {
   CHECK(contains(both.out, "budgets       6     4       1        1"));
   CHECK(contains(both.out, "later         5     3       1        1"));
   CHECK_FALSE(contains(both.out, "TTFT"));
+  CHECK(contains(both.out, "points of one: moelab results " + store.file().string() + " --sweep budgets\n"));
   CHECK(store.results({"--sweep", "budgets"}).out == only.out);
   CHECK(store.as_json({})["sweeps"].size() == 2);
   CHECK_FALSE(store.as_json({}).contains("points"));
@@ -321,10 +322,11 @@ TEST_CASE("results: what moved between two sweeps, largest first, and what only 
       "moved               point  there  TTFT %  TPOT %  tokens/s %  end-to-end %      largest %\n"
       "budget=12 GB lru        3      7  +50.00     new        0.00          0.00     tpot_s new\n"
       "budget=8 GB zipmoe      1      9  -50.00  -20.00        0.00          0.00  ttft_s -50.00\n"));
-  CHECK(contains(table.out, "not compared: point 4 (budget=8 GB lru): done in budgets, failed in later\n"));
-  CHECK(contains(table.out, "only in budgets: point 2 (budget=900 MB zipmoe)\n"));
-  CHECK(contains(table.out, "only in budgets: point 5 (budget=900 MB lru)\n"));
-  CHECK(contains(table.out, "only in later: point 10 (budget=16 GB zipmoe)\n"));
+  CHECK(
+      contains(table.out,
+               "not compared: 1 point\n  point 4 (budget=8 GB lru): done in budgets, failed in later\n"
+               "only in budgets: 2 points\n  point 2 (budget=900 MB zipmoe)\n  point 5 (budget=900 MB lru)\n"
+               "only in later: 1 point\n  point 10 (budget=16 GB zipmoe)\n"));
 
   const json result = store.as_json({"--sweep", "budgets", "--compare", "later"});
   CHECK(result["done_in_both"] == 3);
@@ -367,6 +369,67 @@ TEST_CASE("results: the same seed is the same point, another is another; one tha
   CHECK(result["not_compared"][0]["other_point"] == 1);
   CHECK(result["only_in_from"].empty());
   CHECK(result["only_in_to"] == json({3}));  // 6
+}
+
+TEST_CASE("results: of many points that only one sweep has, the first few, and how many there are") {
+  const Store store;
+  std::vector<StoredPoint> points;
+  for (std::uint64_t i = 0; i < 7; ++i)
+    points.push_back(budget_point(i, std::to_string(20 + i) + " GB", "lru"));
+  ResultStore(store.file(), ResultStore::Access::write).put_sweep(stored_sweep("others"), points);
+  const ProgramResult table = store.results({"--sweep", "others", "--compare", "budgets"});
+  CAPTURE(table.out, table.err);
+  CHECK(contains(table.out, "only in others: 7 points, the first 5 of them\n  point 0 (budget=20 GB lru)\n"));
+  CHECK(
+      contains(table.out, "  point 4 (budget=24 GB lru)\nonly in budgets: 6 points, the first 5 of them\n"));
+  CHECK(store.as_json({"--sweep", "others", "--compare", "budgets"})["only_in_from"].size() == 7);
+}
+
+/// Two budgets with three seeds each: 8 GB's times are 0.1, 0.2 and 0.6 s a token, whose mean is 0.3; of 12
+/// GB's one failed and one did not run, which leaves 0.25.
+class Seeds : public Store {
+ public:
+  Seeds() {
+    ResultStore store(file(), ResultStore::Access::write);
+    std::vector<StoredPoint> points;
+    for (const char* budget : {"8 GB", "12 GB"})
+      for (const char* seed : {"1", "2", "3"}) {
+        points.push_back(budget_point(points.size(), budget, "lru"));
+        points.back().axes.emplace_back("seed", seed);
+        points.back().run = std::string(budget) + seed;
+      }
+    store.put_sweep(stored_sweep("seeds"), points);
+    for (const auto& [run, tpot] : {std::pair("8 GB1", "0.1"), {"8 GB2", "0.2"}, {"8 GB3", "0.6"}})
+      store.put_run(run_of(run, "2", tpot));
+    store.put_run(run_of("12 GB1", "3", "0.25"));
+    store.put_run(failed_run("12 GB2"));
+  }
+};
+
+TEST_CASE("results: repeats are one line of means and ranges, or a line each when asked for") {
+  const Seeds store;
+  const ProgramResult table = store.results({"--sweep", "seeds"});
+  CAPTURE(table.out, table.err);
+  CHECK(contains(
+      table.out,
+      "points  budget  system  seeds  status                       TTFT s              TPOT ms  tokens/s"));
+  CHECK(contains(table.out,
+                 "0–2     8 GB    lru     3      done                           2.00  300.0 (100.0–600.0)"));
+  CHECK(contains(table.out,
+                 "3–5     12 GB   lru     3      1 done, 1 failed, 1 missing    3.00                250.0"));
+  const std::string each = store.results({"--sweep", "seeds", "--each-seed"}).out;
+  CHECK(contains(each, "point  budget  seed  system  status   TTFT s  TPOT ms"));
+  CHECK(contains(each, "2      8 GB    3     lru     done       2.00    600.0"));
+  CHECK(contains(each, "4      12 GB   2     lru     failed        -        -"));
+  // Means decide: 0.25 comes before 0.3, though 0.1 is the least of all.
+  const std::string sorted = store.results({"--sweep", "seeds", "--sort", "tpot_s"}).out;
+  CHECK(sorted.find("3–5 ") < sorted.find("0–2 "));
+  const std::string turned = store.results({"--sweep", "seeds", "--sort", "tpot_s", "--reverse"}).out;
+  CHECK(turned.find("3–5 ") > turned.find("0–2 "));
+  // Of some of the seeds: the first and the last.
+  CHECK(contains(store.results({"--sweep", "seeds", "--axis", "seed=1", "--axis", "seed=3"}).out,
+                 "0, 2    8 GB"));
+  CHECK(store.numbers({"--sweep", "seeds"}) == Numbers{0, 1, 2, 3, 4, 5});  // JSON has each
 }
 
 TEST_CASE("results: a sweep in another store") {
