@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "sim/sweep/compared_family.hpp"
+
 extern "C" const char moelab_report_page_begin[], moelab_report_page_end[];
 
 namespace moelab {
@@ -11,12 +13,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kDataPlace = "{{data}}";
 
+/// Whether its system knows the future or tries everything: a bound of the others, not their rival.
+bool is_oracle(const Json& result) {
+  static const Json::json_pointer kSystem("/inputs/scenario/systems/0");
+  return result.is_object() && result.contains(kSystem) && names_a_bound(result.at(kSystem));
+}
+
 Json point_json(const ReportPoint& point) {
   Json axes = Json::array();
   for (const auto& [name, value] : point.axes) axes.push_back({name, value});
   Json result = point.result;
+  const bool oracle = is_oracle(result);
   if (result.is_object()) result.erase("inputs");  // the whole scenario: the page shows what came of it
-  return {{"axes", axes}, {"series", point.series}, {"result", std::move(result)}};
+  return {{"axes", axes}, {"series", point.series}, {"oracle", oracle}, {"result", std::move(result)}};
 }
 
 /// JSON that no HTML parser finds a tag in. Bytes that are no UTF-8 are replaced.

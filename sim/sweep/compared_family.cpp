@@ -124,6 +124,23 @@ bool is_a_bound(const ComparedFamily& family, std::string_view policy) {
   return !family.bound.empty() && policy == family.bound;
 }
 
+bool names_a_bound(const Json& system) {
+  return std::any_of(compared_families().begin(), compared_families().end(),
+                     [&](const ComparedFamily& family) {
+                       const Json* section = &system;
+                       for (const std::string_view key : family.place) {
+                         const auto found = section->find(std::string(key));
+                         if (found == section->end()) return false;
+                         section = &*found;
+                       }
+                       const auto policy = section->find("policy");
+                       if (policy == section->end() || !policy->is_string()) return false;
+                       const auto& name = policy->get_ref<const std::string&>();
+                       if (family.name == "cache" && find_cache_policy(name) == nullptr) return false;
+                       return is_a_bound(family, name);
+                     });
+}
+
 std::string document_with_policy(const ComparedFamily& family, const SystemConfig& system,
                                  const std::string& document, std::string_view policy,
                                  const PolicyParameters& parameters) {

@@ -2,6 +2,7 @@
 // the system goes with it.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ const ComparedFamily& compared_family(const std::string& name);
 std::vector<PolicyInfo> policies_of(const ComparedFamily& family);
 /// Whether a policy, which exists, is no rival of the others: it knows the future, or tries everything.
 bool is_a_bound(const ComparedFamily& family, std::string_view policy);
+/// Whether a system, as a scenario_document() or a result of any origin has it, names such a policy of some
+/// family. What is no system, and a policy that is not known here, is no bound.
+bool names_a_bound(const nlohmann::ordered_json& system);
 
 /// A scenario_document() with another policy of the family in its system, with that policy's default
 /// parameters but for those given, which are not checked here. What else the section says stays where the

@@ -89,6 +89,26 @@ TEST_CASE("report: names that look like HTML stay data") {
   CHECK(report_html(report) == page);
 }
 
+TEST_CASE("report: a system that knows the future or tries every order is an oracle, and no other is") {
+  const auto is_oracle = [](const Json& systems) {
+    Json result = a_result("x", 1);
+    result["inputs"]["scenario"]["systems"] = systems;
+    const Json data = Json::parse(data_of(report_html({"t", "", {{{}, "x", result}}})));
+    return data["points"][0]["oracle"].get<bool>();
+  };
+  const auto with = [](const char* family, const Json& policy) {
+    return Json::array({Json{{"name", "x"}, {family, {{"policy", policy}}}}});
+  };
+  CHECK(is_oracle(with("cache", "belady")));
+  CHECK(is_oracle(with("schedule", "exhaustive")));
+  CHECK_FALSE(is_oracle(with("cache", "lru")));
+  CHECK_FALSE(is_oracle(with("cache", "of-a-library")));
+  CHECK_FALSE(is_oracle(with("cache", 3)));
+  CHECK_FALSE(is_oracle(with("prefetch", "belady")));  // a name that is of another family
+  for (const Json& odd : {Json(), Json(3), Json::array(), Json::object(), Json::array({"belady"})})
+    CHECK_FALSE(is_oracle(odd));
+}
+
 TEST_CASE("report: the page loads nothing and allows its own scripts only") {
   const std::string page = report_html({"t", "", {}});
   CHECK(contains(page, "default-src 'none'; script-src 'sha256-"));

@@ -26,12 +26,30 @@ function barsDrawing(data, metric, choice, { colours, width }, legend) {
 }
 
 function seriesLegend(some, colours) {
-  return unique(some.map((row) => row.series)).map((name) => ({ name, ...lookOfSeries(name, colours) }));
+  return unique(some.map((row) => row.series)).map((name) => ({ name: nameOfSeries(name), ...lookOfSeries(name, colours) }));
 }
 
 const mostPanels = 12, panelWidth = 270;
 /// The axis that curves are drawn over until another is chosen, "" where none is of numbers.
 const overUsually = axisNames.find((axis) => quantitiesOf(axis) !== null && axis !== 'seed') ?? '';
+
+const axisTitle = (axis, numbers) => (numbers.unit === '' ? axis : `${axis}, ${numbers.unit}`);
+
+/// How small multiples stand: in how many columns, and how large each is, in pixels.
+function panelSizes(count, width) {
+  const columns = count === 1 ? 1 : Math.max(1, Math.min(count, Math.floor(width / panelWidth)));
+  return { columns, width: Math.floor((width - 16 * (columns - 1)) / columns), height: count > 1 ? 220 : 320 };
+}
+
+/// name -> look: of the series where each name is one series, else of its own.
+function looksOf(means, labels, colours) {
+  const names = unique(means.map(({ row }) => labels.get(row)));
+  const bySeries = names.length === unique(means.map(({ row }) => row.series)).length;
+  return new Map(names.map((name, i) => {
+    const { row } = means.find((one) => labels.get(one.row) === name);
+    return [name, bySeries ? lookOfSeries(row.series, colours) : lookOf(i, colours)];
+  }));
+}
 
 // One metric, by system or over an axis, in one chart or small multiples.
 const compareChart = {
@@ -64,43 +82,40 @@ const compareChart = {
       look: lookOfSeries(one.row.series, place.colours), tip: this.tip(one, labels.get(one.row), metric) }));
     return barsDrawing(data, metric, choice, place, []);
   },
-  lines(means, metric, numbers, choice, { colours, width }) {
-    const panelAxis = choice.panels === choice.axis ? '' : choice.panels;
-    const labels = labelsOf(means.map(({ row }) => row), ['seed', choice.axis, panelAxis]);
-    const names = unique(means.map(({ row }) => labels.get(row)));
-    const lookOfName = (name) => {
-      const { row } = means.find((one) => labels.get(one.row) === name);
-      return lookOf(names.length === unique(means.map((one) => one.row.series)).length ? seriesNames.indexOf(row.series) : names.indexOf(name), colours);
-    };
-    const linesOf = (some) => names.map((name) => {
-      const points = some.filter(({ row }) => labels.get(row) === name).map((one) => ({
-        x: numbers.of.get(one.row.axes.get(choice.axis)), y: one.mean, low: one.low, high: one.high,
-        tip: [...this.tip(one, name, metric), [choice.axis, one.row.axes.get(choice.axis)]] })).sort((a, b) => a.x - b.x);
-      return { name, look: lookOfName(name), points };
-    }).filter(({ points }) => points.length > 0);
+  lines(means, metric, numbers, choice, place) {
+    const over = choice.axis, by = choice.panels === over ? '' : choice.panels;
+    const labels = labelsOf(means.map(({ row }) => row), ['seed', over, by]);
+    const looks = looksOf(means, labels, place.colours);
     const log = choice.log === null ? isWide(means.map(({ mean }) => mean)) : choice.log && means.every(({ low }) => low > 0);
-    const xTitle = numbers.unit === '' ? choice.axis : `${choice.axis}, ${numbers.unit}`;
-    const sentence = extremes(means.map(({ row, mean }) => ({ label: `${labels.get(row)} at ${row.axes.get(choice.axis)}${panelAxis === '' ? '' : `, ${panelAxis} ${row.axes.get(panelAxis)}`}`, value: mean })), metric);
+    const sentence = extremes(means.map(({ row, mean }) => ({ label: `${labels.get(row)} at ${row.axes.get(over)}${by === '' ? '' : `, ${by} ${row.axes.get(by)}`}`, value: mean })), metric);
     const band = means.some(({ high, low }) => high > low) ? ' Lines are means over the seeds, bands from the least to the most.' : '';
-    const values = panelAxis === '' ? [''] : valuesOf(panelAxis).filter((value) => means.some(({ row }) => row.axes.get(panelAxis) === value));
-    const columns = values.length === 1 ? 1 : Math.max(1, Math.min(values.length, Math.floor(width / panelWidth)));
-    const xs = means.map(({ row }) => numbers.of.get(row.axes.get(choice.axis)));
-    const yDomain = [log ? Math.min(...means.map(({ low }) => low)) : Math.min(0, ...means.map(({ low }) => low)), Math.max(...means.map(({ high }) => high))];
+    const xs = means.map(({ row }) => numbers.of.get(row.axes.get(over)));
+    const shared = { log, marked: true, colours: place.colours, xTitle: axisTitle(over, numbers), title: titleOf(metric),
+      xDomain: [Math.min(...xs), Math.max(...xs)],
+      yDomain: [log ? Math.min(...means.map(({ low }) => low)) : Math.min(0, ...means.map(({ low }) => low)), Math.max(...means.map(({ high }) => high))] };
+    const values = by === '' ? [''] : valuesOf(by).filter((value) => means.some(({ row }) => row.axes.get(by) === value));
+    const { columns, width, height } = panelSizes(values.length, place.width);
     const panels = values.slice(0, mostPanels).map((value) => {
-      const lines = linesOf(panelAxis === '' ? means : means.filter(({ row }) => row.axes.get(panelAxis) === value));
-      const title = panelAxis === '' ? '' : `${panelAxis}: ${value}`;
-      return { title, spec: lineSpec({
-        lines, xTitle, title: titleOf(metric), log, marked: true, colours, width: Math.floor((width - 16 * (columns - 1)) / columns),
-        height: columns > 1 ? 220 : 320, xDomain: [Math.min(...xs), Math.max(...xs)], yDomain,
-        description: `Lines: ${titleOf(metric)} over ${choice.axis}. ${title === '' ? '' : `${title}. `}${sentence}` }) };
+      const title = by === '' ? '' : `${by}: ${value}`;
+      const lines = this.linesOf(by === '' ? means : means.filter(({ row }) => row.axes.get(by) === value), metric, numbers, over, labels, looks);
+      return { title, spec: lineSpec({ ...shared, lines, width, height,
+        description: `Lines: ${titleOf(metric)} over ${over}. ${title === '' ? '' : `${title}. `}${sentence}` }) };
     });
     return {
       panels, columns, log, sentence: sentence + band + firstOf(mostPanels, values.length),
-      legend: names.map((name) => ({ name, ...lookOfName(name) })),
-      head: ['', ...(panelAxis === '' ? [] : [panelAxis]), choice.axis, titleOf(metric), 'least', 'most', 'seeds'],
-      body: means.map(({ row, mean, low, high, repeats }) => [labels.get(row), ...(panelAxis === '' ? [] : [row.axes.get(panelAxis)]),
-        row.axes.get(choice.axis), mean, low, high, repeats]),
+      legend: [...looks].map(([name, look]) => ({ name, ...look })),
+      head: ['', ...(by === '' ? [] : [by]), over, titleOf(metric), 'least', 'most', 'seeds'],
+      body: means.map(({ row, mean, low, high, repeats }) => [labels.get(row), ...(by === '' ? [] : [row.axes.get(by)]), row.axes.get(over), mean, low, high, repeats]),
     };
+  },
+  /// The lines of one panel: one for each name, over the numbers of the axis.
+  linesOf(means, metric, numbers, over, labels, looks) {
+    return [...looks].map(([name, look]) => {
+      const points = means.filter(({ row }) => labels.get(row) === name).map((one) => ({
+        x: numbers.of.get(one.row.axes.get(over)), y: one.mean, low: one.low, high: one.high,
+        tip: [...this.tip(one, name, metric), [over, one.row.axes.get(over)]] })).sort((a, b) => a.x - b.x);
+      return { name, look, points };
+    }).filter(({ points }) => points.length > 0);
   },
 };
 
@@ -117,7 +132,7 @@ function paretoFront(points, xSign, ySign) {
 
 const paretoChart = {
   id: 'pareto', title: 'Pareto frontier', log: true,
-  note: 'The frontier joins the results that no other is as good as or better than in both metrics: what lies off it can be had for less.',
+  note: 'The frontier joins the results that no other is as good as or better than in both metrics: what lies off it can be had for less. An oracle (it knows the future or tries everything) is a bound, no rival: it is drawn hollow and never on the frontier.',
   applies: () => costKeys.some((key) => metricOf(key) && varied(key)) && knownMetrics.some(({ key, better }) => better !== 0 && !costKeys.includes(key)),
   choices: () => {
     const costs = costKeys.filter((key) => metricOf(key) && varied(key)).map((key) => [key, titleOf(metricOf(key))]);
@@ -132,80 +147,20 @@ const paretoChart = {
     const labels = labelsOf(groups.map(({ row }) => row), ['seed']);
     const points = groups.map(({ row, repeats }) => {
       const [x, y] = [choice.x, choice.y].map((key) => meanOf(repeats.map((one) => one.values[key])));
-      return { label: labels.get(row), x, y, ...lookOfSeries(row.series, colours),
+      return { label: labels.get(row), x, y, oracle: row.oracle, ...lookOfSeries(row.series, colours),
                tip: [['', labels.get(row)], [yMetric.name, withUnit(y, yMetric)], [xMetric.name, withUnit(x, xMetric)]] };
     });
     if (points.length === 0) return null;
-    const front = paretoFront(points, xMetric.better === 1 ? -1 : 1, yMetric.better === 1 ? -1 : 1);
+    const front = paretoFront(points.filter(({ oracle }) => !oracle), xMetric.better === 1 ? -1 : 1, yMetric.better === 1 ? -1 : 1);
     for (const point of front) point.best = true;
     const log = choice.log === null ? isWide(points.map(({ y }) => y)) : choice.log && points.every(({ y }) => y > 0);
-    const sentence = `On the Pareto frontier: ${unique(front.map(({ label }) => label)).join(', ')}.`;
+    const sentence = front.length === 0 ? 'Only oracles are shown.' : `On the Pareto frontier: ${unique(front.map(({ label }) => label)).join(', ')}.`;
     return {
       spec: scatterSpec({ points, front, xTitle: titleOf(xMetric), title: titleOf(yMetric), xLog: isWide(points.map(({ x }) => x)), log, colours, width, height: 320,
                           description: `Points: ${titleOf(yMetric)} against ${titleOf(xMetric)}. ${sentence}` }),
       log, sentence, legend: [...seriesLegend(some, colours), { name: 'Pareto frontier (large marks)', colour: colours.quiet, sign: '- -' }],
-      head: ['', titleOf(xMetric), titleOf(yMetric), 'on the Pareto frontier'], body: points.map((p) => [p.label, p.x, p.y, p.best ? 'yes' : '']),
+      head: ['', titleOf(xMetric), titleOf(yMetric), 'on the Pareto frontier'], body: points.map((p) => [p.label, p.x, p.y, p.best ? 'yes' : p.oracle ? 'oracle' : '']),
     };
-  },
-};
-
-/// Stacks of {name, value, colour, opacity} for each row, as means over seeds. Asked for shares, in percent.
-function stacksDrawing(some, partsOf, title, asShare, { colours, width }) {
-  const groups = overSeeds(some.filter((row) => partsOf(row).length > 0));
-  const shown = groups.slice(0, mostBars);
-  if (shown.length === 0) return null;
-  const names = labelsOf(shown.map(({ row }) => row), ['seed']);
-  const labels = distinctLabels(shown.map(({ row }) => names.get(row)));
-  const parts = [], legend = new Map(), body = [];
-  let longest = 0;
-  shown.forEach(({ repeats }, i) => {
-    let from = 0;
-    const means = meanParts(repeats.map(partsOf));
-    const all = sumOf(means.map(({ value }) => value));
-    for (const { name, value, colour, opacity } of means) {
-      const to = from + (asShare ? (100 * value) / all : value);
-      parts.push({ label: labels[i], from, to, colour, opacity,
-                   tip: [['', labels[i]], [name, shortNumber(to - from)], ['share', `${shortNumber((100 * value) / all)} %`]] });
-      legend.set(name, { name, colour, opacity, sign: '■' });
-      body.push([labels[i], name, to - from]);
-      from = to;
-    }
-    longest = Math.max(longest, from);
-  });
-  return {
-    spec: stackSpec({ labels, parts, title, most: asShare ? 100 : longest, colours, width, description: `Stacked bars of ${labels.length} results: ${title}.` }),
-    sentence: firstOf(mostBars, groups.length).trim(), legend: [...legend.values()],
-    head: ['', 'part', title], body,
-  };
-}
-
-const timeChart = {
-  id: 'time', title: 'Where the time goes', wide: true,
-  note: 'Every instant belongs to one cause on the critical path.',
-  applies: (some) => some.some((row) => partsAt(row.result, 'stall_s').length > 0),
-  choices: () => [
-    { key: 'phase', label: 'Time of', options: [['decode_stall_s', 'decoding'], ['stall_s', 'the whole run']], chosen: 'decode_stall_s' },
-    { key: 'as', label: 'As', options: [['share', 'share, %'], ['token', 'ms a token'], ['seconds', 'seconds']], chosen: 'share' }],
-  draw(some, choice, place) {
-    const titles = { share: 'share of the time, %', token: 'ms a generated token', seconds: 'seconds' };
-    const factor = (row) => (choice.as === 'token' ? 1e3 / Math.max(1, numberAt(row.result, 'metrics', 'tokens') ?? 1) : 1);
-    const partsOf = (row) => partsAt(row.result, choice.phase).map(([key, value], i) => {
-      const [name, colour, opacity] = causes.get(key) ?? [key, i % 8, 1];
-      return { name, value: value * factor(row), colour: place.colours.series[colour], opacity };
-    });
-    return stacksDrawing(some, partsOf, titles[choice.as], choice.as === 'share', place);
-  },
-};
-
-const statesChart = {
-  id: 'states', title: 'How experts were found',
-  note: 'Experts used, by what the cache had of them.',
-  applies: (some) => some.some((row) => partsAt(row.result, 'hits').length > 0),
-  choices: () => [{ key: 'phase', label: 'While', options: [['decode_hits', 'decoding'], ['hits', 'in the whole run']], chosen: 'decode_hits' }],
-  draw(some, choice, place) {
-    const partsOf = (row) => states.map(([key, name, colour]) => ({ name: `${key}: ${name}`, value: numberAt(row.result, choice.phase, key) ?? 0,
-      colour: place.colours.series[colour], opacity: 1 })).filter(({ value }) => value > 0);
-    return stacksDrawing(some, partsOf, 'share of the experts used, %', true, place);
   },
 };
 
@@ -301,47 +256,6 @@ const seriesChart = {
   draw(some, choice, place) {
     const metric = sampleMetrics.find(({ key }) => key === choice.metric);
     return overTime(some, (row) => listAt(row.result, 'series').map((s) => [numberAt(s, 'time_s'), metric.of(s)]), metric, place);
-  },
-};
-
-const layerMetrics = [
-  ...states.map(([key, name]) => ({ key, name: `Found ${name}`.replace('Found missing', 'Missing'), unit: '%', of: (layers, i) => {
-    const found = states.map(([state]) => numberAt(layers, 'decode_hits', state, i) ?? 0);
-    return shareOf(found[states.findIndex(([state]) => state === key)], sumOf(found));
-  } })),
-  { key: 'time', name: 'Time decoding', unit: 'ms a token', of: (layers, i, tokens) => scaled(numberAt(layers, 'decode_stall_s', i), 1e3 / tokens) },
-];
-
-const layersChart = {
-  id: 'layers', title: 'Layer by layer', wide: true,
-  note: 'While decoding. A layer\'s time is that of its attention and its experts.',
-  applies: (some) => some.some((row) => listAt(row.result.layers, 'decode_stall_s').length > 0),
-  choices: () => {
-    const has = ({ of }) => rows.some((row) => listAt(row.result.layers, 'decode_stall_s').some((_, i) => of(row.result.layers, i, 1) > 0));
-    const options = layerMetrics.filter(has).map((metric) => [metric.key, titleOf(metric)]);
-    return [{ key: 'metric', label: 'Show', options, chosen: options[0]?.[0] ?? 'time' }];
-  },
-  draw(some, choice, { colours, width }) {
-    const metric = layerMetrics.find(({ key }) => key === choice.metric);
-    const all = overSeeds(some.filter((row) => listAt(row.result.layers, 'decode_stall_s').length > 0));
-    const groups = all.slice(0, mostBars);
-    const names = labelsOf(groups.map(({ row }) => row), ['seed']);
-    const labels = distinctLabels(groups.map(({ row }) => names.get(row)));
-    const ofRow = ({ result }, layer) => metric.of(result.layers, layer, Math.max(1, numberAt(result, 'metrics', 'tokens') ?? 1));
-    const cells = groups.flatMap(({ row, repeats }, r) => listAt(row.result.layers, 'decode_stall_s').map((_, layer) => {
-      const values = repeats.map((one) => ofRow(one, layer)).filter((value) => value !== null);
-      const value = values.length === 0 ? null : meanOf(values);
-      return { label: labels[r], layer, value, tip: [['', labels[r]], ['layer', String(layer)], [metric.name, withUnit(value, metric)]] };
-    })).filter(({ value }) => value !== null);
-    if (cells.length === 0) return null;
-    const drawn = labels.filter((label) => cells.some((cell) => cell.label === label));
-    const layers = Array.from({ length: Math.max(...cells.map(({ layer }) => layer)) + 1 }, (_, i) => i);
-    const sentence = extremes(cells.map((cell) => ({ label: `${cell.label}, layer ${cell.layer}`, value: cell.value })), metric)
-      + firstOf(mostBars, all.length);
-    return {
-      spec: heatSpec({ cells, labels: drawn, layers, title: titleOf(metric), colours, width, description: `Heat map: ${titleOf(metric)} by layer. ${sentence}` }),
-      sentence, legend: [], head: ['', 'layer', titleOf(metric)], body: cells.map((cell) => [cell.label, cell.layer, cell.value]),
-    };
   },
 };
 

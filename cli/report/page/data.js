@@ -112,7 +112,7 @@ const rows = report.points.map((point, index) => {
   const ran = wasRun(result);
   const values = Object.fromEntries(
     metrics.map((metric) => [metric.key, ran || metric.better === 0 ? metric.of(result) : null]));
-  return { index, axes: new Map(point.axes), series: point.series, result, values };
+  return { index, axes: new Map(point.axes), series: point.series, oracle: point.oracle === true, result, values };
 });
 /// Metrics that some result has, and not only as zero.
 const knownMetrics = metrics.filter((metric) => rows.some((row) => row.values[metric.key]));
@@ -120,6 +120,9 @@ const metricOf = (key) => knownMetrics.find((metric) => metric.key === key);
 
 const unique = (values) => [...new Set(values)];
 const seriesNames = unique(rows.map((row) => row.series));
+/// Series that know the future or try everything: bounds of the others, not their rivals.
+const oracleNames = new Set(rows.filter((row) => row.oracle).map((row) => row.series));
+const nameOfSeries = (series) => (oracleNames.has(series) ? `${series} (oracle)` : series);
 const axisNames = rows.length === 0 ? [] : [...rows[0].axes.keys()];
 
 const unitFactors = { k: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, m: 1e-3, u: 1e-6, n: 1e-9, '': 1 };
@@ -151,10 +154,11 @@ function valuesOf(axis) {
 
 /// A row's name among others: its series and, where that does not tell it apart, the values of axes in which they differ.
 function labelsOf(some, without = []) {
-  if (unique(some.map((row) => row.series)).length === some.length) return new Map(some.map((row) => [row, row.series]));
+  const series = unique(some.map((row) => row.series));
+  if (series.length === some.length) return new Map(some.map((row) => [row, nameOfSeries(row.series)]));
   const axes = axisNames.filter((axis) => !without.includes(axis) && unique(some.map((row) => row.axes.get(axis))).length > 1);
-  const named = unique(some.map((row) => row.series)).length > 1 || axes.length === 0;
-  return new Map(some.map((row) => [row, [...(named ? [row.series] : []), ...axes.map((axis) => row.axes.get(axis))].join(' · ')]));
+  const named = series.length > 1 || axes.length === 0;
+  return new Map(some.map((row) => [row, [...(named ? [nameOfSeries(row.series)] : []), ...axes.map((axis) => row.axes.get(axis))].join(' · ')]));
 }
 
 const meanOf = (values) => sumOf(values) / values.length;
@@ -170,12 +174,16 @@ function overSeeds(some) {
   return [...groups.values()].map((repeats) => ({ row: repeats[0], repeats }));
 }
 
-/// The mean and the extremes of a metric over repeats, where there are any.
+/// The mean and the extremes of a metric over those of some repeats that have it, and how many they are; null where none has.
+function spreadOf(repeats, key) {
+  const values = repeats.map((one) => one.values[key]).filter((value) => value !== null);
+  if (values.length === 0) return null;
+  return { mean: meanOf(values), low: Math.min(...values), high: Math.max(...values), repeats: values.length };
+}
+
+/// The spread of a metric for each of the results, repeats together: {row: the first that has it, mean, low, high, repeats}.
 function meansOf(some, key) {
-  return overSeeds(some.filter((row) => row.values[key] !== null)).map(({ row, repeats }) => {
-    const values = repeats.map((one) => one.values[key]);
-    return { row, mean: meanOf(values), low: Math.min(...values), high: Math.max(...values), repeats: values.length };
-  });
+  return overSeeds(some.filter((row) => row.values[key] !== null)).map(({ row, repeats }) => ({ row, ...spreadOf(repeats, key) }));
 }
 
 /// {name, value, ...} lists of repeats, as one list of means; a part that a repeat does not have counts as 0 there.

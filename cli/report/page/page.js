@@ -24,14 +24,17 @@ class Figure {
 
   controls() {
     const fields = make('div', { class: 'fields' });
-    for (const { key, label, options, chosen } of this.chart.choices()) {
+    this.uses = [];  // fields that only some choices use: [element, whether a choice does]
+    for (const { key, label, options, chosen, isUsed } of this.chart.choices()) {
       this.choice[key] = chosen;
       if (options.length < 2) continue;
-      fields.append(makeSelect(`${this.chart.id}-${key}`, label, options, chosen, (value) => {
+      const field = makeSelect(`${this.chart.id}-${key}`, label, options, chosen, (value) => {
         this.choice[key] = value;
         this.choice.log = null;
         this.draw(this.some);
-      }));
+      });
+      if (isUsed) this.uses.push([field, isUsed]);
+      fields.append(field);
     }
     if (this.chart.log)
       fields.append(makeCheck(`${this.chart.id}-log`, 'logarithmic', false, (on) => {
@@ -49,6 +52,7 @@ class Figure {
     this.width = width;
     const colours = themeColours();
     this.drawn = this.chart.draw(some, this.choice, { colours, width });
+    for (const [field, isUsed] of this.uses) field.hidden = !isUsed(this.choice);
     this.details.hidden = this.drawn === null;
     this.sentence.textContent = this.drawn?.sentence ?? '';
     this.legend.replaceChildren(...(this.drawn?.legend ?? []).map((entry) => legendEntry(entry)));
@@ -195,7 +199,7 @@ function fillFilters(update) {
   if (seriesNames.length > 1) {
     const chips = make('div', { class: 'chips' });
     seriesNames.forEach((name, i) => {
-      const label = makeCheck(`series-${i}`, name, true, (on) => {
+      const label = makeCheck(`series-${i}`, nameOfSeries(name), true, (on) => {
         if (on) hiddenSeries.delete(name);
         else hiddenSeries.add(name);
         update();

@@ -208,29 +208,55 @@ function scatterSpec({ points, front, xTitle, title, xLog, log, colours, width, 
         strokeWidth: { value: 1.5 }, strokeDash: { value: [4, 3] } } } },
       { type: 'symbol', from: { data: 'points' }, encode: {
         update: { x, y, shape: { field: 'shape' }, fill: { field: 'colour' }, size: { signal: 'datum.best ? 150 : 80' },
-                  fillOpacity: { signal: 'datum.best ? 1 : 0.65' }, stroke: { value: colours.ground }, ...tipOf },
+                  fillOpacity: { signal: 'datum.oracle ? 0 : datum.best ? 1 : 0.65' },
+                  stroke: { signal: `datum.oracle ? datum.colour : ${JSON.stringify(colours.ground)}` }, ...tipOf },
         hover: { fillOpacity: { value: 1 }, stroke: { value: colours.ink } } } }],
   };
 }
 
-function heatSpec({ cells, labels, layers, title, colours, width, description }) {
-  const names = nameAxis(labels, width);
+/// Parts that stand on each other, over numbers; one place alone is as wide as all. xDomain: from the least number to the most.
+function areaSpec({ areas, xTitle, title, xDomain, most, colours, width, height, description }) {
+  const x = { scale: 'x', field: 'x' }, y = { scale: 'y', field: 'from' }, y2 = { scale: 'y', field: 'to' };
+  const fill = { fill: { field: 'colour' } };
   return {
-    ...frame(width, labels.length * (9 + 13 * names.lines), description),
+    ...frame(width, height, description),
+    data: [{ name: 'areas', values: areas.map(withText) }],
+    scales: [{ name: 'x', type: 'linear', domain: xDomain, zero: false, range: 'width' },
+             { name: 'y', type: 'linear', domain: [0, most], nice: most !== 100, range: 'height' }],
+    axes: [{ orient: 'bottom', scale: 'x', title: xTitle, tickCount: { signal: 'width / 80' }, labelOverlap: true, labelFlush: true, format: '~f' },
+           { orient: 'left', scale: 'y', title, tickCount: 5, labelOverlap: true, format: '~f', domain: false }],
+    marks: [
+      { type: 'group', from: { facet: { name: 'part', data: 'areas', groupby: 'name' } },
+        marks: [{ type: 'area', from: { data: 'part' }, encode: { update: { x, y, y2, ...fill, fillOpacity: { field: 'opacity' },
+          stroke: { value: colours.ground }, strokeWidth: { value: 0.5 } } } }] },
+      // What a pointer finds: the part at the nearest place.
+      { type: 'rect', from: { data: 'areas' }, encode: {
+        update: { x: { scale: 'x', field: 'left' }, x2: { scale: 'x', field: 'right' }, y, y2, ...fill,
+                  fillOpacity: { signal: 'datum.alone ? datum.opacity : 0' }, strokeOpacity: { value: 0 }, ...tipOf },
+        hover: { stroke: { value: colours.ink }, strokeOpacity: { value: 1 } } } }],
+  };
+}
+
+/// A row for each label, a column for each layer. domain: of the values; yTitle: the key whose values the labels are, or "", when
+/// they are names of results.
+function heatSpec({ cells, labels, layers, title, domain, yTitle, legend, colours, width, description }) {
+  const names = nameAxis(labels, width);
+  const height = yTitle === '' ? labels.length * (9 + 13 * names.lines) : Math.max(60, Math.min(320, 22 * labels.length));
+  return {
+    ...frame(width, height, description),
     signals: [{ name: 'names', value: names.names }],
     data: [{ name: 'cells', values: cells.map(withText) }],
     scales: [
       { name: 'x', type: 'band', domain: layers, range: 'width' },
       { name: 'y', type: 'band', domain: labels, range: 'height' },
-      { name: 'heat', type: 'linear', domain: { data: 'cells', field: 'value' }, range: { scheme: 'cividis' } }],
-    axes: [names.axis,
+      { name: 'heat', type: 'linear', domain, range: { scheme: 'cividis' } }],
+    axes: [{ ...names.axis, ...(yTitle === '' ? {} : { title: yTitle, labelOverlap: true }) },
            { orient: 'bottom', scale: 'x', title: 'MoE layer', ticks: false, domain: false, labelOverlap: true }],
-    legends: [{ fill: 'heat', orient: 'bottom', direction: 'horizontal', title, gradientLength: { signal: 'min(width, 280)' }, gradientThickness: 10,
-                format: '~f', tickCount: 4 }],
+    legends: legend ? [{ fill: 'heat', orient: 'bottom', direction: 'horizontal', title, gradientLength: { signal: 'min(width, 280)' }, gradientThickness: 10,
+                         format: '~f', tickCount: 4 }] : [],
     marks: [{ type: 'rect', from: { data: 'cells' }, encode: {
       update: { x: { scale: 'x', field: 'layer' }, width: { scale: 'x', band: 1 }, y: { scale: 'y', field: 'label' }, height: { scale: 'y', band: 1 },
                 fill: { scale: 'heat', field: 'value' }, stroke: { value: colours.ground }, strokeWidth: { value: 0.5 }, ...tipOf },
       hover: { stroke: { value: colours.ink }, strokeWidth: { value: 2 }, zindex: { value: 1 } } } }],
   };
 }
-

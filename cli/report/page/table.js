@@ -64,9 +64,9 @@ class ResultTable {
     return overSeeds(some).map(({ row, repeats }) => {
       const values = {}, ranges = {};
       for (const { key } of knownMetrics) {
-        const known = repeats.map((one) => one.values[key]).filter((value) => value !== null);
-        values[key] = known.length === 0 ? null : meanOf(known);
-        ranges[key] = known.length === 0 ? null : [Math.min(...known), Math.max(...known)];
+        const spread = spreadOf(repeats, key);
+        values[key] = spread?.mean ?? null;
+        ranges[key] = spread && [spread.low, spread.high];
       }
       return { ...row, values, ranges, repeats: repeats.length };
     });
@@ -111,7 +111,7 @@ class ResultTable {
 
   cell(row, column, decimals, best) {
     const value = column.of(row);
-    if (column.key === 'series') return make('th', { scope: 'row', class: 'name lead', title: value }, value);
+    if (column.key === 'series') return make('th', { scope: 'row', class: 'name lead', title: nameOfSeries(value) }, nameOfSeries(value));
     if (!column.metric) return make('td', { class: 'name', title: value }, value);
     if (value === null) return make('td', {}, '–');
     const say = (number) => (number !== 0 && Math.abs(number) < 1e-4 ? shortNumber(number) : number.toFixed(decimals.get(column.key)));
@@ -134,11 +134,11 @@ class ResultTable {
     });
   }
 
-  /// The best of each column, of each scenario; of a column in which all are the same, none is.
+  /// The best of each column, of each scenario, oracles aside; of a column in which all are the same, none is.
   bestCells() {
     const cells = new Set();
     for (const scenario of unique(this.some.map((row) => textAt(row.result, 'scenario')))) {
-      const of = this.some.filter((row) => textAt(row.result, 'scenario') === scenario);
+      const of = this.some.filter((row) => !row.oracle && textAt(row.result, 'scenario') === scenario);
       for (const metric of knownMetrics.filter(({ better }) => better !== 0)) {
         const values = of.map((row) => row.values[metric.key]).filter((value) => value !== null);
         const best = metric.better * Math.max(...values.map((value) => metric.better * value));
