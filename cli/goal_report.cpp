@@ -184,10 +184,6 @@ std::string_view name_of(GoalKind kind) {
   return "best";
 }
 
-double in_base(const GoalFound& f, std::size_t place) {
-  return f.domain.at(place) * f.domain.scale;
-}
-
 }  // namespace
 
 std::string goal_answer(const GoalSettings& asked, const GoalFound& f) {
@@ -238,13 +234,13 @@ std::string goal_json(const GoalSettings& asked, const GoalFound& f) {
 plot::Figure goal_figure(const GoalSettings& asked, const GoalFound& f) {
   const bool latency = asked.metric.kind == GoalMetric::Kind::latency;
   plot::Panel panel{.title = asked.metric.text + " over " + asked.path,
-                    .x = {.label = asked.path, .unit = f.domain.base, .integers = f.domain.whole},
+                    .x = {.label = asked.path, .unit = f.domain.unit, .integers = f.domain.whole},
                     .y = {.label = asked.metric.text, .unit = latency ? "s" : ""}};
   plot::Series curve{.name = f.system};
   for (const auto& [place, point] : f.points) {
     if (point.by_seed.empty()) continue;
     const Interval interval = point.interval();
-    curve.x.push_back(in_base(f, place));
+    curve.x.push_back(f.domain.at(place));
     curve.y.push_back(interval.mean);
     curve.low.push_back(interval.mean - interval.half_width);
     curve.high.push_back(interval.mean + interval.half_width);
@@ -252,7 +248,7 @@ plot::Figure goal_figure(const GoalSettings& asked, const GoalFound& f) {
   panel.series.push_back(std::move(curve));
   if (asked.condition)
     panel.series.push_back({.name = asked.condition->text,
-                            .x = {in_base(f, 0), in_base(f, f.domain.last())},
+                            .x = {f.domain.at(0), f.domain.at(f.domain.last())},
                             .y = {asked.condition->limit, asked.condition->limit},
                             .mark = plot::Mark::level});
   plot::Series chosen{.name = f.best ? "best" : "where it begins or ends to hold", .mark = plot::Mark::dots};
@@ -260,7 +256,7 @@ plot::Figure goal_figure(const GoalSettings& asked, const GoalFound& f) {
   if (f.best) places.push_back(f.best->place);
   for (const GoalRange& range : f.threshold.ranges) places.insert(places.end(), {range.first, range.last});
   for (const std::size_t place : places) {
-    chosen.x.push_back(in_base(f, place));
+    chosen.x.push_back(f.domain.at(place));
     chosen.y.push_back(f.points.at(place).interval().mean);
   }
   panel.series.push_back(std::move(chosen));

@@ -37,24 +37,6 @@ std::optional<Written> written(const std::string& text) {
   return Written{measure->value / scale->value, unit, *measure};
 }
 
-std::string base_of(Measure::Unit unit) {
-  switch (unit) {
-    case Measure::Unit::seconds:
-      return "s";
-    case Measure::Unit::bytes:
-      return "B";
-    case Measure::Unit::bytes_per_second:
-      return "B/s";
-    case Measure::Unit::flops:
-      return "FLOP";
-    case Measure::Unit::flops_per_second:
-      return "FLOP/s";
-    case Measure::Unit::none:
-      break;
-  }
-  return "";
-}
-
 Written read(const std::string& option, const std::string& text) {
   const std::optional<Written> read = written(text);
   if (!read)
@@ -137,7 +119,6 @@ GoalDomain goal_domain(const AskedDomain& asked) {
                      "is of another kind than the scenario's value, '" + shown_word(asked.now) + "'");
   GoalDomain d;
   d.unit = first.unit;
-  d.base = base_of(first.measure.unit);
   d.scale = first.unit.empty() ? 1 : std::get<Measure>(value_of_text("1 " + first.unit)).value;
   d.whole = asked.whole;
   const auto end = [&](const std::string& option, const std::string& text, double times) {

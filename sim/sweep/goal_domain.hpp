@@ -11,7 +11,6 @@ struct GoalDomain {
   double low = 0, high = 0, step = 1;  // in `unit`
   std::string unit;                    // as written: "GB"; "": a plain number
   double scale = 1;                    // base units in one of `unit`: 1e9 bytes
-  std::string base;                    // the base unit: "B", "s", "B/s"; "": a plain number
   bool whole = false;                  // whole numbers
 
   std::size_t last() const;                   // place of the last value: the high end

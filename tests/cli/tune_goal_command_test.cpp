@@ -127,7 +127,11 @@ TEST_CASE("tune KEY: what holds everywhere, the best of a metric, Markdown and a
   const ProgramResult drawn =
       goals.tune("device.ssd.read.rate", {"--for", "tpot < 5 ms", "--plot", picture, "--format", "markdown"});
   REQUIRE(drawn.status == 0);
-  CHECK(read_text_file(picture).starts_with("<?xml"));
+  const std::string svg = read_text_file(picture);
+  CHECK(svg.starts_with("<?xml"));
+  CHECK(contains(svg,
+                 "device.ssd.read.rate (MB/s)<"));  // in the unit in which the key is written, not "(B/s)"
+  CHECK(contains(svg, ">40<"));                     // the highest that was tried is 40 MB/s
   CHECK(contains(drawn.out, "| :-- | --: | --: | --: | --: |\n"));
   CHECK_FALSE(contains(drawn.out, "picture: "));
 }
