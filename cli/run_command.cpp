@@ -19,6 +19,7 @@
 #include "sim/simgrid_module.hpp"
 #include "sim/sweep/run_answer.hpp"
 #include "sim/sweep/sweep_file.hpp"
+#include "traces/gzip_text.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab::cli {
@@ -190,7 +191,8 @@ RunOutputs outputs_of(const RunArguments& options, const Asked& asked, const std
   RunOutputs outputs;
   auto& files = outputs.files;
   if (!options.out.empty()) files.emplace_back(options.out, json);
-  if (!options.timeline.empty()) files.emplace_back(options.timeline, timeline_json(events));
+  if (!options.timeline.empty())
+    files.emplace_back(options.timeline, packed_by_name(options.timeline, timeline_json(events)));
   if (!options.plot.empty())
     files.emplace_back(options.plot, plot::svg(serving_figure(asked.scenario, results)));
   if (!options.requests.empty())
@@ -277,7 +279,7 @@ void add_run(CLI::App& program) {
   command->add_option("--timeline", options->timeline,
                       "Write a timeline for https://ui.perfetto.dev to this file: operations by resource and "
                       "what they wait for, requests, queues and memory; of a cluster, faults and "
-                      "migrations");
+                      "migrations; gzipped where its name ends in .gz, which that page opens too");
   CLI::Option* const passes =
       command
           ->add_option("--timeline-passes", options->timeline_passes,

@@ -15,6 +15,7 @@
 #include "hw/validate/validation_report.hpp"
 #include "models/input_error.hpp"
 #include "sim/scenario.hpp"
+#include "traces/gzip_text.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -119,7 +120,9 @@ void run(const ValidateArguments& options) {
 
   std::vector<std::pair<std::string, std::string>> files;
   if (!json.empty()) files = {{json, validation_json(validation)}, {picture, picture_of(validation)}};
-  if (!options.timeline.empty()) files.emplace_back(options.timeline, timeline_json(validation.timeline));
+  if (!options.timeline.empty())
+    files.emplace_back(options.timeline,
+                       packed_by_name(options.timeline, timeline_json(validation.timeline)));
   write_outputs(files);
   std::cout << (options.format == "json" ? validation_json(validation) : validation_table(validation));
   if (options.format != "json" && !json.empty()) std::cout << "result: " << json << ", " << picture << "\n";
@@ -196,7 +199,7 @@ void add_validate(CLI::App& program) {
           "--timeline", options->timeline,
           "Write a timeline for https://ui.perfetto.dev to this file: each system's first timed run, at "
           "the first codec, budget and number of threads, on hardware and simulated, their first "
-          "tokens at the same time")
+          "tokens at the same time; gzipped where its name ends in .gz, which that page opens too")
       ->check(names_a_file);
   command
       ->add_option("--timeline-tokens", options->timeline_tokens,

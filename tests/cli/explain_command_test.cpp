@@ -5,6 +5,7 @@
 #include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
+#include "traces/import/input_stream.hpp"
 
 namespace moelab::explain_command_test {
 
@@ -157,6 +158,17 @@ TEST_CASE("run's timeline: a window of tokens", "[long]") {
   CHECK(first + rest == all);  // four passes, a token each
   CHECK(first > 0);
   CHECK(rest > 0);
+}
+
+TEST_CASE("run's timeline: named .gz, it is the same one, packed") {
+  const Results results;
+  results.run("r.json", {"zipmoe-lru"}, {"--timeline", results.path("t.json")});
+  results.run("r.json", {"zipmoe-lru"}, {"--timeline", results.path("t.json.gz")});
+  const std::string plain = read_bytes(results.folder / "t.json");
+  std::vector<std::byte> unpacked(plain.size() + 1);
+  REQUIRE(InputStream(results.folder / "t.json.gz").read(unpacked) == plain.size());
+  CHECK((std::string(reinterpret_cast<const char*>(unpacked.data()), plain.size()) == plain));
+  CHECK(read_bytes(results.folder / "t.json.gz").size() * 10 < plain.size());
 }
 
 TEST_CASE("run's timeline: what is no window of tokens is refused") {

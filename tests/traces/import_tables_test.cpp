@@ -7,6 +7,7 @@
 
 #include "tests/random_runs.hpp"
 #include "tests/traces/import_files.hpp"
+#include "traces/gzip_text.hpp"
 #include "traces/import/array_import.hpp"
 #include "traces/import/cache_trace_export.hpp"
 #include "traces/import/counts_import.hpp"
@@ -194,6 +195,28 @@ TEST_CASE("a gzip file that is cut or damaged is an error") {
   write_bytes(folder / "two.gz", bytes + bytes);  // members one after the other are one file
   CHECK_THAT(error_of([&] { read_request_log(folder / "two.gz"); }),
              Contains(":5002:1: expected seconds, found 'arrival_s'"));
+}
+
+TEST_CASE("packed text is what gzip's own reader finds in it, and has no time or name in its header") {
+  const ScratchFolder folder;
+  Random random(27);
+  for (const std::size_t size : {0, 1, 100, 65'535, 65'536, 300'000}) {
+    std::string text(size, 'a');
+    for (char& c : text) c = static_cast<char>(random.below(256));  // packed, it fills several buffers
+    const std::string packed = gzipped(text);
+    write_bytes(folder / "t.gz", packed);
+    gzFile file = gzopen((folder / "t.gz").c_str(), "rb");
+    std::string found(size + 1, ' ');
+    const int read = gzread(file, found.data(), static_cast<unsigned>(found.size()));
+    REQUIRE(gzclose(file) == Z_OK);
+    REQUIRE(read == static_cast<int>(size));
+    found.resize(size);
+    CHECK((found == text));
+    // RFC 1952, 2.3: two bytes that identify it, deflate, no flags, a time of 0.
+    CHECK(packed.substr(0, 8) == std::string("\x1f\x8b\x08\0\0\0\0\0", 8));
+    CHECK((packed_by_name("out/t.json.gz", text) == packed));
+    CHECK((packed_by_name("out/t.gz.json", text) == text));
+  }
 }
 
 TEST_CASE("CSV fields are those of RFC 4180") {
