@@ -164,23 +164,34 @@ void print_cluster(const Scenario& s, const RoutingTrace& trace) {
   }
 }
 
+/// ", but the budget is too small for all systems"
+std::string fit_text(std::size_t fitting, std::size_t systems) {
+  if (fitting == systems) return "";
+  const std::string what = systems == 1 ? "the system" : "all systems";
+  return ", but the budget is too small for " +
+         (fitting == 0 ? what
+                       : std::to_string(systems - fitting) + " of " + std::to_string(systems) + " systems");
+}
+
 void print_valid(const Scenario& s, const RoutingTrace& trace) {
   if (s.cluster) return print_cluster(s, trace);
   const bool paged = std::all_of(s.systems.begin(), s.systems.end(),
                                  [](const SystemConfig& system) { return system.paging.has_value(); });
   const std::size_t requests = paged ? served_requests(s, trace).size() : trace.requests().size();
-  std::cout << s.name << ": valid. " << s.model.title << " on " << s.device.title << ", budget "
-            << to_string(s.budget) << ", " << requests << " request(s), " << trace.tokens()
-            << " rows of routing\n";
-  if (s.gpus() > 1) std::cout << "on " << gpus_text(s) << ":\n";
+  std::string lines;
+  std::size_t fitting = 0;
   for (const SystemConfig& system : s.systems) {
     const Scenario own = scenario_of_system(s, system);
     const MemoryPlan memory = memory_of(own, system, trace);
-    if (system.paging)
-      std::cout << paged_memory_line(system, memory);
-    else
-      std::cout << memory_line(system, memory) << llama_cpp_line(own, system, memory);
+    fitting += memory.shortfall > Bytes(0) ? 0 : 1;
+    lines += system.paging ? paged_memory_line(system, memory)
+                           : memory_line(system, memory) + llama_cpp_line(own, system, memory);
   }
+  std::cout << s.name << ": valid" << fit_text(fitting, s.systems.size()) << ". " << s.model.title << " on "
+            << s.device.title << ", budget " << to_string(s.budget) << ", " << requests << " request(s), "
+            << trace.tokens() << " rows of routing\n";
+  if (s.gpus() > 1) std::cout << "on " << gpus_text(s) << ":\n";
+  std::cout << lines;
 }
 
 /// Bytes of a server; "experts": by GPU, how many are there at the start and the room for them.

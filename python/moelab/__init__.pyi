@@ -217,6 +217,7 @@ def advise(
     runtime: Union[str, Sequence[str], None] = None,
     weights: Union[str, Sequence[str], None] = None,
     kv: Optional[str] = None,
+    budget: Optional[_Value] = None,
     prompt: Optional[float] = None,
     context: Optional[float] = None,
     users: Optional[float] = None,

@@ -31,6 +31,18 @@ TEST_CASE("slips: a number that stands with its source says which key is set") {
   check_refusal(check("overrides.device.memory.total=16 GB"), "--set changes memory.total.value");
 }
 
+TEST_CASE("slips: a budget that is too small is said in check's first line") {
+  const auto first_line = [](const std::string& budget) {
+    const ProgramResult result = check("budget=" + budget);
+    CHECK(result.status == 0);
+    return result.out.substr(0, result.out.find('\n'));
+  };
+  CHECK(contains(first_line("1 GB"), "valid, but the budget is too small for all systems. "));
+  // 2.8 GB are enough for Accelerate alone, which keeps no expert.
+  CHECK(contains(first_line("2.8 GB"), "valid, but the budget is too small for 12 of 13 systems. "));
+  CHECK(contains(first_line("20 GB"), "zipmoe-orin: valid. "));
+}
+
 TEST_CASE("slips: what is wrong of every system is one line") {
   const ProgramResult result = check("weights=gguf-q4_k_m");
   check_refusal(result, "compresses BF16 weights");
