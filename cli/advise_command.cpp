@@ -64,9 +64,14 @@ double context_of(const AdviseArguments& a) {
   return a.context;
 }
 
-Bytes budget_of(const std::string& text) {
+Bytes budget_of(const std::string& text, const MachineParts& machine) {
   const auto bytes = quantity_of<Bytes>("--budget", text);
   if (!(bytes > Bytes(0))) throw InputError("--budget " + text, "expected a size above 0, like '12 GB'");
+  const bool own = machine.gpu && !machine.gpu->unified();
+  const std::optional<Bytes> there = own ? machine.gpu->memory : machine.usable_ram();
+  if (there && bytes > *there)
+    throw InputError("--budget " + text, std::string("is more than ") + (own ? "the GPU" : "the host") +
+                                             " has to give: " + to_string(*there));
   return bytes;
 }
 
@@ -81,7 +86,7 @@ AdviceRequest request_of(const AdviseArguments& a, const MachineText& machine) {
     throw InputError("--kv",
                      "unknown format of a KV cache '" + a.kv + "'" + suggestion(a.kv, cache_formats()));
   request.kv = a.kv;
-  if (!a.budget.empty()) request.budget = budget_of(a.budget);
+  if (!a.budget.empty()) request.budget = budget_of(a.budget, request.machine);
   request.prompt = a.prompt;
   request.context = context_of(a);
   request.users = a.users;

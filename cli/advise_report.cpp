@@ -64,7 +64,7 @@ std::string place_of(const Advice& a, const AdviceRequest& q) {
   return "all on " + gpus_text(a, q) + sharing_text(a);
 }
 
-/// "25.54 of 25.77 GB": a card of "24 GB" has 24 GiB.
+/// "25.54 GB of 25.77 GB": a card of "24 GB" has 24 GiB.
 std::string gpu_memory_text(const Advice& a, const AdviceRequest& q) {
   const std::string most = to_string(Bytes(a.gpu_most));
   if (a.split.cpu_only || !q.machine.gpu || q.machine.gpu->unified()) return most;
@@ -115,7 +115,7 @@ std::string memory_text(const AdviceRequest& q) {
   if (machine.ram)
     text += "Memory: of the host's " + to_string(*machine.ram) + ", " + to_string(Bytes(kSystemReserve)) +
             " are kept for the operating system and other programs (a rule for all machines), " +
-            to_string(*machine.usable_ram()) + " are used here.";
+            to_string(*machine.usable_ram()) + " may be used.";
   if (q.budget)
     text += (text.empty() ? "Memory: the" : " The") + std::string(" budget of ") +
             (machine.gpu && !machine.gpu->unified() ? "each GPU is " : "the host's memory is ") +
@@ -221,7 +221,9 @@ std::string advise_table(const AdviseReport& r) {
                  ? ""
                  : ", which is taken to be a " + std::string(kUnnamedSsd) + ": --ssd names another") +
             ".\n";
-    return r.policies ? text + policies_table(*r.policies, r.request) : text;
+    if (r.policies) text += policies_table(*r.policies, r.request);
+    const std::string memory = memory_text(r.request);
+    return memory.empty() ? text : text + "\n" + memory;
   }
   const Advice& best = r.list.front();
   const double rate = 1 / best.decode_s;

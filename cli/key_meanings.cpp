@@ -72,7 +72,7 @@ scenario.workload.request_log a log whose requests come as they were, in times a
 scenario.workload.speed a log is played so many times as fast
 scenario.workload.rate a log is played at so many requests a second
 scenario.workload.trace recorded routing (`moelab traces`, or a file): its requests, and the experts that they used
-scenario.workload.law law that routing is drawn from (`moelab laws`, or a file), in the place of the model's own
+scenario.workload.law law that routing is drawn from (`moelab laws`, or a file), in the place of the model's own; own: the model's
 scenario.workload.skew of generated routing: how unevenly experts are used
 scenario.workload.reuse of generated routing: share of choices that repeat the token before's
 scenario.workload.drift of generated routing: how far each request has favourite experts of its own

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -248,15 +249,28 @@ void list_formats(const ListOptions& options) {
             << hanging("Of a whole model (weights: NAME):", whole, 4, output_width());
 }
 
+/// The model's file, and what a reader may look at beside it: all files of its folder.
+std::vector<std::string> files_beside(const std::string& model) {
+  std::error_code none;
+  const bool is_folder = std::filesystem::is_directory(model, none);
+  const std::filesystem::path folder =
+      is_folder ? std::filesystem::path(model) : std::filesystem::absolute(model, none).parent_path();
+  std::vector<std::string> files{model};
+  for (const char* name :
+       {"config.json", "model.safetensors.index.json", "hf_quant_config.json", "quantize_config.json"})
+    files.push_back((folder / name).string());
+  return files;
+}
+
 void print_imported(const std::string& path, const std::string& format, const std::string& out) {
-  check_outputs({out}, {path});
+  check_outputs({out}, files_beside(path));
   const Architecture a = import_model(path);
   const std::string yaml = architecture_to_yaml(a);
   if (!out.empty()) write_outputs({{out, yaml}});
   if (a.source.find(kUnknownModelType) != std::string::npos)
     std::cerr << "moelab: note: " << one_line(a.source) << "\n";
   if (format != "json") {
-    if (out.empty()) std::cout << yaml;
+    std::cout << (out.empty() ? yaml : "model: " + out + "\n");
     return;
   }
   Json bytes;

@@ -247,6 +247,7 @@ void keep_wanted(std::vector<StoredOutcome>& points, const std::vector<ResultFil
 
 std::vector<std::size_t> places_sorted_by(const std::vector<StoredOutcome>& points, const std::string& column,
                                           bool falling) {
+  if (points.empty()) return {};  // nothing says which columns there are
   const std::vector<ResultColumn> columns = result_columns(points);
   const auto found =
       std::find_if(columns.begin(), columns.end(), [&](const ResultColumn& c) { return c.name == column; });

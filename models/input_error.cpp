@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -55,6 +56,10 @@ std::string subject_of(const Problem& problem) {
   return file.substr(file.rfind('/') + 1);
 }
 
+std::string with_line(const std::string& subject, const Problem& problem) {
+  return subject + (problem.line > 0 ? ":" + std::to_string(problem.line) : "");
+}
+
 /// What it says of any.
 std::string said_by(const Problem& problem) {
   const auto [begin, length] = system_in(problem.what);
@@ -66,7 +71,8 @@ std::string said_by(const Problem& problem) {
 std::vector<std::string> problem_lines(const std::vector<Problem>& problems) {
   struct Line {
     const Problem* first;
-    std::vector<std::string> subjects;
+    std::set<std::string> subjects;
+    std::string others;
   };
   std::vector<Line> lines;
   std::map<std::string, std::size_t> known;
@@ -74,21 +80,18 @@ std::vector<std::string> problem_lines(const std::vector<Problem>& problems) {
     const std::string subject = subject_of(problem);
     const auto [found, is_new] = known.emplace(said_by(problem), lines.size());
     // The same of the same file twice is said twice: it stands in two places.
-    const bool again =
-        !is_new && (subject.empty() || std::count(lines[found->second].subjects.begin(),
-                                                  lines[found->second].subjects.end(), subject) > 0);
-    if (is_new || again)
-      lines.push_back({&problem, {subject}});
-    else
-      lines[found->second].subjects.push_back(subject);
+    if (is_new || subject.empty() || lines[found->second].subjects.contains(subject)) {
+      lines.push_back({&problem, {subject}, ""});
+      continue;
+    }
+    Line& line = lines[found->second];
+    line.subjects.insert(subject);
+    line.others += (line.others.empty() ? "" : ", ") + with_line(subject, problem);
   }
   std::vector<std::string> texts;
-  for (const Line& line : lines) {
-    std::string text = to_string(*line.first);
-    for (std::size_t i = 1; i < line.subjects.size(); ++i)
-      text += (i == 1 ? " (the same of " : ", ") + line.subjects[i];
-    texts.push_back(text + (line.subjects.size() > 1 ? ")" : ""));
-  }
+  for (const Line& line : lines)
+    texts.push_back(to_string(*line.first) +
+                    (line.others.empty() ? "" : " (the same of " + line.others + ")"));
   return texts;
 }
 

@@ -43,8 +43,9 @@ class SourcedReader {
   template <class T, class ReadValue, class ReadPercentile, class Show>
   Sourced<T> read(const YamlMap& section, const std::string& path, std::string_view key, ReadValue read_value,
                   ReadPercentile read_percentile, Show show) {
-    const YamlMap entry = section.map(
-        key, "a map that says where it is from, {value: ..., source: ...}; --set changes " + path + ".value");
+    const YamlMap entry = section.map(key,
+                                      "a map that says where it is from, {value: ..., source: ...}; to set "
+                                      "the number alone, add '.value' to the key");
     Sourced<T> out{read_value(entry), {}};
     out.source = source(entry);
     out.spread = spread(entry, path, read_percentile);

@@ -204,10 +204,12 @@ class Builder : public YAML::EventHandler {
 
 /// Whether a line's indentation has a tab, which YAML does not take for one.
 bool indented_by_tab(std::string_view text) {
-  bool indents = true;
+  bool indents = true, tab = false;
   for (const char c : text) {
-    if (indents && c == '\t') return true;
-    indents = c == '\n' || (indents && c == ' ');
+    const bool is_indentation = indents && (c == ' ' || c == '\t');
+    tab = c == '\n' ? false : tab || (is_indentation && c == '\t');
+    if (tab && !is_indentation) return true;
+    indents = c == '\n' || is_indentation;
   }
   return false;
 }

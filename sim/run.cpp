@@ -226,6 +226,13 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");
   if (routes && trace.synthetic()) r.warnings.push_back("the routing trace is synthetic");
+  const bool other_model = std::any_of(s.settings.begin(), s.settings.end(),
+                                       [](const auto& setting) { return setting.first == "model"; });
+  if (other_model && s.workload.has_law && !names_model(s.workload.law.model, s.model))
+    r.warnings.push_back("the routing is drawn by the law of '" + s.workload.law.model +
+                         "', which the scenario names; "
+                         "--set workload.law=own draws it by that of '" +
+                         s.model.name + "'");
   if (system.batching && system.kv.swap_space > Bytes(0) && !s.cluster && !s.device.is_discrete())
     r.warnings.push_back("device '" + s.device.name +
                          "' has one memory for CPU and GPU: requests that give way are computed again, not "

@@ -250,7 +250,7 @@ void check_routes_nothing(const YamlMap& workload, const Architecture& model) {
 
 /// `device: {gpu: rtx-4090-24gb, ram: 64 GiB}` has a machine's parts, which stand under another key.
 bool has_parts_of_machine(const Json& device) {
-  if (!device.is_object()) return false;
+  if (!device.is_object() || device.contains("name")) return false;
   constexpr std::array<const char*, 4> kParts = {"gpu", "cpu", "memory", "ssd"};
   return device.contains("ram") || std::any_of(kParts.begin(), kParts.end(), [&](const char* part) {
            return device.contains(part) && device[part].is_string();

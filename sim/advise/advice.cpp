@@ -52,6 +52,7 @@ class Search {
     return {model_, machines_[static_cast<std::size_t>(place.gpus)], runtime_, place.split};
   }
   SplitMemory memory(const AdvicePlace& place, double micro_batch) const;
+  std::string beyond_budget(const AdvicePlace& place, const SplitMemory& memory) const;
   Advice advice_for(const AdvicePlace& place, double micro_batch) const;
 
   const AdviceRequest& request_;
@@ -74,28 +75,38 @@ SplitMemory Search::memory(const AdvicePlace& place, double micro_batch) const {
   return m;
 }
 
+/// Of a run's budget: without what driver, libraries and pools hold.
+std::string Search::beyond_budget(const AdvicePlace& place, const SplitMemory& m) const {
+  const MachineParts& machine = machines_[static_cast<std::size_t>(place.gpus)];
+  const bool own_memory = machine.gpu && !machine.gpu->unified();
+  if (!request_.budget || (own_memory && place.split.cpu_only)) return {};
+  const double held = m.gpu_context + m.gpu_reserve;
+  const double needed =
+      own_memory ? gpu_shares(model_, runtime_, place.split, m, place.gpus, tokens(), request_.users).most -
+                       held / std::max(1, place.gpus)
+                 : m.host_total() + m.gpu() - held;
+  if (Bytes(needed) <= *request_.budget) return {};
+  return std::string(own_memory ? "a GPU's memory" : "the host's memory") + " needs " +
+         to_string(Bytes(needed)) + " beside driver and libraries, and the budget is " +
+         to_string(*request_.budget);
+}
+
 std::string Search::impossible(const AdvicePlace& place, double micro_batch) const {
-  std::string problem = estimate(place).impossible(tokens(), options(micro_batch));
+  const SplitMemory m = memory(place, micro_batch);
+  std::string problem = beyond_budget(place, m);
+  if (problem.empty()) problem = estimate(place).impossible(tokens(), options(micro_batch));
   if (!problem.empty()) return problem;
   const MachineParts& machine = machines_[static_cast<std::size_t>(place.gpus)];
-  const SplitMemory m = memory(place, micro_batch);
   const bool unified = machine.gpu && machine.gpu->unified();
   if (unified && !machine.ram)
     return "nothing says how much memory the " + machine.gpu->title + " has; say so, as in 'ram: 64 GiB'";
   const double host = m.host_total() + (unified ? m.gpu() : 0);
   if (std::string lacks = machine.lacks_ram(Bytes(host)); !lacks.empty()) return lacks;
-  const bool in_host = place.split.cpu_only || !machine.gpu || unified;
-  const double most =
-      in_host ? host
-              : gpu_shares(model_, runtime_, place.split, m, place.gpus, tokens(), request_.users).most;
-  const std::string needs = std::string(in_host          ? "the host's memory"
-                                        : place.gpus > 1 ? "the fullest GPU"
-                                                         : "the GPU's memory") +
-                            " needs " + to_string(Bytes(most)) + " and ";
-  if (!in_host && Bytes(most) > machine.gpu->memory) return needs + "has " + to_string(machine.gpu->memory);
-  if (request_.budget && Bytes(most) > *request_.budget)
-    return needs + "the budget is " + to_string(*request_.budget);
-  return {};
+  if (place.split.cpu_only || !machine.gpu || unified) return {};
+  const double most = gpu_shares(model_, runtime_, place.split, m, place.gpus, tokens(), request_.users).most;
+  if (Bytes(most) <= machine.gpu->memory) return {};
+  return std::string(place.gpus > 1 ? "the fullest GPU" : "the GPU's memory") + " needs " +
+         to_string(Bytes(most)) + " and has " + to_string(machine.gpu->memory);
 }
 
 AdviceGroup group_of(const AdvicePlace& place, const MachineParts& machine) {
@@ -175,13 +186,14 @@ AdviceList find_ways(const AdviceRequest& request) {
   for (const std::string& name : runtimes_for(request)) {
     const Runtime runtime = load_runtime(name);
     const std::size_t before = list.ways.size();
-    std::string why;  // its first format does not do
+    std::string why_refused,
+        why_lacks;  // of its first format that it does not run; of the last that has no room
     for (const std::string& weights : weights_for(family_of(runtime), request)) {
       std::string reason = cannot_run(runtime, weights, request.machine);
       if (reason.empty()) reason = cannot_cache(runtime, request.kv);
       if (!reason.empty()) {
         if (refused.empty()) refused = reason;
-        if (why.empty()) why = std::move(reason);
+        if (why_refused.empty()) why_refused = std::move(reason);
         continue;
       }
       std::string lacks;
@@ -190,10 +202,11 @@ AdviceList find_ways(const AdviceRequest& request) {
         list.ways.push_back(std::move(*advice));
       } else if (!lacks.empty()) {
         list.lacks = lacks;
-        if (why.empty()) why = (weights.empty() ? "" : weights + ": ") + std::move(lacks);
+        why_lacks = (weights.empty() ? "" : weights + ": ") + std::move(lacks);
       }
     }
-    if (list.ways.size() == before) list.left_out.push_back({runtime.name, why});
+    if (list.ways.size() == before)
+      list.left_out.push_back({runtime.name, why_lacks.empty() ? why_refused : why_lacks});
   }
   if (list.ways.empty() && list.lacks.empty() && !refused.empty()) throw InputError("", refused);
   std::stable_sort(list.ways.begin(), list.ways.end(),

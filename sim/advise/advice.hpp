@@ -19,8 +19,8 @@ struct AdviceRequest {
   std::vector<std::string>
       weights;     // whole-model names; empty: the GGUF file's, else the usual ones of four bits and more
   std::string kv;  // the KV cache's format (cache_formats()); empty: 16 bits
-  /// What all of it may take of the memory that decodes: of each GPU's own, else of the host's; absent: all
-  /// that the system leaves.
+  /// What weights, caches and buffers may take of the memory that decodes, beside driver and libraries, as in
+  /// a run: of each GPU's own, else of the host's; absent: all that the system leaves.
   std::optional<Bytes> budget;
   double prompt = 512;    // tokens
   double context = 4096;  // tokens that the KV cache has room for, and decoding attends to

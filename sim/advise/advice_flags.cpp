@@ -94,11 +94,25 @@ std::string gib_of_each(double bytes, int gpus) {
   return fixed(std::floor(100 * bytes / 0x1p30 / gpus) / 100, 2);
 }
 
+/// What of a GPU's memory the budget is: vLLM counts driver and libraries to it, SGLang weights and caches
+/// alone.
+std::string share_of_gpu(const Advice& a, const AdviceRequest& q, bool weights_and_caches) {
+  const MachineParts& machine = q.machine;
+  const double all =
+      machine.gpu->unified() && machine.ram ? machine.ram->value() : machine.gpu->memory.value();
+  const double beside = (a.memory.gpu_context + a.memory.gpu_reserve) / std::max(1, a.gpus);
+  const double share =
+      (q.budget->value() + (weights_and_caches ? -a.memory.gpu_compute / std::max(1, a.gpus) : beside)) / all;
+  return fixed(std::floor(100 * std::clamp(share, 0.01, 0.99)) / 100, 2);
+}
+
 std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
   const bool sglang = a.family == "sglang";
   std::string text = sglang ? "python -m sglang.launch_server --model " : "vllm serve ";
   text += shell_word(served_name(a, q.model));
   if (a.weights == "fp8" || a.weights == "awq") text += " --quantization " + a.weights;
+  if (q.budget)
+    text += (sglang ? " --mem-fraction-static " : " --gpu-memory-utilization ") + share_of_gpu(a, q, sglang);
   if (q.kv == "fp8") text += sglang ? " --kv-cache-dtype fp8_e4m3" : " --kv-cache-dtype fp8";
   if (a.gpus > 1) text += " --tensor-parallel-size " + std::to_string(a.gpus);
   if (a.split.link_layers > 0) {

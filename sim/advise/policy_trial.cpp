@@ -92,17 +92,23 @@ class Trials {
   PolicyTrial run(const Json& system);
 
  private:
-  /// All the memory that the runtime leaves, less the keys and values that are not simulated.
+  /// All the memory that the runtime leaves, or the budget, less the keys and values that are not simulated.
+  /// Of one memory they are gone, and no page cache has them.
   void add_budget() {
     MachineParts machine = request_.machine;
     machine.gpus = gpus_;
     const Architecture part = gpus_ > 1 ? tensor_parallel_part(model_, gpus_) : model_;
-    const double left_out = std::max(0.0, request_.context - kPrompt - kOutput) * request_.users;
+    const Bytes left_out(std::max(0.0, request_.context - kPrompt - kOutput) * request_.users *
+                         kv_bytes_per_token(part).value());
     const Bytes usable = profile_of(machine, runtime_, model_.stored).usable_memory();
-    const double budget = (request_.budget ? std::min(usable, *request_.budget) : usable).value() -
-                          left_out * kv_bytes_per_token(part).value();
-    if (budget < 1) throw InputError("", "keys and values leave no memory for experts");
-    document_["budget"] = std::to_string(std::llround(std::floor(budget))) + " B";
+    const Bytes budget = (request_.budget ? std::min(usable, *request_.budget) : usable) - left_out;
+    if (budget < Bytes(1)) throw InputError("", "keys and values leave no memory for experts");
+    document_["budget"] = whole_bytes(budget);
+    if (machine.ram && (!machine.gpu || machine.gpu->unified()))
+      document_["machine"]["ram"] = whole_bytes(*machine.ram - left_out);
+  }
+  static std::string whole_bytes(Bytes size) {
+    return std::to_string(std::llround(std::floor(size.value()))) + " B";
   }
 
   /// What attending to the context takes beyond what is simulated.

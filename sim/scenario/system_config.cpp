@@ -60,8 +60,8 @@ void read_cache(const YamlMap& root, SystemConfig& system) {
       cache->fail("pools",
                   "cache '" + system.cache.name +
                       "' has no pools to share out; to try it in this one's place: moelab compare SCENARIO "
-                      "--system " +
-                      system.name + " --cache " + system.cache.name);
+                      "--system '" +
+                      system.name + "' --cache " + system.cache.name);
     system.kept_as = static_cast<State>(cache->choice("keep_as", state_names(), 0));
   }
   if (system.placed && system.cache.name != "none")

@@ -19,7 +19,7 @@ void read_law(const YamlMap& section, const std::string& base, Problems& problem
   for (const std::string_view key : kParameters)
     if (section.has(key)) section.fail(key, "'" + std::string(key) + "' is the law's to say");
   const std::string name = section.text("law");
-  if (name.empty()) return;  // reported already
+  if (name.empty() || name == "own") return;  // reported already; the model's own, as without 'law'
   try {
     w.law_file = find_config("laws", name, base).name;
     w.law = load_routing_law(name, base);

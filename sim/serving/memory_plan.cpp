@@ -1,6 +1,7 @@
 #include "sim/serving/memory_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/input_error.hpp"
 #include "policies/cache/cache.hpp"
@@ -91,6 +92,16 @@ Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uin
                static_cast<double>(logits) * model.vocab * ranks * kBytesPerLogit);
 }
 
+namespace {
+
+/// To four digits, as sizes are shown: one that is shown so is within it.
+Bytes rounded_down(Bytes size) {
+  const double unit = std::pow(10, std::floor(std::log10(std::max(1.0, size.value()))) - 3);
+  return Bytes(std::floor(size.value() / unit) * unit);
+}
+
+}  // namespace
+
 void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile& device) {
   constexpr double kRounding = 1e-12;  // budgets that are reckoned from what is usable, and back
   const Bytes usable = device.usable_memory();
@@ -101,7 +112,7 @@ void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile
       "budget " + to_string(budget) + " is more than " + (device.is_discrete() ? "the GPU of " : "") +
           "device '" + device.name + "' has to give: " + to_string(usable) + " of " + to_string(total) +
           (device.is_discrete() ? ". Driver and runtime" : ". The operating system and other programs") +
-          " hold the rest: expected a budget up to " + to_string(usable));
+          " hold the rest: expected a budget up to " + to_string(rounded_down(usable)));
 }
 
 namespace {

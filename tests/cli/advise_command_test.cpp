@@ -220,19 +220,36 @@ TEST_CASE("advise: what of the memory is used is said, and a budget leaves out w
   CHECK(all["usable_ram_bytes"] == 13e9);
   CHECK_FALSE(all.contains("budget_bytes"));
   CHECK(less["budget_bytes"] == 12e9);
-  const auto most = [](const json& list) {
+  const auto of_driver = [](const json& way) {
+    return way["gpu_context_bytes"].get<double>() + way["gpu_reserve_bytes"].get<double>();
+  };
+  const auto most = [&](const json& list, double beside) {
     double bytes = 0;
     for (const json& way : list["ways"])
-      bytes = std::max(bytes, way["gpu_bytes"].get<double>() + way["host_bytes"].get<double>());
+      bytes = std::max(
+          bytes, way["gpu_bytes"].get<double>() + way["host_bytes"].get<double>() - beside * of_driver(way));
     return bytes;
   };
-  CHECK(most(all) > 12e9);
-  CHECK(most(all) <= 13e9);
-  CHECK(most(less) <= 12e9);
+  CHECK(most(all, 1) > 12e9);
+  CHECK(most(all, 0) <= 13e9);
+  CHECK(most(less, 1) <= 12e9);
   const ProgramResult table = advise(limited, "deepseek-v2-lite");
   CHECK(contains(table.out,
                  "Memory: of the host's 16 GB, 3 GB are kept for the operating system and other programs"));
-  CHECK(contains(table.out, ", 13 GB are used here. The budget of the host's memory is 12 GB."));
+  CHECK(contains(table.out, ", 13 GB may be used. The budget of the host's memory is 12 GB."));
+  // On a card of its own memory it says nothing of what the CPU serves from the host's.
+  CHECK(advise({"--gpu", "rtx-3090-24gb", "--cpu", "i9-14900K", "--ram", "96 GiB", "--runtime",
+                "llama.cpp-cpu", "--no-policies", "--budget", "4 GB"})
+            .status == 0);
+  // vLLM is told of it: 12 GB and what it holds beside of 25.77 GB.
+  const json told = advised(
+      {"--gpu", "rtx-3090-24gb", "--runtime", "vllm", "--no-policies", "--budget", "12 GB"}, "olmoe-1b-7b");
+  const double beside = of_driver(told["ways"][0]);
+  CHECK(contains(told["ways"][0]["command"],
+                 " --gpu-memory-utilization 0." +
+                     std::to_string(static_cast<int>(100 * (12e9 + beside) / (24 * 0x1p30)))));
+  check_refusal(advise({"--gpu", "rtx-3090-24gb", "--budget", "26 GB"}),
+                "is more than the GPU has to give: 25.77 GB");
   check_refusal(advise({"--gpu", "rtx-3090-24gb", "--budget", "12"}), "--budget 12: expected ");
   check_refusal(advise({"--gpu", "rtx-3090-24gb", "--budget", "0 GB"}), "expected a size above 0");
 }

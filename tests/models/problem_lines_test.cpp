@@ -10,19 +10,19 @@ namespace moelab::problem_lines_test {
 using Lines = std::vector<std::string>;
 
 TEST_CASE("problems that differ in their system alone are one line, which names all") {
-  CHECK(
-      problem_lines({{"a.yaml", 3, 5, "system 'x' is too large"},
-                     {"a.yaml", 4, 5, "system 'y' is too large"},
-                     {"a.yaml", 5, 5, "system 'z' is too small"},
-                     {"a.yaml", 6, 5, "system 'w' is too large"}}) ==
-      Lines{"a.yaml:3:5: system 'x' is too large (the same of y, w)", "a.yaml:5:5: system 'z' is too small"});
+  CHECK(problem_lines({{"a.yaml", 3, 5, "system 'x' is too large"},
+                       {"a.yaml", 4, 5, "system 'y' is too large"},
+                       {"a.yaml", 5, 5, "system 'z' is too small"},
+                       {"a.yaml", 6, 5, "system 'w' is too large"}}) ==
+        Lines{"a.yaml:3:5: system 'x' is too large (the same of y:4, w:6)",
+              "a.yaml:5:5: system 'z' is too small"});
 }
 
 TEST_CASE("problems that differ in their file alone are one line") {
   CHECK(problem_lines({{"configs/a.yaml (with k='v')", 0, 0, "'v' is unknown"},
                        {"configs/b.yaml (with k='v')", 0, 0, "'v' is unknown"},
                        {"c.yaml", 7, 1, "'v' is unknown"}}) ==
-        Lines{"configs/a.yaml (with k='v'): 'v' is unknown (the same of b.yaml, c.yaml)"});
+        Lines{"configs/a.yaml (with k='v'): 'v' is unknown (the same of b.yaml, c.yaml:7)"});
 }
 
 TEST_CASE("what is wrong in two places of a file, or of no file, is said twice") {

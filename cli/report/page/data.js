@@ -120,8 +120,8 @@ const metricOf = (key) => knownMetrics.find((metric) => metric.key === key);
 
 const unique = (values) => [...new Set(values)];
 const seriesNames = unique(rows.map((row) => row.series));
-/// Series that know the future or try everything: bounds of the others, not their rivals.
-const oracleNames = new Set(rows.filter((row) => row.oracle).map((row) => row.series));
+/// Series of which every result knows the future or try everything: bounds of the others, not their rivals.
+const oracleNames = new Set(seriesNames.filter((series) => rows.every((row) => row.series !== series || row.oracle)));
 const nameOfSeries = (series) => (oracleNames.has(series) ? `${series} (oracle)` : series);
 const axisNames = rows.length === 0 ? [] : [...rows[0].axes.keys()];
 
