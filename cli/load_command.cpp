@@ -27,7 +27,7 @@ struct LoadArguments {
   double tolerance = 0.02;
   std::string executor = "fast";
   std::string format = "table";
-  std::string csv, plot;
+  std::string out, csv, plot;
 };
 
 double rate_of(const std::string& text) {
@@ -83,6 +83,7 @@ std::vector<std::vector<double>> rates_around(const std::vector<HighestRate>& fo
 
 void print(const LoadArguments& options, const LoadReport& report) {
   std::vector<std::pair<std::string, std::string>> files;
+  if (!options.out.empty()) files.emplace_back(options.out, load_json(report));
   if (!options.csv.empty()) files.emplace_back(options.csv, load_csv(report));
   if (!options.plot.empty()) files.emplace_back(options.plot, plot::svg(load_figure(report)));
   write_outputs(files);
@@ -92,13 +93,14 @@ void print(const LoadArguments& options, const LoadReport& report) {
   }
   std::cout << load_table(report, text_form(options.format));
   if (options.format != "table") return;
+  if (!options.out.empty()) std::cout << "results: " << options.out << "\n";
   if (!options.csv.empty()) std::cout << "runs: " << options.csv << "\n";
   if (!options.plot.empty()) std::cout << "picture: " << options.plot << "\n";
 }
 
 void load(LoadArguments options) {
   check_asked(options);
-  check_outputs({options.csv, options.plot}, {options.settings.scenario});
+  check_outputs({options.out, options.csv, options.plot}, {options.settings.scenario});
   check_no_sweep(options.settings.scenario, "'moelab sweep'");
   std::vector<double> rates;
   if (!options.rates.empty()) rates = rates_of(options.rates);
@@ -108,7 +110,7 @@ void load(LoadArguments options) {
         parse_service_level("--slo", options.level, class_names(load_as_read(options.settings).workload));
   if (options.executor == "simgrid") options.settings.executor = ExecutorKind::simgrid;
   LoadRuns runs(options.settings);
-  check_outputs({options.csv, options.plot}, scenario_inputs(runs.scenario()));
+  check_outputs({options.out, options.csv, options.plot}, scenario_inputs(runs.scenario()));
 
   TerminalLine line;
   const auto progress_of = [&](const std::string& what) {
@@ -192,6 +194,10 @@ void add_load(CLI::App& program) {
                    "How near --find comes: at 1 + this times the rate the level is missed")
       ->check(number_from(1e-4, 1))
       ->capture_default_str();
+  command
+      ->add_option("--out", options->out,
+                   "Write all results to this file as JSON, which 'moelab report' draws the curves of")
+      ->check(names_a_file);
   command->add_option("--csv", options->csv,
                       "Write a line for each system, rate and seed to this file, all in SI units");
   command->add_option("--plot", options->plot,

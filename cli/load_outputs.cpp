@@ -8,8 +8,10 @@
 #include "cli/layer_table.hpp"
 #include "cli/load_report.hpp"
 #include "cli/load_values.hpp"
+#include "cli/report/load_results.hpp"
 #include "models/json.hpp"
 #include "sim/results/request_file.hpp"
+#include "sim/version.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -195,7 +197,10 @@ std::string load_json(const LoadReport& r) {
     j["points"] = curve;
     systems.push_back(j);
   }
-  return json_text({{"scenario", s.name},
+  return json_text({{"load_format", kLoadFormat},
+                    {"scenario", s.name},
+                    {"question", s.question},
+                    {"version", program_version()},
                     {"model", s.model.title},
                     {"device", s.device.title},
                     {"requests", r.runs->requests()},

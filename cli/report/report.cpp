@@ -31,6 +31,7 @@ Json point_json(const ReportPoint& point) {
 /// JSON that no HTML parser finds a tag in. Bytes that are no UTF-8 are replaced.
 std::string data_block(const Report& report) {
   Json data = {{"title", report.title}, {"question", report.question}, {"points", Json::array()}};
+  data["loads"] = report.loads;
   for (const ReportPoint& point : report.points) data["points"].push_back(point_json(point));
   std::string safe;
   for (const char c : data.dump(-1, ' ', false, Json::error_handler_t::replace))

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/report/load_results.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "models/text_file.hpp"
@@ -14,7 +15,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Column = std::vector<std::string>;  // a value for each point
 
-constexpr const char* kExpected = "expected a result as 'moelab run --out' writes it, or an array of them";
+constexpr const char* kExpected =
+    "expected a result as 'moelab run --out' writes it, or an array of them, or what 'moelab load --out' "
+    "writes";
 
 struct FileResult {
   std::string file;
@@ -41,8 +44,16 @@ std::string problem_of(const Json& result) {
   return "";
 }
 
-void add_results(const std::string& file, Problems& problems, std::vector<FileResult>& results) {
+/// The results of a file: of runs, or of one `moelab load`.
+void add_results(const std::string& file, Problems& problems, std::vector<FileResult>& results,
+                 std::vector<FileResult>& loads) {
   Json document = parse_json(file);
+  if (is_load_result(document)) {
+    if (const std::string problem = problem_of_load(document); !problem.empty())
+      return problems.add({file, 0, 0, problem});
+    loads.push_back({file, std::move(document)});
+    return;
+  }
   if (!document.is_array()) {
     if (const std::string problem = problem_of(document); !problem.empty())
       return problems.add({file, 0, 0, problem + "; " + kExpected});
@@ -179,17 +190,21 @@ std::string title_of(const std::vector<FileResult>& results) {
 
 Report read_result_files(const std::vector<std::string>& files) {
   Problems problems;
-  std::vector<FileResult> results;
+  std::vector<FileResult> results, loads;
   for (const std::string& file : files) {
     try {
-      add_results(file, problems, results);
+      add_results(file, problems, results, loads);
     } catch (const InputError& error) {
       for (const Problem& problem : error.problems()) problems.add(problem);
     }
   }
   problems.throw_if_any();
-  if (results.empty()) throw InputError("", "there is no result to report on");
-  Report report{title_of(results), common(results, "question"), {}};
+  std::vector<FileResult> all = loads;
+  all.insert(all.end(), results.begin(), results.end());
+  if (all.empty()) throw InputError("", "there is no result to report on");
+  Report report{title_of(all), common(all, "question"), {}};
+  for (FileResult& one : loads) report.loads.push_back(std::move(one.result));
+  if (results.empty()) return report;
   for (const FileResult& one : results) report.points.push_back({{}, text_at(one.result, "system"), {}});
   add_axes(results, report.points);
   for (std::size_t i = 0; i < results.size(); ++i) report.points[i].result = std::move(results[i].result);

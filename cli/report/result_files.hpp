@@ -1,4 +1,4 @@
-// Result files, as `moelab run --out` writes them, as the points of a report.
+// Result files, as `moelab run --out` and `moelab load --out` write them, as a report.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace moelab {
 
-/// Reads them all. The axes are what tells the results apart: scenario, what was set for the run, model,
-/// device, executor, seed, version; the file where nothing else does. The series is the system. Throws
-/// InputError with every file that is no result: what was expected, and where.
+/// Reads them all: results as points, curves over the request rate as loads. The axes are what tells the
+/// results apart: scenario, what was set for the run, model, device, executor, seed, version; the file where
+/// nothing else does. The series is the system. Throws InputError with every file that is no result: what was
+/// expected, and where.
 Report read_result_files(const std::vector<std::string>& files);
 
 }  // namespace moelab

@@ -155,6 +155,26 @@ TEST_CASE("load: the CSV file has a line for each run, the picture a curve for e
     CHECK(contains(picture, text));
 }
 
+TEST_CASE("load: --out holds what --format json prints, and report draws it") {
+  const test::ScratchFolder folder;
+  const std::string out = (folder / "made/load.json").string(), page = (folder / "load.html").string();
+  const std::vector<std::string> rates = {"--rates", "1,50", "--slo", "ttft p95 < 2 s"};
+  std::vector<std::string> printed = rates, written = rates;
+  printed.insert(printed.end(), {"--format", "json"});
+  written.insert(written.end(), {"--out", out});
+  const ProgramResult r = small_load(written);
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  CHECK(contains(r.out, "results: " + out));
+  CHECK(test::read_bytes(out) == small_load(printed).out);
+  CHECK(json::parse(test::read_bytes(out))["load_format"] == 1);
+  const ProgramResult drawn = run_program(MOELAB_PROGRAM, {"report", out, "--out", page});
+  CAPTURE(drawn.err);
+  REQUIRE(drawn.status == 0);
+  CHECK(contains(drawn.out, "(1 result)"));
+  check_refusal(small_load({"--rates", "1", "--out", "/dev/null/no/a.json"}), "/dev/null is no folder");
+}
+
 TEST_CASE("load: bad input") {
   check_refusal(load({}), "expected --rates, such as 1,2,4,8, or --find");
   check_refusal(load({"--rates", "1,0,x,-2"}), "0 requests a second: expected a rate above 0");

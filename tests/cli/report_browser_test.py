@@ -62,6 +62,12 @@ def make_results(moelab, folder):
     make_store(moelab, folder)
     pages["panels"] = [folder / "panels.db"]
     pages["all"] = [pages[name][0] for name in ("zipmoe", "smoe", "fluxmoe", "prism")]
+    pages["load"] = [folder / "load.json"]
+    run(moelab, "load", "smoe-deepseek-3080ti", "--system", "smoe-base", "--system", "llama-cpp", "--rates", "0.5,2,8", "--requests", "30",
+        "--seeds", "2", "--set", "workload.output_tokens=4", "--set", "workload.prompt_tokens=8", "--slo", "ttft p90 < 4 s, tpot p95 < 500 ms",
+        "--out", pages["load"][0])
+    pages["hostile-load"] = [folder / "hostile-load.json"]
+    pages["hostile-load"][0].write_text(json.dumps(hostile_load(json.loads(pages["load"][0].read_text()))))
     pages["hostile"] = [folder / "hostile.json"]
     pages["hostile"][0].write_text(json.dumps(hostile_results(json.loads(pages["zipmoe"][0].read_text()))))
     return pages
@@ -93,6 +99,22 @@ def hostile_results(results):
                       cluster={"servers": [None, {"name": HOSTILE, "end_to_end_s": 2, "series": {"bucket_s": "x"}}]},
                       memory_bytes=[1], expected_accuracy_percent={"datasets": None}, hits=7)
     return results[:3]
+
+
+def hostile_load(load):
+    """Texts that are markup; a latency that is nothing, a rate alone, a capacity of 0, all as large as a file may say."""
+    load.update(scenario=HOSTILE, question=HOSTILE, model=HOSTILE, device=HOSTILE, version=HOSTILE, arrivals=HOSTILE)
+    load["level"].update(text=HOSTILE, share=0.99)
+    load["level"]["clauses"].append({"latency": "__proto__", "quantile": 0.123456789, "limit_s": 1e12})
+    load["systems"] = [{**system, "system": HOSTILE, "best_rate_per_s": 0} for system in load["systems"]]
+    points = load["systems"][0]["points"]
+    points[0]["verdict"] = HOSTILE
+    points[0]["seeds"][0]["ttft_s"] = dict.fromkeys(("mean", "p50", "p90", "p95", "p99"))
+    points[1].update(rate_per_s=1e12)
+    points[1]["seeds"][0]["tpot_s"]["p95"] = 1e12
+    points[2]["seeds"][0] = {"seed": 1, "refusal": HOSTILE}
+    del load["systems"][1]["points"][1:]
+    return load
 
 
 SERIOUS = ("serious", "critical")
@@ -361,6 +383,51 @@ def check_hostile(browser, page):
     browser.check_log("hostile")
 
 
+def check_load(browser, page, file):
+    """The panels share their rates; what is drawn and said is what the file says, by hand."""
+    load = json.loads(file.read_text())
+    browser.open(page)
+    figure = browser.one("#chart-load")
+    titles = [h.text for h in figure.find_elements(By.TAG_NAME, "h4")]
+    check(titles == ["TTFT p50", "TTFT p90", "TPOT p50", "TPOT p95", "Served", "Throughput", "Within the goals"], f"panels: {titles}")
+    axes = browser.js("""[...document.querySelectorAll('#chart-load svg')].map((svg) => [...svg.querySelectorAll('.role-axis')]
+      .map((axis) => [...axis.querySelectorAll('.role-axis-label text')].filter((t) => t.style.opacity !== '0').map((t) => t.textContent))
+      .filter((labels) => labels.length > 0))""")
+    check(all((of[0][0], of[0][-1]) == ("0.5", "8") for of in axes), f"one axis of rates: {axes}")
+    check(axes[0][1] == axes[1][1] and axes[2][1] == axes[3][1], f"one scale a latency: {axes}")
+    names = browser.js("[...document.querySelectorAll('#chart-load .role-axis-title')].map((t) => t.textContent)")
+    check("asked for, requests/s" in names and "TTFT p90, s" in names and "Within the goals, % of requests" in names, f"axes have units: {names}")
+    for system in load["systems"]:
+        rate = "none of these rates" if system["best_rate_per_s"] is None else f"{system['best_rate_per_s']:g} requests/s"
+        said = f"{system['system']} serves {rate} within {load['level']['text']}."
+        check(said in browser.one("#chart-load > .note").text, f"{said!r} is not in {browser.one('#chart-load > .note').text!r}")
+        for point in system["points"]:
+            wanted = sum(seed["ttft_s"]["p90"] for seed in point["seeds"]) / len(point["seeds"])
+            found = browser.js("""[...document.querySelectorAll('#chart-load .mark-symbol path')].map((p) => p.getAttribute('aria-label') ?? '')
+              .filter((text) => text.startsWith(arguments[0])).map((text) => parseFloat(text.split('TTFT p90: ')[1]))""",
+                               f": {system['system']}; asked for: {point['rate_per_s']:g} requests/s; TTFT p90: ")
+            check(len(found) == 1 and abs(found[0] - wanted) <= 0.006 * wanted, f"TTFT p90 is {wanted}: {found}")
+    check_load_rules(browser, load)
+    check(not browser.one("#summary").is_displayed() and not browser.all("nav a[href='#summary']"), "no empty table of runs")
+
+
+def check_load_rules(browser, load):
+    """An upright line in each panel for each system that has a capacity, a level one where there is a goal."""
+    capacities = sum(system["best_rate_per_s"] is not None for system in load["systems"])
+    lines = browser.js("""[...document.querySelectorAll('#chart-load svg')].map((svg) => [...svg.querySelectorAll('.mark-rule line')]
+      .filter((line) => line.getAttribute('stroke-dasharray') === '5,3').map((line) => [line.getAttribute('x2'), line.getAttribute('y2')].map(Number)))""")
+    upright, level = ([sum(is_there(x, y) for x, y in of) for of in lines] for is_there in (lambda x, y: x == 0 and y > 0, lambda x, y: y == 0 and x > 0))
+    check(capacities > 0 and upright == [capacities] * 7, f"what systems can promise: {lines}")
+    check(level == [0, 1, 0, 1, 0, 0, 0], f"goals of TTFT p90 and TPOT p95: {lines}")
+
+
+def check_hostile_load(browser, page):
+    browser.open(page)
+    check(browser.js("window.hacked === undefined && document.querySelectorAll('img').length === 0"), "no text of a load becomes HTML")
+    check(HOSTILE in browser.one("#chart-load > .note").text and browser.all("#chart-load svg"), "it is shown as it is, and what can be drawn is")
+    browser.check_log("hostile load")
+
+
 def check_accessible(browser, name, axe):
     if not axe:
         return
@@ -369,11 +436,11 @@ def check_accessible(browser, name, axe):
     check(not faults, f"{name}: {faults}")
 
 
-def test(browser, pages, screenshots, axe):
+def test(browser, pages, results, screenshots, axe):
     common = ["compare", "pareto", "states", "time", "layers"]
     expected = {"sweep": common, "panels": common, "zipmoe": common, "smoe": common,
                 "fluxmoe": ["compare", "pareto", "time", "series", "layers"],
-                "prism": ["compare", "pareto", "time", "servers", "local", "layers"],
+                "load": ["load"], "prism": ["compare", "pareto", "time", "servers", "local", "layers"],
                 "all": ["compare", "pareto", "states", "time", "servers", "local", "series", "layers"]}
     for name, charts in expected.items():
         browser.open(pages[name])
@@ -395,6 +462,8 @@ def test(browser, pages, screenshots, axe):
     check_colours(browser, pages["sweep"])
     check_panels(browser, pages["panels"])
     check_hostile(browser, pages["hostile"])
+    check_load(browser, pages["load"], results["load"][0])
+    check_hostile_load(browser, pages["hostile-load"])
 
 
 def main():
@@ -406,13 +475,14 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         pages = {}
-        for page, results in make_results(moelab, folder).items():
+        results = make_results(moelab, folder)
+        for page, files in results.items():
             pages[page] = folder / f"{page}.html"
-            run(moelab, "report", *results, "--out", pages[page])
+            run(moelab, "report", *files, "--out", pages[page])
         axe = axe_script(sys.argv[3])
         browser = Browser()
         try:
-            test(browser, pages, screenshots, axe)
+            test(browser, pages, results, screenshots, axe)
         except AssertionError:
             browser.screenshot(screenshots / "failed.png")
             raise

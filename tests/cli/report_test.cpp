@@ -36,6 +36,35 @@ std::size_t count(const std::string& text, const std::string& part) {
   return times;
 }
 
+/// As `moelab load --out` writes it: one system at two rates, one seed each.
+Json a_load() {
+  Json points;
+  for (const double rate : {1.0, 2.0}) {
+    Json seed = {{"seed", 1},
+                 {"refusal", nullptr},
+                 {"throughput_requests_per_s", rate},
+                 {"throughput_tokens_per_s", 10 * rate},
+                 {"met_share", 1.0},
+                 {"goodput_requests_per_s", rate}};
+    for (const char* key :
+         {"ttft_s", "tpot_s", "itl_s", "end_to_end_s", "normalised_latency_s", "queueing_s"})
+      seed[key] = {{"mean", 0.1}, {"p50", 0.1}, {"p90", 0.2}, {"p95", 0.25}, {"p99", nullptr}};
+    points.push_back({{"rate_per_s", rate}, {"verdict", "steady"}, {"seeds", Json::array({seed})}});
+  }
+  const Json clause = {{"latency", "ttft"}, {"quantile", 0.9}, {"limit_s", 2.0}};
+  return {{"load_format", 1},
+          {"scenario", "small"},
+          {"question", "How many?"},
+          {"version", "1"},
+          {"model", "tiny"},
+          {"device", "box"},
+          {"requests", 40},
+          {"seeds", 1},
+          {"arrivals", "poisson"},
+          {"level", {{"text", "ttft p90 < 2 s"}, {"share", nullptr}, {"clauses", Json::array({clause})}}},
+          {"systems", Json::array({{{"system", "vllm"}, {"best_rate_per_s", 2.0}, {"points", points}}})}};
+}
+
 /// What the page holds as data.
 std::string data_of(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
@@ -148,6 +177,70 @@ TEST_CASE("report: files that are no results are named, with what was expected")
   CHECK(contains(errors_of(Json({a_result("lru", 1), without}).dump()), "element 2 has no object 'metrics'"));
   CHECK(contains(errors_of(std::string(100'000, '[')), "nests deeper than 64 levels"));
   CHECK(contains(errors_of(a_result("lru", 1).dump() + "x"), "is not JSON"));
+}
+
+TEST_CASE("report: curves over the request rate stand beside results") {
+  const test::ScratchFolder folder;
+  const std::string run = file_of(folder, "run.json", a_result("lru", 1).dump());
+  const std::string load = file_of(folder, "load.json", a_load().dump());
+  const Report both = read_result_files({run, load});
+  CHECK(both.points.size() == 1);
+  REQUIRE(both.loads.size() == 1);
+  CHECK(both.loads[0] == a_load());
+  const Report alone = read_result_files({load});
+  CHECK(alone.points.empty());
+  CHECK(alone.title == "small");
+  CHECK(alone.question == "How many?");
+  Json hostile = a_load();
+  hostile["systems"][0]["system"] = hostile["level"]["text"] = "</script><script>alert(1)</script>";
+  const std::string page = report_html({"t", "", {}, {hostile}});
+  CHECK(count(page, "</script>") == 3);  // the data, Vega, the page's own
+  CHECK(Json::parse(data_of(page))["loads"] == Json::array({hostile}));
+}
+
+TEST_CASE("report: a file of curves that keeps not to its form is refused, with the place") {
+  const test::ScratchFolder folder;
+  const auto error_with = [&](const char* place, const Json& value) {
+    Json load = a_load();
+    load[Json::json_pointer(place)] = value;
+    try {
+      read_result_files({file_of(folder, "bad.json", load.dump())});
+    } catch (const InputError& error) {
+      return error.problems().front().what;
+    }
+    return std::string("accepted");
+  };
+  const std::string seed = "/systems/0/points/1/seeds/0";
+  CHECK(contains(error_with("/load_format", 2), "load_format: expected 1, the form that this program reads"));
+  CHECK(contains(error_with("/load_format", "1"), "load_format: expected 1"));
+  CHECK(contains(error_with("/model", 3), "model: expected a text; 'moelab load --out' writes it so"));
+  CHECK(contains(error_with("/systems", Json::array()), "systems: expected a list that is not empty"));
+  CHECK(contains(error_with("/systems/0", 3), "systems[0]: expected an object"));
+  CHECK(contains(error_with("/systems/0/system", nullptr), "systems[0].system: expected a text"));
+  CHECK(contains(error_with("/systems/0/points", "x"), "systems[0].points: expected a list"));
+  CHECK(contains(error_with("/systems/0/points/1/rate_per_s", 0), "rate_per_s: expected a rate above 0"));
+  CHECK(contains(error_with("/systems/0/points/1/rate_per_s", -1), "a number from 0 to 1e+12"));
+  CHECK(contains(error_with("/systems/0/highest_rate", 3), "highest_rate: expected an object"));
+  CHECK(contains(error_with((seed + "/ttft_s/p90").c_str(), 1e300),
+                 "systems[0].points[1].seeds[0].ttft_s.p90: expected a number from 0 to 1e+12 or null"));
+  CHECK(contains(error_with((seed + "/tpot_s").c_str(), 3), "tpot_s: expected an object"));
+  CHECK(contains(error_with((seed + "/met_share").c_str(), 1.5),
+                 "met_share: expected a number from 0 to 1 or"));
+  CHECK(contains(error_with((seed + "/refusal").c_str(), 3), "refusal: expected a text or null"));
+  CHECK(contains(error_with("/level", 3), "level: expected an object or null"));
+  CHECK(
+      contains(error_with("/level/clauses/0/limit_s", "2 s"), "level.clauses[0].limit_s: expected a number"));
+  CHECK(contains(error_with("/level/clauses/0/class", 3), "level.clauses[0].class: expected a text"));
+  CHECK(error_with((seed + "/refusal").c_str(), "does not fit") == "accepted");
+  CHECK(error_with("/level", nullptr) == "accepted");
+  const Json whole = a_load();
+  for (const auto& [key, value] : whole.items()) {
+    if (key == "load_format" || key == "question" || key == "level") continue;
+    Json load = whole;
+    load.erase(key);
+    CAPTURE(key);
+    CHECK_THROWS_AS(read_result_files({file_of(folder, "bad.json", load.dump())}), InputError);
+  }
 }
 
 TEST_CASE("report: the command writes a page, or says what is wrong and writes nothing") {

@@ -259,4 +259,4 @@ const seriesChart = {
   },
 };
 
-const charts = [compareChart, paretoChart, statesChart, timeChart, serversChart, localChart, seriesChart, layersChart];
+const charts = [...loadCharts, compareChart, paretoChart, statesChart, timeChart, serversChart, localChart, seriesChart, layersChart];

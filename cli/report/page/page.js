@@ -130,7 +130,7 @@ function showTip(handler, event, item, value) {
 
 /// What all results have of a text, most frequent first.
 function listOf(key) {
-  const texts = unique(rows.map((row) => textAt(row.result, key)).filter((text) => text !== ''));
+  const texts = unique([...rows.map((row) => row.result), ...loads].map((result) => textAt(result, key)).filter((text) => text !== ''));
   return texts.length > 6 ? `${texts.slice(0, 6).join(', ')} and ${texts.length - 6} more` : texts.join(', ');
 }
 
@@ -138,11 +138,13 @@ function fillHead() {
   document.title = report.title;
   byId('title').textContent = report.title;
   const questions = new Map();
-  for (const row of rows) if (textAt(row.result, 'question')) questions.set(textAt(row.result, 'scenario'), textAt(row.result, 'question'));
+  for (const result of [...rows.map((row) => row.result), ...loads])
+    if (textAt(result, 'question')) questions.set(textAt(result, 'scenario'), textAt(result, 'question'));
   if (report.question) byId('questions').append(make('p', { class: 'question' }, report.question));
   else for (const [scenario, question] of questions) byId('questions').append(make('p', { class: 'question' }, make('b', {}, scenario), ' – ', question));
-  const systems = seriesNames.length === 1 ? seriesNames[0] : `${seriesNames.length} systems`;
-  const facts = [['Results', `${rows.length}: ${systems}`], ['Scenario', listOf('scenario')], ['Model', listOf('model')], ['Device', listOf('device')],
+  const names = unique([...seriesNames, ...loadNames]);
+  const systems = names.length === 1 ? names[0] : `${names.length} systems`;
+  const facts = [['Results', `${rows.length + loads.length}: ${systems}`], ['Scenario', listOf('scenario')], ['Model', listOf('model')], ['Device', listOf('device')],
                  ['Axes', axisNames.map((axis) => `${axis} (${valuesOf(axis).length})`).join(', ')], ['Executor', listOf('executor')]];
   for (const [name, text] of facts) if (text) byId('facts').append(make('dt', {}, name), make('dd', {}, text));
   byId('version').textContent = `Made by moelab ${listOf('version')}. This page holds all its data and loads nothing.`;
@@ -261,8 +263,21 @@ function fillRows(figures) {
   begun?.classList.add('wide');
 }
 
+/// Where there are only curves over the request rate, there is no table of runs, and no word of where their numbers are from.
+function hideWhatIsOfRuns() {
+  for (const id of ['summary', 'sources']) {
+    byId(id).hidden = rows.length === 0;
+    for (const link of document.querySelectorAll(`a[href="#${id}"]`)) {
+      if (rows.length > 0) continue;
+      if (link.classList.contains('skip')) link.href = '#charts';
+      else link.remove();
+    }
+  }
+}
+
 function start() {
   fillHead();
+  hideWhatIsOfRuns();
   fillWarnings();
   const figures = charts.filter((chart) => chart.applies(rows)).map((chart) => new Figure(chart));
   fillRows(figures);

@@ -162,24 +162,31 @@ function stackSpec({ labels, parts, title, most, colours, width, description }) 
 }
 
 /// Lines over numbers, a mark on each point or, where they are many, on the last one; a band from the least to the most of repeats.
-/// xDomain, yDomain: of small multiples, which share them.
-function lineSpec({ lines, xTitle, title, log, marked, colours, width, height, description, xDomain, yDomain }) {
+/// xDomain, yDomain: of small multiples, which share them. rules: [{upright, at, colour}] across the whole; points may be `hollow`.
+function lineSpec({ lines, xTitle, title, xLog = false, log, marked, colours, width, height, description, xDomain, yDomain, rules = [] }) {
   const points = lines.flatMap((line) => line.points.map((point) => withText({ ...point, ...line.look, series: line.name, alone: line.points.length === 1 })));
   const places = unique(points.map((point) => point.x)).sort((a, b) => a - b);
   const lasts = lines.map((line) => withText({ ...line.points[line.points.length - 1], ...line.look }));
   const x = { scale: 'x', field: 'x' };
   const y = { scale: 'y', field: 'y' };
-  const symbol = { x, y, shape: { field: 'shape' }, fill: { field: 'colour' }, stroke: { value: colours.ground }, size: { value: 80 }, ...tipOf };
+  const symbol = { x, y, shape: { field: 'shape' }, fill: { signal: `datum.hollow ? ${JSON.stringify(colours.ground)} : datum.colour` },
+                   stroke: { signal: `datum.hollow ? datum.colour : ${JSON.stringify(colours.ground)}` }, size: { value: 80 }, ...tipOf };
+  const across = ({ upright, at, colour }) => ({ type: 'rule', encode: { update: {
+    ...(upright ? { x: { scale: 'x', value: at }, y: { value: 0 }, y2: { signal: 'height' } }
+                : { y: { scale: 'y', value: at }, x: { value: 0 }, x2: { signal: 'width' } }),
+    stroke: { value: colour }, strokeWidth: { value: 1.5 }, strokeDash: { value: [5, 3] } } } });
   return {
     ...frame(width, height, description),
+    signals: [{ name: 'places', value: Object.fromEntries(places.map((place) => [place, shortNumber(place, 4)])) }],
     data: [{ name: 'points', values: points }, { name: 'lasts', values: lasts }],
     scales: [
-      { name: 'x', type: 'linear', domain: xDomain ?? { data: 'points', field: 'x' }, zero: false, range: 'width', padding: 8 },
+      { name: 'x', type: xLog ? 'log' : 'linear', domain: xDomain ?? { data: 'points', field: 'x' }, zero: false, range: 'width', padding: 8 },
       { name: 'y', type: log ? 'log' : 'linear', zero: !log, nice: true, range: 'height', domain: yDomain ?? { data: 'points', fields: ['low', 'high'] } }],
     axes: [{ orient: 'bottom', scale: 'x', title: xTitle, tickCount: { signal: 'width / 80' }, labelOverlap: true, format: '~f',
-             ...(marked && places.length <= 12 ? { values: places } : {}) },
-           numberAxis({ orient: 'left', scale: 'y', title, tickCount: 5, grid: true, ticks: false }, log, points.flatMap(({ low, high }) => [low, high]))],
+             ...(marked && places.length <= 12 ? { values: places, encode: { labels: { update: { text: { signal: 'places[datum.value]' } } } } } : {}) },
+           numberAxis({ orient: 'left', scale: 'y', title, tickCount: 5, grid: true, ticks: false }, log, yDomain ?? points.flatMap(({ low, high }) => [low, high]))],
     marks: [
+      ...rules.map(across),
       { type: 'group', from: { facet: { name: 'line', data: 'points', groupby: 'series' } },
         marks: [...(points.some(({ low, high }) => high > low) ? [{ type: 'area', from: { data: 'line' }, encode: { update: { x,
           y: { scale: 'y', field: 'low' }, y2: { scale: 'y', field: 'high' }, fill: { field: 'colour' }, fillOpacity: { value: 0.18 } } } }] : []),
