@@ -130,6 +130,9 @@ function paretoFront(points, xSign, ySign) {
   return front;
 }
 
+/// "a, b, c, d, e and 3 more"
+const firstNames = (names) => (names.length > 6 ? `${names.slice(0, 5).join(', ')} and ${names.length - 5} more` : names.join(', '));
+
 const paretoChart = {
   id: 'pareto', title: 'Pareto frontier', log: true,
   note: 'The frontier joins the results that no other is as good as or better than in both metrics: what lies off it can be had for less. An oracle (it knows the future or tries everything) is a bound, no rival: it is drawn hollow and never on the frontier.',
@@ -154,7 +157,7 @@ const paretoChart = {
     const front = paretoFront(points.filter(({ oracle }) => !oracle), xMetric.better === 1 ? -1 : 1, yMetric.better === 1 ? -1 : 1);
     for (const point of front) point.best = true;
     const log = choice.log === null ? isWide(points.map(({ y }) => y)) : choice.log && points.every(({ y }) => y > 0);
-    const sentence = front.length === 0 ? 'Only oracles are shown.' : `On the Pareto frontier: ${unique(front.map(({ label }) => label)).join(', ')}.`;
+    const sentence = front.length === 0 ? 'Only oracles are shown.' : `On the Pareto frontier: ${firstNames(unique(front.map(({ label }) => label)))}.`;
     return {
       spec: scatterSpec({ points, front, xTitle: titleOf(xMetric), title: titleOf(yMetric), xLog: isWide(points.map(({ x }) => x)), log, colours, width, height: 320,
                           description: `Points: ${titleOf(yMetric)} against ${titleOf(xMetric)}. ${sentence}` }),
