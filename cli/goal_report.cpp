@@ -18,7 +18,7 @@ std::string value_at(const GoalSettings& asked, const GoalFound& f, std::size_t 
 
 /// "16.5 GB (99.2 ms)"
 std::string place_text(const GoalSettings& asked, const GoalFound& f, std::size_t place) {
-  return f.domain.text(place) + " (" + value_at(asked, f, place) + ")";
+  return f.domain.shown(place) + " (" + value_at(asked, f, place) + ")";
 }
 
 /// "bound by loads of experts (link), 92.1 % of the time"
@@ -30,7 +30,7 @@ std::string bound_text(const GoalFound& f, std::size_t place) {
 }
 
 std::string span_text(const GoalFound& f) {
-  return f.domain.text(0) + " to " + f.domain.text(f.domain.last());
+  return f.domain.shown(0) + " to " + f.domain.shown(f.domain.last());
 }
 
 /// Of a range: "59.7 ms there, 61.6 ms at 21.5 GB", with the neighbours that were asked for and are not in
@@ -42,12 +42,12 @@ std::string ends_text(const GoalSettings& asked, const GoalFound& f, const GoalR
   if (first != sides.begin()) {
     const std::size_t before = std::prev(first)->first;
     text = value_at(asked, f, range.first) + " there, " + value_at(asked, f, before) + " at " +
-           f.domain.text(before);
+           f.domain.shown(before);
   }
   if (after == sides.end()) return text;
   return text + (text.empty() ? "" : "; ") + value_at(asked, f, range.last) + " at " +
-         f.domain.text(range.last) + ", " + value_at(asked, f, after->first) + " at " +
-         f.domain.text(after->first);
+         f.domain.shown(range.last) + ", " + value_at(asked, f, after->first) + " at " +
+         f.domain.shown(after->first);
 }
 
 std::string range_text(const GoalSettings& asked, const GoalFound& f, const GoalRange& range) {
@@ -55,7 +55,7 @@ std::string range_text(const GoalSettings& asked, const GoalFound& f, const Goal
   if (from_low && to_high)
     return "everywhere that was looked at, from " + place_text(asked, f, range.first) + " to " +
            place_text(asked, f, range.last);
-  const std::string first = f.domain.text(range.first), last = f.domain.text(range.last);
+  const std::string first = f.domain.shown(range.first), last = f.domain.shown(range.last);
   const std::string where = to_high    ? "from " + first + " on"
                             : from_low ? "up to " + last
                                        : "from " + first + " to " + last;
@@ -74,7 +74,7 @@ std::string holds_answer(const GoalSettings& asked, const GoalFound& f) {
   const GoalRange& range = f.threshold.ranges.front();
   const std::size_t end = range.first == 0 ? range.last : range.first;
   if (const std::string bound = bound_text(f, end); !bound.empty())
-    text += "At " + f.domain.text(end) + " it is " + bound + ".\n";
+    text += "At " + f.domain.shown(end) + " it is " + bound + ".\n";
   if (f.threshold.changes > 1)
     text += "It changes more than once over " + span_text(f) +
             ": between places that were looked at it may change more often (--points).\n";
@@ -91,14 +91,14 @@ std::string like_best_text(const GoalSettings& asked, const GoalFound& f) {
     return " Of one seed: how much better than others it is by chance is not known (--seeds).";
   if (!f.seeds_matter) return " No seed changes anything here.";
   if (f.like_best.size() < 2) return " No other that was run is as good, by more than noise.";
-  return " Between " + f.domain.text(f.like_best.front()) + " and " + f.domain.text(f.like_best.back()) +
+  return " Between " + f.domain.shown(f.like_best.front()) + " and " + f.domain.shown(f.like_best.back()) +
          " are " + std::to_string(f.like_best.size() - 1) + " others that the seeds cannot tell from it.";
 }
 
 std::string best_answer(const GoalSettings& asked, const GoalFound& f) {
   const std::size_t place = f.best->place;
   const std::string bound = bound_text(f, place);
-  const std::string at = f.domain.text(place) + (bound.empty() ? "" : ", " + bound);
+  const std::string at = f.domain.shown(place) + (bound.empty() ? "" : ", " + bound);
   std::string text;
   if (f.kind == GoalKind::nowhere)
     text = "Not reachable: " + one_line(asked.condition->text) + " holds nowhere over " +
@@ -124,7 +124,8 @@ std::string refusals_text(const GoalFound& f) {
   std::vector<std::string> said;
   for (const auto& [place, point] : f.points) {
     if (point.refused.empty() || std::find(said.begin(), said.end(), point.refused) != said.end()) continue;
-    if (said.size() < 3) text += "not run at " + f.domain.text(place) + ": " + one_line(point.refused) + "\n";
+    if (said.size() < 3)
+      text += "not run at " + f.domain.shown(place) + ": " + one_line(point.refused) + "\n";
     said.push_back(point.refused);
   }
   return text;
@@ -137,7 +138,7 @@ TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {
   for (const auto& [place, point] : f.points) {
     const bool ran = !point.by_seed.empty();
     const bool many = ran && point.by_seed.size() > 1 && f.seeds_matter;
-    std::vector<std::string> row = {f.domain.text(place), ran ? value_at(asked, f, place) : "-",
+    std::vector<std::string> row = {f.domain.shown(place), ran ? value_at(asked, f, place) : "-",
                                     many ? shown_value(asked.metric, point.interval().half_width) : "-"};
     if (asked.condition)
       row.push_back(!ran ? "-" : asked.condition->holds(point.interval().mean) ? "yes" : "no");

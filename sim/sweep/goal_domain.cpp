@@ -64,11 +64,15 @@ double round_step(double span) {
   return power;
 }
 
+double significant_digits(double value, int digits) {
+  if (value == 0) return value;
+  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::abs(value))));
+  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
+}
+
 /// Twelve digits: what multiplying is off by is not meant.
 double twelve_digits(double value) {
-  if (value == 0) return value;
-  const double scale = std::pow(10.0, 11 - std::floor(std::log10(std::abs(value))));
-  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
+  return significant_digits(value, 12);
 }
 
 void set_step(const AskedDomain& asked, Measure::Unit unit, GoalDomain& d) {
@@ -101,6 +105,14 @@ double GoalDomain::at(std::size_t place) const {
 
 std::string GoalDomain::text(std::size_t place) const {
   return shortest_text(at(place)) + (unit.empty() ? "" : " " + unit);
+}
+
+std::string GoalDomain::shown(std::size_t place) const {
+  const double value = at(place);
+  if (whole || value == 0) return text(place);
+  const double told_apart = std::floor(std::log10(std::abs(value))) - std::floor(std::log10(step)) + 1;
+  const int digits = static_cast<int>(std::clamp(told_apart, 4.0, 12.0));
+  return shortest_text(significant_digits(value, digits)) + (unit.empty() ? "" : " " + unit);
 }
 
 GoalDomain goal_domain(const AskedDomain& asked) {

@@ -13,9 +13,11 @@ struct GoalDomain {
   double scale = 1;                    // base units in one of `unit`: 1e9 bytes
   bool whole = false;                  // whole numbers
 
-  std::size_t last() const;                   // place of the last value: the high end
-  double at(std::size_t place) const;         // in `unit`
-  std::string text(std::size_t place) const;  // "16.5 GB", as a file would have it
+  std::size_t last() const;                    // place of the last value: the high end
+  double at(std::size_t place) const;          // in `unit`
+  std::string text(std::size_t place) const;   // "14.179869184 GB", as a file would have it
+  std::string shown(std::size_t place) const;  // "14.18 GB", for people: four significant digits, more where
+                                               // steps are finer; whole numbers as they are
 };
 
 /// What a search is asked for; empty texts: by default.

@@ -255,8 +255,8 @@ class GoalRuns {
       throw InputError("system '" + system_ + "'",
                        "gives no " + asked_.metric.text + " at any of the " +
                            std::to_string(found_.points.size()) + " values looked at (--points), from " +
-                           found_.domain.text(0) + " to " + found_.domain.text(found_.domain.last()) +
-                           "; at " + found_.domain.text(place) + ": " + point.refused);
+                           found_.domain.shown(0) + " to " + found_.domain.shown(found_.domain.last()) +
+                           "; at " + found_.domain.shown(place) + ": " + point.refused);
     }
     found_.best->value *= sign;
     enter_like_best();

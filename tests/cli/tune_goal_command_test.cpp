@@ -171,6 +171,23 @@ TEST_CASE("tune KEY: a budget's threshold is where runs change sides, and seeds 
   }
 }
 
+TEST_CASE("tune KEY: people read four digits, or as many as tell steps apart; what is set again is exact") {
+  const Goals goals;
+  const auto shown_and_exact = [&](const Words& range, const std::string& shown, const std::string& exact) {
+    Words words = range;
+    words.insert(words.end(), {"--for", "tpot < 1 s"});
+    const ProgramResult printed = goals.tune("device.ssd.read.rate", words);
+    CAPTURE(printed.out, printed.err);
+    REQUIRE(printed.status == 0);
+    CHECK(contains(printed.out, "from " + shown + " ("));
+    CHECK_FALSE(contains(printed.out, exact));
+    CHECK(goals.as_json("device.ssd.read.rate", words)["points"][0]["value"] == exact);
+  };
+  shown_and_exact({"--from", "14.179869184 MB/s", "--to", "40 MB/s"}, "14.18 MB/s", "14.179869184 MB/s");
+  shown_and_exact({"--from", "30.123456 MB/s", "--to", "30.5 MB/s", "--step", "0.0001 MB/s"}, "30.1235 MB/s",
+                  "30.123456 MB/s");
+}
+
 TEST_CASE("tune KEY: a whole number is tried as one, and what cannot be run is said") {
   const Goals goals;
   const Json found = goals.as_json("workload.batch", {"--from", "1", "--to", "2", "--max", "tokens_per_s"});
