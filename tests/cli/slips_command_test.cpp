@@ -7,6 +7,7 @@
 
 #include "tests/cli/program_checks.hpp"
 #include "tests/scratch_folder.hpp"
+#include "tests/traces/trace_files.hpp"
 
 namespace moelab::slips_command_test {
 namespace {
@@ -30,6 +31,39 @@ TEST_CASE("slips: parts of a machine under 'device' are sent to 'machine'") {
 TEST_CASE("slips: a number that stands with its source says which key is set") {
   check_refusal(check("overrides.device.memory.total=16 GB"),
                 "to set the number alone, add '.value' to the key");
+}
+
+TEST_CASE("slips: another model under a scenario's law is said, and 'own' takes the model's") {
+  const auto run = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"run",   "smoe-deepseek-3080ti", "--system", "hybrimoe",
+                                      "--set", "model=olmoe-1b-7b"};
+    for (const char* small : {"workload.requests=1", "workload.prompt_tokens=4", "workload.output_tokens=3"})
+      words.insert(words.end(), {"--set", small});
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(MOELAB_PROGRAM, words);
+  };
+  const ProgramResult kept = run({}), own = run({"--set", "workload.law=own"});
+  CHECK(contains(kept.out, "--set workload.law=own draws it by that of 'olmoe-1b-7b'"));
+  REQUIRE(own.status == 0);
+  CHECK_FALSE(contains(own.out, "workload.law=own draws"));
+  CHECK(contains(own.out, "routing: law of this model"));
+  CHECK_FALSE(contains(kept.out, "routing: law of this model"));
+}
+
+TEST_CASE("slips: a model is not imported over what it is read from") {
+  const test::ScratchFolder folder;
+  const std::string config = (folder / "config.json").string();
+  const std::string text =
+      R"({"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 96, "vocab_size": 100})";
+  std::ofstream(config) << text;
+  for (const std::string& from : {(folder / "").string(), config})
+    check_refusal(run_program(MOELAB_PROGRAM, {"model", "import", from, "--out", config}), "is an input");
+  CHECK(test::read_bytes(config) == text);
+  const std::string model = (folder / "model.yaml").string();
+  CHECK(run_program(MOELAB_PROGRAM, {"model", "import", config, "--out", model}).out ==
+        "model: " + model + "\n");
+  CHECK(test::read_bytes(model) == run_program(MOELAB_PROGRAM, {"model", "import", config}).out);
 }
 
 TEST_CASE("slips: a budget that is too small is said in check's first line") {
