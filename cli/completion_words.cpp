@@ -77,7 +77,7 @@ const std::array<Named, 20>& named_values() {
       {"check-policy", "NAME", names_of_policies},
       {"check-policy", "--family", [] { return names_of(policy_families()); }},
       {"policy", "FAMILY", [] { return names_of(policy_families()); }},  // new policy
-      {"schema", "KIND", [] { return names_of(schema_kinds()); }},
+      {"schema", "KIND", [] { return names_of(kFileKinds); }},
   }};
   return all;
 }

@@ -167,7 +167,7 @@ class SchemaWriter {
  public:
   explicit SchemaWriter(const std::vector<KeyRow>& table) : tree_(tree_of(table)) {}
 
-  Json of_kind(const SchemaKind& kind) {
+  Json of_kind(const FileKind& kind) {
     Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                 {"title", "moelab " + std::string(kind.name)},
                 {"description", kind.title}};
@@ -336,24 +336,9 @@ class SchemaWriter {
 
 }  // namespace
 
-const std::vector<SchemaKind>& schema_kinds() {
-  static const std::vector<SchemaKind> all = {
-      {"scenario", "what is simulated: a model on a device or a cluster, a workload, and systems"},
-      {"system", "a composition of policies that serves a model"},
-      {"device", "a machine: its memory, processors, storage and links, each number with its source"},
-      {"cluster", "several servers and the network between them"},
-      {"model", "an architecture: its layers, attention, experts and weights"},
-      {"sweep", "many runs of a scenario, over what varies"},
-      {"runtime",
-       "what a serving engine's software costs apart from the machine: launches, steps, shares of rates"},
-      {"law", "how a model's tokens choose experts, from which routing is drawn where none was recorded"},
-      {"part", "tables of GPUs, CPUs and SSDs by their data sheets, which machines are put together from"}};
-  return all;
-}
-
 Json json_schema(std::string_view kind, const std::vector<KeyRow>& table) {
-  const auto found = std::find_if(schema_kinds().begin(), schema_kinds().end(),
-                                  [&](const SchemaKind& one) { return one.name == kind; });
+  const auto* const found = std::find_if(kFileKinds.begin(), kFileKinds.end(),
+                                         [&](const FileKind& one) { return one.name == kind; });
   return SchemaWriter(table).of_kind(*found);
 }
 

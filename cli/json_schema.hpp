@@ -11,14 +11,7 @@
 
 namespace moelab::cli {
 
-/// What schemas are of: a kind of file and what it is.
-struct SchemaKind {
-  std::string_view name;   // "scenario"
-  std::string_view title;  // "what is simulated: ..."
-};
-const std::vector<SchemaKind>& schema_kinds();
-
-/// The schema of one of schema_kinds(). It refuses nothing that the reader takes: a key that is not known, a
+/// The schema of one of kFileKinds. It refuses nothing that the reader takes: a key that is not known, a
 /// missing one, another type or name, a number that is out of range, a parameter that the policy has not.
 /// What several keys have to say together, and names of other files, the reader alone checks.
 nlohmann::ordered_json json_schema(std::string_view kind, const std::vector<KeyRow>& table);

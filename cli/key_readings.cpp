@@ -24,7 +24,7 @@ namespace {
 /// In the order of kFileKinds.
 std::vector<std::string> folders() {
   std::vector<std::string> all;
-  for (const std::string_view kind : kFileKinds) all.push_back("configs/" + std::string(kind) + "s/");
+  for (const FileKind& kind : kFileKinds) all.push_back("configs/" + std::string(kind.name) + "s/");
   return all;
 }
 
@@ -182,7 +182,7 @@ KeyReadings key_readings() {
   read_everything();
   KeyReadings all;
   for (std::size_t i = 0; i < kFileKinds.size(); ++i) {
-    const std::string kind(kFileKinds[i]);
+    const std::string kind(kFileKinds[i].name);
     const AskedKeys::OfPrefix& found = asked.found()[i];
     for (AskedKey key : found.keys) {
       const std::string path = explained_at(kind, key.path);

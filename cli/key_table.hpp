@@ -12,10 +12,24 @@
 
 namespace moelab::cli {
 
-/// Kinds of files, each the first part of its keys' paths; the program's own are in configs/KINDs.
-inline constexpr std::array<std::string_view, 9> kFileKinds = {
-    "scenario", "system", "device", "cluster", "model", "sweep", "runtime", "law", "part"};
-/// The same in a sentence.
+/// A kind of file that people write: the first part of its keys' paths. The program's own are in
+/// configs/NAMEs.
+struct FileKind {
+  std::string_view name;   // "scenario"
+  std::string_view title;  // "what is simulated: ..."
+};
+inline constexpr std::array<FileKind, 9> kFileKinds = {
+    {{"scenario", "what is simulated: a model on a device or a cluster, a workload, and systems"},
+     {"system", "a composition of policies that serves a model"},
+     {"device", "a machine: its memory, processors, storage and links, each number with its source"},
+     {"cluster", "several servers and the network between them"},
+     {"model", "an architecture: its layers, attention, experts and weights"},
+     {"sweep", "many runs of a scenario, over what varies"},
+     {"runtime",
+      "what a serving engine's software costs apart from the machine: launches, steps, shares of rates"},
+     {"law", "how a model's tokens choose experts, from which routing is drawn where none was recorded"},
+     {"part", "tables of GPUs, CPUs and SSDs by their data sheets, which machines are put together from"}}};
+/// Files of all of them, in a sentence.
 inline constexpr const char* kFileKindsText =
     "scenarios, systems, devices, clusters, models, sweeps, runtimes, laws of routing and parts of machines";
 

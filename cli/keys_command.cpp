@@ -29,8 +29,8 @@ std::string explained_path(std::string path) {
     if (*own != '\0' && number < path.size() && std::isdigit(static_cast<unsigned char>(path[number])) != 0)
       path.erase(number, std::min(path.find('.', number), path.size() - 1) + 1 - number);
   }
-  for (const std::string_view root : kFileKinds)
-    if (path == root || path.starts_with(std::string(root) + ".")) return path;
+  for (const FileKind& kind : kFileKinds)
+    if (path == kind.name || path.starts_with(std::string(kind.name) + ".")) return path;
   return "scenario." + path;
 }
 

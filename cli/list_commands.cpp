@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/layer_table.hpp"
 #include "cli/list_command.hpp"
 #include "cli/wrapped_text.hpp"
 #include "models/cluster.hpp"
@@ -256,8 +257,7 @@ std::vector<std::string> files_beside(const std::string& model) {
   const std::filesystem::path folder =
       is_folder ? std::filesystem::path(model) : std::filesystem::absolute(model, none).parent_path();
   std::vector<std::string> files{model};
-  for (const char* name :
-       {"config.json", "model.safetensors.index.json", "hf_quant_config.json", "quantize_config.json"})
+  for (const char* name : {"config.json", "model.safetensors.index.json", "hf_quant_config.json"})
     files.push_back((folder / name).string());
   return files;
 }

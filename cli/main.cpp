@@ -22,6 +22,7 @@
 #include "cli/unknown_word.hpp"
 #include "models/input_error.hpp"
 #include "policies/load_library.hpp"
+#include "sim/results/problem_lines.hpp"
 #include "sim/results/timeline.hpp"
 #include "sim/version.hpp"
 #include "traces/atomic_file.hpp"

@@ -20,14 +20,13 @@ namespace {
 
 void list_kinds() {
   std::vector<std::vector<std::string>> rows = {{"kind", "of files that say"}};
-  for (const SchemaKind& kind : schema_kinds())
-    rows.push_back({std::string(kind.name), std::string(kind.title)});
+  for (const FileKind& kind : kFileKinds) rows.push_back({std::string(kind.name), std::string(kind.title)});
   std::cout << wrapped_table(rows, output_width());
 }
 
 void print_schema(const std::string& kind, const std::string& file) {
   std::vector<std::string> known;
-  for (const SchemaKind& one : schema_kinds()) known.emplace_back(one.name);
+  for (const FileKind& one : kFileKinds) known.emplace_back(one.name);
   if (std::find(known.begin(), known.end(), kind) == known.end())
     throw InputError("moelab schema", "no kind of files '" + kind + "'" + suggestion(kind, known) +
                                           "; `moelab schema` lists those that have a schema");
@@ -45,10 +44,18 @@ void write_schemas(const std::filesystem::path& folder) {
   if (wrong) throw InputError(folder.string(), "cannot be made: " + wrong.message());
   const std::vector<KeyRow> table = key_table();
   std::vector<std::pair<std::string, std::string>> files;
-  for (const SchemaKind& kind : schema_kinds())
+  for (const FileKind& kind : kFileKinds)
     files.emplace_back((folder / (std::string(kind.name) + ".schema.json")).string(),
                        json_text(json_schema(kind.name, table)));
   write_outputs(files);
+}
+
+/// "scenario, system, ... or part"
+std::string any_kind() {
+  std::string text;
+  for (const FileKind& kind : kFileKinds)
+    text += (text.empty() ? "" : &kind == &kFileKinds.back() ? " or " : ", ") + std::string(kind.name);
+  return text;
 }
 
 struct SchemaArguments {
@@ -64,11 +71,11 @@ void add_schema(CLI::App& program) {
       "schema", "Print the JSON Schema of a kind of files, for editors; without a kind: which there are");
   command->add_option(
       "KIND", arguments->kind,
-      "scenario, system, device, cluster, model, sweep, runtime, law or part. An editor with YAML's language "
-      "server (VS Code: "
-      "the extension YAML by Red Hat) takes the schema for a file that begins with the line: # "
-      "yaml-language-server: "
-      "$schema=scenario.schema.json");
+      any_kind() +
+          ". An editor with YAML's language server (VS Code: "
+          "the extension YAML by Red Hat) takes the schema for a file that begins with the line: # "
+          "yaml-language-server: "
+          "$schema=scenario.schema.json");
   command
       ->add_option("--out", arguments->file,
                    "File to write it to; without KIND: folder to write all to, as KIND.schema.json")

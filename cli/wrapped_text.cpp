@@ -8,16 +8,12 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "sim/results/text_table.hpp"
+
 namespace moelab::cli {
 namespace {
 
 constexpr std::size_t kNoTerminal = 100, kLeastText = 24, kGap = 2;
-
-/// Characters, not bytes: every byte of UTF-8 that begins one.
-std::size_t characters(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
 
 /// Of `width` characters, but for `taken` in the first line.
 std::vector<std::string> lines_of(const std::string& text, std::size_t width, std::size_t taken) {
@@ -29,12 +25,12 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width, st
     begin = end + 1;
     if (word.empty()) continue;
     const bool first = lines.back().empty();
-    if (!first && length + 1 + characters(word) > width) {
+    if (!first && length + 1 + character_count(word) > width) {
       lines.push_back(word);
-      length = characters(word);
+      length = character_count(word);
     } else {
       lines.back() += (first ? "" : " ") + word;
-      length += (first ? 0 : 1) + characters(word);
+      length += (first ? 0 : 1) + character_count(word);
     }
   }
   return lines;
@@ -55,7 +51,7 @@ std::size_t output_width() {
 }
 
 std::string hanging(const std::string& head, const std::string& text, std::size_t indent, std::size_t width) {
-  const std::size_t begin = characters(head), beyond = begin < indent ? 0 : begin + 1 - indent;
+  const std::size_t begin = character_count(head), beyond = begin < indent ? 0 : begin + 1 - indent;
   std::string out = head + std::string(begin < indent ? indent - begin : 1, ' ');
   bool first = true;
   for (const std::string& line : lines_of(text, std::max(width, indent + kLeastText) - indent, beyond)) {
@@ -70,14 +66,14 @@ std::string wrapped_table(const std::vector<std::vector<std::string>>& rows, std
   std::vector<std::size_t> widths(last, 0);
   std::size_t indent = 0;
   for (std::size_t c = 0; c < last; ++c) {
-    for (const auto& row : rows) widths[c] = std::max(widths[c], characters(row[c]));
+    for (const auto& row : rows) widths[c] = std::max(widths[c], character_count(row[c]));
     indent += widths[c] + kGap;
   }
   std::string out;
   for (const auto& row : rows) {
     std::string head;
     for (std::size_t c = 0; c < last; ++c)
-      head += row[c] + std::string(widths[c] + kGap - characters(row[c]), ' ');
+      head += row[c] + std::string(widths[c] + kGap - character_count(row[c]), ' ');
     out += hanging(head.substr(0, head.find_last_not_of(' ') + 1), row[last], indent, width);
   }
   return out;

@@ -297,8 +297,11 @@ Seconds CodecProfile::decompress_seconds(Bytes plain) const {
 }
 
 std::string implausible_reads(const Curve& ssd) {
-  constexpr double kSmall = 4096, kLarge = 0x1p30;        // bytes
-  constexpr double kSlowest = 0.05, kFastestRate = 3e11;  // seconds a small read; bytes a second
+  constexpr double kSmall = 4096, kLarge = 0x1p30;  // bytes
+  // Assumed: three times the 15 ms that a disk's seek and turn take, and 20 of the fastest SSDs of
+  // configs/parts (14.8 GB/s), are no SSD's.
+  constexpr double kSlowest = 0.05;      // seconds, of a small read
+  constexpr double kFastestRate = 3e11;  // bytes a second
   if (ssd.empty()) return "";
   if (ssd(kSmall) > kSlowest)
     return "takes " + to_string(Seconds(ssd(kSmall))) + " for 4 KiB, longer than any disk; expected up to " +

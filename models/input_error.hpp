@@ -21,9 +21,6 @@ struct Problem {
 /// "file:line:column: what", leaving out the parts that are unknown.
 std::string to_string(const Problem& problem);
 
-/// A line for each, but one for those that say the same of several systems or files, which it names.
-std::vector<std::string> problem_lines(const std::vector<Problem>& problems);
-
 /// Thrown when an input cannot be used; carries every problem found. The command line turns it into exit
 /// status 2.
 class InputError : public std::runtime_error {

@@ -186,8 +186,8 @@ AdviceList find_ways(const AdviceRequest& request) {
   for (const std::string& name : runtimes_for(request)) {
     const Runtime runtime = load_runtime(name);
     const std::size_t before = list.ways.size();
-    std::string why_refused,
-        why_lacks;  // of its first format that it does not run; of the last that has no room
+    std::string why_refused;  // of its first format that it does not run
+    std::string why_lacks;    // of the last that has no room
     for (const std::string& weights : weights_for(family_of(runtime), request)) {
       std::string reason = cannot_run(runtime, weights, request.machine);
       if (reason.empty()) reason = cannot_cache(runtime, request.kv);

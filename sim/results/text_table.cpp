@@ -29,15 +29,16 @@ const char* column(std::size_t eighths) {
   return kHeights[eighths];
 }
 
-namespace {
-
-/// Characters of a text in UTF-8: all its bytes but those that continue one.
-std::size_t character_count(const std::string& text) {
+std::size_t character_count(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-}  // namespace
+double significant_digits(double value, int digits) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::abs(value))));
+  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
+}
 
 std::string align_columns(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
   std::vector<std::size_t> width(rows.front().size(), 0);

@@ -3,9 +3,16 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace moelab {
+
+/// Characters of a text in UTF-8: all its bytes but those that continue one.
+std::size_t character_count(std::string_view text);
+
+/// Rounded to so many digits that count; 0 and what is not finite as they are.
+double significant_digits(double value, int digits);
 
 /// With so many digits after the point.
 std::string fixed(double value, int digits);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "models/yaml_text.hpp"
+#include "sim/results/text_table.hpp"
 #include "sim/sweep/expression.hpp"
 #include "traces/random.hpp"
 
@@ -54,11 +55,9 @@ bool read_end(const YamlMap& map, const char* key, End& end) {
   return true;
 }
 
-/// Twelve significant digits: what a step of a range is off by is not meant.
+/// What a step of a range is off by is not meant.
 double rounded(double value) {
-  if (value == 0 || !std::isfinite(value)) return value;
-  const double scale = std::pow(10.0, 11 - std::floor(std::log10(std::abs(value))));
-  return std::isfinite(scale) && scale != 0 ? std::round(value * scale) / scale : value;
+  return significant_digits(value, 12);
 }
 
 std::vector<AxisValue> written(const std::vector<double>& values, const Span& span) {

@@ -7,6 +7,7 @@
 
 #include "models/input_error.hpp"
 #include "models/units.hpp"
+#include "sim/results/text_table.hpp"
 #include "sim/sweep/expression.hpp"
 
 namespace moelab {
@@ -62,12 +63,6 @@ double round_step(double span) {
   for (const double times : {5.0, 2.0})
     if (times * power <= most * kRounding) return times * power;
   return power;
-}
-
-double significant_digits(double value, int digits) {
-  if (value == 0) return value;
-  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::abs(value))));
-  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
 }
 
 /// Twelve digits: what multiplying is off by is not meant.

@@ -21,9 +21,9 @@
 namespace moelab {
 namespace {
 
-constexpr double kTimesFrom = 1.1;  // from which ratio on it is said as times, not as percent
-constexpr const char* kKnowsTheFuture = "which knows the future";
+constexpr double kTimesFrom = 1.1;    // from which ratio on it is said as times, not as percent
 constexpr double kLeastCause = 0.05;  // of the time, of a second cause that is worth its words
+constexpr const char* kKnowsTheFuture = "which knows the future";
 
 const SystemConfig& config_of(const Scenario& s, const std::string& system) {
   return *std::find_if(s.systems.begin(), s.systems.end(),

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/input_error.hpp"
+#include "sim/results/problem_lines.hpp"
 
 namespace moelab::problem_lines_test {
 
