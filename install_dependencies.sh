@@ -4,7 +4,7 @@
 #                                                              tests need, test what all of them need
 set -euo pipefail
 build=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev liblz4-dev
-       libzstd-dev libxxhash-dev zlib1g-dev libeigen3-dev libsqlite3-dev libjs-vega)
+       libprotozero-dev libzstd-dev libxxhash-dev zlib1g-dev libeigen3-dev libsqlite3-dev libjs-vega)
 package=(dpkg-dev file)
 quick=(catch2 libbenchmark-dev clang clang-format lld python3)
 all=(libclang-rt-14-dev g++-aarch64-linux-gnu iproute2 python3-dev python3-venv qemu-user chromium chromium-driver

@@ -225,7 +225,7 @@ int run_program(int argc, char** argv) {
       "them.");
   program.set_version_flag("--version", program_version());
   program.require_subcommand(1);
-  add_example(program, "moelab run zipmoe-orin --out out/result.json --timeline out/timeline.json");
+  add_example(program, "moelab run zipmoe-orin --out out/result.json --timeline out/timeline.pftrace");
   add_run(program);
   add_report(program);
   add_check(program);

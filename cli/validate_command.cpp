@@ -52,7 +52,10 @@ ValidationOptions validation_options(const ValidateArguments& options, TerminalL
   how.pace.reset();
   if (options.reader == "paced") how.pace = pace_of(options);
   how.stores = options.store;
-  if (!options.timeline.empty()) how.timeline = token_window("--timeline-tokens", options.timeline_tokens);
+  if (!options.timeline.empty()) {
+    how.timeline = token_window("--timeline-tokens", options.timeline_tokens);
+    how.timeline_form = timeline_form(options.timeline);
+  }
   how.dense = !options.no_dense;
   how.verify = !options.no_verify;
   how.gpu = options.compute == "gpu";
@@ -122,7 +125,8 @@ void run(const ValidateArguments& options) {
   if (!json.empty()) files = {{json, validation_json(validation)}, {picture, picture_of(validation)}};
   if (!options.timeline.empty())
     files.emplace_back(options.timeline,
-                       packed_by_name(options.timeline, timeline_json(validation.timeline)));
+                       packed_by_name(options.timeline,
+                                      timeline_file(timeline_form(options.timeline), validation.timeline)));
   write_outputs(files);
   std::cout << (options.format == "json" ? validation_json(validation) : validation_table(validation));
   if (options.format != "json" && !json.empty()) std::cout << "result: " << json << ", " << picture << "\n";
@@ -199,7 +203,8 @@ void add_validate(CLI::App& program) {
           "--timeline", options->timeline,
           "Write a timeline for https://ui.perfetto.dev to this file: each system's first timed run, at "
           "the first codec, budget and number of threads, on hardware and simulated, their first "
-          "tokens at the same time; gzipped where its name ends in .gz, which that page opens too")
+          "tokens at the same time; in Perfetto's own form where its name ends in .pftrace, else in JSON "
+          "(.json.gz: gzipped)")
       ->check(names_a_file);
   command
       ->add_option("--timeline-tokens", options->timeline_tokens,

@@ -29,10 +29,11 @@ namespace {
 
 std::atomic<const ForkHooks*> fork_hooks = nullptr;
 
-/// What the child has to say: its text, or what went wrong.
+/// What the child has to say: a line of JSON, and behind it its text, which may be any bytes.
 std::string answer(const std::function<std::string()>& work) {
   try {
-    return nlohmann::json{{"text", work()}}.dump();
+    const std::string text = work();
+    return nlohmann::json{{"text_bytes", text.size()}}.dump() + "\n" + text;
   } catch (const InputError& error) {
     nlohmann::json problems = nlohmann::json::array();
     for (const Problem& p : error.problems())
@@ -79,16 +80,20 @@ void fill_from_answer(const std::string& message, int status, ChildOutcome& outc
   const auto failed_with = [&](const std::string& what) {
     failed(std::make_exception_ptr(std::runtime_error(what)), what);
   };
-  const nlohmann::json j = nlohmann::json::parse(message, nullptr, false);
-  if (j.is_discarded() || !j.is_object()) {
+  const std::size_t line = std::min(message.find('\n'), message.size());
+  const nlohmann::json j = nlohmann::json::parse(
+      message.begin(), message.begin() + static_cast<std::ptrdiff_t>(line), nullptr, false);
+  const bool cut = j.is_object() && j.contains("text_bytes") &&
+                   line + 1 + j["text_bytes"].get<std::size_t>() != message.size();
+  if (j.is_discarded() || !j.is_object() || cut) {
     if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
     return failed_with(WIFSIGNALED(status) ? "the simulation's process was ended by signal " +
                                                  std::to_string(WTERMSIG(status))
                                            : "the simulation's process ended without an answer");
   }
-  if (j.contains("text")) {
+  if (j.contains("text_bytes")) {
     outcome.kind = ChildOutcome::Kind::done;
-    outcome.text = j["text"].get<std::string>();
+    outcome.text = message.substr(line + 1);
   } else if (j.contains("memory")) {
     outcome.kind = ChildOutcome::Kind::memory;
     outcome.text = "out of memory";

@@ -9,12 +9,15 @@
 #include <utility>
 
 namespace moelab {
+namespace {
 
-std::string gzipped(const std::string& text) {
-  constexpr int kGzipHeader = 15 + 16;  // zlib: 15 bits of window, a gzip header
+constexpr int kWindowBits = 15;
+constexpr int kGzipHeader = 16;  // which zlib wants to have added to them
+
+std::string deflated(const std::string& text, int window_bits) {
   constexpr int kDefaultMemory = 8;
   z_stream zip{};
-  if (deflateInit2(&zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipHeader, kDefaultMemory,
+  if (deflateInit2(&zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window_bits, kDefaultMemory,
                    Z_DEFAULT_STRATEGY) != Z_OK)
     throw std::runtime_error("zlib has no memory to pack a file");
   std::string out;
@@ -35,6 +38,16 @@ std::string gzipped(const std::string& text) {
   }
   deflateEnd(&zip);
   return out;
+}
+
+}  // namespace
+
+std::string gzipped(const std::string& text) {
+  return deflated(text, kWindowBits + kGzipHeader);
+}
+
+std::string zlib_packed(const std::string& text) {
+  return deflated(text, kWindowBits);
 }
 
 std::string packed_by_name(const std::filesystem::path& file, std::string text) {

@@ -348,10 +348,10 @@ class Validator {
   void add_timeline(const RunPair& pair, const Timeline& measured, const Timeline& predicted) {
     const double first = std::max(measured.first_token_s(), predicted.first_token_s());
     const auto add_one = [&](const Timeline& timeline, const RunResult& result, const std::string& which) {
-      found_.timeline.push_back(
-          timeline.events(result, {.process = static_cast<int>(found_.timeline.size()) + 1,
-                                   .name = which + ": " + result.system,
-                                   .shift_s = first - timeline.first_token_s()}));
+      found_.timeline.push_back(timeline.events(options_.timeline_form, result,
+                                                {.process = static_cast<int>(found_.timeline.size()) + 1,
+                                                 .name = which + ": " + result.system,
+                                                 .shift_s = first - timeline.first_token_s()}));
     };
     add_one(measured, pair.measured, "hardware");
     add_one(predicted, pair.predicted, "simulated");

@@ -44,6 +44,7 @@ struct ValidationOptions {
   unsigned pack_threads = 1;
   /// Of a timeline of the first timed runs of each system, at the first place of the grid; empty: none.
   std::optional<TimelineWindow> timeline;
+  TimelineForm timeline_form = TimelineForm::json;
   /// What is being done, now and then.
   std::function<void(const std::string&)> progress;
 };

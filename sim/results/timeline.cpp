@@ -83,10 +83,4 @@ GraphObserver* Timeline::of_server(const std::string& prefix) {
   return &servers_.emplace_back(*this, prefix);
 }
 
-std::string timeline_json(const std::vector<std::string>& events) {
-  std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-  for (std::size_t i = 0; i < events.size(); ++i) out += (i == 0 ? "" : ",\n") + events[i];
-  return out + "\n]}\n";
-}
-
 }  // namespace moelab

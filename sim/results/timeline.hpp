@@ -1,4 +1,4 @@
-// A timeline of a run in the Chrome trace-event format, which https://ui.perfetto.dev opens.
+// A timeline of a run, which https://ui.perfetto.dev opens.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/engine/labelled_graph.hpp"
+#include "sim/results/event_writer.hpp"
 #include "sim/serving/graph_observer.hpp"
 
 namespace moelab {
@@ -22,19 +23,11 @@ struct TimelineWindow {
   std::uint64_t first_token = 1, last_token = std::numeric_limits<std::uint64_t>::max();
 };
 
-/// How a run appears among others in a file.
-struct TimelineTitle {
-  int process = 1;     // number
-  std::string name;    // "": the system's
-  double shift_s = 0;  // added to all its times
-};
-
 /// Collects what a run shows: one process a system, one track a slot of a resource (decompression threads
 /// have a track each), a slice an operation, and arrows along dependencies to other tracks; beside them
 /// requests (waiting, prompt, decode), and counters of ready operations that wait for each resource, of bytes
 /// of experts and KV cache, and of kept experts by state. What is outside the window is not kept, so that
-/// long runs take no more memory and stay openable. Times are microseconds of engine time, exact to the
-/// nanosecond.
+/// long runs take no more memory and stay openable. Times are of the engine, exact to the nanosecond.
 class Timeline final : public GraphObserver {
  public:
   explicit Timeline(const TimelineWindow& window) : window_(window), all_(*this, "") {}
@@ -50,8 +43,8 @@ class Timeline final : public GraphObserver {
   }
   GraphObserver* of_server(const std::string& prefix) override;
 
-  /// The events of the run that `result` is of: comma-separated JSON objects.
-  std::string events(const RunResult& result, const TimelineTitle& title) const;
+  /// The events of the run that `result` is of, as timeline_file() wants them.
+  std::string events(TimelineForm form, const RunResult& result, const TimelineTitle& title) const;
   /// When the first pass ended that made a token; 0: none has.
   double first_token_s() const { return first_token_s_; }
 
@@ -110,6 +103,9 @@ class Timeline final : public GraphObserver {
     std::vector<ServedSpan> spans_;
   };
 
+  class Operations;
+
+  void write(const RunResult& result, const TimelineTitle& title, EventWriter& out) const;
   bool keeps(std::uint64_t pass, std::uint64_t tokens_before, std::uint64_t tokens_after) const;
 
   TimelineWindow window_;
@@ -118,8 +114,5 @@ class Timeline final : public GraphObserver {
   std::uint64_t tokens_ = 0;    // that all have generated so far
   double first_token_s_ = 0;
 };
-
-/// The whole file, from each run's events.
-std::string timeline_json(const std::vector<std::string>& events);
 
 }  // namespace moelab

@@ -65,82 +65,8 @@ std::string slice_name(const OpLabel& label, std::int32_t layer) {
   return name;
 }
 
-std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump();
-}
-
-/// Viewers count in nanoseconds: start and end are rounded to those, so that slices that follow each other do
-/// not overlap.
-std::int64_t nanoseconds(double seconds) {
+Nanoseconds nanoseconds(double seconds) {
   return std::llround(seconds * 1e9);
-}
-
-std::string microseconds(std::int64_t nanoseconds) {
-  std::array<char, 40> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%lld.%03lld", static_cast<long long>(nanoseconds / 1000),
-                static_cast<long long>(nanoseconds % 1000));
-  return buffer.data();
-}
-
-/// Writes the events of one process. Names of operations and categories need no escapes.
-class EventWriter {
- public:
-  explicit EventWriter(const TimelineTitle& title)
-      : process_(",\"pid\":" + std::to_string(title.process) + ",\"tid\":"),
-        shift_(nanoseconds(title.shift_s)) {}
-
-  void metadata(std::string_view kind, std::int64_t thread, std::string_view argument,
-                const std::string& value) {
-    begin(kind, "M", thread);
-    add({",\"args\":{\"", argument, "\":", value, "}}"});
-  }
-  void track(std::int64_t thread, const std::string& name) {
-    metadata("thread_name", thread, "name", json_text(name));
-    metadata("thread_sort_index", thread, "sort_index", std::to_string(thread));
-  }
-  void slice(const std::string& name, std::string_view category, std::int64_t thread, std::int64_t start,
-             std::int64_t end, const std::string& arguments) {
-    begin(name, "X", thread);
-    add({",\"cat\":\"", category, "\",\"ts\":", time(start), ",\"dur\":", microseconds(end - start),
-         ",\"args\":{", arguments, "}}"});
-  }
-  /// A line through all tracks.
-  void mark(const std::string& name, std::string_view category, std::int64_t thread, std::int64_t at,
-            const std::string& arguments) {
-    begin(name, "i", thread);
-    add({",\"cat\":\"", category, "\",\"s\":\"p\",\"ts\":", time(at), ",\"args\":{", arguments, "}}"});
-  }
-  void arrow(std::int64_t id, std::int64_t from, std::int64_t start, std::int64_t to, std::int64_t end) {
-    const std::string number = std::to_string(id);
-    begin("then", "s", from);
-    add({",\"cat\":\"then\",\"id\":", number, ",\"ts\":", time(start), "}"});
-    begin("then", "f", to);
-    add({",\"cat\":\"then\",\"id\":", number, ",\"bp\":\"e\",\"ts\":", time(end), "}"});
-  }
-  void counter(std::string_view name, std::int64_t at, const std::string& values) {
-    begin(name, "C", 0);
-    add({",\"ts\":", time(at), ",\"args\":{", values, "}}"});
-  }
-  std::string time(std::int64_t at) const { return microseconds(at + shift_); }
-  std::string take() { return std::move(out_); }
-
- private:
-  void add(std::initializer_list<std::string_view> parts) {
-    for (const std::string_view part : parts) out_ += part;
-  }
-  void begin(std::string_view name, std::string_view phase, std::int64_t thread) {
-    add({out_.empty() ? "{\"name\":\"" : ",\n{\"name\":\"", name, "\",\"ph\":\"", phase, "\"", process_,
-         std::to_string(thread)});
-  }
-  std::string process_;
-  std::int64_t shift_;
-  std::string out_;
-};
-
-/// With escapes, for a text that this program did not choose.
-std::string escaped(const std::string& text) {
-  const std::string json = json_text(text);
-  return json.substr(1, json.size() - 2);
 }
 
 /// Puts intervals that overlap on tracks of their own: the first that is free.
@@ -159,34 +85,37 @@ class Tracks {
 };
 
 /// Operations that are ready and wait, over time: a counter a resource.
-void write_queue(const std::string& resource, const std::map<std::int64_t, int>& changes, EventWriter& out) {
+void write_queue(const std::string& resource, const std::map<Nanoseconds, int>& changes, EventWriter& out) {
   int waiting = 0;
-  const std::string name = "ready: " + escaped(resource);
   for (const auto& [at, change] : changes) {
     if (change == 0) continue;
     waiting += change;
-    out.counter(name, at, "\"operations\":" + std::to_string(waiting));
+    const std::array<EventDetail, 1> operations{{{"operations", std::int64_t{waiting}}}};
+    out.counter("ready: " + resource, at, operations);
   }
 }
 
 void write_memory(const std::string& prefix, const std::vector<std::pair<double, MemoryContents>>& samples,
                   EventWriter& out) {
-  std::map<std::string, std::string> last;
-  const auto write = [&](const char* name, double at, const std::string& values) {
-    if (std::exchange(last[name], values) != values)
-      out.counter(escaped(prefix) + name, nanoseconds(at), values);
+  std::map<std::string, std::vector<std::int64_t>> last;
+  const auto write = [&](const char* name, double at, EventDetails values) {
+    std::vector<std::int64_t> numbers;
+    for (const EventDetail& value : values) numbers.push_back(std::get<std::int64_t>(value.value));
+    if (std::exchange(last[name], numbers) != numbers) out.counter(prefix + name, nanoseconds(at), values);
+  };
+  const auto write_bytes = [&](const char* name, double at, double bytes) {
+    write(name, at, std::array<EventDetail, 1>{{{"bytes", std::int64_t{std::llround(bytes)}}}});
   };
   bool any_state = false;
   for (const auto& [at, memory] : samples)
     any_state |= std::any_of(memory.experts.begin(), memory.experts.end(), [](auto n) { return n > 0; });
   for (const auto& [at, memory] : samples) {
-    write("expert bytes", at, "\"bytes\":" + std::to_string(std::llround(memory.expert_bytes)));
-    write("KV cache bytes", at, "\"bytes\":" + std::to_string(std::llround(memory.kv_bytes)));
+    write_bytes("expert bytes", at, memory.expert_bytes);
+    write_bytes("KV cache bytes", at, memory.kv_bytes);
     if (!any_state) continue;
-    std::string states;
+    std::vector<EventDetail> states;
     for (const State s : {State::F, State::C, State::S, State::E})
-      states += (states.empty() ? "\"" : ",\"") + std::string(kStateNames[index(s)]) +
-                "\":" + std::to_string(memory.experts[index(s)]);
+      states.push_back({kStateNames[index(s)], std::int64_t{memory.experts[index(s)]}});
     write("experts kept", at, states);
   }
 }
@@ -196,119 +125,181 @@ struct Window {
 };
 
 /// The parts of a request's time, as far as they are in the window.
-void write_request(const ServedSpan& span, const Window& window, std::int64_t thread, EventWriter& out) {
+void write_request(const ServedSpan& span, const Window& window, std::int64_t track, EventWriter& out) {
   const std::array<std::tuple<const char*, double, double>, 3> parts = {
       {{"waiting", span.arrival_s, span.begin_s},
        {"prompt", span.begin_s, span.first_token_s},
        {"decode", span.first_token_s, span.end_s}}};
+  const std::array<EventDetail, 1> details{{{"request", static_cast<std::int64_t>(span.request)}}};
   for (const auto& [what, from, to] : parts) {
-    const std::int64_t start = nanoseconds(std::max(from, window.begin));
-    const std::int64_t end = nanoseconds(std::min(to, window.end));
-    if (start < end)
-      out.slice("request " + std::to_string(span.request) + ": " + what, "request", thread, start, end,
-                "\"request\":" + std::to_string(span.request));
+    const Nanoseconds start = nanoseconds(std::max(from, window.begin));
+    const Nanoseconds end = nanoseconds(std::min(to, window.end));
+    const std::string name = "request " + std::to_string(span.request) + ": " + what;
+    if (start < end) out.slice({name, "request", track, start, end, details, {}, {}});
   }
 }
 
 void write_requests(const std::string& prefix, std::vector<ServedSpan> spans, const Window& window,
-                    std::int64_t first_thread, EventWriter& out) {
+                    std::int64_t first_track, EventWriter& out) {
+  std::erase_if(spans, [&](const ServedSpan& span) {
+    return span.end_s <= window.begin || span.arrival_s >= window.end;
+  });
   std::stable_sort(spans.begin(), spans.end(),
                    [](const ServedSpan& a, const ServedSpan& b) { return a.arrival_s < b.arrival_s; });
   Tracks tracks;
-  for (const ServedSpan& span : spans) {
-    if (span.end_s <= window.begin || span.arrival_s >= window.end) continue;
-    const auto track = static_cast<std::int64_t>(tracks.take(span.arrival_s, span.end_s));
-    write_request(span, window, first_thread + track, out);
-  }
+  std::vector<std::int64_t> track;
+  for (const ServedSpan& span : spans)
+    track.push_back(first_track + static_cast<std::int64_t>(tracks.take(span.arrival_s, span.end_s)));
   for (std::size_t i = 0; i < tracks.size(); ++i)
-    out.track(first_thread + static_cast<std::int64_t>(i), prefix + "requests " + std::to_string(i));
+    out.track(first_track + static_cast<std::int64_t>(i), prefix + "requests " + std::to_string(i));
+  for (std::size_t i = 0; i < spans.size(); ++i) write_request(spans[i], window, track[i], out);
 }
 
 /// What happened to a cluster: faults as marks, and as slices how long experts were nowhere and what the
 /// scheduler had moved. As far as that is in the window; what has no end ends with it.
 class ClusterEvents {
  public:
-  ClusterEvents(const Window& window, std::int64_t first_thread, EventWriter& out)
-      : window_(window), first_thread_(first_thread), out_(out) {}
+  ClusterEvents(const Window& window, std::int64_t first_track, EventWriter& out)
+      : window_(window), first_track_(first_track), out_(out) {}
 
   void write(const ClusterResult& cluster) {
     if (window_.begin > window_.end) return;  // nothing ran
     for (const FaultRecord& fault : cluster.faults) {
-      const std::string uncovered = "\"uncovered_experts\":" + std::to_string(fault.uncovered);
+      const EventDetail uncovered{"uncovered_experts", static_cast<std::int64_t>(fault.uncovered)};
       if (fault.at_s >= window_.begin && fault.at_s <= window_.end)
-        out_.mark(escaped(fault.server) + " " + fault.event, "fault", first_thread_, nanoseconds(fault.at_s),
-                  uncovered);
+        out_.mark(fault.server + " " + fault.event, "fault", first_track_, nanoseconds(fault.at_s),
+                  {&uncovered, 1});
       if (fault.uncovered > 0) slice("experts nowhere", "fault", fault.at_s, fault.recovered_s, uncovered);
     }
     for (const MigrationRecord& m : cluster.migrations)
       if (m.adopted)
         slice(m.recovery ? "recovery" : "migration", "migration", m.at_s, m.done_s,
-              "\"experts\":" + std::to_string(m.experts));
+              {"experts", static_cast<std::int64_t>(m.experts)});
     for (std::size_t i = 0; i < tracks_.size(); ++i)
-      out_.track(first_thread_ + static_cast<std::int64_t>(i), "cluster " + std::to_string(i));
+      out_.track(first_track_ + static_cast<std::int64_t>(i), "cluster " + std::to_string(i));
   }
 
  private:
-  void slice(const std::string& name, std::string_view category, double from, double to,
-             const std::string& arguments) {
+  void slice(std::string_view name, std::string_view category, double from, double to,
+             const EventDetail& detail) {
     const double begin = std::max(from, window_.begin);
     const double end = to < 0 ? window_.end : std::min(to, window_.end);
     if (nanoseconds(begin) >= nanoseconds(end)) return;
-    const auto track = static_cast<std::int64_t>(tracks_.take(begin, end));
-    out_.slice(name, category, first_thread_ + track, nanoseconds(begin), nanoseconds(end), arguments);
+    const auto track = first_track_ + static_cast<std::int64_t>(tracks_.take(begin, end));
+    out_.slice({name, category, track, nanoseconds(begin), nanoseconds(end), {&detail, 1}, {}, {}});
   }
 
   Window window_;
-  std::int64_t first_thread_;
+  std::int64_t first_track_;
   EventWriter& out_;
   Tracks tracks_;
 };
 
+/// Numbers of arrows, by the slice that they leave or arrive at.
+class ArrowsBySlice {
+ public:
+  explicit ArrowsBySlice(std::size_t slices) : first_(slices + 1) {}
+  void count(std::uint32_t slice) { ++first_[slice + 1]; }
+  /// After all were counted.
+  void make_room() {
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    arrows_.resize(first_.back());
+    next_.assign(first_.begin(), first_.end() - 1);
+  }
+  void add(std::uint32_t slice, std::int64_t arrow) { arrows_[next_[slice]++] = arrow; }
+  std::span<const std::int64_t> of(std::uint32_t slice) const {
+    return {arrows_.data() + first_[slice], arrows_.data() + first_[slice + 1]};
+  }
+
+ private:
+  std::vector<std::size_t> first_, next_;
+  std::vector<std::int64_t> arrows_;
+};
+
 }  // namespace
 
-std::string Timeline::events(const RunResult& result, const TimelineTitle& title) const {
-  EventWriter out(title);
-  out.metadata("process_name", 0, "name", json_text(title.name.empty() ? result.system : title.name));
+/// The operations of a run on their resources' tracks, of those the first that is free.
+class Timeline::Operations {
+ public:
+  Operations(const Slices& slices, const std::vector<ResourceUse>& resources)
+      : slices_(slices),
+        resources_(resources),
+        tracks_(resources.size()),
+        queues_(resources.size()),
+        order_(slices.all.size()),
+        track_(slices.all.size()),
+        leaving_(slices.all.size()),
+        arriving_(slices.all.size()) {
+    std::iota(order_.begin(), order_.end(), 0U);
+    std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t x, std::uint32_t y) {
+      const Slice &a = slices.all[x], &b = slices.all[y];
+      return std::tie(a.start, a.end) < std::tie(b.start, b.end);
+    });
+    for (const std::uint32_t number : order_) place(number);
+  }
 
+  void write(std::int64_t first_arrow, EventWriter& out) {
+    for (std::size_t r = 0; r < resources_.size(); ++r) {
+      const std::size_t slots = tracks_[r].size();
+      for (std::size_t slot = 0; slot < slots; ++slot)
+        out.track(number_of(r, slot), resources_[r].name + (slots > 1 ? " " + std::to_string(slot) : ""));
+    }
+    number_arrows(first_arrow);
+    for (const std::uint32_t number : order_) write_slice(number, out);
+    for (std::size_t r = 0; r < resources_.size(); ++r) write_queue(resources_[r].name, queues_[r], out);
+  }
+
+ private:
+  static std::int64_t number_of(std::size_t resource, std::size_t slot) {
+    return static_cast<std::int64_t>(resource) * kSlotsATrack + static_cast<std::int64_t>(slot);
+  }
+  void place(std::uint32_t number) {
+    const Slice& s = slices_.all[number];
+    track_[number] = number_of(s.resource, tracks_[s.resource].take(s.start, s.end));
+    ++queues_[s.resource][nanoseconds(s.ready)];
+    --queues_[s.resource][nanoseconds(s.start)];
+  }
+  /// Those to other tracks.
+  void number_arrows(std::int64_t before) {
+    const auto each = [&](auto use) {
+      for (const auto& [from, to] : slices_.arrows)
+        if (track_[from] != track_[to]) use(from, to);
+    };
+    each([&](std::uint32_t from, std::uint32_t to) {
+      leaving_.count(from);
+      arriving_.count(to);
+    });
+    leaving_.make_room();
+    arriving_.make_room();
+    each([&](std::uint32_t from, std::uint32_t to) {
+      leaving_.add(from, ++before);
+      arriving_.add(to, before);
+    });
+  }
+  void write_slice(std::uint32_t number, EventWriter& out) const {
+    const Slice& s = slices_.all[number];
+    std::vector<EventDetail> details{{"pass", static_cast<std::int64_t>(s.pass)},
+                                     {"layer", std::int64_t{s.layer}}};
+    if (s.label.tier != Tier::none) details.push_back({"from", to_string(s.label.tier)});
+    details.push_back({"ready", EventTime{nanoseconds(s.ready)}});
+    out.slice({slice_name(s.label, s.layer), to_string(s.label.kind), track_[number], nanoseconds(s.start),
+               nanoseconds(s.end), details, leaving_.of(number), arriving_.of(number)});
+  }
+
+  const Slices& slices_;
+  const std::vector<ResourceUse>& resources_;
+  std::vector<Tracks> tracks_;                      // by resource
+  std::vector<std::map<Nanoseconds, int>> queues_;  // likewise: changes of how many wait
+  std::vector<std::uint32_t> order_;                // of slices, by begin
+  std::vector<std::int64_t> track_;                 // by slice
+  ArrowsBySlice leaving_, arriving_;
+};
+
+void Timeline::write(const RunResult& result, const TimelineTitle& title, EventWriter& out) const {
+  out.process(title.name.empty() ? result.system : title.name);
   Slices slices = all_.slices();
   for (const Server& server : servers_) slices.append(server.slices());
-  std::vector<std::uint32_t> order(slices.all.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t x, std::uint32_t y) {
-    const Slice &a = slices.all[x], &b = slices.all[y];
-    return std::tie(a.start, a.end) < std::tie(b.start, b.end);
-  });
-
-  std::vector<Tracks> tracks(result.busy.size());
-  std::vector<std::map<std::int64_t, int>> queues(result.busy.size());
-  std::vector<std::int64_t> thread(slices.all.size());
-  for (const std::uint32_t number : order) {
-    const Slice& s = slices.all[number];
-    thread[number] = static_cast<std::int64_t>(s.resource) * kSlotsATrack +
-                     static_cast<std::int64_t>(tracks[s.resource].take(s.start, s.end));
-    ++queues[s.resource][nanoseconds(s.ready)];
-    --queues[s.resource][nanoseconds(s.start)];
-    out.slice(
-        slice_name(s.label, s.layer), to_string(s.label.kind), thread[number], nanoseconds(s.start),
-        nanoseconds(s.end),
-        "\"pass\":" + std::to_string(s.pass) + ",\"layer\":" + std::to_string(s.layer) +
-            (s.label.tier == Tier::none ? "" : ",\"from\":\"" + std::string(to_string(s.label.tier)) + "\"") +
-            ",\"ready\":" + out.time(nanoseconds(s.ready)));
-  }
-  std::int64_t arrows = title.process * kArrowsARun;
-  for (const auto& [from, to] : slices.arrows) {
-    if (thread[from] == thread[to]) continue;
-    const Slice &a = slices.all[from], &b = slices.all[to];
-    // Inside the slice that it leaves: at its end the next one begins.
-    const std::int64_t leaves = std::max(nanoseconds(a.start), nanoseconds(a.end) - 1);
-    out.arrow(++arrows, thread[from], leaves, thread[to], nanoseconds(b.start));
-  }
-  for (std::size_t r = 0; r < tracks.size(); ++r) {
-    write_queue(result.busy[r].name, queues[r], out);
-    for (std::size_t slot = 0; slot < tracks[r].size(); ++slot)
-      out.track(static_cast<std::int64_t>(r) * kSlotsATrack + static_cast<std::int64_t>(slot),
-                result.busy[r].name + (tracks[r].size() > 1 ? " " + std::to_string(slot) : ""));
-  }
+  Operations(slices, result.busy).write(title.process * kArrowsARun, out);
 
   Window shown{std::numeric_limits<double>::infinity(), 0};  // what all servers show
   auto requests = static_cast<std::int64_t>(result.busy.size()) * kSlotsATrack;
@@ -324,7 +315,12 @@ std::string Timeline::events(const RunResult& result, const TimelineTitle& title
   write_server(all_);
   for (const Server& server : servers_) write_server(server);
   ClusterEvents(shown, requests, out).write(result.cluster);
-  return out.take();
+}
+
+std::string Timeline::events(TimelineForm form, const RunResult& result, const TimelineTitle& title) const {
+  const std::unique_ptr<EventWriter> out = event_writer(form, title);
+  write(result, title, *out);
+  return out->take();
 }
 
 }  // namespace moelab

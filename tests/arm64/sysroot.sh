@@ -5,7 +5,7 @@
 set -euo pipefail
 [ $# -eq 1 ] || { sed -n 2,4p "$0" >&2; exit 2; }
 packages=(libstdc++-12-dev libc6-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsimgrid-dev liblz4-dev libzstd-dev
-          libxxhash-dev zlib1g-dev catch2 libeigen3-dev libsqlite3-dev)
+          libxxhash-dev libprotozero-dev zlib1g-dev catch2 libeigen3-dev libsqlite3-dev)
 mkdir -p "$1"
 root=$(realpath "$1")
 stamp="$root/.packages"

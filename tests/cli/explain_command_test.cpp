@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "models/json.hpp"
+#include "sim/results/event_writer.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 #include "traces/import/input_stream.hpp"
@@ -169,6 +170,13 @@ TEST_CASE("run's timeline: named .gz, it is the same one, packed") {
   REQUIRE(InputStream(results.folder / "t.json.gz").read(unpacked) == plain.size());
   CHECK((std::string(reinterpret_cast<const char*>(unpacked.data()), plain.size()) == plain));
   CHECK(read_bytes(results.folder / "t.json.gz").size() * 10 < plain.size());
+}
+
+TEST_CASE("run's timeline: Perfetto's own form by the file's name") {
+  for (const char* name : {"a.pftrace", "a.b/t.perfetto-trace", "t.pftrace.gz"})
+    CHECK(timeline_form(name) == TimelineForm::perfetto);
+  for (const char* name : {"a.json", "t.pftrace.json", "t.json.gz", "pftrace", "a.pftrace/t", ""})
+    CHECK(timeline_form(name) == TimelineForm::json);
 }
 
 TEST_CASE("run's timeline: what is no window of tokens is refused") {

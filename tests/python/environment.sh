@@ -10,7 +10,7 @@ venv=$source/build/python_venv
 python=$venv/bin/python
 # Debian's own Python and pip where they are, and no newer tools that happen to stand on the way: what a bare Debian has.
 export PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
-packages=(scikit-build-core nanobind numpy pandas matplotlib tqdm nbclient ipykernel pytest jsonschema 'dask[distributed]')
+packages=(scikit-build-core nanobind numpy pandas matplotlib tqdm nbclient ipykernel pytest jsonschema perfetto 'dask[distributed]')
 site=(-r "$source/docs/requirements.txt" axe-core-python==0.1.0)  # of the pages' site and its test
 stamp=$venv/made-from  # written last
 

@@ -13,6 +13,7 @@
 #include "sim/results/timeline.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
+#include "tests/sim/timeline_json.hpp"
 
 namespace moelab::cluster_change_test {
 
@@ -297,7 +298,7 @@ TEST_CASE("cluster: whatever goes wrong when, every request is accounted for, tw
     RunOptions options;
     options.observer = [&](const SystemConfig&) { return &timeline; };
     const RunResult r = run_system(s, s.systems.front(), *drawn_rows(s), options);
-    events += check_events(nlohmann::json::parse(timeline_json({timeline.events(r, {})})), r.cluster);
+    events += check_events(timeline_json(timeline, r), r.cluster);
     CHECK(accounted(r) == asked(s));
     for (const FaultRecord& fault : r.cluster.faults)
       if (fault.recovered_s >= 0) CHECK(fault.recovered_s >= fault.at_s);

@@ -12,6 +12,7 @@
 #include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
 #include "tests/sim/paged_cases.hpp"
+#include "tests/sim/timeline_json.hpp"
 
 namespace moelab::cluster_serving_test {
 
@@ -289,7 +290,7 @@ TEST_CASE("cluster: a timeline has every operation of every server, and requests
     for (const DoneGraph& graph : record.graphs) operations += graph.ops.size();
 
     using nlohmann::json;
-    const json file = json::parse(timeline_json({timeline.events(r, {})}));
+    const json file = timeline_json(timeline, r);
     std::multiset<std::string> all;
     double requests = 0;
     for (const json& e : file["traceEvents"]) {
@@ -305,7 +306,7 @@ TEST_CASE("cluster: a timeline has every operation of every server, and requests
     CHECK(requests == Approx(latency).margin(4e-9 * static_cast<double>(r.metrics.end_to_end_s.size())));
 
     // A window keeps some of that, and less where there is more to serve than its passes.
-    const json kept = json::parse(timeline_json({part.events(r, {})}));
+    const json kept = timeline_json(part, r);
     std::size_t in_window = 0;
     for (const json& e : kept["traceEvents"]) {
       if (e["ph"] != "X" || e["cat"] == "request" || e["cat"] == "migration") continue;

@@ -10,6 +10,7 @@
 #include "tests/random_runs.hpp"
 #include "tests/sim/paged_cases.hpp"
 #include "tests/sim/paged_reference.hpp"
+#include "tests/sim/timeline_json.hpp"
 
 namespace moelab::paged_rows_test {
 
@@ -165,7 +166,7 @@ TEST_CASE("paged: a result is the same twice, survives its transfer, and its tim
   run.run(&record);
   std::set<std::string> names, wanted;
   std::size_t slices = 0, operations = 0;
-  const auto file = nlohmann::json::parse(timeline_json({timeline.events(r, {})}));
+  const auto file = timeline_json(timeline, r);
   for (const auto& event : file["traceEvents"]) {
     if (event["ph"] != "X" || event["cat"] == "request") continue;
     ++slices;

@@ -13,6 +13,7 @@
 #include "sim/results/timeline.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/small_systems.hpp"
+#include "tests/sim/timeline_json.hpp"
 
 namespace moelab::results_test {
 
@@ -280,7 +281,7 @@ TEST_CASE("results: a timeline is what the observer saw, without overlaps on a t
     const std::uint64_t last_pass = seed % 3 == 0 ? 1 : 1'000'000;
     Timeline timeline({.last_pass = last_pass});
     const RunResult r = run.run(&timeline);
-    const json file = json::parse(timeline_json({timeline.events(r, {})}));
+    const json file = timeline_json(timeline, r);
 
     using Slice = std::pair<std::int64_t, std::int64_t>;  // start and end in nanoseconds
     const auto ns = [](double seconds) { return std::llround(seconds * 1e9); };
@@ -366,8 +367,7 @@ TEST_CASE("timeline: each arrow leaves one slice and arrives at the begin of a l
     const SmallRun run = random_run(seed);
     Timeline timeline({});
     const RunResult r = run.run(&timeline);
-    const json file =
-        json::parse(timeline_json({timeline.events(r, {.process = 3, .name = "x", .shift_s = 1})}));
+    const json file = timeline_json(timeline, r, {.process = 3, .name = "x", .shift_s = 1});
     const std::vector<Shown> slices = operations_of(file);
     struct End {
       std::int64_t track;
@@ -404,7 +404,7 @@ TEST_CASE("timeline: queues are the operations that are ready and have not start
     INFO("seed " << seed);
     const SmallRun run = random_run(seed);
     Timeline timeline({});
-    const json file = json::parse(timeline_json({timeline.events(run.run(&timeline), {})}));
+    const json file = timeline_json(timeline, run.run(&timeline));
     const std::vector<Shown> slices = operations_of(file);
     std::map<std::string, std::map<Nanoseconds, int>> counters;  // by resource: from when on
     for (const json& e : file["traceEvents"])
@@ -433,7 +433,7 @@ TEST_CASE("timeline: memory stays within its plan, and experts kept by state are
     const SmallRun run = random_run(seed);
     Timeline timeline({});
     const RunResult r = run.run(&timeline);
-    const json file = json::parse(timeline_json({timeline.events(r, {})}));
+    const json file = timeline_json(timeline, r);
     const ExpertCosts costs = run.costs();
     const std::string cache = run.system().cache.name;
     std::map<Nanoseconds, double> bytes, worth;
@@ -464,7 +464,7 @@ TEST_CASE("timeline: requests wait, have their prompt run and decode, as long as
     const SmallRun run = random_run(seed);
     Timeline timeline({});
     const RunResult r = run.run(&timeline);
-    const json file = json::parse(timeline_json({timeline.events(r, {})}));
+    const json file = timeline_json(timeline, r);
     std::map<std::int64_t, std::vector<std::pair<Nanoseconds, Nanoseconds>>> tracks;
     std::set<std::int64_t> requests;
     Nanoseconds all = 0;
@@ -499,7 +499,7 @@ TEST_CASE("timeline: a window of tokens keeps exactly the operations of the pass
     run.run(&tokens);
     const auto passes_of = [&](const Timeline& timeline) {
       std::map<std::uint64_t, std::multiset<std::string>> by_pass;
-      const json file = json::parse(timeline_json({timeline.events(r, {})}));
+      const json file = timeline_json(timeline, r);
       for (const json& e : file["traceEvents"])
         if (e["ph"] == "X" && e["cat"] != "request")
           by_pass[e["args"]["pass"]].insert(e["name"].dump() + e["ts"].dump() + e["dur"].dump());

@@ -280,6 +280,10 @@ TEST_CASE("simgrid: a link whose rate depends on the number of flows") {
 
 TEST_CASE("run_in_child brings back text and errors") {
   CHECK(run_in_child([] { return std::string(300'000, 'x'); }).size() == 300'000);
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  CHECK((run_in_child([&] { return bytes; }) == bytes));
+  CHECK(run_in_child([] { return std::string(); }).empty());
   CHECK_THROWS_AS(run_in_child([]() -> std::string { throw InputError("f.yaml", "wrong"); }), InputError);
   CHECK_THROWS_WITH(run_in_child([]() -> std::string { throw std::runtime_error("broken"); }), "broken");
   CHECK_THROWS_AS(run_in_child([]() -> std::string { std::_Exit(3); }), std::runtime_error);
