@@ -421,6 +421,7 @@ part.gpus[].bandwidth of the memory that it works in
 part.gpus[].peak dense products of 16-bit matrices
 part.gpus[].byte_products the same of 8-bit values, as a multiple; absent: its generation's
 part.gpus[].link what it hangs on; of those that work in the host's memory: none
+part.gpus[].peer_link one way to the other GPUs of its board (NVLink), of which sums over them are made; absent: over link
 part.gpus[].unified true: it works in the host's memory
 part.gpus[].power of the board, in watts
 part.gpus[].source data sheet that has the row

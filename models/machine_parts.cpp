@@ -20,6 +20,13 @@ FlopsPerSecond MachineParts::cpu_peak(const StoredWeights& weights, const Runtim
   return cpu_peak() * runtime.share_of_sockets(sockets) * (by_bytes ? cpu->byte_products : 1);
 }
 
+Curve MachineParts::all_reduce(int ranks, const RuntimeCosts& runtime) const {
+  const double own = gpu->peer_link.value() * runtime.peer_bandwidth;
+  if (own > 0) return Curve::affine(runtime.all_reduce, own * ranks / (2.0 * (ranks - 1)));
+  const double share = runtime.all_reduce_bandwidth > 0 ? runtime.all_reduce_bandwidth : runtime.link / 2;
+  return Curve::affine(runtime.all_reduce, link_rate(gpu->link).value() * share);
+}
+
 std::optional<Bytes> MachineParts::usable_ram() const {
   if (!ram) return {};
   return Bytes(std::max(0.0, ram->value() - kSystemReserve));

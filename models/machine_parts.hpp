@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "models/curve.hpp"
 #include "models/part.hpp"
 #include "models/runtime_costs.hpp"
 #include "models/weight_format.hpp"
@@ -37,6 +38,9 @@ struct MachineParts {
   /// What a runtime can use of it for weights that are stored so: several times as much where experts are
   /// quantised, the CPU has instructions for 8-bit products, and the runtime has them.
   FlopsPerSecond cpu_peak(const StoredWeights& weights, const RuntimeCosts& runtime) const;
+  /// Seconds of a sum over `ranks` > 1 of its GPUs, by the bytes that each has: over their own links as in a
+  /// ring, 2 (ranks - 1) / ranks of the bytes, else twice the bytes over the link to the host.
+  Curve all_reduce(int ranks, const RuntimeCosts& runtime) const;
   std::string title() const;
 };
 

@@ -122,12 +122,19 @@ class Maker {
   void add_node(GpuProfile& gpu) {
     NodeProfile& node = gpu.node.emplace();
     node.gpus = {machine_.gpus, "parts"};
+    const bool own_links = machine_.gpu->peer_link.value() > 0;
     source("all_reduce", Source::Kind::derived,
-           "the runtime's constant for a few kilobytes, then twice the bytes over the link");
-    const double share =
-        runtime_.all_reduce_bandwidth > 0 ? runtime_.all_reduce_bandwidth : runtime_.link / 2;
-    const double rate = link_rate(machine_.gpu->link).value() * share;
-    node.all_reduce.push_back({machine_.gpus, {Curve::affine(runtime_.all_reduce, rate), "all_reduce"}});
+           "the runtime's constant for a few kilobytes, then " +
+               (own_links ? "a ring over links of " + to_string(machine_.gpu->peer_link) +
+                                " between the GPUs (data sheet), times the runtime's share of them"
+                          : "twice the bytes over " + machine_.gpu->link));
+    // Some of the GPUs may share a model.
+    for (int ranks = 2; ranks < machine_.gpus; ranks *= 2) add_all_reduce(ranks, node);
+    add_all_reduce(machine_.gpus, node);
+  }
+
+  void add_all_reduce(int ranks, NodeProfile& node) {
+    node.all_reduce.push_back({ranks, {machine_.all_reduce(ranks, runtime_), "all_reduce"}});
   }
 
   const MachineParts& machine_;

@@ -53,6 +53,7 @@ GpuPart read_gpu(const YamlMap& map) {
     } catch (const InputError& error) {
       map.fail("link", error.problems().front().what);
     }
+  part.peer_link = map.quantity<BytesPerSecond>("peer_link", above(BytesPerSecond(0)), BytesPerSecond(0));
   part.byte_products = map.has("byte_products") ? map.number("byte_products", {1, 64}) : kNotSaid;
   if (map.has("power")) {
     const std::string power = map.text("power");

@@ -21,6 +21,7 @@ struct GpuPart {
   FlopsPerSecond peak;       // dense 16-bit matrix products with sums in 32 bits
   double byte_products = 1;  // of 8-bit values, as a multiple of that peak
   std::string link;          // "pcie4-x16"; empty: it works in the host's memory
+  BytesPerSecond peer_link;  // one way to the others of its board (NVLink); 0: they meet over `link`
   double watts = 0;          // of the board; 0: the data sheet does not say
   std::string source;
   bool unified() const { return link.empty(); }

@@ -56,6 +56,8 @@ constexpr std::array kConstants{
                       "each request that gets a token from a step", true},
     Runtime::Constant{"all_reduce_bandwidth", &RuntimeCosts::all_reduce_bandwidth, ConstantUnit::share, 0, 1,
                       "of the link's rate: sums over GPUs; 0: half of what copies get", true},
+    Runtime::Constant{"peer_bandwidth", &RuntimeCosts::peer_bandwidth, ConstantUnit::share, 0.01, 1,
+                      "of the rate between GPUs that have links of their own (NVLink): sums over GPUs"},
     Runtime::Constant{"cpu_bandwidth", &RuntimeCosts::cpu_bandwidth, ConstantUnit::share, 0.01, 1,
                       "of the host's bandwidth: what the CPU computes"},
     Runtime::Constant{"cpu_doubling", &RuntimeCosts::cpu_doubling, ConstantUnit::share, 0.3, 1,

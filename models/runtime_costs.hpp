@@ -29,6 +29,7 @@ struct RuntimeCosts {
                           // kernel for prompts works by tiles of query rows
   double request = 0;     // of each request that gets a token from a step: sampling, bookkeeping
   double all_reduce_bandwidth = 0;  // of the link's rate: sums over GPUs; 0: half of what copies get
+  double peer_bandwidth = 1;        // of the rate between GPUs that have links of their own: a ring's sums
   double cpu_bandwidth = 1;    // of the host's memory, one socket of 90 GB/s or less: what the CPU computes
   double cpu_doubling = 1;     // of that share, what is left of it at each doubling of a socket's bandwidth
   double second_socket = 1;    // bandwidth and arithmetic of two sockets, as a share of twice one's

@@ -68,6 +68,7 @@ ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& 
   if (machine.gpu) {
     gpu_bandwidth_ = machine.gpu->bandwidth.value() * ranks();
     gpu_peak_ = machine.gpu->peak.value() * ranks();
+    if (ranks() > 1) all_reduce_ = machine.all_reduce(ranks(), runtime_);
     if (!machine.gpu->unified()) link_ = link_rate(machine.gpu->link).value() * runtime_.link * machine.gpus;
   }
   const double sockets = runtime_.share_of_sockets(machine.sockets);
@@ -95,6 +96,11 @@ ServingEstimate::ServingEstimate(const Architecture& model, const MachineParts& 
 
 int ServingEstimate::ranks() const {
   return runtime_.tensor_parallel > 0 ? std::max(1, machine_.gpus) : 1;
+}
+
+/// Each GPU has all rows, also where they share the layer.
+double ServingEstimate::kernel_s(bool single, double rows) const {
+  return runtime_.kernel_s(single, rows, model_.hidden, gpu_bandwidth_ / ranks());
 }
 
 double ServingEstimate::cpu_share_of(int moe_number) const {
@@ -143,7 +149,7 @@ void ServingEstimate::add_work(const Work& work, double tokens, Place place, Ste
   out.attention += std::max(work.kv_bytes.value() / (gpu_bandwidth_ * runtime_.attention_bandwidth),
                             work.mixing.value() / (gpu_peak_ * runtime_.attention_peak)) +
                    work.recurrence.value() / (gpu_peak_ * runtime_.recurrence_peak);
-  out.launches += launches * runtime_.kernel_s(tokens == 1, tokens, model_.hidden, gpu_bandwidth_);
+  out.launches += launches * kernel_s(tokens == 1, tokens);
 }
 
 /// A layer's experts, all computed on the GPU, so many of them copied there.
@@ -175,7 +181,7 @@ void ServingEstimate::add_experts(const Kind& kind, Place place, const Pass& pas
     return;
   }
   const double rows = runtime_.launch_each != 0 ? pairs / distinct : pairs;
-  const double kernel = runtime_.kernel_s(single, rows, model_.hidden, gpu_bandwidth_);
+  const double kernel = kernel_s(single, rows);
   const bool copied =
       pass.prompt && on_cpu > 0 && runtime_.stream_from > 0 && pass.tokens >= runtime_.stream_from;
   if (copied || place == Place::link) {
@@ -203,7 +209,8 @@ void ServingEstimate::add_layer(const Kind& kind, const Pass& pass, StepEstimate
            out);
   add_work(dense_work(model_, layer, pass.tokens), pass.tokens, place, out);
   if (layer.feed_forward.kind == FeedForward::Kind::moe) add_experts(kind, place, pass, out);
-  if (ranks() > 1 && place != Place::cpu) out.reduces += all_reduces(layer) * runtime_.all_reduce;
+  if (ranks() > 1 && place != Place::cpu)
+    out.reduces += all_reduces(layer) * all_reduce_(all_reduce_bytes(model_, pass.tokens).value());
 }
 
 void ServingEstimate::add_pass(const Pass& pass, StepEstimate& out) const {

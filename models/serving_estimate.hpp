@@ -107,6 +107,7 @@ class ServingEstimate {
   void add_work(const Work& work, double tokens, Place place, StepEstimate& out) const;
   double gpu_experts_s(const FeedForward& ff, double distinct, double pairs, bool single) const;
   double cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const;
+  double kernel_s(bool single, double rows) const;
   double cpu_share_of(int moe_number) const;
   bool experts_on_host() const;
   double kv_share_of_cpu(double tokens, double sequences) const;
@@ -120,6 +121,7 @@ class ServingEstimate {
   RuntimeCosts runtime_;  // on this machine
   Split split_;
   std::vector<Kind> kinds_;
+  Curve all_reduce_;  // of the GPUs that share a layer, where there are several
   double gpu_bandwidth_ = 0, gpu_peak_ = 0, link_ = 0;  // of the GPUs that share a layer
   double cpu_bandwidth_ = 0, cpu_peak_ = 0;             // as the runtime gets them
 };

@@ -64,12 +64,52 @@ TEST_CASE("estimate: GPUs that share layers sum up behind each part of a layer",
   Runtime r = ideal();
   r.tensor_parallel = 1;
   r.all_reduce = 1e-5;
-  const auto reduces = [&](const char* model) {
-    return ServingEstimate(test::model_of_file(model), two, r, {}).decode(1, 100).reduces;
+  // Twice a row's 16-bit values over half of PCIe 4.0 x16, which is what `link` leaves for sums.
+  const double value_s = 2 / (16 * 16e9 / 8 * 128 / 130 * r.link / 2);
+  const auto reduces = [&](const char* model, int parts, double rows) {
+    const Architecture a = test::model_of_file(model);
+    const ServingEstimate estimate(a, two, r, {});
+    const double one = 1e-5 + rows * a.hidden * value_s;
+    CHECK((rows == 1 ? estimate.decode(1, 100) : estimate.prompt(rows)).reduces ==
+          Approx(parts * one).epsilon(1e-9));
   };
-  CHECK(reduces("qwen3-30b-a3b") == Approx(48 * 2e-5));
-  CHECK(reduces("granite-4.0-h-tiny") == Approx(40 * 2e-5));
-  CHECK(reduces("nemotron-3-nano-30b-a3b") == Approx(52 * 1e-5));  // one part a layer
+  for (const double rows : {1.0, 300.0}) {
+    reduces("qwen3-30b-a3b", 48 * 2, rows);
+    reduces("granite-4.0-h-tiny", 40 * 2, rows);
+    reduces("nemotron-3-nano-30b-a3b", 52, rows);  // one part a layer
+  }
+}
+
+TEST_CASE("estimate: GPUs with links of their own sum up in a ring over them", "[estimate]") {
+  const Architecture a = test::model_of_file("qwen3-30b-a3b");
+  Runtime r = ideal();
+  r.tensor_parallel = 1;
+  r.all_reduce = 1e-5;
+  r.peer_bandwidth = 0.5;
+  r.micro_batch = 1000;
+  for (const int gpus : {2, 3, 8}) {
+    const MachineParts node =
+        machine_of({.gpu = "h100-80gb", .gpus = gpus, .cpu = "Ryzen 9 7950X", .memory = "ddr5-6000 x 2"});
+    // Each GPU sends (n - 1) / n of the bytes twice; NVLink 4 has 18 links of 25 GB/s each way.
+    const double bytes = 1000.0 * a.hidden * 2;
+    const double ring = 2.0 * (gpus - 1) / gpus * bytes / (0.5 * 18 * 25e9);
+    CHECK(ServingEstimate(a, node, r, {}).prompt(1000).reduces ==
+          Approx(48 * 2 * (1e-5 + ring)).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("estimate: GPUs that share layers have all rows each", "[estimate]") {
+  const Architecture a = test::model_of_file("qwen3-30b-a3b");
+  Runtime r = ideal();
+  r.tensor_parallel = 1;
+  r.activation_bytes = 4;
+  const auto launches = [&](int gpus) {
+    const MachineParts node =
+        machine_of({.gpu = "h100-80gb", .gpus = gpus, .cpu = "Ryzen 9 7950X", .memory = "ddr5-6000 x 2"});
+    return ServingEstimate(a, node, r, {}).prompt(1000).launches;
+  };
+  CHECK(launches(1) > 0);
+  CHECK(launches(8) == Approx(launches(1)).epsilon(1e-9));
 }
 
 TEST_CASE("estimate: launches, layers on the CPU and steps cost what they cost", "[estimate]") {
