@@ -15,7 +15,7 @@ import xml.etree.ElementTree as xml
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "tests" / "cli"))
-from report_browser_test import Browser, check, run  # noqa: E402  (it exits with 77 where there is no selenium)
+from headless_browser import Browser, check, run  # noqa: E402  (it exits with 77 where there is no selenium)
 
 PAGE_WIDTH = 900  # pixels: what pages of text show a picture in, without making it smaller
 MARGIN = 12

@@ -6,39 +6,21 @@ accessibility.
 usage: report_browser_test.py MOELAB SCREENSHOT_FOLDER PYTHON     PYTHON: one that has axe-core-python
 Exit status 77: skipped, there is no browser to run it in, or all but axe-core's part was run and passed.
 """
-import base64
 import json
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
+from headless_browser import AXE, SERIOUS, SKIPPED, Browser, By, axe_script, check, run
+from report_frontier import check_frontiers, frontier_results
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
 SHORT = ["--set", "workload.requests=1", "--set", "workload.prompt_tokens=6", "--set", "workload.output_tokens=5"]
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
-
-try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import Select, WebDriverWait
-except ImportError:
-    print("skipped: Python has no selenium (package python3-selenium)")
-    sys.exit(SKIPPED)
-
-
-def check(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
-
-def run(*words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
-    check(done.returncode == 0, f"{words}: {done.stderr}")
 
 
 def make_results(moelab, folder):
@@ -70,6 +52,9 @@ def make_results(moelab, folder):
     pages["hostile-load"][0].write_text(json.dumps(hostile_load(json.loads(pages["load"][0].read_text()))))
     pages["hostile"] = [folder / "hostile.json"]
     pages["hostile"][0].write_text(json.dumps(hostile_results(json.loads(pages["zipmoe"][0].read_text()))))
+    for name, results in frontier_results(json.loads(pages["zipmoe"][0].read_text())[0]).items():
+        pages[name] = [folder / f"{name}.json"]
+        pages[name][0].write_text(json.dumps(results))
     return pages
 
 
@@ -115,59 +100,6 @@ def hostile_load(load):
     points[2]["seeds"][0] = {"seed": 1, "refusal": HOSTILE}
     del load["systems"][1]["points"][1:]
     return load
-
-
-SERIOUS = ("serious", "critical")
-AXE = """(async () => (await axe.run(document, {resultTypes: ['violations']})).violations
-  .filter((fault) => arguments[0].includes(fault.impact))
-  .map((fault) => fault.id + ': ' + fault.nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(' ... ')))()"""
-
-
-def axe_script(python):
-    """The text of axe-core, or "" where the Python is not there or has it not."""
-    if not pathlib.Path(python).exists():
-        return ""
-    code = "import axe_core_python, pathlib; print(pathlib.Path(axe_core_python.__file__).parent / 'axe.min.js')"
-    found = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False)
-    return pathlib.Path(found.stdout.strip()).read_text() if found.returncode == 0 else ""
-
-
-class Browser:
-    def __init__(self):
-        options = webdriver.ChromeOptions()
-        for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-            options.add_argument(word)
-        options.binary_location = shutil.which("chromium")
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-
-    def js(self, script, *arguments):
-        return self.driver.execute_script("return " + script, *arguments)
-
-    def all(self, selector):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def one(self, selector):
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def open(self, page, width=1280, dark=False):
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                    {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
-                         {"name": "prefers-reduced-motion", "value": "reduce"}]})
-        self.driver.get("about:blank")  # else the same page keeps where the last click was
-        self.driver.get(page.as_uri())
-
-    def screenshot(self, path):
-        size = self.js("[innerWidth, document.documentElement.scrollHeight]")
-        picture = self.driver.execute_cdp_cmd("Page.captureScreenshot", {
-            "captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}})
-        path.write_bytes(base64.b64decode(picture["data"]))
-
-    def check_log(self, where):
-        log = [entry for entry in self.driver.get_log("browser") if entry["level"] != "DEBUG"]
-        check(not log, f"{where}: the console says {log}")
 
 
 # Of a figure: drawn shapes that have a size, axes and legends aside.
@@ -461,6 +393,7 @@ def test(browser, pages, results, screenshots, axe):
     check_keyboard(browser, pages["sweep"])
     check_colours(browser, pages["sweep"])
     check_panels(browser, pages["panels"])
+    check_frontiers(browser, pages, results)
     check_hostile(browser, pages["hostile"])
     check_load(browser, pages["load"], results["load"][0])
     check_hostile_load(browser, pages["hostile-load"])

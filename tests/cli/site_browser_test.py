@@ -6,11 +6,13 @@ usage: site_browser_test.py MOELAB SCREENSHOT_FOLDER PYTHON     PYTHON: one that
 Exit status 77: skipped, there is no browser or no such Python.
 """
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
 
-from report_browser_test import AXE, SERIOUS, SKIPPED, Browser, By, Keys, axe_script, check, shutil
+from headless_browser import AXE, SERIOUS, SKIPPED, Browser, By, axe_script, check
+from selenium.webdriver.common.keys import Keys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 SITE = SOURCE / "build/site/html"
