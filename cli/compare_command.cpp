@@ -181,11 +181,11 @@ void add_compare(CLI::App& program) {
   const auto options = std::make_shared<CompareArguments>();
   options->settings.seeds = 5;
   options->settings.jobs = std::max(1u, std::thread::hardware_concurrency());
-  CLI::App* command =
-      program.add_subcommand("compare",
-                             "Run a system under several policies of a family, such as its cache, on several "
-                             "traces and budgets with the same seeds: hits, time per output token, regret to "
-                             "the bound, ranks, and which differences are noise");
+  CLI::App* command = program.add_subcommand(
+      "compare",
+      "Run a system under several policies of a family, such as its cache, on several "
+      "traces and budgets with the same seeds: hits, time per output token or latency, regret to "
+      "the bound, ranks, and which differences are noise");
   command->add_option("SCENARIO", options->settings.scenario, "Scenario file, or the name of an embedded one")
       ->required();
   add_families(*command, *options);

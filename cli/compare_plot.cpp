@@ -71,15 +71,17 @@ void add_level(plot::Panel& panel, std::string_view name, double value) {
   level.y = {value, value};
 }
 
-plot::Panel times_panel(const ComparedBlock& block) {
-  plot::Panel panel = panel_of(block, "time per output token", {.label = "TPOT", .unit = "s"});
+plot::Panel times_panel(const PolicyComparison& c, const ComparedBlock& block) {
+  const JudgedWords& words = judged_words(c.by);
+  plot::Panel panel =
+      panel_of(block, std::string(words.title), {.label = std::string(words.name), .unit = "s"});
   const std::vector<const ComparedPolicy*> shown = shown_policies(block);
   add_level(panel, kBestLevel, shown.front()->rank.mean);
   if (const ComparedPolicy* const bound = block.bound())
-    add_level(panel, kBoundLevel, bound->mean_of(&PolicySample::tpot_s));
+    add_level(panel, kBoundLevel, bound->mean_of(&PolicySample::seconds));
   for (std::size_t i = 0; i < shown.size(); ++i)
     add_dot(panel, *shown[i], i,
-            {shown[i]->mean_of(&PolicySample::tpot_s),
+            {shown[i]->mean_of(&PolicySample::seconds),
              shown[i]->no_rival ? 0 : shown[i]->rank.behind.half_width});
   return panel;
 }
@@ -149,7 +151,7 @@ plot::Figure comparison_figure(const PolicyComparison& c) {
                       .caption = caption(c, hits)};
   if (hits) figure.columns = 2;
   for (const ComparedBlock& block : c.blocks) {
-    figure.panels.push_back(times_panel(block));
+    figure.panels.push_back(times_panel(c, block));
     if (hits) figure.panels.push_back(hits_panel(c, block));
   }
   const auto most = std::max_element(c.blocks.begin(), c.blocks.end(), [](const auto& a, const auto& b) {

@@ -24,15 +24,22 @@ Rivals rivals_of(const ComparedBlock& block) {
   return {block.policies.begin(), end};
 }
 
-/// Milliseconds, with digits by how long a token takes at this budget: four in all, more from 100 ms on.
-std::string in_ms(double seconds, const ComparedBlock& block) {
-  const double best_ms = 1e3 * block.policies.front().rank.mean;
-  const int before_point = best_ms > 0 ? static_cast<int>(std::floor(std::log10(best_ms))) + 1 : 1;
-  return fixed(1e3 * seconds, std::clamp(4 - before_point, 2, 12));
+/// In the unit of what is judged, with digits by how long the best takes at this budget: four in all, more
+/// from 100 on.
+std::string in_unit(double seconds, const PolicyComparison& c, const ComparedBlock& block) {
+  const double scale = judged_words(c.by).per_second;
+  const double best = scale * block.policies.front().rank.mean;
+  const int before_point = best > 0 ? static_cast<int>(std::floor(std::log10(best))) + 1 : 1;
+  return fixed(scale * seconds, std::clamp(4 - before_point, 2, 12));
 }
 
-std::string plus_minus(const Interval& interval, bool known, const ComparedBlock& block) {
-  return in_ms(interval.mean, block) + (known ? " ± " + in_ms(interval.half_width, block) : "");
+std::string unit_of(const PolicyComparison& c) {
+  return std::string(judged_words(c.by).unit);
+}
+
+std::string plus_minus(const Interval& interval, bool known, const PolicyComparison& c,
+                       const ComparedBlock& block) {
+  return in_unit(interval.mean, c, block) + (known ? " ± " + in_unit(interval.half_width, c, block) : "");
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -53,7 +60,7 @@ bool does_the_same(const PairedRank& rank) {
 }
 
 /// Which do the same as the best, which cannot be told from it, or how far behind the second is.
-std::string runner_up_text(const ComparedBlock& block) {
+std::string runner_up_text(const PolicyComparison& c, const ComparedBlock& block) {
   const Rivals rivals = rivals_of(block);
   if (rivals.size() == 1) return "";
   std::vector<std::string> same, noise;
@@ -68,8 +75,8 @@ std::string runner_up_text(const ComparedBlock& block) {
   if (1 + same.size() == rivals.size()) return text;
   const ComparedPolicy& next = rivals[1 + same.size()];
   const bool known = next.rank.best_rank.has_value();
-  return text + ", " + plus_minus(next.rank.behind, known, block) + " ms before " + in_sentence(next.name) +
-         (known ? ": more than noise" : "");
+  return text + ", " + plus_minus(next.rank.behind, known, c, block) + " " + unit_of(c) + " before " +
+         in_sentence(next.name) + (known ? ": more than noise" : "");
 }
 
 /// "caches", "prefetch policies".
@@ -80,15 +87,17 @@ std::string rivals_named(const PolicyComparison& c) {
 /// What the bound does better than the best, or that there is none.
 std::string bound_text(const PolicyComparison& c, const ComparedBlock& block, const ComparedPolicy& best) {
   const ComparedPolicy* const bound = block.bound();
-  const std::string bound_ms = bound == nullptr ? "" : in_ms(bound->mean_of(&PolicySample::tpot_s), block);
+  const std::string bound_time =
+      bound == nullptr ? "" : in_unit(bound->mean_of(&PolicySample::seconds), c, block);
   if (c.family == "schedule")
-    return bound != nullptr ? " Exhaustive, which tries the orders of each layer, takes " + bound_ms + " ms."
+    return bound != nullptr ? " Exhaustive, which tries the orders of each layer, takes " + bound_time + " " +
+                                  unit_of(c) + "."
                             : " Exhaustive cannot be run here, so there is no regret.";
   if (c.family != "cache") return "";
   if (bound == nullptr) return " Belady cannot be run here, so there is no regret.";
   const double more = bound->mean_of(&PolicySample::hit_share) - best.mean_of(&PolicySample::hit_share);
   return " Belady, which knows the future, finds " + fixed(100 * std::abs(more), 1) + " points " +
-         (more < 0 ? "fewer while decoding" : "more") + " and takes " + bound_ms + " ms.";
+         (more < 0 ? "fewer while decoding" : "more") + " and takes " + bound_time + " " + unit_of(c) + ".";
 }
 
 std::string answer(const PolicyComparison& c, const ComparedBlock& block) {
@@ -101,7 +110,8 @@ std::string answer(const PolicyComparison& c, const ComparedBlock& block) {
       (rivals.size() == 1
            ? " takes "
            : " is the fastest of " + std::to_string(rivals.size()) + " " + rivals_named(c) + ": ") +
-      in_ms(best.rank.mean, block) + " ms a token" + runner_up_text(block) + "." + bound_text(c, block, best);
+      in_unit(best.rank.mean, c, block) + " " + unit_of(c) + " " + std::string(judged_words(c.by).of) +
+      runner_up_text(c, block) + "." + bound_text(c, block, best);
   if (c.seeds == 1)
     text += " One seed gives no interval: whether a difference is noise is not known (--seeds).";
   else if (!best.rank.best_rank)
@@ -179,19 +189,21 @@ struct ShownColumns {
   bool hits = true, parts = false;
 };
 
-std::vector<std::string> row_of(const ComparedBlock& block, const ComparedPolicy& cache,
-                                const ShownColumns& shown) {
-  const double hits = cache.mean_of(&PolicySample::hit_share), tpot_s = cache.mean_of(&PolicySample::tpot_s);
+std::vector<std::string> row_of(const PolicyComparison& c, const ComparedBlock& block,
+                                const ComparedPolicy& cache, const ShownColumns& shown) {
+  const double hits = cache.mean_of(&PolicySample::hit_share),
+               seconds = cache.mean_of(&PolicySample::seconds);
   std::vector<std::string> row = {cache.name, rank_text(cache)};
   if (shown.hits) row.push_back(fixed(100 * hits, 1));
   if (shown.parts) row.push_back(fixed(100 * cache.mean_of(&PolicySample::parts_share), 1));
-  row.push_back(in_ms(tpot_s, block));
+  row.push_back(in_unit(seconds, c, block));
   const bool first = cache.rank.rank == 1;
-  row.push_back(
-      cache.no_rival || first ? "-" : plus_minus(cache.rank.behind, cache.rank.best_rank.has_value(), block));
+  row.push_back(cache.no_rival || first
+                    ? "-"
+                    : plus_minus(cache.rank.behind, cache.rank.best_rank.has_value(), c, block));
   if (const ComparedPolicy* const bound = block.bound()) {
     if (shown.hits) row.push_back(fixed(100 * (bound->mean_of(&PolicySample::hit_share) - hits), 1));
-    row.push_back(in_ms(tpot_s - bound->mean_of(&PolicySample::tpot_s), block));
+    row.push_back(in_unit(seconds - bound->mean_of(&PolicySample::seconds), c, block));
   }
   row.push_back(verdict_text(cache));
   return row;
@@ -203,16 +215,16 @@ TextTable table_of(const PolicyComparison& c, const ComparedBlock& block) {
   std::vector<std::string> head = {c.family, "rank"};
   if (shown.hits) head.push_back(std::string(compared_family(c.family).hits()) + " %");
   if (shown.parts) head.emplace_back("in parts %");
-  head.emplace_back("TPOT ms");
+  head.push_back(std::string(judged_words(c.by).name) + " " + unit_of(c));
   head.emplace_back("behind the best");
   if (block.bound() != nullptr) {
     if (shown.hits) head.emplace_back("regret, points");
-    head.emplace_back(shown.hits ? "ms" : "regret, ms");
+    head.push_back((shown.hits ? "" : "regret, ") + unit_of(c));
   }
   head.emplace_back("");
   TextTable table{{head}};
   for (const ComparedPolicy& cache : block.policies)
-    if (cache.refused.empty()) table.rows.push_back(row_of(block, cache, shown));
+    if (cache.refused.empty()) table.rows.push_back(row_of(c, block, cache, shown));
   return table;
 }
 
@@ -230,7 +242,7 @@ std::string legend(const PolicyComparison& c) {
     text += compared_family(c.family).of_clusters
                 ? "local: of the experts used, on the server of the user; "
                 : "hits: of the experts used while decoding, found in the form that the system keeps; ";
-  text += "TPOT: mean";
+  text += std::string(judged_words(c.by).name) + ": mean";
   if (any([](const ComparedBlock& block) { return block.bound() != nullptr; }))
     text += std::string("; regret: to ") + (c.family == "cache" ? "belady" : "exhaustive");
   text += "\n";
@@ -303,13 +315,13 @@ std::string compare_csv(const PolicyComparison& c) {
   const bool routed = !routing_name(c.blocks.front()).empty();
   std::ostringstream text;
   text.precision(17);
-  text << (routed ? "trace,law," : "") << "budget_bytes," << c.family
-       << ",seed,tpot_s,hit_share,parts_share\n";
+  text << (routed ? "trace,law," : "") << "budget_bytes," << c.family << ",seed," << judged_words(c.by).key
+       << ",hit_share,parts_share\n";
   for (const ComparedBlock& block : c.blocks)
     for (const ComparedPolicy& cache : block.policies)
       for (std::size_t i = 0; cache.refused.empty() && i < cache.by_seed.size(); ++i) {
         if (routed) text << csv_cell(block.trace) << ',' << csv_cell(block.law) << ',';
-        text << block.bytes << ',' << cache.name << ',' << c.first_seed + i << ',' << cache.by_seed[i].tpot_s
+        text << block.bytes << ',' << cache.name << ',' << c.first_seed + i << ',' << cache.by_seed[i].seconds
              << ',' << cache.by_seed[i].hit_share << ',' << cache.by_seed[i].parts_share << "\n";
       }
   return text.str();

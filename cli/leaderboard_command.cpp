@@ -43,8 +43,8 @@ std::string name_of(const LeaderboardLine& line) {
   return name;
 }
 
-std::string in_ms(double seconds) {
-  return fixed(1e3 * seconds, 3);
+std::string in_unit(double seconds, JudgedBy by) {
+  return fixed(judged_words(by).per_second * seconds, 3);
 }
 
 std::string seeds_text(const LeaderboardLine& line) {
@@ -67,9 +67,9 @@ std::string rank_text(const PairedRank& rank) {
   return std::to_string(*rank.best_rank) + "-" + std::to_string(*rank.worst_rank);
 }
 
-std::string behind_text(const PairedRank& rank) {
+std::string behind_text(const PairedRank& rank, JudgedBy by) {
   if (rank.rank == 1) return "-";
-  return in_ms(rank.behind.mean) + (rank.best_rank ? " ± " + in_ms(rank.behind.half_width) : "");
+  return in_unit(rank.behind.mean, by) + (rank.best_rank ? " ± " + in_unit(rank.behind.half_width, by) : "");
 }
 
 std::vector<std::string> row_of(const LeaderboardLine& line, const PairedRank* rank) {
@@ -77,10 +77,10 @@ std::vector<std::string> row_of(const LeaderboardLine& line, const PairedRank* r
           line.library,
           line.date.substr(0, 10),
           rank == nullptr ? "bound" : rank_text(*rank),
-          in_ms(line.tpot_s) + " ± " + in_ms(line.tpot_half_width_s),
-          rank == nullptr ? "-" : behind_text(*rank),
+          in_unit(line.mean_s, line.by) + " ± " + in_unit(line.half_width_s, line.by),
+          rank == nullptr ? "-" : behind_text(*rank, line.by),
           line.hit_share ? fixed(100 * *line.hit_share, 1) : "-",
-          line.regret_s ? in_ms(*line.regret_s) : "-",
+          line.regret_s ? in_unit(*line.regret_s, line.by) : "-",
           rank == nullptr   ? ""
           : rank->rank == 1 ? "best"
           : rank->noise()   ? "noise"
@@ -105,9 +105,11 @@ std::string versions_note(const RankedSetting& setting) {
 std::string setting_table(const RankedSetting& setting) {
   const LeaderboardLine& first =
       setting.rivals.empty() ? setting.bounds.front() : setting.rivals.front().line;
+  const JudgedWords& words = judged_words(first.by);
+  const std::string unit(words.unit);
   std::vector<std::vector<std::string>> rows = {
-      {"policy", "library", "date", "rank", "TPOT ms", "behind the best",
-       std::string(compared_family(first.family).hits()) + " %", "regret ms", ""}};
+      {"policy", "library", "date", "rank", std::string(words.name) + " " + unit, "behind the best",
+       std::string(compared_family(first.family).hits()) + " %", "regret " + unit, ""}};
   for (const RankedLine& one : setting.rivals) rows.push_back(row_of(one.line, &one.rank));
   for (const LeaderboardLine& line : setting.bounds) rows.push_back(row_of(line, nullptr));
   return heading(first) + "\n" + align_columns(rows, 3) + versions_note(setting);

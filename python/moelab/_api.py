@@ -203,7 +203,7 @@ def compare(scenario, names=None, family="cache", system=None, traces=None, laws
     leaderboard: a file to which each policy's figures are appended, with its class's digest: `moelab leaderboard FILE`.
 
     Returns Figures of what `moelab compare --format json` prints: for each trace and budget the policies by rank, with hits,
-    time per output token, regret to the bound, and which differences are noise.
+    time per output token or latency, regret to the bound, and which differences are noise.
     """
     name, text = _configuration(scenario, "the scenario")
     names = None if names == "all" else names

@@ -128,16 +128,17 @@ _VIEWS = {
                          ("answered per s", "throughput_requests_per_s", 1), ("goodput per s", "goodput_requests_per_s", 1)),
                  by=("scenario", "system"), x="rate_per_s", y="ttft_p95_s"),
     "compare": View(_compare, (("budget", "budget", None), ("rank", "rank", 1), ("policy", "name", None),
-                               ("TPOT ms", "tpot_s", 1e3), ("hits %", "hit_share", 100), ("noise", "noise", None)),
-                    by=("trace", "law", "name"), x="budget_bytes", y="tpot_s"),
+                               ("TPOT ms", "tpot_s", 1e3), ("end-to-end s", "end_to_end_s", 1), ("hits %", "hit_share", 100), ("noise", "noise", None)),
+                    by=("trace", "law", "name"), x="budget_bytes"),
     "report": View(_report, (("scenario", "scenario", None), ("system", "system", None), *_SPEED), by=("scenario", "system"), y="tpot_s"),
 }
 
 
 def view(command, content):
-    """Of the command; tune's searches differ in what they vary."""
+    """Of the command; tune's searches differ in what they vary, comparisons in what they are judged by."""
     kinds = {"runs": "tune alpha", "levels": "tune residency"} if command == "tune" else {}
-    return _VIEWS[next((kind for key, kind in kinds.items() if key in content), command)]
+    found = _VIEWS[next((kind for key, kind in kinds.items() if key in content), command)]
+    return found._replace(y=content["judged_by"]) if command == "compare" else found
 
 
 def rows(command, content):

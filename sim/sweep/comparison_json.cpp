@@ -15,14 +15,15 @@ Json json_of(const PolicyComparison& c, const ComparedBlock& block, const Compar
     json["refused"] = cache.refused;
     return json;
   }
-  json["tpot_s"] = cache.mean_of(&PolicySample::tpot_s);
+  const std::string time(judged_words(c.by).key);
+  json[time] = cache.mean_of(&PolicySample::seconds);
   json["hit_share"] = cache.mean_of(&PolicySample::hit_share);
   json["parts_share"] = cache.mean_of(&PolicySample::parts_share);
   json["bound"] = cache.no_rival;
   if (const ComparedPolicy* const bound = block.bound())
     json["regret"] = {
         {"hit_share", bound->mean_of(&PolicySample::hit_share) - cache.mean_of(&PolicySample::hit_share)},
-        {"tpot_s", cache.mean_of(&PolicySample::tpot_s) - bound->mean_of(&PolicySample::tpot_s)}};
+        {time, cache.mean_of(&PolicySample::seconds) - bound->mean_of(&PolicySample::seconds)}};
   if (!cache.no_rival) {
     json["rank"] = cache.rank.rank;
     json["behind_best_s"] = cache.rank.behind.mean;
@@ -34,7 +35,7 @@ Json json_of(const PolicyComparison& c, const ComparedBlock& block, const Compar
   }
   for (std::size_t i = 0; i < cache.by_seed.size(); ++i)
     json["seeds"].push_back({{"seed", c.first_seed + i},
-                             {"tpot_s", cache.by_seed[i].tpot_s},
+                             {time, cache.by_seed[i].seconds},
                              {"hit_share", cache.by_seed[i].hit_share},
                              {"parts_share", cache.by_seed[i].parts_share}});
   return json;
@@ -71,6 +72,7 @@ std::string compare_json(const PolicyComparison& c) {
   Json whole = {{"scenario", c.scenario}, {"system", c.system},         {"model", c.model},
                 {"device", c.device},     {"first_seed", c.first_seed}, {"seeds", c.seeds}};
   if (c.family != "cache") whole["family"] = c.family;
+  whole["judged_by"] = judged_words(c.by).key;
   whole["budgets"] = blocks;
   if (c.blocks.size() > 1) whole["overall"] = overall_json(c);
   return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -96,15 +96,16 @@ LeaderboardLine line_of(const PolicyComparison& c, const ComparedBlock& block, c
                           .policy = policy.policy,
                           .parameters = policy.all_parameters,
                           .library = library_of(policy),
-                          .bound = policy.no_rival};
-  for (const PolicySample& sample : policy.by_seed) line.tpot_by_seed_s.push_back(sample.tpot_s);
-  const Interval tpot = interval95(line.tpot_by_seed_s);
-  line.tpot_s = tpot.mean;
-  line.tpot_half_width_s = tpot.half_width;
+                          .bound = policy.no_rival,
+                          .by = c.by};
+  for (const PolicySample& sample : policy.by_seed) line.by_seed_s.push_back(sample.seconds);
+  const Interval time = interval95(line.by_seed_s);
+  line.mean_s = time.mean;
+  line.half_width_s = time.half_width;
   if (block.has_hits) line.hit_share = policy.mean_of(&PolicySample::hit_share);
   const ComparedPolicy* const bound = block.bound();
   if (bound == nullptr) return line;
-  line.regret_s = line.tpot_s - bound->mean_of(&PolicySample::tpot_s);
+  line.regret_s = line.mean_s - bound->mean_of(&PolicySample::seconds);
   if (block.has_hits) line.regret_hit_share = bound->mean_of(&PolicySample::hit_share) - *line.hit_share;
   return line;
 }
@@ -123,6 +124,11 @@ std::vector<LeaderboardLine> leaderboard_lines(const PolicyComparison& compariso
   return lines;
 }
 
+LeaderboardTimeKeys leaderboard_time_keys(JudgedBy by) {
+  if (by == JudgedBy::tpot) return {"tpot_by_seed_s", "tpot_s", "tpot_half_width_s"};
+  return {"end_to_end_by_seed_s", "end_to_end_s", "end_to_end_half_width_s"};
+}
+
 std::string leaderboard_text(const LeaderboardLine& line) {
   Json json = {{"setting", line.setting},          {"family", line.family},
                {"scenario", plain(line.scenario)}, {"system", plain(line.system)},
@@ -137,9 +143,10 @@ std::string leaderboard_text(const LeaderboardLine& line) {
   for (const auto& [name, value] : line.parameters) json["parameters"][name] = value;
   json["library"] = line.library;
   json["bound"] = line.bound;
-  json["tpot_by_seed_s"] = line.tpot_by_seed_s;
-  json["tpot_s"] = line.tpot_s;
-  json["tpot_half_width_s"] = line.tpot_half_width_s;
+  const LeaderboardTimeKeys keys = leaderboard_time_keys(line.by);
+  json[keys.by_seed] = line.by_seed_s;
+  json[keys.mean] = line.mean_s;
+  json[keys.half_width] = line.half_width_s;
   if (line.hit_share) json["hit_share"] = *line.hit_share;
   if (line.regret_s) json["regret_s"] = *line.regret_s;
   if (line.regret_hit_share) json["regret_hit_share"] = *line.regret_hit_share;

@@ -16,12 +16,15 @@
 //   bound              true: the policy knows the future or tries everything, and is not ranked
 //   tpot_by_seed_s     mean time per output token under each seed, 1e-12 to 1e9
 //   tpot_s, tpot_half_width_s    their mean, and half of its 95 % interval (Student's t; 0 of one seed)
+//   end_to_end_by_seed_s, end_to_end_s, end_to_end_half_width_s    in their place, where `moelab run` judges
+//                      by it (requests share steps, or a cluster serves them): the mean latency of a request
 //   hit_share          of the experts used while decoding; where the system has any that a cache could find;
 //                      of placements, of all experts used, those on the server of the user
 //   regret_s, regret_hit_share   to the family's bound, where it was run beside
 //   moelab, date       the program's version; "2026-11-30T12:00:00Z"
 //
-// Figures are comparable where setting, family, budget and seeds are the same: then seed by seed.
+// Figures are comparable where setting, family, budget, seeds and what is timed are the same: then seed by
+// seed.
 #pragma once
 
 #include <cstdint>
@@ -41,14 +44,21 @@ struct LeaderboardLine {
   PolicyParameters parameters{};
   std::string library{};
   bool bound = false;
-  std::vector<double> tpot_by_seed_s{};
-  double tpot_s = 0, tpot_half_width_s = 0;
+  JudgedBy by = JudgedBy::tpot;
+  std::vector<double> by_seed_s{};
+  double mean_s = 0, half_width_s = 0;
   std::optional<double> hit_share{}, regret_s{}, regret_hit_share{};
   std::string moelab{}, date{};
 };
 
 /// A line for each block and policy that was run. The comparison has its settings' digests.
 std::vector<LeaderboardLine> leaderboard_lines(const PolicyComparison& comparison, const std::string& date);
+
+/// Keys of the times: by seed, their mean, half of its interval.
+struct LeaderboardTimeKeys {
+  const char *by_seed, *mean, *half_width;
+};
+LeaderboardTimeKeys leaderboard_time_keys(JudgedBy by);
 
 /// As it stands in the file, with the end of the line.
 std::string leaderboard_text(const LeaderboardLine& line);

@@ -8,7 +8,7 @@ namespace {
 
 bool are_of_one_setting(const LeaderboardLine& a, const LeaderboardLine& b) {
   const auto key = [](const LeaderboardLine& l) {
-    return std::tie(l.setting, l.family, l.budget_bytes, l.first_seed, l.seeds);
+    return std::tie(l.setting, l.family, l.budget_bytes, l.first_seed, l.seeds, l.by);
   };
   return key(a) == key(b);
 }
@@ -37,7 +37,7 @@ RankedSetting ranked(const std::vector<LeaderboardLine>& lines) {
       continue;
     }
     setting.rivals.push_back({line, {}});
-    values.push_back(line.tpot_by_seed_s);
+    values.push_back(line.by_seed_s);
   }
   const std::vector<PairedRank> ranks = rank_paired(values);
   for (std::size_t i = 0; i < ranks.size(); ++i) setting.rivals[i].rank = ranks[i];

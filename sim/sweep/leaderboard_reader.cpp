@@ -23,14 +23,32 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const std::vector<std::string> kKeys = {"setting",        "family",   "scenario",
-                                        "system",         "model",    "device",
-                                        "trace",          "law",      "budget_bytes",
-                                        "first_seed",     "seeds",    "policy",
-                                        "parameters",     "library",  "bound",
-                                        "tpot_by_seed_s", "tpot_s",   "tpot_half_width_s",
-                                        "hit_share",      "regret_s", "regret_hit_share",
-                                        "moelab",         "date"};
+const std::vector<std::string> kKeys = {"setting",
+                                        "family",
+                                        "scenario",
+                                        "system",
+                                        "model",
+                                        "device",
+                                        "trace",
+                                        "law",
+                                        "budget_bytes",
+                                        "first_seed",
+                                        "seeds",
+                                        "policy",
+                                        "parameters",
+                                        "library",
+                                        "bound",
+                                        "tpot_by_seed_s",
+                                        "tpot_s",
+                                        "tpot_half_width_s",
+                                        "hit_share",
+                                        "regret_s",
+                                        "regret_hit_share",
+                                        "moelab",
+                                        "date",
+                                        "end_to_end_by_seed_s",
+                                        "end_to_end_s",
+                                        "end_to_end_half_width_s"};
 
 bool is_hexadecimal(std::string_view text, std::size_t digits) {
   return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -170,18 +188,33 @@ bool is_near(double found, double right, double share, double time) {
   return std::abs(found - right) <= share * std::abs(right) + 1e-9 * time;
 }
 
+/// What the line is judged by, one of two, and the keys of its times.
+LeaderboardTimeKeys time_keys(const LineReader& read, LeaderboardLine& line) {
+  line.by =
+      read.has(leaderboard_time_keys(JudgedBy::end_to_end).by_seed) ? JudgedBy::end_to_end : JudgedBy::tpot;
+  const JudgedBy other = line.by == JudgedBy::tpot ? JudgedBy::end_to_end : JudgedBy::tpot;
+  const LeaderboardTimeKeys none = leaderboard_time_keys(other);
+  for (const char* key : {none.by_seed, none.mean, none.half_width})
+    if (read.has(key))
+      LineReader::fail("'" + std::string(key) + "' is beside '" + leaderboard_time_keys(line.by).by_seed +
+                       "'; expected times per output token or latencies of requests");
+  return leaderboard_time_keys(line.by);
+}
+
 /// The figures, which have to be those of the values.
 void read_figures(const LineReader& read, LeaderboardLine& line) {
   const auto [least, most] = LineReader::kTimes;
-  line.tpot_by_seed_s = read.numbers("tpot_by_seed_s", line.seeds);
-  line.tpot_s = read.number("tpot_s", least, most);
-  line.tpot_half_width_s = read.number("tpot_half_width_s", 0, 100 * most);  // Student's t is up to 12.7
-  const Interval interval = interval95(line.tpot_by_seed_s);
-  if (!is_near(line.tpot_s, interval.mean, 1e-6, interval.mean))
-    LineReader::fail("tpot_s", "the mean of 'tpot_by_seed_s', " + shortest_text(interval.mean));
+  const LeaderboardTimeKeys keys = time_keys(read, line);
+  const std::string by_seed = keys.by_seed;
+  line.by_seed_s = read.numbers(keys.by_seed, line.seeds);
+  line.mean_s = read.number(keys.mean, least, most);
+  line.half_width_s = read.number(keys.half_width, 0, 100 * most);  // Student's t is up to 12.7
+  const Interval interval = interval95(line.by_seed_s);
+  if (!is_near(line.mean_s, interval.mean, 1e-6, interval.mean))
+    LineReader::fail(keys.mean, "the mean of '" + by_seed + "', " + shortest_text(interval.mean));
   // Tables of Student's t have three digits or more.
-  if (!is_near(line.tpot_half_width_s, interval.half_width, 1e-3, interval.mean))
-    LineReader::fail("tpot_half_width_s", "that of 'tpot_by_seed_s', " + shortest_text(interval.half_width));
+  if (!is_near(line.half_width_s, interval.half_width, 1e-3, interval.mean))
+    LineReader::fail(keys.half_width, "that of '" + by_seed + "', " + shortest_text(interval.half_width));
   line.hit_share = read.optional_number("hit_share", 0, 1);
   line.regret_s = read.optional_number("regret_s", -most, most);
   line.regret_hit_share = read.optional_number("regret_hit_share", -1, 1);

@@ -8,7 +8,6 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
-#include "sim/results/request_latencies.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario/policy_choice.hpp"
@@ -87,12 +86,12 @@ std::string pack_compared(const std::string& name, const std::string& document, 
     if (statistics) options.statistics = &*statistics;
     const RunResult result = run_system(s, s.systems.front(), trace, options);
     check_fits(result);
-    const RequestLatencies latencies = request_latencies(result.metrics);
-    if (latencies.of(Latency::tpot).empty())
-      throw InputError(s.name,
-                       "no request has a second output token: there is no time per output token to compare");
+    const std::optional<double> tpot_s = judged_latency(result, JudgedBy::tpot);
+    const std::optional<double> end_to_end_s = judged_latency(result, JudgedBy::end_to_end);
+    if (!end_to_end_s) throw InputError(s.name, "no request is answered: there is no latency to compare");
     const FoundExperts found = found_by(s, result);
-    return Json{{"tpot_s", mean(latencies.of(Latency::tpot))},
+    return Json{{"tpot_s", tpot_s ? Json(*tpot_s) : Json()},
+                {"end_to_end_s", *end_to_end_s},
                 {"used", found.used},
                 {"hits", found.hit_share},
                 {"parts", found.parts_share}}
@@ -137,7 +136,12 @@ class Comparer {
       }
     }
     // In the order asked for: what is said does not depend on which ended first.
-    for (std::size_t i = 0; i < asks.size(); ++i) enter(asks[i], outcomes[i], result);
+    std::vector<Json> samples;
+    for (const ChildOutcome& outcome : outcomes) samples.push_back(sample_of(outcome));
+    result.by = judged_by(scenario_, std::none_of(samples.begin(), samples.end(), [](const Json& sample) {
+                            return !sample.contains("refused") && sample["tpot_s"].is_null();
+                          }));
+    for (std::size_t i = 0; i < asks.size(); ++i) enter(asks[i], samples[i], result);
     for (ComparedBlock& block : result.blocks) rank(block);
     return result;
   }
@@ -199,18 +203,23 @@ class Comparer {
     return pack_compared(scenario_.name, document, changes);
   }
 
-  void enter(const CompareAsk& ask, const ChildOutcome& outcome, PolicyComparison& result) const {
+  /// pack_compared() of a run.
+  Json sample_of(const ChildOutcome& outcome) const {
     if (outcome.kind != ChildOutcome::Kind::done)
       throw InputError(settings_.scenario, "a run cannot be made: " + outcome.text);
+    return Json::parse(outcome.text);
+  }
+
+  void enter(const CompareAsk& ask, const Json& sample, PolicyComparison& result) const {
     ComparedBlock& block = result.blocks[ask.block];
     ComparedPolicy& row = block.policies[ask.policy];
-    const Json json = Json::parse(outcome.text);
-    if (!json.contains("refused")) {
-      row.by_seed[ask.seed] = {json["tpot_s"], json["hits"], json["parts"]};
-      block.has_hits |= json["used"] > 0;
+    if (!sample.contains("refused")) {
+      row.by_seed[ask.seed] = {sample[std::string(judged_words(result.by).key)], sample["hits"],
+                               sample["parts"]};
+      block.has_hits |= sample["used"] > 0;
       return;
     }
-    row.refused = json["refused"].get<std::string>() + way_out(json["refused"].get<std::string>());
+    row.refused = sample["refused"].get<std::string>() + way_out(sample["refused"].get<std::string>());
     if (!settings_.policies.empty() && ask.policy < settings_.policies.size())  // named, no added bound
       throw InputError(option() + " " + row.name, "cannot be run by system '" + result.system + "' at " +
                                                       block.budget + ": " + row.refused);
@@ -243,7 +252,7 @@ class Comparer {
     std::vector<std::vector<double>> times;
     for (auto row = block.policies.begin(); row != part; ++row) {
       times.emplace_back();
-      for (const PolicySample& sample : row->by_seed) times.back().push_back(sample.tpot_s);
+      for (const PolicySample& sample : row->by_seed) times.back().push_back(sample.seconds);
     }
     const std::vector<PairedRank> ranks = rank_paired(times);
     for (std::size_t i = 0; i < ranks.size(); ++i) block.policies[i].rank = ranks[i];

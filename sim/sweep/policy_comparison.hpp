@@ -1,5 +1,5 @@
 // One system of a scenario under several policies of a family, on several traces, at several budgets, with
-// the same seeds: for each policy how long a token took, and what a cache found.
+// the same seeds: for each policy how fast it was, as `moelab run` judges it, and what a cache found.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 
 #include "policies/policy_info.hpp"
 #include "sim/results/paired_ranks.hpp"
+#include "sim/sweep/run_answer.hpp"
 
 namespace moelab {
 
@@ -34,7 +35,7 @@ struct CompareSettings {
 
 /// What one run came to. Shares are of the experts used while decoding; on a cluster, of all that were used.
 struct PolicySample {
-  double tpot_s = 0;       // mean time per output token of its requests
+  double seconds = 0;      // judged_latency() by PolicyComparison::by
   double hit_share = 0;    // found in the form in which the system keeps experts (most: in full); on a
                            // cluster, on the server of the user
   double parts_share = 0;  // found in another form, of which parts had to be loaded
@@ -51,7 +52,7 @@ struct ComparedPolicy {
   bool is_reference = false;        // what regret is counted to
   std::string refused;              // why it was not run: then there is nothing below
   std::vector<PolicySample> by_seed;  // from the scenario's seed on
-  PairedRank rank;                    // by tpot_s, among rivals that were run
+  PairedRank rank;                    // by seconds, among rivals that were run
 
   /// Mean of a figure over the seeds.
   double mean_of(double PolicySample::*figure) const;
@@ -75,6 +76,7 @@ struct PolicyComparison {
   std::string scenario, system, model, device;  // model and device: titles
   std::string family;
   std::string own_policy;  // of the system, which has its own parameters
+  JudgedBy by = JudgedBy::tpot;
   std::uint64_t first_seed = 1, seeds = 1;
   std::vector<ComparedBlock> blocks;  // by routing, then by budget
 };

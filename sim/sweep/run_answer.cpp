@@ -225,7 +225,18 @@ JudgedBy judged_by(const Scenario& s, const std::vector<RunResult>& results) {
   const bool all_have = std::all_of(results.begin(), results.end(), [](const RunResult& r) {
     return r.memory.shortfall > Bytes(0) || judged_latency(r, JudgedBy::tpot);
   });
-  return all_in_turn(s) && all_have ? JudgedBy::tpot : JudgedBy::end_to_end;
+  return judged_by(s, all_have);
+}
+
+JudgedBy judged_by(const Scenario& s, bool all_have_tpot) {
+  return all_in_turn(s) && all_have_tpot ? JudgedBy::tpot : JudgedBy::end_to_end;
+}
+
+const JudgedWords& judged_words(JudgedBy by) {
+  static constexpr JudgedWords tpot = {"tpot_s", "TPOT", "time per output token", "ms", "a token", 1e3};
+  static constexpr JudgedWords end_to_end = {
+      "end_to_end_s", "end-to-end", "latency of a request", "s", "a request", 1};
+  return by == JudgedBy::tpot ? tpot : end_to_end;
 }
 
 std::optional<double> judged_latency(const RunResult& r, JudgedBy by) {
@@ -312,7 +323,7 @@ nlohmann::ordered_json answer_json(const RunAnswer& a) {
   Json causes = Json::array();
   for (const auto& [cause, share] : a.causes) causes.push_back({{"cause", cause}, {"share", share}});
   Json j = {{"text", a.text},
-            {"judged_by", a.by == JudgedBy::tpot ? "tpot_s" : "end_to_end_s"},
+            {"judged_by", judged_words(a.by).key},
             {"fastest", a.rivals.empty() ? Json() : Json(a.rivals.front().system)},
             {"systems", systems(a.rivals)},
             {"bounds", systems(a.bounds)},

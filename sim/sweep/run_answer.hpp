@@ -14,6 +14,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,16 @@ struct Scenario;
 /// What "fast" is said of: seconds, mean over requests.
 enum class JudgedBy : std::uint8_t { tpot, end_to_end };
 JudgedBy judged_by(const Scenario& scenario, const std::vector<RunResult>& results);
+/// The same, where it is known whether each run that fitted has a time per output token.
+JudgedBy judged_by(const Scenario& scenario, bool all_have_tpot);
+
+/// What it is called in files and tables, and the unit that people read it in.
+struct JudgedWords {
+  std::string_view key, name, title;  // "tpot_s", "TPOT", "time per output token"
+  std::string_view unit, of;          // "ms", "a token"
+  double per_second;                  // of the unit
+};
+const JudgedWords& judged_words(JudgedBy by);
 /// Of a run; nothing where it did not fit, or no request has such a time.
 std::optional<double> judged_latency(const RunResult& result, JudgedBy by);
 

@@ -41,9 +41,9 @@ LeaderboardLine line(const std::string& policy, double a, double b) {
           .policy = policy,
           .parameters = {{"k", 3}},
           .library = "moelab 1",
-          .tpot_by_seed_s = {a, b},
-          .tpot_s = (a + b) / 2,
-          .tpot_half_width_s = std::tan(0.475 * std::acos(-1.0)) * std::abs(a - b) / 2,
+          .by_seed_s = {a, b},
+          .mean_s = (a + b) / 2,
+          .half_width_s = std::tan(0.475 * std::acos(-1.0)) * std::abs(a - b) / 2,
           .hit_share = 0.5,
           .moelab = "1",
           .date = "2020-11-30T12:00:00Z"};
@@ -95,6 +95,22 @@ TEST_CASE("a leaderboard's lines are read back as they were written") {
   CHECK(folder.names() == std::vector<std::string>{"board.jsonl"});
 }
 
+TEST_CASE("a line is of times per output token or of latencies, and the two are not ranked together") {
+  test::ScratchFolder folder;
+  const std::string file = (folder / "board.jsonl").string();
+  LeaderboardLine latency = line("arc", 0.25, 0.75);
+  latency.by = JudgedBy::end_to_end;
+  append_to_leaderboard(file, {line("lru", 2, 2), latency});
+  CHECK_THAT(read_text_file(file), Catch::Matchers::Contains("\"end_to_end_by_seed_s\":[0.25,0.75]"));
+  const std::vector<LeaderboardLine> read = read_leaderboard(file);
+  REQUIRE(read.size() == 2);
+  CHECK((read[0].by == JudgedBy::tpot && read[1].by == JudgedBy::end_to_end));
+  CHECK((read[1].by_seed_s == latency.by_seed_s && read[1].mean_s == 0.5));
+  CHECK(rank_leaderboard(read).size() == 2);
+  latency.by = JudgedBy::tpot;
+  CHECK(rank_leaderboard({read[0], latency}).size() == 1);
+}
+
 TEST_CASE("a leaderboard holds no control characters, whatever a scenario calls its things") {
   test::ScratchFolder folder;
   const std::string file = (folder / "board.jsonl").string();
@@ -143,6 +159,9 @@ TEST_CASE("what is wrong with a line is said with its number") {
   says("[0.25,0.75]", "[0.25,1e999]", "is not JSON");
   says("\"tpot_s\":0.5", "\"tpot_s\":0.4", "'tpot_s': expected the mean of 'tpot_by_seed_s', 0.5");
   says("\"tpot_half_width_s\":3", "\"tpot_half_width_s\":4", "'tpot_half_width_s': expected that of");
+  says("\"tpot_s\"", "\"end_to_end_by_seed_s\":[1,1],\"tpot_s\"",
+       "'tpot_by_seed_s' is beside 'end_to_end_by_seed_s'; expected times per output token or latencies");
+  says("\"tpot_s\":0.5", "\"end_to_end_s\":0.5", "'end_to_end_s' is beside 'tpot_by_seed_s'");
   says("\"hit_share\":0.5", "\"hit_share\":1.5", "'hit_share': expected a number from 0 to 1");
   says("{\"k\":3.0}", "{\"K\":3.0}", "'parameters': expected names of parameters");
   says("2020-11-30T12:00:00Z", "30.11.2026", "'date': expected a date such as 2026-11-30T12:00:00Z");
@@ -189,7 +208,7 @@ TEST_CASE("a line says where its policy is from, also one that no file brought")
   c.family = "cache";
   ComparedPolicy own;
   own.policy = "lru";
-  own.by_seed = {{.tpot_s = 1}};
+  own.by_seed = {{.seconds = 1}};
   ComparedPolicy other = own;
   other.policy = "of-a-class";
   other.library = "Python class mine.Lru";
@@ -217,13 +236,13 @@ TEST_CASE("lines of one setting are ranked, and a policy's latest line counts") 
   REQUIRE(settings[0].rivals.size() == 3);
   CHECK(settings[0].rivals[0].line.library == other.library);
   CHECK(settings[0].rivals[1].line.policy == "arc");
-  CHECK(settings[0].rivals[2].line.tpot_s == 4);  // not the older one's 9
+  CHECK(settings[0].rivals[2].line.mean_s == 4);  // not the older one's 9
   CHECK(settings[0].rivals[1].rank.behind.mean == 2);
   CHECK(settings[0].rivals[2].rank.rank == 3);
   REQUIRE(settings[0].bounds.size() == 1);
   CHECK((settings[1].rivals.size() == 1 && settings[2].rivals.size() == 1));
   // The one that comes last in the file is the later one of one date.
-  CHECK(rank_leaderboard({line("lru", 1, 1), line("lru", 2, 2)})[0].rivals[0].line.tpot_s == 2);
+  CHECK(rank_leaderboard({line("lru", 1, 1), line("lru", 2, 2)})[0].rivals[0].line.mean_s == 2);
 }
 
 TEST_CASE("programs that append at once each append all that they have") {
@@ -245,7 +264,7 @@ TEST_CASE("programs that append at once each append all that they have") {
   REQUIRE(all.size() == 2 * kWriters * kTimes);
   for (std::size_t i = 0; i < all.size(); i += 2) {
     CHECK(all[i].policy == all[i + 1].policy);
-    CHECK((all[i].tpot_s == 1 && all[i + 1].tpot_s == 2));
+    CHECK((all[i].mean_s == 1 && all[i + 1].mean_s == 2));
   }
 }
 
