@@ -341,9 +341,10 @@ std::vector<std::string> stored_names() {
   return names;
 }
 
-std::string title_with_weights(const Architecture& model) {
+std::string title_with_weights(const Architecture& model, std::uint32_t gpus) {
   if (model.stored == StoredWeights()) return model.title;
-  return model.title + " (" + model.stored.name + ": " + to_string(total_bytes(model)) + ")";
+  return model.title + " (" + model.stored.name + ": " + to_string(total_bytes(model)) +
+         (gpus > 1 ? " on each of " + std::to_string(gpus) + " GPUs)" : ")");
 }
 
 StoredWeights read_stored(const YamlMap& map, std::string_view key, const Architecture& model) {

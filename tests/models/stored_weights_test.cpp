@@ -106,6 +106,8 @@ TEST_CASE("weight formats: a title says what is not BF16, and what it weighs", "
   CHECK(title_with_weights(model) == "Qwen3-30B-A3B");
   model.stored = stored_as(model, "gguf-q8_0");
   CHECK(title_with_weights(model) == "Qwen3-30B-A3B (gguf-q8_0: " + to_string(total_bytes(model)) + ")");
+  CHECK(title_with_weights(model, 2) ==
+        "Qwen3-30B-A3B (gguf-q8_0: " + to_string(total_bytes(model)) + " on each of 2 GPUs)");
 }
 
 TEST_CASE("weight formats: mixtures of two and three bits by llama.cpp's rules", "[formats]") {
