@@ -69,15 +69,43 @@ std::string limit_text(std::span<const LoadPoint> points) {
   return "";
 }
 
-std::string curve_sentence(const LoadReport& r, std::span<const LoadPoint> points) {
+bool is_unsettled(const LoadPoint& point) {
+  return point.verdict == LoadVerdict::unsettled;
+}
+
+std::string these_rates(std::size_t rates) {
+  return rates == 1 ? "this rate" : "any of these rates";
+}
+
+/// The rates at which too few requests came to tell: "this rate", or those of several that are so.
+std::string untold_rates(std::span<const LoadPoint> points, std::size_t untold) {
+  if (untold == points.size()) return these_rates(untold);
+  std::string text;
+  for (const LoadPoint& point : points)
+    if (is_unsettled(point)) text += (text.empty() ? "" : ", ") + significant(point.rate);
+  return text + " requests/s";
+}
+
+/// Of a system that meets what is asked at no rate of those that were run.
+std::string none_sentence(const LoadReport& r, std::span<const LoadPoint> points) {
   const std::string name = name_of(r, points.front().system);
+  const std::string of_level = has_level(r) ? " " + level_text(r) : "";
+  const auto untold = static_cast<std::size_t>(std::ranges::count_if(points, is_unsettled));
+  if (untold == 0)
+    return name + " does not " + (has_level(r) ? "meet" : "keep up") + of_level + " at " +
+           these_rates(points.size());
+  return name + ": cannot tell at " + untold_rates(points, untold) + " whether it " +
+         (has_level(r) ? "meets" : "keeps up") + of_level +
+         ": too few requests came for a steady state, more of them (--requests) or a lower rate would tell" +
+         (untold < points.size() ? "; at the other rates it does not" : "");
+}
+
+std::string curve_sentence(const LoadReport& r, std::span<const LoadPoint> points) {
   if (const std::string refusal = points.front().samples.front().refusal; !refusal.empty())
-    return name + " " + refusal + "\n";
+    return name_of(r, points.front().system) + " " + refusal + "\n";
   if (const LoadPoint* best = best_point(points); best != nullptr)
     return best_text(r, *best) + limit_text(points) + "\n";
-  const char* const none = points.size() == 1 ? "not at this rate" : "at none of these rates";
-  return name + (has_level(r) ? " meets " + level_text(r) + " " : " keeps up ") + none + limit_text(points) +
-         "\n";
+  return none_sentence(r, points) + limit_text(points) + "\n";
 }
 
 std::string found_sentence(const LoadReport& r, const HighestRate& found) {

@@ -25,9 +25,9 @@ struct ServiceLevel {
 };
 
 /// Reads conditions between commas: one of `classes`, or none, a latency (ttft, tpot, itl, e2e, normalised,
-/// queueing), mean or a percentile (p95, p99.9), '<' and a time with its unit. Throws InputError about
-/// `option` with all that is wrong: a latency that is none, with the nearest name; a limit that is no time
-/// above 0; a latency limited twice by the same percentile.
+/// queueing), mean or a percentile (p95, p99.9), in capitals or not, '<' and a time with its unit. Throws
+/// InputError about `option` with all that is wrong: a latency that is none, with the nearest name; a limit
+/// that is no time above 0; a latency limited twice by the same percentile.
 ServiceLevel parse_service_level(const std::string& option, const std::string& text,
                                  const std::vector<std::string>& classes = {});
 

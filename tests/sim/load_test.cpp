@@ -70,6 +70,8 @@ TEST_CASE("service level: conditions are read as they are written") {
   CHECK(level.clauses[2].limit_s == Approx(90));
   CHECK(level.text == "ttft p95 < 500 ms,tpot mean<=50ms, e2e  p99.9 < 1.5 min");
   CHECK(to_string(level.clauses[0]) == "ttft p95 < 500 ms");
+  CHECK(to_string(parse_service_level("--slo", "TTFT P95 < 500 ms").clauses[0]) == "ttft p95 < 500 ms");
+  CHECK_THAT(refusal("TTFT p95 < 1 s, ttft P95 < 2 s"), Contains("limits already"));
 }
 
 TEST_CASE("service level: what is wrong is said, all at once, with the nearest name") {
