@@ -27,17 +27,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string padded(std::string text, std::size_t width) {
-  if (text.size() < width) text.resize(width, ' ');
-  return text;
-}
-
 void list_models(const ListOptions& options) {
   Json all = Json::array();
-  if (options.format == "table")
-    std::cout << padded("model", 24) << padded("parameters", 12) << padded("active", 10)
-              << padded("experts", 9) << padded("k", 4) << padded("MoE layers", 12) << padded("an expert", 11)
-              << padded("non-expert", 11) << "KV a token\n";
+  std::vector<std::vector<std::string>> rows{{"model", "parameters", "active", "experts", "k", "MoE layers",
+                                              "an expert", "non-expert", "KV a token"}};
   for (const std::string& name : config_names("models")) {
     const Architecture a = load_any_architecture(name);
     const FeedForward& experts = a.experts_or_none();
@@ -47,13 +40,10 @@ void list_models(const ListOptions& options) {
       std::snprintf(text.data(), text.size(), "%.4g B", weights / 1e9);
       return std::string(text.data());
     };
-    if (options.format == "table")
-      std::cout << padded(name, 24) << padded(billions(total_weights(a)), 12)
-                << padded(billions(active_weights(a)), 10) << padded(std::to_string(experts.experts), 9)
-                << padded(std::to_string(experts.top_k), 4)
-                << padded(std::to_string(a.moe_layers().size()), 12)
-                << padded(to_string(expert_bytes_or_none(a)), 11)
-                << padded(to_string(non_expert_bytes(a)), 11) << to_string(kv_bytes_per_token(a)) << "\n";
+    rows.push_back({name, billions(total_weights(a)), billions(active_weights(a)),
+                    std::to_string(experts.experts), std::to_string(experts.top_k),
+                    std::to_string(a.moe_layers().size()), to_string(expert_bytes_or_none(a)),
+                    to_string(non_expert_bytes(a)), to_string(kv_bytes_per_token(a))});
     all.push_back({{"name", name},
                    {"title", a.title},
                    {"parameters", total_weights(a)},
@@ -67,7 +57,7 @@ void list_models(const ListOptions& options) {
                    {"kv_bytes_per_token", kv_bytes_per_token(a).value()},
                    {"source", a.source}});
   }
-  if (options.format == "json") std::cout << all.dump(2) << "\n";
+  std::cout << (options.format == "json" ? all.dump(2) + "\n" : align_columns(rows, 1));
 }
 
 /// "" where all of it was measured.

@@ -145,4 +145,20 @@ TEST_CASE("lists are complete in both forms") {
   CHECK(Json::parse(printed({"systems", "--format", "json"})).size() >= 10);
 }
 
+TEST_CASE("models: columns stand apart") {
+  const ProgramResult models = run_program(MOELAB_PROGRAM, {"models"});
+  REQUIRE(models.status == 0);
+  std::istringstream lines(models.out);
+  std::size_t rows = 0;
+  for (std::string line; std::getline(lines, line); ++rows) {
+    CAPTURE(line);
+    std::size_t columns = 1;
+    for (std::size_t at = line.find("  "); at != std::string::npos;
+         at = line.find("  ", line.find_first_not_of(' ', at)))
+      ++columns;
+    CHECK(columns == 9);
+  }
+  CHECK(rows > 40);
+}
+
 }  // namespace moelab::list_command_test
