@@ -23,7 +23,7 @@ struct AdviseArguments {
   std::vector<std::string> runtimes, weights;
   std::string kv, budget;
   double prompt = 512, users = 1;
-  double context = 0;  // 0: the default, or the prompt where that is longer
+  double context = 0;  // 0: default_context()
   double for_prompt = AdviceRequest{}.for_prompt;
   bool policies = true;
   std::string plot;
@@ -56,7 +56,7 @@ MachineText machine_text(const AdviseArguments& a) {
 }
 
 double context_of(const AdviseArguments& a) {
-  if (a.context == 0) return std::max(AdviceRequest{}.context, a.prompt);
+  if (a.context == 0) return default_context(a.prompt);
   if (a.context < a.prompt)
     throw InputError("--context", fixed(a.context, 0) + " tokens do not hold a prompt of " +
                                       fixed(a.prompt, 0) + ": expected --context " + fixed(a.prompt, 0) +
@@ -125,9 +125,11 @@ void add_workload_options(CLI::App& command, AdviseArguments& a) {
       ->check(number_from(1, 1e6))
       ->capture_default_str();
   command
-      .add_option("--context", a.context,
-                  "Tokens of each user's KV cache, all of them attended to; default: " +
-                      fixed(AdviceRequest{}.context, 0) + ", or the prompt where that is longer")
+      .add_option(
+          "--context", a.context,
+          "Tokens of each user's KV cache, all of them attended to; default: room for the prompt and an "
+          "answer of 1024 tokens, rounded up to whole 1024s, " +
+              fixed(AdviceRequest{}.context, 0) + " at least")
       ->check(number_from(1, 1e8));
   command.add_option("--users", a.users, "Users who decode at once")
       ->check(number_from(1, 1e5))

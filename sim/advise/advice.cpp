@@ -1,6 +1,8 @@
 #include "sim/advise/advice.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -14,6 +16,19 @@
 
 namespace moelab {
 namespace {
+
+/// Why a place cannot be. Of several the nearest to what can be is the one where the host's memory alone
+/// lacks something and that needs the least of it: its figure is the least that does. Where there is none
+/// such, the one that needs the least of a GPU's memory.
+struct Obstacle {
+  std::string what;                                            // empty: not filled
+  double gpu_bytes = std::numeric_limits<double>::infinity();  // needed of the fullest GPU; 0: it has them
+  double host_bytes = std::numeric_limits<double>::infinity();
+
+  bool nearer_than(const Obstacle& other) const {
+    return std::pair(gpu_bytes, host_bytes) < std::pair(other.gpu_bytes, other.host_bytes);
+  }
+};
 
 /// One runtime with one format on the request's machine: what it could do, and whether that fits.
 class Search {
@@ -39,9 +54,9 @@ class Search {
   }
   /// Why it cannot be, with a micro-batch of so many tokens; empty where it can.
   std::string impossible(const AdvicePlace& place, double micro_batch) const;
-  /// The fastest prompt of the places that decode within `for_prompt` of the fastest; nothing, and what it
-  /// lacks, where no place fits.
-  std::optional<Advice> best(std::string& lacks) const;
+  /// The fastest prompt of the places that decode within `for_prompt` of the fastest; nothing where no place
+  /// fits, and then `nearest` is what the nearest of its places lacks, if that is nearer than what it was.
+  std::optional<Advice> best(Obstacle& nearest) const;
 
  private:
   double tokens() const { return request_.context * request_.users; }
@@ -53,6 +68,7 @@ class Search {
   }
   SplitMemory memory(const AdvicePlace& place, double micro_batch) const;
   std::string beyond_budget(const AdvicePlace& place, const SplitMemory& memory) const;
+  Obstacle obstacle(const AdvicePlace& place, double micro_batch, std::string what) const;
   Advice advice_for(const AdvicePlace& place, double micro_batch) const;
 
   const AdviceRequest& request_;
@@ -109,6 +125,17 @@ std::string Search::impossible(const AdvicePlace& place, double micro_batch) con
          to_string(Bytes(most)) + " and has " + to_string(machine.gpu->memory);
 }
 
+/// Of a place that cannot be, and why.
+Obstacle Search::obstacle(const AdvicePlace& place, double micro_batch, std::string what) const {
+  const SplitMemory m = memory(place, micro_batch);
+  const MachineParts& machine = machines_[static_cast<std::size_t>(place.gpus)];
+  if (!machine.gpu || machine.gpu->unified()) return {std::move(what), 0, m.host_total() + m.gpu()};
+  if (place.split.cpu_only) return {std::move(what), 0, m.host_total()};
+  const double most = gpu_shares(model_, runtime_, place.split, m, place.gpus, tokens(), request_.users).most;
+  const bool has_it = Bytes(most) <= machine.gpu->memory && beyond_budget(place, m).empty();
+  return {std::move(what), has_it ? 0 : most, m.host_total()};
+}
+
 AdviceGroup group_of(const AdvicePlace& place, const MachineParts& machine) {
   const Split& split = place.split;
   if (split.cpu_only || !machine.gpu) return AdviceGroup::cpu_only;
@@ -142,19 +169,21 @@ Advice Search::advice_for(const AdvicePlace& place, double micro_batch) const {
   return a;
 }
 
-std::optional<Advice> Search::best(std::string& lacks) const {
+std::optional<Advice> Search::best(Obstacle& nearest) const {
   struct Way {
     AdvicePlace place;
     double micro_batch, decode_s;
   };
   std::vector<Way> ways;
+  Obstacle lacking;
   double fastest = 0;
   for (const AdvicePlace& place : places()) {
     double decode = 0;
     for (const double micro_batch : micro_batches_of(runtime_)) {
       std::string problem = impossible(place, micro_batch);
       if (!problem.empty()) {
-        if (ways.empty()) lacks = std::move(problem);
+        Obstacle found = obstacle(place, micro_batch, std::move(problem));
+        if (found.nearer_than(lacking)) lacking = std::move(found);
         break;  // a larger one takes more
       }
       if (decode == 0) decode = decode_s(place);
@@ -172,10 +201,28 @@ std::optional<Advice> Search::best(std::string& lacks) const {
     best = way;
     best_prompt = prompt;
   }
-  if (!best) return {};
+  if (!best) {
+    if (lacking.nearer_than(nearest)) nearest = std::move(lacking);
+    return {};
+  }
   Advice a = advice_for(best->place, best->micro_batch);
   a.command = command_of(a, request_, model_);
   return a;
+}
+
+/// "no CPU is named ..." where memory lacks, and the smallest weights would go into that of GPUs and host
+/// together.
+std::string unnamed_cpu(const AdviceRequest& request, const std::string& lacks) {
+  const MachineParts& machine = request.machine;
+  if (lacks.empty() || !machine.gpu || machine.cpu || machine.gpu->unified()) return {};
+  const Runtime runtime = load_runtime(runtimes_for(request).front());
+  const bool own = request.weights.empty() && !request.gguf.empty();  // a GGUF file's
+  const Search search(request, runtime, own ? std::string() : nearest_to_fitting(request).weights);
+  const double gpus = machine.gpus * machine.gpu->memory.value();
+  if (const auto ram = machine.usable_ram(); ram && total_bytes(search.model()) > *ram + Bytes(gpus))
+    return {};
+  return "no CPU is named, which could serve from the host's memory what the GPU has no room for: name it by "
+         "--cpu NAME (`moelab parts` lists them); without it, ";
 }
 
 }  // namespace
@@ -183,11 +230,13 @@ std::optional<Advice> Search::best(std::string& lacks) const {
 AdviceList find_ways(const AdviceRequest& request) {
   AdviceList list;
   std::string refused;
+  Obstacle nearest;
   for (const std::string& name : runtimes_for(request)) {
     const Runtime runtime = load_runtime(name);
     const std::size_t before = list.ways.size();
     std::string why_refused;  // of its first format that it does not run
-    std::string why_lacks;    // of the last that has no room
+    Obstacle here;            // of the format that comes nearest to having room
+    std::string here_weights;
     for (const std::string& weights : weights_for(family_of(runtime), request)) {
       std::string reason = cannot_run(runtime, weights, request.machine);
       if (reason.empty()) reason = cannot_cache(runtime, request.kv);
@@ -196,31 +245,35 @@ AdviceList find_ways(const AdviceRequest& request) {
         if (why_refused.empty()) why_refused = std::move(reason);
         continue;
       }
-      std::string lacks;
-      if (std::optional<Advice> advice = Search(request, runtime, weights).best(lacks)) {
+      Obstacle lacking;
+      if (std::optional<Advice> advice = Search(request, runtime, weights).best(lacking)) {
         advice->asked = name;
         list.ways.push_back(std::move(*advice));
-      } else if (!lacks.empty()) {
-        list.lacks = lacks;
-        why_lacks = (weights.empty() ? "" : weights + ": ") + std::move(lacks);
+      } else if (lacking.nearer_than(here)) {
+        here = std::move(lacking);
+        here_weights = weights.empty() ? "" : weights + ": ";
       }
     }
     if (list.ways.size() == before)
-      list.left_out.push_back({runtime.name, why_lacks.empty() ? why_refused : why_lacks});
+      list.left_out.push_back({runtime.name, here.what.empty() ? why_refused : here_weights + here.what});
+    if (here.nearer_than(nearest)) nearest = here;
   }
+  if (list.ways.empty()) list.lacks = unnamed_cpu(request, nearest.what) + nearest.what;
   if (list.ways.empty() && list.lacks.empty() && !refused.empty()) throw InputError("", refused);
   std::stable_sort(list.ways.begin(), list.ways.end(),
                    [](const Advice& a, const Advice& b) { return a.decode_s < b.decode_s; });
   return list;
 }
 
+double default_context(double prompt) {
+  constexpr double kAnswer = 1024, kStep = 1024;
+  return std::max(AdviceRequest{}.context, std::ceil((prompt + kAnswer) / kStep) * kStep);
+}
+
 void throw_nothing_fits(const AdviceRequest& request, const std::string& lacks) {
   throw InputError(
       "", "'" + request.model.name + "' does not fit in any way that was tried: " + lacks +
-              ". Smaller weights (--weights gguf-q2_k), a shorter --context or more memory would help" +
-              (request.machine.gpu && !request.machine.cpu && !request.machine.gpu->unified()
-                   ? ", or a CPU that computes what the GPU has no room for: --cpu names it"
-                   : ""));
+              ". Smaller weights (--weights gguf-q2_k), a shorter --context or more memory would help");
 }
 
 std::vector<Advice> advise(const AdviceRequest& request) {

@@ -30,6 +30,10 @@ struct AdviceRequest {
   double for_prompt = 0.02;
 };
 
+/// Tokens of context where none are asked for: room for the prompt and an answer of 1024 tokens, rounded up
+/// to whole 1024s, and 4096 at least.
+double default_context(double prompt);
+
 struct Advice {
   std::string runtime, title, weights;
   std::string family;  // the runtime that this project knows, where that is a file of one's own
