@@ -105,8 +105,22 @@ std::optional<std::string> find_foreign_model(const std::string& name, const fs:
   return name.ends_with(".gguf") ? std::optional(name) : std::nullopt;  // says that it is not there
 }
 
+std::string hub_name(const Architecture& model) {
+  constexpr std::string_view kFrom = "config.json of ";
+  if (!model.source.starts_with(kFrom)) return {};
+  std::string name =
+      model.source.substr(kFrom.size(), model.source.find_first_of(" ,;", kFrom.size()) - kFrom.size());
+  if (name.ends_with('.')) name.pop_back();  // a sentence's
+  return name.find('/') == std::string::npos ? "" : name;
+}
+
 Architecture find_model(const std::string& name) {
   const std::optional<std::string> path = find_foreign_model(name);
+  if (!path && !is_config_path(name) && name.find('/') != std::string::npos)
+    for (const std::string& known : config_names("models"))
+      if (hub_name(load_any_architecture(known)) == name)
+        throw InputError("", "unknown model '" + shown_word(name) + "': the hub's name of what is called '" +
+                                 known + "' here; `moelab models` lists them");
   return path ? import_model(*path) : load_any_architecture(name);
 }
 

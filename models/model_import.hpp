@@ -24,8 +24,12 @@ inline constexpr std::string_view kUnknownModelType = "this type is not known by
 std::optional<std::string> find_foreign_model(const std::string& name,
                                               const std::filesystem::path& base = {});
 
+/// Where a hub has the model: "Qwen/Qwen3-30B-A3B" of a source that begins "config.json of
+/// Qwen/Qwen3-30B-A3B"; "" of another source.
+std::string hub_name(const Architecture& model);
+
 /// What `--model` takes where nothing is routed: a known name, a model file, or anything of import_model().
-/// Throws InputError.
+/// Throws InputError, of a hub's name with the name that the model has here.
 Architecture find_model(const std::string& name);
 
 }  // namespace moelab

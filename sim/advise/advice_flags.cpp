@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "models/model_import.hpp"
+#include "models/runtime_fit.hpp"
 #include "sim/advise/advice_space.hpp"
 #include "sim/results/shell_word.hpp"
 #include "sim/results/text_table.hpp"
@@ -61,16 +63,11 @@ std::string native_method(const std::string& weights) {
   return weights == "bf16" ? "BF16" : weights == "fp8" ? "FP8" : weights == "mxfp4" ? "MXFP4" : "";
 }
 
-/// Where a hub has the model: "Qwen/Qwen3-30B-A3B" of a source that begins "config.json of
-/// Qwen/Qwen3-30B-A3B"; else its name here. Of weights that their owner quantised (AWQ) the hub's name is
-/// another one.
+/// Where a hub has the model, else its name here. Of weights that their owner quantised (AWQ) the hub's name
+/// is another one.
 std::string served_name(const Advice& a, const Architecture& model) {
-  constexpr std::string_view kFrom = "config.json of ";
-  if (!model.source.starts_with(kFrom) || a.weights == "awq") return model.name;
-  std::string name =
-      model.source.substr(kFrom.size(), model.source.find_first_of(" ,;", kFrom.size()) - kFrom.size());
-  if (name.ends_with('.')) name.pop_back();  // a sentence's
-  return name.find('/') == std::string::npos ? model.name : name;
+  const std::string name = a.weights == "awq" ? "" : hub_name(model);
+  return name.empty() ? model.name : name;
 }
 
 std::string ktransformers_command(const Advice& a, const AdviceRequest& q) {
@@ -133,7 +130,7 @@ std::string command_of(const Advice& a, const AdviceRequest& q, const Architectu
   if (a.family == "tensorrt-llm") return "trtllm-serve " + shell_word(served_name(a, q.model));
   if (a.family == "mlc") return "mlc_llm serve " + shell_word(q.model.name + "-" + a.weights);
   // The others are libraries or papers' prototypes, which no one line starts.
-  return a.family == "vllm" || a.family == "sglang" ? vllm_command(a, q, stored) : "";
+  return is_vllm(a.family) || a.family == "sglang" ? vllm_command(a, q, stored) : "";
 }
 
 }  // namespace moelab

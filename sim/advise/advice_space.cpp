@@ -48,7 +48,7 @@ std::vector<Split> host_splits(const Runtime& runtime, const Architecture& model
   const std::string family = family_of(runtime);
   if (is_llama(family)) return llama_splits(model);
   std::vector<Split> splits;
-  if (family == "vllm")
+  if (is_vllm(family))
     for (int n = 1; n <= static_cast<int>(model.layers.size()); ++n) splits.push_back({.link_layers = n});
   if (family.starts_with("ktransformers") && model.is_moe()) {
     const int experts = model.moe().experts;
@@ -56,6 +56,32 @@ std::vector<Split> host_splits(const Runtime& runtime, const Architecture& model
       splits.push_back({.gpu_expert_share = static_cast<double>(n) / experts});
   }
   return splits;
+}
+
+/// Of the machine's own runtimes the one that a name stands for but for how it computes: llama.cpp, beside a
+/// GPU of NVIDIA, for llama.cpp-cuda. "" where there is none.
+std::string runtime_meant(std::string name, const std::vector<std::string>& offered) {
+  const auto with_hyphens = [](std::string text) {
+    std::ranges::replace(text, '.', '-');
+    return text;
+  };
+  const std::string begin = with_hyphens(std::move(name)) + "-";
+  const auto found = std::ranges::find_if(
+      offered, [&](const std::string& one) { return with_hyphens(one).starts_with(begin); });
+  return found == offered.end() ? "" : *found;
+}
+
+std::vector<std::string> runtimes_offered(const AdviceRequest& request) {
+  const MachineParts& machine = request.machine;
+  if (!machine.gpu) return {"llama.cpp-cpu"};
+  if (machine.gpu->maker == "apple" && request.gguf.empty()) return {"llama.cpp-metal", "mlx"};
+  if (machine.gpu->maker == "apple") return {"llama.cpp-metal"};
+  if (machine.gpu->maker == "amd") return {"llama.cpp-rocm", "llama.cpp-vulkan"};
+  if (machine.gpu->maker == "intel") return {"llama.cpp-vulkan"};
+  if (!request.gguf.empty()) return {"llama.cpp-cuda"};
+  std::vector<std::string> names{"llama.cpp-cuda", "vllm"};
+  if (!machine.gpu->unified() && machine.cpu && request.model.is_moe()) names.emplace_back("ktransformers");
+  return names;
 }
 
 }  // namespace
@@ -90,23 +116,21 @@ std::string cannot_run(const Runtime& runtime, const std::string& weights, const
 std::string cannot_cache(const Runtime& runtime, const std::string& kv) {
   if (kv.empty() || kv == "bf16" || kv == "fp16") return "";
   const std::string family = family_of(runtime);
-  const bool server = family == "vllm" || family == "sglang" || family == "tensorrt-llm";
+  const bool server = is_vllm(family) || family == "sglang" || family == "tensorrt-llm";
   if (kv == "fp8" ? server : is_llama(family)) return "";
   return "'" + runtime.name + "' does not cache keys and values in " + kv;
 }
 
 std::vector<std::string> runtimes_for(const AdviceRequest& request) {
-  const MachineParts& machine = request.machine;
-  if (!request.runtimes.empty()) return request.runtimes;
-  if (!machine.gpu) return {"llama.cpp-cpu"};
-  if (machine.gpu->maker == "apple" && request.gguf.empty()) return {"llama.cpp-metal", "mlx"};
-  if (machine.gpu->maker == "apple") return {"llama.cpp-metal"};
-  if (machine.gpu->maker == "amd") return {"llama.cpp-rocm", "llama.cpp-vulkan"};
-  if (machine.gpu->maker == "intel") return {"llama.cpp-vulkan"};
-  if (!request.gguf.empty()) return {"llama.cpp-cuda"};
-  std::vector<std::string> names{"llama.cpp-cuda", "vllm"};
-  if (!machine.gpu->unified() && machine.cpu && request.model.is_moe()) names.emplace_back("ktransformers");
-  return names;
+  const std::vector<std::string> offered = runtimes_offered(request), known = config_names("runtimes");
+  if (request.runtimes.empty()) return offered;
+  for (const std::string& name : request.runtimes) {
+    if (is_config_path(name) || std::ranges::find(known, name) != known.end()) continue;
+    if (const std::string meant = runtime_meant(name, offered); !meant.empty())
+      throw InputError("", "unknown runtime '" + shown_word(name) + "' (did you mean '" + meant +
+                               "'?); `moelab runtimes` lists them");
+  }
+  return request.runtimes;
 }
 
 std::vector<std::string> weights_for(const std::string& runtime, const AdviceRequest& request) {

@@ -16,7 +16,8 @@ std::string cannot_run(const Runtime& runtime, const std::string& weights, const
 /// Why the runtime does not have its KV cache in that format; empty where it does.
 std::string cannot_cache(const Runtime& runtime, const std::string& kv);
 
-/// Those that the request names, or all for the machine's maker.
+/// Those that the request names, or all for the machine's maker. Throws InputError for a name that lacks how
+/// a runtime of this machine computes: llama.cpp in place of llama.cpp-cuda.
 std::vector<std::string> runtimes_for(const AdviceRequest& request);
 /// Of four bits and more: what fewer cost in quality, speed cannot say. Empty names stand for the weights of
 /// the GGUF file that the request names.

@@ -271,6 +271,32 @@ TEST_CASE("advise: what no runtime has memory for, policies may serve from the S
   CHECK(folder.names().empty());
 }
 
+TEST_CASE("advise: where a CPU could serve what the GPU has no room for, it asks for one") {
+  const std::vector<std::string> no_cpu{"--gpu", "rtx-4070-12gb", "--memory", "ddr5", "--ram", "32 GB"};
+  const ProgramResult simulated = advise(no_cpu, "qwen3-30b-a3b");
+  CAPTURE(simulated.err);
+  REQUIRE(simulated.status == 0);
+  const std::string first = simulated.out.substr(0, simulated.out.find('\n'));
+  CHECK(contains(first, "no CPU is named"));
+  CHECK(contains(first, "--cpu NAME (`moelab parts` lists them)"));
+  // 30.5 billion weights of four bits and more are not in 12.9 GB and 2 GB.
+  const ProgramResult small =
+      advise({"--gpu", "rtx-4070-12gb", "--ram", "5 GB", "--no-policies"}, "qwen3-30b-a3b");
+  check_refusal(small, "does not fit in any way");
+  CHECK_FALSE(contains(small.err, "no CPU is named"));
+}
+
+TEST_CASE("advise: vLLM's V1 engine is started as vLLM is") {
+  const auto command = [](const std::string& runtime, const std::vector<std::string>& more) {
+    std::vector<std::string> all{"--runtime", runtime, "--weights", "bf16", "--no-policies"};
+    all.insert(all.end(), more.begin(), more.end());
+    return advised(all, "qwen3-30b-a3b")["ways"][0]["command"].get<std::string>();
+  };
+  CHECK(command("vllm-v1", {"--gpu", "h100-80gb"}) == "vllm serve Qwen/Qwen3-30B-A3B --max-model-len 4096");
+  CHECK(contains(command("vllm-v1", {"--gpu", "rtx-4090-24gb", "--cpu", "i9-14900K"}), " --cpu-offload-gb "));
+  CHECK(contains(command("vllm-v1", {"--gpu", "h100-80gb", "--kv", "fp8"}), " --kv-cache-dtype fp8 "));
+}
+
 TEST_CASE("advise: errors name the key, the place and the nearest name") {
   check_refusal(advise({"--machine", "{gpu: rtx-4091, cpu: i9-14900K}"}), "gpu: unknown GPU 'rtx-4091'");
   check_refusal(advise({"--machine", "{gpu: rtx-4091, cpu: i9-14900K}"}), "did you mean 'rtx-409");
@@ -291,6 +317,11 @@ TEST_CASE("advise: errors name the key, the place and the nearest name") {
   check_refusal(advise({"--machine", kMachine, "--plot", "/dev/null/no/a.svg"}), "/dev/null is no folder");
   check_refusal(advise({"--machine", kMachine}, "gpt-oss-120c"), "did you mean 'gpt-oss-120b'");
   check_refusal(advise({"--machine", kMachine, "--runtime", "vlm"}), "did you mean 'vllm'");
+  check_refusal(advise({"--machine", kMachine, "--runtime", "llama.cpp"}), "did you mean 'llama.cpp-cuda'");
+  check_refusal(advise({"--gpu", "rx-7900-xtx-24gb", "--runtime", "llama-cpp"}),
+                "did you mean 'llama.cpp-rocm'");
+  check_refusal(advise({"--machine", kMachine}, "Qwen/Qwen3-30B-A3B"),
+                "the hub's name of what is called 'qwen3-30b-a3b' here");
   check_refusal(advise({"--machine", kMachine, "--prompt", "8192", "--context", "4096"}),
                 "--context: 4096 tokens do not hold a prompt of 8192: expected --context 8192 or more");
 }
