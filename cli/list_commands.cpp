@@ -97,12 +97,19 @@ void print_list(const ListOptions& options, const Json& all,
     print_titles(rows);
 }
 
+/// Of a profile that moelab calibrate wrote: some of its numbers may still be derived or assumed.
+std::string measured_text(const DeviceProfile& device) {
+  return device.measured_on && device.unmeasured
+             ? " (measured by this project, but not every number: --sources)"
+             : unmeasured_text(device);
+}
+
 void list_devices(const ListOptions& options) {
   Json all = Json::array();
   std::vector<std::vector<std::string>> rows{{"device", "what it is"}}, provenance;
   for (const std::string& name : config_names("devices")) {
     const DeviceProfile d = load_device(name);
-    rows.push_back({name, d.title + unmeasured_text(d)});
+    rows.push_back({name, d.title + measured_text(d)});
     provenance.push_back(d.provenance);
     all.push_back(
         {{"name", name}, {"title", d.title}, {"unmeasured", d.unmeasured}, {"provenance", d.provenance}});

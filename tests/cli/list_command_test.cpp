@@ -161,4 +161,21 @@ TEST_CASE("models: columns stand apart") {
   CHECK(rows > 40);
 }
 
+TEST_CASE("devices: a profile that says which machine was measured is not called unmeasured") {
+  const ProgramResult devices = run_program(MOELAB_PROGRAM, {"devices"});
+  REQUIRE(devices.status == 0);
+  const auto row_of = [&](const std::string& begin, const std::string& next) {
+    std::string row = devices.out.substr(devices.out.find("\n" + begin));
+    row = row.substr(0, row.find("\n" + next));
+    std::string words;  // without the table's line ends and indents
+    std::istringstream in(row);
+    for (std::string word; in >> word;) words += word + " ";
+    return words;
+  };
+  const std::string measured = row_of("h100-80gb", "h200-141gb");
+  CHECK_FALSE(contains(measured, "not measured by this project"));
+  CHECK(contains(measured, "(measured by this project, but not every number: --sources)"));
+  CHECK(contains(row_of("a100-40gb", "h100-80gb"), "(not measured by this project)"));
+}
+
 }  // namespace moelab::list_command_test
