@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "models/input_error.hpp"
 #include "traces/routing_trace_data.hpp"
 #include "traces/row_check.hpp"
 #include "traces/trace_file.hpp"
@@ -303,7 +304,16 @@ void widen(std::span<const std::byte> bytes, Dtype dtype, std::span<float> value
 
 RoutingTrace read_routing_trace(const std::string& path) {
   const auto impl = std::make_shared<RoutingTrace::Impl>();
-  Reader(path).read_into(*impl);
+  try {
+    Reader(path).read_into(*impl);
+  } catch (const InputError&) {
+    const std::string ending = std::filesystem::path(path).extension().string();
+    for (const std::string form : {"csv", "jsonl", "npy", "npz"})
+      if (ending == "." + form && std::filesystem::exists(path))
+        throw InputError(path, "is no routing trace (a safetensors file); 'moelab trace import " + form +
+                                   "' makes one of such a file");
+    throw;
+  }
   RoutingTrace trace;
   trace.impl_ = impl;
   return trace;

@@ -4,10 +4,12 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <set>
 
 #include "tests/random_runs.hpp"
+#include "tests/scratch_folder.hpp"
 #include "tests/traces/trace_files.hpp"
 
 namespace moelab::routing_trace_test {
@@ -251,6 +253,17 @@ TEST_CASE("routing trace: hostile files are refused with the place and the reaso
     CHECK(error.find(path + ": ") == 0);
     CHECK(error.find(hostile.message) != std::string::npos);
   }
+}
+
+TEST_CASE("routing trace: a table in its place is sent to trace import") {
+  const test::ScratchFolder folder;
+  for (const std::string form : {"csv", "jsonl", "npy", "npz"}) {
+    const std::string file = (folder / ("t." + form)).string();
+    std::ofstream(file) << "token,layer,expert\n0,0,1\n0,1,2\n";
+    CHECK_THROWS_WITH(read_routing_trace(file), Catch::Matchers::Contains("moelab trace import " + form));
+  }
+  CHECK_THROWS_WITH(read_routing_trace((folder / "absent.csv").string()),
+                    !Catch::Matchers::Contains("trace import"));
 }
 
 TEST_CASE("routing trace: the byte in a message is the byte of the file") {
