@@ -1,5 +1,6 @@
 // moelab leaderboard: the policies that `moelab compare --leaderboard` measured, ranked.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -43,8 +44,10 @@ std::string name_of(const LeaderboardLine& line) {
   return name;
 }
 
+/// To the microsecond.
 std::string in_unit(double seconds, JudgedBy by) {
-  return fixed(judged_words(by).per_second * seconds, 3);
+  const double per_second = judged_words(by).per_second;
+  return fixed(per_second * seconds, 6 - static_cast<int>(std::lround(std::log10(per_second))));
 }
 
 std::string seeds_text(const LeaderboardLine& line) {

@@ -44,8 +44,8 @@ std::string left_out_text(const LeftOutEnds& out) {
 std::string title_of(const LoadReport& r) {
   const Scenario& s = r.runs->scenario();
   const std::size_t seeds = r.runs->seeds();
-  return one_line(s.name + ": " + title_with_weights(s.model, s.gpus()) + " on " + s.device.title) + "\n" +
-         std::to_string(r.runs->requests()) + " requests a run, seed" +
+  return one_line(s.name + ": " + title_with_weights(s.model, s.model_shares()) + " on " + s.device.title) +
+         "\n" + std::to_string(r.runs->requests()) + " requests a run, seed" +
          (seeds == 1 ? " " + std::to_string(s.seed)
                      : "s " + std::to_string(s.seed) + " to " + std::to_string(s.seed + seeds - 1)) +
          ", arrivals " + arrivals_text(s.workload) + left_out_text(s.workload.left_out) + "\n";
@@ -112,12 +112,16 @@ std::string found_sentence(const LoadReport& r, const HighestRate& found) {
   const std::string name = name_of(r, found.system);
   if (found.by_seed.empty()) return name + " " + found.refusal + "\n";
   const std::string what = has_level(r) ? " meets " + level_text(r) : " keeps up";
+  const bool unsettled = std::ranges::count(found.above, LoadVerdict::unsettled) > 0;
+  if (found.high() == 0 && unsettled)
+    return name + ": cannot tell at any rate whether it" + what +
+           ": too few requests come for a steady state, more of them (--requests) would tell\n";
   if (found.high() == 0) return name + what + " at no rate\n";
   std::string text = name + what + " up to " + rate_text(found.median());
   if (found.by_seed.size() > 1)
     text += " (" + significant(found.low()) + " to " + significant(found.high()) + " over " +
             std::to_string(found.by_seed.size()) + " seeds)";
-  if (std::ranges::count(found.above, LoadVerdict::unsettled) > 0)
+  if (unsettled)
     text += "; above that too few requests come for a steady state: more --requests may find more";
   return text + "\n";
 }

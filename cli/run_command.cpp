@@ -283,7 +283,7 @@ void add_run(CLI::App& program) {
                       "Write a timeline for https://ui.perfetto.dev to this file: operations by resource and "
                       "what they wait for, requests, queues and memory; of a cluster, faults and "
                       "migrations; in Perfetto's own form where its name ends in .pftrace, else in JSON, "
-                      "16 times as large (.json.gz: gzipped)");
+                      "more than ten times as large (.json.gz: gzipped)");
   CLI::Option* const passes =
       command
           ->add_option("--timeline-passes", options->timeline_passes,

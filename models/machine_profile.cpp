@@ -128,13 +128,8 @@ class Maker {
                (own_links ? "a ring over links of " + to_string(machine_.gpu->peer_link) +
                                 " between the GPUs (data sheet), times the runtime's share of them"
                           : "twice the bytes over " + machine_.gpu->link));
-    // Some of the GPUs may share a model.
-    for (int ranks = 2; ranks < machine_.gpus; ranks *= 2) add_all_reduce(ranks, node);
-    add_all_reduce(machine_.gpus, node);
-  }
-
-  void add_all_reduce(int ranks, NodeProfile& node) {
-    node.all_reduce.push_back({ranks, {machine_.all_reduce(ranks, runtime_), "all_reduce"}});
+    for (int ranks = 2; ranks <= machine_.gpus; ++ranks)  // some of them may share a model
+      node.all_reduce.push_back({ranks, {machine_.all_reduce(ranks, runtime_), "all_reduce"}});
   }
 
   const MachineParts& machine_;

@@ -29,6 +29,11 @@ namespace {
 
 std::atomic<const ForkHooks*> fork_hooks = nullptr;
 
+/// With bytes that are no UTF-8 replaced.
+std::string valid_text(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 /// What the child has to say: a line of JSON, and behind it its text, which may be any bytes.
 std::string answer(const std::function<std::string()>& work) {
   try {
@@ -38,12 +43,11 @@ std::string answer(const std::function<std::string()>& work) {
     nlohmann::json problems = nlohmann::json::array();
     for (const Problem& p : error.problems())
       problems.push_back({{"file", p.file}, {"line", p.line}, {"column", p.column}, {"what", p.what}});
-    return nlohmann::json{{"problems", problems}}.dump();
+    return valid_text({{"problems", problems}});
   } catch (const std::bad_alloc&) {
     return R"({"memory":true})";
   } catch (const std::exception& error) {
-    return nlohmann::json{{"error", error.what()}}.dump(-1, ' ', false,
-                                                        nlohmann::json::error_handler_t::replace);
+    return valid_text({{"error", error.what()}});
   }
 }
 

@@ -215,7 +215,10 @@ std::optional<Advice> Search::best(Obstacle& nearest) const {
 std::string unnamed_cpu(const AdviceRequest& request, const std::string& lacks) {
   const MachineParts& machine = request.machine;
   if (lacks.empty() || !machine.gpu || machine.cpu || machine.gpu->unified()) return {};
-  const Runtime runtime = load_runtime(runtimes_for(request).front());
+  const std::vector<std::string> runtimes = runtimes_for(request);
+  const auto splits = [&](const std::string& name) { return offers_host(load_runtime(name)); };
+  if (std::none_of(runtimes.begin(), runtimes.end(), splits)) return {};
+  const Runtime runtime = load_runtime(runtimes.front());
   const bool own = request.weights.empty() && !request.gguf.empty();  // a GGUF file's
   const Search search(request, runtime, own ? std::string() : nearest_to_fitting(request).weights);
   const double gpus = machine.gpus * machine.gpu->memory.value();

@@ -45,6 +45,7 @@ std::vector<Split> llama_splits(const Architecture& model) {
 }
 
 std::vector<Split> host_splits(const Runtime& runtime, const Architecture& model) {
+  if (!offers_host(runtime)) return {};
   const std::string family = family_of(runtime);
   if (is_llama(family)) return llama_splits(model);
   std::vector<Split> splits;
@@ -146,6 +147,11 @@ std::vector<std::string> weights_for(const std::string& runtime, const AdviceReq
   if (mxfp4) return {"mxfp4"};
   if (runtime.starts_with("ktransformers")) return {"bf16", "gguf-q4_k_m"};
   return {"bf16", "fp8", "awq"};
+}
+
+bool offers_host(const Runtime& runtime) {
+  const std::string family = family_of(runtime);
+  return is_llama(family) || is_vllm(family) || family.starts_with("ktransformers");
 }
 
 std::vector<AdvicePlace> places_of(const Runtime& runtime, const Architecture& model,

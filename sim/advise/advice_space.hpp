@@ -23,6 +23,9 @@ std::vector<std::string> runtimes_for(const AdviceRequest& request);
 /// the GGUF file that the request names.
 std::vector<std::string> weights_for(const std::string& runtime, const AdviceRequest& request);
 
+/// Whether it can serve some of a model from the host's memory, beside a GPU.
+bool offers_host(const Runtime& runtime);
+
 /// A split on so many of the machine's GPUs.
 struct AdvicePlace {
   int gpus;

@@ -45,7 +45,7 @@ struct SliceEvent {
 };
 
 /// Writes the events of one process, which is a run. Of slices that begin at the same time on a track the
-/// outer one comes first. Throws std::exception for text that is no UTF-8.
+/// outer one comes first. Texts are UTF-8.
 class EventWriter {
  public:
   virtual ~EventWriter() = default;

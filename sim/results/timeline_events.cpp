@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
-#include <initializer_list>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -11,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "models/json.hpp"
 #include "sim/results/timeline.hpp"
 #include "sim/run_result.hpp"
 

@@ -70,14 +70,23 @@ std::string codec_of(const SystemConfig& system) {
   return "";
 }
 
+/// Of the sums over as many GPUs as share the model, as TimingModel::all_reduce takes them.
+std::string all_reduce_figure(const Scenario& s) {
+  const std::string path = "gpu.node.all_reduce";
+  if (!s.device.gpu || !s.device.gpu->node) return path;
+  for (const AllReduceProfile& reduce : s.device.gpu->node->all_reduce)
+    if (reduce.gpus >= static_cast<int>(s.gpus())) return path + ", " + std::to_string(reduce.gpus) + " GPUs";
+  return path;
+}
+
 /// Paths of the figures that its length rests on, as provenance has them; the first one that is there counts.
 std::vector<std::string> figures_of(std::string_view place, const std::string& cause,
-                                    const SystemConfig& system) {
+                                    const SystemConfig& system, const Scenario& s) {
   if (cause == "decompress" && place == kCpu) return {"codecs." + system.codec + ".decompress"};
   if ((cause == "decompress" || cause == "recover") && system.decoder == Decoder::gpu)
     return {"gpu.codecs." + system.codec + ".rate"};
   if (cause == "prefetch" && place == kGpu) return {"gpu.codecs." + codec_of(system) + ".rate"};
-  if (cause == "all_reduce" || cause == "exchange") return {"gpu.node.all_reduce"};
+  if (cause == "all_reduce" || cause == "exchange") return {all_reduce_figure(s)};
   if (place == kDisk) return {"ssd.read"};
   if (place == kHostMemory) return {"page_cache.read"};
   if (place == kLink) return {"gpu.link.to_device"};
@@ -129,7 +138,7 @@ std::optional<UncertainFigure> least_certain_figure(const CauseShares& causes, c
                                                     const SystemConfig& system, const RunResult& r) {
   std::vector<UncertainFigure> figures;  // each once, with all of the time that it is behind
   for (const auto& [cause, share] : causes) {
-    auto figure = figure_of(figures_of(resource_of(cause, s, system, r), cause, system), r);
+    auto figure = figure_of(figures_of(resource_of(cause, s, system, r), cause, system, s), r);
     if (!figure) continue;
     const auto same = std::find_if(figures.begin(), figures.end(),
                                    [&](const UncertainFigure& f) { return f.figure == figure->figure; });

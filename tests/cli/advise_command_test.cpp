@@ -284,6 +284,13 @@ TEST_CASE("advise: where a CPU could serve what the GPU has no room for, it asks
       advise({"--gpu", "rtx-4070-12gb", "--ram", "5 GB", "--no-policies"}, "qwen3-30b-a3b");
   check_refusal(small, "does not fit in any way");
   CHECK_FALSE(contains(small.err, "no CPU is named"));
+  // SGLang and TensorRT-LLM keep all of a model on GPUs.
+  for (const char* runtime : {"sglang", "tensorrt-llm"}) {
+    const ProgramResult whole =
+        advise({"--gpu", "rtx-4090-24gb", "--runtime", runtime, "--no-policies"}, "deepseek-v3");
+    CHECK(whole.status != 0);
+    CHECK_FALSE(contains(whole.err + whole.out, "no CPU is named"));
+  }
 }
 
 TEST_CASE("advise: vLLM's V1 engine is started as vLLM is") {

@@ -87,6 +87,18 @@ TEST_CASE("run's answer: the fastest rival, never the one that knows the future;
   CHECK(answer["least_certain"]["kind"] == "derived");
 }
 
+TEST_CASE("run's answer: of sums over GPUs it names those that the run had") {
+  const test::ScratchFolder folder;
+  const std::string file = (folder / "node.yaml").string();
+  std::ofstream(file)
+      << "name: node\nmodel: qwen3-30b-a3b\nmachine: {gpu: rtx-4090-24gb, gpus: 8, cpu: epyc-9654}\n"
+         "runtime: vllm\ntensor_parallel: 4\nworkload: {batch: 1, prompt_tokens: 4096, "
+         "output_tokens: 2, requests: 1}\nsystems: [vllm]\n";
+  const ProgramResult result = run_program(MOELAB_PROGRAM, {"run", file});
+  CAPTURE(result.out, result.err);
+  CHECK(contains(result.out, "gpu.node.all_reduce, 4 GPUs (derived)"));
+}
+
 TEST_CASE("run's answer: an oracle of misses that is slower is said to be so") {
   const Json all = results({"--system", "zipmoe-belady", "--system", "zipmoe-warm-plan", "--set",
                             "machine={gpu: jetson-orin-nx-16gb, ram: 16 GiB, ssd: pcie3-x4}", "--set",

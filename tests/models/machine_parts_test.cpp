@@ -32,7 +32,14 @@ TEST_CASE("parts: every row of the catalogue reads, and is found by its name", "
     CHECK((p.peak.value() > 1e12 && p.peak.value() < 3e15));
     CHECK(p.unified() == (p.memory == Bytes(0)));
     if (!p.unified()) CHECK(link_rate(p.link).value() > 1e9);
+    // From V100's NVLink to Blackwell's, and faster than the way over the host.
+    if (const double peers = p.peer_link.value(); peers > 0)
+      CHECK((peers >= 150e9 && peers <= 900e9 && peers > link_rate(p.link).value()));
   }
+  // Boards that plug into PCIe have bridges at most, which are sold apart.
+  for (const char* name :
+       {"a100-80gb-pcie", "a100-40gb-pcie", "a100-pcie-40gb", "h100-pcie", "h100-nvl", "rtx-3090", "l40s"})
+    CHECK(find_gpu(name).peer_link == BytesPerSecond(0));
   for (const CpuPart& p : cpu_parts()) {
     INFO(p.name);
     CHECK(&find_cpu(p.name) == &p);

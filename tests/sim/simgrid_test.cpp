@@ -285,6 +285,7 @@ TEST_CASE("run_in_child brings back text and errors") {
   CHECK((run_in_child([&] { return bytes; }) == bytes));
   CHECK(run_in_child([] { return std::string(); }).empty());
   CHECK_THROWS_AS(run_in_child([]() -> std::string { throw InputError("f.yaml", "wrong"); }), InputError);
+  CHECK_THROWS_AS(run_in_child([]() -> std::string { throw InputError("\xff.yaml", "wrong"); }), InputError);
   CHECK_THROWS_WITH(run_in_child([]() -> std::string { throw std::runtime_error("broken"); }), "broken");
   CHECK_THROWS_AS(run_in_child([]() -> std::string { std::_Exit(3); }), std::runtime_error);
 }
