@@ -78,8 +78,8 @@ std::string these_rates(std::size_t rates) {
 }
 
 /// The rates at which too few requests came to tell: "this rate", or those of several that are so.
-std::string untold_rates(std::span<const LoadPoint> points, std::size_t untold) {
-  if (untold == points.size()) return these_rates(untold);
+std::string unsettled_rates(std::span<const LoadPoint> points, std::size_t unsettled) {
+  if (unsettled == points.size()) return these_rates(unsettled);
   std::string text;
   for (const LoadPoint& point : points)
     if (is_unsettled(point)) text += (text.empty() ? "" : ", ") + significant(point.rate);
@@ -90,14 +90,14 @@ std::string untold_rates(std::span<const LoadPoint> points, std::size_t untold) 
 std::string none_sentence(const LoadReport& r, std::span<const LoadPoint> points) {
   const std::string name = name_of(r, points.front().system);
   const std::string of_level = has_level(r) ? " " + level_text(r) : "";
-  const auto untold = static_cast<std::size_t>(std::ranges::count_if(points, is_unsettled));
-  if (untold == 0)
+  const auto unsettled = static_cast<std::size_t>(std::ranges::count_if(points, is_unsettled));
+  if (unsettled == 0)
     return name + " does not " + (has_level(r) ? "meet" : "keep up") + of_level + " at " +
            these_rates(points.size());
-  return name + ": cannot tell at " + untold_rates(points, untold) + " whether it " +
+  return name + ": cannot tell at " + unsettled_rates(points, unsettled) + " whether it " +
          (has_level(r) ? "meets" : "keeps up") + of_level +
          ": too few requests came for a steady state, more of them (--requests) or a lower rate would tell" +
-         (untold < points.size() ? "; at the other rates it does not" : "");
+         (unsettled < points.size() ? "; at the other rates it does not" : "");
 }
 
 std::string curve_sentence(const LoadReport& r, std::span<const LoadPoint> points) {

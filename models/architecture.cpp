@@ -4,6 +4,7 @@
 
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
+#include "models/lower_case.hpp"
 #include "models/yaml_reader.hpp"
 
 namespace moelab {
@@ -124,9 +125,8 @@ std::optional<Fault> lack_of_experts(const Architecture& a) {
 }
 
 std::string model_file_name(std::string_view title) {
-  std::string name(title.substr(0, 100));
+  std::string name = lower_case(std::string(title.substr(0, 100)));
   for (char& c : name) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     const bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
     if (!good) c = '-';
   }

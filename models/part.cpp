@@ -10,6 +10,7 @@
 
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
+#include "models/lower_case.hpp"
 #include "models/yaml_reader.hpp"
 
 namespace moelab {
@@ -343,8 +344,7 @@ const CpuPart& find_cpu(std::string_view text) {
 }
 
 MemoryPart read_memory(std::string_view text, const CpuPart* cpu) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string lower = lower_case(std::string(text));
   MemoryPart memory;
   memory.stated = stated_rate(lower);
   memory.channels = stated_channels(lower);

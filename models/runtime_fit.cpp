@@ -19,9 +19,13 @@ bool is_vllm(const std::string& family) {
   return family == "vllm" || family == "vllm-v1";
 }
 
+bool is_gpu_server(const std::string& family) {
+  return is_vllm(family) || family == "sglang" || family == "tensorrt-llm";
+}
+
 std::string cannot_run_on(const Runtime& runtime, const MachineParts& machine) {
   const std::string family = family_of(runtime);
-  const bool server = is_vllm(family) || family == "sglang" || family == "tensorrt-llm";
+  const bool server = is_gpu_server(family);
   const bool kt = family.starts_with("ktransformers");
   const bool of_gpus = family == "mlx" || family == "mlc" ||
                        (family.find("llama.cpp") != std::string::npos && !family.ends_with("-cpu"));

@@ -46,11 +46,11 @@ struct Scenario {
   std::string document = R"({"systems": []})";
 
   std::uint32_t gpus() const { return tensor_parallel * data_parallel; }
+  /// GPUs that each hold as much as `model` is; 1 where they divide the experts by number: `model` has all of
+  /// them then, and no GPU does.
+  std::uint32_t model_shares() const { return expert_parallel ? 1 : gpus(); }
   /// GPUs over which the experts of a layer are divided (experts_of_rank()); 1: each has all, or of all a
   /// part.
-  /// GPUs of which each has such a part of the model as `model` is; where they divide experts by number, it
-  /// has all of them, and is no one's.
-  std::uint32_t model_shares() const { return expert_parallel ? 1 : gpus(); }
   std::uint32_t expert_ranks() const { return expert_parallel ? gpus() : 1; }
   /// GPUs that are simulated: each, or one that stands for all where all do the same.
   std::uint32_t simulated_gpus() const { return expert_parallel || data_parallel > 1 ? gpus() : 1; }

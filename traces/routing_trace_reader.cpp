@@ -306,13 +306,13 @@ RoutingTrace read_routing_trace(const std::string& path) {
   const auto impl = std::make_shared<RoutingTrace::Impl>();
   try {
     Reader(path).read_into(*impl);
-  } catch (const InputError&) {
+  } catch (const InputError& error) {
     const std::string ending = std::filesystem::path(path).extension().string();
+    std::vector<Problem> problems = error.problems();
     for (const std::string form : {"csv", "jsonl", "npy", "npz"})
       if (ending == "." + form && std::filesystem::exists(path))
-        throw InputError(path, "is no routing trace (a safetensors file); 'moelab trace import " + form +
-                                   "' makes one of such a file");
-    throw;
+        problems.back().what += "; 'moelab trace import " + form + "' makes a routing trace of such a file";
+    throw InputError(std::move(problems));
   }
   RoutingTrace trace;
   trace.impl_ = impl;

@@ -117,8 +117,7 @@ std::string cannot_run(const Runtime& runtime, const std::string& weights, const
 std::string cannot_cache(const Runtime& runtime, const std::string& kv) {
   if (kv.empty() || kv == "bf16" || kv == "fp16") return "";
   const std::string family = family_of(runtime);
-  const bool server = is_vllm(family) || family == "sglang" || family == "tensorrt-llm";
-  if (kv == "fp8" ? server : is_llama(family)) return "";
+  if (kv == "fp8" ? is_gpu_server(family) : is_llama(family)) return "";
   return "'" + runtime.name + "' does not cache keys and values in " + kv;
 }
 

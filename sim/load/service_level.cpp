@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "models/input_error.hpp"
+#include "models/lower_case.hpp"
 #include "models/physical_bounds.hpp"
 #include "models/units.hpp"
 #include "sim/results/statistics.hpp"
@@ -22,13 +23,6 @@ std::string trimmed(const std::string& text) {
 struct ClauseError {
   std::string what;
 };
-
-/// Of words that are written in capitals as often as not: "TTFT P95".
-std::string in_lower_case(std::string word) {
-  for (char& c : word)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return word;
-}
 
 Latency latency_named(const std::string& word, const std::vector<std::string>& classes) {
   std::vector<std::string> known;
@@ -69,8 +63,8 @@ LevelClause parse_clause(const std::string& text, const std::vector<std::string>
     words >> latency;
   }
   words >> statistic >> more;
-  latency = in_lower_case(latency);
-  statistic = in_lower_case(statistic);
+  latency = lower_case(latency);  // "TTFT P95"
+  statistic = lower_case(statistic);
   clause.latency = latency_named(latency, classes);
   if (statistic.empty())
     throw ClauseError{"'" + latency + "' says neither mean nor a percentile; expected '" + latency +
@@ -98,7 +92,7 @@ ServiceLevel parse_service_level(const std::string& option, const std::string& t
   Problems problems;
   for (const std::string& name : classes)
     for (const Latency latency : kAllLatencies)
-      if (latency_name(latency).word == in_lower_case(name))
+      if (latency_name(latency).word == lower_case(name))
         problems.add({.file = option,
                       .what = "a class of the workload is called '" + name +
                               "' as a latency is; expected another name for it"});

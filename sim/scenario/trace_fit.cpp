@@ -4,6 +4,7 @@
 
 #include "models/architecture.hpp"
 #include "models/input_error.hpp"
+#include "models/lower_case.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -33,13 +34,8 @@ void check_trace_fits(const Architecture& model, const std::string& file, const 
 }
 
 bool names_model(const std::string& identity, const Architecture& model) {
-  const auto lower = [](std::string text) {
-    for (char& c : text)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return text;
-  };
-  const std::string last = lower(identity.substr(identity.rfind('/') + 1));
-  return last == lower(model.name) || last == lower(model.title);
+  const std::string last = lower_case(identity.substr(identity.rfind('/') + 1));
+  return last == lower_case(model.name) || last == lower_case(model.title);
 }
 
 }  // namespace moelab
