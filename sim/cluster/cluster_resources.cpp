@@ -65,6 +65,7 @@ engine::OpIndex add_store_load(LabelledGraph& out, const StoreLoad& load, const 
   const auto add = [&](engine::ResourceId resource, double seconds, const OpLabel& label) {
     const engine::OpIndex op = out.graph.add(out.graph.lane(resource), seconds);
     out.labels.push_back(label);
+    out.labels.back().bytes = load.bytes.value();
     if (after != engine::kNoOp) out.graph.depend(op, after);
     after = op;
   };

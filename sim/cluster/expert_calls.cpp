@@ -239,6 +239,7 @@ OpIndex ExpertCalls::add_copy(Call& call, std::uint32_t gpu, bool to_gpu, Bytes 
   const ServerNode& node = node_of(gpu);
   const double seconds = (to_gpu ? node.timing->load(bytes) : node.timing->store(bytes)).value();
   const OpIndex op = add(call, to_gpu ? link->in : link->out, seconds, kind, after);
+  call.graph.labels[op].bytes = bytes.value();
   node.share_copy(call.graph.graph, op, seconds);
   return op;
 }

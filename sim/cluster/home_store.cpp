@@ -106,7 +106,7 @@ void HomeStore::build(std::uint32_t step_tokens, LabelledGraph& out) {
 }
 
 void HomeStore::count(const LabelledGraph& graph) {
-  const std::array<double, kTiers> bytes = bytes_read(graph, costs_);
+  const std::array<double, kTiers> bytes = bytes_read(graph);
   for (std::size_t i = 0; i < kTiers; ++i) metrics_.bytes[i] += bytes[i];
 }
 

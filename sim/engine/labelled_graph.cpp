@@ -18,4 +18,19 @@ std::string_view to_string(Tier tier) {
   return kNames[static_cast<std::size_t>(tier)];
 }
 
+double LabelledGraph::moved(engine::OpIndex op) const {
+  if (graph.capacity(op) == engine::kNetwork) return graph.flow(op).bytes;
+  switch (labels[op].kind) {
+    case OpKind::dense:
+    case OpKind::shared_expert:
+      return kernel.bytes;
+    case OpKind::swap_out:
+      return swapped.out;
+    case OpKind::swap_in:
+      return swapped.in;
+    default:
+      return labels[op].bytes;
+  }
+}
+
 }  // namespace moelab

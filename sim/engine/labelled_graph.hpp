@@ -62,6 +62,7 @@ struct OpLabel {
   std::uint32_t tokens = 0;   // of an execution: tokens routed to the expert
   bool low_score = false;     // of an expert's load: it is low-score for all its tokens
   std::uint16_t backend = 0;  // of a decode or load into the window: its number in PagingConfig::backends
+  double bytes = 0;           // that a read, a load, a copy or a sum moves; 0: not said
 };
 
 /// What dense kernels do together.
@@ -92,6 +93,8 @@ struct LabelledGraph {
   KernelWork shared;               // of its grouped experts: what the shared ones do
   SwappedBytes swapped;            // likewise at most one each way
 
+  /// Bytes that an operation moves, kernels those of weights, keys and values; 0: not said.
+  double moved(engine::OpIndex op) const;
   void clear() {
     graph.clear();
     labels.clear();

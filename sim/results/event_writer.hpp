@@ -28,10 +28,15 @@ struct EventTime {
   Nanoseconds at;
 };
 
+/// How long something takes.
+struct EventSpan {
+  Nanoseconds length;
+};
+
 /// One of an event's details, or one of a counter's values. Names and texts live as long as the call.
 struct EventDetail {
   std::string_view name;
-  std::variant<std::int64_t, EventTime, std::string_view> value;  // a moment is shown in microseconds
+  std::variant<std::int64_t, EventTime, EventSpan, std::string_view> value;  // times are in microseconds
 };
 using EventDetails = std::span<const EventDetail>;
 

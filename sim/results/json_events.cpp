@@ -91,6 +91,7 @@ class JsonEventWriter final : public EventWriter {
   std::string value(const EventDetail& detail) const {
     if (const auto* number = std::get_if<std::int64_t>(&detail.value)) return std::to_string(*number);
     if (const auto* moment = std::get_if<EventTime>(&detail.value)) return time(moment->at);
+    if (const auto* span = std::get_if<EventSpan>(&detail.value)) return microseconds(span->length);
     return "\"" + escaped(std::get<std::string_view>(detail.value)) + "\"";
   }
   std::string time(Nanoseconds at) const { return microseconds(at + shift_); }

@@ -174,6 +174,8 @@ class PerfettoEventWriter final : public EventWriter {
         entry.add_int64(detail::kInteger, *number);
       else if (const auto* moment = std::get_if<EventTime>(&one.value))
         entry.add_double(detail::kDouble, static_cast<double>(moment->at + shift_) / 1e3);
+      else if (const auto* span = std::get_if<EventSpan>(&one.value))
+        entry.add_double(detail::kDouble, static_cast<double>(span->length) / 1e3);
       else
         entry.add_uint64(detail::kText, detail_texts_.number(std::get<std::string_view>(one.value), fresh_));
     }

@@ -6,13 +6,16 @@ namespace moelab {
 
 void Timeline::Slices::add(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) {
   const engine::Graph& g = graph.graph;
-  constexpr std::uint32_t kNoSlice = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> number(g.size(), kNoSlice);
   for (engine::OpIndex op = 0; op < g.size(); ++op) {
     if (g.end(op) == engine::kNotYet) continue;
     number[op] = static_cast<std::uint32_t>(all.size());
-    all.push_back({g.ready(op), g.start(op), g.end(op), graph.labels[op], g.resource(op), pass, layer});
+    all.push_back({g.ready(op), g.start(op), g.end(op), graph.labels[op], g.resource(op), pass, layer,
+                   graph.moved(op), kNoSlice});
   }
+  for (engine::OpIndex op = 0; op < g.size(); ++op)
+    if (const engine::OpIndex last = g.last_dependency(op); number[op] != kNoSlice && last != engine::kNoOp)
+      all[number[op]].after = number[last];
   for (engine::OpIndex op = 0; op < g.size(); ++op)
     g.for_dependents(op, [&](engine::OpIndex after) {
       if (number[op] != kNoSlice && number[after] != kNoSlice) arrows.emplace_back(number[op], number[after]);
@@ -21,7 +24,10 @@ void Timeline::Slices::add(const LabelledGraph& graph, std::uint64_t pass, std::
 
 void Timeline::Slices::append(const Slices& more) {
   const auto first = static_cast<std::uint32_t>(all.size());
-  all.insert(all.end(), more.all.begin(), more.all.end());
+  for (Slice slice : more.all) {
+    if (slice.after != kNoSlice) slice.after += first;
+    all.push_back(slice);
+  }
   for (const auto& [from, to] : more.arrows) arrows.emplace_back(first + from, first + to);
 }
 

@@ -23,8 +23,9 @@ struct TimelineWindow {
   std::uint64_t first_token = 1, last_token = std::numeric_limits<std::uint64_t>::max();
 };
 
-/// Collects what a run shows: one process a system, one track a slot of a resource (decompression threads
-/// have a track each), a slice an operation, and arrows along dependencies to other tracks; beside them
+/// Collects what a run shows: one process a system, a legend, passes with their layers, one track a slot of a
+/// resource (decompression threads have a track each), a slice an operation, with the bytes that it moves and
+/// what it waited for, and arrows along dependencies to other tracks; beside them
 /// requests (waiting, prompt, decode), and counters of ready operations that wait for each resource, of bytes
 /// of experts and KV cache, and of kept experts by state. What is outside the window is not kept, so that
 /// long runs take no more memory and stay openable. Times are of the engine, exact to the nanosecond.
@@ -33,6 +34,11 @@ class Timeline final : public GraphObserver {
   explicit Timeline(const TimelineWindow& window) : window_(window), all_(*this, "") {}
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
+
+  /// Seconds; with its end before its begin: nothing is shown.
+  struct Window {
+    double begin, end;
+  };
 
   void finished(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) override;
   bool wants_memory() const override { return all_.wants_memory(); }
@@ -55,7 +61,10 @@ class Timeline final : public GraphObserver {
     engine::ResourceId resource;
     std::uint64_t pass;
     std::int32_t layer;
+    double bytes;         // that it moves; 0: not said
+    std::uint32_t after;  // number of what made it ready: of its dependencies the last to end; kNoSlice
   };
+  static constexpr std::uint32_t kNoSlice = std::numeric_limits<std::uint32_t>::max();
   /// Slices by number, and which of them wait for which.
   struct Slices {
     std::vector<Slice> all;
@@ -104,6 +113,10 @@ class Timeline final : public GraphObserver {
   };
 
   class Operations;
+  class Steps;
+
+  static Window window_of(const Slices& slices);
+  static void write_legend(const Slices& slices, const Window& window, EventWriter& out);
 
   void write(const RunResult& result, const TimelineTitle& title, EventWriter& out) const;
   bool keeps(std::uint64_t pass, std::uint64_t tokens_before, std::uint64_t tokens_after) const;

@@ -5,17 +5,20 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "sim/results/event_legend.hpp"
 #include "sim/results/timeline.hpp"
 #include "sim/run_result.hpp"
 
 namespace moelab {
 namespace {
 
-constexpr std::int64_t kSlotsATrack = 10'000;                // thread number = resource * this + slot
+constexpr std::int64_t kSlotsATrack = 10'000;                // track number = (1 + resource) * this + slot
+constexpr std::int64_t kLegendTrack = 0;                     // behind it a track of steps a server
 constexpr std::int64_t kArrowsARun = std::int64_t{1} << 32;  // arrows are told apart throughout the file
 
 /// Whether an operation is a layer's and no expert's.
@@ -36,6 +39,29 @@ bool is_of_layer(OpKind kind) {
     case OpKind::remote_experts:
     case OpKind::dispatch:
     case OpKind::combine:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Whether an operation brings something instead of computing: it may be for a layer that is far ahead.
+bool is_fetch(OpKind kind) {
+  switch (kind) {
+    case OpKind::read_sm:
+    case OpKind::read_e:
+    case OpKind::read_tensor:
+    case OpKind::decompress:
+    case OpKind::recover:
+    case OpKind::remap:
+    case OpKind::decode:
+    case OpKind::load:
+    case OpKind::swap_in:
+    case OpKind::swap_out:
+    case OpKind::promote:
+    case OpKind::predict:
+    case OpKind::migrate:
+    case OpKind::wait:
       return true;
     default:
       return false;
@@ -117,9 +143,7 @@ void write_memory(const std::string& prefix, const std::vector<std::pair<double,
   }
 }
 
-struct Window {
-  double begin, end;
-};
+using Window = Timeline::Window;
 
 /// The parts of a request's time, as far as they are in the window.
 void write_request(const ServedSpan& span, const Window& window, std::int64_t track, EventWriter& out) {
@@ -248,7 +272,7 @@ class Timeline::Operations {
 
  private:
   static std::int64_t number_of(std::size_t resource, std::size_t slot) {
-    return static_cast<std::int64_t>(resource) * kSlotsATrack + static_cast<std::int64_t>(slot);
+    return static_cast<std::int64_t>(1 + resource) * kSlotsATrack + static_cast<std::int64_t>(slot);
   }
   void place(std::uint32_t number) {
     const Slice& s = slices_.all[number];
@@ -273,13 +297,24 @@ class Timeline::Operations {
       arriving_.add(to, before);
     });
   }
+  std::string name_of(std::uint32_t number) const {
+    return slice_name(slices_.all[number].label, slices_.all[number].layer);
+  }
   void write_slice(std::uint32_t number, EventWriter& out) const {
     const Slice& s = slices_.all[number];
     std::vector<EventDetail> details{{"pass", static_cast<std::int64_t>(s.pass)},
                                      {"layer", std::int64_t{s.layer}}};
     if (s.label.tier != Tier::none) details.push_back({"from", to_string(s.label.tier)});
+    if (s.bytes > 0) details.push_back({"bytes", std::int64_t{std::llround(s.bytes)}});
     details.push_back({"ready", EventTime{nanoseconds(s.ready)}});
-    out.slice({slice_name(s.label, s.layer), to_string(s.label.kind), track_[number], nanoseconds(s.start),
+    const std::string after = s.after == kNoSlice ? "" : name_of(s.after);
+    if (!after.empty()) details.push_back({"after", after});
+    const Nanoseconds waited = nanoseconds(s.start) - nanoseconds(s.ready);
+    if (waited > 0) {
+      details.push_back({"waited_us", EventSpan{waited}});
+      details.push_back({"waited_for", resources_[s.resource].name});
+    }
+    out.slice({name_of(number), to_string(s.label.kind), track_[number], nanoseconds(s.start),
                nanoseconds(s.end), details, leaving_.of(number), arriving_.of(number)});
   }
 
@@ -292,25 +327,108 @@ class Timeline::Operations {
   ArrowsBySlice leaving_, arriving_;
 };
 
+/// Passes and, nested in each, its layers: from the first operation that computes to the last one.
+class Timeline::Steps {
+ public:
+  explicit Steps(const Slices& slices) {
+    for (const Slice& s : slices.all)
+      if (!is_fetch(s.label.kind)) add(s);
+  }
+  void write(const std::string& prefix, std::int64_t track, EventWriter& out) const {
+    if (layers_.empty()) return;
+    out.track(track, prefix + "steps");
+    Nanoseconds free_at = 0;
+    for (const auto& [pass, layers] : layers_) {
+      std::vector<Layer> all;
+      for (const auto& [number, layer] : layers) all.push_back(layer);
+      std::sort(all.begin(), all.end(), [](const Layer& a, const Layer& b) {
+        return std::tie(a.start, a.end) < std::tie(b.start, b.end);
+      });
+      free_at = write_pass(pass, all, track, free_at, out);
+    }
+  }
+
+ private:
+  struct Layer {
+    Nanoseconds start, end;
+    std::int32_t number;
+  };
+  void add(const Slice& s) {
+    const Nanoseconds start = nanoseconds(s.start), end = nanoseconds(s.end);
+    const auto [at, is_new] = layers_[s.pass].try_emplace(s.layer, Layer{start, end, s.layer});
+    if (!is_new) at->second = {std::min(at->second.start, start), std::max(at->second.end, end), s.layer};
+  }
+  /// What overlaps what was before begins behind it. Returns when the pass ends.
+  static Nanoseconds write_pass(std::uint64_t pass, const std::vector<Layer>& layers, std::int64_t track,
+                                Nanoseconds free_at, EventWriter& out) {
+    const Nanoseconds start = std::max(layers.front().start, free_at);
+    Nanoseconds end = start;
+    for (const Layer& layer : layers) end = std::max(end, layer.end);
+    const EventDetail number{"pass", static_cast<std::int64_t>(pass)};
+    out.slice({"pass " + std::to_string(pass), "pass", track, start, end, {&number, 1}, {}, {}});
+    free_at = start;
+    for (const Layer& layer : layers) {
+      const Nanoseconds from = std::max(layer.start, free_at);
+      free_at = std::max(layer.end, from);
+      const std::array<EventDetail, 2> details{{number, {"layer", std::int64_t{layer.number}}}};
+      out.slice({layer.number < 0 ? "head" : "layer " + std::to_string(layer.number),
+                 "layer",
+                 track,
+                 from,
+                 free_at,
+                 details,
+                 {},
+                 {}});
+    }
+    return end;
+  }
+
+  std::map<std::uint64_t, std::map<std::int32_t, Layer>> layers_;  // by pass and number
+};
+
+/// A slice for each kind of operation that is shown, one behind the other over the time that is shown.
+void Timeline::write_legend(const Slices& slices, const Window& window, EventWriter& out) {
+  std::set<OpKind> kinds;
+  for (const Slice& s : slices.all) kinds.insert(s.label.kind);
+  if (kinds.empty()) return;
+  out.track(kLegendTrack, "legend");
+  const Nanoseconds begin = nanoseconds(window.begin), all = nanoseconds(window.end) - begin;
+  const auto count = static_cast<Nanoseconds>(kinds.size());
+  Nanoseconds number = 0;
+  for (const OpKind kind : kinds) {
+    const EventDetail meaning{"meaning", meaning_of(kind)};
+    const std::string name = std::string(to_string(kind)) + ": " + std::string(meaning_of(kind));
+    const Nanoseconds start = begin + all / count * number;
+    out.slice({name, "legend", kLegendTrack, start, start + all / count, {&meaning, 1}, {}, {}});
+    ++number;
+  }
+}
+
+Timeline::Window Timeline::window_of(const Slices& slices) {
+  Window window{std::numeric_limits<double>::infinity(), 0};
+  for (const Slice& s : slices.all) window = {std::min(window.begin, s.start), std::max(window.end, s.end)};
+  return window;
+}
+
 void Timeline::write(const RunResult& result, const TimelineTitle& title, EventWriter& out) const {
   out.process(title.name.empty() ? result.system : title.name);
   Slices slices = all_.slices();
   for (const Server& server : servers_) slices.append(server.slices());
-  Operations(slices, result.busy).write(title.process * kArrowsARun, out);
+  std::vector<const Server*> servers{&all_};
+  for (const Server& server : servers_) servers.push_back(&server);
+  const Window shown = window_of(slices);
 
-  Window shown{std::numeric_limits<double>::infinity(), 0};  // what all servers show
-  auto requests = static_cast<std::int64_t>(result.busy.size()) * kSlotsATrack;
-  const auto write_server = [&](const Server& server) {
-    write_memory(server.prefix(), server.memory(), out);
-    Window window{std::numeric_limits<double>::infinity(), 0};
-    for (const Slice& s : server.slices().all)
-      window = {std::min(window.begin, s.start), std::max(window.end, s.end)};
-    shown = {std::min(shown.begin, window.begin), std::max(shown.end, window.end)};
-    write_requests(server.prefix(), server.spans(), window, requests, out);
+  write_legend(slices, shown, out);
+  for (std::size_t i = 0; i < servers.size(); ++i)
+    Steps(servers[i]->slices())
+        .write(servers[i]->prefix(), kLegendTrack + 1 + static_cast<std::int64_t>(i), out);
+  Operations(slices, result.busy).write(title.process * kArrowsARun, out);
+  auto requests = static_cast<std::int64_t>(1 + result.busy.size()) * kSlotsATrack;
+  for (const Server* const server : servers) {
+    write_memory(server->prefix(), server->memory(), out);
+    write_requests(server->prefix(), server->spans(), window_of(server->slices()), requests, out);
     requests += kSlotsATrack;
-  };
-  write_server(all_);
-  for (const Server& server : servers_) write_server(server);
+  }
   ClusterEvents(shown, requests, out).write(result.cluster);
 }
 

@@ -17,13 +17,13 @@ AllReduces::AllReduces(const Scenario& scenario, const TimingModel& timing, engi
 
 void AllReduces::begin(const Pass& pass) {
   const auto ranks = static_cast<int>(scenario_.tensor_parallel);
-  seconds_ =
-      ranks == 1 ? 0 : timing_.all_reduce(ranks, all_reduce_bytes(scenario_.model, pass.tokens)).value();
+  bytes_ = all_reduce_bytes(scenario_.model, pass.tokens);
+  seconds_ = ranks == 1 ? 0 : timing_.all_reduce(ranks, bytes_).value();
 }
 
 void AllReduces::add(LabelledGraph& out, OpIndex after) const {
   const OpIndex op = out.graph.add(out.graph.lane(collective_), seconds_);
-  out.labels.push_back({OpKind::all_reduce});
+  out.labels.push_back({.kind = OpKind::all_reduce, .bytes = bytes_.value()});
   if (after != engine::kNoOp) out.graph.depend(op, after);
 }
 

@@ -31,7 +31,8 @@ class AllReduces {
   const Scenario& scenario_;
   const TimingModel& timing_;
   engine::ResourceId collective_ = 0;
-  double seconds_ = 0;  // one, of the pass that runs
+  Bytes bytes_;         // of one, in the pass that runs
+  double seconds_ = 0;  // likewise
   LabelledGraph graph_;
 };
 

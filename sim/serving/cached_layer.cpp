@@ -269,7 +269,7 @@ void CachedStage::finish_layer(std::uint32_t moe_layer) {
 void CachedStage::account_experts() {
   StepOutcome outcome;
   outcome.stall_s = critical_path(layer_, waits_);
-  outcome.bytes = bytes_read(layer_, costs_);
+  outcome.bytes = bytes_read(layer_);
   add(outcome);
   supply_.observe(layer_, options_.witness);
   if (remember_) {

@@ -178,7 +178,7 @@ void CachedStage::count(Part part, const LabelledGraph& graph) {
 void CachedStage::count_lost(const LabelledGraph& graph) {
   metrics_.add_stall(Cause::recovery, engine_.now() - graph.graph.submitted_at(), pass_.prompt);
   if (part_ != Part::experts) return;
-  const std::array<double, kTiers> bytes = bytes_read(graph, costs_);
+  const std::array<double, kTiers> bytes = bytes_read(graph);
   for (std::size_t i = 0; i < kTiers; ++i) metrics_.bytes[i] += bytes[i];
 }
 

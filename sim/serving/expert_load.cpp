@@ -6,13 +6,14 @@ using engine::OpIndex;
 
 namespace {
 
-OpLabel label_of(const ExpertLoad& load, Tier tier, std::uint16_t piece) {
+OpLabel label_of(const ExpertLoad& load, Tier tier, std::uint16_t piece, Bytes bytes) {
   return {.kind = load.kind,
           .tier = tier,
           .tensor = load.tensor,
           .chunk = piece,
           .expert = load.expert,
-          .backend = load.backend};
+          .backend = load.backend,
+          .bytes = bytes.value()};
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ OpIndex add_expert_load(LabelledGraph& out, const ExpertLoad& load, const PagedR
   const auto add = [&](engine::ResourceId where, Seconds time, Tier tier, std::uint16_t piece,
                        OpIndex before) {
     const OpIndex op = graph.add(graph.lane(where), time.value());
-    out.labels.push_back(label_of(load, tier, piece));
+    out.labels.push_back(label_of(load, tier, piece, part));
     if (before != engine::kNoOp) graph.depend(op, before);
     return op;
   };

@@ -15,7 +15,8 @@ OpIndex add_host_read(const ServerResources& resources, const HostReads& reads, 
   const bool e = label.kind == OpKind::read_e;
   const double seconds = e ? reads.e_s : reads.sm_s;
   const OpIndex op = out.graph.add(out.graph.lane(resources.reader), seconds + dispatch_s);
-  out.graph.share(op, resources.ssd, seconds - reads.latency_s, e ? reads.e_bytes : reads.sm_bytes);
+  label.bytes = e ? reads.e_bytes : reads.sm_bytes;
+  out.graph.share(op, resources.ssd, seconds - reads.latency_s, label.bytes);
   label.tier = Tier::ssd;
   out.labels.push_back(label);
   return op;
@@ -31,7 +32,7 @@ OpIndex LayerGraphBuilder::add_transfer(LabelledGraph& out, double seconds, doub
 
 OpIndex LayerGraphBuilder::add_read(LabelledGraph& out, engine::Lane lane, double seconds, double latency_s,
                                     OpLabel label) const {
-  const double bytes = label.kind == OpKind::read_e ? bytes_.e_read : bytes_.sm_read;
+  const double bytes = label.bytes = label.kind == OpKind::read_e ? bytes_.e_read : bytes_.sm_read;
   const OpIndex op = add(out, lane, seconds, label);
   if (label.tier == Tier::page_cache)  // out of one buffer into another
     resources_.share(out.graph, op, true, seconds, 2 * bytes);

@@ -106,7 +106,8 @@ void MissingExperts::build(std::uint32_t step_tokens, std::span<const ExpertRead
   const auto travelling = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, step_tokens));
   const Bytes activations(static_cast<double>(travelling) * model_.hidden * kBytesPerActivation);
   const auto add_copy = [&](engine::ResourceId resource, Seconds time, OpKind kind) {
-    const OpIndex op = add(out, resource, time.value(), {kind, Tier::none, 0, 0, 0, travelling});
+    const OpIndex op =
+        add(out, resource, time.value(), {.kind = kind, .tokens = travelling, .bytes = activations.value()});
     if (resources_.copies_on_cpu)
       resources_.share(out.graph, op, true, time.value(), 2 * activations.value());
     return op;

@@ -201,7 +201,7 @@ void Prefetcher::settle(std::uint64_t now) {
 // The slot becomes free. Returns the bytes that were read for it.
 double Prefetcher::release(FetchSlot& slot) {
   if (server_.observer != nullptr) server_.observer->finished(slot.load, slot.pass, -1);
-  const std::array<double, kTiers> bytes = bytes_read(slot.load, server_.costs);
+  const std::array<double, kTiers> bytes = bytes_read(slot.load);
   for (std::size_t tier = 0; tier < kTiers; ++tier) server_.metrics.bytes[tier] += bytes[tier];
   free_slot(slot);
   return std::accumulate(bytes.begin(), bytes.end(), 0.0);

@@ -5,14 +5,12 @@
 
 namespace moelab {
 
-std::array<double, kTiers> bytes_read(const LabelledGraph& graph, const ExpertCosts& costs) {
+std::array<double, kTiers> bytes_read(const LabelledGraph& graph) {
   std::array<double, kTiers> bytes{};
   for (engine::OpIndex op = 0; op < graph.graph.size(); ++op) {
     const OpLabel& label = graph.labels[op];
     if (label.tier == Tier::none || !graph.graph.was_started(op)) continue;
-    const Bytes plane = label.tier == Tier::ssd ? costs.e_stored : costs.e_bytes;
-    bytes[static_cast<std::size_t>(label.tier)] +=
-        (label.kind == OpKind::read_e ? plane / costs.timing.shards : costs.sm_bytes).value();
+    bytes[static_cast<std::size_t>(label.tier)] += label.bytes;
   }
   return bytes;
 }

@@ -25,7 +25,7 @@ struct StepOutcome {
 };
 
 /// What a finished graph has read, by tier.
-std::array<double, kTiers> bytes_read(const LabelledGraph& graph, const ExpertCosts& costs);
+std::array<double, kTiers> bytes_read(const LabelledGraph& graph);
 
 /// Remembers the outcome of layers by what they consist of. Bounded: what comes when it is full is not kept.
 class LayerMemo {

@@ -5,6 +5,7 @@
 #include "models/json.hpp"
 #include "sim/results/event_writer.hpp"
 #include "tests/cli/run_program.hpp"
+#include "tests/sim/timeline_json.hpp"
 #include "tests/traces/trace_files.hpp"
 #include "traces/import/input_stream.hpp"
 
@@ -149,7 +150,7 @@ TEST_CASE("run's timeline: a window of tokens", "[long]") {
     results.run("r.json", {"zipmoe-lru"}, more);
     std::size_t n = 0;
     const Json events = Json::parse(read_bytes(results.folder / "t.json"));
-    for (const Json& e : events["traceEvents"]) n += e["ph"] == "X" && e["cat"] != "request" ? 1 : 0;
+    for (const Json& e : events["traceEvents"]) n += is_operation(e) ? 1 : 0;
     return n;
   };
   const std::string file = results.path("t.json");

@@ -258,7 +258,7 @@ std::size_t check_events(const nlohmann::json& file, const ClusterResult& cluste
   std::map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> tracks;
   for (const nlohmann::json& e : file["traceEvents"]) {
     if (e["ph"] == "i") shown.insert({e["name"].get<std::string>(), nanoseconds(e["ts"]), -1});
-    if (e["ph"] != "X") continue;
+    if (e["ph"] != "X" || e["cat"] == "pass" || e["cat"] == "layer" || e["cat"] == "legend") continue;
     const std::int64_t from = nanoseconds(e["ts"]), lasts = nanoseconds(e["dur"]);
     tracks[e["tid"].get<std::int64_t>()].emplace_back(from, from + lasts);
     if (e["cat"] == "fault" || e["cat"] == "migration") {

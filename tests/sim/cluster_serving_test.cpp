@@ -294,11 +294,8 @@ TEST_CASE("cluster: a timeline has every operation of every server, and requests
     std::multiset<std::string> all;
     double requests = 0;
     for (const json& e : file["traceEvents"]) {
-      if (e["ph"] != "X") continue;
-      if (e["cat"] == "request")
-        requests += 1e-6 * e["dur"].get<double>();
-      else if (e["cat"] != "migration")
-        all.insert(e["name"].dump() + e["ts"].dump() + e["dur"].dump());
+      if (e["ph"] == "X" && e["cat"] == "request") requests += 1e-6 * e["dur"].get<double>();
+      if (is_operation(e)) all.insert(e["name"].dump() + e["ts"].dump() + e["dur"].dump());
     }
     CHECK(all.size() == operations);
     double latency = 0;
@@ -309,7 +306,7 @@ TEST_CASE("cluster: a timeline has every operation of every server, and requests
     const json kept = timeline_json(part, r);
     std::size_t in_window = 0;
     for (const json& e : kept["traceEvents"]) {
-      if (e["ph"] != "X" || e["cat"] == "request" || e["cat"] == "migration") continue;
+      if (!is_operation(e)) continue;
       ++in_window;
       CHECK(all.count(e["name"].dump() + e["ts"].dump() + e["dur"].dump()) > 0);
     }

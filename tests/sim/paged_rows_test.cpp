@@ -168,7 +168,7 @@ TEST_CASE("paged: a result is the same twice, survives its transfer, and its tim
   std::size_t slices = 0, operations = 0;
   const auto file = timeline_json(timeline, r);
   for (const auto& event : file["traceEvents"]) {
-    if (event["ph"] != "X" || event["cat"] == "request") continue;
+    if (!is_operation(event)) continue;
     ++slices;
     const std::string name = event["name"];
     names.insert(name.substr(0, name.find(' ')));

@@ -1,4 +1,4 @@
-// The timeline: operations and what they wait for, queues, memory, requests, and its window.
+// The timeline: operations, what they wait for, queues, memory, requests, passes and layers, and its window.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "sim/results/event_legend.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/small_systems.hpp"
 #include "tests/sim/timeline_json.hpp"
@@ -40,7 +41,7 @@ TEST_CASE("timeline: it is what the observer saw, without overlaps on a track") 
     std::map<int, std::vector<Slice>> tracks;
     for (const json& e : file["traceEvents"]) {
       CHECK(e["pid"] == 1);
-      if (e["ph"] != "X" || e["cat"] == "request") continue;
+      if (!is_operation(e)) continue;
       const auto begin = std::llround(e["ts"].get<double>() * 1e3);
       const auto end = begin + std::llround(e["dur"].get<double>() * 1e3);
       tracks[e["tid"].get<int>()].emplace_back(begin, end);
@@ -83,7 +84,7 @@ std::vector<Shown> operations_of(const json& file) {
     if (e["ph"] == "M" && e["name"] == "thread_name") names[e["tid"]] = e["args"]["name"];
   std::vector<Shown> slices;
   for (const json& e : file["traceEvents"]) {
-    if (e["ph"] != "X" || e["cat"] == "request") continue;
+    if (!is_operation(e)) continue;
     const std::string name = names.at(e["tid"]);
     slices.push_back({e["tid"], ns_of(e["args"]["ready"]), ns_of(e["ts"]), ns_of(e["ts"]) + ns_of(e["dur"]),
                       name.substr(0, name.find(' '))});
@@ -244,7 +245,7 @@ TEST_CASE("timeline: a window of tokens keeps exactly the operations of the pass
       std::map<std::uint64_t, std::multiset<std::string>> by_pass;
       const json file = timeline_json(timeline, r);
       for (const json& e : file["traceEvents"])
-        if (e["ph"] == "X" && e["cat"] != "request")
+        if (is_operation(e))
           by_pass[e["args"]["pass"]].insert(e["name"].dump() + e["ts"].dump() + e["dur"].dump());
       return by_pass;
     };
@@ -259,6 +260,127 @@ TEST_CASE("timeline: a window of tokens keeps exactly the operations of the pass
     windows += expected.empty() ? 0 : 1;
   }
   CHECK(windows > moelab::test::random_runs(30, 3));
+}
+
+TEST_CASE("timeline: bytes of operations are those that the result counts, by tier") {
+  double moved = 0;
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(60u, 6u); ++seed) {
+    INFO("seed " << seed);
+    const SmallRun run = random_run(seed);
+    Timeline timeline({});
+    const RunResult r = run.run(&timeline);
+    std::map<std::string, double> bytes;
+    const json file = timeline_json(timeline, r);
+    for (const json& e : file["traceEvents"])
+      if (is_operation(e) && e["args"].contains("from"))
+        bytes[e["args"]["from"].get<std::string>()] += e["args"]["bytes"].get<double>();
+    for (const Tier tier : {Tier::ssd, Tier::page_cache, Tier::host}) {
+      const double counted = r.metrics.bytes[static_cast<std::size_t>(tier)];
+      // Each is rounded to whole bytes.
+      CHECK(bytes[std::string(to_string(tier))] ==
+            Approx(counted).margin(0.5 * static_cast<double>(file["traceEvents"].size())));
+      moved += counted;
+    }
+  }
+  CHECK(moved > 0);
+}
+
+TEST_CASE("timeline: an operation says what made it ready, and how long it waited for its resource") {
+  int after = 0, waited = 0;
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(40u, 4u); ++seed) {
+    INFO("seed " << seed);
+    const SmallRun run = random_run(seed);
+    Timeline timeline({});
+    const json file = timeline_json(timeline, run.run(&timeline));
+    std::map<std::int64_t, std::string> tracks;
+    std::set<std::pair<std::string, Nanoseconds>> ends;
+    for (const json& e : file["traceEvents"]) {
+      if (e["ph"] == "M" && e["name"] == "thread_name") tracks[e["tid"]] = e["args"]["name"];
+      if (is_operation(e)) ends.emplace(e["name"], ns_of(e["ts"]) + ns_of(e["dur"]));
+    }
+    for (const json& e : file["traceEvents"]) {
+      if (!is_operation(e)) continue;
+      const json& details = e["args"];
+      const Nanoseconds waits = ns_of(e["ts"]) - ns_of(details["ready"]);
+      CHECK(details.contains("waited_us") == (waits > 0));
+      CHECK(details.contains("waited_for") == (waits > 0));
+      if (waits > 0) {
+        CHECK(ns_of(details["waited_us"]) == waits);
+        const std::string track = tracks.at(e["tid"]);
+        CHECK(details["waited_for"] == track.substr(0, track.find(' ')));
+        ++waited;
+      }
+      if (!details.contains("after")) continue;
+      CHECK(ends.count({details["after"], ns_of(details["ready"])}) == 1);
+      ++after;
+    }
+  }
+  CHECK(after > 0);
+  CHECK(waited > 0);
+}
+
+TEST_CASE("timeline: layers lie in their pass, one behind the other, and computing in its layer") {
+  int layers = 0;
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(40u, 4u); ++seed) {
+    INFO("seed " << seed);
+    const SmallRun run = random_run(seed);
+    Timeline timeline({});
+    const json file = timeline_json(timeline, run.run(&timeline));
+    struct Span {
+      Nanoseconds start, end;
+    };
+    std::map<std::int64_t, Span> passes;
+    std::map<std::pair<std::int64_t, std::int64_t>, Span> shown;  // layers by pass
+    const auto span_of = [](const json& e) { return Span{ns_of(e["ts"]), ns_of(e["ts"]) + ns_of(e["dur"])}; };
+    for (const json& e : file["traceEvents"]) {
+      if (e["ph"] != "X") continue;
+      if (e["cat"] == "pass") REQUIRE(passes.emplace(e["args"]["pass"], span_of(e)).second);
+      if (e["cat"] == "layer")
+        REQUIRE(shown.emplace(std::pair(e["args"]["pass"], e["args"]["layer"]), span_of(e)).second);
+    }
+    std::map<std::int64_t, std::vector<Span>> by_pass;
+    for (const auto& [key, layer] : shown) by_pass[key.first].push_back(layer);
+    Nanoseconds before = 0;
+    for (auto& [pass, all] : by_pass) {
+      const Span whole = passes.at(pass);
+      CHECK(whole.start >= before);
+      before = whole.end;
+      std::sort(all.begin(), all.end(), [](const Span& a, const Span& b) {
+        return std::pair(a.start, a.end) < std::pair(b.start, b.end);
+      });
+      CHECK(all.front().start == whole.start);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        CHECK(all[i].end <= whole.end);
+        if (i > 0) CHECK(all[i - 1].end <= all[i].start);
+      }
+      layers += static_cast<int>(all.size());
+    }
+    for (const json& e : file["traceEvents"]) {
+      if (!is_operation(e) || (e["cat"] != "execute" && e["cat"] != "dense")) continue;
+      const Span layer = shown.at({e["args"]["pass"], e["args"]["layer"]}), op = span_of(e);
+      CHECK((layer.start <= op.start && op.end <= layer.end));
+    }
+  }
+  CHECK(layers > 0);
+}
+
+TEST_CASE("timeline: the legend has a meaning for each kind of operation that is shown") {
+  for (int kind = 0; kind <= static_cast<int>(OpKind::combine); ++kind)
+    CHECK(meaning_of(static_cast<OpKind>(kind)).size() > 10);
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(20u, 4u); ++seed) {
+    const SmallRun run = random_run(seed);
+    Timeline timeline({});
+    const json file = timeline_json(timeline, run.run(&timeline));
+    std::multiset<std::string> legend, kinds;
+    for (const json& e : file["traceEvents"]) {
+      if (is_operation(e) && kinds.count(e["cat"]) == 0) kinds.insert(e["cat"]);
+      if (e["ph"] != "X" || e["cat"] != "legend") continue;
+      const std::string name = e["name"];
+      legend.insert(name.substr(0, name.find(':')));
+      CHECK(name.substr(name.find(':') + 2) == e["args"]["meaning"]);
+    }
+    CHECK(legend == kinds);
+  }
 }
 
 }  // namespace moelab::timeline_test
