@@ -57,6 +57,7 @@ void add_new(CLI::App& program);
 void add_parts(CLI::App& program);  // parts, runtimes and formats
 void add_scenarios(CLI::App& program);
 void add_sweeps(CLI::App& program);
+void add_experiments(CLI::App& program);
 void add_laws(CLI::App& program);
 void add_traces(CLI::App& program);
 void add_show(CLI::App& program);

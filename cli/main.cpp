@@ -255,6 +255,7 @@ int run_program(int argc, char** argv) {
   add_new(program);
   add_scenarios(program);
   add_sweeps(program);
+  add_experiments(program);
   add_laws(program);
   add_traces(program);
   add_show(program);

@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -98,10 +100,33 @@ TEST_CASE("scenarios and sweeps are listed with their whole question") {
   }
 }
 
+TEST_CASE("experiments are those of the folder, with the question of each one's page") {
+  const std::filesystem::path folder = std::filesystem::path(MOELAB_SOURCE_DIR) / "experiments";
+  std::map<std::string, std::string> on_pages, listed;  // question by name
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (!entry.is_directory()) continue;
+    std::ifstream page(entry.path() / "README.md");
+    const std::string text{std::istreambuf_iterator<char>(page), {}};
+    const std::string begin = "**Question.** ";
+    const std::size_t at = text.find(begin);
+    REQUIRE(at != std::string::npos);
+    const std::string paragraph = text.substr(at + begin.size(), text.find("\n\n", at) - at - begin.size());
+    on_pages[entry.path().filename()] =
+        words_of_text(std::regex_replace(paragraph, std::regex(R"(\[([^\]]*)\]\([^)]*\))"), "$1"));
+  }
+  for (const Json& one : Json::parse(printed({"experiments", "--format", "json"}))) {
+    listed[one["name"]] = words_of_text(one["question"]);
+    const std::string command = one["command"], page = one["page"];
+    CHECK(std::filesystem::is_regular_file(folder.parent_path() / command.substr(0, command.find(' '))));
+    CHECK(std::filesystem::is_regular_file(folder.parent_path() / page));
+  }
+  CHECK(listed == on_pages);
+}
+
 TEST_CASE("lists fit the terminal, between words") {
-  const std::vector<std::vector<std::string>> lists = {{"scenarios"}, {"sweeps"},        {"laws"},
-                                                       {"traces"},    {"devices"},       {"policies"},
-                                                       {"clusters"},  {"keys", "system"}};
+  const std::vector<std::vector<std::string>> lists = {{"scenarios"},   {"sweeps"},   {"laws"},
+                                                       {"experiments"}, {"traces"},   {"devices"},
+                                                       {"policies"},    {"clusters"}, {"keys", "system"}};
   for (const auto& [columns, width] : std::map<std::string, std::size_t>{{"80", 80}, {"140", 140}})
     for (const auto& list : lists) {
       CAPTURE(list, width);
