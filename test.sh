@@ -56,7 +56,11 @@ build() {  # build PRESET
 }
 check() {  # check PRESET [CTEST OPTION...]
   stage "$1: test"
-  ctest --preset "$1" --parallel "$(($(nproc) + 2))" "${@:2}"  # the long ones wait for what they start
+  ctest --preset "$1" --parallel "$(($(nproc) + 2))" "${@:2}" && return  # the long ones wait for what they start
+  # Once more at the end, where it is looked for: a log is long, and may be cut in its middle.
+  echo "== $1: what failed (whole: build/$1/Testing/Temporary/LastTest.log)"
+  grep -E -A 12 ': FAILED:|ERROR: .*Sanitizer|runtime error:|^E  |Error: |^FAILED' "build/$1/Testing/Temporary/LastTest.log" | cut -c 1-300 | tail -80 || true
+  return 1
 }
 linked_since() {  # linked_since FILE: "|test_a:|test_b:", the test programs of the preset quick that are newer than FILE
   find build/quick/tests -type f -name 'test_*' -executable -newer "$1" -printf '|%f:'
