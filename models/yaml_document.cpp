@@ -1,6 +1,9 @@
 // YamlDocument: where a tree comes from, and how --set changes it.
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -51,6 +54,63 @@ TreeNode* step(TreeNode& node, const std::string& part, std::size_t source, std:
   return node.children.back().get();
 }
 
+std::unique_ptr<TreeNode> copy_of(const TreeNode& node) {
+  auto copy = std::make_unique<TreeNode>();
+  copy->kind = node.kind;
+  copy->quoted = node.quoted;
+  copy->source = node.source;
+  copy->line = node.line;
+  copy->column = node.column;
+  copy->text = node.text;
+  copy->key = node.key;
+  copy->key_line = node.key_line;
+  copy->key_column = node.key_column;
+  copy->children.reserve(node.children.size());
+  for (const auto& child : node.children) {
+    copy->children.push_back(copy_of(*child));
+    copy->children.back()->parent = copy.get();
+  }
+  return copy;
+}
+
+/// Trees of texts that had no problem. A process reads the same files again and again: systems and devices of
+/// a sweep's points, parts of machines.
+class ParsedTexts {
+ public:
+  std::unique_ptr<TreeNode> find(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    const auto found = trees_.find(text);
+    return found == trees_.end() ? nullptr : copy_of(*found->second);
+  }
+
+  void keep(std::string_view text, const TreeNode& tree) {
+    const std::lock_guard lock(mutex_);
+    if (text.size() > kMostBytes || trees_.size() >= kMostTexts) return;
+    trees_.try_emplace(std::string(text), copy_of(tree));
+  }
+
+ private:
+  static constexpr std::size_t kMostBytes = 256 << 10, kMostTexts = 512;
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<TreeNode>, std::less<>> trees_;
+};
+
+ParsedTexts& parsed_texts() {
+  static ParsedTexts all;
+  return all;
+}
+
+/// The tree of a document's text, whose nodes are from its first source; nullptr: it is not YAML.
+std::unique_ptr<TreeNode> tree_of(std::string_view text, yaml::Tree& document) {
+  if (std::unique_ptr<TreeNode> known = parsed_texts().find(text)) return known;
+  const std::size_t before =
+      document.problems->all().size();  // where it is full, nothing is known to be right
+  std::unique_ptr<TreeNode> root = yaml::parse_text(text, document, 0, true);
+  if (root != nullptr && before < Problems::kMost && document.problems->all().size() == before)
+    parsed_texts().keep(text, *root);
+  return root;
+}
+
 }  // namespace
 
 struct YamlDocument::Impl : yaml::Tree {};
@@ -60,7 +120,7 @@ YamlDocument YamlDocument::from_text(std::string name, std::string_view text, Pr
   document.impl_ = std::make_shared<Impl>();
   document.impl_->sources.push_back(std::move(name));
   document.impl_->problems = &problems;
-  std::unique_ptr<TreeNode> root = yaml::parse_text(text, *document.impl_, 0, true);
+  std::unique_ptr<TreeNode> root = tree_of(text, *document.impl_);
   document.impl_->failed = root == nullptr;
   if (root != nullptr) document.impl_->root = std::move(root);
   return document;
