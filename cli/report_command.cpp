@@ -40,7 +40,7 @@ void run(const ReportArguments& options) {
   Report report = read(options, missing);
   if (!options.title.empty()) report.title = options.title;
   write_outputs({{options.out, report_html(report)}});
-  const std::size_t results = report.points.size() + report.loads.size();
+  const std::size_t results = report.points.size() + report.loads.size() + report.worlds.size();
   std::cout << "report: " << options.out << " (" << results << (results == 1 ? " result" : " results")
             << (missing > 0 ? "; " + std::to_string(missing) + " points have none" : "")
             << "), opens in any browser\n";
@@ -53,9 +53,9 @@ void add_report(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "report", "Show results side by side: one HTML page with tables and charts that needs no network");
   command
-      ->add_option(
-          "RESULT", options->results,
-          "Files that 'moelab run --out' or 'moelab load --out' wrote, or one that 'moelab sweep' did")
+      ->add_option("RESULT", options->results,
+                   "Files that 'moelab run --out', 'moelab load --out' or 'experiments/world/run.sh --out' "
+                   "wrote, or one that 'moelab sweep' did")
       ->required();
   command->add_option("--out", options->out, "HTML file to write")->required()->check(names_a_file);
   command->add_option("--title", options->title, "Title of the page (default: the scenarios' names)");

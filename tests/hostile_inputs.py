@@ -157,6 +157,13 @@ HF = json.dumps({"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausal
                  "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "intermediate_size": 128,
                  "vocab_size": 1000, "torch_dtype": "bfloat16", "decoder_sparse_step": 1, "mlp_only_layers": [],
                  "tie_word_embeddings": False, "norm_topk_prob": True}, indent=1)
+WORLD = json.dumps({
+    "world_format": 1, "version": "1", "question": "How near?", "answer": "Near.", "files": ["points.csv"], "tolerance": 0.3,
+    "groups": [{"name": "one GPU, decode", "rows": 1, "median_error": 0.1, "median_error_source_left_out": 0.2,
+                "nine_in_ten_factor_less_1": 0.25, "median_error_null_model": 2.0, "within_tolerance": 1.0}],
+    "rows": [{"id": "a", "model": "tiny", "weights": "bf16", "machine": "a100-80gb", "gpus": 1, "runtime": "vllm", "metric": "decode",
+              "unit": "tok/s", "source": "a page", "group": "one GPU, decode", "phase": "decode", "measured": 100.0, "predicted": 90.0,
+              "predicted_source_left_out": 80.0, "null_model": 300.0, "bound_by": "weights", "counted": True, "why_not": None}]}, indent=1)
 JSON = ["--format", "json"]
 
 
@@ -235,6 +242,7 @@ KINDS = [
                                    ["sweep", "sweep.yaml", "--db", "results.db", "--jobs", "1"]], keeps=True, weight=2),
     Kind("result", ["result.json"], [["report", "result.json", "--out", "out.html"],
                                      ["explain", "result.json", "--system", "inline", *JSON]], weight=2),
+    Kind("world", ["world.json"], [["report", "world.json", "--out", "out.html"]]),
     Kind("schedule", ["layer.json"], [["schedule", "layer.json", *JSON], ["schedule", "layer.json"]]),
     Kind("plan", ["plan.json"], [["plan", "zipmoe", "plan.json", *JSON]]),
     Kind("settings", [], [RUN, ["check", "scenario.yaml"]],
@@ -262,7 +270,7 @@ class Seeds:
                  "served.yaml": SERVING, "logged.yaml": LOGGED, "cluster.yaml": CLUSTER, "placed.yaml": PLACED,
                  "clustered.yaml": CLUSTERED, "sweep.yaml": SWEEP, "own.yaml": RUNTIME, "log.csv": LOG,
                  "routing.csv": CSV, "routing.jsonl": JSONL, "vllm.jsonl": VLLM, "counts.csv": COUNTS,
-                 "mooncake.jsonl": MOONCAKE, "azure.csv": AZURE, "config.json": HF}
+                 "mooncake.jsonl": MOONCAKE, "azure.csv": AZURE, "config.json": HF, "world.json": WORLD}
         corpus, zipmoe = root / "tests" / "fuzz" / "corpus", root / "experiments" / "zipmoe"
         self.all = {name: text.encode() for name, text in texts.items()}
         self.all |= {"routing.csv.gz": gzip.compress(CSV.encode()), "ids.npz": npz(),

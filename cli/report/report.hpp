@@ -19,7 +19,8 @@ struct ReportPoint {
 struct Report {
   std::string title, question;  // question: of all points, or ""
   std::vector<ReportPoint> points;
-  std::vector<nlohmann::ordered_json> loads = {};  // over request rates, as `moelab load --out` writes them
+  std::vector<nlohmann::ordered_json> loads = {};   // over request rates, as `moelab load --out` writes them
+  std::vector<nlohmann::ordered_json> worlds = {};  // published measurements, predicted: world_results.hpp
 };
 
 /// The whole page. Results and names may hold anything: the page reads them as data and shows them as text,

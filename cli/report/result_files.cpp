@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cli/report/load_results.hpp"
+#include "cli/report/world_results.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "models/text_file.hpp"
@@ -16,8 +17,8 @@ using Json = nlohmann::ordered_json;
 using Column = std::vector<std::string>;  // a value for each point
 
 constexpr const char* kExpected =
-    "expected a result as 'moelab run --out' writes it, or an array of them, or what 'moelab load --out' "
-    "writes";
+    "expected a result as 'moelab run --out' writes it, or an array of them, or what 'moelab load --out' or "
+    "'experiments/world/run.sh --out' writes";
 
 struct FileResult {
   std::string file;
@@ -44,20 +45,33 @@ std::string problem_of(const Json& result) {
   return "";
 }
 
-/// The results of a file: of runs, or of one `moelab load`.
-void add_results(const std::string& file, Problems& problems, std::vector<FileResult>& results,
-                 std::vector<FileResult>& loads) {
+/// All that files hold, by its kind.
+struct FileResults {
+  std::vector<FileResult> runs, loads, worlds;
+};
+
+/// Adds a document of a kind of its own, or what is wrong with it.
+void add_document(const std::string& file, Json document, const std::string& problem, Problems& problems,
+                  std::vector<FileResult>& kind) {
+  if (!problem.empty()) return problems.add({file, 0, 0, problem});
+  kind.push_back({file, std::move(document)});
+}
+
+/// The results of a file: of runs, of one `moelab load`, or of published measurements.
+void add_results(const std::string& file, Problems& problems, FileResults& all) {
   Json document = parse_json(file);
   if (is_load_result(document)) {
-    if (const std::string problem = problem_of_load(document); !problem.empty())
-      return problems.add({file, 0, 0, problem});
-    loads.push_back({file, std::move(document)});
-    return;
+    const std::string problem = problem_of_load(document);
+    return add_document(file, std::move(document), problem, problems, all.loads);
+  }
+  if (is_world_result(document)) {
+    const std::string problem = problem_of_world(document);
+    return add_document(file, std::move(document), problem, problems, all.worlds);
   }
   if (!document.is_array()) {
     if (const std::string problem = problem_of(document); !problem.empty())
       return problems.add({file, 0, 0, problem + "; " + kExpected});
-    results.push_back({file, std::move(document)});
+    all.runs.push_back({file, std::move(document)});
     return;
   }
   if (document.empty()) return problems.add({file, 0, 0, std::string("is an empty array; ") + kExpected});
@@ -65,7 +79,7 @@ void add_results(const std::string& file, Problems& problems, std::vector<FileRe
     if (const std::string problem = problem_of(document[i]); !problem.empty())
       return problems.add(
           {file, 0, 0, "element " + std::to_string(i + 1) + " " + problem + "; " + kExpected});
-    results.push_back({file, std::move(document[i])});
+    all.runs.push_back({file, std::move(document[i])});
   }
 }
 
@@ -174,11 +188,16 @@ std::string common(const std::vector<FileResult>& results, const char* key) {
   return first;
 }
 
+/// What a result is of: a scenario, or measurements.
+std::string subject_of(const Json& result) {
+  return is_world_result(result) ? "Published measurements, predicted" : text_at(result, "scenario");
+}
+
 std::string title_of(const std::vector<FileResult>& results) {
   constexpr std::size_t kMost = 3;
   Column names;
   for (const FileResult& one : results)
-    if (const std::string name = text_at(one.result, "scenario");
+    if (const std::string name = subject_of(one.result);
         std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(name);
   std::string title;
@@ -186,28 +205,37 @@ std::string title_of(const std::vector<FileResult>& results) {
   return names.size() > kMost ? title + " and " + std::to_string(names.size() - kMost) + " more" : title;
 }
 
+std::vector<Json> documents_of(std::vector<FileResult>& results) {
+  std::vector<Json> documents;
+  for (FileResult& one : results) documents.push_back(std::move(one.result));
+  return documents;
+}
+
 }  // namespace
 
 Report read_result_files(const std::vector<std::string>& files) {
   Problems problems;
-  std::vector<FileResult> results, loads;
+  FileResults found;
   for (const std::string& file : files) {
     try {
-      add_results(file, problems, results, loads);
+      add_results(file, problems, found);
     } catch (const InputError& error) {
       for (const Problem& problem : error.problems()) problems.add(problem);
     }
   }
   problems.throw_if_any();
-  std::vector<FileResult> all = loads;
-  all.insert(all.end(), results.begin(), results.end());
+  std::vector<FileResult> all = found.loads;
+  all.insert(all.end(), found.worlds.begin(), found.worlds.end());
+  all.insert(all.end(), found.runs.begin(), found.runs.end());
   if (all.empty()) throw InputError("", "there is no result to report on");
   Report report{title_of(all), common(all, "question"), {}};
-  for (FileResult& one : loads) report.loads.push_back(std::move(one.result));
-  if (results.empty()) return report;
-  for (const FileResult& one : results) report.points.push_back({{}, text_at(one.result, "system"), {}});
-  add_axes(results, report.points);
-  for (std::size_t i = 0; i < results.size(); ++i) report.points[i].result = std::move(results[i].result);
+  report.loads = documents_of(found.loads);
+  report.worlds = documents_of(found.worlds);
+  if (found.runs.empty()) return report;
+  for (const FileResult& one : found.runs) report.points.push_back({{}, text_at(one.result, "system"), {}});
+  add_axes(found.runs, report.points);
+  for (std::size_t i = 0; i < found.runs.size(); ++i)
+    report.points[i].result = std::move(found.runs[i].result);
   return report;
 }
 

@@ -1,4 +1,5 @@
-// Result files, as `moelab run --out` and `moelab load --out` write them, as a report.
+// Result files, as `moelab run --out`, `moelab load --out` and `experiments/world/run.sh --out` write them,
+// as a report.
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace moelab {
 
-/// Reads them all: results as points, curves over the request rate as loads. The axes are what tells the
+/// Reads them all: results as points, curves over the request rate as loads, published measurements beside
+/// predictions as worlds. The axes are what tells the
 /// results apart: scenario, what was set for the run, model, device, executor, seed, version; the file where
 /// nothing else does. The series is the system. Throws InputError with every file that is no result: what was
 /// expected, and where.

@@ -159,7 +159,7 @@ def report(given, out, title=None, sweep=None):
     """Writes one HTML page with tables and charts, which needs no network.
 
     given: what run() returned, paths of results, or several of them; or the path of a sweep's store, of which `sweep` names
-    one. out: the page to write. ["page"] is its path; frame() has a row for each result.
+    one. out: the page to write. ["page"] is its path; frame() has a row for each run's result.
     """
     several = isinstance(given, (list, tuple))
     with Call() as call:
@@ -169,7 +169,7 @@ def report(given, out, title=None, sweep=None):
 
 
 def _held(file, sweep):
-    """The results of a file, or those of a store."""
+    """The results of runs in a file, or those of a store. Curves of `moelab load` and published measurements are none."""
     with open(file, "rb") as content:
         if content.read(16).startswith(b"SQLite format 3"):
             sweeps = json.loads(_native.outcomes(file, sweep))
@@ -177,4 +177,4 @@ def _held(file, sweep):
                     if point["status"] == "done"]
     with open(file, encoding="utf-8") as content:
         held = json.load(content)
-    return held if isinstance(held, list) else [held]
+    return [one for one in (held if isinstance(held, list) else [held]) if "metrics" in one]

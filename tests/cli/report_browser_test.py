@@ -15,6 +15,7 @@ import tempfile
 
 from headless_browser import AXE, SERIOUS, SKIPPED, Browser, By, axe_script, check, run
 from report_frontier import check_frontiers, frontier_results
+from report_world import check_hostile_world, check_world, hostile_world, world_result
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -50,6 +51,10 @@ def make_results(moelab, folder):
         "--out", pages["load"][0])
     pages["hostile-load"] = [folder / "hostile-load.json"]
     pages["hostile-load"][0].write_text(json.dumps(hostile_load(json.loads(pages["load"][0].read_text()))))
+    pages["world"] = [folder / "world.json"]
+    pages["world"][0].write_text(json.dumps(world_result()))
+    pages["hostile-world"] = [pages["world"][0], folder / "hostile-world.json", pages["zipmoe"][0]]
+    pages["hostile-world"][1].write_text(json.dumps(hostile_world(HOSTILE)))
     pages["hostile"] = [folder / "hostile.json"]
     pages["hostile"][0].write_text(json.dumps(hostile_results(json.loads(pages["zipmoe"][0].read_text()))))
     for name, results in frontier_results(json.loads(pages["zipmoe"][0].read_text())[0]).items():
@@ -372,7 +377,7 @@ def test(browser, pages, results, screenshots, axe):
     common = ["compare", "pareto", "states", "time", "layers"]
     expected = {"sweep": common, "panels": common, "zipmoe": common, "smoe": common,
                 "fluxmoe": ["compare", "pareto", "time", "series", "layers"],
-                "load": ["load"], "prism": ["compare", "pareto", "time", "servers", "local", "layers"],
+                "load": ["load"], "world": ["world"], "prism": ["compare", "pareto", "time", "servers", "local", "layers"],
                 "all": ["compare", "pareto", "states", "time", "servers", "local", "series", "layers"]}
     for name, charts in expected.items():
         browser.open(pages[name])
@@ -397,6 +402,8 @@ def test(browser, pages, results, screenshots, axe):
     check_hostile(browser, pages["hostile"])
     check_load(browser, pages["load"], results["load"][0])
     check_hostile_load(browser, pages["hostile-load"])
+    check_world(browser, pages["world"], results["world"][0])
+    check_hostile_world(browser, pages["hostile-world"], HOSTILE)
 
 
 def main():

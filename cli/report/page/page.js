@@ -130,7 +130,7 @@ function showTip(handler, event, item, value) {
 
 /// What all results have of a text, most frequent first.
 function listOf(key) {
-  const texts = unique([...rows.map((row) => row.result), ...loads].map((result) => textAt(result, key)).filter((text) => text !== ''));
+  const texts = unique([...rows.map((row) => row.result), ...loads, ...worlds].map((result) => textAt(result, key)).filter((text) => text !== ''));
   return texts.length > 6 ? `${texts.slice(0, 6).join(', ')} and ${texts.length - 6} more` : texts.join(', ');
 }
 
@@ -144,7 +144,8 @@ function fillHead() {
   else for (const [scenario, question] of questions) byId('questions').append(make('p', { class: 'question' }, make('b', {}, scenario), ' – ', question));
   const names = unique([...seriesNames, ...loadNames]);
   const systems = names.length === 1 ? names[0] : `${names.length} systems`;
-  const facts = [['Results', `${rows.length + loads.length}: ${systems}`], ['Scenario', listOf('scenario')], ['Model', listOf('model')], ['Device', listOf('device')],
+  const runs = rows.length + loads.length;
+  const facts = [['Results', runs === 0 ? '' : `${runs}: ${systems}`], ['Measurements', worlds.map(worldFact).join('; ')], ['Scenario', listOf('scenario')], ['Model', listOf('model')], ['Device', listOf('device')],
                  ['Axes', axisNames.map((axis) => `${axis} (${valuesOf(axis).length})`).join(', ')], ['Executor', listOf('executor')]];
   for (const [name, text] of facts) if (text) byId('facts').append(make('dt', {}, name), make('dd', {}, text));
   byId('version').textContent = `Made by moelab ${listOf('version')}. This page holds all its data and loads nothing.`;
@@ -263,37 +264,37 @@ function fillRows(figures) {
   begun?.classList.add('wide');
 }
 
-/// Where there are only curves over the request rate, there is no table of runs, and no word of where their numbers are from.
-function hideWhatIsOfRuns() {
-  for (const id of ['summary', 'sources']) {
-    byId(id).hidden = rows.length === 0;
-    for (const link of document.querySelectorAll(`a[href="#${id}"]`)) {
-      if (rows.length > 0) continue;
-      if (link.classList.contains('skip')) link.href = '#charts';
-      else link.remove();
-    }
+/// Parts of the page that have nothing to show, and the links to them: where there are only curves over the request rate or
+/// measurements, there is no table of runs, and no word of where their numbers are from.
+function hideWhatIsEmpty(figures) {
+  const has = { summary: rows.length > 0, worlds: worlds.length > 0, charts: figures.length > 0, sources: rows.length > 0 };
+  document.querySelector('.skip').href = `#${Object.keys(has).find((id) => has[id]) ?? 'summary'}`;
+  for (const [id, is] of Object.entries(has)) {
+    byId(id).hidden = !is;
+    if (!is) for (const link of document.querySelectorAll(`nav a[href="#${id}"]`)) link.remove();
   }
 }
 
 function start() {
   fillHead();
-  hideWhatIsOfRuns();
   fillWarnings();
-  const figures = charts.filter((chart) => chart.applies(rows)).map((chart) => new Figure(chart));
-  fillRows(figures);
-  byId('charts').append(...figures.map((figure) => figure.element));
+  const ofRuns = charts.filter((chart) => chart.applies(rows)).map((chart) => new Figure(chart));
+  fillRows(ofRuns);
+  byId('charts').append(...ofRuns.map((figure) => figure.element));
+  hideWhatIsEmpty(ofRuns);
+  const figures = [...ofRuns, ...fillWorlds()];
   const table = new ResultTable(byId('table'));
   const update = () => {
     const some = rows.filter(isShown);
     byId('shown').textContent = some.length === rows.length ? `all ${rows.length} results` : `${some.length} of ${rows.length} results`;
-    table.draw(some);
+    table.show(some);
     for (const figure of figures) figure.draw(some);
   };
   fillFilters(update);
   if (overSeeds(rows).length < rows.length)
     byId('seeds').append(makeCheck('each-seed', 'each seed in a row of its own', false, (on) => {
       table.showSeeds(on);
-      table.draw(rows.filter(isShown));
+      table.show(rows.filter(isShown));
     }));
   if (unique(rows.map((row) => textAt(row.result, 'scenario'))).length > 1) byId('best-scope').textContent = ', in each scenario';
   fillSources();

@@ -31,32 +31,97 @@ function decimalsOf(values) {
   return Math.min(4, Math.max(0, 2 - Math.floor(Math.log10(Math.min(...sizes)))));
 }
 
-/// The table of all results. Sorting is kept over changes of what is shown.
-class ResultTable {
-  constructor(table) {
+/// A table that sorts by any of its columns, each {key, name, of: what a row has, order: what it is sorted by, isNumber, unit, better:
+/// 1 where more is}; the first column leads. Rows have an `index` of their own.
+class SortedTable {
+  constructor(table, columns, caption) {
     this.table = table;
-    this.columns = [
-      { key: 'series', name: 'System', of: (row) => row.series, order: (row) => row.series },
-      ...axisNames.map((axis) => this.axisColumn(axis)),
-      ...knownMetrics.map((metric) => ({ key: metric.key, metric, name: metric.name, of: (row) => row.values[metric.key],
-                                         order: (row) => row.values[metric.key] })),
-    ];
+    this.columns = columns;
+    this.caption = caption;
     this.sorted = null;
-    this.eachSeed = false;
+    table.classList.add('sorted');
+  }
+
+  draw(some) {
+    this.some = some;
+    this.table.replaceChildren(make('caption', { class: 'hidden' }, this.caption), this.head(), this.body());
+  }
+
+  /// First upwards, or downwards where more is better; then the other way round.
+  sortBy(column) {
+    const first = column.better === 1 ? 'descending' : 'ascending';
+    const turned = this.sorted?.direction === 'ascending' ? 'descending' : 'ascending';
+    this.sorted = { column, direction: this.sorted?.column === column ? turned : first };
+    this.draw(this.some);
+    this.table.querySelector(`th[aria-sort] button`).focus();
+  }
+
+  head() {
+    const cells = this.columns.map((column, i) => make('th', {
+      scope: 'col', class: column.isNumber ? null : i === 0 ? 'name lead' : 'name',
+      'aria-sort': this.sorted?.column === column ? this.sorted.direction : null,
+    }, make('button', { type: 'button', 'data-key': column.key, onclick: () => this.sortBy(column) }, column.name),
+    ...(column.isNumber ? [make('br'), make('span', { class: 'unit' }, column.unit)] : [])));
+    return make('thead', {}, make('tr', {}, ...cells));
+  }
+
+  body() {
+    const decimals = new Map(this.columns.filter(({ isNumber }) => isNumber).map((column) => [column.key, decimalsOf(this.some.map(column.of))]));
+    const say = (column, number) => (number !== 0 && Math.abs(number) < 1e-4 ? shortNumber(number) : number.toFixed(decimals.get(column.key)));
+    return make('tbody', {}, ...this.inOrder().map((row) => make('tr', { 'data-row': row.index }, ...this.columns.map((column, i) => this.cell(row, column, i === 0, say)))));
+  }
+
+  cell(row, column, leads, say) {
+    const value = column.of(row);
+    if (leads) return make('th', { scope: 'row', class: 'name lead', title: value }, value);
+    if (!column.isNumber) return make('td', { class: 'name', title: value }, value);
+    return value === null ? make('td', {}, '–') : this.numberCell(row, column, value, say);
+  }
+
+  numberCell(row, column, value, say) {
+    return make('td', {}, say(column, value));
+  }
+
+  inOrder() {
+    if (this.sorted === null) return this.some;
+    const { column, direction } = this.sorted;
+    const sign = direction === 'ascending' ? 1 : -1;
+    const none = (value) => value === null || value === undefined;
+    return [...this.some].sort((one, other) => {
+      const [a, b] = [column.order(one), column.order(other)];
+      if (none(a) || none(b)) return none(a) - none(b);  // those without a number last, either way
+      return sign * (typeof a === 'number' ? a - b : String(a).localeCompare(String(b), 'en', { numeric: true }));
+    });
+  }
+}
+
+/// The table of all results. Sorting is kept over changes of what is shown.
+class ResultTable extends SortedTable {
+  constructor(table) {
+    super(table, [
+      { key: 'series', name: 'System', of: (row) => nameOfSeries(row.series), order: (row) => row.series },
+      ...axisNames.map((axis) => ResultTable.axisColumn(axis)),
+      ...knownMetrics.map(({ key, name, unit, better }) => ({ key, name, unit, better, isNumber: true, of: (row) => row.values[key], order: (row) => row.values[key] })),
+    ], '');
     this.all = this.columns;
     this.showSeeds(false);
   }
 
   /// Whether each seed has a row of its own; else repeats with other seeds are one row, of means and ranges.
   showSeeds(each) {
-    this.eachSeed = each;
     this.repeated = !each && overSeeds(rows).length < rows.length;
+    this.caption = this.repeated ? 'Results, one a row: means over the seeds, with the least and the most' : 'Results, one a row';
     this.columns = !this.repeated ? this.all : this.all.flatMap((column) => {
       if (column.key === 'axis seed') return [];
       if (column.key !== 'series') return [column];
       return [column, { key: 'seeds', name: 'Seeds', of: (row) => String(row.repeats), order: (row) => row.repeats }];
     });
     if (this.sorted && !this.columns.includes(this.sorted.column)) this.sorted = null;
+  }
+
+  /// Shows these results.
+  show(some) {
+    this.draw(this.repeated ? ResultTable.meanRows(some) : some);
   }
 
   /// A row for the repeats of each: as a result's, with `ranges` of its values.
@@ -72,66 +137,23 @@ class ResultTable {
     });
   }
 
-  axisColumn(axis) {
+  static axisColumn(axis) {
     const numbers = quantitiesOf(axis);
     const value = (row) => row.axes.get(axis);
     return { key: `axis ${axis}`, name: axis, of: value, order: (row) => (numbers === null ? value(row) : numbers.of.get(value(row))) };
   }
 
-  draw(some) {
-    this.given = some;
-    this.some = this.repeated ? ResultTable.meanRows(some) : some;
-    this.table.replaceChildren(make('caption', { class: 'hidden' }, this.repeated ? 'Results, one a row: means over the seeds, with the least and the most' : 'Results, one a row'), this.head(), this.body());
-  }
-
-  /// First upwards, or downwards where more is better; then the other way round.
-  sortBy(column) {
-    const first = column.metric?.better === 1 ? 'descending' : 'ascending';
-    const turned = this.sorted?.direction === 'ascending' ? 'descending' : 'ascending';
-    this.sorted = { column, direction: this.sorted?.column === column ? turned : first };
-    this.draw(this.given);
-    this.table.querySelector(`th[aria-sort] button`).focus();
-  }
-
-  head() {
-    const cells = this.columns.map((column) => make('th', {
-      scope: 'col', class: column.metric ? null : column.key === 'series' ? 'name lead' : 'name',
-      'aria-sort': this.sorted?.column === column ? this.sorted.direction : null,
-    }, make('button', { type: 'button', 'data-key': column.key, onclick: () => this.sortBy(column) }, column.name),
-    ...(column.metric ? [make('br'), make('span', { class: 'unit' }, column.metric.unit)] : [])));
-    return make('thead', {}, make('tr', {}, ...cells));
-  }
-
   body() {
-    const best = this.bestCells();
-    const decimals = new Map(knownMetrics.map((metric) => [metric.key, decimalsOf(this.some.map((row) => row.values[metric.key]))]));
-    return make('tbody', {}, ...this.inOrder().map((row) => make('tr', { 'data-row': row.index },
-      ...this.columns.map((column) => this.cell(row, column, decimals, best)))));
+    this.best = this.bestCells();
+    return super.body();
   }
 
-  cell(row, column, decimals, best) {
-    const value = column.of(row);
-    if (column.key === 'series') return make('th', { scope: 'row', class: 'name lead', title: nameOfSeries(value) }, nameOfSeries(value));
-    if (!column.metric) return make('td', { class: 'name', title: value }, value);
-    if (value === null) return make('td', {}, '–');
-    const say = (number) => (number !== 0 && Math.abs(number) < 1e-4 ? shortNumber(number) : number.toFixed(decimals.get(column.key)));
-    const text = say(value);
-    const [low, high] = row.ranges?.[column.key] ?? [value, value];
-    const range = say(low) === say(high) ? [] : [' ', make('span', { class: 'range' }, `(${say(low)}–${say(high)})`)];
-    const is = best.has(`${row.index} ${column.key}`);
-    return make('td', { class: is ? 'best' : null }, text, ...range, ...(is ? [make('span', { class: 'hidden' }, ' (best)')] : []));
-  }
-
-  inOrder() {
-    if (this.sorted === null) return this.some;
-    const { column, direction } = this.sorted;
-    const sign = direction === 'ascending' ? 1 : -1;
-    const none = (value) => value === null || value === undefined;
-    return [...this.some].sort((one, other) => {
-      const [a, b] = [column.order(one), column.order(other)];
-      if (none(a) || none(b)) return none(a) - none(b);  // those without a number last, either way
-      return sign * (typeof a === 'number' ? a - b : String(a).localeCompare(String(b), 'en', { numeric: true }));
-    });
+  /// With the range over the seeds; the best is marked.
+  numberCell(row, column, value, say) {
+    const [low, high] = (row.ranges?.[column.key] ?? [value, value]).map((number) => say(column, number));
+    const range = low === high ? [] : [' ', make('span', { class: 'range' }, `(${low}–${high})`)];
+    const is = this.best.has(`${row.index} ${column.key}`);
+    return make('td', { class: is ? 'best' : null }, say(column, value), ...range, ...(is ? [make('span', { class: 'hidden' }, ' (best)')] : []));
   }
 
   /// The best of each column, of each scenario, oracles aside; of a column in which all are the same, none is.
