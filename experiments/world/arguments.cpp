@@ -1,16 +1,22 @@
 #include "experiments/world/arguments.hpp"
 
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
 #include "models/input_error.hpp"
 
 namespace moelab::world {
 
-Arguments read_arguments(int argc, char** argv, const std::string& script) {
+Arguments read_arguments(int argc, char** argv, const std::string& script, bool writes) {
   const auto usage = [&](const std::string& problem) {
-    throw InputError("", problem + "\nusage: " + script +
-                             " [FILE.csv ...] [--format table|json] [--fit]\n"
-                             "example: experiments/world/" +
-                             script + " mine.csv --format json");
+    const std::string out = writes ? " [--out FILE.json]" : "", example = writes ? " --out mine.json" : "";
+    throw InputError("", problem + "\nusage: " + script + " [FILE.csv ...]" + out +
+                             " [--format table|json] [--fit]\nexample: experiments/world/" + script +
+                             " mine.csv --format json" + example);
   };
+  std::vector<std::string> known{"--fit", "--format"};
+  if (writes) known.emplace_back("--out");
   Arguments a;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -19,15 +25,36 @@ Arguments read_arguments(int argc, char** argv, const std::string& script) {
     } else if (word == "--format") {
       const std::string format = ++i < argc ? argv[i] : "";
       if (format != "table" && format != "json")
-        usage("--format: expected table or json, not '" + format + "'");
+        usage("--format: expected table or json, not '" + shown_word(format) + "'");
       a.json = format == "json";
+    } else if (word == "--out" && writes) {
+      a.out = ++i < argc ? argv[i] : "";
+      if (a.out.empty()) usage("--out: expected the name of a file to write");
     } else if (word.starts_with("-")) {
-      usage("unexpected argument '" + word + "'");
+      usage("unexpected argument '" + shown_word(word) + "'" + suggestion(word, known));
     } else {
       a.files.push_back(word);
     }
   }
   return a;
+}
+
+void check_result_file(const std::string& out, const std::vector<std::string>& files) {
+  if (out.empty()) return;
+  std::error_code none;  // of a file that is not there: a result yet to be, an input that its reader misses
+  if (std::filesystem::exists(out, none) && !std::filesystem::is_regular_file(out, none))
+    throw InputError(out, "is not a regular file; results are written to files only");
+  for (const std::string& file : files)
+    if (std::filesystem::equivalent(file, out, none))
+      throw InputError(out, "is an input; it would be lost under the result");
+}
+
+int say_failure(const std::exception& error) {
+  std::string text = error.what();
+  for (char& c : text)
+    if ((c < ' ' && c != '\n') || c == 0x7F) c = '?';
+  std::fprintf(stderr, "error: %s\n", text.c_str());
+  return 2;
 }
 
 }  // namespace moelab::world

@@ -241,9 +241,8 @@ int run_memory(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    return moelab::world::run_memory(moelab::world::read_arguments(argc, argv, "memory.sh"));
+    return moelab::world::run_memory(moelab::world::read_arguments(argc, argv, "memory.sh", false));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 2;
+    return moelab::world::say_failure(error);
   }
 }

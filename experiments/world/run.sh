@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 # Predicts published measurements of models being served and prints them beside what was measured. Builds what it needs first.
-# usage: run.sh [POINTS.csv ...] [--format table|json] [--fit]
+# usage: run.sh [POINTS.csv ...] [--out FILE.json] [--format table|json] [--fit]
 exec "$(dirname "$0")/on_files.sh" world_rows "$@"
