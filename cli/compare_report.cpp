@@ -146,7 +146,7 @@ std::string overall_answer(const PolicyComparison& c, const std::vector<OverallR
   std::vector<std::string> names;
   for (const OverallRank& one : overall)
     if (one.blocks == best.blocks && one.mean_rank == best.mean_rank) names.push_back(in_sentence(one.name));
-  const std::string rank = " the best mean rank, " + fixed(best.mean_rank, 1);
+  const std::string rank = " the best mean rank, " + fixed(best.mean_rank, 2);
   if (names.size() > 1) return all + joined(names) + " share" + rank + ".\n";
   return all + in_sentence(best.name) + " has" + rank + ": it is the best in " +
          std::to_string(best.best_in) +

@@ -44,7 +44,8 @@ std::string left_out_text(const LeftOutEnds& out) {
 std::string title_of(const LoadReport& r) {
   const Scenario& s = r.runs->scenario();
   const std::size_t seeds = r.runs->seeds();
-  return one_line(s.name + ": " + title_with_weights(s.model, s.model_shares()) + " on " + s.device.title) +
+  return one_line(s.name + ": " + title_with_weights(s.model, s.gpus(), s.expert_parallel) + " on " +
+                  s.device.title) +
          "\n" + std::to_string(r.runs->requests()) + " requests a run, seed" +
          (seeds == 1 ? " " + std::to_string(s.seed)
                      : "s " + std::to_string(s.seed) + " to " + std::to_string(s.seed + seeds - 1)) +

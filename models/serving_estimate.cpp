@@ -20,8 +20,13 @@ double distinct_experts(const FeedForward& ff, double tokens) {
 }
 
 constexpr std::array kStepParts{
-    &StepEstimate::gpu_memory,   &StepEstimate::attention, &StepEstimate::launches, &StepEstimate::cpu,
-    &StepEstimate::handing_over, &StepEstimate::copies,    &StepEstimate::reduces};
+    &StepEstimate::gpu_memory, &StepEstimate::gpu_products, &StepEstimate::attention, &StepEstimate::launches,
+    &StepEstimate::cpu,        &StepEstimate::handing_over, &StepEstimate::copies,    &StepEstimate::reduces};
+
+/// Which part of a step the GPU's work with weights counts to.
+double StepEstimate::*bound_by(double reading_s, double arithmetic_s) {
+  return arithmetic_s > reading_s ? &StepEstimate::gpu_products : &StepEstimate::gpu_memory;
+}
 
 /// What can bound a step: seconds, as a phrase, and in a word or two.
 struct Bound {
@@ -30,7 +35,8 @@ struct Bound {
 };
 
 Bound largest(const StepEstimate& e) {
-  const std::array<Bound, 7> parts{{{e.gpu_memory, "reading weights from the GPU's memory", "GPU memory"},
+  const std::array<Bound, 8> parts{{{e.gpu_memory, "reading weights from the GPU's memory", "GPU memory"},
+                                    {e.gpu_products, "the GPU's arithmetic with weights", "GPU arithmetic"},
                                     {e.attention, "attention", "attention"},
                                     {e.launches, "launches of kernels and their activations", "launches"},
                                     {e.cpu, "what the CPU computes from the host's memory", "CPU"},
@@ -108,14 +114,16 @@ double ServingEstimate::cpu_share_of(int moe_number) const {
   return 1 - split_.gpu_expert_share;
 }
 
-double ServingEstimate::gpu_experts_s(const FeedForward& ff, double distinct, double pairs,
-                                      bool single) const {
+ServingEstimate::Computed ServingEstimate::gpu_experts(const FeedForward& ff, double distinct, double pairs,
+                                                       bool single) const {
   const double bytes = distinct * expert_bytes(model_).value();
   const double flops = 2 * pairs * expert_weights(model_, ff);
   double arithmetic = flops / (gpu_peak_ * runtime_.expert_peak);
   if (!single && pairs > 0) arithmetic *= 1 + runtime_.expert_tokens * distinct / pairs;
-  if (single) return std::max(bytes / (gpu_bandwidth_ * runtime_.expert_bandwidth), arithmetic);
-  return runtime_.overlapped(bytes / (gpu_bandwidth_ * runtime_.batched_bandwidth), arithmetic);
+  const double reading =
+      bytes / (gpu_bandwidth_ * (single ? runtime_.expert_bandwidth : runtime_.batched_bandwidth));
+  return {single ? std::max(reading, arithmetic) : runtime_.overlapped(reading, arithmetic),
+          bound_by(reading, arithmetic)};
 }
 
 double ServingEstimate::cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const {
@@ -141,10 +149,11 @@ void ServingEstimate::add_work(const Work& work, double tokens, Place place, Ste
     out.launches += launches * runtime_.cpu_launch;
     return;
   }
-  const double computed = RuntimeCosts::overlapped(
-      work.weight_bytes.value() / (gpu_bandwidth_ * runtime_.dense_bandwidth),
-      projected.value() / (gpu_peak_ * runtime_.dense_peak), tokens == 1 ? 1 : runtime_.dense_overlap);
-  out.gpu_memory += computed;
+  const double reading = work.weight_bytes.value() / (gpu_bandwidth_ * runtime_.dense_bandwidth);
+  const double arithmetic = projected.value() / (gpu_peak_ * runtime_.dense_peak);
+  const double computed =
+      RuntimeCosts::overlapped(reading, arithmetic, tokens == 1 ? 1 : runtime_.dense_overlap);
+  out.*bound_by(reading, arithmetic) += computed;
   if (place == Place::link) out.copies += std::max(0.0, work.weight_bytes.value() / link_ - computed);
   out.attention += std::max(work.kv_bytes.value() / (gpu_bandwidth_ * runtime_.attention_bandwidth),
                             work.mixing.value() / (gpu_peak_ * runtime_.attention_peak)) +
@@ -156,10 +165,10 @@ void ServingEstimate::add_work(const Work& work, double tokens, Place place, Ste
 void ServingEstimate::add_gpu_experts(const FeedForward& ff, double copied, const Pass& pass,
                                       StepEstimate& out) const {
   const double distinct = pass.tokens == 1 ? ff.top_k : distinct_experts(ff, pass.tokens);
-  const double computed = gpu_experts_s(ff, distinct, pass.tokens * ff.top_k, pass.tokens == 1);
+  const Computed computed = gpu_experts(ff, distinct, pass.tokens * ff.top_k, pass.tokens == 1);
   const double copy = link_ > 0 ? copied * expert_bytes(model_).value() / link_ : 0;
-  out.gpu_memory += computed;
-  out.copies += std::max(0.0, copy - computed);
+  out.*computed.bound += computed.seconds;
+  out.copies += std::max(0.0, copy - computed.seconds);
 }
 
 void ServingEstimate::add_experts(const Kind& kind, Place place, const Pass& pass, StepEstimate& out) const {
@@ -190,11 +199,11 @@ void ServingEstimate::add_experts(const Kind& kind, Place place, const Pass& pas
     return;
   }
   out.launches += kernels((1 - on_cpu) * distinct) * kernel;
-  const double on_gpu =
-      on_cpu < 1 ? gpu_experts_s(ff, (1 - on_cpu) * distinct, (1 - on_cpu) * pairs, single) : 0;
-  out.gpu_memory += on_gpu;
+  Computed on_gpu;
+  if (on_cpu < 1) on_gpu = gpu_experts(ff, (1 - on_cpu) * distinct, (1 - on_cpu) * pairs, single);
+  out.*on_gpu.bound += on_gpu.seconds;
   if (on_cpu == 0) return;
-  out.cpu += std::max(0.0, cpu_experts_s(ff, on_cpu * distinct, on_cpu * pairs) - on_gpu);
+  out.cpu += std::max(0.0, cpu_experts_s(ff, on_cpu * distinct, on_cpu * pairs) - on_gpu.seconds);
   out.handing_over += runtime_.cpu_layer;
 }
 

@@ -37,7 +37,9 @@ struct Split {
 
 /// Seconds of one step by what takes them.
 struct StepEstimate {
-  double gpu_memory = 0;    // weights from the GPU's memory, or arithmetic on them where that takes longer
+  double gpu_memory =
+      0;  // weights that come from the GPU's memory, where that takes longer than their arithmetic
+  double gpu_products = 0;  // the GPU's arithmetic with weights, where that takes longer
   double attention = 0;     // keys and values, scores
   double launches = 0;      // of kernels, and the runtime's own time a step
   double cpu = 0;           // what the CPU computes, beyond what the GPU does meanwhile
@@ -47,7 +49,9 @@ struct StepEstimate {
 
   StepEstimate& operator+=(const StepEstimate& more);
   StepEstimate& operator*=(double factor);
-  double total() const { return gpu_memory + attention + launches + cpu + handing_over + copies + reduces; }
+  double total() const {
+    return gpu_memory + gpu_products + attention + launches + cpu + handing_over + copies + reduces;
+  }
   /// The largest part, as a phrase: "attention", "sums over GPUs", ...
   std::string bound() const;
   /// The same in a word or two: "GPU memory", "launches", ...
@@ -105,7 +109,12 @@ class ServingEstimate {
   void add_experts(const Kind& kind, Place place, const Pass& pass, StepEstimate& out) const;
   void add_gpu_experts(const FeedForward& ff, double copied, const Pass& pass, StepEstimate& out) const;
   void add_work(const Work& work, double tokens, Place place, StepEstimate& out) const;
-  double gpu_experts_s(const FeedForward& ff, double distinct, double pairs, bool single) const;
+  /// The GPU's work with weights: seconds, and which part of a step they count to.
+  struct Computed {
+    double seconds = 0;
+    double StepEstimate::*bound = &StepEstimate::gpu_memory;
+  };
+  Computed gpu_experts(const FeedForward& ff, double distinct, double pairs, bool single) const;
   double cpu_experts_s(const FeedForward& ff, double distinct, double pairs) const;
   double kernel_s(bool single, double rows) const;
   double cpu_share_of(int moe_number) const;

@@ -341,10 +341,17 @@ std::vector<std::string> stored_names() {
   return names;
 }
 
-std::string title_with_weights(const Architecture& model, std::uint32_t gpus) {
+std::string title_with_weights(const Architecture& model, std::uint32_t gpus, bool experts_divided) {
   if (model.stored == StoredWeights()) return model.title;
-  return model.title + " (" + model.stored.name + ": " + to_string(total_bytes(model)) +
-         (gpus > 1 ? " on each of " + std::to_string(gpus) + " GPUs)" : ")");
+  Bytes bytes = total_bytes(model);
+  std::string where;
+  if (gpus > 1 && experts_divided) {
+    bytes += (gpus - 1) * non_expert_bytes(model);
+    where = " on " + std::to_string(gpus) + " GPUs together";
+  } else if (gpus > 1) {
+    where = " on each of " + std::to_string(gpus) + " GPUs";
+  }
+  return model.title + " (" + model.stored.name + ": " + to_string(bytes) + where + ")";
 }
 
 StoredWeights read_stored(const YamlMap& map, std::string_view key, const Architecture& model) {

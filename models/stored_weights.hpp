@@ -42,8 +42,10 @@ std::optional<double> cache_bytes(std::string_view format);
 
 /// The model's title, with what its weights are stored as and what they weigh where that is not BF16:
 /// "GPT-OSS-20B (experts mxfp4, else bf16: 13.79 GB)".
-/// With several `gpus` that share it, `model` is one's part of it.
-std::string title_with_weights(const Architecture& model, std::uint32_t gpus = 1);
+/// With several `gpus`, `model` is what each of them has; where they divide the experts by number, it has all
+/// experts, and of the rest what each of them has: then what lies on all of them together is said.
+std::string title_with_weights(const Architecture& model, std::uint32_t gpus = 1,
+                               bool experts_divided = false);
 
 /// Reads `key` of a map: a whole-model name, or formats by part ("q4_k", or "gguf-q4_k_m": what that mixture
 /// gives the part) with `all` for those not named, and the KV cache's (`kv`); absent: what the model's own

@@ -271,7 +271,7 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
   r.seed = scenario.seed;
   r.classes = class_names(scenario.workload);
   r.question = scenario.question;
-  r.model = title_with_weights(scenario.model, scenario.model_shares());
+  r.model = title_with_weights(scenario.model, scenario.gpus(), scenario.expert_parallel);
   r.device = scenario.cluster ? scenario.cluster->profile.title : scenario.device.title;
   if (system.runtime)
     r.runtime = system.runtime->title;

@@ -305,8 +305,9 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
     else
       parts.device = readable("devices", "device", [&](const YamlMap& map, const std::filesystem::path&) {
         s.device = read_device(map);
-        if (const std::string odd = implausible_reads(s.device.ssd.read.value); !odd.empty())
-          map.map("ssd").fail("read", odd);
+        // Of what could not be read nothing is said twice.
+        const std::string odd = problems.empty() ? implausible_reads(s.device.ssd.read.value) : "";
+        if (!odd.empty()) map.map("ssd").fail("read", odd);
       });
     read_parallelism(root, parts.model && parts.device, s);
   }
@@ -351,6 +352,20 @@ void hold_runtimes(Json& document, const std::filesystem::path& folder) {
 }
 
 /// Everything of a scenario from its text.
+/// A file of results has every key of a scenario wrong: said once, with what reads it.
+void refuse_results(const std::string& file, const Json& document) {
+  const Json& first = document.is_array() && !document.empty() ? document.front() : document;
+  if (!first.is_object()) return;
+  const auto refuse = [&](const std::string& command, const std::string& readers) {
+    throw InputError(file, "holds results of '" + command + "'; " + readers + "; expected a scenario");
+  };
+  const std::string report = "'moelab report " + file + " --out report.html' shows them";
+  if (first.contains("result_format"))
+    refuse("moelab run", "'moelab explain " + file + "' says what they come from, " + report);
+  if (first.contains("load_format")) refuse("moelab load", report);
+  if (first.contains("world_format")) refuse("experiments/world/run.sh", report);
+}
+
 Scenario read_scenario(const ConfigText& config,
                        const std::vector<std::pair<std::string, std::string>>& settings,
                        const std::vector<std::string>& only) {
@@ -359,6 +374,8 @@ Scenario read_scenario(const ConfigText& config,
   for (const auto& [path, value] : settings) yaml.set(path, value);
   Scenario s;
   s.settings = settings;
+  Json document = Json::parse(yaml.node().json());
+  refuse_results(config.name, document);
   const YamlMap root = yaml.root();
   s.name = root.text("name");
   s.question = root.text("question", "");
@@ -369,7 +386,6 @@ Scenario read_scenario(const ConfigText& config,
     s.runtime = read_named_runtime(root, std::filesystem::path(config.name).parent_path());
   const Reading reading{config.name, std::filesystem::path(config.name).parent_path(), problems,
                         root.optional_map("overrides"), only};
-  Json document = Json::parse(yaml.node().json());
   if (!document.is_object()) document = Json::object();  // a problem, reported already
   choose_machine(root, settings, document);
   read_budget(root, document.contains("machine"), s);

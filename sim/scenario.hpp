@@ -46,9 +46,6 @@ struct Scenario {
   std::string document = R"({"systems": []})";
 
   std::uint32_t gpus() const { return tensor_parallel * data_parallel; }
-  /// GPUs that each hold as much as `model` is; 1 where they divide the experts by number: `model` has all of
-  /// them then, and no GPU does.
-  std::uint32_t model_shares() const { return expert_parallel ? 1 : gpus(); }
   /// GPUs over which the experts of a layer are divided (experts_of_rank()); 1: each has all, or of all a
   /// part.
   std::uint32_t expert_ranks() const { return expert_parallel ? gpus() : 1; }

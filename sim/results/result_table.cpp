@@ -380,8 +380,8 @@ std::string heading(const Scenario& s, const std::vector<RunResult>& results,
   const std::string of = s.cluster ? " of each GPU" : s.gpus() > 1 ? " on " + gpus_text(s) : "";
   const std::string amount =
       s.cluster ? std::to_string(m.end_to_end_s.size()) + " request(s)" : amount_text(m);
-  return s.name + ": " + title_with_weights(s.model, s.model_shares()) + " on " + where + "\nbudget " +
-         to_string(s.budget) + of + page_cache_text(s, results) + ", batch " +
+  return s.name + ": " + title_with_weights(s.model, s.gpus(), s.expert_parallel) + " on " + where +
+         "\nbudget " + to_string(s.budget) + of + page_cache_text(s, results) + ", batch " +
          std::to_string(s.workload.batch) + (s.cluster ? " a server" : "") + ", " + amount + ", seed " +
          std::to_string(s.seed) + ", executor " + results.front().executor + "\n" +
          (s.cluster ? "" : runtime_line(results)) + "routing: " + results.front().routing + "\n" +

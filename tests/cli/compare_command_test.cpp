@@ -252,7 +252,7 @@ TEST_CASE("compare: each block has its sentence, and all of them one more") {
   const std::string table = compare(asked).out;
   CHECK(table.starts_with("With law deepseek-v2-lite at 16 GB lru is the fastest of 2 caches: "));
   // What keeps experts is faster than what loads each of them each time.
-  CHECK(contains(table, "\nOver all 2 budgets lru has the best mean rank, 1.0: it is the best in 2.\n"));
+  CHECK(contains(table, "\nOver all 2 budgets lru has the best mean rank, 1.00: it is the best in 2.\n"));
   CHECK(contains(table, "\nover all\ncache  mean rank"));
   std::vector<std::string> lines = asked;
   lines.insert(lines.end(), {"--format", "csv"});
@@ -274,7 +274,7 @@ TEST_CASE("compare: what the blocks differ in is named where they are ranked ove
     return compare(more).out;
   };
   const std::string laws = "deepseek-v2-lite,qwen3-30b-a3b";
-  CHECK(contains(table({"--law", laws}), "\nOver all 2 laws lru has the best mean rank, 1.0"));
+  CHECK(contains(table({"--law", laws}), "\nOver all 2 laws lru has the best mean rank, 1.00"));
   CHECK(contains(table({"--law", laws, "--budget", "16,20"}), "\nOver all 4 pairs of laws and budgets lru"));
 }
 

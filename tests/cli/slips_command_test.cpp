@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "models/json.hpp"
@@ -122,6 +123,9 @@ TEST_CASE(
   check_refusal(spoilt("latency: 76 us, rate: 3500 GB/s"), "faster than any array of SSDs");
   check_refusal(spoilt("latency: 76 ms, rate: 3.5 GB/s"), "longer than any disk");
   CHECK(spoilt(rate).status == 0);
+  const ProgramResult unitless = spoilt("latency: 76 us, rate: 3.5");
+  check_refusal(unitless, "has no unit; expected a rate with a unit");
+  CHECK_FALSE(contains(unitless.err, "longer than any disk"));  // that follows from the same slip
   check_refusal(run_program(MOELAB_PROGRAM, {"tune", "budget", "zipmoe-orin", "--system", "zipmoe-lru",
                                              "--for", "tokens/s > 10"}),
                 "did you mean 'tokens_per_s'?");
@@ -129,6 +133,25 @@ TEST_CASE(
   std::ofstream(azure) << "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,374,44\n";
   check_refusal(check("workload={batch: 4, request_log: " + azure + "}"), "trace import-requests");
   check_refusal(check("workload.request_log=" + azure), "workload=\"{batch: 4, request_log: FILE}\"");
+}
+
+TEST_CASE("slips: results in the place of a scenario are named as such, and nothing else is said of them") {
+  const test::ScratchFolder folder;
+  const std::string one = (folder / "one.json").string(), both = (folder / "both.json").string();
+  for (const auto& [file, systems] : std::map<std::string, std::vector<std::string>>{
+           {one, {"--system", "zipmoe-lru"}}, {both, {"--system", "zipmoe-lru", "--system", "zipmoe"}}}) {
+    std::vector<std::string> run{"run",   "zipmoe-orin",
+                                 "--set", "workload={requests: 1, prompt_tokens: 4, output_tokens: 2}",
+                                 "--out", file};
+    run.insert(run.end(), systems.begin(), systems.end());
+    REQUIRE(run_program(MOELAB_PROGRAM, run).status == 0);
+    for (const char* command : {"run", "check", "load"}) {
+      const ProgramResult result = run_program(MOELAB_PROGRAM, {command, file});
+      CAPTURE(command);
+      check_refusal(result, "holds results of 'moelab run'; 'moelab explain " + file);
+      CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+    }
+  }
 }
 
 }  // namespace moelab::slips_command_test

@@ -58,6 +58,21 @@ TEST_CASE("estimate: decoding reads what a token uses, at the share of bandwidth
   CHECK(half.gpu_memory + half.cpu == Approx(2 * dense / (0.5 * 1008e9) + experts / 96e9).epsilon(1e-9));
 }
 
+TEST_CASE("estimate: what bounds a step is weights' bytes for one token, their arithmetic for a long prompt",
+          "[estimate]") {
+  const Architecture model = test::model_of_text(kTiny);
+  Runtime r = ideal();
+  r.launch = r.launch_batched = 0;
+  const ServingEstimate all(model, desktop(), r, {});
+  CHECK(all.decode(1, 0).bound() == "reading weights from the GPU's memory");
+  CHECK(all.decode(1, 0).gpu_products == 0);
+  // An RTX 4090 does 164 operations of 16 bits with sums in 32 in the time of a byte: a weight of two bytes,
+  // which a token takes two operations of, is read as long as 164 tokens are computed with it.
+  CHECK(all.prompt(2048, 2048).bound() == "the GPU's arithmetic with weights");
+  CHECK(all.prompt(2048, 2048).gpu_products > all.prompt(8192, 8192).gpu_memory);
+  CHECK(all.prompt(16, 16).bound() == "reading weights from the GPU's memory");
+}
+
 TEST_CASE("estimate: GPUs that share layers sum up behind each part of a layer", "[estimate]") {
   const MachineParts two =
       machine_of({.gpu = "rtx-4090-24gb", .gpus = 2, .cpu = "Ryzen 9 7950X", .memory = "ddr5-6000 x 2"});

@@ -108,6 +108,11 @@ TEST_CASE("weight formats: a title says what is not BF16, and what it weighs", "
   CHECK(title_with_weights(model) == "Qwen3-30B-A3B (gguf-q8_0: " + to_string(total_bytes(model)) + ")");
   CHECK(title_with_weights(model, 2) ==
         "Qwen3-30B-A3B (gguf-q8_0: " + to_string(total_bytes(model)) + " on each of 2 GPUs)");
+  // Experts lie on one GPU each, the rest on both.
+  const Bytes experts = total_bytes(model) - non_expert_bytes(model);
+  CHECK(title_with_weights(model, 2, true) ==
+        "Qwen3-30B-A3B (gguf-q8_0: " + to_string(experts + 2 * non_expert_bytes(model)) +
+            " on 2 GPUs together)");
 }
 
 TEST_CASE("weight formats: mixtures of two and three bits by llama.cpp's rules", "[formats]") {

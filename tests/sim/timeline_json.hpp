@@ -13,7 +13,8 @@ inline nlohmann::json timeline_json(const Timeline& timeline, const RunResult& r
       timeline_file(TimelineForm::json, {timeline.events(TimelineForm::json, result, title)}));
 }
 
-/// Whether an event of it is an operation: no request, no pass and no layer, nothing of the legend or a cluster's.
+/// Whether an event of it is an operation: no request, no pass and no layer, nothing of the legend or a
+/// cluster's.
 inline bool is_operation(const nlohmann::json& event) {
   if (event["ph"] != "X") return false;
   for (const char* other : {"request", "pass", "layer", "legend", "migration", "fault"})
