@@ -94,6 +94,11 @@ void add_new(ComparedPolicy policy, std::vector<ComparedPolicy>& policies) {
 
 }  // namespace
 
+ComparedPolicy read_policy(const ComparedFamily& family, const std::string& text) {
+  const PolicyChoice none;
+  return PolicyNames(family, none).read(text);
+}
+
 std::vector<ComparedPolicy> policies_to_run(const ComparedFamily& family,
                                             const std::vector<std::string>& named, const PolicyChoice& own) {
   const PolicyNames names(family, own);

@@ -15,4 +15,8 @@ namespace moelab {
 std::vector<ComparedPolicy> policies_to_run(const ComparedFamily& family,
                                             const std::vector<std::string>& named, const PolicyChoice& own);
 
+/// One of the family, "lru-k:k=3", with its own defaults. Throws InputError, without a place, for what is no
+/// policy (with the nearest one) or has no such parameter.
+ComparedPolicy read_policy(const ComparedFamily& family, const std::string& text);
+
 }  // namespace moelab

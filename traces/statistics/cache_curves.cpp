@@ -149,14 +149,6 @@ void check_size(std::uint32_t layers, std::uint32_t experts) {
 
 }  // namespace
 
-CurvePolicy cache_policy(const std::string& name, const std::string& where) {
-  static const std::vector<std::string> names = {"lru", "fifo", "lfu", "belady"};
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end())
-    throw InputError(where + " " + name, "no such cache policy" + suggestion(name, names));
-  return static_cast<CurvePolicy>(found - names.begin());
-}
-
 struct CacheCurves::Impl {
   std::uint32_t layers;
   std::uint32_t group_layers;

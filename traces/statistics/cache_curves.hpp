@@ -9,7 +9,7 @@
 //   lru     the one looked up longest ago
 //   fifo    the one that entered first
 //   lfu     the one looked up least often since it last entered (entering counts 1, leaving forgets); among
-//           equals the one looked up longest ago. As LFU in libCacheSim
+//           equals the one looked up longest ago. As LFU in libCacheSim; of cache policies lfu:forget=1
 //   belady  the one looked up again farthest in the future; first those never looked up again, smallest id
 //           first (which one of them does not change what is found). No replacement that must let a missing
 //           expert in finds more
@@ -18,18 +18,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
-
-enum class CurvePolicy : std::uint8_t { lru, fifo, lfu, belady };
-
-/// "lru", "fifo", "lfu" or "belady". Throws InputError with the nearest of them for any other name, and
-/// `where` (such as "--policy") before it.
-CurvePolicy cache_policy(const std::string& name, const std::string& where);
 
 /// What to count. Capacities are from 1 to the layer's experts, in any order.
 struct CacheCurveChoice {
