@@ -26,6 +26,14 @@ void say(const ImportOptions& options, const ImportCounts& counts) {
   std::cout << options.target.out.string() << ": " << counts.tokens << " tokens\n";
 }
 
+/// Without it a table of many requests would be one long one without a word.
+void say_one_request(const RowNames& names, bool one_file) {
+  if (names.request.empty())
+    std::cout << "all tokens" << (one_file ? "" : " of a file")
+              << " are one request: no column says which request a row is of; where there are several, "
+                 "expected its name in --request\n";
+}
+
 struct TableOptions : ImportOptions {
   RowNames names;
   std::string delimiter = ",";
@@ -72,10 +80,13 @@ void add_csv(CLI::App& import) {
     if (options->delimiter == "tab") options->delimiter = "\t";
     if (options->delimiter.size() != 1) throw InputError("--delimiter", "must be one character, or 'tab'");
     begin_import(*options);
-    say(*options, import_files(*options, [&](const std::string& input, const ImportTarget& target) {
-      return import_routing_csv(input, options->names, target, options->delimiter.front(),
-                                terminal_progress(input));
-    }));
+    const ImportCounts counts =
+        import_files(*options, [&](const std::string& input, const ImportTarget& target) {
+          return import_routing_csv(input, options->names, target, options->delimiter.front(),
+                                    terminal_progress(input));
+        });
+    say(*options, counts);
+    say_one_request(options->names, input_files(options->input).size() == 1);
   });
 }
 
