@@ -20,6 +20,18 @@ class Divider {
                                key_ + " that divides them");
     amount /= ranks_;
   }
+  /// Columns of a matrix whose weights have scales by the group: no slice may cut one.
+  void divide_groups(int& amount, const char* what, WeightPart part) const {
+    divide(amount, what);
+    const int group = scale_group(model_.stored, part);
+    if (ranks_ <= 1 || amount % group == 0) return;
+    throw InputError("", "model '" + model_.name + "' in " + model_.stored.name + " has a scale for each " +
+                             std::to_string(group) + " weights, and each of " + std::to_string(ranks_) +
+                             " GPUs would have " + std::to_string(amount) + " of " +
+                             std::to_string(amount * ranks_) + " " + what +
+                             ": no whole number of groups, which vLLM and SGLang refuse; expected fewer "
+                             "GPUs, or expert_parallel, which keeps experts whole");
+  }
   void divide_or_copy(int& amount, const char* what) const {
     if (amount < ranks_ && ranks_ % amount == 0)
       amount = 1;
@@ -48,11 +60,12 @@ class Divider {
     }
   }
   void divide(FeedForward& ff) const {
-    if (ff.kind != FeedForward::Kind::moe) divide(ff.width, "feed-forward columns");
-    divide(ff.shared_width, "columns in its shared experts");
+    if (ff.kind != FeedForward::Kind::moe) divide_groups(ff.width, "feed-forward columns", WeightPart::dense);
+    divide_groups(ff.shared_width, "columns in its shared experts", WeightPart::shared);
   }
   void divide_experts(FeedForward& ff) const {
-    if (ff.kind == FeedForward::Kind::moe) divide(ff.width, "columns in each expert");
+    if (ff.kind == FeedForward::Kind::moe)
+      divide_groups(ff.width, "columns in each expert", WeightPart::experts);
   }
 
  private:

@@ -15,7 +15,8 @@ namespace moelab {
 /// and routed feed-forward parts (each GPU has a slice of every expert), the vocabulary (rounded up). Whole
 /// on every GPU: norms, gates, the latent of multi-head latent attention, and key-value heads and Mamba-2's
 /// groups where there are fewer than GPUs (one each, copied). Throws InputError that names what does not
-/// divide. What is not published of a part is left out.
+/// divide, or would cut groups of weights with one scale (scale_group). What is not published of a part is
+/// left out.
 Architecture tensor_parallel_part(const Architecture& model, int ranks);
 
 /// The same where routed experts are shared otherwise: each GPU has 1 / `expert_slices` of the columns of

@@ -24,17 +24,18 @@ constexpr std::array kFormats{
     WeightFormat{"bf16", 16, kIeee},
     WeightFormat{"fp16", 16, kIeee},
     WeightFormat{"fp32", 32, kIeee},
-    WeightFormat{"fp8", 8, "DeepSeek-V3 (arXiv 2412.19437), section 3.3: a scale for 128 x 128 weights"},
+    WeightFormat{"fp8", 8, "DeepSeek-V3 (arXiv 2412.19437), section 3.3: a scale for 128 x 128 weights", 0,
+                 false, 128},
     WeightFormat{"int8", 8, "one scale a channel"},
-    WeightFormat{"gptq-int4", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero"},
-    WeightFormat{"awq", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero"},
-    WeightFormat{"gptq-int8", 8.1875, "groups of 128: a 16-bit scale and an 8-bit zero"},
-    WeightFormat{"awq-int8", 8.1875, "groups of 128: a 16-bit scale and an 8-bit zero"},
+    WeightFormat{"gptq-int4", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero", 0, false, 128},
+    WeightFormat{"awq", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero", 0, false, 128},
+    WeightFormat{"gptq-int8", 8.1875, "groups of 128: a 16-bit scale and an 8-bit zero", 0, false, 128},
+    WeightFormat{"awq-int8", 8.1875, "groups of 128: a 16-bit scale and an 8-bit zero", 0, false, 128},
     WeightFormat{"mxfp4", 4.25, kMx},
     WeightFormat{"nvfp4", 4.5, "NVIDIA NVFP4: blocks of 16 with an 8-bit scale"},
     WeightFormat{"mxfp8", 8.25, kMx},
-    WeightFormat{"int4-g128", 4.125, kPacked},
-    WeightFormat{"int4-g32", 4.5, kPacked},
+    WeightFormat{"int4-g128", 4.125, kPacked, 0, false, 128},
+    WeightFormat{"int4-g32", 4.5, kPacked, 0, false, 32},
     WeightFormat{"bnb-int8", 8, "bitsandbytes, LLM.int8(): a 32-bit scale an output"},
     WeightFormat{"bnb-nf4", 4.5, kBnb},
     WeightFormat{"bnb-nf4-dq", 4 + 8 / 64.0 + 32 / (64 * 256.0), kBnbTwice},
@@ -87,6 +88,21 @@ constexpr std::array<std::string_view, kWeightParts> kParts{"attention", "dense"
                                                             "experts",   "embedding", "head"};
 
 }  // namespace
+
+int scale_group(const StoredWeights& stored, WeightPart part) {
+  std::string_view rest = stored.name;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(", "));
+    rest.remove_prefix(std::min(one.size() + 2, rest.size()));
+    const std::size_t space = one.find(' ');
+    const std::string_view of = space == std::string_view::npos ? "else" : one.substr(0, space);
+    if (of != to_string(part) && of != "else") continue;
+    const std::string_view name = space == std::string_view::npos ? one : one.substr(space + 1);
+    const auto format = std::ranges::find(kFormats, name, &WeightFormat::name);
+    return format == kFormats.end() ? 1 : format->group;
+  }
+  return 1;
+}
 
 std::string_view to_string(WeightPart part) {
   return kParts[static_cast<std::size_t>(part)];

@@ -25,6 +25,7 @@ struct WeightFormat {
   std::string_view source;
   int row_bytes = 0;         // beside the weights of each row of a matrix: a scale
   bool of_ik_llama = false;  // ik_llama.cpp reads it, and llama.cpp does not
+  int group = 1;             // weights in a line with one scale that no slice of a matrix may cut
 };
 /// All formats, those of 16 bits first.
 std::span<const WeightFormat> weight_formats();
@@ -49,5 +50,11 @@ struct StoredWeights {
   static StoredWeights plain(double bytes_per_weight);
   bool operator==(const StoredWeights&) const = default;
 };
+
+/// WeightFormat::group of what a part is stored as, by the name of the whole; 1 where that is no name of such
+/// a format. vLLM and SGLang refuse a tensor-parallel slice that is not made of whole groups: vLLM issues
+/// 17569 (FP8, "192 is not divisible by weight quantization block_n = 128") and 21695 (AWQ), Qwen's page on
+/// GPTQ. Formats whose slices they pad (MXFP4) have 1.
+int scale_group(const StoredWeights& stored, WeightPart part);
 
 }  // namespace moelab

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/input_error.hpp"
+#include "models/stored_weights.hpp"
 #include "models/timing.hpp"
 #include "tests/models/random_architecture.hpp"
 #include "tests/random_runs.hpp"
@@ -37,6 +38,10 @@ std::string message(const Architecture& model, int ranks) {
     return error.what();
   }
   return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -88,6 +93,30 @@ TEST_CASE("the node of the FluxMoE paper, by hand") {
   CHECK(2 * kv_bytes_per_token(mixtral) == kv_bytes_per_token(whole));
   CHECK(state_bytes_per_request(whole) == Bytes(0));
   CHECK(all_reduce_bytes(qwen, 256) == Bytes(256 * 2048 * 2));
+}
+
+TEST_CASE("no GPU has a part of a group of weights with one scale") {
+  // vLLM issue 17569: 1536 columns of an expert over 8 GPUs are 192, no multiple of FP8's 128 x 128 blocks;
+  // over 4 they are 384, which it loads. Of AWQ's and GPTQ's groups of 128 the same (issue 17604).
+  Architecture qwen = load_architecture("qwen3-235b-a22b");
+  CHECK(message(qwen, 8).empty());
+  for (const char* format : {"fp8", "awq", "gptq-int4"}) {
+    CAPTURE(format);
+    qwen.stored = stored_as(qwen, format);
+    CHECK(contains(message(qwen, 8), "a scale for each 128 weights"));
+    CHECK(contains(message(qwen, 8), "192 of 1536 columns in each expert"));
+    CHECK(message(qwen, 4).empty());
+    CHECK(parallel_part(qwen, 8, 1).moe().width == 1536);  // expert parallel: whole
+  }
+  // By part, as model files may say it: 192 are six groups of 32.
+  qwen.stored.name = "experts awq, else bf16";
+  CHECK_FALSE(message(qwen, 8).empty());
+  qwen.stored.name = "attention awq, else int4-g32";
+  CHECK(message(qwen, 8).empty());
+  // DeepSeek-V3 is served on eight GPUs: 2048 and 18432 over 8 are 2 and 18 blocks.
+  Architecture deepseek = load_architecture("deepseek-v3");
+  deepseek.stored = stored_as(deepseek, "fp8");
+  CHECK(message(deepseek, 8).empty());
 }
 
 TEST_CASE("hybrids on several GPUs, by hand") {

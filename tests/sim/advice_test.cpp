@@ -197,7 +197,13 @@ class Exhaustive {
   bool shares(int gpus) const {
     if (gpus <= 1) return true;
     if (runtime_.tensor_parallel == 0) return gpus == q_.machine.gpus;
-    return model_.layers[0].attention.heads % gpus == 0 && model_.moe().width % gpus == 0;
+    // FP8's blocks and AWQ's groups of 128 stay whole.
+    const bool groups = model_.stored.name == "fp8" || model_.stored.name == "awq";
+    const int whole = groups ? 128 * gpus : gpus;
+    for (const Layer& layer : model_.layers)
+      for (const int width : {layer.feed_forward.width, layer.feed_forward.shared_width})
+        if (width % whole != 0) return false;
+    return model_.layers[0].attention.heads % gpus == 0;
   }
   void try_split(int gpus, const Split& split) {
     if (!shares(gpus) || (gpus == 1 && q_.machine.gpus > 1 && runtime_.tensor_parallel == 0)) return;
