@@ -1,5 +1,6 @@
 // moelab advise: how to serve a model on a machine of catalogue parts.
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <memory>
 
@@ -11,6 +12,7 @@
 #include "models/model_import.hpp"
 #include "models/stored_weights.hpp"
 #include "models/yaml_reader.hpp"
+#include "sim/advise/advice_space.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab::cli {
@@ -75,20 +77,56 @@ Bytes budget_of(const std::string& text, const MachineParts& machine) {
   return bytes;
 }
 
+/// Asks for all at once: what one part of the question lacks does not hide what another does.
+class Collected {
+ public:
+  /// Whether `read` had nothing to say.
+  bool read(const std::function<void()>& read) {
+    try {
+      read();
+      return true;
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems()) problems_.add(problem);
+      return false;
+    }
+  }
+  void throw_if_any() const { problems_.throw_if_any(); }
+
+ private:
+  Problems problems_;
+};
+
+void check_kv(const std::string& kv) {
+  if (!kv.empty() && !cache_bytes(kv))
+    throw InputError("--kv", "unknown format of a KV cache '" + kv + "'" + suggestion(kv, cache_formats()));
+}
+
+/// Those that will be tried; none where a name is not known.
+std::vector<std::string> runtimes_to_try(const AdviceRequest& request, Collected& all) {
+  std::vector<std::string> names;
+  all.read([&] { names = runtimes_for(request); });
+  return names;
+}
+
 AdviceRequest request_of(const AdviseArguments& a, const MachineText& machine) {
   AdviceRequest request;
-  request.model = find_model(a.model);
+  Collected all;
+  const bool model = all.read([&] { request.model = find_model(a.model); });
   if (a.model.ends_with(".gguf")) request.gguf = a.model;
-  request.machine = machine_of(machine);
   request.runtimes = a.runtimes;
+  if (all.read([&] { request.machine = machine_of(machine); })) {
+    if (!a.budget.empty()) all.read([&] { request.budget = budget_of(a.budget, request.machine); });
+    for (const std::string& name : model ? runtimes_to_try(request, all) : std::vector<std::string>())
+      all.read([&] { (void)load_runtime(name); });
+  }
   request.weights = a.weights;
-  if (!a.kv.empty() && !cache_bytes(a.kv))
-    throw InputError("--kv",
-                     "unknown format of a KV cache '" + a.kv + "'" + suggestion(a.kv, cache_formats()));
+  if (model)
+    for (const std::string& name : a.weights) all.read([&] { (void)stored_as(request.model, name); });
+  all.read([&] { check_kv(a.kv); });
   request.kv = a.kv;
-  if (!a.budget.empty()) request.budget = budget_of(a.budget, request.machine);
   request.prompt = a.prompt;
-  request.context = context_of(a);
+  all.read([&] { request.context = context_of(a); });
+  all.throw_if_any();
   request.users = a.users;
   request.for_prompt = a.for_prompt;
   return request;

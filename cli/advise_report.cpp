@@ -74,7 +74,9 @@ std::string gpu_memory_text(const Advice& a, const AdviceRequest& q) {
 std::string left_out_text(const AdviseReport& r) {
   std::string text;
   for (const AdviceList::LeftOut& one : r.left_out)
-    text += "left out: " + one_line(one.runtime) + ": " + one_line(one.why) + "\n";
+    text +=
+        "left out: " + one_line(one.runtime) + (one.weights.empty() ? "" : " with " + one_line(one.weights)) +
+        (one.gpus > 0 ? " on " + std::to_string(one.gpus) + " GPUs" : "") + ": " + one_line(one.why) + "\n";
   return text.empty() ? text : text + "\n";
 }
 
@@ -108,14 +110,33 @@ std::string commands(const AdviseReport& r) {
   return text;
 }
 
+/// What macOS lets the GPU take, and how that is raised to what the ways need, or as far as the system's
+/// reserve allows.
+std::string mac_text(const AdviseReport& r) {
+  const MachineParts& machine = r.request.machine;
+  const std::optional<Bytes> share = machine.gpu_share_of_ram();
+  if (!share) return "";
+  double most = 0;
+  for (const Advice& a : r.list) most = std::max(most, a.memory.gpu());
+  const Bytes needed = std::max(Bytes(most), *machine.usable_ram());
+  const std::string text = " macOS lets the GPU take " + to_string(*share) + " of it (" +
+                           (machine.ram->value() < kMacShares.large_from ? "2/3" : "3/4") +
+                           "; newer versions of macOS give more of a large memory)";
+  if (needed <= *share) return text + ".";
+  if (Bytes(most) > *share)
+    return text + ": `" + raised_limit_command(Bytes(most)) + "` has to give it what the above take.";
+  return text + ": `" + raised_limit_command(needed) + "` raises that, and --budget says so here.";
+}
+
 /// What the model may have of the host's memory, where its size is known.
-std::string memory_text(const AdviceRequest& q) {
+std::string memory_text(const AdviseReport& r) {
+  const AdviceRequest& q = r.request;
   const MachineParts& machine = q.machine;
   std::string text;
   if (machine.ram)
     text += "Memory: of the host's " + to_string(*machine.ram) + ", " + to_string(Bytes(kSystemReserve)) +
             " are kept for the operating system and other programs (a rule for all machines), " +
-            to_string(*machine.usable_ram()) + " may be used.";
+            to_string(*machine.usable_ram()) + " may be used." + mac_text(r);
   if (q.budget)
     text += (text.empty() ? "Memory: the" : " The") + std::string(" budget of ") +
             (machine.gpu && !machine.gpu->unified() ? "each GPU is " : "the host's memory is ") +
@@ -134,12 +155,15 @@ std::string policies_table(const PolicyTrials& p, const AdviceRequest& q) {
                      (p.gpus > 1 ? ", each layer shared by " + std::to_string(p.gpus) + " GPUs," : "") +
                      " under synthetic routing:\n\n";
   if (!p.why_none.empty()) return text + "nothing: " + one_line(p.why_none) + "\n";
-  Rows rows{{"policy", "answers", "TPOT ms", "tokens/s a user", "tokens/s"}};
+  Rows rows{{"policy", "answers", "TPOT ms", "range", "tokens/s a user", "tokens/s", "TTFT s"}};
   for (const PolicyTrial& t : p.rows)
     if (t.why_not.empty())
-      rows.push_back({one_line(t.title), answers_text(t), fixed(1e3 * t.tpot_s, 1), speed(1 / t.tpot_s),
-                      speed(q.users / t.tpot_s)});
-  text += rows.size() > 1 ? align_columns(rows, 2) : "";
+      rows.push_back({one_line(t.title), answers_text(t), fixed(1e3 * t.tpot_s, 1), "-", speed(1 / t.tpot_s),
+                      speed(q.users / t.tpot_s), "-"});
+  if (rows.size() > 1)
+    text += align_columns(rows, 2) +
+            "-: not known. The prompt is not modelled here, tokens behind it are; and no published runs say "
+            "how far off these are.\n";
   for (const PolicyTrial& t : p.rows)
     if (!t.why_not.empty()) text += "left out: " + one_line(t.system + ": " + t.why_not) + "\n";
   return text;
@@ -190,6 +214,8 @@ Json policies_json(const PolicyTrials& p, const AdviceRequest& q) {
     Json row = {{"system", t.system}, {"title", t.title}};
     if (t.why_not.empty())
       row.update({{"tpot_s", t.tpot_s},
+                  {"tpot_range", nullptr},  // no published runs say how far off it is
+                  {"ttft_s", nullptr},      // prompts are not modelled
                   {"tokens_per_s_a_user", 1 / t.tpot_s},
                   {"tokens_per_s", q.users / t.tpot_s},
                   {"substituted_share", t.substituted}});
@@ -222,7 +248,7 @@ std::string advise_table(const AdviseReport& r) {
                  : ", which is taken to be a " + std::string(kUnnamedSsd) + ": --ssd names another") +
             ".\n";
     if (r.policies) text += policies_table(*r.policies, r.request);
-    const std::string memory = memory_text(r.request);
+    const std::string memory = memory_text(r);
     return memory.empty() ? text : text + "\n" + memory;
   }
   const Advice& best = r.list.front();
@@ -231,7 +257,7 @@ std::string advise_table(const AdviseReport& r) {
           " tokens/s a user (" + range(rate, best.error.decode) + "), bound by " + best.bound + ".\n\n";
   text += ways_table(r) + "\n" + left_out_text(r) + commands(r);
   if (r.policies) text += policies_table(*r.policies, r.request);
-  return text + "\n" + memory_text(r.request) +
+  return text + "\n" + memory_text(r) +
          "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). Ranges are "
          "what "
          "nine in ten published runs of the same kind stayed within, of all versions; "
@@ -246,11 +272,15 @@ std::string advise_json(const AdviseReport& r) {
               {"prompt_tokens", q.prompt}, {"context_tokens", q.context},
               {"users", q.users},          {"ways", ways}};
   if (q.machine.ram) all["usable_ram_bytes"] = q.machine.usable_ram()->value();
+  if (const auto share = q.machine.gpu_share_of_ram()) all["gpu_share_of_ram_bytes"] = share->value();
   if (q.budget) all["budget_bytes"] = q.budget->value();
   if (ways.empty()) all["lacks"] = r.lacks;
   Json left_out = Json::array();
   for (const AdviceList::LeftOut& one : r.left_out)
-    left_out.push_back({{"runtime", one.runtime}, {"why_not", one.why}});
+    left_out.push_back({{"runtime", one.runtime},
+                        {"weights", one.weights.empty() ? Json(nullptr) : Json(one.weights)},
+                        {"gpus", one.gpus > 0 ? Json(one.gpus) : Json(nullptr)},
+                        {"why_not", one.why}});
   all["left_out"] = std::move(left_out);
   if (r.policies) all["policies"] = policies_json(*r.policies, q);
   return json_text(all);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 #include "models/input_error.hpp"
 #include "models/physical_bounds.hpp"
@@ -30,6 +31,11 @@ Curve MachineParts::all_reduce(int ranks, const RuntimeCosts& runtime) const {
 std::optional<Bytes> MachineParts::usable_ram() const {
   if (!ram) return {};
   return Bytes(std::max(0.0, ram->value() - kSystemReserve));
+}
+
+std::optional<Bytes> MachineParts::gpu_share_of_ram() const {
+  if (!ram || !gpu || gpu->maker != "apple") return {};
+  return *ram * (ram->value() < kMacShares.large_from ? kMacShares.small : kMacShares.large);
 }
 
 std::string MachineParts::lacks_ram(Bytes needed) const {
@@ -108,6 +114,10 @@ void read_memories(const MachineText& text, MachineParts& machine) {
       machine.gpu->bandwidth = *machine.memory.stated;
     machine.memory.stated = machine.gpu->bandwidth;
   }
+}
+
+void read_ram(const MachineText& text, MachineParts& machine) {
+  const bool shared = machine.gpu && machine.gpu->unified();
   const std::optional<Bytes> built_in = shared ? memory_in_name(text.gpu, machine.gpu->name) : std::nullopt;
   machine.ram = built_in;
   if (text.ram.empty()) return;
@@ -123,13 +133,8 @@ void read_memories(const MachineText& text, MachineParts& machine) {
   machine.ram = ram;
 }
 
-MachineParts put_together(const MachineText& text) {
-  MachineParts machine;
-  if (!text.gpu.empty() && text.gpus > 0) {
-    machine.gpu = of_key("gpu", [&] { return find_gpu(text.gpu); });
-    machine.gpus = text.gpus;
-  }
-  if (!text.cpu.empty()) machine.cpu = of_key("cpu", [&] { return find_cpu(text.cpu); });
+/// Whether the processors make a machine, and how many sockets.
+void check_processors(const MachineText& text, MachineParts& machine) {
   if (!machine.gpu && !machine.cpu)
     throw KeyFault{"gpu",
                    "a machine needs a GPU or a CPU: give 'gpu: rtx-4090-24gb' or 'cpu: ryzen-9-7950x'"};
@@ -144,20 +149,40 @@ MachineParts put_together(const MachineText& text) {
   if (machine.gpu && machine.gpu->unified() && machine.cpu && !machine.cpu->bandwidth)
     throw KeyFault{"cpu", machine.gpu->title + " works in the memory of its own CPU, " + machine.cpu->title +
                               " has " + machine.cpu->memory + " in modules"};
-  read_memories(text, machine);
-  if (!text.ssd.empty()) machine.ssd = of_key("ssd", [&] { return find_ssd(text.ssd); });
+}
+
+/// All that is wrong of parts that do not depend on each other, and the first of those that do.
+MachineParts put_together(const MachineText& text, std::vector<KeyFault>& faults) {
+  MachineParts machine;
+  const auto attempt = [&](const auto& make) {
+    try {
+      make();
+    } catch (const KeyFault& fault) {
+      faults.push_back(fault);
+    }
+  };
+  if (!text.gpu.empty() && text.gpus > 0) {
+    attempt([&] { machine.gpu = of_key("gpu", [&] { return find_gpu(text.gpu); }); });
+    machine.gpus = text.gpus;
+  }
+  if (!text.cpu.empty()) attempt([&] { machine.cpu = of_key("cpu", [&] { return find_cpu(text.cpu); }); });
+  if (faults.empty()) attempt([&] { check_processors(text, machine); });
+  if (faults.empty()) attempt([&] { read_memories(text, machine); });
+  attempt([&] { read_ram(text, machine); });
+  if (!text.ssd.empty()) attempt([&] { machine.ssd = of_key("ssd", [&] { return find_ssd(text.ssd); }); });
   return machine;
 }
 
 }  // namespace
 
 MachineParts machine_of(const MachineText& text) {
-  try {
-    return put_together(text);
-  } catch (const KeyFault& fault) {
-    // Some begin with their key already.
-    throw InputError(fault.what.starts_with(fault.key) ? "" : fault.key, fault.what);
-  }
+  std::vector<KeyFault> faults;
+  MachineParts machine = put_together(text, faults);
+  Problems problems;
+  for (const KeyFault& fault : faults)  // some begin with their key already
+    problems.add({fault.what.starts_with(fault.key) ? "" : fault.key, 0, 0, fault.what});
+  problems.throw_if_any();
+  return machine;
 }
 
 MachineText read_machine_text(const YamlMap& map) {
@@ -174,12 +199,11 @@ MachineText read_machine_text(const YamlMap& map) {
 }
 
 std::optional<MachineParts> read_machine(const YamlMap& map) {
-  try {
-    return put_together(read_machine_text(map));
-  } catch (const KeyFault& fault) {
-    map.fail(fault.key, fault.what);
-    return {};
-  }
+  std::vector<KeyFault> faults;
+  MachineParts machine = put_together(read_machine_text(map), faults);
+  for (const KeyFault& fault : faults) map.fail(fault.key, fault.what);
+  if (!faults.empty()) return {};
+  return machine;
 }
 
 }  // namespace moelab

@@ -17,6 +17,17 @@ class YamlMap;
 /// sheet says.
 inline constexpr double kSystemReserve = 3e9;  // bytes
 
+/// Metal's recommendedMaxWorkingSetSize over all memory, as llama.cpp logs it: 10.7 of 16 GiB (M1 Pro), 21.3
+/// of 32 (llama.cpp, pull request 2011), 27 of 36 (M4 Max, macOS 15.7), 48 of 64, 72 of 96 and 144 of 192
+/// (Rapid-MLX, pull request 183). macOS 26 gives more to a large memory: 107.5 of 128 GiB (antirez/ds4, pull
+/// request 893), where earlier versions gave 96. `sudo sysctl iogpu.wired_limit_mb=N` sets it to N MiB (MLX's
+/// page of set_wired_limit).
+struct MacShares {
+  double large_from = 36e9;  // bytes of memory
+  double small = 2.0 / 3, large = 3.0 / 4;
+};
+inline constexpr MacShares kMacShares;
+
 struct MachineParts {
   std::optional<GpuPart> gpu;
   int gpus = 0;  // of that kind, each with a link of its own
@@ -30,6 +41,9 @@ struct MachineParts {
   Bytes gpu_memory() const { return Bytes(gpu ? gpu->memory.value() * gpus : 0); }
   /// What a model may have of the host's memory: `ram` less kSystemReserve, at least 0.
   std::optional<Bytes> usable_ram() const;
+  /// What macOS lets a GPU of Apple take of `ram` where nothing was set (kMacShares); absent for others, and
+  /// where the memory's size is not known.
+  std::optional<Bytes> gpu_share_of_ram() const;
   /// Why the host's memory does not hold so much; empty where it does, or its size is not known.
   std::string lacks_ram(Bytes needed) const;
   /// Of all sockets, by the data sheet.

@@ -12,6 +12,7 @@
 #include "sim/advise/advice_flags.hpp"
 #include "sim/advise/advice_space.hpp"
 #include "sim/advise/gpu_shares.hpp"
+#include "sim/results/text_table.hpp"
 #include "sim/serving/memory_plan.hpp"
 
 namespace moelab {
@@ -46,6 +47,10 @@ class Search {
 
   const Architecture& model() const { return model_; }
   std::vector<AdvicePlace> places() const { return places_of(runtime_, model_, request_.machine); }
+  /// Why not on all GPUs together; empty where it could.
+  std::string not_on_all_gpus() const {
+    return request_.machine.gpus > 1 ? cannot_share(runtime_, model_, request_.machine.gpus) : "";
+  }
   double decode_s(const AdvicePlace& place) const {
     return estimate(place).decode(request_.users, request_.context).total();
   }
@@ -68,6 +73,7 @@ class Search {
   }
   SplitMemory memory(const AdvicePlace& place, double micro_batch) const;
   std::string beyond_budget(const AdvicePlace& place, const SplitMemory& memory) const;
+  std::string beyond_mac_limit(const SplitMemory& memory) const;
   Obstacle obstacle(const AdvicePlace& place, double micro_batch, std::string what) const;
   Advice advice_for(const AdvicePlace& place, double micro_batch) const;
 
@@ -107,6 +113,16 @@ std::string Search::beyond_budget(const AdvicePlace& place, const SplitMemory& m
          to_string(*request_.budget);
 }
 
+/// Of what macOS lets the GPU take, or the budget says that it was raised to.
+std::string Search::beyond_mac_limit(const SplitMemory& m) const {
+  const std::optional<Bytes> share = request_.machine.gpu_share_of_ram();
+  const double raised = request_.budget ? request_.budget->value() + m.gpu_context + m.gpu_reserve : 0;
+  if (!share || m.gpu() <= std::max(share->value(), raised)) return {};
+  return "macOS lets the GPU take " + to_string(*share) + " of " + to_string(*request_.machine.ram) +
+         ", and it needs " + to_string(Bytes(m.gpu())) + ": `" + raised_limit_command(Bytes(m.gpu())) +
+         "` gives it that, and --budget says so here";
+}
+
 std::string Search::impossible(const AdvicePlace& place, double micro_batch) const {
   const SplitMemory m = memory(place, micro_batch);
   std::string problem = beyond_budget(place, m);
@@ -118,7 +134,8 @@ std::string Search::impossible(const AdvicePlace& place, double micro_batch) con
     return "nothing says how much memory the " + machine.gpu->title + " has; say so, as in 'ram: 64 GiB'";
   const double host = m.host_total() + (unified ? m.gpu() : 0);
   if (std::string lacks = machine.lacks_ram(Bytes(host)); !lacks.empty()) return lacks;
-  if (place.split.cpu_only || !machine.gpu || unified) return {};
+  if (unified) return beyond_mac_limit(m);
+  if (place.split.cpu_only || !machine.gpu) return {};
   const double most = gpu_shares(model_, runtime_, place.split, m, place.gpus, tokens(), request_.users).most;
   if (Bytes(most) <= machine.gpu->memory) return {};
   return std::string(place.gpus > 1 ? "the fullest GPU" : "the GPU's memory") + " needs " +
@@ -249,9 +266,12 @@ AdviceList find_ways(const AdviceRequest& request) {
         continue;
       }
       Obstacle lacking;
-      if (std::optional<Advice> advice = Search(request, runtime, weights).best(lacking)) {
+      const Search search(request, runtime, weights);
+      if (std::optional<Advice> advice = search.best(lacking)) {
         advice->asked = name;
         list.ways.push_back(std::move(*advice));
+        if (std::string why = search.not_on_all_gpus(); !why.empty())
+          list.left_out.push_back({runtime.name, std::move(why), weights, request.machine.gpus});
       } else if (lacking.nearer_than(here)) {
         here = std::move(lacking);
         here_weights = weights.empty() ? "" : weights + ": ";
@@ -266,6 +286,10 @@ AdviceList find_ways(const AdviceRequest& request) {
   std::stable_sort(list.ways.begin(), list.ways.end(),
                    [](const Advice& a, const Advice& b) { return a.decode_s < b.decode_s; });
   return list;
+}
+
+std::string raised_limit_command(Bytes taken) {
+  return "sudo sysctl iogpu.wired_limit_mb=" + fixed(std::ceil(taken.value() / 0x1p20), 0);
 }
 
 double default_context(double prompt) {

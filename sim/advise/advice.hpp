@@ -20,7 +20,8 @@ struct AdviceRequest {
       weights;     // whole-model names; empty: the GGUF file's, else the usual ones of four bits and more
   std::string kv;  // the KV cache's format (cache_formats()); empty: 16 bits
   /// What weights, caches and buffers may take of the memory that decodes, beside driver and libraries, as in
-  /// a run: of each GPU's own, else of the host's; absent: all that the system leaves.
+  /// a run: of each GPU's own, else of the host's; absent: all that the system leaves. More than what macOS
+  /// lets a GPU take says that its limit is raised.
   std::optional<Bytes> budget;
   double prompt = 512;    // tokens
   double context = 4096;  // tokens that the KV cache has room for, and decoding attends to
@@ -29,6 +30,9 @@ struct AdviceRequest {
   /// may cost.
   double for_prompt = 0.02;
 };
+
+/// "sudo sysctl iogpu.wired_limit_mb=N": what lets a GPU of Apple take so much of the memory.
+std::string raised_limit_command(Bytes taken);
 
 /// Tokens of context where none are asked for: room for the prompt and an answer of 1024 tokens, rounded up
 /// to whole 1024s, and 4096 at least.
@@ -58,8 +62,10 @@ struct AdviceList {
   std::string lacks;         // where there are none: what the last that was tried needs
   struct LeftOut {
     std::string runtime, why;
+    std::string weights{};  // empty: in no format
+    int gpus = 0;           // 0: on no number of them
   };
-  std::vector<LeftOut> left_out;  // runtimes that serve it in no way
+  std::vector<LeftOut> left_out;  // runtimes that serve it in no way, or in a format not on all GPUs
 };
 /// The best split of each runtime and format; what does not fit is left out. The best is the one with the
 /// fastest prompt of those that decode within `for_prompt` of the fastest. Throws InputError for unknown

@@ -121,14 +121,37 @@ std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architec
   return text + (sglang ? " --context-length " : " --max-model-len ") + whole(q.context);
 }
 
+/// mlx-lm, mlx_lm/server.py: it decodes 32 requests at once where nothing is said.
+std::string mlx_command(const Advice& a, const AdviceRequest& q) {
+  std::string text = "mlx_lm.server --model " + shell_word(q.model.name + "-" + a.weights);
+  if (q.users > 1) text += " --decode-concurrency " + whole(q.users);
+  return text + "  # has no flag for the context: keys and values grow with it, here to " + whole(q.context) +
+         " tokens" + (q.users > 1 ? " a user" : "");
+}
+
+/// TensorRT-LLM's page of trtllm-serve; --max_seq_len counts prompt and answer.
+std::string tensorrt_command(const Advice& a, const AdviceRequest& q) {
+  std::string text = "trtllm-serve " + shell_word(served_name(a, q.model));
+  if (a.gpus > 1) text += " --tp_size " + std::to_string(a.gpus);
+  return text + " --max_batch_size " + whole(q.users) + " --max_seq_len " + whole(q.context);
+}
+
+/// mlc-llm, python/mlc_llm/cli/serve.py, EngineConfigOverride.
+std::string mlc_command(const Advice& a, const AdviceRequest& q) {
+  std::string overrides = "context_window_size=" + whole(q.context) + ";max_num_sequence=" + whole(q.users);
+  if (a.gpus > 1) overrides += ";tensor_parallel_shards=" + std::to_string(a.gpus);
+  return "mlc_llm serve " + shell_word(q.model.name + "-" + a.weights) + " --overrides " +
+         shell_word(overrides);
+}
+
 }  // namespace
 
 std::string command_of(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
   if (is_llama(a.family)) return llama_command(a, q);
-  if (a.family == "mlx") return "mlx_lm.server --model " + shell_word(q.model.name + "-" + a.weights);
+  if (a.family == "mlx") return mlx_command(a, q);
   if (a.family.starts_with("ktransformers")) return ktransformers_command(a, q);
-  if (a.family == "tensorrt-llm") return "trtllm-serve " + shell_word(served_name(a, q.model));
-  if (a.family == "mlc") return "mlc_llm serve " + shell_word(q.model.name + "-" + a.weights);
+  if (a.family == "tensorrt-llm") return tensorrt_command(a, q);
+  if (a.family == "mlc") return mlc_command(a, q);
   // The others are libraries or papers' prototypes, which no one line starts.
   return is_vllm(a.family) || a.family == "sglang" ? vllm_command(a, q, stored) : "";
 }

@@ -14,20 +14,21 @@ namespace {
 /// The model itself, as it is in its GGUF file.
 constexpr std::string_view kOfTheFile;
 
-/// Whether so many GPUs can share the model's layers: its heads and widths divide by them.
-bool divides(const Architecture& model, int gpus) {
+/// Why so many GPUs cannot share the model's layers: its heads, widths or groups of weights do not divide by
+/// them. Empty where they can.
+std::string cannot_share(const Architecture& model, int gpus) {
   try {
     (void)tensor_parallel_part(model, gpus);
-    return true;
-  } catch (const InputError&) {
-    return false;
+    return "";
+  } catch (const InputError& error) {
+    return error.problems().front().what;
   }
 }
 
 std::vector<int> sharing_gpus(const Architecture& model, int most) {
   std::vector<int> numbers{1};
   for (int n = 2; n <= most; ++n)
-    if (divides(model, n)) numbers.push_back(n);
+    if (cannot_share(model, n).empty()) numbers.push_back(n);
   return numbers;
 }
 
@@ -85,7 +86,16 @@ std::vector<std::string> runtimes_offered(const AdviceRequest& request) {
   return names;
 }
 
+/// Whether its GPUs have a slice of every layer each.
+bool shares_layers(const Runtime& runtime) {
+  return runtime.tensor_parallel > 0 || family_of(runtime).starts_with("ktransformers");
+}
+
 }  // namespace
+
+std::string cannot_share(const Runtime& runtime, const Architecture& model, int gpus) {
+  return shares_layers(runtime) ? cannot_share(model, gpus) : "";
+}
 
 bool is_llama(const std::string& runtime) {
   return runtime.starts_with("llama.cpp") || runtime.starts_with("ik_llama.cpp");
@@ -156,9 +166,8 @@ bool offers_host(const Runtime& runtime) {
 std::vector<AdvicePlace> places_of(const Runtime& runtime, const Architecture& model,
                                    const MachineParts& machine) {
   if (!machine.gpu || family_of(runtime).ends_with("-cpu")) return {{machine.gpus, Split{.cpu_only = true}}};
-  const bool share_layers = runtime.tensor_parallel > 0 || family_of(runtime).starts_with("ktransformers");
   const std::vector<int> numbers =
-      share_layers ? sharing_gpus(model, machine.gpus) : std::vector<int>{machine.gpus};
+      shares_layers(runtime) ? sharing_gpus(model, machine.gpus) : std::vector<int>{machine.gpus};
   std::vector<Split> splits{Split{}};
   if (!machine.gpu->unified() && machine.cpu)
     for (const Split& split : host_splits(runtime, model)) splits.push_back(split);

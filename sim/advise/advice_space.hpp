@@ -26,6 +26,10 @@ std::vector<std::string> weights_for(const std::string& runtime, const AdviceReq
 /// Whether it can serve some of a model from the host's memory, beside a GPU.
 bool offers_host(const Runtime& runtime);
 
+/// Why a runtime whose GPUs share each layer cannot serve the model on so many of them; empty where it can,
+/// and where it gives GPUs layers of their own.
+std::string cannot_share(const Runtime& runtime, const Architecture& model, int gpus);
+
 /// A split on so many of the machine's GPUs.
 struct AdvicePlace {
   int gpus;

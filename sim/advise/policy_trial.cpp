@@ -101,7 +101,9 @@ class Trials {
     const Bytes left_out(std::max(0.0, request_.context - kPrompt - kOutput) * request_.users *
                          kv_bytes_per_token(part).value());
     const Bytes usable = profile_of(machine, runtime_, model_.stored).usable_memory();
-    const Bytes budget = (request_.budget ? std::min(usable, *request_.budget) : usable) - left_out;
+    // A GPU of Apple computes what policies cache, and macOS limits what it may take.
+    const std::optional<Bytes> most = request_.budget ? request_.budget : machine.gpu_share_of_ram();
+    const Bytes budget = (most ? std::min(usable, *most) : usable) - left_out;
     if (budget < Bytes(1)) throw InputError("", "keys and values leave no memory for experts");
     document_["budget"] = whole_bytes(budget);
     if (machine.ram && (!machine.gpu || machine.gpu->unified()))

@@ -1,6 +1,7 @@
 // moelab advise: machines as maps, files and flags, the picture, policies, and what it says to bad input.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <fstream>
 #include <set>
 #include <string>
@@ -209,6 +210,8 @@ TEST_CASE("advise: policies are simulated, and what cannot be says why") {
                  "What other policies would do, simulated on llama.cpp-cuda with gguf-mxfp4 under "
                  "synthetic routing"));
   CHECK(contains(table.out, "left out: zipmoe-gpu: "));
+  // What is not known says so.
+  CHECK(contains(table.out, "\n-: not known. The prompt is not modelled here"));
   CHECK_FALSE(advised({"--machine", kMachine, "--no-policies"}).contains("policies"));
 }
 
@@ -302,6 +305,90 @@ TEST_CASE("advise: vLLM's V1 engine is started as vLLM is") {
   CHECK(command("vllm-v1", {"--gpu", "h100-80gb"}) == "vllm serve Qwen/Qwen3-30B-A3B --max-model-len 4096");
   CHECK(contains(command("vllm-v1", {"--gpu", "rtx-4090-24gb", "--cpu", "i9-14900K"}), " --cpu-offload-gb "));
   CHECK(contains(command("vllm-v1", {"--gpu", "h100-80gb", "--kv", "fp8"}), " --kv-cache-dtype fp8 "));
+}
+
+TEST_CASE("advise: other servers are told the context, the users and the GPUs, by flags that they have") {
+  const auto command = [](const std::string& model, const std::vector<std::string>& more) {
+    std::vector<std::string> all{"--no-policies", "--prompt", "6000", "--users", "4"};
+    all.insert(all.end(), more.begin(), more.end());
+    const json ways = advised(all, model)["ways"];
+    REQUIRE(!ways.empty());
+    return ways[0]["command"].get<std::string>();
+  };
+  // TensorRT-LLM's page of trtllm-serve; mlc-llm's python/mlc_llm/cli/serve.py; mlx-lm's mlx_lm/server.py,
+  // which has no flag for the context. 6000 tokens and an answer of 1024 are 7024: 7 x 1024.
+  CHECK(command("qwen3-30b-a3b",
+                {"--gpu", "h100-80gb", "--gpus", "2", "--runtime", "tensorrt-llm", "--weights", "bf16"}) ==
+        "trtllm-serve Qwen/Qwen3-30B-A3B --tp_size 2 --max_batch_size 4 --max_seq_len 7168");
+  const std::string mlc =
+      command("olmoe-1b-7b", {"--gpu", "rtx-3090-24gb", "--runtime", "mlc", "--weights", "q4f16_1"});
+  CHECK(mlc == "mlc_llm serve olmoe-1b-7b-q4f16_1 --overrides 'context_window_size=7168;max_num_sequence=4'");
+  const std::string mlx = command("olmoe-1b-7b", {"--gpu", "apple-m4-max", "--ram", "64 GiB", "--runtime",
+                                                  "mlx", "--weights", "mlx-4bit"});
+  CHECK(mlx.starts_with("mlx_lm.server --model olmoe-1b-7b-mlx-4bit --decode-concurrency 4  # "));
+  CHECK(contains(mlx, "no flag for the context"));
+  CHECK(contains(mlx, " 7168 tokens a user"));
+}
+
+TEST_CASE("advise: a GPU of Apple has what macOS lets it take, or what the budget says that was raised") {
+  // 46.7 billion weights of 8.5 bits are 49.6 GB: more than 3/4 of 64 GB, which are 48, less than 64 - 3.
+  const std::vector<std::string> mac{"--gpu",     "apple-m4-max", "--ram",
+                                     "64 GB",     "--runtime",    "llama.cpp-metal",
+                                     "--weights", "gguf-q8_0",    "--no-policies"};
+  const ProgramResult refused = advise(mac, "mixtral-8x7b");
+  check_refusal(refused, "macOS lets the GPU take 48 GB of 64 GB, and it needs ");
+  CHECK(contains(refused.err, "`sudo sysctl iogpu.wired_limit_mb="));
+  std::vector<std::string> raised = mac;
+  raised.insert(raised.end(), {"--budget", "56 GB"});
+  const json all = advised(raised, "mixtral-8x7b");
+  REQUIRE(all["ways"].size() == 1);
+  CHECK(all["gpu_share_of_ram_bytes"] == 48e9);
+  const double taken = all["ways"][0]["gpu_bytes"];
+  CHECK(taken > 48e9);
+  const ProgramResult table = advise(raised, "mixtral-8x7b");
+  CHECK(contains(table.out, "macOS lets the GPU take 48 GB of it"));
+  CHECK(contains(table.out, "iogpu.wired_limit_mb=" +
+                                std::to_string(static_cast<long>(std::ceil(taken / 0x1p20))) + "`"));
+  // What fits is told of the limit too.
+  CHECK(contains(advise({"--gpu", "apple-m4-max", "--ram", "64 GB", "--no-policies"}, "olmoe-1b-7b").out,
+                 "macOS lets the GPU take 48 GB of it"));
+}
+
+TEST_CASE("advise: GPUs that would cut groups of weights are left out, and it says why") {
+  const auto fp8_of = [](int gpus) {
+    return advised({"--gpu", "h200-141gb", "--gpus", std::to_string(gpus), "--runtime", "vllm", "--weights",
+                    "fp8", "--no-policies"},
+                   "qwen3-235b-a22b");
+  };
+  const json eight = fp8_of(8);
+  REQUIRE(eight["ways"].size() == 1);
+  CHECK(eight["ways"][0]["gpus"] == 4);
+  REQUIRE(eight["left_out"].size() == 1);
+  const json& out = eight["left_out"][0];
+  CHECK(out["runtime"] == "vllm");
+  CHECK(out["weights"] == "fp8");
+  CHECK(out["gpus"] == 8);
+  CHECK(contains(out["why_not"], "192 of 1536 columns"));
+  CHECK(contains(out["why_not"], "expert_parallel"));
+  CHECK(fp8_of(4)["left_out"].empty());
+  CHECK(contains(
+      advise({"--gpu", "h200-141gb", "--gpus", "8", "--runtime", "vllm", "--weights", "fp8", "--no-policies"},
+             "qwen3-235b-a22b")
+          .out,
+      "\nleft out: vllm with fp8 on 8 GPUs: "));
+}
+
+TEST_CASE("advise: all that is wrong is said at once") {
+  const ProgramResult all =
+      advise({"--gpu", "rtx-4091", "--ram", "64", "--kv", "fp9", "--prompt", "8192", "--context", "4096"},
+             "gpt-oss-120c");
+  check_refusal(all, "did you mean 'gpt-oss-120b'");
+  for (const char* what : {"unknown GPU 'rtx-4091'", "ram '64'", "cache 'fp9'", "do not hold a prompt"})
+    CHECK(contains(all.err, what));
+  const ProgramResult names =
+      advise({"--machine", kMachine, "--runtime", "vlm", "--weights", "gguf-q4_k_n", "--budget", "12"});
+  check_refusal(names, "did you mean 'vllm'");
+  for (const char* what : {"gguf-q4_k_m", "--budget 12: expected "}) CHECK(contains(names.err, what));
 }
 
 TEST_CASE("advise: errors name the key, the place and the nearest name") {

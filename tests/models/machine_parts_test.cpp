@@ -20,6 +20,29 @@ std::string refusal(const MachineText& text) {
   return "accepted";
 }
 
+TEST_CASE("parts: what macOS lets a GPU take is what Metal says", "[parts]") {
+  // recommendedMaxWorkingSetSize as llama.cpp logs it: 11453.25 million bytes of 16 GiB, 21845.34 MiB of 32
+  // GiB, 28991.03 million bytes of 36 GiB; and 48 of 64, 144 of 192 GiB.
+  const auto share = [](const std::string& ram) {
+    return machine_of({.gpu = "apple-m2-max", .ram = ram}).gpu_share_of_ram().value().value();
+  };
+  CHECK(share("16 GiB") == Approx(11453.25e6));
+  CHECK(share("32 GiB") == Approx(21845.34 * 0x1p20));
+  CHECK(share("36 GiB") == Approx(28991.03e6));
+  CHECK(share("64 GiB") == Approx(48 * 0x1p30));
+  CHECK(share("192 GiB") == Approx(144 * 0x1p30));
+  CHECK_FALSE(machine_of({.gpu = "apple-m2-max"}).gpu_share_of_ram());
+  CHECK_FALSE(machine_of({.gpu = "jetson-orin-nx-16gb", .ram = "16 GiB"}).gpu_share_of_ram());
+}
+
+TEST_CASE("parts: what is wrong of one hides nothing of the others", "[parts]") {
+  const std::string all = refusal({.gpu = "rtx-4091", .cpu = "i9-14900Q", .ram = "64", .ssd = "floppy"});
+  for (const char* what : {"unknown GPU 'rtx-4091'", "i9-14900Q", "ram '64'", "floppy"}) {
+    CAPTURE(all, what);
+    CHECK(all.find(what) != std::string::npos);
+  }
+}
+
 TEST_CASE("parts: every row of the catalogue reads, and is found by its name", "[parts]") {
   CHECK(gpu_parts().size() > 100);
   CHECK(cpu_parts().size() > 400);

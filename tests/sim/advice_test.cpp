@@ -224,6 +224,10 @@ class Exhaustive {
       const bool unified = q_.machine.gpu && q_.machine.gpu->unified();
       const double host = m.host_total() + (unified ? m.gpu() : 0);
       if (q_.machine.ram && host > q_.machine.ram->value() - 3e9) continue;  // the system's own
+      // What macOS lets the GPU of a machine of 36 GB and more take.
+      if (unified && q_.machine.gpu->maker == "apple" && q_.machine.ram &&
+          m.gpu() > 0.75 * q_.machine.ram->value())
+        continue;
       if (!split.cpu_only && !unified && of_one_gpu(gpus, split, m) > q_.machine.gpu->memory.value())
         continue;
       ways_.push_back({gpus, split, ub, e.decode(q_.users, q_.context).total()});
