@@ -134,9 +134,10 @@ PanelLayout lay_out(const Panel& panel) {
   return layout;
 }
 
-std::string axis_title(const Axis& axis) {
+std::string axis_title(const Axis& axis, const Scale& scale) {
   if (axis.unit.empty()) return axis.label;
-  return axis.label.empty() ? axis.unit : axis.label + " (" + axis.unit + ")";
+  const std::string unit = scale.prefix + axis.unit;
+  return axis.label.empty() ? unit : axis.label + " (" + unit + ")";
 }
 
 std::size_t stride_apart(const std::vector<double>& places, const std::vector<double>& sizes) {
@@ -156,13 +157,13 @@ Margins side_margins(const PanelLayout& layout) {
     return width;
   };
   Margins margins;
-  margins.left = widest(layout.y) + 12 + (axis_title(layout.panel->y).empty() ? 0 : label_font + 6);
+  margins.left = widest(layout.y) + 12 + (axis_title(layout.panel->y, layout.y).empty() ? 0 : label_font + 6);
   margins.right = 16;
   if (!layout.x.ticks.empty() && layout.panel->categories.empty())
     margins.right = std::max(margins.right, text_width(layout.x.ticks.back().text, tick_font) / 2 + 4);
   if (layout.panel->heat_map)
     margins.right = 12 + 12 + 8 + widest(layout.colour) +
-                    (axis_title(layout.panel->heat_map->colour).empty() ? 4 : label_font + 12);
+                    (axis_title(layout.panel->heat_map->colour, layout.colour).empty() ? 4 : label_font + 12);
   return margins;
 }
 
@@ -191,7 +192,7 @@ double bottom_margin(const PanelLayout& layout, const XNames& names) {
     for (const Tick& tick : layout.x.ticks) longest = std::max(longest, text_width(tick.text, tick_font));
     height += slant_sine * std::min(longest, names.longest);
   }
-  return height + (axis_title(layout.panel->x).empty() ? 4 : label_font + 8);
+  return height + (axis_title(layout.panel->x, layout.x).empty() ? 4 : label_font + 8);
 }
 
 }  // namespace moelab::plot

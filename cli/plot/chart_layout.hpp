@@ -60,8 +60,8 @@ XNames x_names(const PanelLayout& layout, const Margins& margins, double plot_wi
 /// Room below the plot.
 double bottom_margin(const PanelLayout& layout, const XNames& names);
 
-/// "label (unit)", or the one there is.
-std::string axis_title(const Axis& axis);
+/// "label (unit)", or the one there is; the unit is that of the scale's ticks.
+std::string axis_title(const Axis& axis, const Scale& scale);
 
 /// The smallest stride at which texts of the given sizes, centred at the given places (both in pixels, places
 /// ascending or descending), stay apart.

@@ -48,7 +48,7 @@ void draw_x_axis(Xml& xml, const PanelLayout& layout, const XNames& names, const
       draw_shortened(xml, x, plot.height + 16, tick.text, names.longest, {.anchor = "middle"});
     }
   }
-  if (const std::string title = axis_title(layout.panel->x); !title.empty())
+  if (const std::string title = axis_title(layout.panel->x, layout.x); !title.empty())
     draw_shortened(xml, plot.width / 2, plot.height + margins.bottom - 5, title, plot.width,
                    {.font = label_font, .anchor = "middle"});
   xml.close();
@@ -78,7 +78,7 @@ void draw_y_axis(Xml& xml, const PanelLayout& layout, const Margins& margins, co
   xml.open("g").set("class", "y-axis");
   draw_stroke(xml, 0, 0, 0, plot.height, axis_ink);
   draw_vertical_names(xml, layout.y, 0, -1, layout.panel->heat_map.has_value(), plot.height);
-  if (const std::string title = axis_title(layout.panel->y); !title.empty())
+  if (const std::string title = axis_title(layout.panel->y, layout.y); !title.empty())
     draw_shortened(xml, -margins.left + label_font, plot.height / 2, title, plot.height,
                    {.font = label_font, .anchor = "middle", .slant = -90});
   xml.close();
@@ -95,7 +95,7 @@ void draw_colour_bar(Xml& xml, const PanelLayout& layout, const Margins& margins
   }
   xml.close();
   draw_vertical_names(xml, layout.colour, x + width, 1, false, plot.height);
-  if (const std::string title = axis_title(layout.panel->heat_map->colour); !title.empty())
+  if (const std::string title = axis_title(layout.panel->heat_map->colour, layout.colour); !title.empty())
     draw_shortened(xml, plot.width + margins.right - 4, plot.height / 2, title, plot.height,
                    {.font = label_font, .anchor = "middle", .slant = -90});
   xml.close();
@@ -111,8 +111,9 @@ void draw_diagonal(Xml& xml, const PanelLayout& layout, const Size& plot) {
   xml.set("stroke", axis_ink).set("stroke-dasharray", "5 4").leaf("title", "equal").close();
 }
 
-std::string description(const Panel& panel) {
-  std::string text = axis_title(panel.y) + " over " + axis_title(panel.x);
+std::string description(const PanelLayout& layout) {
+  const Panel& panel = *layout.panel;
+  std::string text = axis_title(panel.y, layout.y) + " over " + axis_title(panel.x, layout.x);
   if (panel.heat_map) return "heat map: " + text;
   for (std::size_t i = 0; i < panel.series.size(); ++i) text += (i == 0 ? ": " : ", ") + panel.series[i].name;
   return text;
@@ -139,7 +140,7 @@ void draw_shortened(Xml& xml, double x, double y, std::string_view text, double 
 
 void draw_panel(Xml& xml, const PanelLayout& layout, const XNames& names, const Margins& margins,
                 const Size& plot, const std::vector<std::size_t>& styles) {
-  xml.leaf("desc", description(*layout.panel));
+  xml.leaf("desc", description(layout));
   draw_grid(xml, layout, plot);
   if (layout.panel->diagonal) draw_diagonal(xml, layout, plot);
   draw_marks(xml, layout, plot, styles);

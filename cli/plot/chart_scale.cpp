@@ -43,10 +43,17 @@ int thousands(int exponent) {
   return exponent >= 0 ? exponent / 3 * 3 : -((-exponent + 2) / 3 * 3);
 }
 
-// Numbers are written as multiples of 10^power, and `suffix` says so.
+// Numbers are written as multiples of 10^power, and `suffix` says so: a prefix of SI, or "e20".
 struct NumberStyle {
   int power = 0;
   std::string suffix{};
+  bool is_prefix() const { return !suffix.starts_with('e'); }
+};
+
+// A tick whose text does not say yet what its number is a multiple of.
+struct StyledTick {
+  Tick tick{};
+  NumberStyle style{};
 };
 
 // For numbers up to `largest` in magnitude; `alone`: this number has none of its size beside it (log axes).
@@ -74,9 +81,33 @@ std::string decimal_text(std::int64_t digits, int exponent) {
   return digits < 0 ? "-" + text : text;
 }
 
-Tick tick_at(std::int64_t digits, int exponent, const NumberStyle& style) {
-  if (digits == 0) return {0, "0"};
-  return {decimal(digits, exponent), decimal_text(digits, exponent - style.power) + style.suffix};
+StyledTick tick_at(std::int64_t digits, int exponent, const NumberStyle& style) {
+  if (digits == 0) return {{0, "0"}, {}};
+  return {{decimal(digits, exponent), decimal_text(digits, exponent - style.power)}, style};
+}
+
+bool takes_prefixes(std::string_view unit) {
+  constexpr std::array<std::string_view, 5> units{"s", "J", "W", "B", "B/s"};
+  return std::find(units.begin(), units.end(), unit) != units.end();
+}
+
+// Numbers that are all of one size say their prefix once, in the axis's title ("ms"); others each, with the
+// unit ("10 ms", "1 s"). Numbers without a unit, or with one that takes no prefix, end in it ("10k").
+void name_ticks(std::vector<StyledTick> ticks, std::string_view unit, Scale& scale) {
+  const StyledTick* first = nullptr;
+  bool alike = true, prefixed = takes_prefixes(unit);
+  for (const StyledTick& one : ticks) {
+    if (one.tick.value == 0) continue;
+    if (first == nullptr) first = &one;
+    alike = alike && one.style.suffix == first->style.suffix;
+    prefixed = prefixed && one.style.is_prefix();
+  }
+  if (prefixed && alike && first != nullptr) scale.prefix = first->style.suffix;
+  for (StyledTick& one : ticks) {
+    if (one.tick.value != 0 && !(prefixed && alike))
+      one.tick.text += (prefixed ? " " : "") + one.style.suffix + (prefixed ? std::string(unit) : "");
+    scale.ticks.push_back(std::move(one.tick));
+  }
 }
 
 // Counted in steps; a value within a hundred-thousandth of a step from a multiple counts as that multiple.
@@ -88,7 +119,7 @@ std::int64_t steps_rounded(double value, double step, bool up) {
 }
 
 // Steps grow by at most 2.5, so the first that needs no more than 8 ticks needs at least 3.
-std::vector<Tick> linear_ticks(AxisRange data, const Axis& axis, bool tight) {
+std::vector<StyledTick> linear_ticks(AxisRange data, const Axis& axis, bool tight) {
   const int finest = decimal_exponent(data.high - data.low) - 2;
   for (int exponent = axis.integers ? std::max(finest, 0) : finest;; ++exponent) {
     for (const int mantissa : mantissas) {
@@ -100,7 +131,7 @@ std::vector<Tick> linear_ticks(AxisRange data, const Axis& axis, bool tight) {
       const NumberStyle style =
           style_for(static_cast<double>(std::max({std::abs(first), std::abs(last), std::int64_t{1}})) * step,
                     axis.unit, false);
-      std::vector<Tick> ticks;
+      std::vector<StyledTick> ticks;
       for (std::int64_t i = first; i <= last; ++i) ticks.push_back(tick_at(i * mantissa, exponent, style));
       return ticks;
     }
@@ -118,8 +149,8 @@ AxisRange widened(AxisRange data) {
 
 Scale linear_scale(AxisRange data, const Axis& axis, bool tight) {
   if (!tight) data = widened(data);
-  Scale scale{
-      .kind = axis.scale, .low = data.low, .high = data.high, .ticks = linear_ticks(data, axis, tight)};
+  Scale scale{.kind = axis.scale, .low = data.low, .high = data.high};
+  name_ticks(linear_ticks(data, axis, tight), axis.unit, scale);
   if (tight) return scale;
   scale.low = std::min(scale.low, scale.ticks.front().value);
   scale.high = std::max(scale.high, scale.ticks.back().value);
@@ -177,10 +208,10 @@ Scale log_scale(AxisRange data, const Axis& axis, bool tight) {
     scale.low = Preferred(first).value();
     scale.high = Preferred(last).value();
   }
+  std::vector<StyledTick> ticks;
   const auto add = [&](int index) {
     const Preferred number(index);
-    scale.ticks.push_back(
-        tick_at(number.mantissa, number.exponent, style_for(number.value(), axis.unit, true)));
+    ticks.push_back(tick_at(number.mantissa, number.exponent, style_for(number.value(), axis.unit, true)));
   };
   const int first_decade = Preferred(first + 2).exponent;
   const int last_decade = Preferred(last).exponent;
@@ -193,8 +224,9 @@ Scale log_scale(AxisRange data, const Axis& axis, bool tight) {
     for (int index = first; index <= last; ++index) add(index);
     scale.minor = minor_marks(scale);
   } else {
-    scale.ticks = linear_ticks(data, axis, true);
+    ticks = linear_ticks(data, axis, true);
   }
+  name_ticks(std::move(ticks), axis.unit, scale);
   return scale;
 }
 

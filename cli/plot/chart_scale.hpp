@@ -23,6 +23,8 @@ struct Scale {
   double high = 1;
   std::vector<Tick> ticks{};    // ascending, within [low, high] but for rounding
   std::vector<double> minor{};  // marks without names between them (log axes)
+  std::string
+      prefix{};  // of the axis's unit, in which the ticks' numbers are: "m" where they are milliseconds
 
   /// 0 at `low`, 1 at `high`; values beyond the ends are beyond 0 and 1, by at most 10.
   double position(double value) const;

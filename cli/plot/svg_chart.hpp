@@ -19,8 +19,9 @@ enum class ScaleKind { linear, log };
 
 struct Axis {
   std::string label{};
-  /// Put after the label in parentheses. Give units without a prefix (s, B, B/s): the numbers along the axis
-  /// carry k, M, G, ..., and for s, J and W also m, µ, n.
+  /// Put after the label in parentheses. Give units without a prefix: s, J, W, B and B/s are shown with the
+  /// one that suits the numbers ("ms", "GB"); numbers along a log axis that goes over several have it each
+  /// ("10 ms"). Numbers of other units, and those without, carry k, M, G, ...
   std::string unit{};
   ScaleKind scale = ScaleKind::linear;
   /// What the axis shows. Without it: what the data need, rounded outwards to whole ticks. Far enough

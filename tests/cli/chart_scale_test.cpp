@@ -18,8 +18,12 @@ using namespace moelab::plot;
 
 namespace {
 
-// The number that a tick's text says: its digits times what k, M, µ or e-7 mean.
-double spoken(std::string text) {
+// The number that a tick's text says: its digits times what k, M, µ or e-7 mean, which stand behind it, in
+// the scale's unit, or before a unit of its own.
+double spoken(const Scale& scale, std::string text) {
+  if (const std::size_t unit = text.find(' '); unit != text.npos)
+    text = text.substr(0, unit) + text.substr(unit + 1, text.size() - unit - 2);  // "10 ms": "10m"
+  text += scale.prefix;
   const std::vector<std::pair<std::string, int>> prefixes{{"µ", -6}, {"a", -18}, {"f", -15}, {"p", -12},
                                                           {"n", -9}, {"m", -3},  {"k", 3},   {"M", 6},
                                                           {"G", 9},  {"T", 12},  {"P", 15},  {"E", 18}};
@@ -57,7 +61,7 @@ AxisRange random_range(Random& random) {
 void check_texts(const Scale& scale) {
   for (const Tick& tick : scale.ticks) {
     const double extent = std::max(std::abs(scale.low), std::abs(scale.high));
-    if (std::abs(spoken(tick.text) - tick.value) > 1e-12 * extent)
+    if (std::abs(spoken(scale, tick.text) - tick.value) > 1e-12 * extent)
       FAIL(tick.text << " stands at " << tick.value);
   }
 }
@@ -175,16 +179,21 @@ TEST_CASE("data without extent, and the largest and smallest there are") {
 TEST_CASE("numbers along an axis read as people write them") {
   const auto texts = [](AxisRange data, const Axis& axis) {
     std::string joined;
-    for (const Tick& tick : make_scale(data, axis, false).ticks) joined += tick.text + " ";
-    return joined;
+    const Scale scale = make_scale(data, axis, false);
+    for (const Tick& tick : scale.ticks) joined += tick.text + " ";
+    return joined + (axis.unit.empty() ? "" : "in " + scale.prefix + axis.unit);
   };
   CHECK(texts({0, 1}, {}) == "0 0.2 0.4 0.6 0.8 1.0 ");
-  CHECK(texts({0, 50000}, {.unit = "B"}) == "0 10k 20k 30k 40k 50k ");
-  CHECK(texts({0, 0.003}, {.unit = "s"}) == "0 0.5m 1.0m 1.5m 2.0m 2.5m 3.0m ");
+  CHECK(texts({0, 50000}, {.unit = "B"}) == "0 10 20 30 40 50 in kB");
+  CHECK(texts({0, 0.003}, {.unit = "s"}) == "0 0.5 1.0 1.5 2.0 2.5 3.0 in ms");
   CHECK(texts({0, 0.003}, {}) == "0 0.0005 0.0010 0.0015 0.0020 0.0025 0.0030 ");
   CHECK(texts({-3e-7, 0}, {}) == "-3.0e-7 -2.5e-7 -2.0e-7 -1.5e-7 -1.0e-7 -0.5e-7 0 ");
   CHECK(texts({1, 1e6}, {.scale = ScaleKind::log}) == "1 10 100 1000 10k 100k 1M ");
-  CHECK(texts({1e-5, 1}, {.unit = "s", .scale = ScaleKind::log}) == "10µ 100µ 1m 10m 100m 1 ");
+  CHECK(texts({0.001, 0.1}, {.unit = "s", .scale = ScaleKind::log}) == "1 10 100 in ms");
+  CHECK(texts({1e-5, 1}, {.unit = "s", .scale = ScaleKind::log}) ==
+        "10 µs 100 µs 1 ms 10 ms 100 ms 1 s in s");
+  CHECK(texts({0, 5e10}, {.unit = "B/s"}) == "0 10 20 30 40 50 in GB/s");
+  CHECK(texts({0, 50000}, {.unit = "requests"}) == "0 10k 20k 30k 40k 50k in requests");
   CHECK(texts({0, 3}, {.integers = true}) == "0 1 2 3 ");
 }
 
