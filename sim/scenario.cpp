@@ -351,6 +351,20 @@ void hold_runtimes(Json& document, const std::filesystem::path& folder) {
   for (Json& system : document["systems"]) hold(system);
 }
 
+/// Sets what is to be changed for a run. A key of a system's file, say, leads nowhere in a scenario: a
+/// problem.
+void apply_settings(const std::vector<std::pair<std::string, std::string>>& settings, YamlDocument& yaml,
+                    Problems& problems) {
+  for (const auto& [path, value] : settings) {
+    const std::string works = path_in_scenario(yaml.node(), path);
+    if (works.empty())
+      yaml.set(path, value);
+    else
+      problems.add({yaml.name() + " (with " + shown_word(path) + ")", 0, 0,
+                    "a scenario has no such key; expected " + shown_word(works)});
+  }
+}
+
 /// Everything of a scenario from its text.
 /// A file of results has every key of a scenario wrong: said once, with what reads it.
 void refuse_results(const std::string& file, const Json& document) {
@@ -371,7 +385,7 @@ Scenario read_scenario(const ConfigText& config,
                        const std::vector<std::string>& only) {
   Problems problems;
   YamlDocument yaml = YamlDocument::from_text(config.name, config.text, problems);
-  for (const auto& [path, value] : settings) yaml.set(path, value);
+  apply_settings(settings, yaml, problems);
   Scenario s;
   s.settings = settings;
   Json document = Json::parse(yaml.node().json());
@@ -394,6 +408,10 @@ Scenario read_scenario(const ConfigText& config,
     reading.overrides->has("system");
     reading.overrides->done();
   }
+  if (root.has("system") && root.node("system").is_map())
+    root.fail("system",
+              "'system' is no key of a scenario; what changes its systems stands under 'overrides': expected "
+              "overrides: {system: ...}");
   root.done();
   problems.throw_if_any();
   if (!s.budget_given) s.budget = s.device.usable_memory();

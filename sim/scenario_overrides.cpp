@@ -130,6 +130,22 @@ void override_system(const YamlNode& overrides, const ConfigText& config, YamlDo
   apply(overrides, "", passed_over(overrides.map("overrides"), system.root()), document);
 }
 
+std::string path_in_scenario(const YamlNode& scenario, const std::string& path) {
+  const std::size_t dot = path.find('.');
+  const std::string first = path.substr(0, dot);
+  const std::vector<Family> policies = families();
+  if (std::find(kOnlyCompressed.begin(), kOnlyCompressed.end(), first) != kOnlyCompressed.end() ||
+      std::any_of(policies.begin(), policies.end(), [&](const Family& f) { return f.section == first; }))
+    return "overrides.system." + path;
+  if (dot == path.npos) return "";
+  if (first == "scenario") return path.substr(dot + 1);
+  if (first == "system") return "overrides." + path;
+  const bool other_file = first == "device" || first == "model" || first == "cluster";
+  if (!other_file || !scenario.is_map()) return "";
+  const YamlMap root = scenario.map("the scenario");
+  return root.has(first) && root.node(first).is_scalar() ? "overrides." + path : "";
+}
+
 void check_overrides_reach(const YamlMap& overrides, const std::vector<SystemConfig>& systems) {
   const bool any_compressed =
       std::any_of(systems.begin(), systems.end(), [](const SystemConfig& s) { return s.compressed; });

@@ -1,6 +1,7 @@
 // Changes that a scenario makes to the files it names: `overrides: {system: {cache: {policy: lru}}}`.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "models/config_store.hpp"
@@ -17,6 +18,12 @@ void override_config(const YamlNode& overrides, YamlDocument& document);
 /// use for. That is what only compressed weights have, where they are whole, and the parameters of policies
 /// that it does not have (routing.alpha where the routing is the model's). `config` is the document's text.
 void override_system(const YamlNode& overrides, const ConfigText& config, YamlDocument& document);
+
+/// Of a setting's dotted path that is a key of another kind of file, as `moelab keys` lists it: the path that
+/// changes it from a scenario. "system.threads", and what only systems have, "threads": both
+/// "overrides.system.threads"; "device.ssd.readers" where the scenario names a device: "overrides." before
+/// it. "": the path may be the scenario's own.
+std::string path_in_scenario(const YamlNode& scenario, const std::string& path);
 
 /// An override that all systems pass over is a mistake: adds a problem. `overrides`: those of systems.
 void check_overrides_reach(const YamlMap& overrides, const std::vector<SystemConfig>& systems);

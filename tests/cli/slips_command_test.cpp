@@ -35,6 +35,40 @@ TEST_CASE("slips: a number that stands with its source says which key is set") {
                 "to set the number alone, add '.value' to the key");
 }
 
+TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, leads to the path that works") {
+  const struct {
+    const char *key, *value, *works;
+  } slips[] = {{"system.routing.policy", "model", "overrides.system.routing.policy"},
+               {"system.threads", "4", "overrides.system.threads"},
+               {"routing.policy", "model", "overrides.system.routing.policy"},
+               {"threads", "4", "overrides.system.threads"},
+               {"device.memory.total.value", "32 GB", "overrides.device.memory.total.value"},
+               {"model.layers", "20", "overrides.model.layers"},
+               {"scenario.budget", "24 GB", "budget"}};
+  for (const auto& [key, value, works] : slips) {
+    CAPTURE(key);
+    const ProgramResult slip = check(std::string(key) + "=" + value);
+    check_refusal(slip, std::string("zipmoe-orin.yaml (with ") + key +
+                            "): a scenario has no such key; expected " + works + "\n");
+    CHECK(lines_of(slip.err) == 1);
+    const ProgramResult mended = check(std::string(works) + "=" + value);
+    CAPTURE(mended.err);
+    CHECK(mended.status == 0);
+  }
+}
+
+TEST_CASE("slips: a file's 'system' with changes in it is sent to its overrides") {
+  const test::ScratchFolder folder;
+  const std::string file = (folder / "slip.yaml").string();
+  std::ofstream(file) << "name: slip\nmodel: deepseek-v2-lite\ndevice: jetson-agx-orin-64gb\nbudget: 20 GB\n"
+                         "system: {threads: 4}\nsystems: [zipmoe]\nworkload: {requests: 1, prompt_tokens: 4, "
+                         "output_tokens: 2}\n";
+  check_refusal(
+      run_program(MOELAB_PROGRAM, {"check", file}),
+      "slip.yaml:5:1: 'system' is no key of a scenario; what changes its systems stands under 'overrides': "
+      "expected overrides: {system: ...}");
+}
+
 TEST_CASE("slips: another model under a scenario's law is said, and 'own' takes the model's") {
   const auto run = [](const std::vector<std::string>& more) {
     std::vector<std::string> words = {"run",   "smoe-deepseek-3080ti", "--system", "hybrimoe",
