@@ -1,6 +1,7 @@
 #include "cli/compare_plot.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "cli/compare_report.hpp"
 #include "cli/plot/svg_text.hpp"
@@ -51,6 +52,53 @@ void add_dot(plot::Panel& panel, const ComparedPolicy& policy, std::size_t place
   series.low.push_back(interval.mean - interval.half_width);
   series.high.push_back(interval.mean + interval.half_width);
   series.notes.push_back(policy.name);
+}
+
+/// Blocks of one routing, by budget.
+using Curves = std::span<const ComparedBlock>;
+
+/// The blocks by routing; each has all budgets.
+std::vector<Curves> curves_of(const PolicyComparison& c) {
+  std::vector<Curves> all;
+  for (std::size_t first = 0, next = 1; first < c.blocks.size(); first = next++) {
+    while (next < c.blocks.size() && c.blocks[next].trace == c.blocks[first].trace &&
+           c.blocks[next].law == c.blocks[first].law)
+      ++next;
+    all.push_back(Curves(c.blocks).subspan(first, next - first));
+  }
+  return all;
+}
+
+/// A policy's figure over the budgets at which it was run, with the interval of its mean over the seeds.
+/// Names of bounds say so.
+plot::Series curve_of(Curves blocks, const std::string& name, double PolicySample::*figure) {
+  plot::Series curve{.name = name};
+  for (const ComparedBlock& block : blocks)
+    for (const ComparedPolicy& policy : block.policies) {
+      if (policy.name != name || !policy.refused.empty()) continue;
+      if (policy.no_rival) curve.name = name + " (bound)";
+      std::vector<double> values;
+      for (const PolicySample& sample : policy.by_seed) values.push_back(sample.*figure);
+      const Interval interval = interval95(values);
+      curve.x.push_back(block.bytes);
+      curve.y.push_back(interval.mean);
+      curve.low.push_back(interval.mean - interval.half_width);
+      curve.high.push_back(interval.mean + interval.half_width);
+    }
+  return curve;
+}
+
+/// A line for each policy; the best at the smallest budget first, so that each looks the same in all panels.
+plot::Panel curves_panel(const PolicyComparison& c, Curves blocks, const std::string& title, plot::Axis y,
+                         double PolicySample::*figure) {
+  const std::string routing = routing_name(blocks.front());
+  plot::Panel panel{.title = (routing.empty() ? "" : routing + ": ") + title,
+                    .x = {.label = "budget", .unit = "B"},
+                    .y = std::move(y)};
+  for (const ComparedPolicy& policy : c.blocks.front().policies)
+    panel.series.push_back(curve_of(blocks, policy.name, figure));
+  std::erase_if(panel.series, [](const plot::Series& curve) { return curve.x.empty(); });
+  return panel;
 }
 
 plot::Panel panel_of(const ComparedBlock& block, const std::string& title, plot::Axis y) {
@@ -113,15 +161,37 @@ plot::Panel hits_panel(const PolicyComparison& c, const ComparedBlock& block) {
   return panel;
 }
 
-std::string caption(const PolicyComparison& c, bool hits) {
-  const std::string seeds = "seeds " + std::to_string(c.first_seed) + " to " +
-                            std::to_string(c.first_seed + c.seeds - 1) + ". Whiskers of times: ";
+std::string seeds_text(const PolicyComparison& c) {
   if (c.seeds == 1) return "seed " + std::to_string(c.first_seed) + ", of which there are no intervals";
-  return seeds +
+  return "seeds " + std::to_string(c.first_seed) + " to " + std::to_string(c.first_seed + c.seeds - 1);
+}
+
+std::string caption(const PolicyComparison& c, bool hits) {
+  if (c.seeds == 1) return seeds_text(c);
+  return seeds_text(c) + ". Whiskers of times: " +
          "95 % interval of the difference to the best, seed by seed: what reaches the level of the best may "
          "be noise." +
          (hits ? " Of " + std::string(compared_family(c.family).hits()) + ": of their mean over the seeds."
                : "");
+}
+
+/// Curves over the budgets, a picture for each routing.
+void draw_curves(const PolicyComparison& c, bool hits, plot::Figure& figure) {
+  const JudgedWords& words = judged_words(c.by);
+  figure.caption = seeds_text(c);
+  if (c.seeds > 1) figure.caption += ". Lines: means over them; bands: their 95 % intervals (Student's t)";
+  for (const Curves blocks : curves_of(c)) {
+    figure.panels.push_back(curves_panel(c, blocks, std::string(words.title) + " over the budget",
+                                         {.label = std::string(words.name), .unit = "s"},
+                                         &PolicySample::seconds));
+    if (!hits) continue;
+    figure.panels.push_back(curves_panel(c, blocks,
+                                         std::string(compared_family(c.family).hits()) + " over the budget",
+                                         {.label = "share of the experts used"}, &PolicySample::hit_share));
+    end_at_shares(figure.panels.back());
+  }
+  figure.panel_width = 520;
+  figure.panel_height = 340;
 }
 
 /// Text of HTML that keeps its lines.
@@ -150,6 +220,10 @@ plot::Figure comparison_figure(const PolicyComparison& c) {
                                c.model + " on " + c.device,
                       .caption = caption(c, hits)};
   if (hits) figure.columns = 2;
+  if (curves_of(c).size() < c.blocks.size()) {
+    draw_curves(c, hits, figure);
+    return figure;
+  }
   for (const ComparedBlock& block : c.blocks) {
     figure.panels.push_back(times_panel(c, block));
     if (hits) figure.panels.push_back(hits_panel(c, block));

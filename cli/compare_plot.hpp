@@ -1,4 +1,5 @@
-// The picture of `moelab compare`: each policy's time per output token, and what is noise.
+// The picture of `moelab compare`: each policy's time per output token, and what is noise or, of several
+// budgets, how it depends on them.
 #pragma once
 
 #include <string>
@@ -11,8 +12,10 @@ namespace moelab::cli {
 /// Throws InputError that names the option where a path, unless it is empty, ends in neither .svg nor .html.
 void check_picture_path(const std::string& option, const std::string& path);
 
-/// A panel of times for each block, and one of hits where they say something. Policies stand by rank;
-/// whiskers are the intervals of their differences to the best, which are noise where they reach its level.
+/// A panel of times for each routing, and one of hits where they say something. At one budget policies stand
+/// by rank; whiskers are the intervals of their differences to the best, which are noise where they reach its
+/// level. At several each policy is a line over the budget, in a band: the interval of its mean over the
+/// seeds.
 plot::Figure comparison_figure(const PolicyComparison& comparison);
 
 /// The picture as a file of this name holds it: SVG, or a page of HTML with the table below it.
