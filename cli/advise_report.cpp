@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/layer_table.hpp"
+#include "cli/wrapped_text.hpp"
 #include "models/json.hpp"
 #include "models/machine_profile.hpp"
 #include "sim/results/text_table.hpp"
@@ -91,7 +92,7 @@ std::string ways_table(const AdviseReport& r) {
                     speed(prompt), range(prompt, a.error.prefill), gpu_memory_text(a, q),
                     to_string(Bytes(a.memory.host_total()))});
   }
-  return align_columns(rows, 4);
+  return align_columns(rows, 4, line_width());
 }
 
 /// Of each runtime, its fastest way.
@@ -161,7 +162,7 @@ std::string policies_table(const PolicyTrials& p, const AdviceRequest& q) {
       rows.push_back({one_line(t.title), answers_text(t), fixed(1e3 * t.tpot_s, 1), "-", speed(1 / t.tpot_s),
                       speed(q.users / t.tpot_s), "-"});
   if (rows.size() > 1)
-    text += align_columns(rows, 2) +
+    text += align_columns(rows, 2, line_width()) +
             "-: not known. The prompt is not modelled here, tokens behind it are; and no published runs say "
             "how far off these are.\n";
   for (const PolicyTrial& t : p.rows)

@@ -15,7 +15,7 @@ bool hits_differ(const PolicyComparison& comparison, const ComparedBlock& block)
 
 /// The answer in a sentence or two for each block, then a table of each; of several also which policy is the
 /// best over all.
-std::string compare_table(const PolicyComparison& comparison, TextForm form = TextForm::plain);
+std::string compare_table(const PolicyComparison& comparison, TextForm form = {});
 /// A line for each block, policy and seed that was run, in SI units.
 std::string compare_csv(const PolicyComparison& comparison);
 

@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/layer_table.hpp"
+#include "cli/wrapped_text.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "models/units.hpp"
@@ -115,7 +116,7 @@ std::string setting_table(const RankedSetting& setting) {
        std::string(compared_family(first.family).hits()) + " %", "regret " + unit, ""}};
   for (const RankedLine& one : setting.rivals) rows.push_back(row_of(one.line, &one.rank));
   for (const LeaderboardLine& line : setting.bounds) rows.push_back(row_of(line, nullptr));
-  return heading(first) + "\n" + align_columns(rows, 3) + versions_note(setting);
+  return heading(first) + "\n" + align_columns(rows, 3, line_width()) + versions_note(setting);
 }
 
 Json line_json(const LeaderboardLine& line) {

@@ -57,7 +57,7 @@ void list_models(const ListOptions& options) {
                    {"kv_bytes_per_token", kv_bytes_per_token(a).value()},
                    {"source", a.source}});
   }
-  std::cout << (options.format == "json" ? all.dump(2) + "\n" : align_columns(rows, 1));
+  std::cout << (options.format == "json" ? all.dump(2) + "\n" : align_columns(rows, 1, line_width()));
 }
 
 /// "" where all of it was measured.
@@ -206,7 +206,8 @@ void list_parts(const ListOptions& options) {
   if (options.format == "json")
     std::cout << all.dump(2) << "\n";
   else
-    std::cout << align_columns(gpus, 1) << "\n" << align_columns(cpus, 1) << "\n" << align_columns(ssds, 1);
+    for (const auto* const table : {&gpus, &cpus, &ssds})
+      std::cout << (table == &gpus ? "" : "\n") << align_columns(*table, 1, line_width());
 }
 
 void list_runtimes(const ListOptions& options) {

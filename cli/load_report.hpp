@@ -18,7 +18,7 @@ struct LoadReport {
   double tolerance = 0;            // of what was found
 };
 
-std::string load_table(const LoadReport& report, TextForm form = TextForm::plain);
+std::string load_table(const LoadReport& report, TextForm form = {});
 std::string load_json(const LoadReport& report);
 /// A line for each system, rate and seed, all values in SI units.
 std::string load_csv(const LoadReport& report);

@@ -20,6 +20,7 @@
 #include "cli/layer_table.hpp"
 #include "cli/plain_output.hpp"
 #include "cli/unknown_word.hpp"
+#include "cli/wrapped_text.hpp"
 #include "models/input_error.hpp"
 #include "policies/load_library.hpp"
 #include "sim/results/problem_lines.hpp"
@@ -126,7 +127,7 @@ void add_text_format(CLI::App& command, std::string& format,
 }
 
 TextForm text_form(const std::string& format) {
-  return format == "markdown" ? TextForm::markdown : TextForm::plain;
+  return {.markdown = format == "markdown", .width = line_width()};
 }
 
 void add_policy_library(CLI::App& command) {

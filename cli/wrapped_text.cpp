@@ -38,7 +38,7 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width, st
 
 }  // namespace
 
-std::size_t output_width() {
+std::size_t line_width() {
   if (const char* const said = std::getenv("COLUMNS")) {
     const std::string_view text = said;
     std::size_t columns = 0;
@@ -47,7 +47,12 @@ std::size_t output_width() {
   }
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return kNoTerminal;
+  return 0;
+}
+
+std::size_t output_width() {
+  const std::size_t width = line_width();
+  return width > 0 ? width : kNoTerminal;
 }
 
 std::string hanging(const std::string& head, const std::string& text, std::size_t indent, std::size_t width) {

@@ -7,8 +7,10 @@
 
 namespace moelab::cli {
 
-/// Characters of a line on standard output: what the environment's COLUMNS says, else the terminal's width,
-/// and 100 where it is no terminal.
+/// Characters of a line on standard output: what the environment's COLUMNS says, else the terminal's width; 0
+/// where it is no terminal.
+std::size_t line_width();
+/// The same, and 100 where it is no terminal.
 std::size_t output_width();
 
 /// `head`, and `text` from column `indent` on (behind a longer head: a blank further) in as many lines as it

@@ -28,7 +28,7 @@ nlohmann::ordered_json memory_plan_json(const MemoryPlan& memory, bool paged);
 
 /// What a systems engineer wants to see side by side, 80 to 120 columns wide. Rows of the systems `marked`
 /// (changed_systems()) get a '*'.
-std::string results_table(const Scenario& scenario, const std::vector<RunResult>& results,
-                          TextForm form = TextForm::plain, const std::vector<std::string>& marked = {});
+std::string results_table(const Scenario& scenario, const std::vector<RunResult>& results, TextForm form = {},
+                          const std::vector<std::string>& marked = {});
 
 }  // namespace moelab

@@ -71,7 +71,7 @@ TextReport::TextReport(TextForm form, std::vector<std::string> marked)
     : form_(form), marked_(std::move(marked)) {}
 
 void TextReport::add_lines(const std::string& lines) {
-  add(lines.empty() || form_ == TextForm::plain ? lines : markdown_lines(lines));
+  add(lines.empty() || !form_.markdown ? lines : markdown_lines(lines));
 }
 
 void TextReport::add_table(TextTable table) {
@@ -80,11 +80,11 @@ void TextReport::add_table(TextTable table) {
   for (std::size_t r = 1; r < table.rows.size(); ++r)
     if (std::find(marked_.begin(), marked_.end(), table.rows[r].front()) != marked_.end())
       table.rows[r].front() += "*";
-  add(form_ == TextForm::plain ? align_columns(table.rows, table.left) : markdown_table(table));
+  add(form_.markdown ? markdown_table(table) : align_columns(table.rows, table.left, form_.width));
 }
 
 void TextReport::add_picture(const std::string& lines) {
-  add(lines.empty() || form_ == TextForm::plain ? lines : markdown_picture(lines));
+  add(lines.empty() || !form_.markdown ? lines : markdown_picture(lines));
 }
 
 void TextReport::join_next() {
@@ -92,7 +92,7 @@ void TextReport::join_next() {
 }
 
 void TextReport::add(const std::string& block) {
-  const bool joins = std::exchange(joins_, false) && form_ == TextForm::plain;
+  const bool joins = std::exchange(joins_, false) && !form_.markdown;
   if (block.empty()) return;
   if (!text_.empty() && !joins) text_ += "\n";
   text_ += block;

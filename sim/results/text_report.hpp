@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,10 @@
 
 namespace moelab {
 
-enum class TextForm : std::uint8_t { plain, markdown };
+struct TextForm {
+  bool markdown = false;
+  std::size_t width = 0;  // of plain text: characters of a line that tables keep to; 0: any number
+};
 
 class TextReport {
  public:

@@ -40,20 +40,51 @@ double significant_digits(double value, int digits) {
   return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
 }
 
-std::string align_columns(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
-  std::vector<std::size_t> width(rows.front().size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], character_count(row[c]));
+namespace {
+
+using Columns = std::vector<std::size_t>;
+
+std::string aligned(const std::vector<std::vector<std::string>>& rows, const Columns& shown,
+                    const Columns& widths, std::size_t left) {
   std::string out;
   for (const auto& row : rows) {
     std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string pad(width[c] - character_count(row[c]), ' ');
-      line += (c == 0 ? "" : "  ") + (c < left ? row[c] + pad : pad + row[c]);
+    for (const std::size_t c : shown) {
+      const std::string pad(widths[c] - character_count(row[c]), ' ');
+      line += (c == shown.front() ? "" : "  ") + (c < left ? row[c] + pad : pad + row[c]);
     }
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return out;
+}
+
+}  // namespace
+
+std::string align_columns(const std::vector<std::vector<std::string>>& rows, std::size_t left,
+                          std::size_t width) {
+  const std::size_t count = rows.front().size();
+  Columns widths(count, 0), names;
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < count; ++c) widths[c] = std::max(widths[c], character_count(row[c]));
+  std::size_t names_width = 0;
+  for (std::size_t c = 0; c < std::max<std::size_t>(left, 1) && c < count; ++c) {
+    if (c > 0 && names_width + widths[c] > width / 2) break;
+    names.push_back(c);
+    names_width += widths[c] + 2;
+  }
+  std::string out;
+  Columns shown = names;
+  std::size_t taken = names_width;
+  for (std::size_t c = names.size(); c < count; ++c) {
+    if (width > 0 && shown.size() > names.size() && taken + widths[c] > width) {
+      out += aligned(rows, shown, widths, left) + "\n";
+      shown = names;
+      taken = names_width;
+    }
+    shown.push_back(c);
+    taken += widths[c] + 2;
+  }
+  return out + aligned(rows, shown, widths, left);
 }
 
 }  // namespace moelab

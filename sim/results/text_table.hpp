@@ -33,7 +33,10 @@ struct TextTable {
 };
 
 /// Two spaces between columns: the first `left` stand to the left, the others to the right. At least one
-/// row; every row has as many cells as the first.
-std::string align_columns(const std::vector<std::vector<std::string>>& rows, std::size_t left);
+/// row; every row has as many cells as the first. A table that is wider than `width` characters (0: any
+/// number) goes on below, with as many columns each time as have room, at least one, behind its first column
+/// again and those of the `left` that have room beside it in half of the width.
+std::string align_columns(const std::vector<std::vector<std::string>>& rows, std::size_t left,
+                          std::size_t width = 0);
 
 }  // namespace moelab

@@ -25,7 +25,7 @@ TEST_CASE("text report: digits are as many as count, three at least") {
 }
 
 TEST_CASE("text report: tables without rows and columns without values are left out") {
-  TextReport report(TextForm::plain, {"b"});
+  TextReport report(TextForm{}, {"b"});
   report.add_lines("first\n");
   report.add_table({{{"system", "x"}}});
   report.add_table({{{"system", "x"}, {"a", "-"}}});
@@ -38,8 +38,36 @@ TEST_CASE("text report: tables without rows and columns without values are left 
   CHECK(report.text() == "first\n\nsystem  y\na       1\nb*      -\njoined\n\napart\n");
 }
 
+TEST_CASE("text report: a table that is wider than the line goes on below it, by whole columns") {
+  const TextTable table{
+      {{"system", "TTFT", "TPOT", "tokens/s"}, {"a", "1.5", "20", "50"}, {"b", "2", "-", "7"}}};
+  const auto at = [&](std::size_t width) {
+    TextReport report(TextForm{.width = width});
+    report.add_table(table);
+    return report.text();
+  };
+  // 6 + 2 + 4 + 2 + 4 + 2 + 8 characters.
+  const std::string whole =
+      "system  TTFT  TPOT  tokens/s\na        1.5    20        50\nb          2     -         7\n";
+  CHECK(at(0) == whole);
+  CHECK(at(28) == whole);
+  CHECK(at(27) ==
+        "system  TTFT  TPOT\na        1.5    20\nb          2     -\n\n"
+        "system  tokens/s\na             50\nb              7\n");
+  CHECK(at(1) ==
+        "system  TTFT\na        1.5\nb          2\n\nsystem  TPOT\na         20\nb          -\n\n"
+        "system  tokens/s\na             50\nb              7\n");
+}
+
+TEST_CASE("text table: of names over several columns those are repeated that leave half of the line") {
+  const std::vector<std::vector<std::string>> rows = {{"policy", "library", "x", "y"},
+                                                      {"lru", "own", "1", "2"}};
+  CHECK(align_columns(rows, 2, 19) == "policy  library  x\nlru     own      1\n\npolicy  y\nlru     2\n");
+  CHECK(align_columns(rows, 2, 0) == "policy  library  x  y\nlru     own      1  2\n");
+}
+
 TEST_CASE("text report: Markdown, in which nothing of a text is markup") {
-  TextReport report(TextForm::markdown, {"b"});
+  TextReport report(TextForm{.markdown = true}, {"b"});
   report.add_lines("a *b* <c>\n  second\n");
   report.add_table({{{"sys|tem", "x"}, {"a\nb", "1"}, {"b", "-"}}});
   report.add_picture("``` |\n");
