@@ -187,7 +187,7 @@ void add_trace_hits(CLI::App& trace) {
   command
       ->add_option("--policy", options->policies,
                    "Cache policies between commas, with parameters as in `moelab compare` "
-                   "(lru,lfu,lfu:forget=1,belady; `moelab policies cache` lists them): those that keep whole "
+                   "(lru,lfu,lfu:forget=1,belady; `moelab policies` lists them): those that keep whole "
                    "experts, a layer by itself; belady is the most that can be found")
       ->delimiter(',')
       ->required();
