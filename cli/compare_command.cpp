@@ -166,7 +166,7 @@ void add_axes(CLI::App& command, CompareArguments& options) {
 void add_outputs(CLI::App& command, CompareArguments& options) {
   command.add_option("--plot", options.plot,
                      "Draw times, hits and the bound into this file, .svg or .html (a page with the table, "
-                     "too)");
+                     "too); of several budgets curves over them, a line for each policy");
   command
       .add_option("--leaderboard", options.leaderboard,
                   "Append a line for each policy at each budget to this file (JSON Lines), with the digest "
@@ -185,7 +185,8 @@ void add_compare(CLI::App& program) {
       "compare",
       "Run a system under several policies of a family, such as its cache, on several "
       "traces and budgets with the same seeds: hits, time per output token or latency, regret to "
-      "the bound, ranks, and which differences are noise");
+      "the bound, ranks, and which differences are noise. Exit status 1 where none of them fits at any "
+      "budget");
   command->add_option("SCENARIO", options->settings.scenario, "Scenario file, or the name of an embedded one")
       ->required();
   add_families(*command, *options);

@@ -278,6 +278,8 @@ std::string compare_table(const PolicyComparison& c, TextForm form) {
   TextReport report(form);
   std::string answers;
   for (const ComparedBlock& block : c.blocks) answers += answer(c, block);
+  for (const ComparedBlock& block : c.unfit)
+    answers += "At " + title_of(block) + " nothing fits: " + one_line(block.why_unfit()) + ".\n";
   const std::vector<OverallRank> overall =
       c.blocks.size() > 1 ? overall_ranks(c) : std::vector<OverallRank>();
   if (!overall.empty()) answers += overall_answer(c, overall);

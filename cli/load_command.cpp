@@ -9,7 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/load_report.hpp"
 #include "cli/terminal_line.hpp"
-#include "models/input_error.hpp"
+#include "models/nothing_fits.hpp"
 #include "sim/sweep/sweep_file.hpp"
 
 namespace moelab::cli {
@@ -129,6 +129,11 @@ void load(LoadArguments options) {
                              progress_of("curve"));
   line.clear();
   print(options, report);
+  const auto refused = [](const LoadPoint& point) { return !point.samples.front().refusal.empty(); };
+  if (!report.points.empty() && std::all_of(report.points.begin(), report.points.end(), refused))
+    throw NothingFits(runs.scenario().name, "system '" +
+                                                runs.scenario().systems[report.points.front().system].name +
+                                                "' " + report.points.front().samples.front().refusal);
 }
 
 void add_what_is_run(CLI::App& command, LoadArguments& options) {
@@ -173,7 +178,8 @@ void add_load(CLI::App& program) {
       "Run a scenario's systems at several request rates: latencies, throughput and goodput over the rate, "
       "where each saturates, and the highest rate that meets a service level. A point is saturated where, in "
       "the second half of the time in which requests come, fewer are answered than come: by more than 5 % of "
-      "them and by more than chance, 3 sqrt(n); such a point is never the best");
+      "them and by more than chance, 3 sqrt(n); such a point is never the best. Exit status 1 where "
+      "no system fits");
   add_what_is_run(*command, *options);
   command->add_option("--rates", options->rates, "Requests a second, between commas: 1,2,4,8");
   command->add_flag("--find", options->find,

@@ -21,7 +21,7 @@
 #include "cli/plain_output.hpp"
 #include "cli/unknown_word.hpp"
 #include "cli/wrapped_text.hpp"
-#include "models/input_error.hpp"
+#include "models/nothing_fits.hpp"
 #include "policies/load_library.hpp"
 #include "sim/results/problem_lines.hpp"
 #include "sim/results/timeline.hpp"
@@ -307,6 +307,10 @@ int main(int argc, char** argv) {
       return 1;
     }
     return status;
+  } catch (const moelab::NothingFits& error) {
+    for (const std::string& line : moelab::problem_lines(error.problems()))
+      std::cerr << "moelab: nothing fits: " << moelab::cli::one_line(line) << "\n";
+    return 1;
   } catch (const moelab::InputError& error) {
     for (const std::string& line : moelab::problem_lines(error.problems()))
       std::cerr << "moelab: " << moelab::cli::one_line(line) << "\n";

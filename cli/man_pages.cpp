@@ -142,8 +142,9 @@ std::string examples(const CLI::App& command) {
 
 constexpr std::string_view kExitStatus =
     ".TP\n0\nAll went well.\n"
-    ".TP\n1\nThe program failed: an output could not be written whole, memory ran out, or a point of a sweep "
-    "failed.\n"
+    ".TP\n1\nThe program failed: an output could not be written whole, memory ran out, a point of a sweep "
+    "failed, or nothing that was asked for fits in the memory; what each system lacks is printed all the "
+    "same.\n"
     ".TP\n2\nAn input is wrong; what is wrong stands on standard error, each with its file and line, and "
     "there is no result.\n"
     ".TP\n130\nInterrupted; nothing was written.\n";

@@ -184,7 +184,17 @@ std::vector<ResultColumn> result_columns(const std::vector<StoredOutcome>& point
   return columns;
 }
 
+bool is_unfit(const StoredOutcome& point) {
+  const auto is_zero = [&](std::string_view name) {
+    const auto at = std::find_if(kMetricColumns.begin(), kMetricColumns.end(),
+                                 [&](const MetricColumn& column) { return column.name == name; });
+    return point.metrics[static_cast<std::size_t>(at - kMetricColumns.begin())] == 0.0;
+  };
+  return point.run && point.run->status == RunStatus::done && is_zero("requests") && is_zero("tokens");
+}
+
 std::string status_of(const StoredOutcome& point) {
+  if (is_unfit(point)) return "does not fit";
   return point.run ? to_string(point.run->status) : "missing";
 }
 

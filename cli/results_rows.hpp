@@ -29,8 +29,11 @@ const std::string* axis_value(const StoredPoint& point, const std::string& axis)
 /// All columns: point, a column for each axis, series, system, status, the metrics, and how it was run.
 std::vector<ResultColumn> result_columns(const std::vector<StoredOutcome>& points);
 
-/// What a user would type for a status: "missing" where a point did not run yet.
+/// What a user would type for a status: "missing" where a point did not run yet, "does not fit" where the
+/// result is that memory lacks.
 std::string status_of(const StoredOutcome& point);
+/// Whether the system did not fit, so that its run answered nothing.
+bool is_unfit(const StoredOutcome& point);
 bool is_failed(const StoredOutcome& point);
 
 /// Whether a point is wanted.

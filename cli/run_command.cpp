@@ -1,4 +1,5 @@
 // moelab run: simulate a scenario's systems side by side.
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -7,7 +8,8 @@
 #include "cli/commands.hpp"
 #include "cli/run_plot.hpp"
 #include "cli/terminal_line.hpp"
-#include "models/input_error.hpp"
+#include "models/nothing_fits.hpp"
+#include "models/units.hpp"
 #include "sim/child_process.hpp"
 #include "sim/results/request_file.hpp"
 #include "sim/results/result_json.hpp"
@@ -95,13 +97,14 @@ Finished unpack(const std::string& text) {
 struct RunOutputs {
   std::vector<std::pair<std::string, std::string>> files;  // path, content
   std::string printed;
+  std::string unfit;  // where no system fits: what is lacking
 };
 
 // Between processes: each text behind its length.
 std::string pack(const RunOutputs& outputs) {
   std::string packed;
   const auto add = [&](const std::string& text) { packed += std::to_string(text.size()) + "\n" + text; };
-  add(outputs.printed);
+  add(outputs.printed), add(outputs.unfit);
   for (const auto& [path, content] : outputs.files) add(path), add(content);
   return packed;
 }
@@ -112,7 +115,9 @@ RunOutputs unpack_outputs(const std::string& packed) {
     at = packed.find('\n', at) + 1 + size;
     return packed.substr(at - size, size);
   };
-  RunOutputs outputs{{}, next()};
+  RunOutputs outputs;
+  outputs.printed = next();
+  outputs.unfit = next();
   while (at < packed.size()) {
     std::string path = next();
     outputs.files.emplace_back(std::move(path), next());
@@ -185,6 +190,16 @@ std::string named_outputs(const RunArguments& options) {
   return text;
 }
 
+/// Where no system fits: how much more the one that needs least would have to have; else "".
+std::string unfit_text(const Scenario& scenario, const std::vector<RunResult>& results) {
+  const auto least = std::min_element(
+      results.begin(), results.end(),
+      [](const RunResult& a, const RunResult& b) { return a.memory.shortfall < b.memory.shortfall; });
+  if (!(least->memory.shortfall > Bytes(0))) return "";
+  return "system '" + least->system + "' lacks least: " + to_string(least->memory.shortfall) +
+         " more than the budget of " + to_string(scenario.budget);
+}
+
 RunOutputs outputs_of(const RunArguments& options, const Asked& asked, const std::vector<RunResult>& results,
                       const std::vector<std::string>& events, const RunAnswer& answer) {
   const bool prints_json = options.format == "json";
@@ -201,6 +216,7 @@ RunOutputs outputs_of(const RunArguments& options, const Asked& asked, const std
   if (!options.requests.empty())
     files.emplace_back(options.requests, requests_text(options.requests, results));
   outputs.printed = json;
+  outputs.unfit = unfit_text(asked.scenario, results);
   if (prints_json) return outputs;
   const TextForm form = text_form(options.format);
   TextReport said(form);
@@ -253,6 +269,7 @@ void run(RunArguments options) {
       apart ? unpack_outputs(run_libraries(asked.scenario, [&] { return pack(run_here()); })) : run_here();
   write_outputs(outputs.files);
   std::cout << outputs.printed;
+  if (!outputs.unfit.empty()) throw NothingFits(asked.scenario.name, outputs.unfit);
 }
 
 }  // namespace
@@ -260,7 +277,9 @@ void run(RunArguments options) {
 void add_run(CLI::App& program) {
   const auto options = std::make_shared<RunArguments>();
   CLI::App* command = program.add_subcommand(
-      "run", "Simulate a scenario: its systems side by side on one device and workload");
+      "run",
+      "Simulate a scenario: its systems side by side on one device and workload. Exit status 1 where none of "
+      "them fits");
   command->add_option(
       "SCENARIO", options->scenario,
       "Scenario file, or the name of an embedded one (default: " + std::string(kDefaultScenario) + ")");

@@ -15,9 +15,10 @@
 
 #include "cli/commands.hpp"
 #include "cli/layer_table.hpp"
+#include "cli/results_rows.hpp"
 #include "cli/terminal_line.hpp"
-#include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/nothing_fits.hpp"
 #include "sim/results/shell_word.hpp"
 #include "sim/simgrid_module.hpp"
 #include "sim/sweep/cluster_workers.hpp"
@@ -192,6 +193,9 @@ void run(const SweepArguments& options) {
   store.check_whole();
   if (summary.stopped && stopped.load()) throw CLI::RuntimeError(130);
   if (summary.failed > 0) throw CLI::RuntimeError(1);
+  const std::vector<StoredOutcome> all = store.outcomes(sweep.name);
+  if (!all.empty() && std::all_of(all.begin(), all.end(), is_unfit))
+    throw NothingFits("sweep " + sweep.name, "none of its systems has the memory that it needs at any point");
 }
 
 }  // namespace
@@ -201,7 +205,7 @@ void add_sweep(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "sweep",
       "Run every point of a sweep (models x devices x budgets x policies x traces x seeds) into a store of "
-      "results; what the store has already is not run again");
+      "results; what the store has already is not run again. Exit status 1 where a run failed, or none fits");
   command->add_option("SWEEP", options->sweep, "Sweep file, or the name of an embedded one")->required();
   command->add_option("--db", options->db, "The store: one SQLite file, made if there is none")
       ->required()

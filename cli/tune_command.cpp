@@ -189,7 +189,7 @@ void add_tune(CLI::App& program) {
       "Find the values of a number of the scenario for which a run is as wanted (--for), or best (--max, "
       "--min): by "
       "bisection or golden section, after a look at the ends and points between. alpha and residency have "
-      "commands of their own");
+      "commands of their own. Exit status 1 where the system fits at none of the values");
   add_example(
       *command,
       "moelab tune budget zipmoe-orin --system zipmoe-lru --for \"tpot < 60 ms\" --plot out/budget.svg\n"

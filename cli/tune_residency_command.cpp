@@ -5,6 +5,7 @@
 #include "cli/residency_report.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/tune_subject.hpp"
+#include "models/nothing_fits.hpp"
 #include "sim/scenario_trace.hpp"
 
 namespace moelab::cli {
@@ -75,6 +76,7 @@ void tune(const TuneResidencyArguments& options) {
   const ResidencyReport report = run_levels(options, load_tune_subject(options.common));
   finish_tuning(options.common, residency_figure(report),
                 options.common.format == "json" ? residency_json(report) : residency_table(report));
+  if (!report.choice.best) throw NothingFits(report.scenario, "no residency level fits");
 }
 
 }  // namespace

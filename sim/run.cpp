@@ -5,6 +5,7 @@
 
 #include "models/input_error.hpp"
 #include "models/machine_profile.hpp"
+#include "models/nothing_fits.hpp"
 #include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
 #include "models/timing.hpp"
@@ -421,7 +422,7 @@ std::optional<RankInclusion> check_scenario(const Scenario& scenario, const Rout
 }
 
 void check_fits(const RunResult& r) {
-  if (r.memory.shortfall > Bytes(0)) throw InputError(r.scenario, shortfall_text(r.system, r.memory));
+  if (r.memory.shortfall > Bytes(0)) throw NothingFits(r.scenario, shortfall_text(r.system, r.memory));
 }
 
 void check_fits(const Scenario& s, const RoutingTrace& trace) {
@@ -431,7 +432,7 @@ void check_fits(const Scenario& s, const RoutingTrace& trace) {
     const ExpertCosts costs =
         expert_costs(own.model, TimingModel(own.device), system, static_cast<int>(own.tensor_parallel));
     const MemoryPlan memory = plan_memory(own, system, costs, trace);
-    if (memory.shortfall > Bytes(0)) throw InputError(s.name, shortfall_text(system.name, memory));
+    if (memory.shortfall > Bytes(0)) throw NothingFits(s.name, shortfall_text(system.name, memory));
   }
 }
 

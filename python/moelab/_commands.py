@@ -85,7 +85,8 @@ def tune(key, scenario, system=None, for_=None, max=None, min=None, from_=None, 
         options = {"system": system, "for_": for_, "max": max, "min": min, "from_": from_, "to": to, "step": step,
                    "points": points, "seeds": seeds, "jobs": jobs, "tpot": tpot, "degree": degree, "steps": steps, "most": most,
                    "tolerance": tolerance}
-        return Figures(call.json(["tune", _place(key, "key"), *_scenario(call, scenario, settings), *_flags(options)]), "tune")
+        return Figures(call.json(["tune", _place(key, "key"), *_scenario(call, scenario, settings), *_flags(options)], also=(1,)),
+                       "tune")
 
 
 def advise(model, machine=None, gpu=None, gpus=None, cpu=None, sockets=None, memory=None, ram=None, ssd=None, runtime=None,
@@ -152,7 +153,7 @@ def load(scenario, rates=None, find=False, slo=None, share=None, system=None, re
     with Call() as call:
         options = {"rates": rates, "find": bool(find), "slo": slo, "share": share, "system": system, "requests": requests,
                    "seeds": seeds, "jobs": jobs, "executor": executor, "tolerance": tolerance}
-        return Figures(call.json(["load", *_scenario(call, scenario, settings), *_flags(options)]), "load")
+        return Figures(call.json(["load", *_scenario(call, scenario, settings), *_flags(options)], also=(1,)), "load")
 
 
 def report(given, out, title=None, sweep=None):

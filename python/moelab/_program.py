@@ -12,6 +12,7 @@ from ._errors import InputError
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "moelab")
 _PLACED = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?: (?P<what>.*)", re.DOTALL)
+_NOTHING_FITS = "moelab: nothing fits: "
 _TICK_S = 0.1
 
 
@@ -84,8 +85,8 @@ class Call:
             output, errors = output.replace(path, what), errors.replace(path, what)
         if status == 0 or status in also and output:
             return output
-        if status == 2:
-            raise _refused(errors)
+        if status == 2 or errors.startswith(_NOTHING_FITS):
+            raise _refused(errors.replace(_NOTHING_FITS, "moelab: "))
         raise RuntimeError(f"moelab {words[0]}: {errors.strip() or f'ended with status {status}'}")
 
     def json(self, words, also=()):

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <optional>
 
-#include "models/input_error.hpp"
+#include "models/nothing_fits.hpp"
 #include "models/timing.hpp"
 #include "policies/cache/cache.hpp"
 #include "sim/cluster/alone_faults.hpp"
@@ -190,7 +190,7 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     one->costs = std::make_unique<ExpertCosts>(expert_costs(s.model, timing, system));
     one->memory = plan_memory(one->scenario, system, *one->costs, all.trace);
     if (one->memory.shortfall > Bytes(0))
-      throw InputError(one->scenario.name, shortfall_text(system.name, one->memory));
+      throw NothingFits(one->scenario.name, shortfall_text(system.name, one->memory));
     if (use)
       one->plan =
           plan_pools(system, plan_input(system, *one->costs, one->memory.expert_cache / rows.layers(), *use));

@@ -74,6 +74,9 @@ std::string compare_json(const PolicyComparison& c) {
   if (c.family != "cache") whole["family"] = c.family;
   whole["judged_by"] = judged_words(c.by).key;
   whole["budgets"] = blocks;
+  for (const ComparedBlock& block : c.unfit)
+    whole["unfit"].push_back(
+        {{"budget", block.budget}, {"budget_bytes", block.bytes}, {"why", block.why_unfit()}});
   if (c.blocks.size() > 1) whole["overall"] = overall_json(c);
   return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

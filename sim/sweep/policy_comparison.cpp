@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/nothing_fits.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario/policy_choice.hpp"
@@ -97,8 +97,9 @@ std::string pack_compared(const std::string& name, const std::string& document, 
                 {"parts", found.parts_share}}
         .dump();
   } catch (const InputError& error) {
-    return Json{{"refused", error.problems().front().what}}.dump(-1, ' ', false,
-                                                                 Json::error_handler_t::replace);
+    return Json{{"refused", error.problems().front().what},
+                {"lacks_memory", dynamic_cast<const NothingFits*>(&error) != nullptr}}
+        .dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 }
 
@@ -142,6 +143,7 @@ class Comparer {
                             return !sample.contains("refused") && sample["tpot_s"].is_null();
                           }));
     for (std::size_t i = 0; i < asks.size(); ++i) enter(asks[i], samples[i], result);
+    set_unfit_apart(result);
     for (ComparedBlock& block : result.blocks) rank(block);
     return result;
   }
@@ -220,7 +222,9 @@ class Comparer {
       return;
     }
     row.refused = sample["refused"].get<std::string>() + way_out(sample["refused"].get<std::string>());
-    if (!settings_.policies.empty() && ask.policy < settings_.policies.size())  // named, no added bound
+    row.lacks_memory = sample["lacks_memory"];
+    if (!row.lacks_memory && !settings_.policies.empty() &&
+        ask.policy < settings_.policies.size())  // named, no added bound
       throw InputError(option() + " " + row.name, "cannot be run by system '" + result.system + "' at " +
                                                       block.budget + ": " + row.refused);
   }
@@ -233,6 +237,19 @@ class Comparer {
   }
 
   std::string option() const { return "--" + settings_.family; }
+
+  /// Takes away the blocks in which there is too little memory for every rival. Throws where that is all.
+  static void set_unfit_apart(PolicyComparison& result) {
+    const auto is_unfit = [](const ComparedBlock& block) {
+      const auto rivals = [](const ComparedPolicy& p) { return !p.no_rival; };
+      const auto fits = [](const ComparedPolicy& p) { return !p.no_rival && !p.lacks_memory; };
+      return std::any_of(block.policies.begin(), block.policies.end(), rivals) &&
+             std::none_of(block.policies.begin(), block.policies.end(), fits);
+    };
+    std::copy_if(result.blocks.begin(), result.blocks.end(), std::back_inserter(result.unfit), is_unfit);
+    std::erase_if(result.blocks, is_unfit);
+    if (result.blocks.empty()) throw NothingFits(result.scenario, result.unfit.back().why_unfit());
+  }
 
   /// Throws for a block in which there is nothing to rank.
   [[noreturn]] void fail_without_rivals(const ComparedBlock& block) const {
@@ -281,6 +298,12 @@ const ComparedPolicy* ComparedBlock::bound() const {
   for (const ComparedPolicy& policy : policies)
     if (policy.is_reference && policy.refused.empty()) return &policy;
   return nullptr;
+}
+
+const std::string& ComparedBlock::why_unfit() const {
+  return std::find_if(policies.begin(), policies.end(),
+                      [](const ComparedPolicy& p) { return p.lacks_memory; })
+      ->refused;
 }
 
 PolicyComparison compare_policies(const CompareSettings& settings,

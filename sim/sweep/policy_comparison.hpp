@@ -51,6 +51,7 @@ struct ComparedPolicy {
   bool no_rival = false;            // knows the future or tries everything: not ranked
   bool is_reference = false;        // what regret is counted to
   std::string refused;              // why it was not run: then there is nothing below
+  bool lacks_memory = false;        // that is why
   std::vector<PolicySample> by_seed;  // from the scenario's seed on
   PairedRank rank;                    // by seconds, among rivals that were run
 
@@ -70,6 +71,8 @@ struct ComparedBlock {
   std::vector<ComparedPolicy> policies;  // by rank; then bounds; then what was refused
   /// What regret is counted from; nullptr where there is none, or it cannot be run here.
   const ComparedPolicy* bound() const;
+  /// Of one in which no rival has the memory: what the first of them lacks.
+  const std::string& why_unfit() const;
 };
 
 struct PolicyComparison {
@@ -79,12 +82,15 @@ struct PolicyComparison {
   JudgedBy by = JudgedBy::tpot;
   std::uint64_t first_seed = 1, seeds = 1;
   std::vector<ComparedBlock> blocks;  // by routing, then by budget
+  std::vector<ComparedBlock>
+      unfit;  // those with too little memory for every rival, which are not in `blocks`
 };
 
 /// Runs them all; the family's bound too where it is not named. Throws InputError for what is wrong with the
 /// scenario, for a system that chooses by no policy of the family, for names that are no policy (with the
 /// nearest one), for parameters that the policy has not, for what is twice there, or, where they are named,
-/// cannot be run here, and where none can. `progress` hears how many runs have ended.
+/// cannot be run here for anything but want of memory, and where none can; NothingFits where none has the
+/// memory. `progress` hears how many runs have ended.
 PolicyComparison compare_policies(
     const CompareSettings& settings,
     const std::function<void(std::size_t done, std::size_t all)>& progress = {});

@@ -278,6 +278,29 @@ TEST_CASE("compare: what the blocks differ in is named where they are ranked ove
   CHECK(contains(table({"--law", laws, "--budget", "16,20"}), "\nOver all 4 pairs of laws and budgets lru"));
 }
 
+TEST_CASE(
+    "compare: a budget at which nothing fits is said, the others are compared; where none fits it is 1") {
+  const std::vector<std::string> asked = {"--cache", "lru,fifo", "--seeds", "1"};
+  const auto at = [&](const std::string& budgets, const std::string& format) {
+    std::vector<std::string> words = asked;
+    words.insert(words.end(), {"--budget", budgets, "--format", format});
+    return compare(words);
+  };
+  const ProgramResult some = at("2,20", "json");
+  CAPTURE(some.err);
+  REQUIRE(some.status == 0);
+  const json with = json::parse(some.out), alone = json::parse(at("20", "json").out);
+  CHECK(with["budgets"] == alone["budgets"]);
+  REQUIRE(with["unfit"].size() == 1);
+  CHECK(with["unfit"][0]["budget_bytes"] == 2e9);
+  CHECK_FALSE(alone.contains("unfit"));
+  CHECK(contains(at("2,20", "table").out, "At 2 GB nothing fits: budget 2 GB is too small for system "));
+  const ProgramResult none = at("1,2", "table");
+  CHECK(none.status == 1);
+  CHECK(none.out.empty());
+  CHECK(none.err.starts_with("moelab: nothing fits: zipmoe-orin: budget 2 GB is too small"));
+}
+
 TEST_CASE("compare: routing that does not fit is refused") {
   check_refusal(compare({"--trace", "deepseek-v2-lite"}),
                 "--trace deepseek-v2-lite: is no trace but a law; expected --law deepseek-v2-lite");
@@ -307,7 +330,6 @@ TEST_CASE("compare: refusals name what was expected") {
   check_refusal(compare({"--cache", "lru,zipmoe", "--seeds", "1"}), "needs 'planning'");
   check_refusal(compare({"--budget", "16,much"}), "'much' is no budget; expected GB above 0");
   check_refusal(compare({"--budget", "-1"}), "expected GB above 0");
-  check_refusal(compare({"--budget", "2", "--cache", "lru", "--seeds", "1"}), "budget 2 GB is too small");
   check_refusal(compare({"--seeds", "0"}), "not in range 1 to 1000");
   check_refusal(compare({"--cache", "lru"}, "zipmoe-lr"), "did you mean 'zipmoe-lru'?");
   check_refusal(run_program(MOELAB_PROGRAM, {"compare", "fluxmoe-qwen3-next", "--seeds", "1"}),

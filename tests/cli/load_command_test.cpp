@@ -175,6 +175,14 @@ TEST_CASE("load: --out holds what --format json prints, and report draws it") {
   check_refusal(small_load({"--rates", "1", "--out", "/dev/null/no/a.json"}), "/dev/null is no folder");
 }
 
+TEST_CASE("load: where no system fits the status is 1, and what lacks is printed") {
+  const ProgramResult none = load({"--rates", "1", "--seeds", "1", "--set", "budget=1 GB"});
+  CHECK(none.status == 1);
+  CHECK(contains(none.out, "does not fit: it needs "));
+  CHECK(none.err.starts_with(
+      "moelab: nothing fits: smoe-deepseek-3080ti: system 'smoe-base' does not fit: it needs "));
+}
+
 TEST_CASE("load: bad input") {
   check_refusal(load({}), "expected --rates, such as 1,2,4,8, or --find");
   check_refusal(load({"--rates", "1,0,x,-2"}), "0 requests a second: expected a rate above 0");

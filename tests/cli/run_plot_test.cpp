@@ -83,7 +83,8 @@ TEST_CASE("run: where nothing fits there is a picture all the same, and a result
   const std::string picture = (folder / "serving.svg").string();
   const ProgramResult result = run({"--system", "vllm", "--plot", picture});
   CAPTURE(result.out, result.err);
-  REQUIRE(result.status == 0);
+  REQUIRE(result.status == 1);
+  CHECK(contains(result.out, "picture: " + picture));
   CHECK(contains(result.out, "system 'vllm' does not fit"));
   CHECK_FALSE(contains(result.out, "over time"));
   CHECK(contains(moelab::test::read_bytes(picture), "vllm does not fit"));

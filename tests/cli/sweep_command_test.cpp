@@ -85,6 +85,33 @@ TEST_CASE("sweep: points are run once, and are what single runs give") {
   CHECK_THAT(read_bytes(folder.name("r.html")), Contains("What does memory bring?"));
 }
 
+TEST_CASE("sweep: where nothing fits the status is 1, and the results say so; where some fits it is 0") {
+  const SweepFolder folder;
+  const auto at_budgets = [](const std::string& budgets) {
+    std::string text = kSweep;
+    const std::string both = "[16 GB, 20 GB]";
+    return text.replace(text.find(both), both.size(), budgets);
+  };
+  const ProgramResult none = folder.run(at_budgets("[1 GB, 2 GB]"));
+  CHECK(none.status == 1);
+  CHECK_THAT(none.err, Contains("nothing fits: sweep small"));
+  CHECK(json::parse(none.out)["done"] == 4);
+  const ProgramResult some = folder.run(at_budgets("[1 GB, 20 GB]"));
+  CHECK(some.status == 0);
+  CHECK(some.err.empty());
+  const auto results = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"results", folder.name("r.db"), "--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return json::parse(run_program(MOELAB_PROGRAM, words).out);
+  };
+  const json points = results({})["points"];
+  REQUIRE(points.size() == 4);
+  for (const json& point : points)
+    CHECK(point["status"] == (point["axes"]["budget"] == "1 GB" ? "does not fit" : "done"));
+  CHECK(results({"--where", "status == 'does not fit'"})["points"].size() == 2);
+  CHECK_THAT(run_program(MOELAB_PROGRAM, {"results", folder.name("r.db")}).out, Contains("does not fit"));
+}
+
 TEST_CASE("sweep: check says how many points there are and the first of them") {
   const SweepFolder folder;
   const ProgramResult r = run_program(MOELAB_PROGRAM, {"check", folder.sweep()});
