@@ -4,6 +4,7 @@
 
 #include "cli/layer_table.hpp"
 #include "models/json.hpp"
+#include "models/units.hpp"
 #include "sim/results/cause_words.hpp"
 
 namespace moelab::cli {
@@ -109,13 +110,33 @@ std::string best_answer(const GoalSettings& asked, const GoalFound& f) {
            key_and_system(asked, f) + " from " + span_text(f) + ": " + value_at(asked, f, place) + " at " +
            at + ".";
   text += like_best_text(asked, f) + "\n";
-  if (place == 0 || place == f.domain.last())
+  if (f.domain.at(place) == f.domain.low || f.domain.at(place) == f.domain.high)
     text += "That is an end of the range: beyond it there may be better (--from, --to).\n";
   if (!f.best->unimodal)
     text +=
         "The curve rises and falls more than once: between places that were looked at there may be better "
         "(--points).\n";
   return text;
+}
+
+/// "3, 5 to 7" of values one after the other.
+std::string values_text(const GoalFound& f) {
+  std::string text;
+  for (std::size_t i = 0, end = 0; i < f.not_possible.size(); i = end) {
+    for (end = i + 1; end < f.not_possible.size() &&
+                      f.not_possible[end].first == f.not_possible[end - 1].first + f.domain.step;)
+      ++end;
+    text += (text.empty() ? "" : ", ") + shortest_text(f.not_possible[i].first);
+    if (end > i + 1) text += (end == i + 2 ? ", " : " to ") + shortest_text(f.not_possible[end - 1].first);
+  }
+  return text;
+}
+
+/// Which values were left out, and why the first of them.
+std::string not_possible_text(const GoalFound& f) {
+  if (f.not_possible.empty()) return "";
+  const auto& [value, why] = f.not_possible.front();
+  return "not possible: " + values_text(f) + " (" + shortest_text(value) + ": " + one_line(why) + ")\n";
 }
 
 /// What cannot be run, and why: the first of each reason.
@@ -197,7 +218,7 @@ std::string goal_table(const GoalSettings& asked, const GoalFound& f, TextForm f
   report.add_lines(title_of(asked, f) + "\n");
   report.add_table(curve_table(asked, f));
   report.join_next();
-  report.add_lines(refusals_text(f));
+  report.add_lines(not_possible_text(f) + refusals_text(f));
   return report.text();
 }
 
@@ -210,6 +231,9 @@ std::string goal_json(const GoalSettings& asked, const GoalFound& f) {
                       {"to_the_high_end", range.last == f.domain.last()}});
   for (const auto& [place, point] : f.points) points.push_back(point_json(f, place));
   for (const std::size_t place : f.like_best) like.push_back(f.domain.text(place));
+  Json not_possible = Json::array();
+  for (const auto& [value, why] : f.not_possible)
+    not_possible.push_back({{"value", shortest_text(value)}, {"why", why}});
   Json best = nullptr;
   if (f.best)
     best = {{"value", f.domain.text(f.best->place)},
@@ -229,6 +253,7 @@ std::string goal_json(const GoalSettings& asked, const GoalFound& f) {
                     {"first_seed", f.first_seed},
                     {"seeds", asked.seeds},
                     {"points", points},
+                    {"not_possible", not_possible},
                     {"answer", {{"text", goal_answer(asked, f)}}}});
 }
 

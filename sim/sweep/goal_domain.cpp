@@ -91,10 +91,12 @@ void check_whole(const std::string& option, double value, const GoalDomain& d) {
 }  // namespace
 
 std::size_t GoalDomain::last() const {
+  if (!values.empty()) return values.size() - 1;
   return static_cast<std::size_t>(std::ceil((high - low) / step / kRounding));
 }
 
 double GoalDomain::at(std::size_t place) const {
+  if (!values.empty()) return values.at(place);
   return place >= last() ? high : twelve_digits(low + step * static_cast<double>(place));
 }
 

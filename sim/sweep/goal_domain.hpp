@@ -1,9 +1,11 @@
-// The values of a key that a goal is searched over: even steps between two ends.
+// The values of a key that a goal is searched over: even steps between two ends, or those of them that are
+// possible.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace moelab {
 
@@ -12,6 +14,7 @@ struct GoalDomain {
   std::string unit;                    // as written: "GB"; "": a plain number
   double scale = 1;                    // base units in one of `unit`: 1e9 bytes
   bool whole = false;                  // whole numbers
+  std::vector<double> values{};        // rising: these alone are places; empty: all steps are
 
   std::size_t last() const;                    // place of the last value: the high end
   double at(std::size_t place) const;          // in `unit`

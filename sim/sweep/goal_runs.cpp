@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/nothing_fits.hpp"
 #include "models/units.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
@@ -64,6 +64,7 @@ class GoalRuns {
     found_.device = scenario_.cluster ? scenario_.cluster->profile.title : scenario_.device.title;
     found_.first_seed = scenario_.seed;
     found_.domain = goal_domain(asked_domain());
+    keep_possible();
     check_ends();
   }
 
@@ -101,6 +102,13 @@ class GoalRuns {
     return s;
   }
 
+  /// From one GPU to all that the device has.
+  void add_gpus(AskedDomain& domain) const {
+    if (!scenario_.device.gpu || !scenario_.device.gpu->node) return;
+    if (domain.from.empty()) domain.from = "1";
+    if (domain.to.empty()) domain.to = shortest_text(scenario_.device.gpu->node->gpus.value);
+  }
+
   AskedDomain asked_domain() const {
     AskedDomain domain = asked_.domain;
     const Json now = value_at(Json::parse(scenario_.document), asked_.path);
@@ -108,6 +116,7 @@ class GoalRuns {
       domain.now = now.is_string() ? now.get<std::string>() : now.dump();
     domain.whole |= now.is_number_integer() && domain.step.find('.') == domain.step.npos &&
                     domain.from.find('.') == domain.from.npos && domain.to.find('.') == domain.to.npos;
+    if (asked_.path == "tensor_parallel" || asked_.path == "data_parallel") add_gpus(domain);
     if (asked_.path == "budget" && !scenario_.cluster)
       domain.most = to_exact_string(scenario_.device.usable_memory());
     return domain;
@@ -117,6 +126,36 @@ class GoalRuns {
     auto settings = asked_.settings;
     settings.emplace_back(asked_.path, found_.domain.text(place));
     return settings;
+  }
+
+  /// Of whole numbers that divide something (GPUs, heads) few are possible: the others, which reading the
+  /// scenario refuses, are left out. Of more than kLookedAt values only where one of a few is refused.
+  void keep_possible() {
+    constexpr std::size_t kLookedAt = 64, kMost = 1024;
+    const std::size_t last = found_.domain.last();
+    if (!found_.domain.whole || last >= kMost) return;
+    std::map<std::size_t, std::string> refused;
+    const auto look_at = [&](std::size_t place) {
+      try {
+        read(with_value(place));
+      } catch (const InputError& error) {
+        refused[place] = error.problems().front().what;
+      }
+    };
+    if (last >= kLookedAt) {
+      for (std::size_t i = 0; i < asked_.points; ++i) look_at(i * last / (asked_.points - 1));
+      if (refused.empty()) return;
+    }
+    refused.clear();
+    for (std::size_t place = 0; place <= last; ++place) look_at(place);
+    if (refused.empty() || refused.size() > last) return;  // all: check_ends() says why
+    std::vector<double> possible;
+    for (std::size_t place = 0; place <= last; ++place)
+      if (const auto found = refused.find(place); found != refused.end())
+        found_.not_possible.emplace_back(found_.domain.at(place), found->second);
+      else
+        possible.push_back(found_.domain.at(place));
+    found_.domain.values = std::move(possible);
   }
 
   /// A key that is none, or takes no such value, is refused before anything runs; a value that only one end
@@ -155,8 +194,9 @@ class GoalRuns {
         json.update({{"cause", answer.causes.front().first}, {"share", answer.causes.front().second}});
       return json.dump();
     } catch (const InputError& error) {
-      return Json{{"refused", error.problems().front().what}}.dump(-1, ' ', false,
-                                                                   Json::error_handler_t::replace);
+      return Json{{"refused", error.problems().front().what},
+                  {"lacks_memory", dynamic_cast<const NothingFits*>(&error) != nullptr}}
+          .dump(-1, ' ', false, Json::error_handler_t::replace);
     }
   }
 
@@ -167,6 +207,7 @@ class GoalRuns {
     GoalPoint& point = found_.points[place];
     if (json.contains("refused")) {
       point.refused = json["refused"].get<std::string>();
+      point.lacks_memory = json["lacks_memory"];
       return;
     }
     point.by_seed.push_back(json["value"]);
@@ -250,16 +291,22 @@ class GoalRuns {
       }
       return values;
     });
-    if (!found_.best) {
-      const auto& [place, point] = *found_.points.begin();
-      throw InputError("system '" + system_ + "'",
-                       "gives no " + asked_.metric.text + " at any of the " +
-                           std::to_string(found_.points.size()) + " values looked at (--points), from " +
-                           found_.domain.shown(0) + " to " + found_.domain.shown(found_.domain.last()) +
-                           "; at " + found_.domain.shown(place) + ": " + point.refused);
-    }
+    if (!found_.best) fail_everywhere();
     found_.best->value *= sign;
     enter_like_best();
+  }
+
+  [[noreturn]] void fail_everywhere() const {
+    const auto& [place, point] = *found_.points.begin();
+    const std::string who = "system '" + system_ + "'";
+    const std::string why = "gives no " + asked_.metric.text + " at any of the " +
+                            std::to_string(found_.points.size()) + " values looked at (--points), from " +
+                            found_.domain.shown(0) + " to " + found_.domain.shown(found_.domain.last()) +
+                            "; at " + found_.domain.shown(place) + ": " + point.refused;
+    if (std::all_of(found_.points.begin(), found_.points.end(),
+                    [](const auto& one) { return one.second.lacks_memory; }))
+      throw NothingFits(who, why);
+    throw InputError(who, why);
   }
 
   void enter_like_best() {

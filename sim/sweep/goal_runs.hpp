@@ -35,6 +35,7 @@ struct GoalSettings {
 struct GoalPoint {
   std::vector<double> by_seed;  // the metric, in the order of seeds; empty where it could not be run
   std::string refused;          // why not
+  bool lacks_memory = false;    // that is why
   std::string cause, place;  // of the first seed: what bounds it, as words_of_cause() and RunAnswer have it
   double share = 0;          // of its time
   Interval interval() const { return interval95(by_seed); }  // of the mean over seeds; for one that ran
@@ -45,6 +46,9 @@ enum class GoalKind : std::uint8_t { holds, nowhere, best };
 struct GoalFound {
   std::string scenario, system, path, model, device;
   GoalDomain domain;
+  /// Values between its ends that reading the scenario refuses, rising, in its unit, each with why; they are
+  /// no places of the domain.
+  std::vector<std::pair<double, std::string>> not_possible;
   std::uint64_t first_seed = 1;
   bool seeds_matter = false;                // some value differs by the seed
   std::map<std::size_t, GoalPoint> points;  // by place in the domain

@@ -199,6 +199,50 @@ TEST_CASE("tune KEY: a whole number is tried as one, and what cannot be run is s
   CHECK(budget["ranges"][0]["to_the_high_end"] == true);
 }
 
+TEST_CASE("tune KEY: GPUs are tried where they divide the model, and what is not possible is said") {
+  // Mixtral has 8 experts, 32 heads and 8 groups of them, the node 4 GPUs: 3 divide nothing.
+  const Words line = {"tune",
+                      "tensor_parallel",
+                      "fluxmoe-mixtral",
+                      "--system",
+                      "fluxmoe",
+                      "--max",
+                      "tokens_per_s",
+                      "--set",
+                      "workload.output_tokens=8",
+                      "--set",
+                      "workload.requests=4"};
+  Words json = line;
+  json.insert(json.end(), {"--format", "json"});
+  const ProgramResult result = run_program(MOELAB_PROGRAM, json);
+  CAPTURE(result.err);
+  REQUIRE(result.status == 0);
+  const Json found = Json::parse(result.out);
+  std::vector<std::string> values;
+  for (const Json& point : found["points"]) values.push_back(point["value"]);
+  CHECK(values == std::vector<std::string>{"1", "2", "4"});
+  REQUIRE(found["not_possible"].size() == 1);
+  CHECK(found["not_possible"][0]["value"] == "3");
+  const ProgramResult check = run_program(
+      MOELAB_PROGRAM, {"run", "fluxmoe-mixtral", "--system", "fluxmoe", "--set", "tensor_parallel=3"});
+  CHECK(check.status == 2);
+  CHECK(contains(check.err, found["not_possible"][0]["why"]));
+  CHECK(contains(run_program(MOELAB_PROGRAM, line).out, "not possible: 3 (3: "));
+}
+
+TEST_CASE("tune KEY: where the system fits nowhere the status is 1") {
+  const Goals goals;
+  const ProgramResult none =
+      goals.tune("budget", {"--from", "1 kB", "--to", "2 kB", "--max", "tokens_per_s"});
+  CHECK(none.status == 1);
+  CHECK(none.out.empty());
+  CHECK(
+      none.err.starts_with("moelab: nothing fits: system 'all-read': gives no tokens_per_s at any of the "));
+  CHECK(contains(none.err,
+                 "values looked at (--points), from 1 kB to 2 kB; at 1 kB: budget 1 kB is too small"));
+  CHECK(goals.tune("budget", {"--for", "tpot < 1 s", "--from", "1 kB", "--to", "2 kB"}).status == 1);
+}
+
 TEST_CASE("tune KEY: a place that holds is found between the ones looked at, where the best is sought") {
   const std::vector<std::string> line = {
       "tune",  "workload.skew", "validate-small", "--system", "affinity-lru",
@@ -242,8 +286,6 @@ TEST_CASE("tune KEY: what is wrong is said with the nearest name") {
                 "more than a million steps");
   check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--system", "all-red"}),
                 "did you mean 'all-read'");
-  check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--from", "1 kB", "--to", "2 kB"}),
-                "values looked at (--points), from 1 kB to 2 kB");
   check_refusal(goals.tune("seed", {"--min", "tpot"}), "expected --seeds");
   check_refusal(goals.tune("budget", {"--for", "hits > 50"}), "expected a share of 1 at most");
   check_refusal(run_program(MOELAB_PROGRAM, {"tune", "systems.1.threads", "validate-small", "--max", "hits"}),
