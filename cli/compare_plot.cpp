@@ -73,14 +73,17 @@ std::vector<Curves> curves_of(const PolicyComparison& c) {
 /// Names of bounds say so.
 plot::Series curve_of(Curves blocks, const std::string& name, double PolicySample::*figure) {
   plot::Series curve{.name = name};
-  for (const ComparedBlock& block : blocks)
-    for (const ComparedPolicy& policy : block.policies) {
+  std::vector<const ComparedBlock*> ascending;
+  for (const ComparedBlock& block : blocks) ascending.push_back(&block);
+  std::ranges::stable_sort(ascending, {}, &ComparedBlock::bytes);
+  for (const ComparedBlock* block : ascending)
+    for (const ComparedPolicy& policy : block->policies) {
       if (policy.name != name || !policy.refused.empty()) continue;
       if (policy.no_rival) curve.name = name + " (bound)";
       std::vector<double> values;
       for (const PolicySample& sample : policy.by_seed) values.push_back(sample.*figure);
       const Interval interval = interval95(values);
-      curve.x.push_back(block.bytes);
+      curve.x.push_back(block->bytes);
       curve.y.push_back(interval.mean);
       curve.low.push_back(interval.mean - interval.half_width);
       curve.high.push_back(interval.mean + interval.half_width);

@@ -1,6 +1,8 @@
 #include "cli/goal_report.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <set>
 
 #include "cli/layer_table.hpp"
 #include "models/json.hpp"
@@ -110,7 +112,9 @@ std::string best_answer(const GoalSettings& asked, const GoalFound& f) {
            key_and_system(asked, f) + " from " + span_text(f) + ": " + value_at(asked, f, place) + " at " +
            at + ".";
   text += like_best_text(asked, f) + "\n";
-  if (f.domain.at(place) == f.domain.low || f.domain.at(place) == f.domain.high)
+  const bool may_be_less = !f.domain.whole || f.domain.low > 1;
+  if ((f.domain.at(place) == f.domain.low && may_be_less) ||
+      (f.domain.at(place) == f.domain.high && !f.domain.high_is_most))
     text += "That is an end of the range: beyond it there may be better (--from, --to).\n";
   if (!f.best->unimodal)
     text +=
@@ -132,11 +136,18 @@ std::string values_text(const GoalFound& f) {
   return text;
 }
 
-/// Which values were left out, and why the first of them.
+/// Which values were left out, and why: each reason once, of the first value that has it.
 std::string not_possible_text(const GoalFound& f) {
   if (f.not_possible.empty()) return "";
-  const auto& [value, why] = f.not_possible.front();
-  return "not possible: " + values_text(f) + " (" + shortest_text(value) + ": " + one_line(why) + ")\n";
+  std::set<std::string> said;  // without their numbers
+  std::string reasons;
+  for (const auto& [value, why] : f.not_possible) {
+    std::string words = why;
+    std::erase_if(words, [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (said.insert(words).second)
+      reasons += (reasons.empty() ? "" : "; ") + shortest_text(value) + ": " + one_line(why);
+  }
+  return "not possible: " + values_text(f) + " (" + reasons + ")\n";
 }
 
 /// What cannot be run, and why: the first of each reason.

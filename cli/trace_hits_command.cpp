@@ -71,6 +71,10 @@ std::vector<ComparedPolicy> read_policies(const TraceHitsArguments& options, con
   Problems problems;
   for (const std::string& text : options.policies) {
     const std::string where = "--policy " + shown_word(text);
+    if (text == "all") {
+      problems.add({where, 0, 0, "expected names of policies: `moelab policies` lists them"});
+      continue;
+    }
     try {
       policies.push_back(read_policy(compared_family("cache"), text));
       if (has_curves(policies.back())) continue;

@@ -25,12 +25,13 @@ class Divider {
     divide(amount, what);
     const int group = scale_group(model_.stored, part);
     if (ranks_ <= 1 || amount % group == 0) return;
-    throw InputError("", "model '" + model_.name + "' in " + model_.stored.name + " has a scale for each " +
-                             std::to_string(group) + " weights, and each of " + std::to_string(ranks_) +
-                             " GPUs would have " + std::to_string(amount) + " of " +
-                             std::to_string(amount * ranks_) + " " + what +
-                             ": no whole number of groups, which vLLM and SGLang refuse; expected fewer "
-                             "GPUs, or expert_parallel, which keeps experts whole");
+    throw InputError(
+        "", "model '" + model_.name + "' in " + model_.stored.name + " has a scale for each " +
+                std::to_string(group) + " weights, and each of " + std::to_string(ranks_) +
+                " GPUs would have " + std::to_string(amount) + " of " + std::to_string(amount * ranks_) +
+                " " + what +
+                ": no whole number of groups, which vLLM and SGLang refuse; expected fewer GPUs" +
+                (part == WeightPart::experts ? ", or expert_parallel, which keeps experts whole" : ""));
   }
   void divide_or_copy(int& amount, const char* what) const {
     if (amount < ranks_ && ranks_ % amount == 0)

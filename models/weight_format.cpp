@@ -24,8 +24,9 @@ constexpr std::array kFormats{
     WeightFormat{"bf16", 16, kIeee},
     WeightFormat{"fp16", 16, kIeee},
     WeightFormat{"fp32", 32, kIeee},
-    WeightFormat{"fp8", 8, "DeepSeek-V3 (arXiv 2412.19437), section 3.3: a scale for 128 x 128 weights", 0,
-                 false, 128},
+    // Of a tensor, a channel or a block of 128 x 128 weights (DeepSeek-V3, arXiv 2412.19437, section 3.3), as
+    // its maker chose: no group that GPUs could not cut is known from the name.
+    WeightFormat{"fp8", 8, "8 bits, and a scale for many weights"},
     WeightFormat{"int8", 8, "one scale a channel"},
     WeightFormat{"gptq-int4", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero", 0, false, 128},
     WeightFormat{"awq", 4.15625, "groups of 128: a 16-bit scale and a 4-bit zero", 0, false, 128},

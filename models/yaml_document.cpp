@@ -74,17 +74,20 @@ std::unique_ptr<TreeNode> copy_of(const TreeNode& node) {
 }
 
 /// Trees of texts that had no problem. A process reads the same files again and again: systems and devices of
-/// a sweep's points, parts of machines.
+/// a sweep's points, parts of machines. Never waits: where another thread has the lock, or had it when this
+/// process was forked from its own, a text is parsed anew.
 class ParsedTexts {
  public:
   std::unique_ptr<TreeNode> find(std::string_view text) {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return nullptr;
     const auto found = trees_.find(text);
     return found == trees_.end() ? nullptr : copy_of(*found->second);
   }
 
   void keep(std::string_view text, const TreeNode& tree) {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return;
     if (text.size() > kMostBytes || trees_.size() >= kMostTexts) return;
     trees_.try_emplace(std::string(text), copy_of(tree));
   }

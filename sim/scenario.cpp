@@ -304,9 +304,11 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
                 "jetson-orin-nx-16gb, ram: 16 GiB, ssd: pcie4-x4}");
     else
       parts.device = readable("devices", "device", [&](const YamlMap& map, const std::filesystem::path&) {
+        const std::size_t before = problems.all().size();
         s.device = read_device(map);
         // Of what could not be read nothing is said twice.
-        const std::string odd = problems.empty() ? implausible_reads(s.device.ssd.read.value) : "";
+        const bool good = problems.all().size() == before;
+        const std::string odd = good ? implausible_reads(s.device.ssd.read.value) : "";
         if (!odd.empty()) map.map("ssd").fail("read", odd);
       });
     read_parallelism(root, parts.model && parts.device, s);
@@ -365,7 +367,6 @@ void apply_settings(const std::vector<std::pair<std::string, std::string>>& sett
   }
 }
 
-/// Everything of a scenario from its text.
 /// A file of results has every key of a scenario wrong: said once, with what reads it.
 void refuse_results(const std::string& file, const Json& document) {
   const Json& first = document.is_array() && !document.empty() ? document.front() : document;
@@ -380,6 +381,7 @@ void refuse_results(const std::string& file, const Json& document) {
   if (first.contains("world_format")) refuse("experiments/world/run.sh", report);
 }
 
+/// Everything of a scenario from its text.
 Scenario read_scenario(const ConfigText& config,
                        const std::vector<std::pair<std::string, std::string>>& settings,
                        const std::vector<std::string>& only) {
@@ -408,7 +410,7 @@ Scenario read_scenario(const ConfigText& config,
     reading.overrides->has("system");
     reading.overrides->done();
   }
-  if (root.has("system") && root.node("system").is_map())
+  if (document.contains("system") && document["system"].is_object() && root.has("system"))
     root.fail("system",
               "'system' is no key of a scenario; what changes its systems stands under 'overrides': expected "
               "overrides: {system: ...}");

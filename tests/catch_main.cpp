@@ -4,6 +4,7 @@
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -69,5 +70,7 @@ int main(int argc, char** argv) {
     says_what_runs = true;
     if (!keep_share(session, i, n)) return 0;
   }
+  unsetenv("COLUMNS");  // of the terminal that tests are run from: programs under test would fit their tables
+                        // to it
   return session.run();
 }

@@ -15,6 +15,7 @@
 #include "hw/validate/validation_profile.hpp"
 #include "hw/validate/validation_run.hpp"
 #include "models/input_error.hpp"
+#include "models/nothing_fits.hpp"
 #include "models/timing.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
@@ -220,13 +221,13 @@ class Validator {
       if (!system.paging) continue;
       const MemoryPlan plan = plan_of_system(point, system, trace_);
       if (plan.shortfall > Bytes(0))
-        throw InputError(point.name,
-                         "budget " + to_string(plan.budget) + " is too small for system '" + system.name +
-                             "': it needs " + to_string(plan.budget + plan.shortfall) +
-                             " for one block of the KV cache beside non-expert weights " +
-                             to_string(plan.non_expert) + ", experts in the GPU's memory " +
-                             to_string(plan.expert_cache) + ", a window of two layers " +
-                             to_string(plan.staging) + " and activations " + to_string(plan.activations));
+        throw NothingFits(point.name,
+                          "budget " + to_string(plan.budget) + " is too small for system '" + system.name +
+                              "': it needs " + to_string(plan.budget + plan.shortfall) +
+                              " for one block of the KV cache beside non-expert weights " +
+                              to_string(plan.non_expert) + ", experts in the GPU's memory " +
+                              to_string(plan.expert_cache) + ", a window of two layers " +
+                              to_string(plan.staging) + " and activations " + to_string(plan.activations));
     }
   }
 

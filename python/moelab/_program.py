@@ -83,9 +83,10 @@ class Call:
                 raise
         for path, what in self._names.items():
             output, errors = output.replace(path, what), errors.replace(path, what)
-        if status == 0 or status in also and output:
+        fits_not = status == 1 and any(line.startswith(_NOTHING_FITS) for line in errors.splitlines())
+        if status == 0 or status in also and output and (status != 1 or fits_not):
             return output
-        if status == 2 or errors.startswith(_NOTHING_FITS):
+        if status == 2 or fits_not:
             raise _refused(errors.replace(_NOTHING_FITS, "moelab: "))
         raise RuntimeError(f"moelab {words[0]}: {errors.strip() or f'ended with status {status}'}")
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/input_error.hpp"
+#include "models/nothing_fits.hpp"
 #include "models/runtime_fit.hpp"
 #include "models/stored_weights.hpp"
 #include "sim/advise/advice_flags.hpp"
@@ -274,6 +275,8 @@ AdviceList find_ways(const AdviceRequest& request) {
           list.left_out.push_back({runtime.name, std::move(why), weights, request.machine.gpus});
       } else if (lacking.nearer_than(here)) {
         here = std::move(lacking);
+        if (const std::string why = search.not_on_all_gpus(); !why.empty())
+          here.what += "; not on " + std::to_string(request.machine.gpus) + " GPUs together: " + why;
         here_weights = weights.empty() ? "" : weights + ": ";
       }
     }
@@ -298,7 +301,7 @@ double default_context(double prompt) {
 }
 
 void throw_nothing_fits(const AdviceRequest& request, const std::string& lacks) {
-  throw InputError(
+  throw NothingFits(
       "", "'" + request.model.name + "' does not fit in any way that was tried: " + lacks +
               ". Smaller weights (--weights gguf-q2_k), a shorter --context or more memory would help");
 }

@@ -50,6 +50,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, const Col
   for (const auto& row : rows) {
     std::string line;
     for (const std::size_t c : shown) {
+      if (c >= row.size()) break;
       const std::string pad(widths[c] - character_count(row[c]), ' ');
       line += (c == shown.front() ? "" : "  ") + (c < left ? row[c] + pad : pad + row[c]);
     }
@@ -65,7 +66,8 @@ std::string align_columns(const std::vector<std::vector<std::string>>& rows, std
   const std::size_t count = rows.front().size();
   Columns widths(count, 0), names;
   for (const auto& row : rows)
-    for (std::size_t c = 0; c < count; ++c) widths[c] = std::max(widths[c], character_count(row[c]));
+    for (std::size_t c = 0; c < std::min(count, row.size()); ++c)
+      widths[c] = std::max(widths[c], character_count(row[c]));
   std::size_t names_width = 0;
   for (std::size_t c = 0; c < std::max<std::size_t>(left, 1) && c < count; ++c) {
     if (c > 0 && names_width + widths[c] > width / 2) break;

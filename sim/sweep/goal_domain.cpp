@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <variant>
 
@@ -137,8 +138,10 @@ GoalDomain goal_domain(const AskedDomain& asked) {
   };
   d.low = end("--from", asked.from, 1 / kAround);
   d.high = end("--to", asked.to, kAround);
-  if (asked.to.empty() && !asked.most.empty())
-    d.high = std::min(d.high, in_unit("--to", asked.most, d, first.measure.unit));
+  const double most = asked.most.empty() ? std::numeric_limits<double>::infinity()
+                                         : in_unit("--to", asked.most, d, first.measure.unit);
+  if (asked.to.empty()) d.high = std::min(d.high, most);
+  d.high_is_most = d.high >= most;
   check_whole("--from", d.low, d);
   check_whole("--to", d.high, d);
   if (!(d.low < d.high))

@@ -14,6 +14,7 @@ struct GoalDomain {
   std::string unit;                    // as written: "GB"; "": a plain number
   double scale = 1;                    // base units in one of `unit`: 1e9 bytes
   bool whole = false;                  // whole numbers
+  bool high_is_most = false;           // the machine has no more than the high end
   std::vector<double> values{};        // rising: these alone are places; empty: all steps are
 
   std::size_t last() const;                    // place of the last value: the high end

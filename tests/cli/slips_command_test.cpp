@@ -179,13 +179,18 @@ TEST_CASE("slips: results in the place of a scenario are named as such, and noth
                                  "--out", file};
     run.insert(run.end(), systems.begin(), systems.end());
     REQUIRE(run_program(MOELAB_PROGRAM, run).status == 0);
-    for (const char* command : {"run", "check", "load"}) {
+    for (const char* command : {"run", "check"}) {
       const ProgramResult result = run_program(MOELAB_PROGRAM, {command, file});
       CAPTURE(command);
       check_refusal(result, "holds results of 'moelab run'; 'moelab explain " + file);
       CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
     }
   }
+}
+
+TEST_CASE("slips: systems under the key 'system' are refused, whatever stands there") {
+  for (const char* value : {"system=zipmoe-lru", "system=[zipmoe-lru]", "system={threads: 2}"})
+    check_refusal(check(value), "'system'");
 }
 
 }  // namespace moelab::slips_command_test

@@ -96,11 +96,11 @@ TEST_CASE("the node of the FluxMoE paper, by hand") {
 }
 
 TEST_CASE("no GPU has a part of a group of weights with one scale") {
-  // vLLM issue 17569: 1536 columns of an expert over 8 GPUs are 192, no multiple of FP8's 128 x 128 blocks;
-  // over 4 they are 384, which it loads. Of AWQ's and GPTQ's groups of 128 the same (issue 17604).
+  // vLLM issue 17604: 1536 columns of an expert over 8 GPUs are 192, no multiple of AWQ's and GPTQ's groups
+  // of 128; over 4 they are 384, which it loads.
   Architecture qwen = load_architecture("qwen3-235b-a22b");
   CHECK(message(qwen, 8).empty());
-  for (const char* format : {"fp8", "awq", "gptq-int4"}) {
+  for (const char* format : {"awq", "gptq-int4", "gptq-int8"}) {
     CAPTURE(format);
     qwen.stored = stored_as(qwen, format);
     CHECK(contains(message(qwen, 8), "a scale for each 128 weights"));
@@ -113,10 +113,14 @@ TEST_CASE("no GPU has a part of a group of weights with one scale") {
   CHECK_FALSE(message(qwen, 8).empty());
   qwen.stored.name = "attention awq, else int4-g32";
   CHECK(message(qwen, 8).empty());
-  // DeepSeek-V3 is served on eight GPUs: 2048 and 18432 over 8 are 2 and 18 blocks.
-  Architecture deepseek = load_architecture("deepseek-v3");
-  deepseek.stored = stored_as(deepseek, "fp8");
-  CHECK(message(deepseek, 8).empty());
+  // Which blocks FP8 has is not known from its name.
+  qwen.stored = stored_as(qwen, "fp8");
+  CHECK(message(qwen, 8).empty());
+  // Only experts can be kept whole.
+  Architecture lite = load_architecture("deepseek-v2-lite");
+  lite.stored = stored_as(lite, "awq");
+  CHECK(contains(message(lite, 4), "feed-forward columns"));
+  CHECK_FALSE(contains(message(lite, 4), "expert_parallel"));
 }
 
 TEST_CASE("hybrids on several GPUs, by hand") {
