@@ -106,7 +106,8 @@ class GoalRuns {
   void add_gpus(AskedDomain& domain) const {
     if (!scenario_.device.gpu || !scenario_.device.gpu->node) return;
     if (domain.from.empty()) domain.from = "1";
-    if (domain.to.empty()) domain.to = shortest_text(scenario_.device.gpu->node->gpus.value);
+    domain.most = shortest_text(scenario_.device.gpu->node->gpus.value);
+    if (domain.to.empty()) domain.to = domain.most;
   }
 
   AskedDomain asked_domain() const {
