@@ -166,7 +166,8 @@ TEST_CASE("every figure of a result is explained, and every explained one is a r
   for (const Words& run : telling_runs()) {
     const ProgramResult result = moelab(run);
     INFO(result.err);
-    REQUIRE(result.status == 0);
+    // One of them is of systems that do not fit, whose results say what they lack.
+    REQUIRE((result.status == 0 || (result.status == 1 && contains(result.err, "nothing fits"))));
     const Json json = Json::parse(result.out);
     if (json.is_object()) meet_all(json, "", explained);
     if (json.is_array())

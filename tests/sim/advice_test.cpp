@@ -197,9 +197,7 @@ class Exhaustive {
   bool shares(int gpus) const {
     if (gpus <= 1) return true;
     if (runtime_.tensor_parallel == 0) return gpus == q_.machine.gpus;
-    // FP8's blocks and AWQ's groups of 128 stay whole.
-    const bool groups = model_.stored.name == "fp8" || model_.stored.name == "awq";
-    const int whole = groups ? 128 * gpus : gpus;
+    const int whole = model_.stored.name == "awq" ? 128 * gpus : gpus;  // its groups are not cut
     for (const Layer& layer : model_.layers)
       for (const int width : {layer.feed_forward.width, layer.feed_forward.shared_width})
         if (width % whole != 0) return false;
