@@ -53,8 +53,8 @@ struct StoredWeights {
 
 /// WeightFormat::group of what a part is stored as, by the name of the whole; 1 where that is no name of such
 /// a format. vLLM and SGLang refuse a tensor-parallel slice that is not made of whole groups: vLLM issues
-/// 17569 (FP8, "192 is not divisible by weight quantization block_n = 128") and 21695 (AWQ), Qwen's page on
-/// GPTQ. Formats whose slices they pad (MXFP4) have 1.
+/// 17604 and 21695 (AWQ), Qwen's page on GPTQ. Formats whose slices they pad (MXFP4), and those whose name
+/// does not say their blocks (FP8), have 1.
 int scale_group(const StoredWeights& stored, WeightPart part);
 
 }  // namespace moelab

@@ -1,15 +1,16 @@
 // Published measurements beside predictions, as `experiments/world/run.sh --out` writes them: their form, and
 // whether a file keeps to it.
 //
-// {"world_format", "version", "question", "answer",  texts but for the first
-//  "files": [text],                                  what the rows are from
-//  "tolerance": share of what was measured up to which a prediction counts as near,
-//  "groups": [{"name", "rows", "median_error", "median_error_source_left_out", "nine_in_ten_factor_less_1",
-//              "median_error_null_model", "within_tolerance"}]             shares, 0.06 for 6 %
-//  "rows": [{"id", "model", "weights", "machine", "gpus", "runtime", "metric", "unit", "source",
-//            "group", "phase": "decode" or "prefill",                      null where the row was not
-//            understood "measured", "predicted", "predicted_source_left_out", "null_model",  in "unit"; null:
-//            not predicted "bound_by", "counted": bool, "why_not": null where it is counted}]}
+// Keys of the document:
+// - world_format: kWorldFormat; version, question, answer: texts;
+// - files: names of those that the rows are from;
+// - tolerance: share of what was measured up to which a prediction counts as near;
+// - groups: of each its name, rows (how many), median_error, median_error_source_left_out,
+//   nine_in_ten_factor_less_1, median_error_null_model, within_tolerance: shares, 0.06 for 6 %;
+// - rows: of each id, model, weights, machine, gpus, runtime, metric, unit ("tok/s" or "ms") and source;
+//   group and phase ("decode" or "prefill"), null where the row was not understood;
+//   measured, predicted, predicted_source_left_out and null_model in that unit, null where not predicted;
+//   bound_by; counted (bool); why_not, null where it is counted.
 #pragma once
 
 #include <string>

@@ -121,7 +121,8 @@ std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architec
   return text + (sglang ? " --context-length " : " --max-model-len ") + whole(q.context);
 }
 
-/// mlx-lm, mlx_lm/server.py: it decodes 32 requests at once where nothing is said.
+/// The flags as programs have them that start mlx_lm.server or have the same (32 requests at once where
+/// nothing is said); its own source was not at hand.
 std::string mlx_command(const Advice& a, const AdviceRequest& q) {
   std::string text = "mlx_lm.server --model " + shell_word(q.model.name + "-" + a.weights);
   if (q.users > 1) text += " --decode-concurrency " + whole(q.users);

@@ -12,6 +12,7 @@
 #include "sim/scenario_trace.hpp"
 #include "sim/simgrid_module.hpp"
 #include "sim/sweep/point_workers.hpp"
+#include "sim/sweep/refused_run.hpp"
 #include "sim/sweep/run_answer.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -195,9 +196,7 @@ class GoalRuns {
         json.update({{"cause", answer.causes.front().first}, {"share", answer.causes.front().second}});
       return json.dump();
     } catch (const InputError& error) {
-      return Json{{"refused", error.problems().front().what},
-                  {"lacks_memory", dynamic_cast<const NothingFits*>(&error) != nullptr}}
-          .dump(-1, ' ', false, Json::error_handler_t::replace);
+      return refused_run(error);
     }
   }
 

@@ -17,6 +17,7 @@
 #include "sim/sweep/compared_policies.hpp"
 #include "sim/sweep/compared_routing.hpp"
 #include "sim/sweep/point_workers.hpp"
+#include "sim/sweep/refused_run.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -97,9 +98,7 @@ std::string pack_compared(const std::string& name, const std::string& document, 
                 {"parts", found.parts_share}}
         .dump();
   } catch (const InputError& error) {
-    return Json{{"refused", error.problems().front().what},
-                {"lacks_memory", dynamic_cast<const NothingFits*>(&error) != nullptr}}
-        .dump(-1, ' ', false, Json::error_handler_t::replace);
+    return refused_run(error);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "tests/cli/program_checks.hpp"
+#include "tests/cli/report_refusals.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/traces/trace_files.hpp"
 
@@ -152,15 +153,7 @@ TEST_CASE("report: the page loads nothing and allows its own scripts only") {
 TEST_CASE("report: files that are no results are named, with what was expected") {
   const test::ScratchFolder folder;
   const auto errors_of = [&](const std::string& text) {
-    const std::string file = file_of(folder, "bad.json", text);
-    try {
-      read_result_files({file});
-    } catch (const InputError& error) {
-      REQUIRE(error.problems().size() == 1);
-      CHECK(error.problems().front().file == file);
-      return error.problems().front().what;
-    }
-    return std::string("accepted");
+    return refusal_of(file_of(folder, "bad.json", text));
   };
   Json without = a_result("lru", 1);
   without.erase("metrics");

@@ -11,6 +11,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "tests/cli/program_checks.hpp"
+#include "tests/cli/report_refusals.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/traces/trace_files.hpp"
 
@@ -76,14 +77,7 @@ std::string said_of(const Json& world) {
   const test::ScratchFolder folder;
   const std::string file = folder / "world.json";
   test::write_bytes(file, world.dump(-1, ' ', false, Json::error_handler_t::replace));
-  try {
-    read_result_files({file});
-  } catch (const InputError& error) {
-    REQUIRE(error.problems().size() == 1);
-    CHECK(error.problems().front().file == file);
-    return error.problems().front().what;
-  }
-  return "accepted";
+  return refusal_of(file);
 }
 
 std::string said_with(const std::string& place, const Json& value) {
