@@ -341,6 +341,10 @@ class Validator {
     }
     const RunPair pair = run_both(scenario, system, trace_, packed.store, packed.storage, *computes_,
                                   host_end_ ? &host_end_->end : nullptr, how);
+    if (!verify) {
+      point.disturbance.add(pair.disturbance);
+      if (cpu_) point.disturbance.add({.speed_change = cpu_->changed_since()});
+    }
     add(point, pair, packed.store, !verify);
     if (measured) add_timeline(pair, *measured, *predicted);
   }

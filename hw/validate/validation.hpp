@@ -14,6 +14,7 @@
 
 #include "hw/executor/hardware_engine.hpp"
 #include "hw/io/reader.hpp"
+#include "hw/validate/disturbance.hpp"
 #include "hw/validate/prediction_error.hpp"
 #include "hw/validate/run_record.hpp"
 #include "hw/validate/validation_serving.hpp"
@@ -73,11 +74,13 @@ struct ValidationPoint {
   StreamedBytes streamed;
   std::uint64_t layers_streamed = 0;
   ServingPoint serving;
-  std::string difference;  // where the runs stopped doing the same; empty: nowhere
+  Disturbance disturbance;  // of the timed runs on hardware
+  std::string difference;   // where the runs stopped doing the same; empty: nowhere
 
   bool same_work() const {
     return difference.empty() && predicted_hits == measured_hits && named_bytes == read_bytes;
   }
+  bool too_noisy() const { return !disturbance.too_noisy().empty(); }
   double predicted_tpot_s() const { return repeated(predicted_tpot).median; }
   Repeated measured_tpot_s() const { return repeated(measured_tpot); }
 };
@@ -111,9 +114,11 @@ struct Validation {
   std::vector<std::string> timeline;    // events: of each system on hardware, and simulated
   std::map<std::string, std::vector<double>> cpu_ratios;  // seconds over the profile's, see ValidationCpu
 
-  ErrorSummary layer_error() const;  // over all layers of all points
+  // Of points whose runs were not too noisy to say anything.
+  ErrorSummary layer_error() const;  // over all their layers
   ErrorSummary tpot_error() const;   // over points
   std::vector<ValidationGroup> groups() const;
+  std::size_t too_noisy() const;  // points
   bool same_work() const;
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "hw/bench/bench_team.hpp"
 #include "hw/bench/sample_statistics.hpp"
@@ -10,7 +12,9 @@
 namespace moelab {
 namespace {
 
-constexpr int kTurns = 5;
+constexpr int kTurns = 5, kBursts = 3;
+constexpr std::chrono::milliseconds kPause{20};  // longer than a neighbour keeps a core at a time
+constexpr double kSteady = 1.05;
 constexpr std::uint64_t kDenseBytes = std::uint64_t{4} << 20;  // what attention of small models reads
 constexpr std::size_t kPage = 4096;
 
@@ -96,45 +100,76 @@ double ValidationCpu::found(const std::string& what, double seconds, double in_p
   return ratio;
 }
 
-DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string& codec,
-                                 const std::string& in_profile, bool dense) {
-  BenchOperation* const decompress = codec.empty() ? nullptr : decompress_.at(codec).get();
-  const auto run = [](BenchOperation* operation) {
-    if (operation != nullptr) operation->run();
-  };
-  const std::array<std::function<void()>, 5> works = {
-      [&] { run(decompress); }, [&] { run(join_.get()); }, [&] { expert_->run(); },
-      [&] { dense_.run(kDenseBytes, 1); }, [&] { run(copy_.get()); }};
-  std::array<std::vector<double>, works.size()> seconds;
+ValidationCpu::Burst ValidationCpu::burst() {
+  const auto run = [](BenchOperation* operation) { operation->run(); };
+  std::array<std::function<void()>, kWorks> works;
+  if (decompression_ != nullptr) works[decompression] = [&] { run(decompression_); };
+  if (join_) works[join] = [&] { run(join_.get()); };
+  works[experts] = [&] { run(expert_.get()); };
+  if (dense_timed_) works[dense_kernel] = [&] { dense_.run(kDenseBytes, 1); };
+  if (copy_) works[copy] = [&] { run(copy_.get()); };
+  std::array<std::vector<double>, kWorks> seconds;
   for (int turn = 0; turn <= kTurns; ++turn)
-    for (std::size_t i = 0; i < works.size(); ++i) {
+    for (std::size_t i = 0; i < kWorks; ++i) {
+      if (!works[i]) continue;
       const double begin = seconds_now();
       works[i]();
       if (turn > 0) seconds[i].push_back(seconds_now() - begin);  // the first warms up
     }
-  const auto median = [&](std::size_t i) { return statistics_of(seconds[i]).median; };
+  Burst medians;
+  for (std::size_t i = 0; i < kWorks; ++i) medians[i] = statistics_of(seconds[i]).median;
+  return medians;
+}
+
+double ValidationCpu::changed_since() {
+  double least = 0;
+  for (int i = 0; i < kBursts; ++i) {
+    if (i > 0) std::this_thread::sleep_for(kPause);
+    const Burst now = burst();
+    double most = 1;
+    for (std::size_t work = 0; work < kWorks; ++work)
+      if (now[work] > 0 && latest_[work] > 0)
+        most = std::max({most, now[work] / latest_[work], latest_[work] / now[work]});
+    least = i == 0 ? most : std::min(least, most);
+    if (least < kSteady) break;
+  }
+  return least;
+}
+
+DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string& codec,
+                                 const std::string& in_profile, bool dense) {
+  BenchOperation* const decompress = codec.empty() ? nullptr : decompress_.at(codec).get();
+  decompression_ = decompress;
+  dense_timed_ = dense;
+  std::array<std::vector<double>, kWorks> bursts;
+  for (int i = 0; i < kBursts; ++i) {
+    if (i > 0) std::this_thread::sleep_for(kPause);
+    const Burst one = burst();
+    for (std::size_t work = 0; work < kWorks; ++work) bursts[work].push_back(one[work]);
+  }
+  for (std::size_t work = 0; work < kWorks; ++work) latest_[work] = statistics_of(bursts[work]).median;
 
   CpuRatios ratios;
   const CpuProfile& cpu = device.cpu;
   const auto elements = static_cast<double>(elements_);
   if (decompress != nullptr && device.has_stand_in())
-    ratios.decode = found("decode " + codec, median(0) * shards_ + median(1),
+    ratios.decode = found("decode " + codec, latest_[decompression] * shards_ + latest_[join],
                           2 * elements / device.gpu->codecs.at(in_profile).rate.value.value());
   else if (decompress != nullptr)
     ratios.decompress =
-        found("decompress " + codec, median(0),
+        found("decompress " + codec, latest_[decompression],
               device.codecs.at(in_profile).decompress_seconds(Bytes(static_cast<double>(shard_))).value());
   if (join_ && cpu.recover && !device.has_stand_in())
-    ratios.recover = found("recover", median(1), cpu.recover->value(elements));
+    ratios.recover = found("recover", latest_[join], cpu.recover->value(elements));
   if (copy_ && device.has_stand_in())
-    ratios.copies = found("copy", median(4), device.gpu->own->link.to_device.value(2 * elements));
-  for (const CpuExperts& experts : cpu.experts)
-    if (experts.hidden == static_cast<int>(shape_.hidden) &&
-        experts.width == static_cast<int>(shape_.width) && experts.matrices == shape_.matrices)
-      ratios.experts = found("experts", median(2), experts.seconds.value(1));
+    ratios.copies = found("copy", latest_[copy], device.gpu->own->link.to_device.value(2 * elements));
+  for (const CpuExperts& e : cpu.experts)
+    if (e.hidden == static_cast<int>(shape_.hidden) && e.width == static_cast<int>(shape_.width) &&
+        e.matrices == shape_.matrices)
+      ratios.experts = found("experts", latest_[experts], e.seconds.value(1));
   if (dense && cpu.peak && cpu.bandwidth) {
     const double bytes = static_cast<double>(kDenseBytes);  // as many operations, for one token
-    ratios.dense = found("dense", median(3),
+    ratios.dense = found("dense", latest_[dense_kernel],
                          std::max(bytes / cpu.bandwidth->value.value(), bytes / cpu.peak->value.value()));
   }
   return scaled_cpu(device, in_profile, shape_, ratios);

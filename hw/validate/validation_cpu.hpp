@@ -3,6 +3,7 @@
 // made.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -39,16 +40,25 @@ class ValidationCpu {
   /// Bytes that this takes.
   static std::uint64_t bytes();
 
-  /// Times each operation alone, a few times in turns, for some milliseconds in all, and returns the profile
-  /// at these speeds. `codec`: one of those given, or empty where there are none; `in_profile`: its name
-  /// there; `dense`: whether dense kernels are simulated.
+  /// Times each operation alone, in bursts of a few turns with pauses between them, some ten milliseconds in
+  /// all, and returns the profile at these speeds: the median of the bursts' medians, for a core that is
+  /// taken away for a moment spoils a whole burst. `codec`: one of those given, or empty where there are
+  /// none; `in_profile`: its name there; `dense`: whether dense kernels are simulated.
   DeviceProfile now(const DeviceProfile& device, const std::string& codec, const std::string& in_profile,
                     bool dense);
+
+  /// The largest factor between what an operation took before the latest now() returned and what it takes at
+  /// this moment, 1 or above; of bursts that say that the CPU has changed, the one that says so least.
+  double changed_since();
 
   /// All ratios found, by what was timed: "decompress fixed3".
   const std::map<std::string, std::vector<double>>& ratios() const { return ratios_; }
 
  private:
+  enum Work : std::size_t { decompression, join, experts, dense_kernel, copy, kWorks };
+  using Burst = std::array<double, kWorks>;  // seconds; 0: is not timed
+
+  Burst burst();
   double found(const std::string& what, double seconds, double in_profile);
 
   ExpertShape shape_;
@@ -58,6 +68,9 @@ class ValidationCpu {
   std::map<std::string, std::unique_ptr<BenchOperation>> decompress_;  // by codec
   std::unique_ptr<BenchOperation> join_, copy_, expert_;               // the first two where there are any
   DenseKernel dense_;
+  BenchOperation* decompression_ = nullptr;  // what the latest now() timed
+  bool dense_timed_ = false;
+  Burst latest_{};
   std::map<std::string, std::vector<double>> ratios_;
 };
 

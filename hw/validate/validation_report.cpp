@@ -41,7 +41,9 @@ Row row_of(const ValidationPoint& p) {
          any ? milliseconds(tpot.median) + " (" + milliseconds(tpot.low) + "-" + milliseconds(tpot.high) + ")"
              : "-",
          any ? milliseconds(p.predicted_tpot_s()) : "-",
-         any ? signed_percent(signed_error(p.predicted_tpot_s(), tpot.median)) : "-"});
+         !any            ? "-"
+         : p.too_noisy() ? "too noisy"
+                         : signed_percent(signed_error(p.predicted_tpot_s(), tpot.median))});
   }
   const auto hits = std::accumulate(p.measured_hits.begin(), p.measured_hits.end() - 1, std::uint64_t{0});
   row.push_back(std::to_string(hits) + (p.predicted_hits == p.measured_hits ? " =" : " !"));
@@ -194,13 +196,35 @@ Overall overall(const Validation& v) {
   return all;
 }
 
-std::string summary_line(const Validation& v) {
+/// Points whose times say nothing, and why: the first few by name.
+std::string noisy_lines(const Validation& v) {
+  constexpr std::size_t kNamed = 5;
+  std::string text;
+  std::size_t named = 0;
+  for (const ValidationPoint& p : v.points)
+    if (p.too_noisy() && named++ < kNamed)
+      text += "TOO NOISY TO SAY: " + p.codec + ", " + to_string(p.budget) + ", " + std::to_string(p.threads) +
+              " threads, " + p.system + ": " + p.disturbance.too_noisy() + "\n";
+  if (named > kNamed)
+    text += "TOO NOISY TO SAY: " + std::to_string(named - kNamed) + " more of " +
+            std::to_string(v.points.size()) +
+            " points; nothing that other programs keep busy can be validated\n";
+  return text;
+}
+
+std::string errors_clause(const Validation& v) {
+  const std::size_t noisy = v.too_noisy();
+  if (noisy == v.points.size() && noisy > 0) return "too noisy to say, at every point";
   const ErrorSummary layers = v.layer_error(), tpot = v.tpot_error();
+  return "layer makespan off by " + percent(layers.median) + " % (median of " + std::to_string(layers.count) +
+         "; bias " + signed_percent(layers.bias) + " %), TPOT by " + percent(tpot.median) + " % (of " +
+         std::to_string(tpot.count) + (tpot.count == 1 ? " point" : " points") +
+         (noisy > 0 ? ", " + std::to_string(noisy) + " more too noisy to say" : "") + ")";
+}
+
+std::string summary_line(const Validation& v) {
   const Overall all = overall(v);
-  return v.device + ", " + v.storage + ": layer makespan off by " + percent(layers.median) +
-         " % (median of " + std::to_string(layers.count) + "; bias " + signed_percent(layers.bias) +
-         " %), TPOT by " + percent(tpot.median) + " % (of " + std::to_string(tpot.count) +
-         " points); rank correlation of systems " +
+  return v.device + ", " + v.storage + ": " + errors_clause(v) + "; rank correlation of systems " +
          (all.correlations.empty() ? "-" : fixed(summarize(all.correlations).p50, 2)) +
          " (median), order agrees in " + std::to_string(all.ordering.agreeing) + " of " +
          std::to_string(all.ordering.clear) + " clear pairs of " + std::to_string(all.ordering.pairs) +
@@ -252,6 +276,15 @@ Json json_of(const ServingPoint& s) {
           {"swap_in_bytes", s.counts.swap_in_bytes}};
 }
 
+Json json_of(const Disturbance& d) {
+  const bool watched = d.others_cores().has_value();
+  return {{"others_cores", json_of(d.others_cores())},
+          {"idle_cores", watched ? Json(d.idle / d.watched) : Json(nullptr)},
+          {"speed_change", d.speed_change},
+          {"too_noisy", !d.too_noisy().empty()},
+          {"why", d.too_noisy()}};
+}
+
 Json json_of(const ValidationPoint& p) {
   return {{"codec", p.codec},
           {"budget_bytes", p.budget.value()},
@@ -274,6 +307,7 @@ Json json_of(const ValidationPoint& p) {
           {"streamed_bytes", {{"loaded", p.streamed.loaded}, {"decoded", p.streamed.decoded}}},
           {"layers_streamed", p.layers_streamed},
           {"requests", json_of(p.serving)},
+          {"disturbance", json_of(p.disturbance)},
           {"same_work", p.same_work()},
           {"difference", p.difference}};
 }
@@ -314,7 +348,7 @@ std::string validation_table(const Validation& v) {
           operations_table(v) + "\n" + hand_offs_table(v) + "\n";
   if (!v.disk.empty()) text += disk_table(v) + "\n";
   if (!v.cpu_ratios.empty()) text += cpu_table(v) + "\n";
-  return text + differences(v) + summary_line(v);
+  return text + noisy_lines(v) + differences(v) + summary_line(v);
 }
 
 std::string validation_json(const Validation& v) {
@@ -346,6 +380,7 @@ std::string validation_json(const Validation& v) {
                     {"notes", v.notes},
                     {"layer_error", json_of(v.layer_error())},
                     {"tpot_error", json_of(v.tpot_error())},
+                    {"too_noisy_points", v.too_noisy()},
                     {"ordering", json_of(overall(v).ordering)},
                     {"same_work", v.same_work()},
                     {"groups", groups},

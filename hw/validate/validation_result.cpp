@@ -8,6 +8,7 @@ namespace moelab {
 ErrorSummary Validation::layer_error() const {
   std::vector<double> predicted, measured;
   for (const ValidationPoint& point : points) {
+    if (point.too_noisy()) continue;
     predicted.insert(predicted.end(), point.predicted_layers.begin(), point.predicted_layers.end());
     measured.insert(measured.end(), point.measured_layers.begin(), point.measured_layers.end());
   }
@@ -17,7 +18,7 @@ ErrorSummary Validation::layer_error() const {
 ErrorSummary Validation::tpot_error() const {
   std::vector<double> predicted, measured;
   for (const ValidationPoint& point : points) {
-    if (point.measured_tpot.empty()) continue;
+    if (point.measured_tpot.empty() || point.too_noisy()) continue;
     predicted.push_back(point.predicted_tpot_s());
     measured.push_back(point.measured_tpot_s().median);
   }
@@ -34,7 +35,7 @@ std::vector<ValidationGroup> Validation::groups() const {
     for (; end < points.size() && points[end].codec == p.codec && points[end].budget == p.budget &&
            points[end].threads == p.threads;
          ++end) {
-      if (points[end].measured_tpot.empty()) continue;
+      if (points[end].measured_tpot.empty() || points[end].too_noisy()) continue;
       predicted.push_back(points[end].predicted_tpot_s());
       measured.push_back(points[end].measured_tpot_s());
       medians.push_back(measured.back().median);
@@ -44,6 +45,11 @@ std::vector<ValidationGroup> Validation::groups() const {
     first = end;
   }
   return all;
+}
+
+std::size_t Validation::too_noisy() const {
+  return static_cast<std::size_t>(
+      std::count_if(points.begin(), points.end(), [](const ValidationPoint& p) { return p.too_noisy(); }));
 }
 
 bool Validation::same_work() const {

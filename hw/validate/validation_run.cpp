@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hw/bench/bench_team.hpp"
 #include "hw/executor/expert_machine.hpp"
 #include "hw/executor/windowed_machine.hpp"
 #include "hw/validate/validation_memory.hpp"
@@ -160,7 +161,10 @@ RunPair run_both(const Scenario& scenario, const SystemConfig& system, const Rou
     return s.paging ? windowed_platform(here, scenario, s, trace, plan, pair)
                     : cached_platform(here, scenario, s, trace, plan, pair);
   };
+  const std::optional<ProcessorTime> before = processor_time();
+  const double begin = seconds_now();
   pair.measured = run_system(scenario, system, trace, on_hardware);
+  pair.disturbance = disturbance_between(before, processor_time(), seconds_now() - begin);
   check_fits(pair.measured);
 
   RunOptions simulated;

@@ -10,6 +10,7 @@
 #include "hw/executor/compute_device.hpp"
 #include "hw/executor/hardware_engine.hpp"
 #include "hw/executor/host_experts.hpp"
+#include "hw/validate/disturbance.hpp"
 #include "hw/validate/run_record.hpp"
 #include "hw/validate/validation_storage.hpp"
 #include "hw/validate/window_record.hpp"
@@ -40,6 +41,7 @@ struct RunPair {
   StreamedBytes named, named_in_all;
   MovedBytes moved;
   std::vector<HandOffTimes> hand_offs;  // by resource
+  Disturbance disturbance;              // of the run on hardware
 };
 
 /// What runs on a discrete GPU need beside: its end is the device, this is the host's.

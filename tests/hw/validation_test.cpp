@@ -51,7 +51,7 @@ void check_points(const Scenario& scenario, const ValidationOptions& options, co
     CHECK(point.measured_tpot.size() == options.repeats);
   }
   for (const ErrorSummary& error : {found.layer_error(), found.tpot_error()}) {
-    CHECK(error.count > 0);
+    CHECK((error.count > 0 || found.too_noisy() == found.points.size()));
     CHECK((std::isfinite(error.median) && std::isfinite(error.p90) && std::isfinite(error.bias)));
   }
   CHECK(found.groups().size() == 3 * options.threads.size() * options.codecs.size());
@@ -81,7 +81,8 @@ TEST_CASE("validation: hardware does what the simulator says, read by read, pace
     const std::string table = validation_table(found);
     CHECK_THAT(table, Contains("by operation") && Contains("WARNING"));
     const std::string last = table.substr(table.rfind('\n', table.size() - 2) + 1);
-    CHECK_THAT(last, Contains("layer makespan off by") && Contains("hits and bytes equal"));
+    CHECK_THAT(last, (Contains("layer makespan off by") || Contains("too noisy to say")) &&
+                         Contains("hits and bytes equal"));
   }
 }
 
