@@ -53,6 +53,11 @@ Json sample_json(const LoadReport& r, const LoadSample& s, std::uint64_t seed) {
   j["met_requests"] = level ? Json(s.met) : Json(nullptr);
   j["met_share"] = level ? Json(s.met_share()) : Json(nullptr);
   j["goodput_requests_per_s"] = level ? Json(s.goodput()) : Json(nullptr);
+  if (level) {
+    Json& limited = j["limited_s"] = Json::array();  // by clause of the level
+    for (const double seconds : s.limited_s) limited.push_back(seconds < 0 ? Json(nullptr) : Json(seconds));
+  }
+  j["bound_by"] = s.bound_by.empty() ? Json(nullptr) : Json(s.bound_by);
   return j;
 }
 

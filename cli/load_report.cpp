@@ -41,12 +41,19 @@ std::string left_out_text(const LeftOutEnds& out) {
   return text + " left out";
 }
 
+/// Why a run has more requests than the scenario says.
+std::string drawn_more_text(const LoadReport& r) {
+  const std::uint64_t own = r.runs->requests_as_read();
+  if (own == 0 || own >= r.runs->requests()) return "";
+  return " (the scenario's " + std::to_string(own) + " are too few for a steady state; --requests)";
+}
+
 std::string title_of(const LoadReport& r) {
   const Scenario& s = r.runs->scenario();
   const std::size_t seeds = r.runs->seeds();
   return one_line(s.name + ": " + title_with_weights(s.model, s.gpus(), s.expert_parallel) + " on " +
                   s.device.title) +
-         "\n" + std::to_string(r.runs->requests()) + " requests a run, seed" +
+         "\n" + std::to_string(r.runs->requests()) + " requests a run" + drawn_more_text(r) + ", seed" +
          (seeds == 1 ? " " + std::to_string(s.seed)
                      : "s " + std::to_string(s.seed) + " to " + std::to_string(s.seed + seeds - 1)) +
          ", arrivals " + arrivals_text(s.workload) + left_out_text(s.workload.left_out) + "\n";
@@ -63,15 +70,48 @@ std::string best_text(const LoadReport& r, const LoadPoint& best) {
          fixed(mean_of(best, &LoadSample::goodput).value_or(0), 2) + " requests/s)";
 }
 
-/// From which rate on a system no longer keeps up, among those that were run.
-std::string limit_text(std::span<const LoadPoint> points) {
-  for (const LoadPoint& point : points)
-    if (point.verdict == LoadVerdict::saturated) return "; saturated at " + rate_text(point.rate);
-  return "";
-}
-
 bool is_unsettled(const LoadPoint& point) {
   return point.verdict == LoadVerdict::unsettled;
+}
+
+/// "ttft p95 is 1.25 s and tpot p99 78.1 ms": what a rate does not meet, means over seeds; "" where all its
+/// clauses hold, or none is asked for.
+std::string missed_text(const LoadReport& r, const LoadPoint& point) {
+  const std::vector<LevelClause>& clauses = r.runs->level().clauses;
+  if (r.rule.share) {
+    const double share = mean_of(point, &LoadSample::met_share).value_or(0);
+    return share < *r.rule.share ? fixed(100 * share, 1) + " % of the requests are within them" : "";
+  }
+  std::string text;
+  for (std::size_t i = 0; i < clauses.size(); ++i) {
+    const auto holds = [i](const LoadSample& s) { return s.holding.at(i); };
+    if (std::ranges::all_of(point.samples, holds)) continue;
+    const double seconds = mean_of(point, [i](const LoadSample& s) { return s.limited_s.at(i); }).value_or(0);
+    text += (text.empty() ? "" : " and ") + subject_of(clauses[i]) + (text.empty() ? " is " : " ") +
+            (seconds < 1 ? three_digits(1e3 * seconds, 1) + " ms" : three_digits(seconds, 2) + " s");
+  }
+  return text;
+}
+
+/// What stands in the way above a rate, at the lowest that was run there and does not do: the limits that it
+/// does not meet, whether it keeps up, and what bounds the system. 0: no rate does.
+std::string limit_text(const LoadReport& r, std::span<const LoadPoint> points, double above) {
+  std::string text;
+  const LoadPoint* next = nullptr;
+  for (const LoadPoint& point : points)
+    if (next == nullptr && point.rate > above && point.samples.front().refusal.empty() &&
+        (!point.meets_level || point.verdict != LoadVerdict::steady))
+      next = &point;
+  if (next == nullptr) return "";
+  std::string bound = next->samples.front().bound_by;
+  if (is_unsettled(*next)) bound.clear();
+  if (!bound.empty()) bound = ", bound by " + bound;
+  const std::string missed = missed_text(r, *next);
+  if (!missed.empty()) text += "; at " + rate_text(next->rate) + " " + missed + bound;
+  for (const LoadPoint& point : points)
+    if (point.verdict == LoadVerdict::saturated)
+      return text + "; saturated at " + rate_text(point.rate) + (missed.empty() ? bound : "");
+  return text;
 }
 
 std::string these_rates(std::size_t rates) {
@@ -105,8 +145,8 @@ std::string curve_sentence(const LoadReport& r, std::span<const LoadPoint> point
   if (const std::string refusal = points.front().samples.front().refusal; !refusal.empty())
     return name_of(r, points.front().system) + " " + refusal + "\n";
   if (const LoadPoint* best = best_point(points); best != nullptr)
-    return best_text(r, *best) + limit_text(points) + "\n";
-  return none_sentence(r, points) + limit_text(points) + "\n";
+    return best_text(r, *best) + limit_text(r, points, best->rate) + "\n";
+  return none_sentence(r, points) + limit_text(r, points, 0) + "\n";
 }
 
 std::string found_sentence(const LoadReport& r, const HighestRate& found) {
@@ -122,6 +162,8 @@ std::string found_sentence(const LoadReport& r, const HighestRate& found) {
   if (found.by_seed.size() > 1)
     text += " (" + significant(found.low()) + " to " + significant(found.high()) + " over " +
             std::to_string(found.by_seed.size()) + " seeds)";
+  for (const auto& points : points_by_system(r.points))
+    if (points.front().system == found.system) text += limit_text(r, points, found.high());
   if (unsettled)
     text += "; above that too few requests come for a steady state: more --requests may find more";
   return text + "\n";

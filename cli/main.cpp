@@ -32,6 +32,12 @@
 namespace moelab::cli {
 namespace {
 
+constexpr const char* kFirstCommands =
+    "moelab: no command. Three to begin with:\n"
+    "  moelab advise --model olmoe-1b-7b --gpu rtx-4090-24gb   how fast a model decodes on a machine\n"
+    "  moelab scenarios                                        what there is to run, each with its question\n"
+    "  moelab run zipmoe-orin                                  runs one, its systems side by side\n"
+    "All commands: moelab --help. Of one: moelab COMMAND --help.\n";
 constexpr const char* kPolicyLibrary = "--policy-library";
 
 std::atomic<bool> interrupted{false};
@@ -225,7 +231,6 @@ int run_program(int argc, char** argv) {
       "moelab simulates Mixture-of-Experts models that are larger than the memory of the device that serves "
       "them.");
   program.set_version_flag("--version", program_version());
-  program.require_subcommand(1);
   add_example(program, "moelab run zipmoe-orin --out out/result.json --timeline out/timeline.pftrace");
   add_run(program);
   add_report(program);
@@ -267,6 +272,11 @@ int run_program(int argc, char** argv) {
   add_completion(program);
   add_man(program);
   program.parse_complete_callback([&program] { load_libraries_of(program); });
+  if (argc == 1) {
+    std::cerr << kFirstCommands;
+    return 2;
+  }
+  program.require_subcommand(1);
   try {
     program.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command that said what happened

@@ -1,5 +1,6 @@
 // moelab report: results as one HTML page.
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include "cli/report/store_points.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
+#include "models/lower_case.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -34,7 +36,15 @@ Report read(const ReportArguments& options, std::uint64_t& missing) {
   return read_result_files(options.results);
 }
 
+/// A page under another name is opened by no browser, or lies over a file of another kind.
+void check_is_page(const std::string& out) {
+  const std::string ending = lower_case(std::filesystem::path(out).extension().string());
+  if (ending != ".html" && ending != ".htm")
+    throw InputError("--out " + out, "expected a file that ends in .html: the report is a page");
+}
+
 void run(const ReportArguments& options) {
+  check_is_page(options.out);
   check_outputs({options.out}, options.results);
   std::uint64_t missing = 0;
   Report report = read(options, missing);

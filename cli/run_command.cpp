@@ -179,12 +179,21 @@ std::vector<std::vector<std::optional<double>>> run_seeds(const RunArguments& op
   });
 }
 
-std::string named_outputs(const RunArguments& options) {
+/// A timeline whose tokens no run makes is empty: said, with how many there are.
+std::string timeline_line(const RunArguments& options, const std::vector<RunResult>& results) {
+  const Kept kept = kept_in_timeline(options);
+  std::uint64_t most = 0;
+  for (const RunResult& result : results) most = std::max(most, result.metrics.tokens);
+  if (kept.window.first_token > most)
+    return "timeline: " + options.timeline + " shows no pass: a run makes " + std::to_string(most) +
+           " tokens, and --timeline-tokens asks for " + options.timeline_tokens + "\n";
+  return "timeline (" + kept.words + "): " + options.timeline + ", opens in https://ui.perfetto.dev\n";
+}
+
+std::string named_outputs(const RunArguments& options, const std::vector<RunResult>& results) {
   std::string text;
   if (!options.out.empty()) text += "result: " + options.out + "\n";
-  if (!options.timeline.empty())
-    text += "timeline (" + kept_in_timeline(options).words + "): " + options.timeline +
-            ", opens in https://ui.perfetto.dev\n";
+  if (!options.timeline.empty()) text += timeline_line(options, results);
   if (!options.plot.empty()) text += "picture: " + options.plot + "\n";
   if (!options.requests.empty()) text += "requests: " + options.requests + "\n";
   return text;
@@ -198,6 +207,13 @@ std::string unfit_text(const Scenario& scenario, const std::vector<RunResult>& r
   if (!(least->memory.shortfall > Bytes(0))) return "";
   return "system '" + least->system + "' lacks least: " + to_string(least->memory.shortfall) +
          " more than the budget of " + to_string(scenario.budget);
+}
+
+/// What is of which seeds; "" where there is one.
+std::string seeds_line(const Scenario& scenario, std::uint64_t seeds) {
+  if (seeds == 1) return "";
+  return "Tables above: of seed " + std::to_string(scenario.seed) + " alone. Below: means of seeds " +
+         std::to_string(scenario.seed) + " to " + std::to_string(scenario.seed + seeds - 1) + ".\n";
 }
 
 RunOutputs outputs_of(const RunArguments& options, const Asked& asked, const std::vector<RunResult>& results,
@@ -221,8 +237,9 @@ RunOutputs outputs_of(const RunArguments& options, const Asked& asked, const std
   const TextForm form = text_form(options.format);
   TextReport said(form);
   said.add_lines(answer.text);
-  outputs.printed = results_table(asked.scenario, results, form, asked.marked) + "\n" + said.text();
-  if (options.format == "table") outputs.printed += named_outputs(options);
+  outputs.printed = results_table(asked.scenario, results, form, asked.marked) + "\n" +
+                    seeds_line(asked.scenario, options.seeds) + said.text();
+  if (options.format == "table") outputs.printed += named_outputs(options, results);
   return outputs;
 }
 

@@ -21,6 +21,10 @@ namespace {
 constexpr std::array<std::string_view, 5> kOnlyCompressed = {"codec", "decoder", "shards", "threads",
                                                              "exponent_reads"};
 
+/// Sections of a device's file.
+constexpr std::array<std::string_view, 6> kOfDevices = {"memory", "cpu",        "gpu",
+                                                        "ssd",    "page_cache", "codecs"};
+
 /// A key of a system under which a policy is named, with its parameters beside it.
 struct Family {
   std::string_view section;
@@ -130,6 +134,10 @@ void override_system(const YamlNode& overrides, const ConfigText& config, YamlDo
   apply(overrides, "", passed_over(overrides.map("overrides"), system.root()), document);
 }
 
+bool is_section_of_device(const std::string& key) {
+  return std::find(kOfDevices.begin(), kOfDevices.end(), key) != kOfDevices.end();
+}
+
 std::string path_in_scenario(const YamlNode& scenario, const std::string& path) {
   const std::size_t dot = path.find('.');
   const std::string first = path.substr(0, dot);
@@ -138,6 +146,11 @@ std::string path_in_scenario(const YamlNode& scenario, const std::string& path) 
       std::any_of(policies.begin(), policies.end(), [&](const Family& f) { return f.section == first; }))
     return "overrides.system." + path;
   if (dot == path.npos) return "";
+  if (is_section_of_device(first) && scenario.is_map() && !scenario.map("the scenario").has(first)) {
+    const YamlMap root = scenario.map("the scenario");
+    if (root.has("device") && root.node("device").is_scalar()) return "overrides.device." + path;
+    if (root.has("machine")) return "machine." + first;
+  }
   if (first == "scenario") return path.substr(dot + 1);
   if (first == "system") return "overrides." + path;
   const bool other_file = first == "device" || first == "model" || first == "cluster";

@@ -9,6 +9,8 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "models/text_file.hpp"
+#include "sim/results/file_kind.hpp"
+#include "sim/results/result_json.hpp"
 
 namespace moelab {
 namespace {
@@ -31,7 +33,10 @@ Json parse_json(const std::string& file) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
-    throw InputError(file, "is not JSON (" + std::string(said_by_library(error.what())) + "); " + kExpected);
+    const std::string kind = kind_of_file(file, text);
+    throw InputError(file, (kind.empty() ? "is not JSON (" + std::string(said_by_library(error.what())) + ")"
+                                         : "is not JSON but " + kind) +
+                               "; " + kExpected);
   }
 }
 
@@ -42,6 +47,9 @@ std::string problem_of(const Json& result) {
     if (!result.contains(key) || !result[key].is_string()) return std::string("has no text '") + key + "'";
   if (!result.contains("seed") || !result["seed"].is_number_integer()) return "has no whole number 'seed'";
   if (!result.contains("metrics") || !result["metrics"].is_object()) return "has no object 'metrics'";
+  if (result.contains("result_format") && result["result_format"] > kResultFormat)
+    return "has result_format " + result["result_format"].dump() + ", of a newer moelab; this one reads " +
+           std::to_string(kResultFormat) + " and below";
   return "";
 }
 

@@ -8,6 +8,8 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "sim/results/file_kind.hpp"
+#include "sim/results/result_json.hpp"
 
 namespace moelab {
 namespace {
@@ -42,7 +44,9 @@ Json parse(const std::string& file, const std::string& text) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
-    throw InputError(file, "is not JSON: " + std::string(said_by_library(error.what())));
+    const std::string kind = kind_of_file(file, text);
+    if (kind.empty()) throw InputError(file, "is not JSON: " + std::string(said_by_library(error.what())));
+    throw InputError(file, "is not JSON but " + kind + "; expected a result as 'moelab run --out' writes it");
   }
 }
 
@@ -125,6 +129,10 @@ void read_inputs(const std::string& file, const Part& root, ResultFile& r) {
 
 ResultFile read_result(const std::string& file, const Json& json) {
   const Part root(file, "", json);
+  if (root.has("result_format") && root.at("result_format").number() > kResultFormat)
+    throw InputError(file, "has result_format " + root.at("result_format").json().dump() +
+                               ", of a newer moelab; this one reads " + std::to_string(kResultFormat) +
+                               " and below");
   ResultFile r;
   r.file = file;
   r.scenario = root.at("scenario").text();

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "models/input_error.hpp"
+#include "sim/results/cause_words.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/simgrid_module.hpp"
 #include "sim/sweep/point_workers.hpp"
+#include "sim/sweep/run_answer.hpp"
 #include "traces/generator.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -59,6 +61,15 @@ void check_askable(const Scenario& s, const LoadSettings& asked) {
                      "its requests all come at the same moment, which no rate changes");
 }
 
+/// As `moelab run` says it of a run.
+std::string bound_text(const Scenario& s, const RunResult& result) {
+  if (result.memory.shortfall > Bytes(0)) return "";
+  const RunAnswer answer = run_answer(s, {result});
+  const auto cause = std::ranges::find_if(answer.causes, [](const auto& one) { return one.first != "idle"; });
+  if (cause == answer.causes.end()) return "";
+  return bound_words(cause->first, cause == answer.causes.begin() ? answer.bound_by : "", cause->second);
+}
+
 void set_rate(Scenario& s, double rate) {
   if (s.workload.log.empty())
     s.workload.arrivals_per_s = rate;
@@ -98,6 +109,8 @@ Scenario load_as_read(const LoadSettings& asked) {
 LoadRuns::LoadRuns(LoadSettings settings) : settings_(std::move(settings)) {
   const Scenario as_read = load_as_read(settings_);
   check_askable(as_read, settings_);
+  if (settings_.requests == 0 && !has_own_requests(as_read.workload))
+    requests_as_read_ = as_read.workload.requests;
   for (std::uint64_t i = 0; i < settings_.seeds; ++i)
     seeds_.push_back(std::make_unique<Seed>(load_at_rate(settings_, as_read.workload, as_read.seed + i)));
 }
@@ -135,6 +148,7 @@ LoadSample LoadRuns::one(const LoadAsk& ask) const {
     sample.refusal = "does not fit: it needs " + to_string(result.memory.shortfall) + " more";
   else
     sample = sample_of(result, settings_.level);
+  sample.bound_by = bound_text(s, result);
   return sample;
 }
 

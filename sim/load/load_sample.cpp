@@ -12,7 +12,8 @@ namespace moelab {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Summary, mean, p50, p90, p95, p99)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Backlog, came, answered, span_s, residence_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LoadSample, requests, answered, preemptions, wall_s, tokens_per_s,
-                                   input_tokens_per_s, latencies, known, backlog, met, good, holding, refusal)
+                                   input_tokens_per_s, latencies, known, backlog, met, good, holding,
+                                   limited_s, bound_by, refusal)
 
 Backlog backlog_of(const std::vector<RequestTimes>& requests) {
   Backlog b;
@@ -82,8 +83,11 @@ LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
       m.requests, [&](const RequestTimes& q) { return q.measured && meets(q, level); }));
   s.good = static_cast<std::uint64_t>(std::ranges::count_if(
       m.requests, [&](const RequestTimes& q) { return answered_in_time(m, q) && meets(q, level); }));
-  for (const LevelClause& clause : level.clauses)
-    s.holding.push_back(holds(clause, clause.of_class ? class_latencies(m, *clause.of_class) : latencies));
+  for (const LevelClause& clause : level.clauses) {
+    const RequestLatencies limited = clause.of_class ? class_latencies(m, *clause.of_class) : latencies;
+    s.holding.push_back(holds(clause, limited));
+    s.limited_s.push_back(value_of(clause, limited).value_or(-1));
+  }
   return s;
 }
 

@@ -46,10 +46,12 @@ struct LoadSample {
   std::array<Summary, kLatencies> latencies{};
   std::array<bool, kLatencies> known{};  // some request has that latency
   Backlog backlog;
-  std::uint64_t met = 0;      // measured requests that meet all limits of the level
-  std::uint64_t good = 0;     // of `answered`, those that do
-  std::vector<bool> holding;  // by clause of the level
-  std::string refusal;        // why it could not run: then nothing else is filled
+  std::uint64_t met = 0;          // measured requests that meet all limits of the level
+  std::uint64_t good = 0;         // of `answered`, those that do
+  std::vector<bool> holding;      // by clause of the level
+  std::vector<double> limited_s;  // what each clause limits; negative: no request has such a latency
+  std::string bound_by;           // "reading weights (GPU), 81.2 % of the time"; "": nothing is counted
+  std::string refusal;            // why it could not run: then nothing else is filled
 
   double answered_per_s() const { return wall_s > 0 ? static_cast<double>(answered) / wall_s : 0; }
   /// Of the requests answered a second: those that meet the level.

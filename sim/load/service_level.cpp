@@ -88,7 +88,9 @@ LevelClause parse_clause(const std::string& text, const std::vector<std::string>
 
 ServiceLevel parse_service_level(const std::string& option, const std::string& text,
                                  const std::vector<std::string>& classes) {
-  ServiceLevel level{.clauses = {}, .text = trimmed(text)};
+  std::string separated = text;
+  std::ranges::replace(separated, ';', ',');
+  ServiceLevel level{.clauses = {}, .text = trimmed(separated)};
   Problems problems;
   for (const std::string& name : classes)
     for (const Latency latency : kAllLatencies)
@@ -96,7 +98,7 @@ ServiceLevel parse_service_level(const std::string& option, const std::string& t
         problems.add({.file = option,
                       .what = "a class of the workload is called '" + name +
                               "' as a latency is; expected another name for it"});
-  std::istringstream parts(text + ",");
+  std::istringstream parts(separated + ",");
   for (std::string part; std::getline(parts, part, ',');) {
     try {
       const LevelClause clause = parse_clause(trimmed(part), classes);
@@ -113,7 +115,7 @@ ServiceLevel parse_service_level(const std::string& option, const std::string& t
   return level;
 }
 
-std::string to_string(const LevelClause& clause) {
+std::string subject_of(const LevelClause& clause) {
   std::ostringstream text;
   if (clause.of_class) text << clause.class_name << ' ';
   text << latency_name(clause.latency).word << ' ';
@@ -121,6 +123,12 @@ std::string to_string(const LevelClause& clause) {
     text << 'p' << 100 * *clause.quantile;
   else
     text << "mean";
+  return text.str();
+}
+
+std::string to_string(const LevelClause& clause) {
+  std::ostringstream text;
+  text << subject_of(clause);
   if (clause.limit_s < 1)
     text << " < " << 1e3 * clause.limit_s << " ms";
   else

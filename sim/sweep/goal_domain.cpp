@@ -120,7 +120,8 @@ GoalDomain goal_domain(const AskedDomain& asked) {
                      "the scenario has '" + shown_word(asked.now) + "' there, which is no number");
   if ((asked.from.empty() || asked.to.empty()) && (!now || !(now->measure.value > 0)))
     throw InputError(asked.from.empty() ? "--from" : "--to",
-                     "is missing: the scenario has no number there to look around; expected --from and --to");
+                     "is missing: the scenario has no number at '" + shown_word(asked.key) +
+                         "' to look around; expected --from and --to, or a key as 'moelab keys' lists it");
   const Written first = !asked.from.empty() ? read("--from", asked.from)
                         : !asked.to.empty() ? read("--to", asked.to)
                                             : *now;

@@ -26,6 +26,7 @@ struct GoalDomain {
 
 /// What a search is asked for; empty texts: by default.
 struct AskedDomain {
+  std::string key;  // for messages, as --set has it
   std::string from, to, step;
   std::string now;     // the value that the scenario has; "": none
   std::string most;    // a value that none may be above; "": there is none

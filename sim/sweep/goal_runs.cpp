@@ -113,6 +113,7 @@ class GoalRuns {
 
   AskedDomain asked_domain() const {
     AskedDomain domain = asked_.domain;
+    domain.key = asked_.path;
     const Json now = value_at(Json::parse(scenario_.document), asked_.path);
     if (now.is_number() || now.is_string())
       domain.now = now.is_string() ? now.get<std::string>() : now.dump();

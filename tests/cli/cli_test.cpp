@@ -294,6 +294,17 @@ TEST_CASE("control characters of a hostile file do not reach the terminal") {
   CHECK(r.err.find("t.csv:2:5: ") != std::string::npos);
 }
 
+TEST_CASE("control characters of the command line are shown, and not obeyed") {
+  for (const char* value : {"9\x7f", "9\x1b[2J", "9\xc2\x9b"}) {
+    const ProgramResult r =
+        moelab({"load", "x", "--rates", "1", "--slo", "ttft p95 < 1 s", "--share", value});
+    CHECK(r.status == 2);
+    CHECK(contains(r.err, "expected a number from 0.01 to 100"));
+    CHECK(r.err.find_first_of("\x7f\x1b") == std::string::npos);
+    CHECK(r.err.find("\xc2\x9b") == std::string::npos);
+  }
+}
+
 TEST_CASE("control characters in names reach the terminal by no command") {
   const Folder folder;
   const std::vector<std::string> named = {"--set", "name=\"evil\\e[2J\\u009b2J\\r\""};

@@ -93,6 +93,35 @@ TEST_CASE("load: the JSON names the class that a condition is of") {
   CHECK_FALSE(clauses[1].contains("class"));
 }
 
+TEST_CASE("load: the sentence names the limits that are not met above, with their values and what bounds") {
+  const ProgramResult r = load({"--rates", "0.5,40", "--requests", "400", "--seeds", "1", "--slo",
+                                "ttft p99 < 100 s, e2e mean < 1 us", "--format", "json"});
+  CAPTURE(r.err);
+  REQUIRE(r.status == 0);
+  const json point = json::parse(r.out)["systems"][0]["points"][0]["seeds"][0];
+  const double ttft = point["limited_s"][0], latency = point["limited_s"][1];
+  CHECK(ttft == point["ttft_s"]["p99"].get<double>());
+  CHECK(latency == point["end_to_end_s"]["mean"].get<double>());
+  const ProgramResult said = load({"--rates", "0.5,40", "--requests", "400", "--seeds", "1", "--slo",
+                                   "ttft p99 < 100 s, e2e mean < 1 us"});
+  const std::string first = said.out.substr(0, said.out.find('\n'));
+  CAPTURE(first);
+  CHECK(contains(first, "; at 0.5 requests/s e2e mean is "));
+  CHECK_FALSE(contains(first, "ttft p99 is"));
+  CHECK(contains(first, ", bound by " + point["bound_by"].get<std::string>()));
+
+  const ProgramResult share = load(
+      {"--rates", "0.5", "--requests", "400", "--seeds", "1", "--slo", "e2e mean < 1 us", "--share", "90"});
+  CHECK(contains(share.out, "; at 0.5 requests/s 0.0 % of the requests are within them, bound by "));
+}
+
+TEST_CASE("load: a run of more requests than the scenario's says so") {
+  const ProgramResult more = load({"--rates", "0.01", "--seeds", "1"});
+  CHECK(contains(more.out, "1000 requests a run (the scenario's "));
+  CHECK_FALSE(
+      contains(load({"--rates", "0.01", "--seeds", "1", "--requests", "20"}).out, "(the scenario's "));
+}
+
 TEST_CASE("load: a sentence first, and no saturated point is the best") {
   const test::ScratchFolder folder;
   const std::string svg = (folder / "load.svg").string();
@@ -232,7 +261,7 @@ TEST_CASE("load: at one rate it cannot tell, at another it does not") {
   const ProgramResult r = load({"--rates", "40,1000000", "--requests", "400", "--seeds", "1"});
   REQUIRE(r.status == 0);
   CHECK(r.out.rfind("smoe-base: cannot tell at 1e+06 requests/s whether it keeps up: ", 0) == 0);
-  CHECK(contains(r.out, "; at the other rates it does not; saturated at 40 requests/s\n"));
+  CHECK(contains(r.out, "; at the other rates it does not; saturated at 40 requests/s, bound by "));
 }
 
 TEST_CASE("run --requests: a line a system and request") {

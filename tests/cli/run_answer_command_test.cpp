@@ -149,6 +149,9 @@ TEST_CASE("run's answer: with seeds, the difference seed by seed is that of runs
     lru += first / 4;
     if (std::string(seed) == "1") CHECK(of[0]["metrics"] == all[0]["metrics"]);  // tables are of the first
   }
+  CHECK(contains(run(with(two, {"--seeds", "4"})).out,
+                 "\nTables above: of seed 1 alone. Below: means of seeds 1 to 4.\n"));
+  CHECK_FALSE(contains(run(two).out, "Tables above"));
   const auto [mean, half_width] = mean_and_half_width(apart);
   const Json& answer = all[0]["answer"];
   CHECK(answer["seeds"] == 4);

@@ -2,8 +2,10 @@
 // write.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "models/json.hpp"
@@ -43,6 +45,9 @@ TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, lead
                {"routing.policy", "model", "overrides.system.routing.policy"},
                {"threads", "4", "overrides.system.threads"},
                {"device.memory.total.value", "32 GB", "overrides.device.memory.total.value"},
+               {"ssd.slowdown_while_decompressing.value", "1",
+                "overrides.device.ssd.slowdown_while_decompressing.value"},
+               {"cpu.threads.value", "6", "overrides.device.cpu.threads.value"},
                {"model.layers", "20", "overrides.model.layers"},
                {"scenario.budget", "24 GB", "budget"}};
   for (const auto& [key, value, works] : slips) {
@@ -55,6 +60,113 @@ TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, lead
     CAPTURE(mended.err);
     CHECK(mended.status == 0);
   }
+}
+
+TEST_CASE("slips: tune takes a section of the device as --set's path, and names a key that leads nowhere") {
+  const auto tune = [](const std::string& key, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"tune",
+                                      key,
+                                      "zipmoe-orin",
+                                      "--system",
+                                      "zipmoe",
+                                      "--max",
+                                      "tokens_per_s",
+                                      "--set",
+                                      "workload.output_tokens=2",
+                                      "--set",
+                                      "workload.requests=1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(MOELAB_PROGRAM, words);
+  };
+  check_refusal(
+      tune("ssd.red.rate", {}),
+      "the scenario has no number at 'overrides.device.ssd.red.rate' to look around; expected --from");
+  const ProgramResult found =
+      tune("ssd.slowdown_while_decompressing.value", {"--from", "1", "--to", "2", "--step", "1"});
+  CAPTURE(found.err);
+  CHECK(found.status == 0);
+}
+
+TEST_CASE("slips: without a command the first ones are named") {
+  const ProgramResult none = run_program(MOELAB_PROGRAM, {});
+  CHECK(none.status == 2);
+  CHECK(none.out.empty());
+  std::istringstream lines(none.err);
+  std::size_t commands = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string program, command;
+    if (!line.starts_with("  ") || !(words >> program >> command)) continue;
+    CAPTURE(line);
+    CHECK(program == "moelab");
+    CHECK(run_program(MOELAB_PROGRAM, {command, "--help"}).status == 0);
+    ++commands;
+  }
+  CHECK(commands == 3);
+}
+
+TEST_CASE("slips: what is no result is called what it is, with the command that reads it") {
+  const test::ScratchFolder folder;
+  const auto file = [&](const std::string& name, const std::string& text) {
+    const std::string path = (folder / name).string();
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  };
+  const std::string page = (folder / "page.html").string();
+  const struct {
+    const char *name, *text, *said;
+  } cases[] = {{"s.yaml", "name: s\nsystems: [a]\n", "looks like a scenario; 'moelab run "},
+               {"w.yaml", "name: w\naxes: {budget: [1 GB]}\n", "looks like a sweep; 'moelab sweep "},
+               {"o.yaml", "x: 1\n", "looks like YAML"},
+               {"t.csv", "a,b\n", "looks like a table (CSV)"},
+               {"r.safetensors", "\x01\x02", "looks like a routing trace; 'moelab trace stats "},
+               {"m.bin", "GGUF\x03", "'moelab model import "},
+               {"p.json", "\x89PNG\r\n", "looks like a picture (PNG)"},
+               {"h.json", "<!DOCTYPE html><p>", "looks like a page"}};
+  for (const auto& [name, text, said] : cases) {
+    CAPTURE(name);
+    const std::string path = file(name, text);
+    check_refusal(run_program(MOELAB_PROGRAM, {"report", path, "--out", page}), said);
+    check_refusal(run_program(MOELAB_PROGRAM, {"explain", path}), said);
+  }
+  CHECK_FALSE(std::filesystem::exists(page));
+}
+
+TEST_CASE("slips: a report is a page, and its file is called so") {
+  const test::ScratchFolder folder;
+  const std::string result = (folder / "r.json").string();
+  run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--system", "zipmoe", "--out", result, "--set",
+                               "workload.requests=1", "--set", "workload.prompt_tokens=2", "--set",
+                               "workload.output_tokens=3", "--timeline", (folder / "t.json").string()});
+  for (const char* name : {"page.txt", "page", "page.json"}) {
+    const std::string out = (folder / name).string();
+    check_refusal(run_program(MOELAB_PROGRAM, {"report", result, "--out", out}), "ends in .html");
+    CHECK_FALSE(std::filesystem::exists(out));
+  }
+  CHECK(run_program(MOELAB_PROGRAM, {"report", result, "--out", (folder / "page.HTML").string()}).status ==
+        0);
+
+  auto newer = nlohmann::json::parse(test::read_bytes(result));
+  (newer.is_array() ? newer[0] : newer)["result_format"] = 99;
+  const std::string late = (folder / "late.json").string();
+  std::ofstream(late) << newer.dump();
+  for (const auto& command :
+       {std::vector<std::string>{"report", late, "--out", (folder / "late.html").string()},
+        std::vector<std::string>{"explain", late}})
+    check_refusal(run_program(MOELAB_PROGRAM, command),
+                  "result_format 99, of a newer moelab; this one reads 2");
+}
+
+TEST_CASE("slips: a timeline of tokens that no run makes is said to be empty") {
+  const test::ScratchFolder folder;
+  const auto run = [&](const std::string& tokens) {
+    return run_program(MOELAB_PROGRAM,
+                       {"run", "zipmoe-orin", "--system", "zipmoe", "--set", "workload.requests=1", "--set",
+                        "workload.prompt_tokens=2", "--set", "workload.output_tokens=3", "--timeline",
+                        (folder / "t.json").string(), "--timeline-tokens", tokens});
+  };
+  CHECK(contains(run("4:9").out, "shows no pass: a run makes 3 tokens, and --timeline-tokens asks for 4:9"));
+  CHECK(contains(run("3:9").out, "timeline (tokens 3:9): "));
 }
 
 TEST_CASE("slips: a file's 'system' with changes in it is sent to its overrides") {

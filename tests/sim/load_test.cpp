@@ -58,7 +58,7 @@ LoadSettings small_load(const Files& files) {
 
 TEST_CASE("service level: conditions are read as they are written") {
   const ServiceLevel level =
-      parse_service_level("--slo", " ttft p95 < 500 ms,tpot mean<=50ms, e2e  p99.9 < 1.5 min ");
+      parse_service_level("--slo", " ttft p95 < 500 ms,tpot mean<=50ms; e2e  p99.9 < 1.5 min ");
   REQUIRE(level.clauses.size() == 3);
   CHECK(level.clauses[0].latency == Latency::ttft);
   CHECK(level.clauses[0].quantile == Approx(0.95));
@@ -160,6 +160,9 @@ TEST_CASE("load: a sample is what a run at that rate comes to") {
   CHECK(samples[0].tokens_per_s == 300 / r.metrics.wall_s);
   CHECK(samples[0].answered == 60);
   CHECK(samples[0].holding == std::vector<bool>{ttft.p95 < 0.02});
+  CHECK(samples[0].limited_s == std::vector<double>{ttft.p95});
+  CHECK_FALSE(samples[0].bound_by.empty());
+  CHECK(unpack_sample(pack_sample(samples[0])).bound_by == samples[0].bound_by);
   std::uint64_t within = 0;
   for (const double seconds : r.metrics.ttft_s) within += seconds < 0.02 ? 1 : 0;
   CHECK(samples[0].met == within);
@@ -201,6 +204,7 @@ TEST_CASE("load: what is left out is of the requests that a run has, not of the 
     }
   settings.requests = 0;
   CHECK(LoadRuns(settings).requests() == kLeastRequests);
+  CHECK(LoadRuns(settings).requests_as_read() < kLeastRequests);
   settings.requests = 30;
   CHECK_THROWS_WITH(LoadRuns(settings), Contains("30 of 30 requests are left out"));
   settings.settings = {{"workload.warm_up", "10 s"}};
