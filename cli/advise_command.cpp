@@ -187,7 +187,7 @@ void add_workload_options(CLI::App& command, AdviseArguments& a) {
 /// What only policies could serve, from the SSD, is no failure; what they could not either is.
 AdviseReport report_of(const AdviseArguments& a) {
   const MachineText machine = machine_text(a);
-  AdviseReport report{request_of(a, machine), {}, {}, {}, {}};
+  AdviseReport report{request_of(a, machine), {}, {}, {}};
   AdviceList found = find_ways(report.request);
   report.list = std::move(found.ways);
   report.lacks = std::move(found.lacks);

@@ -32,6 +32,23 @@ std::string range(double per_second, double error) {
   return speed(per_second / (1 + error)) + " to " + speed(per_second * (1 + error));
 }
 
+/// "0.84 s (0.61 to 1.2)": a prompt alone, until its first token.
+std::string seconds_range(const Advice& a) {
+  return three_digits(a.prompt_s, 2) + " s (" + three_digits(a.prompt_s / (1 + a.error.prefill), 2) + " to " +
+         three_digits(a.prompt_s * (1 + a.error.prefill), 2) + ")";
+}
+
+/// Of each runtime that the model fits with in fewer than four bits only: what that costs, and what it lacks.
+std::string bits_text(const AdviseReport& r) {
+  std::string text;
+  for (const Advice& a : r.list)
+    if (!a.fewer_bits_since.empty())
+      text += one_line(a.runtime + " with " + a.weights) +
+              ": fewer than four bits a weight cost quality of answers; with more it lacks memory: " +
+              one_line(a.fewer_bits_since) + ".\n";
+  return text;
+}
+
 std::string gpus_text(const Advice& a, const AdviceRequest& q) {
   const int all = q.machine.gpus;
   if (all <= 1) return "the GPU";
@@ -84,13 +101,13 @@ std::string left_out_text(const AdviseReport& r) {
 std::string ways_table(const AdviseReport& r) {
   const AdviceRequest& q = r.request;
   Rows rows{{"runtime", "weights", "where", "bound by: decode, prompt", "decode tok/s", "range",
-             "prompt tok/s", "range", q.machine.gpus > 1 ? "fullest GPU" : "GPU", "host"}};
+             "prompt tok/s", "range", "TTFT s", q.machine.gpus > 1 ? "fullest GPU" : "GPU", "host"}};
   for (const Advice& a : r.list) {
     const double decode = 1 / a.decode_s, prompt = q.prompt / a.prompt_s;
     rows.push_back({one_line(a.runtime), one_line(a.weights), place_of(a, q),
                     a.bound_word + ", " + a.prompt_bound_word, speed(decode), range(decode, a.error.decode),
-                    speed(prompt), range(prompt, a.error.prefill), gpu_memory_text(a, q),
-                    to_string(Bytes(a.memory.host_total()))});
+                    speed(prompt), range(prompt, a.error.prefill), three_digits(a.prompt_s, 2),
+                    gpu_memory_text(a, q), to_string(Bytes(a.memory.host_total()))});
   }
   return align_columns(rows, 4, line_width());
 }
@@ -206,6 +223,7 @@ Json way_json(const Advice& a, const AdviceRequest& q) {
           {"host_compute_bytes", a.memory.host_compute},
           {"bound", a.bound},
           {"prompt_bound", a.prompt_bound},
+          {"fewer_bits_since", a.fewer_bits_since.empty() ? Json(nullptr) : Json(a.fewer_bits_since)},
           {"command", a.command}};
 }
 
@@ -255,7 +273,9 @@ std::string advise_table(const AdviseReport& r) {
   const Advice& best = r.list.front();
   const double rate = 1 / best.decode_s;
   text += ": fastest is " + one_line(best.title + " with " + best.weights) + ", " + speed(rate) +
-          " tokens/s a user (" + range(rate, best.error.decode) + "), bound by " + best.bound + ".\n\n";
+          " tokens/s a user (" + range(rate, best.error.decode) + "), bound by " + best.bound +
+          "; a prompt of " + fixed(r.request.prompt, 0) + " tokens takes " + seconds_range(best) +
+          ", bound by " + best.prompt_bound + ".\n" + bits_text(r) + "\n";
   text += ways_table(r) + "\n" + left_out_text(r) + commands(r);
   if (r.policies) text += policies_table(*r.policies, r.request);
   return text + "\n" + memory_text(r) +

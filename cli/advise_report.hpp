@@ -16,7 +16,8 @@ struct AdviseReport {
   std::vector<Advice> list;  // empty where nothing fits
   std::string lacks;         // what it needs then
   std::vector<AdviceList::LeftOut> left_out;
-  std::optional<PolicyTrials> policies;  // where they were asked for
+  std::string below_four_bits{};           // as AdviceList's
+  std::optional<PolicyTrials> policies{};  // where they were asked for
 };
 
 std::string advise_table(const AdviseReport& report);

@@ -246,6 +246,19 @@ std::string unnamed_cpu(const AdviceRequest& request, const std::string& lacks) 
          "--cpu NAME (`moelab parts` lists them); without it, ";
 }
 
+/// Of a runtime that the model fits with in no other format: with the first of fewer than four bits that it
+/// does.
+std::optional<Advice> below_four_bits(const AdviceRequest& request, const Runtime& runtime) {
+  for (const std::string& weights : weights_below_four_bits(family_of(runtime), request)) {
+    if (!cannot_run(runtime, weights, request.machine).empty() || !cannot_cache(runtime, request.kv).empty())
+      continue;
+    Obstacle lacking;
+    const Search search(request, runtime, weights);
+    if (std::optional<Advice> advice = search.best(lacking)) return advice;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 AdviceList find_ways(const AdviceRequest& request) {
@@ -280,8 +293,16 @@ AdviceList find_ways(const AdviceRequest& request) {
         here_weights = weights.empty() ? "" : weights + ": ";
       }
     }
-    if (list.ways.size() == before)
-      list.left_out.push_back({runtime.name, here.what.empty() ? why_refused : here_weights + here.what});
+    if (list.ways.size() == before) {
+      const std::string why = here.what.empty() ? why_refused : here_weights + here.what;
+      if (std::optional<Advice> smaller = below_four_bits(request, runtime)) {
+        smaller->asked = name;
+        smaller->fewer_bits_since = unnamed_cpu(request, why) + why;
+        list.ways.push_back(std::move(*smaller));
+      } else {
+        list.left_out.push_back({runtime.name, why});
+      }
+    }
     if (here.nearer_than(nearest)) nearest = here;
   }
   if (list.ways.empty()) list.lacks = unnamed_cpu(request, nearest.what) + nearest.what;

@@ -54,6 +54,8 @@ struct Advice {
   std::string prompt_bound, prompt_bound_word;
   AdviceError error = kAdviceErrors.front();  // of its group
   std::string command;                        // to type
+  /// Of weights of fewer than four bits: what this runtime lacks for those of four. Else empty.
+  std::string fewer_bits_since{};
 };
 
 /// What a search found.
@@ -66,8 +68,12 @@ struct AdviceList {
     int gpus = 0;           // 0: on no number of them
   };
   std::vector<LeftOut> left_out;  // runtimes that serve it in no way, or in a format not on all GPUs
+  /// Where the ways are of formats of fewer than four bits, since in no other the model fits: what the
+  /// nearest of these lacks. Else empty.
+  std::string below_four_bits;
 };
-/// The best split of each runtime and format; what does not fit is left out. The best is the one with the
+/// The best split of each runtime and format; what does not fit is left out. Where none does of a runtime and
+/// no format is asked for, the first does that fits of fewer than four bits. The best is the one with the
 /// fastest prompt of those that decode within `for_prompt` of the fastest. Throws InputError for unknown
 /// names, and where no runtime that is asked for runs the weights that are asked for on this machine.
 AdviceList find_ways(const AdviceRequest& request);

@@ -334,7 +334,7 @@ TEST_CASE("pipes are refused by every command that reads a file, and waited for 
          std::vector<std::vector<std::string>>{{"run"},
                                                {"check"},
                                                {"schedule"},
-                                               {"report", "--out", folder.name("o")},
+                                               {"report", "--out", folder.name("o.html")},
                                                {"explain"},
                                                {"compare"},
                                                {"trace", "stats"},
