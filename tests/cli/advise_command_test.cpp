@@ -300,8 +300,7 @@ TEST_CASE("advise: a runtime with which four bits do not fit is tried with fewer
   asked.insert(asked.end(), {"--weights", "gguf-q4_k_m"});
   check_refusal(advise(asked, "qwen3-235b-a22b"), "does not fit in any way", 1);
   const json roomy = advised({"--gpu", "rtx-4090-24gb", "--no-policies"}, "qwen3-30b-a3b");
-  for (const json& way : roomy["ways"])
-    CHECK(way["fewer_bits_since"].is_null());
+  for (const json& way : roomy["ways"]) CHECK(way["fewer_bits_since"].is_null());
   // Its experts are of 4.25 bits in their own form.
   const ProgramResult oss = advise(
       {"--gpu", "rtx-4070-12gb", "--cpu", "i9-14900K", "--ram", "40 GB", "--no-policies"}, "gpt-oss-120b");
