@@ -31,6 +31,10 @@ std::streamsize PlainOutput::xsputn(const char* text, std::streamsize size) {
       continue;
     }
     if (second) plain += '\xc2';
+    if (byte == 0x7f) {
+      plain += "\\u007f";
+      continue;
+    }
     if (after_c2_) continue;
     plain += byte < 0x20 && c != '\n' && c != '\t' ? '?' : c;
   }

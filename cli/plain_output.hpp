@@ -8,7 +8,7 @@
 namespace moelab::cli {
 
 /// While it lives, what is written to a stream arrives without control characters: '?' stands in the place of
-/// each below U+0020 but line ends and tabs, and "\u0085" or the like in that of U+0080 to U+009F, which
+/// each below U+0020 but line ends and tabs, and "\u0085" or the like in that of U+007F to U+009F, which
 /// terminals obey as well; JSON, which has them in its strings alone, means the same by that.
 class PlainOutput : public std::streambuf {
  public:
