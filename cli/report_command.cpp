@@ -9,6 +9,7 @@
 #include "cli/report/store_points.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/input_error.hpp"
+#include "models/lower_case.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -35,6 +36,10 @@ Report read(const ReportArguments& options, std::uint64_t& missing) {
 }
 
 void run(const ReportArguments& options) {
+  if (!lower_case(options.out).ends_with(".html"))
+    throw InputError(
+        "--out " + options.out,
+        "a report is one HTML page; expected a file whose name ends in .html, such as report.html");
   check_outputs({options.out}, options.results);
   std::uint64_t missing = 0;
   Report report = read(options, missing);
@@ -57,7 +62,9 @@ void add_report(CLI::App& program) {
                    "Files that 'moelab run --out', 'moelab load --out' or 'experiments/world/run.sh --out' "
                    "wrote, or one that 'moelab sweep' did")
       ->required();
-  command->add_option("--out", options->out, "HTML file to write")->required()->check(names_a_file);
+  command->add_option("--out", options->out, "HTML file to write, whose name ends in .html")
+      ->required()
+      ->check(names_a_file);
   command->add_option("--title", options->title, "Title of the page (default: the scenarios' names)");
   command->add_option("--sweep", options->sweep, "Sweep of a store (default: the only one)");
   add_example(*command,

@@ -8,6 +8,7 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "sim/results/other_file.hpp"
 
 namespace moelab {
 namespace {
@@ -42,6 +43,8 @@ Json parse(const std::string& file, const std::string& text) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
+    if (const std::string kind = kind_of_text(file, text); !kind.empty())
+      throw InputError(file, kind + "; expected a result as 'moelab run --out' writes it");
     throw InputError(file, "is not JSON: " + std::string(said_by_library(error.what())));
   }
 }
@@ -125,6 +128,9 @@ void read_inputs(const std::string& file, const Part& root, ResultFile& r) {
 
 ResultFile read_result(const std::string& file, const Json& json) {
   const Part root(file, "", json);
+  if (const std::string newer = newer_format(json); !newer.empty()) throw InputError(file, newer);
+  if (const std::string kind = kind_of_document(file, json); !kind.empty())
+    throw InputError(file, kind + "; expected a result as 'moelab run --out' writes it");
   ResultFile r;
   r.file = file;
   r.scenario = root.at("scenario").text();
