@@ -75,6 +75,11 @@ LevelClause parse_clause(const std::string& text, const std::vector<std::string>
   Seconds limit;
   std::string expected;
   const std::string value = trimmed(text.substr(below + (text[below + 1] == '=' ? 2 : 1)));
+  if (value.find('<') != value.npos)
+    throw ClauseError{
+        "'" + shown_word(text) +
+        "' has two limits; expected ',' between conditions, as in 'ttft p95 < 500 ms, tpot p99 < "
+        "50 ms'"};
   if (!parse(value, limit, expected))
     throw ClauseError{"the limit of " + latency + " is '" + shown_word(value) + "'; expected " + expected};
   if (limit.value() <= 0) throw ClauseError{"the limit of " + latency + " is not above 0"};
@@ -96,7 +101,9 @@ ServiceLevel parse_service_level(const std::string& option, const std::string& t
         problems.add({.file = option,
                       .what = "a class of the workload is called '" + name +
                               "' as a latency is; expected another name for it"});
-  std::istringstream parts(text + ",");
+  std::string goals = text + ",";
+  std::ranges::replace(goals, ';', ',');
+  std::istringstream parts(goals);
   for (std::string part; std::getline(parts, part, ',');) {
     try {
       const LevelClause clause = parse_clause(trimmed(part), classes);
