@@ -220,6 +220,15 @@ void load_libraries_of(const CLI::App& program) {
   }
 }
 
+/// What a command line without a command is told.
+constexpr const char* kFirstCommands =
+    "moelab simulates Mixture-of-Experts models that are larger than their device's memory. To begin with:\n"
+    "  moelab run zipmoe-orin                                    thirteen systems on one device, side by "
+    "side\n"
+    "  moelab advise --model qwen3-30b-a3b --gpu rtx-4090-24gb   how to serve a model on your machine\n"
+    "  moelab scenarios                                          the questions that come with the program\n"
+    "moelab: a command is missing; 'moelab --help' lists all commands\n";
+
 int run_program(int argc, char** argv) {
   CLI::App program(
       "moelab simulates Mixture-of-Experts models that are larger than the memory of the device that serves "
@@ -272,6 +281,10 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::RuntimeError& error) {  // a command that said what happened
     return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
+    if (argc < 2) {
+      std::cerr << kFirstCommands;
+      return 2;
+    }
     const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
     if (code == CLI::ExitCodes::RequiredError || code == CLI::ExitCodes::ExtrasError)
       if (const std::string unknown = unknown_word(program); !unknown.empty()) {

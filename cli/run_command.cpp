@@ -78,6 +78,10 @@ Finished run_one(const RunArguments& options, const Scenario& scenario, const Sy
   };
   if (!options.timeline.empty()) run_options.observer = [&](const SystemConfig&) { return &timeline; };
   Finished one{run_system(scenario, system, trace, run_options), ""};
+  if (!options.timeline_tokens.empty() && !options.timeline.empty() &&
+      !(one.result.memory.shortfall > Bytes(0)))
+    check_reaches(kept_in_timeline(options).window, one.result.metrics.tokens,
+                  "--timeline-tokens " + options.timeline_tokens);
   if (!options.timeline.empty())
     one.events = timeline.events(timeline_form(options.timeline), one.result,
                                  {.process = number, .name = "", .shift_s = 0});

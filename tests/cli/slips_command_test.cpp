@@ -2,6 +2,7 @@
 // write.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -43,6 +44,12 @@ TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, lead
                {"routing.policy", "model", "overrides.system.routing.policy"},
                {"threads", "4", "overrides.system.threads"},
                {"device.memory.total.value", "32 GB", "overrides.device.memory.total.value"},
+               {"device.ssd.read.rate", "2 GB/s", "overrides.device.ssd.read.rate"},
+               {"ssd.read.rate", "2 GB/s", "overrides.device.ssd.read.rate"},
+               {"overrides.ssd.read.rate", "2 GB/s", "overrides.device.ssd.read.rate"},
+               {"memory.total.value", "32 GB", "overrides.device.memory.total.value"},
+               {"cpu.threads.value", "8", "overrides.device.cpu.threads.value"},
+               {"gpu.launch.value", "3 us", "overrides.device.gpu.launch.value"},
                {"model.layers", "20", "overrides.model.layers"},
                {"scenario.budget", "24 GB", "budget"}};
   for (const auto& [key, value, works] : slips) {
@@ -55,6 +62,44 @@ TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, lead
     CAPTURE(mended.err);
     CHECK(mended.status == 0);
   }
+}
+
+TEST_CASE("slips: a key of a device's profile leads a machine of parts to the part, of --set and of tune") {
+  const test::ScratchFolder folder;
+  const std::string file = (folder / "parts.yaml").string();
+  std::ofstream(file)
+      << "name: parts\nmodel: olmoe-1b-7b\nmachine: {gpu: rtx-4090-24gb, cpu: ryzen-9-7950x, "
+         "memory: ddr5-6000 x 2, ram: 64 GiB, ssd: pcie4-x4}\nsystems: [llama-cpp]\nworkload: "
+         "{requests: 1, prompt_tokens: 4, output_tokens: 2}\n";
+  const struct {
+    const char *key, *value, *works, *part;
+  } slips[] = {{"ssd.read.rate", "2 GB/s", "machine.ssd", "pcie5-x4"},
+               {"device.ssd.read.rate", "2 GB/s", "machine.ssd", "pcie5-x4"},
+               {"ssd", "pcie5-x4", "machine.ssd", "pcie5-x4"},
+               {"gpu", "rtx-3090-24gb", "machine.gpu", "rtx-3090-24gb"},
+               {"memory.total", "32 GiB", "machine.ram", "32 GiB"}};
+  for (const auto& [key, value, works, part] : slips) {
+    CAPTURE(key);
+    const ProgramResult slip = check(std::string(key) + "=" + value, file);
+    const std::string told =
+        std::string("a scenario has no such key; expected ") + works + ", as in machine.ssd=pcie4-x4";
+    check_refusal(slip, told);
+    CHECK(lines_of(slip.err) == 1);
+    const ProgramResult mended = check(std::string(works) + "=" + part, file);
+    CAPTURE(mended.err);
+    CHECK(mended.status == 0);
+  }
+  check_refusal(check("overrides.device.ssd.read.rate=2 GB/s", file),
+                "this machine is put together from parts; expected its parts, as in machine.ssd=pcie4-x4");
+  const auto tune = [](const std::string& key, const std::string& scenario) {
+    return run_program(MOELAB_PROGRAM, {"tune", key, scenario, "--min", "tpot"});
+  };
+  check_refusal(tune("ssd.read.rate", file), "a scenario has no such key; expected machine.ssd");
+  check_refusal(tune("device.ssd.read.rate", file), "expected its parts, as in machine.ssd=pcie4-x4");
+  check_refusal(tune("ssd.read.rate", "zipmoe-orin"),
+                "a scenario has no such key; expected overrides.device.ssd.read.rate");
+  check_refusal(tune("workload.bathc", "zipmoe-orin"),
+                "unknown key 'bathc' in workload (did you mean 'batch'?)");
 }
 
 TEST_CASE("slips: a file's 'system' with changes in it is sent to its overrides") {
@@ -191,6 +236,107 @@ TEST_CASE("slips: results in the place of a scenario are named as such, and noth
 TEST_CASE("slips: systems under the key 'system' are refused, whatever stands there") {
   for (const char* value : {"system=zipmoe-lru", "system=[zipmoe-lru]", "system={threads: 2}"})
     check_refusal(check(value), "'system'");
+}
+
+TEST_CASE("slips: overrides that no system of a new list takes say how to run without them") {
+  const auto with = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"check", "smoe-deepseek-3080ti", "--set", "systems=[llama-cpp]"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(MOELAB_PROGRAM, words);
+  };
+  check_refusal(with({}), "to run these systems without the scenario's changes: --set overrides.system={}");
+  CHECK(with({"--set", "overrides.system={}"}).status == 0);
+}
+
+TEST_CASE("slips: a system that a device cannot run says what the device lacks") {
+  check_refusal(check("systems=[llama-cpp]"), "has no GPU with memory of its own");
+  check_refusal(check("systems=[prism]"), "places experts on several servers; the scenario has one device");
+}
+
+TEST_CASE("slips: a setting without a value says which key has none, once") {
+  for (const char* value : {"", "null", "~"}) {
+    CAPTURE(value);
+    for (const char* key : {"budget", "runtime", "workload.batch", "systems"}) {
+      const ProgramResult slip = check(std::string(key) + "=" + value);
+      check_refusal(slip, std::string(key) + " has no value; expected a");
+      CHECK(lines_of(slip.err) == 1);
+    }
+  }
+}
+
+TEST_CASE("slips: several weights and runtimes of advise between commas are as each with its option") {
+  const auto advise = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"advise",        "--model",       "qwen3-30b-a3b", "--gpu",
+                                      "rtx-4090-24gb", "--no-policies", "--format",      "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(MOELAB_PROGRAM, words);
+  };
+  const ProgramResult commas = advise({"--runtime", "vllm,llama.cpp-cuda", "--weights", "awq,gguf-q4_k_m"});
+  CHECK(commas.status == 0);
+  CHECK(commas.out == advise({"--runtime", "vllm", "--runtime", "llama.cpp-cuda", "--weights", "awq",
+                              "--weights", "gguf-q4_k_m"})
+                          .out);
+  for (const char* slip : {"q4_k_m", "q4km"})
+    check_refusal(advise({"--weights", slip}),
+                  std::string("unknown weight format '") + slip +
+                      "' (did you mean 'gguf-q4_k_m'?); `moelab formats` lists them");
+}
+
+TEST_CASE("slips: a command line without a command is told three to begin with, which work") {
+  const ProgramResult bare = run_program(MOELAB_PROGRAM, {});
+  check_refusal(bare, "moelab: a command is missing; 'moelab --help' lists all commands");
+  std::size_t commands = 0;
+  for (std::size_t at = bare.err.find("\n  moelab "); at != bare.err.npos;
+       at = bare.err.find("\n  moelab ", at + 1), ++commands) {
+    const std::size_t begin = at + 10, end = bare.err.find("  ", begin);
+    std::vector<std::string> words(1);
+    for (const char c : bare.err.substr(begin, end - begin))
+      c == ' ' ? words.emplace_back() : words.back() += c;
+    words.emplace_back("--help");
+    CHECK(run_program(MOELAB_PROGRAM, words).status == 0);
+  }
+  CHECK(commands == 3);
+}
+
+TEST_CASE("slips: parts are listed by a word of theirs, and a word of none says the nearest") {
+  const auto parts = [](const std::vector<std::string>& asked) {
+    std::vector<std::string> words = {"parts", "--format", "json"};
+    words.insert(words.end(), asked.begin(), asked.end());
+    const ProgramResult listed = run_program(MOELAB_PROGRAM, words);
+    CHECK(listed.status == 0);
+    return nlohmann::json::parse(listed.out);
+  };
+  const nlohmann::json all = parts({}), gpus = parts({"GPU"}), one = parts({"gpu", "4090"});
+  CHECK(gpus["gpus"] == all["gpus"]);
+  CHECK((gpus["cpus"].empty() && gpus["ssds"].empty()));
+  std::size_t named = 0;
+  for (const nlohmann::json& part : all["gpus"])
+    if (part["name"].get<std::string>().find("4090") != std::string::npos) ++named;
+  CHECK(named > 0);
+  CHECK(one["gpus"].size() == named);
+  check_refusal(run_program(MOELAB_PROGRAM, {"parts", "rtx-4090-42gb"}),
+                "there is no part 'rtx-4090-42gb' (did you mean 'rtx-4090-24gb'?)");
+}
+
+TEST_CASE("slips: a timeline of tokens behind the run's last is refused, and nothing is written") {
+  const test::ScratchFolder folder;
+  const std::string timeline = (folder / "timeline.json").string(), out = (folder / "result.json").string();
+  const auto run = [&](const std::string& tokens, const std::string& executor) {
+    return run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--system", "zipmoe-lru", "--set",
+                                        "workload.requests=2", "--set", "workload.prompt_tokens=4", "--set",
+                                        "workload.output_tokens=3", "--executor", executor, "--timeline",
+                                        timeline, "--timeline-tokens", tokens, "--out", out});
+  };
+  for (const char* executor : {"fast", "simgrid"}) {
+    CAPTURE(executor);
+    // 2 requests of 3 tokens.
+    check_refusal(
+        run("7:9", executor),
+        "--timeline-tokens 7:9: begins behind the run's last token: it makes 6; expected FIRST of at most 6");
+    CHECK_FALSE(std::filesystem::exists(timeline));
+    CHECK_FALSE(std::filesystem::exists(out));
+  }
+  CHECK(run("6:9", "fast").status == 0);
 }
 
 }  // namespace moelab::slips_command_test
