@@ -150,8 +150,15 @@ void add_machine_options(CLI::App& command, AdviseArguments& a) {
 }
 
 void add_workload_options(CLI::App& command, AdviseArguments& a) {
-  command.add_option("--runtime", a.runtimes, "Only these (`moelab runtimes` lists them)");
-  command.add_option("--weights", a.weights, "Only these weight formats (`moelab formats` lists them)");
+  command
+      .add_option("--runtime", a.runtimes,
+                  "Only these, between commas or each with its --runtime (`moelab runtimes` lists them)")
+      ->delimiter(',');
+  command
+      .add_option("--weights", a.weights,
+                  "Only these weight formats, between commas or each with its --weights (`moelab formats` "
+                  "lists them)")
+      ->delimiter(',');
   command.add_option("--kv", a.kv,
                      "Format of the KV cache: fp8, q8_0, q4_0, ... (what it takes to convert it is not "
                      "counted); default: 16 bits");

@@ -7,9 +7,12 @@
 namespace moelab::cli {
 
 CLI::App* add_list(CLI::App& program, const char* name, const char* help, void (*list)(const ListOptions&),
-                   ListSources sources) {
+                   ListSources sources, ListWords words) {
   const auto options = std::make_shared<ListOptions>();
   CLI::App* command = program.add_subcommand(name, help);
+  if (words == ListWords::taken)
+    command->add_option("WORD", options->words,
+                        "Only what has this word in its kind, name or title, capital or not (several: all)");
   add_format(*command, options->format);
   if (sources == ListSources::on_request)
     command->add_flag("--sources", options->sources, "Say of each number where it is from, in the table too");

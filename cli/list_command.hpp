@@ -3,18 +3,22 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace moelab::cli {
 
 struct ListOptions {
   std::string format = "table";
-  bool sources = false;  // where each number is from, too
+  bool sources = false;                 // where each number is from, too
+  std::vector<std::string> words = {};  // only what has all of these in its name; of lists that take them
 };
 
 enum class ListSources : bool { none, on_request };
+enum class ListWords : bool { none, taken };
 
-/// Adds a command that prints what `list` makes of its options; with `--sources` where there are any.
+/// Adds a command that prints what `list` makes of its options; with `--sources` where there are any, and
+/// with words to choose by where the list takes them.
 CLI::App* add_list(CLI::App& program, const char* name, const char* help, void (*list)(const ListOptions&),
-                   ListSources sources = ListSources::none);
+                   ListSources sources = ListSources::none, ListWords words = ListWords::none);
 
 }  // namespace moelab::cli

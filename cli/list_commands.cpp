@@ -1,4 +1,5 @@
 // moelab models, model import, devices, clusters, systems, parts, runtimes, formats: what there is.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -13,7 +14,9 @@
 #include "models/cluster.hpp"
 #include "models/config_store.hpp"
 #include "models/device.hpp"
+#include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/lower_case.hpp"
 #include "models/model_import.hpp"
 #include "models/part.hpp"
 #include "models/runtime.hpp"
@@ -167,10 +170,30 @@ void list_systems(const ListOptions& options) {
     print_titles(rows);
 }
 
+/// Whether a part has all words that were asked for.
+bool is_asked(const ListOptions& options, const std::string& kind, const std::string& name,
+              const std::string& title) {
+  const std::string text = lower_case(kind + " " + name + " " + title);
+  return std::all_of(options.words.begin(), options.words.end(),
+                     [&](const std::string& word) { return text.find(lower_case(word)) != text.npos; });
+}
+
+[[noreturn]] void refuse_words(const ListOptions& options) {
+  std::string asked;
+  for (const std::string& word : options.words) asked += (asked.empty() ? "" : " ") + word;
+  std::vector<std::string> known;
+  for (const GpuPart& p : gpu_parts()) known.push_back(p.name);
+  for (const CpuPart& p : cpu_parts()) known.push_back(p.name);
+  for (const SsdPart& p : ssd_parts()) known.push_back(p.name);
+  throw InputError("moelab parts", "there is no part '" + shown_word(asked) + "'" + suggestion(asked, known) +
+                                       "; 'moelab parts' lists all");
+}
+
 void list_parts(const ListOptions& options) {
   Json all{{"gpus", Json::array()}, {"cpus", Json::array()}, {"ssds", Json::array()}};
   std::vector<std::vector<std::string>> gpus{{"GPU", "memory", "bandwidth", "16-bit peak", "link"}};
   for (const GpuPart& p : gpu_parts()) {
+    if (!is_asked(options, "gpus", p.name, p.title)) continue;
     gpus.push_back({p.name, p.unified() ? "the host's" : to_string(p.memory), to_string(p.bandwidth),
                     to_string(p.peak), p.unified() ? "-" : p.link});
     all["gpus"].push_back({{"name", p.name},
@@ -183,6 +206,7 @@ void list_parts(const ListOptions& options) {
   }
   std::vector<std::vector<std::string>> cpus{{"CPU", "cores", "FP32 peak", "memory", "channels"}};
   for (const CpuPart& p : cpu_parts()) {
+    if (!is_asked(options, "cpus", p.name, p.title)) continue;
     cpus.push_back({p.name, std::to_string(p.cores + p.efficiency_cores), to_string(p.peak()), p.memory,
                     std::to_string(p.channels)});
     all["cpus"].push_back({{"name", p.name},
@@ -196,6 +220,7 @@ void list_parts(const ListOptions& options) {
   }
   std::vector<std::vector<std::string>> ssds{{"SSD", "read", "latency"}};
   for (const SsdPart& p : ssd_parts()) {
+    if (!is_asked(options, "ssds", p.name, p.title)) continue;
     ssds.push_back({p.name, to_string(p.read), to_string(p.latency)});
     all["ssds"].push_back({{"name", p.name},
                            {"title", p.title},
@@ -203,11 +228,17 @@ void list_parts(const ListOptions& options) {
                            {"latency", p.latency.value()},
                            {"source", p.source}});
   }
-  if (options.format == "json")
+  if (gpus.size() + cpus.size() + ssds.size() == 3) refuse_words(options);
+  if (options.format == "json") {
     std::cout << all.dump(2) << "\n";
-  else
-    for (const auto* const table : {&gpus, &cpus, &ssds})
-      std::cout << (table == &gpus ? "" : "\n") << align_columns(*table, 1, line_width());
+    return;
+  }
+  const char* between = "";
+  for (const auto* const table : {&gpus, &cpus, &ssds}) {
+    if (table->size() == 1) continue;
+    std::cout << between << align_columns(*table, 1, line_width());
+    between = "\n";
+  }
 }
 
 void list_runtimes(const ListOptions& options) {
@@ -324,7 +355,8 @@ void add_systems(CLI::App& program) {
   add_list(program, "systems", "List the serving systems", list_systems);
 }
 void add_parts(CLI::App& program) {
-  add_list(program, "parts", "List the GPUs, CPUs and SSDs that machines are put together from", list_parts);
+  add_list(program, "parts", "List the GPUs, CPUs and SSDs that machines are put together from", list_parts,
+           ListSources::none, ListWords::taken);
   add_list(program, "runtimes", "List the runtimes, their constants and where each is from", list_runtimes,
            ListSources::on_request);
   add_list(program, "formats", "List the weight formats of parts and of whole models", list_formats);

@@ -32,12 +32,6 @@
 namespace moelab::cli {
 namespace {
 
-constexpr const char* kFirstCommands =
-    "moelab: no command. Three to begin with:\n"
-    "  moelab advise --model olmoe-1b-7b --gpu rtx-4090-24gb   how fast a model decodes on a machine\n"
-    "  moelab scenarios                                        what there is to run, each with its question\n"
-    "  moelab run zipmoe-orin                                  runs one, its systems side by side\n"
-    "All commands: moelab --help. Of one: moelab COMMAND --help.\n";
 constexpr const char* kPolicyLibrary = "--policy-library";
 
 std::atomic<bool> interrupted{false};
@@ -226,11 +220,21 @@ void load_libraries_of(const CLI::App& program) {
   }
 }
 
+/// What a command line without a command is told.
+constexpr const char* kFirstCommands =
+    "moelab simulates Mixture-of-Experts models that are larger than their device's memory. To begin with:\n"
+    "  moelab run zipmoe-orin                                    thirteen systems on one device, side by "
+    "side\n"
+    "  moelab advise --model qwen3-30b-a3b --gpu rtx-4090-24gb   how to serve a model on your machine\n"
+    "  moelab scenarios                                          the questions that come with the program\n"
+    "moelab: a command is missing; 'moelab --help' lists all commands\n";
+
 int run_program(int argc, char** argv) {
   CLI::App program(
       "moelab simulates Mixture-of-Experts models that are larger than the memory of the device that serves "
       "them.");
   program.set_version_flag("--version", program_version());
+  program.require_subcommand(1);
   add_example(program, "moelab run zipmoe-orin --out out/result.json --timeline out/timeline.pftrace");
   add_run(program);
   add_report(program);
@@ -272,16 +276,15 @@ int run_program(int argc, char** argv) {
   add_completion(program);
   add_man(program);
   program.parse_complete_callback([&program] { load_libraries_of(program); });
-  if (argc == 1) {
-    std::cerr << kFirstCommands;
-    return 2;
-  }
-  program.require_subcommand(1);
   try {
     program.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command that said what happened
     return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
+    if (argc < 2) {
+      std::cerr << kFirstCommands;
+      return 2;
+    }
     const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
     if (code == CLI::ExitCodes::RequiredError || code == CLI::ExitCodes::ExtrasError)
       if (const std::string unknown = unknown_word(program); !unknown.empty()) {

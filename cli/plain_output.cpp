@@ -31,11 +31,11 @@ std::streamsize PlainOutput::xsputn(const char* text, std::streamsize size) {
       continue;
     }
     if (second) plain += '\xc2';
-    if (after_c2_) continue;
     if (byte == 0x7f) {
       plain += "\\u007f";
       continue;
     }
+    if (after_c2_) continue;
     plain += byte < 0x20 && c != '\n' && c != '\t' ? '?' : c;
   }
   const auto whole = static_cast<std::streamsize>(plain.size());

@@ -1,6 +1,5 @@
 // moelab report: results as one HTML page.
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -36,15 +35,11 @@ Report read(const ReportArguments& options, std::uint64_t& missing) {
   return read_result_files(options.results);
 }
 
-/// A page under another name is opened by no browser, or lies over a file of another kind.
-void check_is_page(const std::string& out) {
-  const std::string ending = lower_case(std::filesystem::path(out).extension().string());
-  if (ending != ".html" && ending != ".htm")
-    throw InputError("--out " + out, "expected a file that ends in .html: the report is a page");
-}
-
 void run(const ReportArguments& options) {
-  check_is_page(options.out);
+  if (!lower_case(options.out).ends_with(".html"))
+    throw InputError(
+        "--out " + options.out,
+        "a report is one HTML page; expected a file whose name ends in .html, such as report.html");
   check_outputs({options.out}, options.results);
   std::uint64_t missing = 0;
   Report report = read(options, missing);
@@ -67,7 +62,9 @@ void add_report(CLI::App& program) {
                    "Files that 'moelab run --out', 'moelab load --out' or 'experiments/world/run.sh --out' "
                    "wrote, or one that 'moelab sweep' did")
       ->required();
-  command->add_option("--out", options->out, "HTML file to write")->required()->check(names_a_file);
+  command->add_option("--out", options->out, "HTML file to write, whose name ends in .html")
+      ->required()
+      ->check(names_a_file);
   command->add_option("--title", options->title, "Title of the page (default: the scenarios' names)");
   command->add_option("--sweep", options->sweep, "Sweep of a store (default: the only one)");
   add_example(*command,

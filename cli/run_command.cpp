@@ -78,6 +78,10 @@ Finished run_one(const RunArguments& options, const Scenario& scenario, const Sy
   };
   if (!options.timeline.empty()) run_options.observer = [&](const SystemConfig&) { return &timeline; };
   Finished one{run_system(scenario, system, trace, run_options), ""};
+  if (!options.timeline_tokens.empty() && !options.timeline.empty() &&
+      !(one.result.memory.shortfall > Bytes(0)))
+    check_reaches(kept_in_timeline(options).window, one.result.metrics.tokens,
+                  "--timeline-tokens " + options.timeline_tokens);
   if (!options.timeline.empty())
     one.events = timeline.events(timeline_form(options.timeline), one.result,
                                  {.process = number, .name = "", .shift_s = 0});
@@ -179,21 +183,12 @@ std::vector<std::vector<std::optional<double>>> run_seeds(const RunArguments& op
   });
 }
 
-/// A timeline whose tokens no run makes is empty: said, with how many there are.
-std::string timeline_line(const RunArguments& options, const std::vector<RunResult>& results) {
-  const Kept kept = kept_in_timeline(options);
-  std::uint64_t most = 0;
-  for (const RunResult& result : results) most = std::max(most, result.metrics.tokens);
-  if (kept.window.first_token > most)
-    return "timeline: " + options.timeline + " shows no pass: a run makes " + std::to_string(most) +
-           " tokens, and --timeline-tokens asks for " + options.timeline_tokens + "\n";
-  return "timeline (" + kept.words + "): " + options.timeline + ", opens in https://ui.perfetto.dev\n";
-}
-
-std::string named_outputs(const RunArguments& options, const std::vector<RunResult>& results) {
+std::string named_outputs(const RunArguments& options) {
   std::string text;
   if (!options.out.empty()) text += "result: " + options.out + "\n";
-  if (!options.timeline.empty()) text += timeline_line(options, results);
+  if (!options.timeline.empty())
+    text += "timeline (" + kept_in_timeline(options).words + "): " + options.timeline +
+            ", opens in https://ui.perfetto.dev\n";
   if (!options.plot.empty()) text += "picture: " + options.plot + "\n";
   if (!options.requests.empty()) text += "requests: " + options.requests + "\n";
   return text;
@@ -239,7 +234,7 @@ RunOutputs outputs_of(const RunArguments& options, const Asked& asked, const std
   said.add_lines(answer.text);
   outputs.printed = results_table(asked.scenario, results, form, asked.marked) + "\n" +
                     seeds_line(asked.scenario, options.seeds) + said.text();
-  if (options.format == "table") outputs.printed += named_outputs(options, results);
+  if (options.format == "table") outputs.printed += named_outputs(options);
   return outputs;
 }
 

@@ -10,7 +10,6 @@
 #include "cli/terminal_line.hpp"
 #include "cli/tune_subject.hpp"
 #include "models/input_error.hpp"
-#include "sim/scenario_overrides.hpp"
 #include "sim/sweep/sweep_file.hpp"
 
 namespace moelab::cli {
@@ -45,11 +44,10 @@ std::string path_of_row(const std::string& path) {
   return "overrides." + path;
 }
 
-/// "system.threads", "device.ssd.readers" and "ssd.readers" are the files', others the scenario's.
+/// "system.threads" and "device.ssd.readers" are the files', others the scenario's.
 std::string path_of_dotted(const std::string& key) {
   for (const char* file : {"system.", "device.", "model.", "cluster."})
     if (key.starts_with(file)) return "overrides." + key;
-  if (is_section_of_device(key.substr(0, key.find('.')))) return "overrides.device." + key;
   return key;
 }
 

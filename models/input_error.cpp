@@ -73,6 +73,10 @@ void Problems::throw_if_any() const {
   std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
     return std::tie(a.file, a.line, a.column) < std::tie(b.file, b.line, b.column);
   });
+  const auto same = [](const Problem& a, const Problem& b) {
+    return std::tie(a.file, a.line, a.column, a.what) == std::tie(b.file, b.line, b.column, b.what);
+  };
+  sorted.erase(std::unique(sorted.begin(), sorted.end(), same), sorted.end());
   if (more_ > 0) sorted.push_back({"", 0, 0, "and " + std::to_string(more_) + " problems more"});
   throw InputError(std::move(sorted));
 }
@@ -96,22 +100,6 @@ std::string_view said_by_library(std::string_view what) {
   return end == what.npos ? what : what.substr(end + 2);
 }
 
-std::string closest_name(std::string_view name, std::span<const std::string> known) {
-  const std::string* closest = nullptr;
-  std::size_t smallest = 0;
-  for (const std::string& candidate : known) {
-    const std::size_t shorter = std::min(name.size(), candidate.size());
-    const std::size_t longer = std::max(name.size(), candidate.size());
-    // The distance is at least the difference of the lengths: a huge name costs nothing.
-    if (3 * (longer - shorter) > longer) continue;
-    const std::size_t distance = edit_distance(name, candidate);
-    if (3 * distance > longer || (closest != nullptr && distance >= smallest)) continue;
-    closest = &candidate;
-    smallest = distance;
-  }
-  return closest != nullptr ? *closest : std::string();
-}
-
 namespace {
 
 /// The letters and digits of a name, in lower case.
@@ -122,6 +110,38 @@ std::string bare(std::string_view name) {
       letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return letters;
 }
+
+/// Whether a name has the letters and digits of another within it, in their order.
+bool has_in_order(std::string_view name, std::string_view wanted) {
+  const std::string letters = bare(name), of_wanted = bare(wanted);
+  std::size_t found = 0;
+  for (const char c : letters)
+    if (found < of_wanted.size() && of_wanted[found] == c) ++found;
+  return found == of_wanted.size();
+}
+
+}  // namespace
+
+std::string closest_name(std::string_view name, std::span<const std::string> known) {
+  const std::string* closest = nullptr;
+  std::size_t smallest = 0;
+  for (const std::string& candidate : known) {
+    const std::size_t shorter = std::min(name.size(), candidate.size());
+    const std::size_t longer = std::max(name.size(), candidate.size());
+    // The distance is at least the difference of the lengths: a huge name costs nothing.
+    if (3 * (longer - shorter) > longer) continue;
+    const std::size_t distance = edit_distance(name, candidate);
+    if (3 * distance > longer || (closest != nullptr && distance > smallest)) continue;
+    if (closest != nullptr && distance == smallest &&
+        (has_in_order(*closest, name) || !has_in_order(candidate, name)))
+      continue;
+    closest = &candidate;
+    smallest = distance;
+  }
+  return closest != nullptr ? *closest : std::string();
+}
+
+namespace {
 
 /// The shortest known name that the letters of `name` are a part of ("q4_k_m" of "gguf-q4_k_m"), or "".
 std::string name_around(std::string_view name, std::span<const std::string> known) {

@@ -64,7 +64,8 @@ std::string_view said_by_library(std::string_view what);
 
 /// The name among `known` with the smallest edit distance to `name` (letters left out, added, replaced, or
 /// two neighbours swapped; optimal string alignment), or "" where none is near (distance above a third of the
-/// longer length).
+/// longer length). Of several as near the first that has the letters and digits of `name` in their order,
+/// capital or not ("q4km": "q4_k_m"), else the first.
 std::string closest_name(std::string_view name, std::span<const std::string> known);
 
 /// " (did you mean 'x'?)" for the closest known name or the shortest that has `name` within it, or " (known:

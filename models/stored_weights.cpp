@@ -275,7 +275,8 @@ std::optional<StoredWeights> find_stored(const Architecture& model, std::string_
 }
 
 std::string unknown_stored(std::string_view name) {
-  return "unknown weight format '" + std::string(name) + "'" + suggestion(name, stored_names());
+  return "unknown weight format '" + std::string(name) + "'" + suggestion(name, stored_names()) +
+         "; `moelab formats` lists them";
 }
 
 /// One part's format: any of the table, or what a GGUF mixture gives that part of this model.

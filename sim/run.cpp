@@ -211,7 +211,8 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
   if (numbers.unmeasured)
     r.warnings.push_back("the " + kind + " profile '" +
                          (s.cluster ? s.cluster->profile.name : s.device.name) +
-                         "' holds numbers that were not measured on that " + kind + " (see provenance)");
+                         "' holds numbers that were not measured on that " + kind +
+                         " ('provenance' of moelab run --format json says where each is from)");
   if (s.expert_ranks() > 1)
     r.provenance.push_back("experts: neighbours on each of " + std::to_string(s.gpus()) +
                            " GPUs, as vLLM places them (determine_expert_map, \"linear\")");

@@ -210,7 +210,10 @@ bool names_runtime(const YamlMap& root) {
 /// A machine of catalogue parts, as the device that it makes under the scenario's runtime.
 bool read_machine_of_parts(const YamlMap& root, const Reading& reading, Scenario& s) {
   if (reading.overrides && reading.overrides->has("device"))
-    reading.overrides->fail("device", "changes a profile; a machine of parts is changed where it stands");
+    reading.overrides->fail("device",
+                            "changes a profile, and this machine is put together from parts; expected its "
+                            "parts" +
+                                std::string(kPartsExample));
   const std::size_t before = reading.problems.all().size();
   s.machine = read_machine(root.map("machine"));
   const bool named = names_runtime(root);
@@ -363,7 +366,8 @@ void apply_settings(const std::vector<std::pair<std::string, std::string>>& sett
       yaml.set(path, value);
     else
       problems.add({yaml.name() + " (with " + shown_word(path) + ")", 0, 0,
-                    "a scenario has no such key; expected " + shown_word(works)});
+                    "a scenario has no such key; expected " + shown_word(works) +
+                        (works.starts_with("machine.") ? kPartsExample : "")});
   }
 }
 

@@ -21,10 +21,6 @@ namespace {
 constexpr std::array<std::string_view, 5> kOnlyCompressed = {"codec", "decoder", "shards", "threads",
                                                              "exponent_reads"};
 
-/// Sections of a device's file.
-constexpr std::array<std::string_view, 6> kOfDevices = {"memory", "cpu",        "gpu",
-                                                        "ssd",    "page_cache", "codecs"};
-
 /// A key of a system under which a policy is named, with its parameters beside it.
 struct Family {
   std::string_view section;
@@ -134,9 +130,35 @@ void override_system(const YamlNode& overrides, const ConfigText& config, YamlDo
   apply(overrides, "", passed_over(overrides.map("overrides"), system.root()), document);
 }
 
-bool is_section_of_device(const std::string& key) {
-  return std::find(kOfDevices.begin(), kOfDevices.end(), key) != kOfDevices.end();
+namespace {
+
+constexpr std::array<std::string_view, 6> kDeviceSections = {"codecs", "cpu",        "gpu",
+                                                             "memory", "page_cache", "ssd"};
+constexpr std::array<std::string_view, 7> kMachineKeys = {"cpu", "gpu",     "gpus", "memory",
+                                                          "ram", "sockets", "ssd"};
+
+template <std::size_t n>
+bool is_among(const std::array<std::string_view, n>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
+
+/// Of a path in a device's profile ("ssd.read.rate", "device.ssd.read.rate"): the one that changes it from a
+/// scenario of that profile, or the part where the scenario's machine is put together from parts.
+std::string device_path_in_scenario(const YamlMap& scenario, std::string path) {
+  for (const std::string_view prefix : {"overrides.", "device."})
+    if (path.starts_with(prefix)) path.erase(0, prefix.size());
+  const std::size_t dot = path.find('.');
+  const std::string section = path.substr(0, dot);
+  if (scenario.has("machine") && !scenario.has("device"))
+    return path.starts_with("memory.total")  ? "machine.ram"
+           : is_among(kMachineKeys, section) ? "machine." + section
+                                             : "";
+  if (!scenario.has("device") || !scenario.node("device").is_scalar()) return "";
+  if (dot != path.npos) return is_among(kDeviceSections, section) ? "overrides.device." + path : "";
+  return path == "cpu" || path == "gpu" ? "machine." + path : "";
+}
+
+}  // namespace
 
 std::string path_in_scenario(const YamlNode& scenario, const std::string& path) {
   const std::size_t dot = path.find('.');
@@ -145,18 +167,14 @@ std::string path_in_scenario(const YamlNode& scenario, const std::string& path) 
   if (std::find(kOnlyCompressed.begin(), kOnlyCompressed.end(), first) != kOnlyCompressed.end() ||
       std::any_of(policies.begin(), policies.end(), [&](const Family& f) { return f.section == first; }))
     return "overrides.system." + path;
-  if (dot == path.npos) return "";
-  if (is_section_of_device(first) && scenario.is_map() && !scenario.map("the scenario").has(first)) {
-    const YamlMap root = scenario.map("the scenario");
-    if (root.has("device") && root.node("device").is_scalar()) return "overrides.device." + path;
-    if (root.has("machine")) return "machine." + first;
-  }
-  if (first == "scenario") return path.substr(dot + 1);
-  if (first == "system") return "overrides." + path;
-  const bool other_file = first == "device" || first == "model" || first == "cluster";
-  if (!other_file || !scenario.is_map()) return "";
+  if (dot != path.npos && first == "scenario") return path.substr(dot + 1);
+  if (dot != path.npos && first == "system") return "overrides." + path;
+  if (!scenario.is_map()) return "";
   const YamlMap root = scenario.map("the scenario");
-  return root.has(first) && root.node(first).is_scalar() ? "overrides." + path : "";
+  const bool other_file = first == "device" || first == "model" || first == "cluster";
+  if (dot != path.npos && other_file && root.has(first) && root.node(first).is_scalar())
+    return "overrides." + path;
+  return path.starts_with("overrides.device") ? "" : device_path_in_scenario(root, path);
 }
 
 void check_overrides_reach(const YamlMap& overrides, const std::vector<SystemConfig>& systems) {
@@ -175,7 +193,9 @@ void check_overrides_reach(const YamlMap& overrides, const std::vector<SystemCon
       });
       if (f.any_has(key) && !reaches)
         changes.fail(key, "'" + std::string(f.section) + "." + key + "' has no effect: no system's " +
-                              std::string(f.section) + " policy has it");
+                              std::string(f.section) +
+                              " policy has it; to run these systems without the scenario's changes: --set "
+                              "overrides.system={}");
     }
   }
 }

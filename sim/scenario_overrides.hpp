@@ -11,6 +11,10 @@ namespace moelab {
 
 struct SystemConfig;
 
+/// How the parts of a scenario's machine are set, to end a message with.
+inline constexpr const char* kPartsExample =
+    ", as in machine.ssd=pcie4-x4 or machine.ram=\"64 GiB\" (`moelab parts`)";
+
 /// Applies a map of overrides to a document, leaf by leaf: {cache: {policy: lru}} sets cache.policy.
 void override_config(const YamlNode& overrides, YamlDocument& document);
 
@@ -22,12 +26,9 @@ void override_system(const YamlNode& overrides, const ConfigText& config, YamlDo
 /// Of a setting's dotted path that is a key of another kind of file, as `moelab keys` lists it: the path that
 /// changes it from a scenario. "system.threads", and what only systems have, "threads": both
 /// "overrides.system.threads"; "device.ssd.readers" and "ssd.readers" where the scenario names a device:
-/// "overrides.device.ssd.readers"; where it has a machine of parts "machine.ssd". "": the path may be the
-/// scenario's own.
+/// "overrides.device.ssd.readers", and where its machine is put together from parts: "machine.ssd". "": the
+/// path may be the scenario's own, or leads nowhere.
 std::string path_in_scenario(const YamlNode& scenario, const std::string& path);
-
-/// Whether a device's file has a section of this name, such as "ssd".
-bool is_section_of_device(const std::string& key);
 
 /// An override that all systems pass over is a mistake: adds a problem. `overrides`: those of systems.
 void check_overrides_reach(const YamlMap& overrides, const std::vector<SystemConfig>& systems);

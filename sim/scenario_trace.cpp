@@ -203,7 +203,7 @@ RoutingTrace scenario_trace(const Scenario& scenario) {
 
 std::string routing_title(const Scenario& s, const RoutingTrace& trace) {
   const WorkloadConfig& w = s.workload;
-  if (s.cluster) return "each task's (see provenance)";
+  if (s.cluster) return "each task's ('provenance' of moelab run --format json)";
   if (!s.model.is_moe()) return "none (the model has no experts)";
   if (!w.trace_file.empty())
     return (trace.synthetic() ? "synthetic trace " : "recorded trace ") +

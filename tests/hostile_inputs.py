@@ -199,6 +199,8 @@ def import_of(form, name, *options):
 
 
 RUN = ["run", "scenario.yaml", *JSON]
+LOAD = ["load", "served.yaml", "--requests", "4", "--seeds", "1", "--jobs", "1", *JSON]
+LOAD_LOG = ["load", "logged.yaml", "--seeds", "1", "--jobs", "1", *JSON]
 KINDS = [
     Kind("scenario", ["scenario.yaml"], [RUN, RUN, ["check", "scenario.yaml"], ["run", "scenario.yaml"],
                                          [*RUN, "--executor", "simgrid"]], weight=4),
@@ -246,27 +248,26 @@ KINDS = [
     Kind("schedule", ["layer.json"], [["schedule", "layer.json", *JSON], ["schedule", "layer.json"]]),
     Kind("plan", ["plan.json"], [["plan", "zipmoe", "plan.json", *JSON]]),
     Kind("settings", [], [RUN, ["check", "scenario.yaml"]],
-         [("--set", v) for v in ("budget=400 kB", "workload.output_tokens=4", "workload={batch: 1, prompt_tokens: 2, output_tokens: 3}",
-                                 "seed=4", "overrides.device.ssd.read.latency=5 us", "systems.1.name=x", "workload.skew=1.5")], weight=2),
-    Kind("load", ["served.yaml"],
-         [["load", "served.yaml", "--requests", "4", "--seeds", "1", "--jobs", "1", "--rates", "5,50", *JSON]]),
-    Kind("load result", ["load.json"], [["report", "load.json", "--out", "out.html"]]),
-    Kind("rates", [], [["load", "served.yaml", "--requests", "4", "--seeds", "1", "--jobs", "1", *JSON]],
-         [("--rates", "1,10,100"), ("--rates", "5")]),
-    Kind("load settings", [], [["load", "served.yaml", "--requests", "4", "--seeds", "1", "--jobs", "1", "--rates", "10", *JSON]],
-         [("--set", "budget=1 MB"), ("--set", "workload.output_tokens=3")]),
-    Kind("slo", [], [["load", "served.yaml", "--requests", "4", "--seeds", "1", "--jobs", "1", "--rates", "10,20", *JSON]],
+         [("--set", v) for v in ("budget=400 kB", "workload.output_tokens=4",
+                                 "workload={batch: 1, prompt_tokens: 3, output_tokens: 4}", "seed=4",
+                                 "overrides.device.ssd.read.latency=5 us", "systems.0=pooled.yaml",
+                                 "systems=[pooled.yaml]", "overrides.system.threads=1", "workload.skew=1.5")], weight=2),
+    Kind("load", [], [LOAD], [("--rates", "1,10,100"), ("--rates", "5")]),
+    Kind("load-result", ["load.json"], [["report", "load.json", "--out", "out.html"]]),
+    Kind("load-set", [], [[*LOAD, "--rates", "10"]], [("--set", "budget=1 MB"), ("--set", "workload.prompt_tokens=4")]),
+    Kind("load-file", ["served.yaml", "logged.yaml", "log.csv"],
+         [[*LOAD, "--rates", "10,20"], [*LOAD_LOG, "--rates", "100,200"]], weight=3),
+    Kind("slo", [], [[*LOAD, "--rates", "10,20"]],
          [("--slo", "ttft p95 < 2 s, tpot p99 < 100 ms"), ("--slo", "e2e mean <= 2 s")]),
-    Kind("share", [], [["load", "served.yaml", "--requests", "4", "--seeds", "1", "--jobs", "1", "--rates", "10,20",
-                        "--slo", "ttft p95 < 2 s", *JSON]], [("--share", "90"), ("--share", "99.5")]),
+    Kind("share", [], [[*LOAD, "--rates", "10,20", "--slo", "ttft p95 < 2 s"]], [("--share", "90")]),
     Kind("where", [], [["results", "results.db", *JSON]],
          [("--where", "tpot_s < 60 ms and system == 'inline'"), ("--sort", "tpot_s"), ("--axis", "budget=300 kB")],
          keeps=True),
     Kind("machine", [], [["advise", "--model", "olmoe-1b-7b", "--no-policies", *JSON]],
          [("--machine", "{gpu: rtx-4090-24gb, gpus: 1, cpu: ryzen-9-7950x, memory: ddr5-6000 x 2, ram: 64 GiB}"),
           ("--gpu", "rtx-4090-24gb")]),
-    Kind("memory", [], [["advise", "--model", "olmoe-1b-7b", "--no-policies", "--gpu", "rtx-4090-24gb", *JSON]],
-         [("--cpu", "ryzen-9-7950x"), ("--ram", "64 GiB"), ("--weights", "gguf-q4_k_m")]),
+    Kind("part", [], [["advise", "--model", "olmoe-1b-7b", "--no-policies", "--cpu", "ryzen-9-7950x", *JSON]],
+         [("--memory", "ddr5-6000 x 2"), ("--ram", "64 GiB")]),
 ]
 
 
@@ -298,8 +299,7 @@ class Seeds:
                                                  "--experts", "4"), "out.st")
         self.make("results.db", ["sweep", "sweep.yaml", "--db", "results.db", "--jobs", "1"])
         self.make("result.json", ["run", "scenario.yaml", "--out", "result.json"])
-        self.make("load.json", ["load", "served.yaml", "--requests", "4", "--seeds", "1", "--jobs", "1", "--rates", "5,50",
-                                "--out", "load.json"])
+        self.make("load.json", [*LOAD, "--rates", "5,50", "--out", "load.json"])
         self.files = {kind.name: self.needed(kind) for kind in KINDS}
         self.check()
 

@@ -9,8 +9,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "models/text_file.hpp"
-#include "sim/results/file_kind.hpp"
-#include "sim/results/result_json.hpp"
+#include "sim/results/other_file.hpp"
 
 namespace moelab {
 namespace {
@@ -33,24 +32,28 @@ Json parse_json(const std::string& file) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
-    const std::string kind = kind_of_file(file, text);
-    throw InputError(file, (kind.empty() ? "is not JSON (" + std::string(said_by_library(error.what())) + ")"
-                                         : "is not JSON but " + kind) +
-                               "; " + kExpected);
+    if (const std::string kind = kind_of_text(file, text); !kind.empty())
+      throw InputError(file, kind + "; " + kExpected);
+    throw InputError(file, "is not JSON (" + std::string(said_by_library(error.what())) + "); " + kExpected);
   }
 }
 
-/// What keeps this from being a result, or "".
+/// What keeps this from being a result that this program knows, or "".
 std::string problem_of(const Json& result) {
   if (!result.is_object()) return std::string("is ") + result.type_name() + ", not an object";
   for (const char* key : {"scenario", "system", "executor"})
     if (!result.contains(key) || !result[key].is_string()) return std::string("has no text '") + key + "'";
   if (!result.contains("seed") || !result["seed"].is_number_integer()) return "has no whole number 'seed'";
   if (!result.contains("metrics") || !result["metrics"].is_object()) return "has no object 'metrics'";
-  if (result.contains("result_format") && result["result_format"] > kResultFormat)
-    return "has result_format " + result["result_format"].dump() + ", of a newer moelab; this one reads " +
-           std::to_string(kResultFormat) + " and below";
-  return "";
+  return newer_format(result);
+}
+
+/// The same with what was expected; of what another command reads, that command.
+std::string told_problem_of(const std::string& file, const Json& result) {
+  const std::string problem = problem_of(result);
+  if (problem.empty() || problem == newer_format(result)) return problem;
+  const std::string kind = kind_of_document(file, result);
+  return (kind.empty() ? problem : kind) + "; " + kExpected;
 }
 
 /// All that files hold, by its kind.
@@ -77,16 +80,15 @@ void add_results(const std::string& file, Problems& problems, FileResults& all) 
     return add_document(file, std::move(document), problem, problems, all.worlds);
   }
   if (!document.is_array()) {
-    if (const std::string problem = problem_of(document); !problem.empty())
-      return problems.add({file, 0, 0, problem + "; " + kExpected});
+    if (const std::string problem = told_problem_of(file, document); !problem.empty())
+      return problems.add({file, 0, 0, problem});
     all.runs.push_back({file, std::move(document)});
     return;
   }
   if (document.empty()) return problems.add({file, 0, 0, std::string("is an empty array; ") + kExpected});
   for (std::size_t i = 0; i < document.size(); ++i) {
-    if (const std::string problem = problem_of(document[i]); !problem.empty())
-      return problems.add(
-          {file, 0, 0, "element " + std::to_string(i + 1) + " " + problem + "; " + kExpected});
+    if (const std::string problem = told_problem_of(file, document[i]); !problem.empty())
+      return problems.add({file, 0, 0, "element " + std::to_string(i + 1) + " " + problem});
     all.runs.push_back({file, std::move(document[i])});
   }
 }

@@ -351,6 +351,7 @@ class Validator {
 
   /// Side by side, the first token of both at the same time.
   void add_timeline(const RunPair& pair, const Timeline& measured, const Timeline& predicted) {
+    check_reaches(*options_.timeline, pair.predicted.metrics.tokens, "--timeline-tokens");
     const double first = std::max(measured.first_token_s(), predicted.first_token_s());
     const auto add_one = [&](const Timeline& timeline, const RunResult& result, const std::string& which) {
       found_.timeline.push_back(timeline.events(options_.timeline_form, result,

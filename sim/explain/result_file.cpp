@@ -8,8 +8,7 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
-#include "sim/results/file_kind.hpp"
-#include "sim/results/result_json.hpp"
+#include "sim/results/other_file.hpp"
 
 namespace moelab {
 namespace {
@@ -44,9 +43,9 @@ Json parse(const std::string& file, const std::string& text) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
-    const std::string kind = kind_of_file(file, text);
-    if (kind.empty()) throw InputError(file, "is not JSON: " + std::string(said_by_library(error.what())));
-    throw InputError(file, "is not JSON but " + kind + "; expected a result as 'moelab run --out' writes it");
+    if (const std::string kind = kind_of_text(file, text); !kind.empty())
+      throw InputError(file, kind + "; expected a result as 'moelab run --out' writes it");
+    throw InputError(file, "is not JSON: " + std::string(said_by_library(error.what())));
   }
 }
 
@@ -129,10 +128,9 @@ void read_inputs(const std::string& file, const Part& root, ResultFile& r) {
 
 ResultFile read_result(const std::string& file, const Json& json) {
   const Part root(file, "", json);
-  if (root.has("result_format") && root.at("result_format").number() > kResultFormat)
-    throw InputError(file, "has result_format " + root.at("result_format").json().dump() +
-                               ", of a newer moelab; this one reads " + std::to_string(kResultFormat) +
-                               " and below");
+  if (const std::string newer = newer_format(json); !newer.empty()) throw InputError(file, newer);
+  if (const std::string kind = kind_of_document(file, json); !kind.empty())
+    throw InputError(file, kind + "; expected a result as 'moelab run --out' writes it");
   ResultFile r;
   r.file = file;
   r.scenario = root.at("scenario").text();

@@ -75,6 +75,11 @@ LevelClause parse_clause(const std::string& text, const std::vector<std::string>
   Seconds limit;
   std::string expected;
   const std::string value = trimmed(text.substr(below + (text[below + 1] == '=' ? 2 : 1)));
+  if (value.find('<') != value.npos)
+    throw ClauseError{
+        "'" + shown_word(text) +
+        "' has two limits; expected ',' between conditions, as in 'ttft p95 < 500 ms, tpot p99 < "
+        "50 ms'"};
   if (!parse(value, limit, expected))
     throw ClauseError{"the limit of " + latency + " is '" + shown_word(value) + "'; expected " + expected};
   if (limit.value() <= 0) throw ClauseError{"the limit of " + latency + " is not above 0"};

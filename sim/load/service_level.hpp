@@ -24,10 +24,10 @@ struct ServiceLevel {
   std::string text;                  // as it was given
 };
 
-/// Reads conditions between commas: one of `classes`, or none, a latency (ttft, tpot, itl, e2e, normalised,
-/// queueing), mean or a percentile (p95, p99.9), in capitals or not, '<' and a time with its unit. Throws
-/// InputError about `option` with all that is wrong: a latency that is none, with the nearest name; a limit
-/// that is no time above 0; a latency limited twice by the same percentile.
+/// Reads conditions between commas or semicolons: one of `classes`, or none, a latency (ttft, tpot, itl, e2e,
+/// normalised, queueing), mean or a percentile (p95, p99.9), in capitals or not, '<' and a time with its
+/// unit. Throws InputError about `option` with all that is wrong: a latency that is none, with the nearest
+/// name; a limit that is no time above 0; a latency limited twice by the same percentile.
 ServiceLevel parse_service_level(const std::string& option, const std::string& text,
                                  const std::vector<std::string>& classes = {});
 

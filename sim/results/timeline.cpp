@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/input_error.hpp"
+
 namespace moelab {
 
 void Timeline::Slices::add(const LabelledGraph& graph, std::uint64_t pass, std::int32_t layer) {
@@ -29,6 +31,12 @@ void Timeline::Slices::append(const Slices& more) {
     all.push_back(slice);
   }
   for (const auto& [from, to] : more.arrows) arrows.emplace_back(first + from, first + to);
+}
+
+void check_reaches(const TimelineWindow& window, std::uint64_t tokens, const std::string& asked) {
+  if (window.first_token <= tokens) return;
+  throw InputError(asked, "begins behind the run's last token: it makes " + std::to_string(tokens) +
+                              "; expected FIRST of at most " + std::to_string(tokens));
 }
 
 // A pass may make many tokens, or, with a part of a prompt, none: then it goes on towards the next one.

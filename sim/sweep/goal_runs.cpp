@@ -48,6 +48,13 @@ Json value_at(const Json& document, std::string path) {
   return at->is_object() && at->contains("value") ? (*at)["value"] : *at;
 }
 
+/// Whether a setting is refused for its key, not for its value.
+bool leads_nowhere(const Problem& problem) {
+  const std::string& what = problem.what;
+  return what.starts_with("unknown key ") || what.find("has no such key") != what.npos ||
+         what.find("; it has no '") != what.npos || what.starts_with("changes a profile");
+}
+
 class GoalRuns {
  public:
   GoalRuns(const GoalSettings& asked, const std::function<void(std::size_t, std::size_t)>& progress)
@@ -64,7 +71,9 @@ class GoalRuns {
     found_.model = scenario_.model.title;
     found_.device = scenario_.cluster ? scenario_.cluster->profile.title : scenario_.device.title;
     found_.first_seed = scenario_.seed;
-    found_.domain = goal_domain(asked_domain());
+    const AskedDomain domain = asked_domain();
+    if (domain.now.empty()) check_leads();
+    found_.domain = goal_domain(domain);
     keep_possible();
     check_ends();
   }
@@ -91,6 +100,20 @@ class GoalRuns {
         throw InputError("key '" + shown_word(asked_.path) + "'",
                          "is of system '" + all.systems[i].name + "', and '" + system_ +
                              "' is run; expected --system " + all.systems[i].name);
+  }
+
+  /// A key that leads nowhere is refused as --set refuses it, before any range is asked for.
+  void check_leads() const {
+    auto settings = asked_.settings;
+    settings.emplace_back(asked_.path, "1");
+    try {
+      read(settings);
+    } catch (const InputError& error) {
+      Problems nowhere;  // of a key that there is, "1" may be refused for want of a unit
+      for (const Problem& problem : error.problems())
+        if (leads_nowhere(problem)) nowhere.add(problem);
+      nowhere.throw_if_any();
+    }
   }
 
   Scenario read(const std::vector<std::pair<std::string, std::string>>& settings) const {

@@ -307,7 +307,7 @@ TEST_CASE("control characters of the command line are shown, and not obeyed") {
 
 TEST_CASE("control characters in names reach the terminal by no command") {
   const Folder folder;
-  const std::vector<std::string> named = {"--set", "name=\"evil\\e[2J\\u009b2J\\r\""};
+  const std::vector<std::string> named = {"--set", "name=\"evil\\e[2J\\u009b2J\\r\\x7f\""};
   const std::string sweep = folder.file("w.yaml",
                                         "name: \"w\\e[1m\"\nscenario: zipmoe-orin\nsystems: [zipmoe-lru]\n"
                                         "set: {name: \"evil\\e[2J\", workload.requests: 1, "
@@ -320,7 +320,7 @@ TEST_CASE("control characters in names reach the terminal by no command") {
     const ProgramResult r = moelab(words);
     CAPTURE(words, r.err);
     CHECK(r.status == 0);
-    CHECK(r.out.find_first_of("\x1b\r") == std::string::npos);
+    CHECK(r.out.find_first_of("\x1b\r\x7f") == std::string::npos);
     CHECK(r.out.find("\u009b") == std::string::npos);
     if (words[0] == "run") CHECK(r.out.find(R"(\u009b)") != std::string::npos);  // shown as JSON writes it
   }

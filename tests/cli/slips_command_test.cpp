@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 
 #include "models/json.hpp"
@@ -45,9 +44,12 @@ TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, lead
                {"routing.policy", "model", "overrides.system.routing.policy"},
                {"threads", "4", "overrides.system.threads"},
                {"device.memory.total.value", "32 GB", "overrides.device.memory.total.value"},
-               {"ssd.slowdown_while_decompressing.value", "1",
-                "overrides.device.ssd.slowdown_while_decompressing.value"},
-               {"cpu.threads.value", "6", "overrides.device.cpu.threads.value"},
+               {"device.ssd.read.rate", "2 GB/s", "overrides.device.ssd.read.rate"},
+               {"ssd.read.rate", "2 GB/s", "overrides.device.ssd.read.rate"},
+               {"overrides.ssd.read.rate", "2 GB/s", "overrides.device.ssd.read.rate"},
+               {"memory.total.value", "32 GB", "overrides.device.memory.total.value"},
+               {"cpu.threads.value", "8", "overrides.device.cpu.threads.value"},
+               {"gpu.launch.value", "3 us", "overrides.device.gpu.launch.value"},
                {"model.layers", "20", "overrides.model.layers"},
                {"scenario.budget", "24 GB", "budget"}};
   for (const auto& [key, value, works] : slips) {
@@ -62,111 +64,42 @@ TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, lead
   }
 }
 
-TEST_CASE("slips: tune takes a section of the device as --set's path, and names a key that leads nowhere") {
-  const auto tune = [](const std::string& key, const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"tune",
-                                      key,
-                                      "zipmoe-orin",
-                                      "--system",
-                                      "zipmoe",
-                                      "--max",
-                                      "tokens_per_s",
-                                      "--set",
-                                      "workload.output_tokens=2",
-                                      "--set",
-                                      "workload.requests=1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_program(MOELAB_PROGRAM, words);
-  };
-  check_refusal(
-      tune("ssd.red.rate", {}),
-      "the scenario has no number at 'overrides.device.ssd.red.rate' to look around; expected --from");
-  const ProgramResult found =
-      tune("ssd.slowdown_while_decompressing.value", {"--from", "1", "--to", "2", "--step", "1"});
-  CAPTURE(found.err);
-  CHECK(found.status == 0);
-}
-
-TEST_CASE("slips: without a command the first ones are named") {
-  const ProgramResult none = run_program(MOELAB_PROGRAM, {});
-  CHECK(none.status == 2);
-  CHECK(none.out.empty());
-  std::istringstream lines(none.err);
-  std::size_t commands = 0;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string program, command;
-    if (!line.starts_with("  ") || !(words >> program >> command)) continue;
-    CAPTURE(line);
-    CHECK(program == "moelab");
-    CHECK(run_program(MOELAB_PROGRAM, {command, "--help"}).status == 0);
-    ++commands;
-  }
-  CHECK(commands == 3);
-}
-
-TEST_CASE("slips: what is no result is called what it is, with the command that reads it") {
+TEST_CASE("slips: a key of a device's profile leads a machine of parts to the part, of --set and of tune") {
   const test::ScratchFolder folder;
-  const auto file = [&](const std::string& name, const std::string& text) {
-    const std::string path = (folder / name).string();
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
-  };
-  const std::string page = (folder / "page.html").string();
+  const std::string file = (folder / "parts.yaml").string();
+  std::ofstream(file)
+      << "name: parts\nmodel: olmoe-1b-7b\nmachine: {gpu: rtx-4090-24gb, cpu: ryzen-9-7950x, "
+         "memory: ddr5-6000 x 2, ram: 64 GiB, ssd: pcie4-x4}\nsystems: [llama-cpp]\nworkload: "
+         "{requests: 1, prompt_tokens: 4, output_tokens: 2}\n";
   const struct {
-    const char *name, *text, *said;
-  } cases[] = {{"s.yaml", "name: s\nsystems: [a]\n", "looks like a scenario; 'moelab run "},
-               {"w.yaml", "name: w\naxes: {budget: [1 GB]}\n", "looks like a sweep; 'moelab sweep "},
-               {"o.yaml", "x: 1\n", "looks like YAML"},
-               {"t.csv", "a,b\n", "looks like a table (CSV)"},
-               {"r.safetensors", "\x01\x02", "looks like a routing trace; 'moelab trace stats "},
-               {"m.bin", "GGUF\x03", "'moelab model import "},
-               {"p.json", "\x89PNG\r\n", "looks like a picture (PNG)"},
-               {"h.json", "<!DOCTYPE html><p>", "looks like a page"}};
-  for (const auto& [name, text, said] : cases) {
-    CAPTURE(name);
-    const std::string path = file(name, text);
-    check_refusal(run_program(MOELAB_PROGRAM, {"report", path, "--out", page}), said);
-    check_refusal(run_program(MOELAB_PROGRAM, {"explain", path}), said);
+    const char *key, *value, *works, *part;
+  } slips[] = {{"ssd.read.rate", "2 GB/s", "machine.ssd", "pcie5-x4"},
+               {"device.ssd.read.rate", "2 GB/s", "machine.ssd", "pcie5-x4"},
+               {"ssd", "pcie5-x4", "machine.ssd", "pcie5-x4"},
+               {"gpu", "rtx-3090-24gb", "machine.gpu", "rtx-3090-24gb"},
+               {"memory.total", "32 GiB", "machine.ram", "32 GiB"}};
+  for (const auto& [key, value, works, part] : slips) {
+    CAPTURE(key);
+    const ProgramResult slip = check(std::string(key) + "=" + value, file);
+    const std::string told =
+        std::string("a scenario has no such key; expected ") + works + ", as in machine.ssd=pcie4-x4";
+    check_refusal(slip, told);
+    CHECK(lines_of(slip.err) == 1);
+    const ProgramResult mended = check(std::string(works) + "=" + part, file);
+    CAPTURE(mended.err);
+    CHECK(mended.status == 0);
   }
-  CHECK_FALSE(std::filesystem::exists(page));
-}
-
-TEST_CASE("slips: a report is a page, and its file is called so") {
-  const test::ScratchFolder folder;
-  const std::string result = (folder / "r.json").string();
-  run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--system", "zipmoe", "--out", result, "--set",
-                               "workload.requests=1", "--set", "workload.prompt_tokens=2", "--set",
-                               "workload.output_tokens=3", "--timeline", (folder / "t.json").string()});
-  for (const char* name : {"page.txt", "page", "page.json"}) {
-    const std::string out = (folder / name).string();
-    check_refusal(run_program(MOELAB_PROGRAM, {"report", result, "--out", out}), "ends in .html");
-    CHECK_FALSE(std::filesystem::exists(out));
-  }
-  CHECK(run_program(MOELAB_PROGRAM, {"report", result, "--out", (folder / "page.HTML").string()}).status ==
-        0);
-
-  auto newer = nlohmann::json::parse(test::read_bytes(result));
-  (newer.is_array() ? newer[0] : newer)["result_format"] = 99;
-  const std::string late = (folder / "late.json").string();
-  std::ofstream(late) << newer.dump();
-  for (const auto& command :
-       {std::vector<std::string>{"report", late, "--out", (folder / "late.html").string()},
-        std::vector<std::string>{"explain", late}})
-    check_refusal(run_program(MOELAB_PROGRAM, command),
-                  "result_format 99, of a newer moelab; this one reads 2");
-}
-
-TEST_CASE("slips: a timeline of tokens that no run makes is said to be empty") {
-  const test::ScratchFolder folder;
-  const auto run = [&](const std::string& tokens) {
-    return run_program(MOELAB_PROGRAM,
-                       {"run", "zipmoe-orin", "--system", "zipmoe", "--set", "workload.requests=1", "--set",
-                        "workload.prompt_tokens=2", "--set", "workload.output_tokens=3", "--timeline",
-                        (folder / "t.json").string(), "--timeline-tokens", tokens});
+  check_refusal(check("overrides.device.ssd.read.rate=2 GB/s", file),
+                "this machine is put together from parts; expected its parts, as in machine.ssd=pcie4-x4");
+  const auto tune = [](const std::string& key, const std::string& scenario) {
+    return run_program(MOELAB_PROGRAM, {"tune", key, scenario, "--min", "tpot"});
   };
-  CHECK(contains(run("4:9").out, "shows no pass: a run makes 3 tokens, and --timeline-tokens asks for 4:9"));
-  CHECK(contains(run("3:9").out, "timeline (tokens 3:9): "));
+  check_refusal(tune("ssd.read.rate", file), "a scenario has no such key; expected machine.ssd");
+  check_refusal(tune("device.ssd.read.rate", file), "expected its parts, as in machine.ssd=pcie4-x4");
+  check_refusal(tune("ssd.read.rate", "zipmoe-orin"),
+                "a scenario has no such key; expected overrides.device.ssd.read.rate");
+  check_refusal(tune("workload.bathc", "zipmoe-orin"),
+                "unknown key 'bathc' in workload (did you mean 'batch'?)");
 }
 
 TEST_CASE("slips: a file's 'system' with changes in it is sent to its overrides") {
@@ -303,6 +236,107 @@ TEST_CASE("slips: results in the place of a scenario are named as such, and noth
 TEST_CASE("slips: systems under the key 'system' are refused, whatever stands there") {
   for (const char* value : {"system=zipmoe-lru", "system=[zipmoe-lru]", "system={threads: 2}"})
     check_refusal(check(value), "'system'");
+}
+
+TEST_CASE("slips: overrides that no system of a new list takes say how to run without them") {
+  const auto with = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"check", "smoe-deepseek-3080ti", "--set", "systems=[llama-cpp]"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(MOELAB_PROGRAM, words);
+  };
+  check_refusal(with({}), "to run these systems without the scenario's changes: --set overrides.system={}");
+  CHECK(with({"--set", "overrides.system={}"}).status == 0);
+}
+
+TEST_CASE("slips: a system that a device cannot run says what the device lacks") {
+  check_refusal(check("systems=[llama-cpp]"), "has no GPU with memory of its own");
+  check_refusal(check("systems=[prism]"), "places experts on several servers; the scenario has one device");
+}
+
+TEST_CASE("slips: a setting without a value says which key has none, once") {
+  for (const char* value : {"", "null", "~"}) {
+    CAPTURE(value);
+    for (const char* key : {"budget", "runtime", "workload.batch", "systems"}) {
+      const ProgramResult slip = check(std::string(key) + "=" + value);
+      check_refusal(slip, std::string(key) + " has no value; expected a");
+      CHECK(lines_of(slip.err) == 1);
+    }
+  }
+}
+
+TEST_CASE("slips: several weights and runtimes of advise between commas are as each with its option") {
+  const auto advise = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"advise",        "--model",       "qwen3-30b-a3b", "--gpu",
+                                      "rtx-4090-24gb", "--no-policies", "--format",      "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(MOELAB_PROGRAM, words);
+  };
+  const ProgramResult commas = advise({"--runtime", "vllm,llama.cpp-cuda", "--weights", "awq,gguf-q4_k_m"});
+  CHECK(commas.status == 0);
+  CHECK(commas.out == advise({"--runtime", "vllm", "--runtime", "llama.cpp-cuda", "--weights", "awq",
+                              "--weights", "gguf-q4_k_m"})
+                          .out);
+  for (const char* slip : {"q4_k_m", "q4km"})
+    check_refusal(advise({"--weights", slip}),
+                  std::string("unknown weight format '") + slip +
+                      "' (did you mean 'gguf-q4_k_m'?); `moelab formats` lists them");
+}
+
+TEST_CASE("slips: a command line without a command is told three to begin with, which work") {
+  const ProgramResult bare = run_program(MOELAB_PROGRAM, {});
+  check_refusal(bare, "moelab: a command is missing; 'moelab --help' lists all commands");
+  std::size_t commands = 0;
+  for (std::size_t at = bare.err.find("\n  moelab "); at != bare.err.npos;
+       at = bare.err.find("\n  moelab ", at + 1), ++commands) {
+    const std::size_t begin = at + 10, end = bare.err.find("  ", begin);
+    std::vector<std::string> words(1);
+    for (const char c : bare.err.substr(begin, end - begin))
+      c == ' ' ? words.emplace_back() : words.back() += c;
+    words.emplace_back("--help");
+    CHECK(run_program(MOELAB_PROGRAM, words).status == 0);
+  }
+  CHECK(commands == 3);
+}
+
+TEST_CASE("slips: parts are listed by a word of theirs, and a word of none says the nearest") {
+  const auto parts = [](const std::vector<std::string>& asked) {
+    std::vector<std::string> words = {"parts", "--format", "json"};
+    words.insert(words.end(), asked.begin(), asked.end());
+    const ProgramResult listed = run_program(MOELAB_PROGRAM, words);
+    CHECK(listed.status == 0);
+    return nlohmann::json::parse(listed.out);
+  };
+  const nlohmann::json all = parts({}), gpus = parts({"GPU"}), one = parts({"gpu", "4090"});
+  CHECK(gpus["gpus"] == all["gpus"]);
+  CHECK((gpus["cpus"].empty() && gpus["ssds"].empty()));
+  std::size_t named = 0;
+  for (const nlohmann::json& part : all["gpus"])
+    if (part["name"].get<std::string>().find("4090") != std::string::npos) ++named;
+  CHECK(named > 0);
+  CHECK(one["gpus"].size() == named);
+  check_refusal(run_program(MOELAB_PROGRAM, {"parts", "rtx-4090-42gb"}),
+                "there is no part 'rtx-4090-42gb' (did you mean 'rtx-4090-24gb'?)");
+}
+
+TEST_CASE("slips: a timeline of tokens behind the run's last is refused, and nothing is written") {
+  const test::ScratchFolder folder;
+  const std::string timeline = (folder / "timeline.json").string(), out = (folder / "result.json").string();
+  const auto run = [&](const std::string& tokens, const std::string& executor) {
+    return run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--system", "zipmoe-lru", "--set",
+                                        "workload.requests=2", "--set", "workload.prompt_tokens=4", "--set",
+                                        "workload.output_tokens=3", "--executor", executor, "--timeline",
+                                        timeline, "--timeline-tokens", tokens, "--out", out});
+  };
+  for (const char* executor : {"fast", "simgrid"}) {
+    CAPTURE(executor);
+    // 2 requests of 3 tokens.
+    check_refusal(
+        run("7:9", executor),
+        "--timeline-tokens 7:9: begins behind the run's last token: it makes 6; expected FIRST of at most 6");
+    CHECK_FALSE(std::filesystem::exists(timeline));
+    CHECK_FALSE(std::filesystem::exists(out));
+  }
+  CHECK(run("6:9", "fast").status == 0);
 }
 
 }  // namespace moelab::slips_command_test

@@ -269,7 +269,9 @@ TEST_CASE("tune KEY: what is wrong is said with the nearest name") {
                 "did you mean 'batch'");
   check_refusal(goals.tune("systems.0.cache.policy", goal),
                 "the scenario has 'none' there, which is no number");
-  check_refusal(goals.tune("systems.0.threads", goal), "--from: is missing");
+  check_refusal(goals.tune("workload.arrivals_per_s", goal), "--from: is missing");
+  // Whole weights are decompressed by no thread.
+  check_refusal(goals.tune("systems.0.threads", goal), "unknown key 'threads' in systems.0");
   check_refusal(goals.tune("budget", {}), "expected one of --for");
   check_refusal(goals.tune("budget", {"--for", "tpot < 1 s", "--max", "hits"}), "expected one of --for");
   check_refusal(goals.tune("budget", {"--for", "tpt < 1 s"}),

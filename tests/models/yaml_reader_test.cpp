@@ -537,17 +537,6 @@ void walk(const YamlNode& node) {
   map.done();
 }
 
-std::size_t edit_distance_by_definition(std::string_view a, std::string_view b) {
-  if (a.empty() || b.empty()) return a.size() + b.size();
-  const std::string_view a_rest = a.substr(1);
-  const std::string_view b_rest = b.substr(1);
-  std::size_t least = (a[0] == b[0] ? 0 : 1) + edit_distance_by_definition(a_rest, b_rest);
-  if (a.size() > 1 && b.size() > 1 && a[0] == b[1] && a[1] == b[0])
-    least = std::min(least, 1 + edit_distance_by_definition(a.substr(2), b.substr(2)));
-  return std::min(
-      {least, 1 + edit_distance_by_definition(a, b_rest), 1 + edit_distance_by_definition(a_rest, b)});
-}
-
 }  // namespace
 
 TEST_CASE("JSON is read as another JSON library reads it") {
@@ -618,44 +607,6 @@ ssd: {bandwidth: 3.5 GB/s, queue: 4}
   CHECK(accepted >
         moelab::test::random_runs(500));  // the damage is not so great that only the first check is exercised
   CHECK(accepted < moelab::test::random_runs(9500));
-}
-
-TEST_CASE("the closest name is the one with the smallest edit distance, if near") {
-  const std::string letters = "ab-";
-  std::mt19937_64 random(5);
-  const auto word = [&] {
-    std::string text;
-    for (std::uint64_t length = random() % 7; length > 0; --length)
-      text += letters[random() % letters.size()];
-    return text;
-  };
-  std::size_t near = 0;
-  for (int i = 0; i < moelab::test::random_runs(4000); ++i) {
-    const std::string name = word();
-    std::vector<std::string> known;
-    for (std::uint64_t count = random() % 5; count > 0; --count) known.push_back(word());
-    std::string expected;
-    std::size_t smallest = 99;
-    for (const std::string& candidate : known) {
-      const std::size_t distance = edit_distance_by_definition(name, candidate);
-      if (3 * distance > std::max(name.size(), candidate.size()) || distance >= smallest) continue;
-      smallest = distance;
-      expected = candidate;
-    }
-    near += expected.empty() ? 0 : 1;
-    REQUIRE(closest_name(name, known) == expected);
-  }
-  CHECK(near > moelab::test::random_runs(200, 20));
-  const std::vector<std::string> known = {"lru", "fifo"};
-  CHECK(suggestion("fif", known) == " (did you mean 'fifo'?)");
-  CHECK(suggestion("optimal", known) == " (known: lru, fifo)");
-  const std::vector<std::string> longer = {"gguf-q4_k_m", "gguf-q4_k_xl", "llama.cpp-cuda", "llama.cpp-rocm"};
-  CHECK(suggestion("q4_k_m", longer) == " (did you mean 'gguf-q4_k_m'?)");
-  CHECK(suggestion("LLaMAcpp", longer) == " (did you mean 'llama.cpp-cuda'?)");
-  CHECK(suggestion("q4", longer) == " (known: gguf-q4_k_m, gguf-q4_k_xl, llama.cpp-cuda, llama.cpp-rocm)");
-  CHECK(suggestion("x", {}).empty());
-  CHECK(suggestion("x", std::vector<std::string>(40, "policy")).empty());
-  CHECK(closest_name(std::string(10'000'000, 'a'), known).empty());  // at once: the length says it
 }
 
 TEST_CASE("a problem shows the parts of its place that are known") {

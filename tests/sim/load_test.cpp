@@ -70,6 +70,12 @@ TEST_CASE("service level: conditions are read as they are written") {
   CHECK(level.clauses[2].limit_s == Approx(90));
   CHECK(level.text == "ttft p95 < 500 ms,tpot mean<=50ms, e2e  p99.9 < 1.5 min");
   CHECK(to_string(level.clauses[0]) == "ttft p95 < 500 ms");
+  const ServiceLevel semicolons = parse_service_level("--slo", "ttft p95 < 500 ms; tpot mean < 50 ms");
+  REQUIRE(semicolons.clauses.size() == 2);
+  CHECK(to_string(semicolons.clauses[0]) == "ttft p95 < 500 ms");
+  CHECK(to_string(semicolons.clauses[1]) == "tpot mean < 50 ms");
+  CHECK_THAT(refusal("ttft p95 < 500 ms and tpot mean < 50 ms"),
+             Contains("has two limits; expected ',' between conditions"));
   CHECK(to_string(parse_service_level("--slo", "TTFT P95 < 500 ms").clauses[0]) == "ttft p95 < 500 ms");
   CHECK_THAT(refusal("TTFT p95 < 1 s, ttft P95 < 2 s"), Contains("limits already"));
 }

@@ -255,7 +255,8 @@ TEST_CASE("runtime: of a system or of the scenario, in the place of host_overhea
   CHECK(refusal("runtime: vlm\n", "").find("did you mean 'vllm'") != std::string::npos);
   CHECK(refusal("", ", runtime: vlm").find("did you mean 'vllm'") != std::string::npos);
   CHECK(refusal("device: a100-40gb\n", "").find("on one of the two") != std::string::npos);
-  CHECK(refusal("overrides: {device: {title: x}}\n", "").find("machine of parts") != std::string::npos);
+  CHECK(refusal("overrides: {device: {title: x}}\n", "").find("put together from parts") !=
+        std::string::npos);
 }
 
 TEST_CASE("runtime: a scenario's says from which batches on a cpu-only system has experts copied") {
