@@ -70,6 +70,10 @@ answer.least_certain.figure - of the device, cluster or runtime
 answer.least_certain.kind - of its source: measured, datasheet, paper, derived, fitted, assumed
 answer.least_certain.share - of the time that rests on it
 answer.routing - how well the routing is known, where the time rests on it
+answer.first_requests[].system - of those that serve requests in turn, where one was begun once the first was answered
+answer.first_requests[].ttft_s s of the first request, with the caches as the run begins
+answer.first_requests[].later_ttft_s s of those begun once it was answered, mean
+answer.first_requests[].later_requests - how many these are
 classes[].name - a class of requests
 classes[].requests - its answered requests
 classes[].input_tokens - their prompt tokens

@@ -167,20 +167,31 @@ struct Asked {
   std::vector<std::string> marked;  // systems that are not what their files say
 };
 
-/// What every system took under each seed, the first of which has been run.
-std::vector<std::vector<std::optional<double>>> run_seeds(const RunArguments& options, const Asked& asked,
-                                                          const std::vector<RunResult>& first,
-                                                          TerminalLine& progress) {
+/// What every system took under each seed, the first of which has been run, for the answer and the table.
+struct OverSeeds {
+  std::vector<std::vector<std::optional<double>>> latencies;
+  SpeedsBySeed speeds;
+};
+
+OverSeeds run_seeds(const RunArguments& options, const Asked& asked, const std::vector<RunResult>& first,
+                    TerminalLine& progress) {
   RunArguments plain = options;
   plain.timeline.clear();
-  return latencies_by_seed(asked.scenario, first, options.seeds, [&](std::uint64_t seed) {
+  OverSeeds over;
+  if (options.seeds > 1)
+    for (const RunResult& result : first) over.speeds.push_back({speed_of(result)});
+  over.latencies = latencies_by_seed(asked.scenario, first, options.seeds, [&](std::uint64_t seed) {
     auto settings = asked.scenario.settings;
     settings.emplace_back("seed", std::to_string(seed));
     const Scenario again = load_scenario(options.scenario, settings, options.only);
     std::vector<RunResult> results;
-    for (Finished& one : run_all(plain, again, progress)) results.push_back(std::move(one.result));
+    for (Finished& one : run_all(plain, again, progress)) {
+      over.speeds[results.size()].push_back(speed_of(one.result));
+      results.push_back(std::move(one.result));
+    }
     return results;
   });
+  return over;
 }
 
 std::string named_outputs(const RunArguments& options) {
@@ -204,15 +215,9 @@ std::string unfit_text(const Scenario& scenario, const std::vector<RunResult>& r
          " more than the budget of " + to_string(scenario.budget);
 }
 
-/// What is of which seeds; "" where there is one.
-std::string seeds_line(const Scenario& scenario, std::uint64_t seeds) {
-  if (seeds == 1) return "";
-  return "Tables above: of seed " + std::to_string(scenario.seed) + " alone. Below: means of seeds " +
-         std::to_string(scenario.seed) + " to " + std::to_string(scenario.seed + seeds - 1) + ".\n";
-}
-
 RunOutputs outputs_of(const RunArguments& options, const Asked& asked, const std::vector<RunResult>& results,
-                      const std::vector<std::string>& events, const RunAnswer& answer) {
+                      const std::vector<std::string>& events, const RunAnswer& answer,
+                      const SpeedsBySeed& speeds) {
   const bool prints_json = options.format == "json";
   const std::string json = prints_json || !options.out.empty() ? answered_results_json(results, answer) : "";
   RunOutputs outputs;
@@ -231,9 +236,8 @@ RunOutputs outputs_of(const RunArguments& options, const Asked& asked, const std
   if (prints_json) return outputs;
   const TextForm form = text_form(options.format);
   TextReport said(form);
-  said.add_lines(answer.text);
-  outputs.printed = results_table(asked.scenario, results, form, asked.marked) + "\n" +
-                    seeds_line(asked.scenario, options.seeds) + said.text();
+  said.add_lines(answer.text + first_requests_text(answer));
+  outputs.printed = results_table(asked.scenario, results, form, asked.marked, speeds) + "\n" + said.text();
   if (options.format == "table") outputs.printed += named_outputs(options);
   return outputs;
 }
@@ -268,9 +272,10 @@ RunOutputs run_asked(const RunArguments& options, const Asked& asked) {
     results.push_back(std::move(one.result));
     events.push_back(std::move(one.events));
   }
-  const RunAnswer answer = run_answer(asked.scenario, results, run_seeds(options, asked, results, progress));
+  const OverSeeds over = run_seeds(options, asked, results, progress);
+  const RunAnswer answer = run_answer(asked.scenario, results, over.latencies);
   progress.clear();
-  return outputs_of(options, asked, results, events, answer);
+  return outputs_of(options, asked, results, events, answer, over.speeds);
 }
 
 void run(RunArguments options) {
@@ -335,7 +340,7 @@ void add_run(CLI::App& program) {
       ->add_option(
           "--seeds", options->seeds,
           "Run all of it with so many seeds, from the scenario's on, for the answer's comparison, seed "
-          "by seed; tables and files are of the first")
+          "by seed, and the means and ranges of the first table; other tables and files are of the first")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}));
   add_text_format(*command, options->format);
   add_policy_library(*command);

@@ -23,6 +23,7 @@
 
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/nothing_fits.hpp"
 
 namespace moelab {
 namespace {
@@ -43,7 +44,8 @@ std::string answer(const std::function<std::string()>& work) {
     nlohmann::json problems = nlohmann::json::array();
     for (const Problem& p : error.problems())
       problems.push_back({{"file", p.file}, {"line", p.line}, {"column", p.column}, {"what", p.what}});
-    return valid_text({{"problems", problems}});
+    const bool nothing_fits = dynamic_cast<const NothingFits*>(&error) != nullptr;
+    return valid_text({{"problems", problems}, {"nothing_fits", nothing_fits}});
   } catch (const std::bad_alloc&) {
     return R"({"memory":true})";
   } catch (const std::exception& error) {
@@ -108,7 +110,9 @@ void fill_from_answer(const std::string& message, int status, ChildOutcome& outc
       problems.push_back({p["file"], p["line"], p["column"], p["what"]});
       text += (text.empty() ? "" : "\n") + to_string(problems.back());
     }
-    failed(std::make_exception_ptr(InputError(std::move(problems))), text);
+    failed(j.value("nothing_fits", false) ? std::make_exception_ptr(NothingFits(std::move(problems)))
+                                          : std::make_exception_ptr(InputError(std::move(problems))),
+           text);
   } else {
     failed_with(j.value("error", "an unknown error"));
   }

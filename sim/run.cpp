@@ -405,10 +405,12 @@ std::optional<RankInclusion> check_scenario(const Scenario& scenario, const Rout
   if (!scenario.cluster && std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
     statistics = given != nullptr ? *given : planning_statistics(scenario, trace);
   Problems problems;
+  std::size_t lacking_memory = 0;  // systems with no other problem
   for (const SystemConfig& system : scenario.systems) {
     try {
       check_system(scenario, system, trace, statistics);
     } catch (const InputError& error) {
+      lacking_memory += dynamic_cast<const NothingFits*>(&error) != nullptr ? 1 : 0;
       for (Problem problem : error.problems()) {
         if (problem.file.empty()) {
           problem.file = scenario.name;
@@ -418,7 +420,12 @@ std::optional<RankInclusion> check_scenario(const Scenario& scenario, const Rout
       }
     }
   }
-  problems.throw_if_any();
+  try {
+    problems.throw_if_any();
+  } catch (const InputError& error) {
+    if (lacking_memory == scenario.systems.size()) throw NothingFits(error.problems());
+    throw;
+  }
   return statistics;
 }
 

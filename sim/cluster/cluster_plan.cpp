@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/input_error.hpp"
+#include "models/nothing_fits.hpp"
 #include "models/timing.hpp"
 #include "policies/guard/guarded_policies.hpp"
 #include "sim/cluster/cluster_resources.hpp"
@@ -122,12 +123,12 @@ ServerMemory plan_server(const Scenario& s, const SystemConfig& system, std::siz
   for (int gpu = 0; gpu < server.gpus; ++gpu) {
     const Bytes taken = gpu == 0 ? m.non_expert + m.kv_cache + m.activations + m.loading : received;
     if (taken + m.staging > m.budget)
-      throw InputError(s.name, "budget " + to_string(m.budget) + " is too small for server '" + server.name +
-                                   "': it needs " + to_string(taken + m.staging) +
-                                   " before it can hold a single expert (non-expert weights " +
-                                   to_string(m.non_expert) + ", KV cache " + to_string(m.kv_cache) +
-                                   ", activations " + to_string(m.activations) + ", staging " +
-                                   to_string(m.staging + m.loading) + ")");
+      throw NothingFits(s.name, "budget " + to_string(m.budget) + " is too small for server '" + server.name +
+                                    "': it needs " + to_string(taken + m.staging) +
+                                    " before it can hold a single expert (non-expert weights " +
+                                    to_string(m.non_expert) + ", KV cache " + to_string(m.kv_cache) +
+                                    ", activations " + to_string(m.activations) + ", staging " +
+                                    to_string(m.staging + m.loading) + ")");
     m.experts.push_back(m.budget - taken - m.staging);
   }
   if (!placed.loads()) return m;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/results/speed_table.hpp"
 #include "sim/results/text_report.hpp"
 #include "sim/run_result.hpp"
 
@@ -27,8 +28,8 @@ std::string results_json(const std::vector<RunResult>& results);
 nlohmann::ordered_json memory_plan_json(const MemoryPlan& memory, bool paged);
 
 /// What a systems engineer wants to see side by side, 80 to 120 columns wide. Rows of the systems `marked`
-/// (changed_systems()) get a '*'.
+/// (changed_systems()) get a '*'. Of further seeds, `by_seed`, the first table has the means and the range.
 std::string results_table(const Scenario& scenario, const std::vector<RunResult>& results, TextForm form = {},
-                          const std::vector<std::string>& marked = {});
+                          const std::vector<std::string>& marked = {}, const SpeedsBySeed& by_seed = {});
 
 }  // namespace moelab

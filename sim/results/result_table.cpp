@@ -8,6 +8,7 @@
 #include "sim/results/request_latencies.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/serving_picture.hpp"
+#include "sim/results/speed_table.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_report.hpp"
 #include "sim/results/text_table.hpp"
@@ -17,27 +18,6 @@
 
 namespace moelab {
 namespace {
-
-TextTable speed_table(const std::vector<RunResult>& results) {
-  std::vector<std::vector<std::string>> rows = {
-      {"system", "TTFT s", "TPOT ms", "ITL p50", "p90", "p99", "tokens/s", "end-to-end s"}};
-  for (const RunResult& r : results) {
-    const Summary gaps = summarize(r.metrics.token_gaps_s);
-    const auto ms = [&](double seconds) {
-      return r.metrics.token_gaps_s.empty() ? std::string("-") : three_digits(1e3 * seconds, 1);
-    };
-    if (r.memory.shortfall > Bytes(0)) {
-      rows.push_back({r.system, "-", "-", "-", "-", "-", "-", "-"});
-      continue;
-    }
-    const RunRates rates = run_rates(r.metrics);
-    rows.push_back({r.system, three_digits(mean(r.metrics.ttft_s), 2),
-                    ms(mean(request_latencies(r.metrics).of(Latency::tpot))), ms(gaps.p50), ms(gaps.p90),
-                    ms(gaps.p99), three_digits(rates.a_second(rates.output_tokens), 2),
-                    three_digits(mean(r.metrics.end_to_end_s), 1)});
-  }
-  return {rows};
-}
 
 /// Systems to which requests come when they come.
 std::vector<const RunResult*> results_under_load(const Scenario& scenario,
@@ -370,9 +350,19 @@ std::string page_cache_text(const Scenario& s, const std::vector<RunResult>& res
   return " (page cache beside it: " + to_string(most) + ")";
 }
 
+/// Of which seeds the tables are.
+std::string seeds_line(const Scenario& s, std::size_t seeds) {
+  if (seeds < 2) return "";
+  const std::string first = std::to_string(s.seed), last = std::to_string(s.seed + seeds - 1);
+  const std::string all = "seeds " + first + " to " + last, alone = "of seed " + first + " alone";
+  return (s.cluster ? "tables: "
+                    : "first table: means over " + all + ", and the least and the most; others: ") +
+         alone + "; the answer: over " + all + ", what bounds a system " + alone + "\n";
+}
+
 /// What was run, and on what it rests.
 std::string heading(const Scenario& s, const std::vector<RunResult>& results,
-                    const std::vector<std::string>& marked) {
+                    const std::vector<std::string>& marked, std::size_t seeds) {
   const auto ran = std::find_if(results.begin(), results.end(),
                                 [](const RunResult& r) { return r.memory.shortfall == Bytes(0); });
   const Metrics& m = (ran == results.end() ? results.front() : *ran).metrics;
@@ -385,7 +375,7 @@ std::string heading(const Scenario& s, const std::vector<RunResult>& results,
          std::to_string(s.workload.batch) + (s.cluster ? " a server" : "") + ", " + amount + ", seed " +
          std::to_string(s.seed) + ", executor " + results.front().executor + "\n" +
          (s.cluster ? "" : runtime_line(results)) + "routing: " + results.front().routing + "\n" +
-         settings_line(s) + marks_line(marked);
+         settings_line(s) + marks_line(marked) + seeds_line(s, seeds);
 }
 
 void add_cluster(const std::vector<RunResult>& results, TextReport& report) {
@@ -412,8 +402,9 @@ void add_experts(const Scenario& s, const std::vector<RunResult>& results, TextR
   if (s.device.is_discrete()) report.add_table(prefetch_table(results));
 }
 
-void add_machine(const Scenario& s, const std::vector<RunResult>& results, TextReport& report) {
-  report.add_table(speed_table(results));
+void add_machine(const Scenario& s, const std::vector<RunResult>& results, const SpeedsBySeed& by_seed,
+                 TextReport& report) {
+  report.add_table(speed_table(results, by_seed));
   for (TextTable& table : latency_tables(results_under_load(s, results))) report.add_table(std::move(table));
   report.add_lines(measured_lines(results));
   report.add_lines(shortfall_lines(results));
@@ -427,14 +418,14 @@ void add_machine(const Scenario& s, const std::vector<RunResult>& results, TextR
 }  // namespace
 
 std::string results_table(const Scenario& s, const std::vector<RunResult>& results, TextForm form,
-                          const std::vector<std::string>& marked) {
+                          const std::vector<std::string>& marked, const SpeedsBySeed& by_seed) {
   if (results.empty()) return "";
   TextReport report(form, marked);
-  report.add_lines(heading(s, results, marked));
+  report.add_lines(heading(s, results, marked, by_seed.empty() ? 1 : by_seed.front().size()));
   if (s.cluster)
     add_cluster(results, report);
   else
-    add_machine(s, results, report);
+    add_machine(s, results, by_seed, report);
   report.add_lines(notes(results));
   return report.text();
 }

@@ -41,14 +41,20 @@ Json json_of(const PolicyComparison& c, const ComparedBlock& block, const Compar
   return json;
 }
 
-Json block_json(const PolicyComparison& c, const ComparedBlock& block) {
-  Json policies = Json::array();
-  for (const ComparedPolicy& policy : block.policies) policies.push_back(json_of(c, block, policy));
+/// Which block it is: its routing, where that is not the scenario's, and its budget.
+Json place_of_block(const ComparedBlock& block) {
   Json json = Json::object();
   if (!block.trace.empty()) json["trace"] = block.trace;
   if (!block.law.empty()) json["law"] = block.law;
   json["budget"] = block.budget;
   json["budget_bytes"] = block.bytes;
+  return json;
+}
+
+Json block_json(const PolicyComparison& c, const ComparedBlock& block) {
+  Json policies = Json::array();
+  for (const ComparedPolicy& policy : block.policies) policies.push_back(json_of(c, block, policy));
+  Json json = place_of_block(block);
   json["policies"] = policies;
   return json;
 }
@@ -74,9 +80,11 @@ std::string compare_json(const PolicyComparison& c) {
   if (c.family != "cache") whole["family"] = c.family;
   whole["judged_by"] = judged_words(c.by).key;
   whole["budgets"] = blocks;
-  for (const ComparedBlock& block : c.unfit)
-    whole["unfit"].push_back(
-        {{"budget", block.budget}, {"budget_bytes", block.bytes}, {"why", block.why_unfit()}});
+  for (const ComparedBlock& block : c.unfit) {
+    Json unfit = place_of_block(block);
+    unfit["why"] = block.why_unfit();
+    whole["unfit"].push_back(unfit);
+  }
   if (c.blocks.size() > 1) whole["overall"] = overall_json(c);
   return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

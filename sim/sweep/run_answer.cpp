@@ -197,7 +197,7 @@ std::vector<std::pair<std::string, double>> causes_of(const RunResult& r, Judged
   constexpr double kRounding = 1e-9;
   const double idle = by == JudgedBy::end_to_end && r.cluster.servers.empty() ? r.metrics.wall_s - all : 0;
   if (idle > kRounding * r.metrics.wall_s) {
-    causes.emplace_back("idle", idle);
+    causes.emplace_back(kWaitingCause, idle);
     all += idle;
   }
   for (std::size_t c = 0; c < kCauses; ++c)
@@ -219,7 +219,35 @@ void explain_fastest(const Scenario& s, const RunResult& fastest, RunAnswer& a) 
     a.routing = fastest.routing;
 }
 
+/// Nothing where no request was begun once the first one was answered, or where requests wait for each other.
+std::optional<FirstRequest> first_request_of(const Scenario& s, const RunResult& r) {
+  const std::vector<RequestTimes>& requests = r.metrics.requests;
+  if (s.cluster || requests.empty() || !come_in_turn(s, config_of(s, r.system))) return std::nullopt;
+  const RequestTimes& first = *std::min_element(
+      requests.begin(), requests.end(),
+      [](const RequestTimes& a, const RequestTimes& b) { return a.started_s < b.started_s; });
+  if (!first.measured || !first.answered()) return std::nullopt;
+  std::vector<double> later;
+  for (const RequestTimes& one : requests)
+    if (one.measured && one.answered() && one.started_s >= first.end_s)
+      later.push_back(latency_of(one, Latency::ttft));
+  if (later.empty()) return std::nullopt;
+  return FirstRequest{r.system, latency_of(first, Latency::ttft), mean(later), later.size()};
+}
+
 }  // namespace
+
+std::string first_requests_text(const RunAnswer& a) {
+  constexpr double kApart = 0.1;  // of the later ones' TTFT
+  std::string text;
+  for (const FirstRequest& f : a.first_requests)
+    if (std::abs(f.ttft_s - f.later_ttft_s) > kApart * f.later_ttft_s)
+      text += "TTFT of " + f.system + ": " + three_digits(f.ttft_s, 2) +
+              " s of the first request, with its cache as the run begins, " +
+              three_digits(f.later_ttft_s, 2) + " s of the " +
+              (f.later > 1 ? "later ones on average" : "later one") + ".\n";
+  return text;
+}
 
 JudgedBy judged_by(const Scenario& s, const std::vector<RunResult>& results) {
   const bool all_have = std::all_of(results.begin(), results.end(), [](const RunResult& r) {
@@ -265,6 +293,8 @@ RunAnswer run_answer(const Scenario& s, const std::vector<RunResult>& results,
                      const std::vector<std::vector<std::optional<double>>>& by_seed) {
   RunAnswer a;
   a.by = judged_by(s, results);
+  for (const RunResult& r : results)
+    if (auto first = first_request_of(s, r)) a.first_requests.push_back(std::move(*first));
   std::vector<std::pair<double, std::size_t>> order;  // of rivals
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::optional<double> here = judged_latency(results[i], a.by);
@@ -333,7 +363,13 @@ nlohmann::ordered_json answer_json(const RunAnswer& a) {
             {"bound_by", a.bound_by},
             {"causes", causes},
             {"least_certain", nullptr},
-            {"routing", a.routing}};
+            {"routing", a.routing},
+            {"first_requests", Json::array()}};
+  for (const FirstRequest& f : a.first_requests)
+    j["first_requests"].push_back({{"system", f.system},
+                                   {"ttft_s", f.ttft_s},
+                                   {"later_ttft_s", f.later_ttft_s},
+                                   {"later_requests", f.later}});
   if (a.difference)
     j["difference"] = {{"mean_s", a.difference->apart.mean},
                        {"half_width_s", a.difference->apart.half_width},

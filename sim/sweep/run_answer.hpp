@@ -58,6 +58,17 @@ struct TimedSystem {
   std::string why_no_rival;  // "which knows the future"; "": it is one
 };
 
+/// Of a system that serves requests in turn: the first one's TTFT, with its caches as the run begins, and the
+/// mean of those begun once it was answered; s.
+struct FirstRequest {
+  std::string system;
+  double ttft_s = 0, later_ttft_s = 0;
+  std::size_t later = 0;  // requests, at least one
+};
+
+/// Of RunAnswer's causes the one that is no work: nothing was there to be served.
+inline constexpr const char* kWaitingCause = "idle";
+
 /// The figure behind a good part of the time of which least is known, as provenance has it.
 struct UncertainFigure {
   std::string figure;  // "device ssd.read"
@@ -77,7 +88,11 @@ struct RunAnswer {
   std::optional<UncertainFigure> least_certain;
   std::string routing;  // how the routing is known, where it decides; "" where it was recorded or does not
   std::string text;     // sentences, each a line
+  std::vector<FirstRequest> first_requests;  // of the first seed, in the order of results
 };
+
+/// A line for each system whose first request's TTFT and the later ones' are more than a tenth apart.
+std::string first_requests_text(const RunAnswer& answer);
 
 /// What the scenario's results say under further seeds, from its own on: run_answer()'s `by_seed`. `results`
 /// are those of the first; `run_with` gives those of another, of the same systems in their order. Empty where

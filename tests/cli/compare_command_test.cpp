@@ -301,6 +301,18 @@ TEST_CASE(
   CHECK(none.err.starts_with("moelab: nothing fits: zipmoe-orin: budget 2 GB is too small"));
 }
 
+TEST_CASE("compare: a block in which nothing fits names its routing as the others do") {
+  const ProgramResult compared = compare({"--cache", "lru", "--law", "deepseek-v2-lite", "--budget", "2,20",
+                                          "--seeds", "1", "--format", "json"});
+  CAPTURE(compared.err);
+  REQUIRE(compared.status == 0);
+  const json result = json::parse(compared.out);
+  REQUIRE(result["unfit"].size() == 1);
+  CHECK(result["unfit"][0]["law"] == "deepseek-v2-lite");
+  CHECK_FALSE(result["unfit"][0].contains("trace"));
+  for (const char* key : {"law", "budget", "budget_bytes"}) CHECK(result["budgets"][0].contains(key));
+}
+
 TEST_CASE("compare: routing that does not fit is refused") {
   check_refusal(compare({"--trace", "deepseek-v2-lite"}),
                 "--trace deepseek-v2-lite: is no trace but a law; expected --law deepseek-v2-lite");
