@@ -7,6 +7,7 @@
 #include <span>
 
 #include "cli/layer_table.hpp"
+#include "cli/load_limits.hpp"
 #include "cli/load_values.hpp"
 #include "models/stored_weights.hpp"
 #include "sim/results/text_table.hpp"
@@ -64,7 +65,7 @@ std::string best_text(const LoadReport& r, const LoadPoint& best) {
 }
 
 /// From which rate on a system no longer keeps up, among those that were run.
-std::string limit_text(std::span<const LoadPoint> points) {
+std::string saturated_text(std::span<const LoadPoint> points) {
   for (const LoadPoint& point : points)
     if (point.verdict == LoadVerdict::saturated) return "; saturated at " + rate_text(point.rate);
   return "";
@@ -101,30 +102,35 @@ std::string none_sentence(const LoadReport& r, std::span<const LoadPoint> points
          (unsettled < points.size() ? "; at the other rates it does not" : "");
 }
 
+/// A line of its own: what fails at the lowest rate that is too high.
+std::string too_high_line(const std::optional<LoadLimit>& limit) {
+  return limit ? "  " + limit_words(*limit) + "\n" : "";
+}
+
 std::string curve_sentence(const LoadReport& r, std::span<const LoadPoint> points) {
   if (const std::string refusal = points.front().samples.front().refusal; !refusal.empty())
     return name_of(r, points.front().system) + " " + refusal + "\n";
   if (const LoadPoint* best = best_point(points); best != nullptr)
-    return best_text(r, *best) + limit_text(points) + "\n";
-  return none_sentence(r, points) + limit_text(points) + "\n";
+    return best_text(r, *best) + saturated_text(points) + "\n" + too_high_line(limit_of(r, points));
+  return none_sentence(r, points) + saturated_text(points) + "\n" + too_high_line(limit_of(r, points));
 }
 
 std::string found_sentence(const LoadReport& r, const HighestRate& found) {
   const std::string name = name_of(r, found.system);
   if (found.by_seed.empty()) return name + " " + found.refusal + "\n";
   const std::string what = has_level(r) ? " meets " + level_text(r) : " keeps up";
-  const bool unsettled = std::ranges::count(found.above, LoadVerdict::unsettled) > 0;
+  const bool unsettled = std::ranges::count(found.above, LoadVerdict::unsettled, &RateMissed::verdict) > 0;
   if (found.high() == 0 && unsettled)
     return name + ": cannot tell at any rate whether it" + what +
            ": too few requests come for a steady state, more of them (--requests) would tell\n";
-  if (found.high() == 0) return name + what + " at no rate\n";
+  if (found.high() == 0) return name + what + " at no rate\n" + too_high_line(limit_of(r, found));
   std::string text = name + what + " up to " + rate_text(found.median());
   if (found.by_seed.size() > 1)
-    text += " (" + significant(found.low()) + " to " + significant(found.high()) + " over " +
+    text += " (median; " + significant(found.low()) + " to " + significant(found.high()) + " over " +
             std::to_string(found.by_seed.size()) + " seeds)";
   if (unsettled)
     text += "; above that too few requests come for a steady state: more --requests may find more";
-  return text + "\n";
+  return text + "\n" + too_high_line(limit_of(r, found));
 }
 
 /// The best system's first.
@@ -170,9 +176,16 @@ std::vector<std::string> row_of(const LoadReport& r, const LoadPoint& point, boo
 
 std::string legend(const LoadReport& r) {
   std::string text =
-      "values: mean over seeds; queued: mean; saturated: in the second half of the time in which requests\n"
-      "came, fewer were answered than came, by more than 5 % and more than chance (3 sqrt(n));\n"
+      "values: mean over seeds; queued: mean\n"
+      "saturated: in the second half of the time in which requests came, fewer were answered than came, by "
+      "more "
+      "than 5 % and more than chance (3 sqrt(n))\n"
       "unsettled: half of the requests stay for more than a quarter of that time\n";
+  if (!r.found.empty())
+    text +=
+        "best: of these rates the highest that does with every seed; the rate that was found is the median "
+        "over "
+        "seeds\n";
   if (has_level(r))
     text += "meets: requests within all limits, whatever their percentiles; goodput: these a second\n";
   if (!left_out_text(r.runs->scenario().workload.left_out).empty())
@@ -187,8 +200,7 @@ std::string notes(const LoadReport& r) {
     if (point.verdict == LoadVerdict::unsettled && point.samples.front().refusal.empty())
       text += "note: " + name_of(r, point.system) + " at " + rate_text(point.rate) +
               ": half of the requests stay longer than a quarter of the time in which all came: nothing is "
-              "known of\n"
-              "  a steady state; more requests (--requests) or a lower rate would tell\n";
+              "known of a steady state; more requests (--requests) or a lower rate would tell\n";
   return text;
 }
 

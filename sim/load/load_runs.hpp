@@ -18,9 +18,6 @@
 
 namespace moelab {
 
-/// Of a run of drawn requests: of fewer, half of which come in the second half, chance decides too much.
-inline constexpr std::uint32_t kLeastRequests = 1000;
-
 /// Requests a second, more than any machine answers: all are there at once, and the run is as fast as it can
 /// be. Nothing is left out of its statistics.
 inline constexpr double kAtOnce = 1e9;
