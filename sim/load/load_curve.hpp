@@ -42,7 +42,7 @@ std::vector<LoadPoint> load_curve(LoadRuns& runs, const LevelRule& rule,
 struct RateMissed {
   double rate = 0;
   LoadVerdict verdict = LoadVerdict::unsettled;
-  LoadSample sample;
+  LoadSample sample = {};
 };
 
 /// What a system can promise, by seed.
