@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -10,13 +11,16 @@
 #include "cli/commands.hpp"
 #include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
+#include "cli/wrapped_text.hpp"
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "models/nothing_fits.hpp"
 #include "models/serving_estimate.hpp"
 #include "models/timing.hpp"
 #include "sim/cluster/cluster_plan.hpp"
 #include "sim/results/result_json.hpp"
+#include "sim/results/text_table.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario/parallel_config.hpp"
 #include "sim/scenario_trace.hpp"
@@ -147,21 +151,23 @@ MemoryPlan memory_of(const Scenario& own, const SystemConfig& system, const Rout
 }
 
 /// Of each server: as many experts as its GPUs have room for, and what the rest of the budget is for.
-void print_cluster(const Scenario& s, const RoutingTrace& trace) {
+std::string cluster_lines(const Scenario& s, const RoutingTrace& trace) {
   const auto requests = cluster_requests(s, trace);
   std::size_t all = 0;
   for (const auto& of_server : requests) all += of_server.size();
-  std::cout << s.name << ": valid. " << s.model.title << " on " << s.cluster->profile.title << ", " << all
-            << " request(s), " << s.cluster->tasks.size() << " task(s)\n";
+  std::string lines = s.name + ": valid. " + s.model.title + " on " + s.cluster->profile.title + ", " +
+                      std::to_string(all) + " request(s), " + std::to_string(s.cluster->tasks.size()) +
+                      " task(s)\n";
   constexpr std::size_t kMostServers = 16;
   for (const auto& [system, plan] : cluster_plans(s, trace, requests)) {
-    std::cout << "  " << system->name << ":\n";
+    lines += "  " + system->name + ":\n";
     for (std::size_t i = 0; i < std::min(plan.memory.size(), kMostServers); ++i)
-      std::cout << "    " << s.cluster->profile.servers[i].name << ": "
-                << server_line(s, plan, static_cast<std::uint32_t>(i));
+      lines += "    " + s.cluster->profile.servers[i].name + ": " +
+               server_line(s, plan, static_cast<std::uint32_t>(i));
     if (plan.memory.size() > kMostServers)
-      std::cout << "    and " << plan.memory.size() - kMostServers << " more\n";
+      lines += "    and " + std::to_string(plan.memory.size() - kMostServers) + " more\n";
   }
+  return lines;
 }
 
 /// ", but the budget is too small for all systems"
@@ -173,8 +179,9 @@ std::string fit_text(std::size_t fitting, std::size_t systems) {
                        : std::to_string(systems - fitting) + " of " + std::to_string(systems) + " systems");
 }
 
-void print_valid(const Scenario& s, const RoutingTrace& trace) {
-  if (s.cluster) return print_cluster(s, trace);
+/// That it is valid, and its memory plan.
+std::string valid_lines(const Scenario& s, const RoutingTrace& trace) {
+  if (s.cluster) return cluster_lines(s, trace);
   const bool paged = std::all_of(s.systems.begin(), s.systems.end(),
                                  [](const SystemConfig& system) { return system.paging.has_value(); });
   const std::size_t requests = paged ? served_requests(s, trace).size() : trace.requests().size();
@@ -187,11 +194,10 @@ void print_valid(const Scenario& s, const RoutingTrace& trace) {
     lines += system.paging ? paged_memory_line(system, memory)
                            : memory_line(system, memory) + llama_cpp_line(own, system, memory);
   }
-  std::cout << s.name << ": valid" << fit_text(fitting, s.systems.size()) << ". " << s.model.title << " on "
-            << s.device.title << ", budget " << to_string(s.budget) << ", " << requests << " request(s), "
-            << trace.tokens() << " rows of routing\n";
-  if (s.gpus() > 1) std::cout << "on " << gpus_text(s) << ":\n";
-  std::cout << lines;
+  return s.name + ": valid" + fit_text(fitting, s.systems.size()) + ". " + s.model.title + " on " +
+         s.device.title + ", budget " + to_string(s.budget) + ", " + std::to_string(requests) +
+         " request(s), " + std::to_string(trace.tokens()) + " rows of routing\n" +
+         (s.gpus() > 1 ? "on " + gpus_text(s) + ":\n" : "") + lines;
 }
 
 /// Bytes of a server; "experts": by GPU, how many are there at the start and the room for them.
@@ -270,6 +276,7 @@ Json check_points(const CheckArguments& options, const Settings& settings) {
 void check(const CheckArguments& options) {
   Json problems = Json::array();
   Json found;  // of what is valid
+  std::exception_ptr nothing_fits;
   try {
     std::vector<std::pair<std::string, std::string>> settings;
     for (const std::string& text : options.settings) settings.push_back(split_setting(text));
@@ -280,12 +287,13 @@ void check(const CheckArguments& options) {
       const RoutingTrace trace = scenario_trace(scenario);
       check_scenario(scenario, trace);
       if (options.format == "table")
-        print_valid(scenario, trace);
+        std::cout << wrapped_lines(valid_lines(scenario, trace), line_width());
       else
         found = scenario_json(scenario, trace);
     }
   } catch (const InputError& error) {
     if (options.format == "table") throw;
+    if (dynamic_cast<const NothingFits*>(&error) != nullptr) nothing_fits = std::current_exception();
     for (const Problem& p : error.problems())
       problems.push_back({{"file", p.file}, {"line", p.line}, {"column", p.column}, {"what", p.what}});
   }
@@ -294,6 +302,7 @@ void check(const CheckArguments& options) {
     if (found.is_object()) all.update(found);
     std::cout << json_text(all);
   }
+  if (nothing_fits) std::rethrow_exception(nothing_fits);
   if (!problems.empty()) throw CLI::RuntimeError(2);
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "cli/layer_table.hpp"
+#include "cli/wrapped_text.hpp"
 #include "models/json.hpp"
 #include "sim/results/cause_words.hpp"
 #include "sim/results/text_table.hpp"
@@ -70,8 +71,13 @@ double faster(const ResultFile& before, const ResultFile& after) {
   return (by_tokens ? *before.tpot_s : before.wall_s) / (by_tokens ? *after.tpot_s : after.wall_s);
 }
 
+/// Sentences, in lines that fit the terminal.
+std::string said(const std::string& sentences) {
+  return wrapped_lines(sentences, line_width());
+}
+
 std::string speed_words(const ResultFile& r) {
-  std::string text = r.tpot_s ? ms(*r.tpot_s) + " ms a token after the first, " : "";
+  std::string text = r.tpot_s ? ms(*r.tpot_s) + " ms a token after the first (TPOT), " : "";
   return text + "first token after " + fixed(r.ttft_s, 2) + " s, " + fixed(r.tokens_per_s, 2) +
          " tokens/s, " + std::to_string(r.tokens) + " tokens";
 }
@@ -104,17 +110,18 @@ std::string bounds_text(const Explanation& e) {
   if (causes.empty()) return "It took no time.\n\n";  // on a device that takes none for anything
   double all = 0;
   for (const auto& [cause, seconds] : causes) all += seconds;
-  Chart chart{{{"on the critical path", "ms a token", "%"}}, {}};
+  Chart chart{{{"on the critical path", "ms of the run a token", "%"}}, {}};
   for (const auto& [cause, seconds] : causes) {
     if (seconds < kLeastShare * all) continue;
     chart.rows.push_back({words_of_cause(cause), ms(seconds), percent(seconds, all)});
     chart.shares.push_back(seconds / all);
   }
-  return "What bounds it: " + words_of_cause(causes.front().first) + ", " +
-         percent(causes.front().second, all) +
-         " % of the time. Every instant counts for the operation that all waited for,\nprompts "
-         "included.\n\n" +
-         draw(chart) + "\n";
+  return said("What bounds it: " + words_of_cause(causes.front().first) + ", " +
+              percent(causes.front().second, all) +
+              " % of the run's time, prompts included.\nEvery instant counts for the operation that all "
+              "waited for. The run's time over all generated tokens is " +
+              ms(all) + " ms; TPOT leaves out the time to first tokens.\n") +
+         "\n" + draw(chart) + "\n";
 }
 
 std::string slots_words(double slots) {
@@ -135,6 +142,33 @@ std::string prompt_words(const Explanation& e, const FreedResource& best) {
   const double gain = e.again.ttft_s / first->result.ttft_s;
   if (!e.again.tpot_s || first->kind == best.kind || !(gain > kLeastPromptGain)) return "";
   return "\nThe first token waits most for '" + first->kind + "': " + times(gain) + " times as fast at best.";
+}
+
+/// How much of the run's time a free kind saves, beside the share that waited for it where it is what bounds
+/// the run: what was done beside it is waited for then.
+std::string saved_words(const Explanation& e, const FreedResource& best) {
+  const double saved = 1 - best.result.wall_s / e.again.wall_s;
+  if (!(saved >= kLeastShare)) return "";
+  std::string text = " The run takes " + percent(saved, 1) + " % less time then";
+  double waited = 0, all = 0;
+  for (const auto& [cause, seconds] : seconds_a_token(e.again)) {
+    all += seconds;
+    if (cause == best.kind) waited += seconds;
+  }
+  if (waited / all - saved >= kLeastShare)
+    text += ", not the " + percent(waited, all) + " % that wait for " + words_of_cause(best.kind) +
+            ": what was done beside that is waited for then";
+  return text + ".";
+}
+
+std::string help_words(const Explanation& e) {
+  const FreedResource& best = e.freed.front();
+  const double gain = faster(e.again, best.result);
+  if (std::isfinite(gain) && gain <= 1) return "What would help: no kind of resources alone, however fast.\n";
+  return "What would help: a faster '" + best.kind + "' brings most, " +
+         (std::isfinite(gain) ? times(gain) + " times as fast at best" + judged_words(e.again) + "."
+                              : "all of the time at best.") +
+         saved_words(e, best) + prompt_words(e, best) + "\n";
 }
 
 std::string free_text(const Explanation& e) {
@@ -164,19 +198,11 @@ std::string free_text(const Explanation& e) {
         f.result, gain);
     chart.shares.push_back(std::isfinite(gain) ? gain / most : 1);
   }
-  const FreedResource& best = e.freed.front();
-  const double gain = faster(e.again, best.result);
-  std::string text = "What would help: ";
-  if (std::isfinite(gain) && gain <= 1)
-    text += "no kind of resources alone, however fast.";
-  else
-    text += "a faster '" + best.kind + "' brings most, " +
-            (std::isfinite(gain) ? times(gain) + " times as fast at best" + judged_words(e.again) + "."
-                                 : "all of the time at best.") +
-            prompt_words(e, best);
-  text +=
-      "\nSimulated with the work of one kind of resources taking no time, policies and plans as they were;\n"
-      "in brackets how many there are of a kind.\n\n";
+  std::string text =
+      said(help_words(e) +
+           "Simulated with the work of one kind of resources taking no time, policies and plans as "
+           "they were; in brackets how many there are of a kind.\n") +
+      "\n";
   text += draw(chart);
   if (faster(e.again, e.freed.back().result) < kWorse)
     text += "  Below 1: what is ready starts, and with a part faster the order that comes of it is worse.\n";
@@ -202,15 +228,18 @@ std::string regret_words(const Explanation& e) {
   std::string text =
       "Regret of '" + e.cache + "' against belady: " + fixed(points, 1) + " points of experts found full";
   if (e.again.tpot_s && best->tpot_s)
-    text += ", " + ms(*e.again.tpot_s - *best->tpot_s) + " ms a token (" + times(faster(e.again, *best)) +
+    text += ", " + ms(*e.again.tpot_s - *best->tpot_s) + " ms of TPOT (" + times(faster(e.again, *best)) +
             " times as fast with belady)";
   return text + ".\n";
 }
 
 std::string cache_text(const Explanation& e) {
   if (e.references.empty())
-    return "There is no regret of a cache: the system does not keep experts by a cache policy, it places or "
-           "pages\nthem whole layers at a time.\n\n";
+    return said(
+               "There is no regret of a cache: the system does not keep experts by a cache policy, it places "
+               "or "
+               "pages them whole layers at a time.\n") +
+           "\n";
   std::vector<std::vector<std::string>> rows = {{"the cache, while decoding, % of experts used", "full",
                                                  "in parts", "missing", "SSD GB", "TPOT ms",
                                                  "times as fast"}};
@@ -228,7 +257,7 @@ std::string cache_text(const Explanation& e) {
     else
       refused += one_line("No run with '" + r.policy + "': " + r.refused + ".") + "\n";
   std::istringstream lines(rows.size() > 1 ? align_columns(rows, 1) : "");
-  std::string out = regret_words(e) + refused + "\n";
+  std::string out = said(regret_words(e) + refused) + "\n";
   for (std::string line; std::getline(lines, line);) out += "  " + line + "\n";
   return out + "\n";
 }
@@ -241,10 +270,11 @@ std::string routing_text(const Explanation& e) {
   };
   const RoutingRange& range = *e.routing;
   const std::string points = fixed(100 * range.points, 0);
-  return "How well the routing is known: " + range.routing +
-         ". With LRU's hit rate (places for a quarter of the " + "experts)\n" + points +
-         " points lower it takes " + time(range.lower) + ", " + points + " points higher " +
-         time(range.higher) + ".\n\n";
+  return said("How well the routing is known: " + range.routing +
+              ". With LRU's hit rate (places for a quarter of the experts) " + points +
+              " points lower it takes " + time(range.lower) + ", " + points + " points higher " +
+              time(range.higher) + ".\n") +
+         "\n";
 }
 
 std::string shortened(const std::string& value) {
@@ -296,7 +326,7 @@ std::string comparison_words(const ExplainedResult& x) {
   const bool quicker = c.b_s < c.a_s;
   std::string text = name + " is " + times(quicker ? c.a_s / c.b_s : c.b_s / c.a_s) + " times as " +
                      (quicker ? "fast" : "slow") + ": " + ms(c.b_s) + " instead of " + ms(c.a_s) +
-                     " ms for each generated token,\nprompts included.\n" + gap_words(c) + ".\n";
+                     " ms of the run a token, prompts included.\n" + gap_words(c) + ".\n";
   if (a.tokens != b.tokens)
     text += "The workloads differ: " + std::to_string(a.tokens) + " and " + std::to_string(b.tokens) +
             " tokens.\n";
@@ -311,8 +341,7 @@ std::string comparison_text(const ExplainedResult& x) {
            "\n";
   const Comparison& c = *x.comparison;
   const ResultFile &a = x.explanation.given, &b = *x.other;
-  std::vector<std::vector<std::string>> rows = {
-      {"ms a token, prompts included", "this", "other", "difference"}};
+  std::vector<std::vector<std::string>> rows = {{"ms of the run a token", "this", "other", "difference"}};
   for (const CauseDifference& d : c.causes)
     if (std::abs(d.a_s - d.b_s) >= kLeastShare * std::max(c.a_s, c.b_s))
       rows.push_back({words_of_cause(d.cause), ms(d.a_s), ms(d.b_s),
@@ -330,7 +359,7 @@ std::string comparison_text(const ExplainedResult& x) {
           {"read, GB, " + std::string(to_string(t)), fixed(of_a / 1e9, 1), fixed(of_b / 1e9, 1), ""});
   }
   std::istringstream lines(align_columns(rows, 1));
-  std::string out = "Against the other result: " + comparison_words(x) + "\n";
+  std::string out = said("Against the other result: " + comparison_words(x)) + "\n";
   for (std::string line; std::getline(lines, line);) out += (line.empty() ? "" : "  " + line) + "\n";
   return out + "\nWhat was asked differently:\n" + keys_text(x) + "\n";
 }
@@ -442,7 +471,7 @@ std::string explanation_text(const ExplainedResult& x) {
   if (!e.ran)
     return text + (e.given.wall_s > 0 ? "No request was answered" : "It does not fit and is not run") +
            ": there is nothing to explain.\n" + comparison_text(x);
-  text += speed_words(e.again) + ". " + again_words(e) + "\n";
+  text += said(speed_words(e.again) + ". " + again_words(e)) + "\n";
   return text + bounds_text(e) + free_text(e) + cache_text(e) + routing_text(e) + comparison_text(x);
 }
 

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 std::string value_at(const GoalSettings& asked, const GoalFound& f, std::size_t place) {
   const GoalPoint& point = f.points.at(place);
-  return point.by_seed.empty() ? "it cannot be run" : shown_value(asked.metric, point.interval().mean);
+  return point.by_seed.empty() ? "it cannot be run" : shown_value(asked.metric, figure_at(f, point).value);
 }
 
 /// "16.5 GB (99.2 ms)"
@@ -28,7 +28,8 @@ std::string place_text(const GoalSettings& asked, const GoalFound& f, std::size_
 std::string bound_text(const GoalFound& f, std::size_t place) {
   const GoalPoint& point = f.points.at(place);
   if (point.cause.empty()) return "";
-  return "bound by " + bound_words(point.cause, point.place, point.share);
+  return "bound by " + words_of_cause(point.cause) + (point.place.empty() ? "" : " (" + point.place + ")") +
+         ", " + fixed(100 * point.share, 1) + " % of the time";
 }
 
 std::string span_text(const GoalFound& f) {
@@ -68,6 +69,19 @@ std::string key_and_system(const GoalSettings& asked, const GoalFound& f) {
   return one_line(asked.path) + " of " + one_line(f.system);
 }
 
+/// How a request rate is judged, and why 'moelab load --find' may differ in its digits.
+std::string rate_rule_text(const GoalSettings& asked, const GoalFound& f) {
+  if (!f.as_load) return "";
+  const std::string seeds = asked.seeds == 1 ? "the seed"
+                                             : std::to_string(seeds_that_decide(asked.seeds)) + " of " +
+                                                   std::to_string(asked.seeds) + " seeds";
+  return "A rate counts where " + seeds + ", of " + std::to_string(f.requests) +
+         " requests a run, keep up and meet the limit: the rule of 'moelab load --find'.\nThat comes as near "
+         "as "
+         "its --tolerance, this looks at rates " +
+         shortest_text(f.domain.step) + " apart.\n";
+}
+
 std::string holds_answer(const GoalSettings& asked, const GoalFound& f) {
   std::string text = one_line(asked.condition->text) + " holds for " + key_and_system(asked, f) + " ";
   for (std::size_t i = 0; i < f.threshold.ranges.size(); ++i)
@@ -84,7 +98,7 @@ std::string holds_answer(const GoalSettings& asked, const GoalFound& f) {
     text +=
         "The seeds leave open on which side of the limit the places next to that are; more --seeds would "
         "tell.\n";
-  return text;
+  return text + rate_rule_text(asked, f);
 }
 
 /// Which others cannot be told from the best one.
@@ -119,7 +133,7 @@ std::string best_answer(const GoalSettings& asked, const GoalFound& f) {
     text +=
         "The curve rises and falls more than once: between places that were looked at there may be better "
         "(--points).\n";
-  return text;
+  return text + rate_rule_text(asked, f);
 }
 
 /// "3, 5 to 7" of values one after the other.
@@ -162,17 +176,28 @@ std::string refusals_text(const GoalFound& f) {
   return text;
 }
 
+/// "yes", "no", or how a system did not keep up where the condition does not hold.
+std::string holds_text(const GoalSettings& asked, const GoalFound& f, const GoalPoint& point) {
+  if (holds_at(asked, f, point)) return "yes";
+  const auto late = std::find_if(point.kept_up.begin(), point.kept_up.end(),
+                                 [](LoadVerdict one) { return one != LoadVerdict::steady; });
+  return late == point.kept_up.end() ? "no" : "no, " + to_string(*late);
+}
+
 TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {
-  TextTable table{{{asked.path, asked.metric.text, "±"}}};
+  TextTable table{{{asked.path, asked.metric.text, f.as_load ? "least of seeds" : "±"}}};
+  if (f.as_load) table.rows.front().emplace_back("most of seeds");
   if (asked.condition) table.rows.front().emplace_back("holds");
   table.rows.front().insert(table.rows.front().end(), {"bound by", "% of the time"});
   for (const auto& [place, point] : f.points) {
     const bool ran = !point.by_seed.empty();
     const bool many = ran && point.by_seed.size() > 1 && f.seeds_matter;
-    std::vector<std::string> row = {f.domain.shown(place), ran ? value_at(asked, f, place) : "-",
-                                    many ? shown_value(asked.metric, point.interval().half_width) : "-"};
-    if (asked.condition)
-      row.push_back(!ran ? "-" : asked.condition->holds(point.interval().mean) ? "yes" : "no");
+    std::vector<std::string> row = {f.domain.shown(place), ran ? value_at(asked, f, place) : "-", "-"};
+    if (many)
+      row.back() =
+          shown_value(asked.metric, f.as_load ? figure_at(f, point).low : point.interval().half_width);
+    if (f.as_load) row.push_back(many ? shown_value(asked.metric, figure_at(f, point).high) : "-");
+    if (asked.condition) row.push_back(ran ? holds_text(asked, f, point) : "-");
     row.push_back(point.cause.empty() ? "-" : words_of_cause(point.cause));
     row.push_back(point.cause.empty() ? "-" : fixed(100 * point.share, 1));
     table.rows.push_back(std::move(row));
@@ -187,7 +212,7 @@ std::string title_of(const GoalSettings& asked, const GoalFound& f) {
   return one_line(f.scenario + ", " + f.system + ": " + f.model + " on " + f.device) + "; " + seeds;
 }
 
-Json point_json(const GoalFound& f, std::size_t place) {
+Json point_json(const GoalSettings& asked, const GoalFound& f, std::size_t place) {
   const GoalPoint& point = f.points.at(place);
   Json json = {{"value", f.domain.text(place)},
                {"in_base_units", f.domain.at(place) * f.domain.scale},
@@ -196,8 +221,14 @@ Json point_json(const GoalFound& f, std::size_t place) {
                {"by_seed", point.by_seed},
                {"refused", point.refused.empty() ? Json() : Json(point.refused)}};
   if (!point.by_seed.empty()) {
-    json["metric"] = point.interval().mean;
-    if (point.by_seed.size() > 1 && f.seeds_matter) json["half_width"] = point.interval().half_width;
+    json["metric"] = figure_at(f, point).value;
+    if (point.by_seed.size() > 1 && f.seeds_matter && !f.as_load)
+      json["half_width"] = point.interval().half_width;
+  }
+  if (f.as_load && !point.by_seed.empty()) {
+    Json kept_up = Json::array();
+    for (const LoadVerdict verdict : point.kept_up) kept_up.push_back(to_string(verdict));
+    json.update({{"holds", holds_at(asked, f, point)}, {"verdicts", kept_up}});
   }
   if (!point.cause.empty())
     json["bound_by"] = {{"cause", point.cause}, {"place", point.place}, {"share", point.share}};
@@ -239,7 +270,7 @@ std::string goal_json(const GoalSettings& asked, const GoalFound& f) {
                       {"to", f.domain.text(range.last)},
                       {"from_the_low_end", range.first == 0},
                       {"to_the_high_end", range.last == f.domain.last()}});
-  for (const auto& [place, point] : f.points) points.push_back(point_json(f, place));
+  for (const auto& [place, point] : f.points) points.push_back(point_json(asked, f, place));
   for (const std::size_t place : f.like_best) like.push_back(f.domain.text(place));
   Json not_possible = Json::array();
   for (const auto& [value, why] : f.not_possible)
@@ -262,6 +293,7 @@ std::string goal_json(const GoalSettings& asked, const GoalFound& f) {
                     {"step", f.domain.step * f.domain.scale},
                     {"first_seed", f.first_seed},
                     {"seeds", asked.seeds},
+                    {"requests", f.requests},
                     {"points", points},
                     {"not_possible", not_possible},
                     {"answer", {{"text", goal_answer(asked, f)}}}});
@@ -275,11 +307,11 @@ plot::Figure goal_figure(const GoalSettings& asked, const GoalFound& f) {
   plot::Series curve{.name = f.system};
   for (const auto& [place, point] : f.points) {
     if (point.by_seed.empty()) continue;
-    const Interval interval = point.interval();
+    const GoalFigure figure = figure_at(f, point);
     curve.x.push_back(f.domain.at(place));
-    curve.y.push_back(interval.mean);
-    curve.low.push_back(interval.mean - interval.half_width);
-    curve.high.push_back(interval.mean + interval.half_width);
+    curve.y.push_back(figure.value);
+    curve.low.push_back(figure.low);
+    curve.high.push_back(figure.high);
   }
   panel.series.push_back(std::move(curve));
   if (asked.condition)
@@ -293,13 +325,15 @@ plot::Figure goal_figure(const GoalSettings& asked, const GoalFound& f) {
   for (const GoalRange& range : f.threshold.ranges) places.insert(places.end(), {range.first, range.last});
   for (const std::size_t place : places) {
     chosen.x.push_back(f.domain.at(place));
-    chosen.y.push_back(f.points.at(place).interval().mean);
+    chosen.y.push_back(figure_at(f, f.points.at(place)).value);
   }
   panel.series.push_back(std::move(chosen));
+  const std::string seeds = std::to_string(asked.seeds) + " seeds";
+  std::string caption = "mean over " + seeds + ", band: its 95 % interval (Student's t)";
+  if (f.as_load) caption = "the one of " + seeds + " that decides, band: all of them";
+  if (asked.seeds == 1) caption = "seed " + std::to_string(f.first_seed);
   return {.title = f.scenario + ", " + f.system + ": " + f.model + " on " + f.device,
-          .caption = asked.seeds == 1 ? "seed " + std::to_string(f.first_seed)
-                                      : "mean over " + std::to_string(asked.seeds) +
-                                            " seeds, band: its 95 % interval (Student's t)",
+          .caption = caption,
           .panels = {panel}};
 }
 

@@ -171,7 +171,7 @@ void add_what_is_run(CLI::App& command, LoadArguments& options) {
 
 void add_load(CLI::App& program) {
   const auto options = std::make_shared<LoadArguments>();
-  options->settings.seeds = 3;
+  options->settings.seeds = kRateSeeds;
   options->settings.jobs = std::max(1u, std::thread::hardware_concurrency());
   CLI::App* command = program.add_subcommand(
       "load",

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cli/layer_table.hpp"
+#include "cli/load_limits.hpp"
 #include "cli/load_report.hpp"
 #include "cli/load_values.hpp"
 #include "cli/report/load_results.hpp"
@@ -53,11 +54,6 @@ Json sample_json(const LoadReport& r, const LoadSample& s, std::uint64_t seed) {
   j["met_requests"] = level ? Json(s.met) : Json(nullptr);
   j["met_share"] = level ? Json(s.met_share()) : Json(nullptr);
   j["goodput_requests_per_s"] = level ? Json(s.goodput()) : Json(nullptr);
-  if (level) {
-    Json& limited = j["limited_s"] = Json::array();  // by clause of the level
-    for (const double seconds : s.limited_s) limited.push_back(seconds < 0 ? Json(nullptr) : Json(seconds));
-  }
-  j["bound_by"] = s.bound_by.empty() ? Json(nullptr) : Json(s.bound_by);
   return j;
 }
 
@@ -78,6 +74,7 @@ Json found_json(const LoadReport& r, const HighestRate& found) {
   for (const auto& [key, rate] : {std::pair("median_per_s", found.median()),
                                   std::pair("low_per_s", found.low()), std::pair("high_per_s", found.high())})
     j[key] = found.by_seed.empty() ? Json(nullptr) : Json(rate);
+  j["limit"] = limit_json(limit_of(r, found));
   return j;
 }
 
@@ -147,11 +144,25 @@ plot::Panel curve_panel(const LoadReport& r, const std::string& title, plot::Axi
   return panel;
 }
 
+/// A line across the panel at what is asked of its figure.
+plot::Series asked_line(const LoadReport& r, const std::string& name, double value) {
+  const auto [low, high] = std::ranges::minmax(r.points, {}, &LoadPoint::rate);
+  const bool one_rate = low.rate == high.rate;
+  return {.name = name,
+          .x = {low.rate * (one_rate ? 0.9 : 1), high.rate * (one_rate ? 1.1 : 1)},
+          .y = {value, value},
+          .mark = plot::Mark::level};
+}
+
 plot::Panel latency_panel(const LoadReport& r, const std::string& title, Latency latency, plot::Axis y) {
   const auto at = [latency](double Summary::*statistic) {
     return [latency, statistic](const LoadPoint& point) { return latency_at(point, latency, statistic); };
   };
-  return curve_panel(r, title, std::move(y), at(&Summary::p95), {at(&Summary::p50), at(&Summary::p99)});
+  plot::Panel panel =
+      curve_panel(r, title, std::move(y), at(&Summary::p95), {at(&Summary::p50), at(&Summary::p99)});
+  for (const LevelClause& clause : r.runs->level().clauses)
+    if (clause.latency == latency) panel.series.push_back(asked_line(r, to_string(clause), clause.limit_s));
+  return panel;
 }
 
 std::string csv_header() {
@@ -199,6 +210,7 @@ std::string load_json(const LoadReport& r) {
     Json j = {{"system", s.systems[points.front().system].name},
               {"best_rate_per_s", best == nullptr ? Json(nullptr) : Json(best->rate)}};
     if (!r.found.empty()) j["highest_rate"] = found_json(r, r.found[points.front().system]);
+    j["limit"] = limit_json(limit_of(r, points));
     j["points"] = curve;
     systems.push_back(j);
   }
@@ -234,10 +246,14 @@ plot::Figure load_figure(const LoadReport& r) {
                    latency_panel(r, "Time per output token", Latency::tpot, {.label = "TPOT", .unit = "s"}),
                    curve_panel(r, "Served", {.label = "requests answered", .unit = "1/s"},
                                [](const LoadPoint& p) { return mean_of(p, &LoadSample::answered_per_s); })};
-  if (!r.runs->level().clauses.empty())
+  if (!r.runs->level().clauses.empty()) {
     figure.panels.push_back(
         curve_panel(r, "Within the limits", {.label = "share of requests", .range = plot::AxisRange{0, 1}},
                     [](const LoadPoint& p) { return mean_of(p, &LoadSample::met_share); }));
+    if (r.rule.share)
+      figure.panels.back().series.push_back(
+          asked_line(r, significant(100 * *r.rule.share) + " % of requests", *r.rule.share));
+  }
   figure.columns = figure.panels.size() == 4 ? 2 : 3;
   return figure;
 }

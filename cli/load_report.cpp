@@ -7,6 +7,7 @@
 #include <span>
 
 #include "cli/layer_table.hpp"
+#include "cli/load_limits.hpp"
 #include "cli/load_values.hpp"
 #include "models/stored_weights.hpp"
 #include "sim/results/text_table.hpp"
@@ -41,19 +42,12 @@ std::string left_out_text(const LeftOutEnds& out) {
   return text + " left out";
 }
 
-/// Why a run has more requests than the scenario says.
-std::string drawn_more_text(const LoadReport& r) {
-  const std::uint64_t own = r.runs->requests_as_read();
-  if (own == 0 || own >= r.runs->requests()) return "";
-  return " (the scenario's " + std::to_string(own) + " are too few for a steady state; --requests)";
-}
-
 std::string title_of(const LoadReport& r) {
   const Scenario& s = r.runs->scenario();
   const std::size_t seeds = r.runs->seeds();
   return one_line(s.name + ": " + title_with_weights(s.model, s.gpus(), s.expert_parallel) + " on " +
                   s.device.title) +
-         "\n" + std::to_string(r.runs->requests()) + " requests a run" + drawn_more_text(r) + ", seed" +
+         "\n" + std::to_string(r.runs->requests()) + " requests a run, seed" +
          (seeds == 1 ? " " + std::to_string(s.seed)
                      : "s " + std::to_string(s.seed) + " to " + std::to_string(s.seed + seeds - 1)) +
          ", arrivals " + arrivals_text(s.workload) + left_out_text(s.workload.left_out) + "\n";
@@ -70,48 +64,15 @@ std::string best_text(const LoadReport& r, const LoadPoint& best) {
          fixed(mean_of(best, &LoadSample::goodput).value_or(0), 2) + " requests/s)";
 }
 
+/// From which rate on a system no longer keeps up, among those that were run.
+std::string saturated_text(std::span<const LoadPoint> points) {
+  for (const LoadPoint& point : points)
+    if (point.verdict == LoadVerdict::saturated) return "; saturated at " + rate_text(point.rate);
+  return "";
+}
+
 bool is_unsettled(const LoadPoint& point) {
   return point.verdict == LoadVerdict::unsettled;
-}
-
-/// "ttft p95 is 1.25 s and tpot p99 78.1 ms": what a rate does not meet, means over seeds; "" where all its
-/// clauses hold, or none is asked for.
-std::string missed_text(const LoadReport& r, const LoadPoint& point) {
-  const std::vector<LevelClause>& clauses = r.runs->level().clauses;
-  if (r.rule.share) {
-    const double share = mean_of(point, &LoadSample::met_share).value_or(0);
-    return share < *r.rule.share ? fixed(100 * share, 1) + " % of the requests are within them" : "";
-  }
-  std::string text;
-  for (std::size_t i = 0; i < clauses.size(); ++i) {
-    const auto holds = [i](const LoadSample& s) { return s.holding.at(i); };
-    if (std::ranges::all_of(point.samples, holds)) continue;
-    const double seconds = mean_of(point, [i](const LoadSample& s) { return s.limited_s.at(i); }).value_or(0);
-    text += (text.empty() ? "" : " and ") + subject_of(clauses[i]) + (text.empty() ? " is " : " ") +
-            (seconds < 1 ? three_digits(1e3 * seconds, 1) + " ms" : three_digits(seconds, 2) + " s");
-  }
-  return text;
-}
-
-/// What stands in the way above a rate, at the lowest that was run there and does not do: the limits that it
-/// does not meet, whether it keeps up, and what bounds the system. 0: no rate does.
-std::string limit_text(const LoadReport& r, std::span<const LoadPoint> points, double above) {
-  std::string text;
-  const LoadPoint* next = nullptr;
-  for (const LoadPoint& point : points)
-    if (next == nullptr && point.rate > above && point.samples.front().refusal.empty() &&
-        (!point.meets_level || point.verdict != LoadVerdict::steady))
-      next = &point;
-  if (next == nullptr) return "";
-  std::string bound = next->samples.front().bound_by;
-  if (is_unsettled(*next)) bound.clear();
-  if (!bound.empty()) bound = ", bound by " + bound;
-  const std::string missed = missed_text(r, *next);
-  if (!missed.empty()) text += "; at " + rate_text(next->rate) + " " + missed + bound;
-  for (const LoadPoint& point : points)
-    if (point.verdict == LoadVerdict::saturated)
-      return text + "; saturated at " + rate_text(point.rate) + (missed.empty() ? bound : "");
-  return text;
 }
 
 std::string these_rates(std::size_t rates) {
@@ -141,32 +102,35 @@ std::string none_sentence(const LoadReport& r, std::span<const LoadPoint> points
          (unsettled < points.size() ? "; at the other rates it does not" : "");
 }
 
+/// A line of its own: what fails at the lowest rate that is too high.
+std::string too_high_line(const std::optional<LoadLimit>& limit) {
+  return limit ? "  " + limit_words(*limit) + "\n" : "";
+}
+
 std::string curve_sentence(const LoadReport& r, std::span<const LoadPoint> points) {
   if (const std::string refusal = points.front().samples.front().refusal; !refusal.empty())
     return name_of(r, points.front().system) + " " + refusal + "\n";
   if (const LoadPoint* best = best_point(points); best != nullptr)
-    return best_text(r, *best) + limit_text(r, points, best->rate) + "\n";
-  return none_sentence(r, points) + limit_text(r, points, 0) + "\n";
+    return best_text(r, *best) + saturated_text(points) + "\n" + too_high_line(limit_of(r, points));
+  return none_sentence(r, points) + saturated_text(points) + "\n" + too_high_line(limit_of(r, points));
 }
 
 std::string found_sentence(const LoadReport& r, const HighestRate& found) {
   const std::string name = name_of(r, found.system);
   if (found.by_seed.empty()) return name + " " + found.refusal + "\n";
   const std::string what = has_level(r) ? " meets " + level_text(r) : " keeps up";
-  const bool unsettled = std::ranges::count(found.above, LoadVerdict::unsettled) > 0;
+  const bool unsettled = std::ranges::count(found.above, LoadVerdict::unsettled, &RateMissed::verdict) > 0;
   if (found.high() == 0 && unsettled)
     return name + ": cannot tell at any rate whether it" + what +
            ": too few requests come for a steady state, more of them (--requests) would tell\n";
-  if (found.high() == 0) return name + what + " at no rate\n";
+  if (found.high() == 0) return name + what + " at no rate\n" + too_high_line(limit_of(r, found));
   std::string text = name + what + " up to " + rate_text(found.median());
   if (found.by_seed.size() > 1)
-    text += " (" + significant(found.low()) + " to " + significant(found.high()) + " over " +
+    text += " (median; " + significant(found.low()) + " to " + significant(found.high()) + " over " +
             std::to_string(found.by_seed.size()) + " seeds)";
-  for (const auto& points : points_by_system(r.points))
-    if (points.front().system == found.system) text += limit_text(r, points, found.high());
   if (unsettled)
     text += "; above that too few requests come for a steady state: more --requests may find more";
-  return text + "\n";
+  return text + "\n" + too_high_line(limit_of(r, found));
 }
 
 /// The best system's first.
@@ -212,9 +176,16 @@ std::vector<std::string> row_of(const LoadReport& r, const LoadPoint& point, boo
 
 std::string legend(const LoadReport& r) {
   std::string text =
-      "values: mean over seeds; queued: mean; saturated: in the second half of the time in which requests\n"
-      "came, fewer were answered than came, by more than 5 % and more than chance (3 sqrt(n));\n"
+      "values: mean over seeds; queued: mean\n"
+      "saturated: in the second half of the time in which requests came, fewer were answered than came, by "
+      "more "
+      "than 5 % and more than chance (3 sqrt(n))\n"
       "unsettled: half of the requests stay for more than a quarter of that time\n";
+  if (!r.found.empty())
+    text +=
+        "best: of these rates the highest that does with every seed; the rate that was found is the median "
+        "over "
+        "seeds\n";
   if (has_level(r))
     text += "meets: requests within all limits, whatever their percentiles; goodput: these a second\n";
   if (!left_out_text(r.runs->scenario().workload.left_out).empty())
@@ -229,8 +200,7 @@ std::string notes(const LoadReport& r) {
     if (point.verdict == LoadVerdict::unsettled && point.samples.front().refusal.empty())
       text += "note: " + name_of(r, point.system) + " at " + rate_text(point.rate) +
               ": half of the requests stay longer than a quarter of the time in which all came: nothing is "
-              "known of\n"
-              "  a steady state; more requests (--requests) or a lower rate would tell\n";
+              "known of a steady state; more requests (--requests) or a lower rate would tell\n";
   return text;
 }
 

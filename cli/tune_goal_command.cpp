@@ -19,6 +19,7 @@ struct TuneGoalArguments {
   TuneOptions common;
   std::string key;
   std::string condition, most, least;
+  std::uint64_t seeds = 0;  // 0: by the key
   GoalSettings goal;
 };
 
@@ -131,6 +132,7 @@ void tune_goal(TuneGoalArguments options) {
   const std::vector<KeyRow> table = key_table();
   goal.path = path_of_key(options.key, table);
   goal.domain.whole = is_whole_key(goal.path, table);
+  goal.seeds = options.seeds > 0 ? options.seeds : is_request_rate(goal.path) ? kRateSeeds : 1;
   goal.scenario = options.common.scenario;
   goal.system = options.common.system;
   for (const std::string& text : options.common.settings) goal.settings.push_back(split_setting(text));
@@ -170,11 +172,16 @@ void add_goal_options(CLI::App& command, TuneGoalArguments& options) {
       ->capture_default_str();
   command
       .add_option(
-          "--seeds", options.goal.seeds,
+          "--seeds", options.seeds,
           "Runs at each value, each with a seed of its own, from the scenario's on: what noise leaves open "
-          "is said")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}))
-      ->capture_default_str();
+          "is said (default: 1; 3 where the key is workload.arrivals_per_s, as 'moelab load')")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000}));
+  command
+      .add_option(
+          "--requests", options.goal.requests,
+          "Requests of a run; without it the scenario's, and 1000 where it draws fewer and the key is "
+          "workload.arrivals_per_s, as 'moelab load'")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
   command.add_option("--jobs", options.goal.jobs, "Processes at a time; without it as many as processors")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1024}));
 }

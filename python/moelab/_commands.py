@@ -72,18 +72,18 @@ def explain(result, other=None, system=None, other_system=None):
 
 
 def tune(key, scenario, system=None, for_=None, max=None, min=None, from_=None, to=None, step=None, points=None, seeds=None,
-         jobs=None, settings=None, tpot=None, degree=None, steps=None, most=None, tolerance=None):
+         jobs=None, settings=None, tpot=None, degree=None, steps=None, most=None, tolerance=None, requests=None):
     """The values of a number of the scenario for which a condition holds, or the best one.
 
     key: such as "budget" or "workload.batch"; "alpha" and "residency" have searches of their own.
     for_: a condition, "tpot < 60 ms"; max, min: a metric, such as "tokens_per_s". from_, to, step: of the values, with units.
-    points: values that are looked at first. seeds: runs at each value. jobs: processes at a time.
+    points: values that are looked at first. seeds: runs at each value. requests: of a run. jobs: processes at a time.
     tpot, degree: of alpha. steps, most, tolerance: of residency. The rest is as `moelab tune --help` says it.
     frame() has a row a value, `answer` the sentences.
     """
     with Call() as call:
         options = {"system": system, "for_": for_, "max": max, "min": min, "from_": from_, "to": to, "step": step,
-                   "points": points, "seeds": seeds, "jobs": jobs, "tpot": tpot, "degree": degree, "steps": steps, "most": most,
+                   "points": points, "seeds": seeds, "requests": requests, "jobs": jobs, "tpot": tpot, "degree": degree, "steps": steps, "most": most,
                    "tolerance": tolerance}
         return Figures(call.json(["tune", _place(key, "key"), *_scenario(call, scenario, settings), *_flags(options)], also=(1,)),
                        "tune")
@@ -120,7 +120,7 @@ def check(scenario, settings=None, yes=False):
             sweep = isinstance(scenario, collections.abc.Mapping) and "scenario" in scenario
             words = ([call.file(_json(scenario, "the sweep"), "the sweep")] + [f"--set={p}={v}" for p, v in _settings(settings)]
                      if sweep else _scenario(call, scenario, settings))
-            return Figures(call.json(["check", *words, *_flags({"yes": bool(yes)})], also=(2,)), "check")
+            return Figures(call.json(["check", *words, *_flags({"yes": bool(yes)})], also=(1, 2)), "check")
     except InputTypeError:
         raise
     except InputError as error:

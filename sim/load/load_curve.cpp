@@ -15,8 +15,8 @@ bool meets_level(const LoadSample& sample, const LevelRule& rule) {
 /// Between rates that are known to be met and not to be met.
 struct Search {
   LoadAsk next;  // what to run
-  double met = 0, missed = std::numeric_limits<double>::infinity();
-  LoadVerdict above = LoadVerdict::unsettled;  // at `missed`
+  double met = 0;
+  RateMissed missed = {.rate = std::numeric_limits<double>::infinity()};
   bool started = false, over = false, refused = false;
   std::string why = {};  // it is refused
 };
@@ -32,17 +32,16 @@ void take(Search& search, const LoadPoint& point, double least, double tolerance
   if (point.meets_level) {
     search.met = point.rate;
   } else {
-    search.missed = point.rate;
-    search.above = point.verdict;
+    search.missed = {point.rate, point.verdict, point.samples.front()};
   }
   if (search.met == 0)
-    search.next.rate = search.missed / 2;
-  else if (search.missed == std::numeric_limits<double>::infinity())
+    search.next.rate = search.missed.rate / 2;
+  else if (search.missed.rate == std::numeric_limits<double>::infinity())
     search.next.rate = search.met * 2;
   else
-    search.next.rate = (search.met + search.missed) / 2;
+    search.next.rate = (search.met + search.missed.rate) / 2;
   search.over = search.next.rate > kAtOnce || (search.met == 0 && search.next.rate < least) ||
-                (search.met > 0 && search.missed <= search.met * (1 + tolerance));
+                (search.met > 0 && search.missed.rate <= search.met * (1 + tolerance));
 }
 
 /// Where a search begins: at the rate of a run whose requests were all there at once.
@@ -153,7 +152,7 @@ std::vector<HighestRate> find_highest_rates(LoadRuns& runs, const LevelRule& rul
       continue;
     }
     of.by_seed.push_back(searches[i].met);
-    of.above.push_back(searches[i].above);
+    of.above.push_back(std::move(searches[i].missed));
   }
   return found;
 }

@@ -38,12 +38,19 @@ std::vector<LoadPoint> load_curve(LoadRuns& runs, const LevelRule& rule,
                                   std::vector<std::vector<double>> rates_by_system,
                                   const LoadProgress& progress);
 
+/// The lowest rate that a search found too high, and the run there; the rate is infinite where none was.
+struct RateMissed {
+  double rate = 0;
+  LoadVerdict verdict = LoadVerdict::unsettled;
+  LoadSample sample = {};
+};
+
 /// What a system can promise, by seed.
 struct HighestRate {
   std::size_t system = 0;
-  std::vector<double> by_seed;     // requests a second; 0: it meets the level at no rate
-  std::vector<LoadVerdict> above;  // the verdict at the lowest rate that was found too high
-  std::string refusal;             // why there are no seeds' rates, as LoadSample's
+  std::vector<double> by_seed;    // requests a second; 0: it meets the level at no rate
+  std::vector<RateMissed> above;  // of each
+  std::string refusal;            // why there are no seeds' rates, as LoadSample's
   /// Over seeds; of an even number the lower one of the middle.
   double median() const;
   double low() const;

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "models/input_error.hpp"
-#include "sim/results/cause_words.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/simgrid_module.hpp"
 #include "sim/sweep/point_workers.hpp"
 #include "sim/sweep/run_answer.hpp"
+#include "sim/sweep/uncertain_figure.hpp"
 #include "traces/generator.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -15,10 +15,6 @@ namespace moelab {
 namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
-
-bool has_own_requests(const WorkloadConfig& w) {
-  return !w.log.empty() || !w.trace_file.empty();
-}
 
 void check_left_out(const Scenario& s) {
   for (const auto& part : {s.workload.left_out.warm_up, s.workload.left_out.cool_down})
@@ -32,10 +28,8 @@ void check_left_out(const Scenario& s) {
 Scenario load_at_rate(const LoadSettings& asked, const WorkloadConfig& as_read, std::uint64_t seed) {
   Settings settings = asked.settings;
   if (as_read.log.empty()) settings.emplace_back("workload.arrivals_per_s", "1");
-  std::uint64_t requests = asked.requests;
-  if (requests == 0 && !has_own_requests(as_read) && as_read.requests < kLeastRequests)
-    requests = kLeastRequests;
-  if (requests > 0) settings.emplace_back("workload.requests", std::to_string(requests));
+  if (const auto requests = requests_at_rate(as_read, asked.requests))
+    settings.emplace_back("workload.requests", std::to_string(*requests));
   settings.emplace_back("seed", std::to_string(seed));
   Scenario s = load_scenario(asked.scenario, settings, asked.only);
   check_left_out(s);
@@ -61,15 +55,6 @@ void check_askable(const Scenario& s, const LoadSettings& asked) {
                      "its requests all come at the same moment, which no rate changes");
 }
 
-/// As `moelab run` says it of a run.
-std::string bound_text(const Scenario& s, const RunResult& result) {
-  if (result.memory.shortfall > Bytes(0)) return "";
-  const RunAnswer answer = run_answer(s, {result});
-  const auto cause = std::ranges::find_if(answer.causes, [](const auto& one) { return one.first != "idle"; });
-  if (cause == answer.causes.end()) return "";
-  return bound_words(cause->first, cause == answer.causes.begin() ? answer.bound_by : "", cause->second);
-}
-
 void set_rate(Scenario& s, double rate) {
   if (s.workload.log.empty())
     s.workload.arrivals_per_s = rate;
@@ -78,6 +63,18 @@ void set_rate(Scenario& s, double rate) {
   if (!s.workload.log.empty() && !(s.workload.log.back().arrival_s <= kLatestArrival))
     throw InputError(s.workload.request_log,
                      "at so low a rate its last request would come later than 1e12 s");
+}
+
+/// Where the most of its time goes, which is not waiting for requests.
+void enter_cause(const Scenario& s, const SystemConfig& system, const RunResult& result, LoadSample& sample) {
+  const RunAnswer answer = run_answer(s, {result});
+  for (const auto& [cause, share] : answer.causes) {
+    if (cause == kWaitingCause) continue;
+    sample.cause = cause;
+    sample.cause_share = share;
+    sample.place = place_of_cause(cause, s, system, result);
+    return;
+  }
 }
 
 }  // namespace
@@ -109,8 +106,6 @@ Scenario load_as_read(const LoadSettings& asked) {
 LoadRuns::LoadRuns(LoadSettings settings) : settings_(std::move(settings)) {
   const Scenario as_read = load_as_read(settings_);
   check_askable(as_read, settings_);
-  if (settings_.requests == 0 && !has_own_requests(as_read.workload))
-    requests_as_read_ = as_read.workload.requests;
   for (std::uint64_t i = 0; i < settings_.seeds; ++i)
     seeds_.push_back(std::make_unique<Seed>(load_at_rate(settings_, as_read.workload, as_read.seed + i)));
 }
@@ -128,10 +123,7 @@ std::uint64_t LoadRuns::requests() const {
 }
 
 double LoadRuns::dispersion() const {
-  const WorkloadConfig& w = scenario().workload;
-  if (!w.log.empty()) return 1;
-  if (w.arrivals.process == ArrivalsConfig::Process::fixed) return 0;
-  return 1 / w.arrivals.burstiness;
+  return arrivals_dispersion(scenario().workload);
 }
 
 LoadSample LoadRuns::one(const LoadAsk& ask) const {
@@ -148,7 +140,7 @@ LoadSample LoadRuns::one(const LoadAsk& ask) const {
     sample.refusal = "does not fit: it needs " + to_string(result.memory.shortfall) + " more";
   else
     sample = sample_of(result, settings_.level);
-  sample.bound_by = bound_text(s, result);
+  if (sample.refusal.empty()) enter_cause(s, s.systems[ask.system], result, sample);
   return sample;
 }
 

@@ -18,9 +18,6 @@
 
 namespace moelab {
 
-/// Of a run of drawn requests: of fewer, half of which come in the second half, chance decides too much.
-inline constexpr std::uint32_t kLeastRequests = 1000;
-
 /// Requests a second, more than any machine answers: all are there at once, and the run is as fast as it can
 /// be. Nothing is left out of its statistics.
 inline constexpr double kAtOnce = 1e9;
@@ -62,8 +59,6 @@ class LoadRuns {
   std::size_t seeds() const { return seeds_.size(); }
   /// Of a run.
   std::uint64_t requests() const;
-  /// Of a run of the scenario by itself; 0: the number was asked for, or is a log's or a trace's.
-  std::uint64_t requests_as_read() const { return requests_as_read_; }
   /// Variance over mean of how many requests come in a long time.
   double dispersion() const;
   const ServiceLevel& level() const { return settings_.level; }
@@ -79,7 +74,6 @@ class LoadRuns {
   LoadSample one(const LoadAsk& ask) const;
 
   LoadSettings settings_;
-  std::uint64_t requests_as_read_ = 0;
   std::vector<std::unique_ptr<Seed>> seeds_;
   std::map<LoadAsk, LoadSample> known_;
 };

@@ -1,8 +1,6 @@
 #include "sim/load/load_sample.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "models/json.hpp"
 
@@ -13,53 +11,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Summary, mean, p50, p90, p95, p99)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Backlog, came, answered, span_s, residence_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LoadSample, requests, answered, preemptions, wall_s, tokens_per_s,
                                    input_tokens_per_s, latencies, known, backlog, met, good, holding,
-                                   limited_s, bound_by, refusal)
-
-Backlog backlog_of(const std::vector<RequestTimes>& requests) {
-  Backlog b;
-  if (requests.empty()) return b;
-  double first = std::numeric_limits<double>::infinity(), last = -first;
-  for (const RequestTimes& q : requests) {
-    if (!q.measured) continue;
-    first = std::min(first, q.arrival_s);
-    last = std::max(last, q.arrival_s);
-  }
-  if (first > last) return b;
-  const double half = (first + last) / 2;
-  std::vector<double> residences;
-  for (const RequestTimes& q : requests) {
-    if (q.arrival_s > half && q.measured) ++b.came;
-    if (!q.answered()) continue;
-    if (q.end_s > half && q.end_s <= last) ++b.answered;
-    if (q.measured) residences.push_back(q.end_s - q.started_s);
-  }
-  b.span_s = last - first;
-  b.residence_s = summarize(std::move(residences)).p50;
-  return b;
-}
-
-std::string to_string(LoadVerdict verdict) {
-  switch (verdict) {
-    case LoadVerdict::steady:
-      return "steady";
-    case LoadVerdict::saturated:
-      return "saturated";
-    case LoadVerdict::unsettled:
-      return "unsettled";
-  }
-  return "";
-}
-
-LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, double dispersion) {
-  double came = 0, answered = 0;
-  for (const Backlog& b : backlogs) {
-    if (b.residence_s > b.span_s / 4) return LoadVerdict::unsettled;
-    came += static_cast<double>(b.came);
-    answered += static_cast<double>(b.answered);
-  }
-  const double chance = 3 * std::sqrt(dispersion * came);
-  return came - answered > std::max(0.05 * came, chance) ? LoadVerdict::saturated : LoadVerdict::steady;
-}
+                                   level_values, cause, place, cause_share, refusal)
 
 LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
   LoadSample s;
@@ -84,9 +36,9 @@ LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
   s.good = static_cast<std::uint64_t>(std::ranges::count_if(
       m.requests, [&](const RequestTimes& q) { return answered_in_time(m, q) && meets(q, level); }));
   for (const LevelClause& clause : level.clauses) {
-    const RequestLatencies limited = clause.of_class ? class_latencies(m, *clause.of_class) : latencies;
-    s.holding.push_back(holds(clause, limited));
-    s.limited_s.push_back(value_of(clause, limited).value_or(-1));
+    const RequestLatencies& of = clause.of_class ? class_latencies(m, *clause.of_class) : latencies;
+    s.holding.push_back(holds(clause, of));
+    s.level_values.push_back(value_of(clause, of).value_or(-1));
   }
   return s;
 }

@@ -120,7 +120,7 @@ ServiceLevel parse_service_level(const std::string& option, const std::string& t
   return level;
 }
 
-std::string subject_of(const LevelClause& clause) {
+std::string to_string(const LevelClause& clause) {
   std::ostringstream text;
   if (clause.of_class) text << clause.class_name << ' ';
   text << latency_name(clause.latency).word << ' ';
@@ -128,12 +128,6 @@ std::string subject_of(const LevelClause& clause) {
     text << 'p' << 100 * *clause.quantile;
   else
     text << "mean";
-  return text.str();
-}
-
-std::string to_string(const LevelClause& clause) {
-  std::ostringstream text;
-  text << subject_of(clause);
   if (clause.limit_s < 1)
     text << " < " << 1e3 * clause.limit_s << " ms";
   else

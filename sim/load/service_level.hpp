@@ -33,8 +33,6 @@ ServiceLevel parse_service_level(const std::string& option, const std::string& t
 
 /// "ttft p95 < 500 ms", "chat ttft p95 < 500 ms"
 std::string to_string(const LevelClause& clause);
-/// What it limits: "ttft p95", "chat ttft p95".
-std::string subject_of(const LevelClause& clause);
 
 /// What a clause is about, of a run's latencies, or those of its class; nothing where no request has such a
 /// latency.

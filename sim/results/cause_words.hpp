@@ -9,8 +9,4 @@ namespace moelab {
 /// that is not known is its own word.
 std::string words_of_cause(const std::string& cause);
 
-/// What bounds a run: "decompression (CPU), 60.0 % of the time". `place`: where the cause is; "": not said.
-/// `share`: 0 to 1.
-std::string bound_words(const std::string& cause, const std::string& place, double share);
-
 }  // namespace moelab

@@ -71,7 +71,7 @@ TextReport::TextReport(TextForm form, std::vector<std::string> marked)
     : form_(form), marked_(std::move(marked)) {}
 
 void TextReport::add_lines(const std::string& lines) {
-  add(lines.empty() || !form_.markdown ? lines : markdown_lines(lines));
+  add(lines.empty() || !form_.markdown ? wrapped_lines(lines, form_.width) : markdown_lines(lines));
 }
 
 void TextReport::add_table(TextTable table) {

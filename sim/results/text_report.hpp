@@ -12,7 +12,7 @@ namespace moelab {
 
 struct TextForm {
   bool markdown = false;
-  std::size_t width = 0;  // of plain text: characters of a line that tables keep to; 0: any number
+  std::size_t width = 0;  // of plain text: characters of a line that all but pictures keep to; 0: any number
 };
 
 class TextReport {
@@ -20,7 +20,7 @@ class TextReport {
   /// `marked`: names that get a '*' where they begin a row of a table.
   explicit TextReport(TextForm form, std::vector<std::string> marked = {});
 
-  /// Lines, each with its end; what is empty adds nothing.
+  /// Lines, each with its end, wrapped where they are longer than a line; what is empty adds nothing.
   void add_lines(const std::string& lines);
   /// A table without its empty columns: those behind the left ones in which every cell but the heading is ""
   /// or "-". One of which but names are left then, or that has no row beside its heading, adds nothing.

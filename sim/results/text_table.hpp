@@ -11,6 +11,11 @@ namespace moelab {
 /// Characters of a text in UTF-8: all its bytes but those that continue one.
 std::size_t character_count(std::string_view text);
 
+/// Each line that is longer than `width` characters (0: any number) in as many as it takes, broken between
+/// words; what goes on stands two columns further in than the line begins. A word that is longer than a line
+/// stands alone.
+std::string wrapped_lines(const std::string& lines, std::size_t width);
+
 /// Rounded to so many digits that count; 0 and what is not finite as they are.
 double significant_digits(double value, int digits);
 
@@ -35,7 +40,8 @@ struct TextTable {
 /// Two spaces between columns: the first `left` stand to the left, the others to the right. At least one
 /// row; every row has as many cells as the first. A table that is wider than `width` characters (0: any
 /// number) goes on below, with as many columns each time as have room, at least one, behind its first column
-/// again and those of the `left` that have room beside it in half of the width.
+/// again and those of the `left` that have room beside it in half of the width. There the first column that
+/// goes on is called by its whole name: "TTFT s p99" where "p99" stood behind "TTFT s p50".
 std::string align_columns(const std::vector<std::vector<std::string>>& rows, std::size_t left,
                           std::size_t width = 0);
 

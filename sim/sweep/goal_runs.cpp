@@ -55,10 +55,20 @@ bool leads_nowhere(const Problem& problem) {
          what.find("; it has no '") != what.npos || what.starts_with("changes a profile");
 }
 
+/// With the requests of a run set, where they are not the scenario's own.
+GoalSettings with_requests(GoalSettings asked) {
+  std::optional<std::uint64_t> requests;
+  if (asked.requests > 0) requests = asked.requests;
+  if (is_request_rate(asked.path))
+    requests = requests_at_rate(load_scenario(asked.scenario, asked.settings).workload, asked.requests);
+  if (requests) asked.settings.emplace_back("workload.requests", std::to_string(*requests));
+  return asked;
+}
+
 class GoalRuns {
  public:
   GoalRuns(const GoalSettings& asked, const std::function<void(std::size_t, std::size_t)>& progress)
-      : asked_(asked), progress_(progress), scenario_(read(asked.settings)) {
+      : asked_(with_requests(asked)), progress_(progress), scenario_(read(asked_.settings)) {
     if (scenario_.cluster) engine::load_simgrid();
     if (asked.seeds > std::numeric_limits<std::int64_t>::max() - scenario_.seed)
       throw InputError("--seeds " + std::to_string(asked.seeds),
@@ -71,6 +81,9 @@ class GoalRuns {
     found_.model = scenario_.model.title;
     found_.device = scenario_.cluster ? scenario_.cluster->profile.title : scenario_.device.title;
     found_.first_seed = scenario_.seed;
+    found_.requests = scenario_.workload.requests;
+    found_.as_load = is_request_rate(asked.path) && asked.condition && asked.condition->below &&
+                     asked.condition->metric.kind == GoalMetric::Kind::latency;
     const AskedDomain domain = asked_domain();
     if (domain.now.empty()) check_leads();
     found_.domain = goal_domain(domain);
@@ -216,6 +229,8 @@ class GoalRuns {
         throw InputError(s.name, "no request has a " + asked_.metric.text + ", or nothing is counted there");
       const RunAnswer answer = run_answer(s, {result});
       Json json{{"value", *value}, {"place", answer.bound_by}};
+      if (found_.as_load)
+        json["kept_up"] = verdict_of({backlog_of(result.metrics.requests)}, arrivals_dispersion(s.workload));
       if (!answer.causes.empty())
         json.update({{"cause", answer.causes.front().first}, {"share", answer.causes.front().second}});
       return json.dump();
@@ -235,6 +250,7 @@ class GoalRuns {
       return;
     }
     point.by_seed.push_back(json["value"]);
+    if (json.contains("kept_up")) point.kept_up.push_back(json["kept_up"].get<LoadVerdict>());
     found_.seeds_matter |= point.by_seed.back() != point.by_seed.front();
     if (point.by_seed.size() > 1 || !json.contains("cause")) return;
     point.cause = json["cause"].get<std::string>();
@@ -263,7 +279,10 @@ class GoalRuns {
     // In the order asked for: what is said does not depend on which ended first.
     for (std::size_t i = 0; i < asks.size(); ++i) enter(asks[i].first, outcomes[i]);
     for (const std::size_t place : places)  // of seeds that cannot all be run, none counts
-      if (!found_.points[place].refused.empty()) found_.points[place].by_seed.clear();
+      if (!found_.points[place].refused.empty()) {
+        found_.points[place].by_seed.clear();
+        found_.points[place].kept_up.clear();
+      }
   }
 
   /// Looks at the ends and points between, and where the best of the metric is if none of them will do.
@@ -274,7 +293,7 @@ class GoalRuns {
     const GoalCondition& condition = *asked_.condition;
     search_best(condition.below ? -1 : 1);
     found_.kind = GoalKind::nowhere;
-    if (!condition.holds(found_.points.at(found_.best->place).interval().mean)) return;
+    if (!holds_at(asked_, found_, found_.points.at(found_.best->place))) return;
     find_sides({found_.best->place});
     found_.kind = GoalKind::holds;
     found_.best.reset();
@@ -295,9 +314,9 @@ class GoalRuns {
               continue;
             }
             const Interval interval = point.interval();
-            sides.push_back(
-                {condition.holds(interval.mean),
-                 !found_.seeds_matter || std::abs(interval.mean - condition.limit) > interval.half_width});
+            sides.push_back({holds_at(asked_, found_, point),
+                             found_.as_load || !found_.seeds_matter ||
+                                 std::abs(interval.mean - condition.limit) > interval.half_width});
           }
           return sides;
         },
@@ -345,7 +364,7 @@ class GoalRuns {
     }
   }
 
-  const GoalSettings& asked_;
+  const GoalSettings asked_;
   const std::function<void(std::size_t, std::size_t)>& progress_;
   Scenario scenario_;
   std::string system_;
@@ -354,6 +373,28 @@ class GoalRuns {
 };
 
 }  // namespace
+
+bool is_request_rate(const std::string& path) {
+  return path == "workload.arrivals_per_s";
+}
+
+GoalFigure figure_at(const GoalFound& found, const GoalPoint& point) {
+  if (!found.as_load) {
+    const Interval of = point.interval();
+    return {of.mean, of.mean - of.half_width, of.mean + of.half_width};
+  }
+  std::vector<double> sorted = point.by_seed;
+  std::sort(sorted.begin(), sorted.end());
+  return {sorted[seeds_that_decide(sorted.size()) - 1], sorted.front(), sorted.back()};
+}
+
+bool holds_at(const GoalSettings& asked, const GoalFound& found, const GoalPoint& point) {
+  if (!found.as_load) return asked.condition->holds(point.interval().mean);
+  std::size_t held = 0;
+  for (std::size_t seed = 0; seed < point.by_seed.size(); ++seed)
+    if (point.kept_up[seed] == LoadVerdict::steady && asked.condition->holds(point.by_seed[seed])) ++held;
+  return held >= seeds_that_decide(point.by_seed.size());
+}
 
 GoalFound search_goal(const GoalSettings& settings,
                       const std::function<void(std::size_t, std::size_t)>& progress) {

@@ -1,6 +1,10 @@
 // moelab explain as a user meets it: what it says, in both forms, and what it refuses.
+#include <array>
 #include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "models/json.hpp"
 #include "sim/results/event_writer.hpp"
@@ -72,6 +76,40 @@ TEST_CASE("explain says what bounds a run, what would help, and the regret of it
   }
   CHECK(j["cache"]["policy"] == "lru");
   CHECK(j["cache"]["references"].size() == 2);
+}
+
+TEST_CASE("explain: shares and savings are of the run's time, and sentences fit the terminal") {
+  const Results results;
+  const std::string file = results.run(
+      "r.json", {"zipmoe"}, {"--set", "workload.requests=4", "--set", "workload.output_tokens=32"});
+  const ProgramResult text = program({"explain", file});
+  REQUIRE(text.status == 0);
+  const Json run = Json::parse(read_bytes(results.folder / "r.json"));
+  const Json j = Json::parse(program({"explain", file, "--format", "json"}).out)["systems"][0];
+  const double wall = j["again"]["wall_s"], tokens = run["metrics"]["tokens"];
+  const auto shown = [](double value, const char* form) {
+    std::array<char, 32> out{};
+    std::snprintf(out.data(), out.size(), form, value);
+    return std::string(out.data());
+  };
+  const double ms = 1e3 * wall / tokens;
+  CHECK_THAT(text.out, Contains("The run's time over all generated tokens is " +
+                                shown(ms, ms < 10 ? "%.3f" : "%.1f") + " ms") &&
+                           Contains("ms of the run a token") && !Contains("ms a token  "));
+  const Json& best = j["infinitely_fast"][0];
+  const double saved = 1 - best["wall_s"].get<double>() / wall;
+  CHECK_THAT(text.out, Contains("The run takes " + shown(100 * saved, "%.1f") + " % less time then"));
+  const std::string resource = best["resource"];
+  REQUIRE(resource == "decompress");
+  const double waited = j["critical_path"][resource];
+  REQUIRE(waited > saved);
+  CHECK_THAT(text.out, Contains("not the " + shown(100 * waited, "%.1f") + " % that wait for decompression"));
+  setenv("COLUMNS", "60", 1);
+  std::istringstream lines(program({"explain", file}).out);
+  unsetenv("COLUMNS");
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("What ") || line.starts_with("Every ") || line.starts_with("Simulated "))
+      CHECK(line.size() <= 60);
 }
 
 TEST_CASE("explain holds a result against another: where the time is, and what was asked") {

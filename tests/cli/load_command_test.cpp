@@ -93,35 +93,6 @@ TEST_CASE("load: the JSON names the class that a condition is of") {
   CHECK_FALSE(clauses[1].contains("class"));
 }
 
-TEST_CASE("load: the sentence names the limits that are not met above, with their values and what bounds") {
-  const ProgramResult r = load({"--rates", "0.5,40", "--requests", "400", "--seeds", "1", "--slo",
-                                "ttft p99 < 100 s, e2e mean < 1 us", "--format", "json"});
-  CAPTURE(r.err);
-  REQUIRE(r.status == 0);
-  const json point = json::parse(r.out)["systems"][0]["points"][0]["seeds"][0];
-  const double ttft = point["limited_s"][0], latency = point["limited_s"][1];
-  CHECK(ttft == point["ttft_s"]["p99"].get<double>());
-  CHECK(latency == point["end_to_end_s"]["mean"].get<double>());
-  const ProgramResult said = load({"--rates", "0.5,40", "--requests", "400", "--seeds", "1", "--slo",
-                                   "ttft p99 < 100 s, e2e mean < 1 us"});
-  const std::string first = said.out.substr(0, said.out.find('\n'));
-  CAPTURE(first);
-  CHECK(contains(first, "; at 0.5 requests/s e2e mean is "));
-  CHECK_FALSE(contains(first, "ttft p99 is"));
-  CHECK(contains(first, ", bound by " + point["bound_by"].get<std::string>()));
-
-  const ProgramResult share = load(
-      {"--rates", "0.5", "--requests", "400", "--seeds", "1", "--slo", "e2e mean < 1 us", "--share", "90"});
-  CHECK(contains(share.out, "; at 0.5 requests/s 0.0 % of the requests are within them, bound by "));
-}
-
-TEST_CASE("load: a run of more requests than the scenario's says so") {
-  const ProgramResult more = load({"--rates", "0.01", "--seeds", "1"});
-  CHECK(contains(more.out, "1000 requests a run (the scenario's "));
-  CHECK_FALSE(
-      contains(load({"--rates", "0.01", "--seeds", "1", "--requests", "20"}).out, "(the scenario's "));
-}
-
 TEST_CASE("load: a sentence first, and no saturated point is the best") {
   const test::ScratchFolder folder;
   const std::string svg = (folder / "load.svg").string();
@@ -163,6 +134,54 @@ TEST_CASE("load: what is found lies where a curve says so") {
   CHECK(curve["points"][1]["meets_level"] == false);
   const ProgramResult table = small_load({level[0], level[1], "--find", "--tolerance", "0.1"});
   CHECK(table.out.rfind("smoe-base meets 'e2e p95 < 5 s' up to ", 0) == 0);
+}
+
+TEST_CASE("load: the limit at the lowest rate that is too high is the level's, and what bounds it is run's") {
+  const test::ScratchFolder folder;
+  const std::string svg = (folder / "load.svg").string();
+  const std::vector<std::string> asked = {"--rates", "0.25,4,8", "--slo", "ttft p95 < 2 s, tpot mean < 1 s"};
+  std::vector<std::string> as_json = asked, as_text = asked;
+  as_json.insert(as_json.end(), {"--format", "json"});
+  as_text.insert(as_text.end(), {"--plot", svg});
+  const ProgramResult loaded = small_load(as_json);
+  CAPTURE(loaded.err);
+  REQUIRE(loaded.status == 0);
+  const json curve = json::parse(loaded.out)["systems"][0];
+  REQUIRE(curve["best_rate_per_s"] == 0.25);
+  const json &limit = curve["limit"], &point = curve["points"][1];
+  CHECK(limit["rate_per_s"] == 4);
+  CHECK(limit["verdict"] == point["verdict"]);
+  REQUIRE(limit["failed"].size() == 1);
+  CHECK(limit["failed"][0]["condition"] == "ttft p95 < 2 s");
+  double worst = 0;
+  for (const json& seed : point["seeds"]) worst = std::max(worst, seed["ttft_s"]["p95"].get<double>());
+  CHECK(limit["failed"][0]["value_s"] == worst);
+  const ProgramResult alone =
+      run_program(MOELAB_PROGRAM, words("run", {"--set", "workload.requests=40", "--set",
+                                                "workload.arrivals_per_s=4", "--format", "json"}));
+  const json answer = json::parse(alone.out)["answer"];
+  const json& cause = answer["causes"][answer["causes"][0]["cause"] == "idle" ? 1 : 0];
+  CHECK(limit["bound_by"]["cause"] == cause["cause"]);
+  CHECK(limit["bound_by"]["share"] == cause["share"]);
+  const ProgramResult said = small_load(as_text);
+  CHECK(contains(said.out, "\n  at 4 requests/s: "));
+  CHECK(contains(said.out, " > 2 s; bound there by "));
+  const std::string picture = test::read_bytes(svg);
+  CHECK(contains(picture, "ttft p95 &lt; 2 s"));
+  CHECK(contains(picture, "tpot mean &lt; 1 s"));
+}
+
+TEST_CASE("load: the limit of what is found is at a rate within the tolerance above it") {
+  const ProgramResult loaded = small_load(
+      {"--slo", "ttft p95 < 2 s", "--share", "90", "--find", "--tolerance", "0.1", "--format", "json"});
+  CAPTURE(loaded.err);
+  REQUIRE(loaded.status == 0);
+  const json highest = json::parse(loaded.out)["systems"][0]["highest_rate"];
+  const double found = highest["median_per_s"], missed = highest["limit"]["rate_per_s"];
+  CHECK(missed > found);
+  CHECK(missed <= found * 1.1);
+  CHECK(highest["limit"]["failed"].empty());  // a share is asked for, no percentile
+  CHECK((highest["limit"]["met_share"] < 0.9 || highest["limit"]["verdict"] == "saturated"));
 }
 
 TEST_CASE("load: the CSV file has a line for each run, the picture a curve for each system") {
@@ -261,7 +280,7 @@ TEST_CASE("load: at one rate it cannot tell, at another it does not") {
   const ProgramResult r = load({"--rates", "40,1000000", "--requests", "400", "--seeds", "1"});
   REQUIRE(r.status == 0);
   CHECK(r.out.rfind("smoe-base: cannot tell at 1e+06 requests/s whether it keeps up: ", 0) == 0);
-  CHECK(contains(r.out, "; at the other rates it does not; saturated at 40 requests/s, bound by "));
+  CHECK(contains(r.out, "; at the other rates it does not; saturated at 40 requests/s\n"));
 }
 
 TEST_CASE("run --requests: a line a system and request") {

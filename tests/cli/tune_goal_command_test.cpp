@@ -1,5 +1,6 @@
 // moelab tune KEY: thresholds held against a law that can be solved by hand and against `moelab run`, and
 // what it says to bad input.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
@@ -169,6 +170,54 @@ TEST_CASE("tune KEY: a budget's threshold is where runs change sides, and seeds 
     // Student's t for two degrees of freedom, 0.975: 4.303 (NIST/SEMATECH, table 1.3.6.7.2).
     CHECK(point["half_width"].get<double>() == Approx(4.303 * std::sqrt(squares / 2 / 3)).margin(1e-12));
   }
+}
+
+TEST_CASE("tune KEY: a request rate is judged as load --find judges it") {
+  const Goals goals;
+  const double tolerance = 0.02, step = 5;
+  // A token takes 3.7 ms; those that come while others are served wait for them.
+  const Words common = {"--set", "workload.output_tokens=1", "--requests", "200"};
+  Words load = {"load", goals.file(), "--find", "--slo", "ttft p95 < 15 ms"};
+  load.insert(load.end(), common.begin(), common.end());
+  load.insert(load.end(), {"--format", "json"});
+  const ProgramResult loaded = run_program(MOELAB_PROGRAM, load);
+  CAPTURE(loaded.err);
+  REQUIRE(loaded.status == 0);
+  const Json highest = Json::parse(loaded.out)["systems"][0]["highest_rate"];
+  REQUIRE(highest["by_seed_per_s"].size() == 3);
+  const double median = highest["median_per_s"];
+  Words rate = {"--for", "ttft p95 < 15 ms", "--from", "20", "--to", "400", "--step", "5"};
+  rate.insert(rate.end(), common.begin(), common.end());
+  const Json found = goals.as_json("workload.arrivals_per_s", rate);
+  CHECK(found["seeds"] == 3);
+  CHECK(found["requests"] == 200);
+  REQUIRE(found["ranges"].size() == 1);
+  const double most = std::stod(found["ranges"][0]["to"].get<std::string>());
+  CHECK(most + step > median);
+  CHECK(most < median * (1 + tolerance));
+  for (const Json& point : found["points"]) {
+    auto values = point["by_seed"].get<std::vector<double>>();
+    const auto kept_up = std::count(point["verdicts"].begin(), point["verdicts"].end(), "steady");
+    std::sort(values.begin(), values.end());
+    CHECK(point["metric"] == values[1]);  // of three seeds two decide
+    if (kept_up == 3) CHECK(point["holds"] == (values[1] < 15e-3));
+    if (kept_up < 2) CHECK(point["holds"] == false);
+  }
+  CHECK(contains(found["answer"]["text"].get<std::string>(),
+                 "A rate counts where 2 of 3 seeds, of 200 requests a run, keep up and meet the limit"));
+}
+
+TEST_CASE("tune KEY: without --requests and --seeds a request rate has load's") {
+  const Goals goals;
+  const Json found =
+      goals.as_json("workload.arrivals_per_s", {"--for", "ttft p95 < 1 h", "--from", "20", "--to", "40",
+                                                "--step", "20", "--set", "workload.output_tokens=1"});
+  CHECK(found["requests"] == 1000);
+  CHECK(found["seeds"] == 3);
+  const Json other = goals.as_json("device.ssd.read.rate", {"--from", "1 MB/s", "--to", "2 MB/s", "--step",
+                                                            "1 MB/s", "--for", "tpot < 1 h"});
+  CHECK(other["requests"] == 2);  // the scenario's
+  CHECK(other["seeds"] == 1);
 }
 
 TEST_CASE("tune KEY: people read four digits, or as many as tell steps apart; what is set again is exact") {

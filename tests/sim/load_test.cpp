@@ -166,9 +166,6 @@ TEST_CASE("load: a sample is what a run at that rate comes to") {
   CHECK(samples[0].tokens_per_s == 300 / r.metrics.wall_s);
   CHECK(samples[0].answered == 60);
   CHECK(samples[0].holding == std::vector<bool>{ttft.p95 < 0.02});
-  CHECK(samples[0].limited_s == std::vector<double>{ttft.p95});
-  CHECK_FALSE(samples[0].bound_by.empty());
-  CHECK(unpack_sample(pack_sample(samples[0])).bound_by == samples[0].bound_by);
   std::uint64_t within = 0;
   for (const double seconds : r.metrics.ttft_s) within += seconds < 0.02 ? 1 : 0;
   CHECK(samples[0].met == within);
@@ -210,7 +207,6 @@ TEST_CASE("load: what is left out is of the requests that a run has, not of the 
     }
   settings.requests = 0;
   CHECK(LoadRuns(settings).requests() == kLeastRequests);
-  CHECK(LoadRuns(settings).requests_as_read() < kLeastRequests);
   settings.requests = 30;
   CHECK_THROWS_WITH(LoadRuns(settings), Contains("30 of 30 requests are left out"));
   settings.settings = {{"workload.warm_up", "10 s"}};

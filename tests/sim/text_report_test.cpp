@@ -66,6 +66,35 @@ TEST_CASE("text table: of names over several columns those are repeated that lea
   CHECK(align_columns(rows, 2, 0) == "policy  library  x  y\nlru     own      1  2\n");
 }
 
+TEST_CASE("text lines: those longer than a line go on two columns further in, between words") {
+  const std::string lines = "  one two three four\nshort\na-word-that-is-longer x\n";
+  CHECK(wrapped_lines(lines, 0) == lines);
+  CHECK(wrapped_lines(lines, 24) == lines);
+  CHECK(wrapped_lines(lines, 12) == "  one two\n    three\n    four\nshort\na-word-that-is-longer\n  x\n");
+  TextReport report(TextForm{.width = 12});
+  report.add_lines("one two three four\n");
+  CHECK(report.text() == "one two\n  three four\n");
+}
+
+TEST_CASE("text table: what goes on below has the name of its group") {
+  const std::vector<std::vector<std::string>> rows = {
+      {"system", "TTFT s p50", "p95", "p99", "tpot p95", "±", "mean", "p90"},
+      {"a", "1", "2", "3", "4", "5", "6", "7"}};
+  CHECK(align_columns(rows, 1, 24) ==
+        "system  TTFT s p50  p95\na                1    2\n\n"
+        "system  TTFT s p99\na                3\n\n"
+        "system  tpot p95  ±\na              4  5\n\n"
+        "system  mean  p90\na          6    7\n");
+  CHECK(align_columns(rows, 1, 16) ==
+        "system  TTFT s p50\na                1\n\n"
+        "system  TTFT s p95\na                2\n\n"
+        "system  TTFT s p99\na                3\n\n"
+        "system  tpot p95\na              4\n\n"
+        "system  tpot p95 ±\na                5\n\n"
+        "system  mean\na          6\n\n"
+        "system  p90\na         7\n");
+}
+
 TEST_CASE("text report: Markdown, in which nothing of a text is markup") {
   TextReport report(TextForm{.markdown = true}, {"b"});
   report.add_lines("a *b* <c>\n  second\n");
