@@ -13,8 +13,9 @@ namespace moelab::cli {
 
 struct AdviseReport {
   AdviceRequest request;
-  std::vector<Advice> list;  // empty where nothing fits
-  std::string lacks;         // what it needs then
+  std::vector<Advice> list;        // empty where nothing fits
+  std::string lacks;               // what it needs then
+  std::string lacks_of_four_bits;  // where all of the list have fewer bits: what four and more need
   std::vector<AdviceList::LeftOut> left_out;
   std::optional<PolicyTrials> policies;  // where they were asked for
 };

@@ -158,6 +158,11 @@ std::vector<std::string> weights_for(const std::string& runtime, const AdviceReq
   return {"bf16", "fp8", "awq"};
 }
 
+std::vector<std::string> few_bit_weights_for(const std::string& runtime, const AdviceRequest& request) {
+  if (!request.weights.empty() || !request.gguf.empty() || !is_llama(runtime)) return {};
+  return {"gguf-q3_k_m", "gguf-iq3_xxs", "gguf-q2_k", "gguf-iq2_xxs"};
+}
+
 bool offers_host(const Runtime& runtime) {
   const std::string family = family_of(runtime);
   return is_llama(family) || is_vllm(family) || family.starts_with("ktransformers");

@@ -211,7 +211,7 @@ TEST_CASE("advise: policies are simulated, and what cannot be says why") {
                  "synthetic routing"));
   CHECK(contains(table.out, "left out: zipmoe-gpu: "));
   // What is not known says so.
-  CHECK(contains(table.out, "\n-: not known. The prompt is not modelled here"));
+  CHECK(contains(table.out, "\n-: not known. A prompt's time is that of the experts that its tokens share"));
   CHECK_FALSE(advised({"--machine", kMachine, "--no-policies"}).contains("policies"));
 }
 
@@ -275,16 +275,22 @@ TEST_CASE("advise: what no runtime has memory for, policies may serve from the S
 }
 
 TEST_CASE("advise: where a CPU could serve what the GPU has no room for, it asks for one") {
-  const std::vector<std::string> no_cpu{"--gpu", "rtx-4070-12gb", "--memory", "ddr5", "--ram", "32 GB"};
+  const std::vector<std::string> no_cpu{"--gpu", "rtx-4070-12gb", "--memory",  "ddr5",
+                                        "--ram", "32 GB",         "--weights", "gguf-q4_k_m"};
   const ProgramResult simulated = advise(no_cpu, "qwen3-30b-a3b");
   CAPTURE(simulated.err);
   REQUIRE(simulated.status == 0);
   const std::string first = simulated.out.substr(0, simulated.out.find('\n'));
   CHECK(contains(first, "no CPU is named"));
   CHECK(contains(first, "--cpu NAME (`moelab parts` lists them)"));
+  // Beside fewer bits, which have room, it is said of four.
+  const ProgramResult fewer = advise(
+      {"--gpu", "rtx-4070-12gb", "--memory", "ddr5", "--ram", "32 GB", "--no-policies"}, "qwen3-30b-a3b");
+  CHECK(contains(fewer.out, "No weights of 4 bits and more have room: no CPU is named"));
   // 30.5 billion weights of four bits and more are not in 12.9 GB and 2 GB.
   const ProgramResult small =
-      advise({"--gpu", "rtx-4070-12gb", "--ram", "5 GB", "--no-policies"}, "qwen3-30b-a3b");
+      advise({"--gpu", "rtx-4070-12gb", "--ram", "5 GB", "--no-policies", "--weights", "gguf-q4_k_m"},
+             "qwen3-30b-a3b");
   check_refusal(small, "does not fit in any way", 1);
   CHECK_FALSE(contains(small.err, "no CPU is named"));
   // SGLang and TensorRT-LLM keep all of a model on GPUs.
