@@ -144,8 +144,12 @@ void add_machine_options(CLI::App& command, AdviseArguments& a) {
   command.add_option("--sockets", a.parts.sockets, "CPUs of that kind")->check(CLI::Range(1, 8));
   command.add_option("--memory", a.parts.memory,
                      "Host memory: 'ddr5-6000 x 2' (channels); default: the CPU's fastest");
-  command.add_option("--ram", a.parts.ram,
-                     "Size of the host's memory: '64 GiB'; default: as much as is needed");
+  command.add_option(
+      "--ram", a.parts.ram,
+      "Size of the host's whole memory, in whatever use, not what of it is free: '64 GiB' where "
+      "modules sold as 4 x 16 GB are in it. 3 GB of it are kept for the system here; where "
+      "other programs hold more, --budget says what may be taken. Default: as much as is "
+      "needed");
   command.add_option("--ssd", a.parts.ssd, "SSD that experts are read from (--policies): pcie4-x4");
 }
 
@@ -191,18 +195,25 @@ void add_workload_options(CLI::App& command, AdviseArguments& a) {
       ->capture_default_str();
 }
 
+/// The fastest way; where all would be in one memory but for want of room, that which comes nearest in four
+/// bits and more: what the SSD makes of it is the other choice beside fewer bits.
+Advice base_of_policies(const AdviseReport& report) {
+  const MachineParts& machine = report.request.machine;
+  const bool one_memory = !machine.gpu || machine.gpu->unified();
+  const bool nearest = report.list.empty() || (one_memory && !report.lacks_of_four_bits.empty());
+  return nearest ? nearest_to_fitting(report.request) : report.list.front();
+}
+
 /// What only policies could serve, from the SSD, is no failure; what they could not either is.
 AdviseReport report_of(const AdviseArguments& a) {
   const MachineText machine = machine_text(a);
-  AdviseReport report{request_of(a, machine), {}, {}, {}};
+  AdviseReport report{request_of(a, machine), {}, {}, {}, {}, {}};
   AdviceList found = find_ways(report.request);
   report.list = std::move(found.ways);
   report.lacks = std::move(found.lacks);
+  report.lacks_of_four_bits = std::move(found.lacks_of_four_bits);
   report.left_out = std::move(found.left_out);
-  if (a.policies)
-    report.policies =
-        try_policies(report.request, machine,
-                     report.list.empty() ? nearest_to_fitting(report.request) : report.list.front());
+  if (a.policies) report.policies = try_policies(report.request, machine, base_of_policies(report));
   const bool served =
       report.policies && std::any_of(report.policies->rows.begin(), report.policies->rows.end(),
                                      [](const PolicyTrial& t) { return t.why_not.empty(); });

@@ -27,26 +27,24 @@ std::string speed(double per_second) {
   return fixed(per_second, per_second < 10 ? 1 : 0);
 }
 
+/// Of seconds three digits that say something, at least.
+std::string seconds_text(double seconds) {
+  return fixed(seconds, seconds < 0.1 ? 4 : seconds < 1 ? 3 : seconds < 10 ? 2 : 1);
+}
+
 /// From the speed over to the speed times (1 + error).
 std::string range(double per_second, double error) {
   return speed(per_second / (1 + error)) + " to " + speed(per_second * (1 + error));
 }
 
-/// "0.84 s (0.61 to 1.2)": a prompt alone, until its first token.
-std::string seconds_range(const Advice& a) {
-  return three_digits(a.prompt_s, 2) + " s (" + three_digits(a.prompt_s / (1 + a.error.prefill), 2) + " to " +
-         three_digits(a.prompt_s * (1 + a.error.prefill), 2) + ")";
+/// The times of the speeds that range() names, in seconds.
+std::string time_range(double seconds, double error) {
+  return seconds_text(seconds / (1 + error)) + " to " + seconds_text(seconds * (1 + error));
 }
 
-/// Of each runtime that the model fits with in fewer than four bits only: what that costs, and what it lacks.
-std::string bits_text(const AdviseReport& r) {
-  std::string text;
-  for (const Advice& a : r.list)
-    if (!a.fewer_bits_since.empty())
-      text += one_line(a.runtime + " with " + a.weights) +
-              ": fewer than four bits a weight cost quality of answers; with more it lacks memory: " +
-              one_line(a.fewer_bits_since) + ".\n";
-  return text;
+/// A paragraph that fits the terminal.
+std::string sentences(const std::string& text) {
+  return paragraph(text, line_width());
 }
 
 std::string gpus_text(const Advice& a, const AdviceRequest& q) {
@@ -92,21 +90,21 @@ std::string gpu_memory_text(const Advice& a, const AdviceRequest& q) {
 std::string left_out_text(const AdviseReport& r) {
   std::string text;
   for (const AdviceList::LeftOut& one : r.left_out)
-    text +=
+    text += sentences(
         "left out: " + one_line(one.runtime) + (one.weights.empty() ? "" : " with " + one_line(one.weights)) +
-        (one.gpus > 0 ? " on " + std::to_string(one.gpus) + " GPUs" : "") + ": " + one_line(one.why) + "\n";
+        (one.gpus > 0 ? " on " + std::to_string(one.gpus) + " GPUs" : "") + ": " + one_line(one.why));
   return text.empty() ? text : text + "\n";
 }
 
 std::string ways_table(const AdviseReport& r) {
   const AdviceRequest& q = r.request;
-  Rows rows{{"runtime", "weights", "where", "bound by: decode, prompt", "decode tok/s", "range",
-             "prompt tok/s", "range", "TTFT s", q.machine.gpus > 1 ? "fullest GPU" : "GPU", "host"}};
+  Rows rows{{"runtime", "weights", "where", "bound by: decode, prompt", "decode tok/s", "range", "TTFT s",
+             "prompt tok/s", "range", q.machine.gpus > 1 ? "fullest GPU" : "GPU", "host"}};
   for (const Advice& a : r.list) {
     const double decode = 1 / a.decode_s, prompt = q.prompt / a.prompt_s;
     rows.push_back({one_line(a.runtime), one_line(a.weights), place_of(a, q),
                     a.bound_word + ", " + a.prompt_bound_word, speed(decode), range(decode, a.error.decode),
-                    speed(prompt), range(prompt, a.error.prefill), three_digits(a.prompt_s, 2),
+                    seconds_text(a.prompt_s), speed(prompt), range(prompt, a.error.prefill),
                     gpu_memory_text(a, q), to_string(Bytes(a.memory.host_total()))});
   }
   return align_columns(rows, 4, line_width());
@@ -125,7 +123,23 @@ std::vector<const Advice*> fastest_of_each(const std::vector<Advice>& list) {
 std::string commands(const AdviseReport& r) {
   std::string text;
   for (const Advice* a : fastest_of_each(r.list)) text += one_line(a->command) + "\n";
-  return text;
+  text += "\n";
+  for (const Advice* a : fastest_of_each(r.list))
+    if (!a->weights_from.empty())
+      text += sentences(one_line(a->runtime + "'s " + a->weights + ": " + a->weights_from) + ".");
+  return text.ends_with("\n\n") ? text.substr(0, text.size() - 1) : text;
+}
+
+/// What fewer than four bits a weight cost that no speed says.
+std::string few_bits_text(const AdviseReport& r) {
+  if (std::none_of(r.list.begin(), r.list.end(), [](const Advice& a) { return a.few_bits(); })) return "";
+  return sentences((r.lacks_of_four_bits.empty() ? std::string()
+                                                 : "No weights of 4 bits and more have room: " +
+                                                       one_line(r.lacks_of_four_bits) + ". ") +
+                   "Quality: below 4 bits a weight a model's answers get worse, the more the fewer the bits; "
+                   "by how "
+                   "much is not predicted here.") +
+         "\n";
 }
 
 /// What macOS lets the GPU take, and how that is raised to what the ways need, or as far as the system's
@@ -159,7 +173,7 @@ std::string memory_text(const AdviseReport& r) {
     text += (text.empty() ? "Memory: the" : " The") + std::string(" budget of ") +
             (machine.gpu && !machine.gpu->unified() ? "each GPU is " : "the host's memory is ") +
             to_string(*q.budget) + ".";
-  return text.empty() ? text : text + "\n";
+  return text.empty() ? text : sentences(text);
 }
 
 std::string answers_text(const PolicyTrial& trial) {
@@ -167,23 +181,33 @@ std::string answers_text(const PolicyTrial& trial) {
                                : std::string("the model's");
 }
 
+/// What the table of policies has no numbers of, and why.
+std::string unknown_text(const PolicyTrials& p) {
+  const bool some = std::any_of(p.rows.begin(), p.rows.end(), [](const auto& t) { return t.ttft_s > 0; });
+  return sentences(
+      std::string("-: not known. A prompt's time is that of the experts that its tokens share, and synthetic "
+                  "routing is drawn for tokens, not for prompts") +
+      (some ? ": where the policy is the runtime's own it is that of the first table. No" : ". No") +
+      " published runs say how far off the tokens behind a prompt are.");
+}
+
 std::string policies_table(const PolicyTrials& p, const AdviceRequest& q) {
-  std::string text = "\nWhat other policies would do, simulated on " + one_line(p.runtime) + " with " +
-                     one_line(p.weights) +
-                     (p.gpus > 1 ? ", each layer shared by " + std::to_string(p.gpus) + " GPUs," : "") +
-                     " under synthetic routing:\n\n";
-  if (!p.why_none.empty()) return text + "nothing: " + one_line(p.why_none) + "\n";
+  std::string text =
+      "\n" +
+      sentences("What other policies would do, simulated on " + one_line(p.runtime) + " with " +
+                one_line(p.weights) +
+                (p.gpus > 1 ? ", each layer shared by " + std::to_string(p.gpus) + " GPUs," : "") +
+                " under synthetic routing:") +
+      "\n";
+  if (!p.why_none.empty()) return text + sentences("nothing: " + one_line(p.why_none));
   Rows rows{{"policy", "answers", "TPOT ms", "range", "tokens/s a user", "tokens/s", "TTFT s"}};
   for (const PolicyTrial& t : p.rows)
     if (t.why_not.empty())
       rows.push_back({one_line(t.title), answers_text(t), fixed(1e3 * t.tpot_s, 1), "-", speed(1 / t.tpot_s),
-                      speed(q.users / t.tpot_s), "-"});
-  if (rows.size() > 1)
-    text += align_columns(rows, 2, line_width()) +
-            "-: not known. The prompt is not modelled here, tokens behind it are; and no published runs say "
-            "how far off these are.\n";
+                      speed(q.users / t.tpot_s), t.ttft_s > 0 ? seconds_text(t.ttft_s) : "-"});
+  if (rows.size() > 1) text += align_columns(rows, 2, line_width()) + unknown_text(p);
   for (const PolicyTrial& t : p.rows)
-    if (!t.why_not.empty()) text += "left out: " + one_line(t.system + ": " + t.why_not) + "\n";
+    if (!t.why_not.empty()) text += sentences("left out: " + one_line(t.system + ": " + t.why_not));
   return text;
 }
 
@@ -195,6 +219,7 @@ Json way_json(const Advice& a, const AdviceRequest& q) {
   const double decode = 1 / a.decode_s, prompt = q.prompt / a.prompt_s;
   return {{"runtime", a.runtime},
           {"weights", a.weights},
+          {"bits_a_weight", a.weight_bits},
           {"where", place_of(a, q)},
           {"gpus", a.gpus},
           {"layers_a_gpu", a.layers_a_gpu},
@@ -223,8 +248,8 @@ Json way_json(const Advice& a, const AdviceRequest& q) {
           {"host_compute_bytes", a.memory.host_compute},
           {"bound", a.bound},
           {"prompt_bound", a.prompt_bound},
-          {"fewer_bits_since", a.fewer_bits_since.empty() ? Json(nullptr) : Json(a.fewer_bits_since)},
-          {"command", a.command}};
+          {"command", a.command},
+          {"weights_from", a.weights_from.empty() ? Json(nullptr) : Json(a.weights_from)}};
 }
 
 Json policies_json(const PolicyTrials& p, const AdviceRequest& q) {
@@ -234,7 +259,7 @@ Json policies_json(const PolicyTrials& p, const AdviceRequest& q) {
     if (t.why_not.empty())
       row.update({{"tpot_s", t.tpot_s},
                   {"tpot_range", nullptr},  // no published runs say how far off it is
-                  {"ttft_s", nullptr},      // prompts are not modelled
+                  {"ttft_s", t.ttft_s > 0 ? Json(t.ttft_s) : Json(nullptr)},  // prompts are not simulated
                   {"tokens_per_s_a_user", 1 / t.tpot_s},
                   {"tokens_per_s", q.users / t.tpot_s},
                   {"substituted_share", t.substituted}});
@@ -265,7 +290,8 @@ std::string advise_table(const AdviseReport& r) {
             (r.request.machine.ssd
                  ? ""
                  : ", which is taken to be a " + std::string(kUnnamedSsd) + ": --ssd names another") +
-            ".\n";
+            ".";
+    text = sentences(text);
     if (r.policies) text += policies_table(*r.policies, r.request);
     const std::string memory = memory_text(r);
     return memory.empty() ? text : text + "\n" + memory;
@@ -274,15 +300,18 @@ std::string advise_table(const AdviseReport& r) {
   const double rate = 1 / best.decode_s;
   text += ": fastest is " + one_line(best.title + " with " + best.weights) + ", " + speed(rate) +
           " tokens/s a user (" + range(rate, best.error.decode) + "), bound by " + best.bound +
-          "; a prompt of " + fixed(r.request.prompt, 0) + " tokens takes " + seconds_range(best) +
-          ", bound by " + best.prompt_bound + ".\n" + bits_text(r) + "\n";
-  text += ways_table(r) + "\n" + left_out_text(r) + commands(r);
+          ". A prompt of " + fixed(r.request.prompt, 0) + " tokens alone has its first token after " +
+          seconds_text(best.prompt_s) + " s (" + time_range(best.prompt_s, best.error.prefill) +
+          "), bound by " + best.prompt_bound + ".";
+  text = sentences(text) + "\n" + few_bits_text(r) + ways_table(r) + "\n" + left_out_text(r) + commands(r);
   if (r.policies) text += policies_table(*r.policies, r.request);
   return text + "\n" + memory_text(r) +
-         "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). Ranges are "
-         "what "
-         "nine in ten published runs of the same kind stayed within, of all versions; "
-         "constants were set with them in view (experiments/world).\n";
+         sentences(
+             "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). TTFT: "
+             "time "
+             "to the first token of a prompt that comes alone. Ranges are what nine in ten published runs of "
+             "the same kind stayed within, of all versions; constants were set with them in view "
+             "(experiments/world).");
 }
 
 std::string advise_json(const AdviseReport& r) {
@@ -296,6 +325,7 @@ std::string advise_json(const AdviseReport& r) {
   if (const auto share = q.machine.gpu_share_of_ram()) all["gpu_share_of_ram_bytes"] = share->value();
   if (q.budget) all["budget_bytes"] = q.budget->value();
   if (ways.empty()) all["lacks"] = r.lacks;
+  if (!r.lacks_of_four_bits.empty()) all["lacks_of_four_bits"] = r.lacks_of_four_bits;
   Json left_out = Json::array();
   for (const AdviceList::LeftOut& one : r.left_out)
     left_out.push_back({{"runtime", one.runtime},

@@ -13,11 +13,11 @@ namespace moelab::cli {
 
 struct AdviseReport {
   AdviceRequest request;
-  std::vector<Advice> list;  // empty where nothing fits
-  std::string lacks;         // what it needs then
+  std::vector<Advice> list;        // empty where nothing fits
+  std::string lacks;               // what it needs then
+  std::string lacks_of_four_bits;  // where all of the list have fewer bits: what four and more need
   std::vector<AdviceList::LeftOut> left_out;
-  std::string below_four_bits{};           // as AdviceList's
-  std::optional<PolicyTrials> policies{};  // where they were asked for
+  std::optional<PolicyTrials> policies;  // where they were asked for
 };
 
 std::string advise_table(const AdviseReport& report);

@@ -28,6 +28,7 @@ scenario.machine.sockets 2
 scenario.machine.memory ddr5-6000 x 2
 scenario.machine.ram 96 GiB
 scenario.machine.ssd pcie4-x4
+scenario.weights.group 128
 scenario.workload.classes[].prompt_tokens.least 16
 scenario.workload.classes[].lengths_of log.csv
 scenario.workload.closed_loop.distribution exponential

@@ -291,6 +291,7 @@ model.weights.router of the gates
 model.weights.experts of routed experts
 model.weights.embedding of the embedding
 model.weights.head of the output head
+model.weights.group weights in a line with one scale, which no slice of tensor parallelism may cut; default: the format's
 model.weights.kv of keys and values in the KV cache
 model.bytes_per_weight in the place of `weights`: bytes of each weight as stored, or a map by part
 model.bytes_per_weight.name what results call the format

@@ -224,6 +224,7 @@ std::string stored_text(const StoredWeights& stored) {
   for (std::size_t p = 0; p < kWeightParts; ++p)
     parts += ", " + std::string(to_string(static_cast<WeightPart>(p))) + ": " + number(stored.bytes[p]);
   if (stored.kv != StoredWeights().kv) parts += ", kv: " + number(stored.kv);
+  if (stored.group > 0) parts += ", group: " + std::to_string(stored.group);
   return "bytes_per_weight: {" + parts + "}\n";
 }
 

@@ -331,6 +331,7 @@ StoredWeights read_bytes_per_weight(const YamlMap& root) {
     stored.set(part, map.number(to_string(part), range));
   }
   stored.kv = map.number("kv", range, stored.kv);
+  stored.group = static_cast<int>(map.integer("group", 0, kMostGroup, 0));
   map.done();
   return stored;
 }

@@ -6,13 +6,12 @@
 #include <charconv>
 
 #include "models/hf_quantization_plan.hpp"
+#include "models/weight_format.hpp"
 
 namespace moelab::hf {
 namespace {
 
 using Text = std::string;
-
-constexpr int kMostGroup = 1'000'000;
 
 /// "weights" of one of the "config_groups", checked as QuantizationArgs checks it.
 struct WeightArguments {

@@ -1,6 +1,8 @@
 #include "models/hf_quantization.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "models/hf_quantization_plan.hpp"
 #include "models/stored_weights.hpp"
@@ -21,14 +23,41 @@ StoredWeights mxfp4_experts_alone() {
   return stored;
 }
 
+/// The side of FP8's blocks: of [rows, columns] the larger, which slices of either kind do not cut. 0: one
+/// scale a matrix.
+int fp8_block(const HfMap& map) {
+  const std::vector<int> sides = map.integers("weight_block_size", 1, kMostGroup);
+  return sides.empty() ? 0 : *std::ranges::max_element(sides);
+}
+
+/// GPTQ or AWQ in groups of what `group_size` says, 128 where it says nothing; -1: one scale a channel. A
+/// group has a 16-bit scale and a zero of `bits`, which take no more than a thousandth where there is one a
+/// channel.
+StoredWeights in_groups(const HfMap& map, const Architecture& a, const std::string& name, int bits) {
+  constexpr int kUsual = 128;
+  StoredWeights stored = stored_as(a, name);
+  const int group = map.integer("group_size", -1, kMostGroup).value_or(kUsual);
+  if (group == 0) map.fail("group_size", "must be above 0, or -1 for one scale a channel");
+  if (group == kUsual || group == 0) return stored;
+  stored.name += group < 0 ? "-channel" : "-g" + std::to_string(group);
+  stored.group = std::max(1, group);
+  for (double& bytes : stored.bytes)
+    if (bytes < 1.5) bytes = (bits + (group < 0 ? 0.0 : (16.0 + bits) / group)) / 8;
+  return stored;
+}
+
 /// Methods whose names alone say which layers they convert.
 std::optional<StoredWeights> stored_by_name(const HfMap& map, const std::string& method,
                                             const Architecture& a, const HfConfig& config) {
   const int bits = method == "gptq" || method == "awq" ? map.integer("bits", 0, 64).value_or(4) : 0;
-  if (method == "fp8" || method == "fbgemm_fp8") return stored_as(a, "fp8");
-  if (method == "gptq" && bits == 4) return stored_as(a, "gptq-int4");
-  if (method == "gptq" && bits == 8) return stored_as(a, "int8");
-  if (method == "awq" && bits == 4) return stored_as(a, "awq");
+  if (method == "fp8" || method == "fbgemm_fp8") {
+    StoredWeights stored = stored_as(a, "fp8");
+    stored.group = fp8_block(map);
+    return stored;
+  }
+  if (method == "gptq" && (bits == 4 || bits == 8))
+    return in_groups(map, a, "gptq-int" + std::to_string(bits), bits);
+  if (method == "awq" && bits == 4) return in_groups(map, a, "awq", bits);
   if (method == "mxfp4") return mxfp4_experts_alone();
   config.fail("quantization_config.quant_method '" + shown_word(method) + "'" +
               (bits > 0 ? " of " + std::to_string(bits) + " bits" : "") + " is not covered " + kKnownMethods);

@@ -377,6 +377,7 @@ StoredWeights read_stored(const YamlMap& map, std::string_view key, const Archit
   std::string text;
   for (std::size_t p = 0; p < kWeightParts; ++p)
     read_part(parts, model, static_cast<WeightPart>(p), stored, text);
+  if (!text.empty()) stored.group = 0;  // of the parts' own formats
   if (parts.has("kv")) {
     const std::string format = parts.text("kv");
     if (const std::optional<double> bytes = cache_bytes(format))
@@ -385,6 +386,7 @@ StoredWeights read_stored(const YamlMap& map, std::string_view key, const Archit
       parts.fail("kv", "unknown format of a KV cache '" + format + "'" + suggestion(format, cache_formats()));
     text += "kv " + format + ", ";
   }
+  stored.group = static_cast<int>(parts.integer("group", 0, kMostGroup, stored.group));
   parts.done();
   stored.name = text + (text.empty() ? rest : "else " + rest);
   return stored;

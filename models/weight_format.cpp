@@ -91,6 +91,7 @@ constexpr std::array<std::string_view, kWeightParts> kParts{"attention", "dense"
 }  // namespace
 
 int scale_group(const StoredWeights& stored, WeightPart part) {
+  if (stored.group > 0) return stored.quantised(part) ? stored.group : 1;
   std::string_view rest = stored.name;
   while (!rest.empty()) {
     const std::string_view one = rest.substr(0, rest.find(", "));

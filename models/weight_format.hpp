@@ -17,6 +17,7 @@ namespace moelab {
 /// copy is `head`.
 enum class WeightPart : std::uint8_t { attention, dense, shared, router, experts, embedding, head };
 inline constexpr std::size_t kWeightParts = 7;
+inline constexpr int kMostGroup = 1'000'000;  // weights with one scale
 std::string_view to_string(WeightPart part);
 
 struct WeightFormat {
@@ -38,6 +39,9 @@ struct StoredWeights {
   std::string name = "bf16";  // the whole: "bf16", "gguf-q4_k_m", "experts mxfp4, else bf16"
   std::array<double, kWeightParts> bytes{2, 2, 2, 2, 2, 2, 2};  // a weight
   double kv = 2;  // bytes of a cached value: of keys, values and MLA's latent; states are not of it
+  /// Weights in a line with one scale, in parts that are quantised, where a checkpoint says it: FP8's blocks,
+  /// GPTQ's and AWQ's groups. 0: as the format's name has it.
+  int group = 0;
 
   double of(WeightPart part) const { return bytes[static_cast<std::size_t>(part)]; }
   /// Less than 16 bits a weight: 8-bit products can compute them. q8_0 has 1.06 bytes.
@@ -51,10 +55,11 @@ struct StoredWeights {
   bool operator==(const StoredWeights&) const = default;
 };
 
-/// WeightFormat::group of what a part is stored as, by the name of the whole; 1 where that is no name of such
-/// a format. vLLM and SGLang refuse a tensor-parallel slice that is not made of whole groups: vLLM issues
-/// 17604 and 21695 (AWQ), Qwen's page on GPTQ. Formats whose slices they pad (MXFP4), and those whose name
-/// does not say their blocks (FP8), have 1.
+/// Weights in a line with one scale that no slice of a part may cut: what the checkpoint says, else
+/// WeightFormat::group of what the part is stored as, by the name of the whole; 1 where that is no name of
+/// such a format. vLLM and SGLang refuse a tensor-parallel slice that is not made of whole groups: vLLM
+/// issues 17604 and 21695 (AWQ), Qwen's page on GPTQ. Formats whose slices they pad (MXFP4) have 1, and so
+/// has FP8 whose blocks nothing says: what a server converts as it loads has one scale a matrix.
 int scale_group(const StoredWeights& stored, WeightPart part);
 
 }  // namespace moelab

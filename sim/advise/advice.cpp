@@ -37,7 +37,8 @@ class Search {
  public:
   Search(const AdviceRequest& request, const Runtime& runtime, const std::string& weights)
       : request_(request), runtime_(runtime), model_(request.model) {
-    if (!weights.empty()) model_.stored = stored_as(model_, weights);
+    // In the model's own format it has its own groups.
+    if (!weights.empty() && weights != model_.stored.name) model_.stored = stored_as(model_, weights);
     if (!request.kv.empty()) model_.stored.kv = cache_bytes(request.kv).value();
     // Estimates keep references to their machine.
     for (int gpus = 0; gpus <= request.machine.gpus; ++gpus) {
@@ -171,6 +172,7 @@ Advice Search::advice_for(const AdvicePlace& place, double micro_batch) const {
   a.family = family_of(runtime_);
   a.title = runtime_.title;
   a.weights = model_.stored.name;
+  a.weight_bits = 8 * total_bytes(model_).value() / total_weights(model_);
   a.gpus = place.split.cpu_only ? 0 : place.gpus;
   a.split = place.split;
   a.micro_batch = micro_batch;
@@ -225,6 +227,7 @@ std::optional<Advice> Search::best(Obstacle& nearest) const {
   }
   Advice a = advice_for(best->place, best->micro_batch);
   a.command = command_of(a, request_, model_);
+  a.weights_from = weights_from(a, request_);
   return a;
 }
 
@@ -246,70 +249,90 @@ std::string unnamed_cpu(const AdviceRequest& request, const std::string& lacks) 
          "--cpu NAME (`moelab parts` lists them); without it, ";
 }
 
-/// Of a runtime that the model fits with in no other format: with the first of fewer than four bits that it
-/// does.
-std::optional<Advice> below_four_bits(const AdviceRequest& request, const Runtime& runtime) {
-  for (const std::string& weights : weights_below_four_bits(family_of(runtime), request)) {
-    if (!cannot_run(runtime, weights, request.machine).empty() || !cannot_cache(runtime, request.kv).empty())
+/// What trying runtimes with their formats has brought so far.
+struct Tried {
+  AdviceList list;
+  std::string refused;  // why the first of runtimes and formats is not run there; empty: none was refused
+  Obstacle nearest;
+};
+
+/// One runtime in all of `formats`.
+void try_runtime(const AdviceRequest& request, const std::string& name,
+                 const std::vector<std::string>& formats, Tried& tried) {
+  AdviceList& list = tried.list;
+  const Runtime runtime = load_runtime(name);
+  const std::size_t before = list.ways.size();
+  std::string why_refused;  // of its first format that it does not run
+  Obstacle here;            // of the format that comes nearest to having room
+  std::string here_weights;
+  for (const std::string& weights : formats) {
+    std::string reason = cannot_run(runtime, weights, request.machine);
+    if (reason.empty()) reason = cannot_cache(runtime, request.kv);
+    if (!reason.empty()) {
+      if (tried.refused.empty()) tried.refused = reason;
+      if (why_refused.empty()) why_refused = std::move(reason);
       continue;
+    }
     Obstacle lacking;
     const Search search(request, runtime, weights);
-    if (std::optional<Advice> advice = search.best(lacking)) return advice;
+    if (std::optional<Advice> advice = search.best(lacking)) {
+      advice->asked = name;
+      list.ways.push_back(std::move(*advice));
+      if (std::string why = search.not_on_all_gpus(); !why.empty())
+        list.left_out.push_back({runtime.name, std::move(why), weights, request.machine.gpus});
+    } else if (lacking.nearer_than(here)) {
+      here = std::move(lacking);
+      if (const std::string why = search.not_on_all_gpus(); !why.empty())
+        here.what += "; not on " + std::to_string(request.machine.gpus) + " GPUs together: " + why;
+      here_weights = weights.empty() ? "" : weights + ": ";
+    }
   }
-  return std::nullopt;
+  if (list.ways.size() == before)
+    list.left_out.push_back({runtime.name, here.what.empty() ? why_refused : here_weights + here.what});
+  if (here.nearer_than(tried.nearest)) tried.nearest = here;
+}
+
+/// Where nothing of four bits and more has room: what the most bits do that have. Of the runtimes that these
+/// let serve it, nothing is left out any more.
+void try_few_bits(const AdviceRequest& request, Tried& tried) {
+  Tried few;
+  bool more = true;
+  for (std::size_t i = 0; more && few.list.ways.empty(); ++i) {
+    more = false;
+    for (const std::string& name : runtimes_for(request)) {
+      const std::vector<std::string> formats = few_bit_weights_for(family_of(load_runtime(name)), request);
+      if (i >= formats.size()) continue;
+      try_runtime(request, name, {formats[i]}, few);
+      more = true;
+    }
+  }
+  AdviceList& list = tried.list;
+  if (few.nearest.nearer_than(tried.nearest)) tried.nearest = few.nearest;
+  if (few.list.ways.empty()) return;
+  list.ways = std::move(few.list.ways);
+  std::erase_if(list.left_out, [&](const AdviceList::LeftOut& out) {
+    return std::ranges::any_of(list.ways, [&](const Advice& a) { return a.runtime == out.runtime; });
+  });
 }
 
 }  // namespace
 
 AdviceList find_ways(const AdviceRequest& request) {
-  AdviceList list;
-  std::string refused;
-  Obstacle nearest;
-  for (const std::string& name : runtimes_for(request)) {
-    const Runtime runtime = load_runtime(name);
-    const std::size_t before = list.ways.size();
-    std::string why_refused;  // of its first format that it does not run
-    Obstacle here;            // of the format that comes nearest to having room
-    std::string here_weights;
-    for (const std::string& weights : weights_for(family_of(runtime), request)) {
-      std::string reason = cannot_run(runtime, weights, request.machine);
-      if (reason.empty()) reason = cannot_cache(runtime, request.kv);
-      if (!reason.empty()) {
-        if (refused.empty()) refused = reason;
-        if (why_refused.empty()) why_refused = std::move(reason);
-        continue;
-      }
-      Obstacle lacking;
-      const Search search(request, runtime, weights);
-      if (std::optional<Advice> advice = search.best(lacking)) {
-        advice->asked = name;
-        list.ways.push_back(std::move(*advice));
-        if (std::string why = search.not_on_all_gpus(); !why.empty())
-          list.left_out.push_back({runtime.name, std::move(why), weights, request.machine.gpus});
-      } else if (lacking.nearer_than(here)) {
-        here = std::move(lacking);
-        if (const std::string why = search.not_on_all_gpus(); !why.empty())
-          here.what += "; not on " + std::to_string(request.machine.gpus) + " GPUs together: " + why;
-        here_weights = weights.empty() ? "" : weights + ": ";
-      }
-    }
-    if (list.ways.size() == before) {
-      const std::string why = here.what.empty() ? why_refused : here_weights + here.what;
-      if (std::optional<Advice> smaller = below_four_bits(request, runtime)) {
-        smaller->asked = name;
-        smaller->fewer_bits_since = unnamed_cpu(request, why) + why;
-        list.ways.push_back(std::move(*smaller));
-      } else {
-        list.left_out.push_back({runtime.name, why});
-      }
-    }
-    if (here.nearer_than(nearest)) nearest = here;
+  Tried tried;
+  for (const std::string& name : runtimes_for(request))
+    try_runtime(request, name, weights_for(family_of(load_runtime(name)), request), tried);
+  AdviceList& list = tried.list;
+  if (list.ways.empty()) {
+    std::string lacks = tried.nearest.what;
+    const std::string of_cpu = unnamed_cpu(request, lacks);
+    try_few_bits(request, tried);
+    (list.ways.empty() ? list.lacks : list.lacks_of_four_bits) =
+        of_cpu + (list.ways.empty() ? tried.nearest.what : lacks);
   }
-  if (list.ways.empty()) list.lacks = unnamed_cpu(request, nearest.what) + nearest.what;
-  if (list.ways.empty() && list.lacks.empty() && !refused.empty()) throw InputError("", refused);
+  if (list.ways.empty() && list.lacks.empty() && !tried.refused.empty()) throw InputError("", tried.refused);
   std::stable_sort(list.ways.begin(), list.ways.end(),
                    [](const Advice& a, const Advice& b) { return a.decode_s < b.decode_s; });
-  return list;
+  return std::move(list);
 }
 
 std::string raised_limit_command(Bytes taken) {
@@ -322,9 +345,14 @@ double default_context(double prompt) {
 }
 
 void throw_nothing_fits(const AdviceRequest& request, const std::string& lacks) {
-  throw NothingFits(
-      "", "'" + request.model.name + "' does not fit in any way that was tried: " + lacks +
-              ". Smaller weights (--weights gguf-q2_k), a shorter --context or more memory would help");
+  const auto tries_few_bits = [&](const std::string& name) {
+    return !few_bit_weights_for(family_of(load_runtime(name)), request).empty();
+  };
+  const bool all_tried = std::ranges::any_of(runtimes_for(request), tries_few_bits);
+  throw NothingFits("", "'" + request.model.name + "' does not fit in any way that was tried" +
+                            (all_tried ? ", down to 2 bits a weight: " : ": ") + lacks + ". " +
+                            (all_tried ? "A" : "Smaller weights (--weights gguf-q2_k), a") +
+                            " shorter --context or more memory would help");
 }
 
 std::vector<Advice> advise(const AdviceRequest& request) {

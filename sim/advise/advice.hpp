@@ -16,8 +16,9 @@ struct AdviceRequest {
   std::string gguf;  // path of the model's GGUF file, served as it is; empty: there is none
   MachineParts machine;
   std::vector<std::string> runtimes;  // empty: all for this machine's maker
-  std::vector<std::string>
-      weights;     // whole-model names; empty: the GGUF file's, else the usual ones of four bits and more
+  /// Whole-model names; empty: the GGUF file's, else the usual ones of four bits and more; where none of
+  /// these has room, the most bits of fewer that have.
+  std::vector<std::string> weights;
   std::string kv;  // the KV cache's format (cache_formats()); empty: 16 bits
   /// What weights, caches and buffers may take of the memory that decodes, beside driver and libraries, as in
   /// a run: of each GPU's own, else of the host's; absent: all that the system leaves. More than what macOS
@@ -40,13 +41,14 @@ double default_context(double prompt);
 
 struct Advice {
   std::string runtime, title, weights;
-  std::string family;  // the runtime that this project knows, where that is a file of one's own
-  std::string asked;   // what load_runtime() takes: a name or a path
-  int gpus = 0;        // of the machine's, those that take part
+  double weight_bits = 0;  // a weight, the mean of all
+  std::string family;      // the runtime that this project knows, where that is a file of one's own
+  std::string asked;       // what load_runtime() takes: a name or a path
+  int gpus = 0;            // of the machine's, those that take part
   Split split;
   double micro_batch = 0;
   double decode_s = 0;            // between tokens of one user
-  double prompt_s = 0;            // a prompt alone
+  double prompt_s = 0;            // a prompt alone: the time to its first token
   SplitMemory memory;             // of all GPUs together, with what the micro-batch takes
   double gpu_most = 0;            // bytes on the GPU that has most of them
   std::vector<int> layers_a_gpu;  // llama.cpp's: of each, one more on the last for the head
@@ -54,26 +56,23 @@ struct Advice {
   std::string prompt_bound, prompt_bound_word;
   AdviceError error = kAdviceErrors.front();  // of its group
   std::string command;                        // to type
-  /// Of weights of fewer than four bits: what this runtime lacks for those of four. Else empty.
-  std::string fewer_bits_since{};
+  std::string weights_from;                   // where such weights are had; empty: the command names them
+  bool few_bits() const { return weight_bits < 4; }
 };
 
 /// What a search found.
 struct AdviceList {
-  std::vector<Advice> ways;  // fastest decoding first
-  std::string lacks;         // where there are none: what the last that was tried needs
+  std::vector<Advice> ways;        // fastest decoding first
+  std::string lacks;               // where there are none: what the nearest of all that was tried needs
+  std::string lacks_of_four_bits;  // where the ways have fewer: what the nearest of four bits and more needs
   struct LeftOut {
     std::string runtime, why;
     std::string weights{};  // empty: in no format
     int gpus = 0;           // 0: on no number of them
   };
   std::vector<LeftOut> left_out;  // runtimes that serve it in no way, or in a format not on all GPUs
-  /// Where the ways are of formats of fewer than four bits, since in no other the model fits: what the
-  /// nearest of these lacks. Else empty.
-  std::string below_four_bits;
 };
-/// The best split of each runtime and format; what does not fit is left out. Where none does of a runtime and
-/// no format is asked for, the first does that fits of fewer than four bits. The best is the one with the
+/// The best split of each runtime and format; what does not fit is left out. The best is the one with the
 /// fastest prompt of those that decode within `for_prompt` of the fastest. Throws InputError for unknown
 /// names, and where no runtime that is asked for runs the weights that are asked for on this machine.
 AdviceList find_ways(const AdviceRequest& request);

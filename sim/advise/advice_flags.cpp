@@ -20,7 +20,7 @@ std::string whole(double value) {
 }
 
 std::string gguf_file(const Advice& a, const AdviceRequest& q) {
-  if (!q.gguf.empty()) return shell_word(q.gguf);
+  if (!q.gguf.empty() && q.weights.empty()) return shell_word(q.gguf);
   std::string type = a.weights.substr(a.weights.find('-') + 1);
   std::transform(type.begin(), type.end(), type.begin(),
                  [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
@@ -64,9 +64,10 @@ std::string native_method(const std::string& weights) {
 }
 
 /// Where a hub has the model, else its name here. Of weights that their owner quantised (AWQ) the hub's name
-/// is another one.
+/// is another one: that of a folder stands for it.
 std::string served_name(const Advice& a, const Architecture& model) {
-  const std::string name = a.weights == "awq" ? "" : hub_name(model);
+  if (a.weights == "awq") return model.name + "-awq";
+  const std::string name = hub_name(model);
   return name.empty() ? model.name : name;
 }
 
@@ -93,7 +94,7 @@ std::string gib_of_each(double bytes, int gpus) {
 
 /// What of a GPU's memory the budget is: vLLM counts driver and libraries to it, SGLang weights and caches
 /// alone.
-std::string share_of_gpu(const Advice& a, const AdviceRequest& q, bool weights_and_caches) {
+std::string budget_share(const Advice& a, const AdviceRequest& q, bool weights_and_caches) {
   const MachineParts& machine = q.machine;
   const double all =
       machine.gpu->unified() && machine.ram ? machine.ram->value() : machine.gpu->memory.value();
@@ -103,13 +104,30 @@ std::string share_of_gpu(const Advice& a, const AdviceRequest& q, bool weights_a
   return fixed(std::floor(100 * std::clamp(share, 0.01, 0.99)) / 100, 2);
 }
 
+/// vLLM takes no more of each GPU's memory than a share: 0.9 where nothing is said, 0.92 in newer versions
+/// (--gpu-memory-utilization in its pages of `vllm serve`, v0.6.4 and stable). What takes more is told so,
+/// rounded up; 0.99 is the most, since it asks for so much free memory before it starts.
+std::string share_beyond_usual(const Advice& a, const AdviceRequest& q) {
+  constexpr double kUsual = 0.9;
+  const MachineParts& machine = q.machine;
+  const double all =
+      machine.gpu->unified() && machine.ram ? machine.ram->value() : machine.gpu->memory.value();
+  if (a.gpu_most <= kUsual * all) return {};
+  return fixed(std::min(0.99, std::ceil(100 * a.gpu_most / all) / 100), 2);
+}
+
+std::string vllm_memory_flag(const Advice& a, const AdviceRequest& q) {
+  const bool sglang = a.family == "sglang";
+  const std::string share = q.budget ? budget_share(a, q, sglang) : sglang ? "" : share_beyond_usual(a, q);
+  return share.empty() ? "" : (sglang ? " --mem-fraction-static " : " --gpu-memory-utilization ") + share;
+}
+
 std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
   const bool sglang = a.family == "sglang";
   std::string text = sglang ? "python -m sglang.launch_server --model " : "vllm serve ";
   text += shell_word(served_name(a, q.model));
   if (a.weights == "fp8" || a.weights == "awq") text += " --quantization " + a.weights;
-  if (q.budget)
-    text += (sglang ? " --mem-fraction-static " : " --gpu-memory-utilization ") + share_of_gpu(a, q, sglang);
+  text += vllm_memory_flag(a, q);
   if (q.kv == "fp8") text += sglang ? " --kv-cache-dtype fp8_e4m3" : " --kv-cache-dtype fp8";
   if (a.gpus > 1) text += " --tensor-parallel-size " + std::to_string(a.gpus);
   if (a.split.link_layers > 0) {
@@ -124,7 +142,9 @@ std::string vllm_command(const Advice& a, const AdviceRequest& q, const Architec
 /// The flags as programs have them that start mlx_lm.server or have the same (32 requests at once where
 /// nothing is said); its own source was not at hand.
 std::string mlx_command(const Advice& a, const AdviceRequest& q) {
-  std::string text = "mlx_lm.server --model " + shell_word(q.model.name + "-" + a.weights);
+  std::string text =
+      "mlx_lm.server --model " +
+      shell_word(a.weights.starts_with("mlx-") ? q.model.name + "-" + a.weights : served_name(a, q.model));
   if (q.users > 1) text += " --decode-concurrency " + whole(q.users);
   return text + "  # has no flag for the context: keys and values grow with it, here to " + whole(q.context) +
          " tokens" + (q.users > 1 ? " a user" : "");
@@ -145,7 +165,40 @@ std::string mlc_command(const Advice& a, const AdviceRequest& q) {
          shell_word(overrides);
 }
 
+/// The hub's name, or where none is known the title: what to look for.
+std::string looked_for(const Architecture& model) {
+  const std::string name = hub_name(model);
+  return name.empty() ? model.title : name.substr(name.find('/') + 1);
+}
+
+/// "4" of "mlx-4bit".
+std::string mlx_bits(const std::string& weights) {
+  const std::size_t begin = weights.find('-') + 1;
+  return weights.substr(begin, weights.find("bit") - begin);
+}
+
+std::string mlx_weights_from(const Advice& a, const Architecture& model) {
+  const std::string hub = hub_name(model);
+  return "`mlx_lm.convert --hf-path " + (hub.empty() ? "FOLDER" : shell_word(hub)) + " -q --q-bits " +
+         mlx_bits(a.weights) + " --mlx-path " + shell_word(model.name + "-" + a.weights) +
+         "` makes them of " + (hub.empty() ? "the model's own folder" : "the owner's") +
+         "; Hugging Face's mlx-community has many that are made, under names that are not known here (look "
+         "for '" +
+         looked_for(model) + "')";
+}
+
 }  // namespace
+
+std::string weights_from(const Advice& a, const AdviceRequest& q) {
+  if (a.weights.starts_with("mlx-")) return mlx_weights_from(a, q.model);
+  if (a.weights == "awq")
+    return "a repository of their own, whose name is not known here: look for '" + looked_for(q.model) +
+           " AWQ' on Hugging Face, and write its name or its folder in the place of " +
+           served_name(a, q.model);
+  if (!a.weights.starts_with("gguf-") || (!q.gguf.empty() && q.weights.empty())) return {};
+  return "a GGUF file of that type, whose name is not known here: look for '" + looked_for(q.model) +
+         " GGUF' on Hugging Face, or make it with llama.cpp's convert_hf_to_gguf.py and llama-quantize";
+}
 
 std::string command_of(const Advice& a, const AdviceRequest& q, const Architecture& stored) {
   if (is_llama(a.family)) return llama_command(a, q);

@@ -86,10 +86,6 @@ std::vector<std::string> runtimes_offered(const AdviceRequest& request) {
   return names;
 }
 
-bool has_mxfp4_experts(const Architecture& model) {
-  return model.stored.of(WeightPart::experts) == find_weight_format("mxfp4").bits / 8;
-}
-
 /// Whether its GPUs have a slice of every layer each.
 bool shares_layers(const Runtime& runtime) {
   return runtime.tensor_parallel > 0 || family_of(runtime).starts_with("ktransformers");
@@ -151,7 +147,7 @@ std::vector<std::string> weights_for(const std::string& runtime, const AdviceReq
   const Architecture& model = request.model;
   if (!request.weights.empty()) return request.weights;
   if (!request.gguf.empty()) return {std::string(kOfTheFile)};
-  const bool mxfp4 = has_mxfp4_experts(model);
+  const bool mxfp4 = model.stored.of(WeightPart::experts) == find_weight_format("mxfp4").bits / 8;
   if (is_llama(runtime)) {
     if (mxfp4) return {"gguf-mxfp4"};
     return {"gguf-q8_0", "gguf-q6_k", "gguf-q5_k_m", "gguf-q4_k_m"};
@@ -162,10 +158,9 @@ std::vector<std::string> weights_for(const std::string& runtime, const AdviceReq
   return {"bf16", "fp8", "awq"};
 }
 
-std::vector<std::string> weights_below_four_bits(const std::string& runtime, const AdviceRequest& request) {
-  if (!is_llama(runtime) || !request.weights.empty() || !request.gguf.empty()) return {};
-  if (has_mxfp4_experts(request.model)) return {};
-  return {"gguf-q3_k_m", "gguf-iq3_xxs", "gguf-q2_k"};
+std::vector<std::string> few_bit_weights_for(const std::string& runtime, const AdviceRequest& request) {
+  if (!request.weights.empty() || !request.gguf.empty() || !is_llama(runtime)) return {};
+  return {"gguf-q3_k_m", "gguf-iq3_xxs", "gguf-q2_k", "gguf-iq2_xxs"};
 }
 
 bool offers_host(const Runtime& runtime) {

@@ -22,9 +22,9 @@ std::vector<std::string> runtimes_for(const AdviceRequest& request);
 /// Of four bits and more: what fewer cost in quality, speed cannot say. Empty names stand for the weights of
 /// the GGUF file that the request names.
 std::vector<std::string> weights_for(const std::string& runtime, const AdviceRequest& request);
-/// Formats of fewer than four bits, the most first, that are tried where none of weights_for() fits. None for
-/// runtimes that read no GGUF files, models whose own weights have about four, and requests that name theirs.
-std::vector<std::string> weights_below_four_bits(const std::string& runtime, const AdviceRequest& request);
+/// Of fewer than four bits, the most first: what is left to try where none of weights_for() has room. None
+/// where the request says which weights it wants, or the runtime has no such format in the catalogue.
+std::vector<std::string> few_bit_weights_for(const std::string& runtime, const AdviceRequest& request);
 
 /// Whether it can serve some of a model from the host's memory, beside a GPU.
 bool offers_host(const Runtime& runtime);

@@ -12,6 +12,7 @@
 #include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
 #include "models/yaml_reader.hpp"
+#include "sim/advise/advice_space.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
@@ -66,7 +67,8 @@ class Trials {
  public:
   Trials(const AdviceRequest& request, const MachineText& text, const Advice& base)
       : request_(request), runtime_(load_runtime(base.asked)), model_(request.model) {
-    if (request.gguf.empty() || !request.weights.empty()) model_.stored = stored_as(model_, base.weights);
+    if ((request.gguf.empty() || !request.weights.empty()) && base.weights != model_.stored.name)
+      model_.stored = stored_as(model_, base.weights);
     if (!request.kv.empty()) model_.stored.kv = cache_bytes(request.kv).value();
     gpus_ = request.machine.gpu ? std::max(1, base.gpus) : 0;
     Problems problems;
@@ -183,7 +185,12 @@ PolicyTrials try_policies(const AdviceRequest& request, const MachineText& machi
   if (!trials.why_none.empty()) return trials;
   try {
     Trials simulated(request, machine, base);
-    for (const Json& system : systems_for(request.machine)) trials.rows.push_back(simulated.run(system));
+    for (const Json& system : systems_for(request.machine)) {
+      trials.rows.push_back(simulated.run(system));
+      // llama.cpp's own split, which the advice has a prompt's time of.
+      if (system == "llama-cpp" && base.split.cpu_expert_layers > 0 && is_llama(base.family))
+        trials.rows.back().ttft_s = base.prompt_s;
+    }
   } catch (const InputError& error) {
     trials.why_none = error.problems().front().what;
   }

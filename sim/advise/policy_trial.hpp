@@ -13,6 +13,7 @@ struct PolicyTrial {
   std::string system, title;  // of configs/systems, or made here
   std::string why_not;        // then it was not simulated, and nothing below is known
   double tpot_s = 0;          // mean between tokens of one user
+  double ttft_s = 0;          // of a prompt alone, where the policy is the runtime's own; 0: not known
   double substituted = 0;     // share of the router's choices that the policy replaced by other experts
 };
 

@@ -24,7 +24,9 @@ bool is_one_group(const YamlMap& root, const Scenario& s) {
       "data_parallel",
       "data_parallel stands beside tensor_parallel: groups of GPUs would exchange rows at once over links "
       "that they share, and device profiles say how long one group takes (gpu.node.all_reduce). Expected one "
-      "of the two above 1; what would make both possible: times of several groups at once");
+      "of the two above 1; what would make both possible: times of several groups at once. Groups that share "
+      "nothing, each with all experts, are servers of their own: a run of one, with its tensor_parallel and "
+      "its share of the requests, stands for each");
   return false;
 }
 

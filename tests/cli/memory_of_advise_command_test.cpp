@@ -77,7 +77,7 @@ TEST_CASE("advise: the memory that it needs is the least that does") {
   const auto with_ram = [](const std::string& model, double gb) {
     return run_program(MOELAB_PROGRAM, {"advise", "--model", model, "--gpu", "rtx-4070-12gb", "--cpu",
                                         "i9-14900K", "--ram", std::to_string(gb) + " GB", "--no-policies",
-                                        "--weights", model == "gpt-oss-120b" ? "gguf-mxfp4" : "gguf-q4_k_m"});
+                                        "--weights", "gguf-q8_0", "gguf-q4_k_m"});
   };
   for (const auto& [model, little] :
        {std::pair<std::string, double>{"gpt-oss-120b", 40}, {"qwen3-30b-a3b", 4}}) {

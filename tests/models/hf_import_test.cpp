@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <tuple>
 
 #include "models/model_import.hpp"
 #include "tests/models/model_files.hpp"
@@ -85,7 +86,7 @@ const std::vector<Published> kPublished{
  "weight_block_size": [128, 128]}, "tie_word_embeddings": false, "topk_method": "noaux_tc", "v_head_dim": 128,
  "vocab_size": 129280})"},
     {"kimi-k2",
-     R"({"architectures": ["DeepseekV3ForCausalLM"], "quantization_config": {"quant_method": "fp8"}, "model_type": "kimi_k2",
+     R"({"architectures": ["DeepseekV3ForCausalLM"], "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}, "model_type": "kimi_k2",
  "num_hidden_layers": 61, "hidden_size": 7168, "num_attention_heads": 64, "num_key_value_heads": 64,
  "intermediate_size": 18432, "vocab_size": 163840, "max_position_embeddings": 131072, "n_routed_experts": 384,
  "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 2048, "moe_layer_freq": 1,
@@ -194,13 +195,55 @@ TEST_CASE("a configuration's own quantisation is read, and one that is not known
   };
   CHECK(imported(with(R"("quant_method": "awq", "bits": 4)")).stored.name == "awq");
   CHECK(imported(with(R"("quant_method": "gptq", "bits": 4)")).stored.name == "gptq-int4");
-  CHECK(imported(with(R"("quant_method": "gptq", "bits": 8)")).stored.name == "int8");
+  CHECK(imported(with(R"("quant_method": "gptq", "bits": 8)")).stored.name == "gptq-int8");
   CHECK(imported(with(R"("quant_method": "fp8")")).stored.name == "fp8");
   CHECK(refusal(with(R"("bits": 4)")).find("no quant_method") != std::string::npos);  // as MLX writes it
   CHECK(refusal(with("")).find("no quant_method") != std::string::npos);
   CHECK(refusal(with(R"("quant_method": "gptq", "bits": 3)")).find("gptq' of 3 bits") != std::string::npos);
   CHECK(refusal(with(R"("quant_method": "quip")")).find("quip") != std::string::npos);
   CHECK(refusal(with(R"("quant_method": 7)")).find("must be a string") != std::string::npos);
+}
+
+TEST_CASE("groups of weights with one scale are those of the configuration", "[hf]") {
+  const auto stored = [](const std::string& quantisation) {
+    return imported(replaced(config_of("mixtral-8x7b"), "\"model_type\"",
+                             "\"quantization_config\": {" + quantisation + "}, \"model_type\""))
+        .stored;
+  };
+  const auto experts = [](const StoredWeights& s) { return scale_group(s, WeightPart::experts); };
+  // Blocks; none: one scale a matrix. Embedding, head and router have none.
+  const StoredWeights blocks = stored(R"("quant_method": "fp8", "weight_block_size": [64, 128])");
+  CHECK(experts(blocks) == 128);
+  CHECK(scale_group(blocks, WeightPart::head) == 1);
+  CHECK(experts(stored(R"("quant_method": "fp8")")) == 1);
+  // 128 where nothing is said. A group has 16 bits of scale and a zero as wide as a weight.
+  CHECK(stored(R"("quant_method": "gptq", "bits": 4, "group_size": 128)") ==
+        stored(R"("quant_method": "gptq", "bits": 4)"));
+  CHECK(experts(stored(R"("quant_method": "gptq", "bits": 8)")) == 128);
+  for (const auto& [method, bits, group] :
+       {std::tuple("gptq", 4, 32), std::tuple("gptq", 8, 64), std::tuple("awq", 4, 64)}) {
+    const StoredWeights s =
+        stored("\"quant_method\": \"" + std::string(method) + "\", \"bits\": " + std::to_string(bits) +
+               ", \"group_size\": " + std::to_string(group));
+    CAPTURE(method, bits, group);
+    CHECK(experts(s) == group);
+    CHECK(8 * s.of(WeightPart::experts) == Approx(bits + (16.0 + bits) / group));
+    CHECK(s.of(WeightPart::router) == 2);
+  }
+  const StoredWeights channel = stored(R"("quant_method": "gptq", "bits": 4, "group_size": -1)");
+  CHECK(experts(channel) == 1);
+  CHECK(channel.of(WeightPart::experts) == 0.5);
+  const auto with = [](const std::string& quantisation) {
+    return replaced(config_of("mixtral-8x7b"), "\"model_type\"",
+                    "\"quantization_config\": {" + quantisation + "}, \"model_type\"");
+  };
+  for (const char* wrong :
+       {R"("quant_method": "gptq", "bits": 4, "group_size": 0)", R"("quant_method": "awq", "group_size": -2)",
+        R"("quant_method": "fp8", "weight_block_size": [0, 128])"})
+    CHECK(refusal(with(wrong)).find("quantization_config") != std::string::npos);
+  // A model file says the same.
+  const Architecture a = imported(with(R"("quant_method": "fp8", "weight_block_size": [128, 128])"));
+  CHECK(test::model_of_text(architecture_to_yaml(a)).stored == a.stored);
 }
 
 TEST_CASE("the source of an import says what was assumed", "[hf]") {

@@ -113,9 +113,15 @@ TEST_CASE("no GPU has a part of a group of weights with one scale") {
   CHECK_FALSE(message(qwen, 8).empty());
   qwen.stored.name = "attention awq, else int4-g32";
   CHECK(message(qwen, 8).empty());
-  // Which blocks FP8 has is not known from its name.
+  // FP8 that a server makes as it loads has one scale a matrix, a checkpoint's blocks are cut no more than
+  // groups: of Qwen3-235B-A22B-FP8 192 columns are no multiple of 128.
   qwen.stored = stored_as(qwen, "fp8");
   CHECK(message(qwen, 8).empty());
+  qwen.stored.group = 128;
+  CHECK(contains(message(qwen, 8), "192 of 1536 columns in each expert"));
+  CHECK(message(qwen, 4).empty());
+  // MiniMax-M2 is published in such blocks, with experts of the same width.
+  CHECK(contains(message(load_architecture("minimax-m2"), 8), "192 of 1536 columns in each expert"));
   // Only experts can be kept whole.
   Architecture lite = load_architecture("deepseek-v2-lite");
   lite.stored = stored_as(lite, "awq");
