@@ -308,10 +308,11 @@ std::string advise_table(const AdviseReport& r) {
   return text + "\n" + memory_text(r) +
          sentences(
              "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). TTFT: "
-             "time "
-             "to the first token of a prompt that comes alone. Ranges are what nine in ten published runs of "
-             "the same kind stayed within, of all versions; constants were set with them in view "
-             "(experiments/world).");
+             "time to the first token of a prompt that comes alone. Ranges are what nine in ten published "
+             "runs of "
+             "the same kind stayed within, of all versions; constants were set with them in view. Of ways "
+             "whose ranges overlap it is not known which is faster: rows that disagree are in "
+             "experiments/world.");
 }
 
 std::string advise_json(const AdviseReport& r) {

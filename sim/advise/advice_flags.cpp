@@ -181,7 +181,7 @@ std::string mlx_weights_from(const Advice& a, const Architecture& model) {
   const std::string hub = hub_name(model);
   return "`mlx_lm.convert --hf-path " + (hub.empty() ? "FOLDER" : shell_word(hub)) + " -q --q-bits " +
          mlx_bits(a.weights) + " --mlx-path " + shell_word(model.name + "-" + a.weights) +
-         "` makes them of " + (hub.empty() ? "the model's own folder" : "the owner's") +
+         "` makes them of " + (hub.empty() ? "the model's own folder" : "the owner's weights") +
          "; Hugging Face's mlx-community has many that are made, under names that are not known here (look "
          "for '" +
          looked_for(model) + "')";

@@ -117,6 +117,8 @@ TEST_CASE("parallel scenario: what is refused, and why") {
   const std::string both = "tensor_parallel: 2\nexpert_parallel: true\n";
   check_refusal(both, "data_parallel: 2\ntensor_parallel: 2\nexpert_parallel: true\n",
                 "stands beside tensor_parallel: groups of GPUs would exchange rows at once");
+  check_refusal(both, "data_parallel: 2\ntensor_parallel: 2\nexpert_parallel: true\n",
+                "a run of one, with its tensor_parallel and its share of the requests, stands for each");
   check_refusal("tensor_parallel: 2", "data_parallel: 256", "data_parallel takes 256 GPUs");
   check_refusal("tensor_parallel: 2", "data_parallel: 100", "simulated one by one, at most 64");
   check_refusal("expert_parallel: true", "expert_parallel: 2", "expert_parallel");
