@@ -44,7 +44,7 @@ std::string time_range(double seconds, double error) {
 
 /// A paragraph that fits the terminal.
 std::string sentences(const std::string& text) {
-  return paragraph(text, line_width());
+  return wrapped_lines(text + "\n", line_width());
 }
 
 std::string gpus_text(const Advice& a, const AdviceRequest& q) {
@@ -183,7 +183,8 @@ std::string answers_text(const PolicyTrial& trial) {
 
 /// What the table of policies has no numbers of, and why.
 std::string unknown_text(const PolicyTrials& p) {
-  const bool some = std::any_of(p.rows.begin(), p.rows.end(), [](const auto& t) { return t.ttft_s > 0; });
+  const bool some = std::any_of(p.rows.begin(), p.rows.end(),
+                                [](const auto& t) { return t.why_not.empty() && t.ttft_s > 0; });
   return sentences(
       std::string("-: not known. A prompt's time is that of the experts that its tokens share, and synthetic "
                   "routing is drawn for tokens, not for prompts") +

@@ -72,13 +72,13 @@ std::string key_and_system(const GoalSettings& asked, const GoalFound& f) {
 /// How a request rate is judged, and why 'moelab load --find' may differ in its digits.
 std::string rate_rule_text(const GoalSettings& asked, const GoalFound& f) {
   if (!f.as_load) return "";
-  const std::string seeds = asked.seeds == 1 ? "the seed"
-                                             : std::to_string(seeds_that_decide(asked.seeds)) + " of " +
-                                                   std::to_string(asked.seeds) + " seeds";
-  return "A rate counts where " + seeds + ", of " + std::to_string(f.requests) +
-         " requests a run, keep up and meet the limit: the rule of 'moelab load --find'.\nThat comes as near "
-         "as "
-         "its --tolerance, this looks at rates " +
+  const std::string runs =
+      asked.seeds == 1
+          ? "its run of " + std::to_string(f.requests) + " requests keeps up and meets the limit"
+          : std::to_string(seeds_that_decide(asked.seeds)) + " of " + std::to_string(asked.seeds) +
+                " seeds, of " + std::to_string(f.requests) + " requests a run, keep up and meet the limit";
+  return "A rate counts where " + runs +
+         ": the rule of 'moelab load --find'.\nThat comes as near as its --tolerance; this looks at rates " +
          shortest_text(f.domain.step) + " apart.\n";
 }
 
@@ -176,12 +176,15 @@ std::string refusals_text(const GoalFound& f) {
   return text;
 }
 
-/// "yes", "no", or how a system did not keep up where the condition does not hold.
+/// "yes", "no", or how a system did not keep up where too few seeds do for the condition to hold.
 std::string holds_text(const GoalSettings& asked, const GoalFound& f, const GoalPoint& point) {
   if (holds_at(asked, f, point)) return "yes";
   const auto late = std::find_if(point.kept_up.begin(), point.kept_up.end(),
                                  [](LoadVerdict one) { return one != LoadVerdict::steady; });
-  return late == point.kept_up.end() ? "no" : "no, " + to_string(*late);
+  const auto steady =
+      static_cast<std::size_t>(std::count(point.kept_up.begin(), point.kept_up.end(), LoadVerdict::steady));
+  const bool decides = late != point.kept_up.end() && steady < seeds_that_decide(point.kept_up.size());
+  return decides ? "no, " + to_string(*late) : "no";
 }
 
 TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {

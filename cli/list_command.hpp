@@ -9,8 +9,9 @@ namespace moelab::cli {
 
 struct ListOptions {
   std::string format = "table";
-  bool sources = false;                 // where each number is from, too
-  std::vector<std::string> words = {};  // only what has all of these in its name; of lists that take them
+  bool sources = false;  // where each number is from, too
+  std::vector<std::string> words =
+      {};  // only what has all of these in kind, name or title; of lists that take them
 };
 
 enum class ListSources : bool { none, on_request };

@@ -185,8 +185,8 @@ bool is_asked(const ListOptions& options, const std::string& kind, const std::st
   for (const GpuPart& p : gpu_parts()) known.push_back(p.name);
   for (const CpuPart& p : cpu_parts()) known.push_back(p.name);
   for (const SsdPart& p : ssd_parts()) known.push_back(p.name);
-  throw InputError("moelab parts", "there is no part '" + shown_word(asked) + "'" + suggestion(asked, known) +
-                                       "; 'moelab parts' lists all");
+  throw InputError("", "there is no part '" + shown_word(asked) + "'" + suggestion(asked, known) +
+                           "; 'moelab parts' lists all");
 }
 
 void list_parts(const ListOptions& options) {

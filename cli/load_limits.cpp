@@ -31,10 +31,10 @@ std::vector<FailedClause> failed_clauses(const ServiceLevel& level, const std::v
 LoadLimit limit_at(const LoadReport& r, double rate, LoadVerdict verdict,
                    const std::vector<LoadSample>& samples) {
   LoadLimit limit{.rate = rate, .verdict = verdict};
-  double met = 0;
+  double met = 1;
   for (const LoadSample& sample : samples) {
     limit.preemptions += sample.preemptions;
-    met += sample.met_share() / static_cast<double>(samples.size());
+    met = std::min(met, sample.met_share());
   }
   if (r.rule.share)
     limit.met_share = met;

@@ -22,9 +22,10 @@ struct LoadLimit {
   double rate = 0;  // requests a second
   LoadVerdict verdict = LoadVerdict::steady;
   std::vector<FailedClause> failed = {};  // the one that is missed by the largest factor first
-  std::optional<double> met_share = {};   // of requests, mean over seeds, where a share of them was asked for
-  std::uint64_t preemptions = 0;          // of all seeds: what a full KV cache does to requests
-  std::string cause = {}, place = {};     // of the first seed, as LoadSample's
+  std::optional<double> met_share =
+      {};                              // of requests, of the seed with the least, where a share was asked for
+  std::uint64_t preemptions = 0;       // of all seeds: what a full KV cache does to requests
+  std::string cause = {}, place = {};  // of the first seed, as LoadSample's
   double cause_share = 0;
 };
 

@@ -77,11 +77,10 @@ Finished run_one(const RunArguments& options, const Scenario& scenario, const Sy
     progress.show(s.name + ": " + std::to_string(tokens) + " of " + std::to_string(all) + " tokens");
   };
   if (!options.timeline.empty()) run_options.observer = [&](const SystemConfig&) { return &timeline; };
-  Finished one{run_system(scenario, system, trace, run_options), ""};
-  if (!options.timeline_tokens.empty() && !options.timeline.empty() &&
-      !(one.result.memory.shortfall > Bytes(0)))
-    check_reaches(kept_in_timeline(options).window, one.result.metrics.tokens,
+  if (!options.timeline_tokens.empty() && !options.timeline.empty() && !scenario.cluster)
+    check_reaches(kept_in_timeline(options).window, tokens_of_run(scenario, system, trace),
                   "--timeline-tokens " + options.timeline_tokens);
+  Finished one{run_system(scenario, system, trace, run_options), ""};
   if (!options.timeline.empty())
     one.events = timeline.events(timeline_form(options.timeline), one.result,
                                  {.process = number, .name = "", .shift_s = 0});

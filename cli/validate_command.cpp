@@ -90,6 +90,7 @@ std::string picture_of(const Validation& validation) {
   panel.diagonal = true;
   std::map<std::string, std::size_t> place;
   for (const ValidationPoint& point : validation.points) {
+    if (point.too_noisy()) continue;
     const auto [found, is_new] = place.emplace(point.system, panel.series.size());
     if (is_new) {
       panel.series.emplace_back().name = point.system;
@@ -101,7 +102,8 @@ std::string picture_of(const Validation& validation) {
   }
   plot::Figure figure;
   figure.title = "Predicted over measured: " + validation.scenario + " on " + validation.device;
-  figure.caption = "Storage " + validation.storage + ". A dot a layer of a pass.";
+  figure.caption = "Storage " + validation.storage + ". A dot a layer of a pass." +
+                   (validation.too_noisy() > 0 ? " Points that are too noisy to say are left out." : "");
   figure.panel_width = 560;
   figure.panel_height = 520;
   figure.panels.push_back(std::move(panel));

@@ -66,13 +66,6 @@ std::string hanging(const std::string& head, const std::string& text, std::size_
   return out;
 }
 
-std::string paragraph(const std::string& text, std::size_t width) {
-  if (width == 0) return text + "\n";
-  std::string out;
-  for (const std::string& line : lines_of(text, width, 0)) out += line + "\n";
-  return out;
-}
-
 std::string wrapped_table(const std::vector<std::vector<std::string>>& rows, std::size_t width) {
   const std::size_t last = rows.front().size() - 1;
   std::vector<std::size_t> widths(last, 0);

@@ -18,9 +18,6 @@ std::size_t output_width();
 /// behind the indentation.
 std::string hanging(const std::string& head, const std::string& text, std::size_t indent, std::size_t width);
 
-/// `text` in as many lines of `width` characters as it takes (0: in one), with a line's end.
-std::string paragraph(const std::string& text, std::size_t width);
-
 /// Columns to the left, two spaces apart, of which the last one is wrapped. Every row has as many cells as
 /// the first, which are the columns' names.
 std::string wrapped_table(const std::vector<std::vector<std::string>>& rows, std::size_t width);

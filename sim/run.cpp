@@ -444,6 +444,12 @@ void check_fits(const Scenario& s, const RoutingTrace& trace) {
   }
 }
 
+std::uint64_t tokens_of_run(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace) {
+  std::vector<ServedRequest> requests;
+  if (!come_in_turn(scenario, system)) requests = served_requests(scenario, trace);
+  return tokens_to_generate(scenario, trace, requests);
+}
+
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                      const RunOptions& options) {
   try {

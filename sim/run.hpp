@@ -83,6 +83,9 @@ std::optional<RankInclusion> check_scenario(const Scenario& scenario, const Rout
 /// together, and can be made. Throws InputError.
 void check_expert_policies(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace);
 
+/// Tokens that a run of the system on one machine generates where it drops no request.
+std::uint64_t tokens_of_run(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace);
+
 /// Throws InputError for what only comes out while running, such as an operation that takes longer than
 /// engine::kLongest.
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,

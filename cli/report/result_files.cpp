@@ -41,17 +41,20 @@ Json parse_json(const std::string& file) {
 /// What keeps this from being a result that this program knows, or "".
 std::string problem_of(const Json& result) {
   if (!result.is_object()) return std::string("is ") + result.type_name() + ", not an object";
+  if (const std::string newer = newer_format(result); !newer.empty()) return newer;
   for (const char* key : {"scenario", "system", "executor"})
     if (!result.contains(key) || !result[key].is_string()) return std::string("has no text '") + key + "'";
   if (!result.contains("seed") || !result["seed"].is_number_integer()) return "has no whole number 'seed'";
   if (!result.contains("metrics") || !result["metrics"].is_object()) return "has no object 'metrics'";
-  return newer_format(result);
+  return "";
 }
 
 /// The same with what was expected; of what another command reads, that command.
 std::string told_problem_of(const std::string& file, const Json& result) {
   const std::string problem = problem_of(result);
   if (problem.empty() || problem == newer_format(result)) return problem;
+  if (is_load_result(result) || is_world_result(result))
+    return "is a result of another command; expected each such file by itself, not in an array";
   const std::string kind = kind_of_document(file, result);
   return (kind.empty() ? problem : kind) + "; " + kExpected;
 }

@@ -206,6 +206,9 @@ class Validator {
     require_memory(most, beside_, files);
     if (const std::string note = check_arrivals(scenario_, trace_, runs_of_each_system()); !note.empty())
       found_.notes.push_back(note);
+    if (options_.timeline)
+      for (const SystemConfig& system : scenario_.systems)
+        check_reaches(*options_.timeline, tokens_of_run(scenario_, system, trace_), "--timeline-tokens");
     make_devices();
     for (const std::string& codec : codecs_)
       for (const Bytes budget : budgets_) {
@@ -351,7 +354,6 @@ class Validator {
 
   /// Side by side, the first token of both at the same time.
   void add_timeline(const RunPair& pair, const Timeline& measured, const Timeline& predicted) {
-    check_reaches(*options_.timeline, pair.predicted.metrics.tokens, "--timeline-tokens");
     const double first = std::max(measured.first_token_s(), predicted.first_token_s());
     const auto add_one = [&](const Timeline& timeline, const RunResult& result, const std::string& which) {
       found_.timeline.push_back(timeline.events(options_.timeline_form, result,

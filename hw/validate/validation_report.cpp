@@ -37,7 +37,8 @@ Row row_of(const ValidationPoint& p) {
     row.insert(
         row.end(),
         {milliseconds(measured.p50), milliseconds(predicted.p50), milliseconds(measured.p90),
-         milliseconds(predicted.p90), percent(errors_of(p.predicted_layers, p.measured_layers).median),
+         milliseconds(predicted.p90),
+         p.too_noisy() ? "too noisy" : percent(errors_of(p.predicted_layers, p.measured_layers).median),
          any ? milliseconds(tpot.median) + " (" + milliseconds(tpot.low) + "-" + milliseconds(tpot.high) + ")"
              : "-",
          any ? milliseconds(p.predicted_tpot_s()) : "-",
@@ -208,7 +209,7 @@ std::string noisy_lines(const Validation& v) {
   if (named > kNamed)
     text += "TOO NOISY TO SAY: " + std::to_string(named - kNamed) + " more of " +
             std::to_string(v.points.size()) +
-            " points; nothing that other programs keep busy can be validated\n";
+            " points; a machine that other programs keep busy cannot be validated\n";
   return text;
 }
 
@@ -292,7 +293,8 @@ Json json_of(const ValidationPoint& p) {
           {"system", p.system},
           {"predicted_layer_s", p.predicted_layers},
           {"measured_layer_s", p.measured_layers},
-          {"layer_error", json_of(errors_of(p.predicted_layers, p.measured_layers))},
+          {"layer_error",
+           p.too_noisy() ? Json(nullptr) : json_of(errors_of(p.predicted_layers, p.measured_layers))},
           {"predicted_tpot_s", p.predicted_tpot},
           {"measured_tpot_s", p.measured_tpot},
           {"predicted_hits", p.predicted_hits},

@@ -75,7 +75,7 @@ LevelClause parse_clause(const std::string& text, const std::vector<std::string>
   Seconds limit;
   std::string expected;
   const std::string value = trimmed(text.substr(below + (text[below + 1] == '=' ? 2 : 1)));
-  if (value.find('<') != value.npos)
+  if (value.find('<', 1) != value.npos && value.front() != '<')
     throw ClauseError{
         "'" + shown_word(text) +
         "' has two limits; expected ',' between conditions, as in 'ttft p95 < 500 ms, tpot p99 < "

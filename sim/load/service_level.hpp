@@ -21,7 +21,7 @@ struct LevelClause {
 
 struct ServiceLevel {
   std::vector<LevelClause> clauses;  // empty: any latency will do
-  std::string text;                  // as it was given
+  std::string text;                  // as it was given, with ',' between conditions
 };
 
 /// Reads conditions between commas or semicolons: one of `classes`, or none, a latency (ttft, tpot, itl, e2e,

@@ -27,7 +27,8 @@ constexpr std::array<Beginning, 9> kBeginnings = {{
     {"GGUF", "is a GGUF file; 'moelab model import FILE' reads one of a model's weights"},
     {"SQLite format 3", "is a store of results; 'moelab results FILE' lists them"},
     {"\x93NUMPY",
-     "is a NumPy array; 'moelab trace import npy FILE --out trace.safetensors' reads one of experts"},
+     "is a NumPy array; 'moelab trace import npy FILE --experts N --out trace.safetensors' reads one of "
+     "experts"},
 }};
 
 /// Whether a line begins with this key of a YAML map, in its outermost level.
@@ -60,18 +61,20 @@ std::string kind_of_name(const std::string& file, std::string_view text) {
            "result.json' "
            "writes a result";
   if (name.ends_with(".csv"))
-    return "is a CSV table; 'moelab trace import csv FILE' reads one of routing, and 'moelab trace "
-           "import-requests log FILE' one of requests";
+    return "is a CSV table; 'moelab trace import csv FILE --experts N --out trace.safetensors' reads one of "
+           "routing, and 'moelab trace import-requests log FILE --out requests.csv' one of requests";
   if (name.ends_with(".jsonl"))
-    return "holds a JSON document a line; 'moelab trace import jsonl FILE' reads routing, and 'moelab trace "
-           "import-requests' requests";
+    return "holds a JSON document a line; 'moelab trace import jsonl FILE --experts N --out "
+           "trace.safetensors' "
+           "reads routing, and 'moelab trace import-requests KIND FILE --out requests.csv' requests";
   return "";
 }
 
 std::string with_file(std::string what, const std::string& file) {
   constexpr std::string_view kFile = "FILE";
   if (const std::size_t quote = what.find('\''); quote != what.npos)
-    for (std::size_t at = what.find(" FILE", quote); at != what.npos; at = what.find(" FILE", at + 1))
+    for (std::size_t at = what.find(" FILE", quote); at != what.npos;
+         at = what.find(" FILE", at + 1 + file.size()))
       what.replace(at + 1, kFile.size(), file);
   return what;
 }

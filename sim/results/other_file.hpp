@@ -1,7 +1,6 @@
 // What a file is that was given in the place of a result: its kind, and the command that reads it.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 

@@ -357,7 +357,7 @@ std::string seeds_line(const Scenario& s, std::size_t seeds) {
   const std::string all = "seeds " + first + " to " + last, alone = "of seed " + first + " alone";
   return (s.cluster ? "tables: "
                     : "first table: means over " + all + ", and the least and the most; others: ") +
-         alone + "; the answer: over " + all + ", what bounds a system " + alone + "\n";
+         alone + "; the answer: over " + all + ", but what bounds a system is " + alone + "\n";
 }
 
 /// What was run, and on what it rests.

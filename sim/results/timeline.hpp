@@ -23,8 +23,8 @@ struct TimelineWindow {
   std::uint64_t first_token = 1, last_token = std::numeric_limits<std::uint64_t>::max();
 };
 
-/// That a run of so many tokens comes to the first of a window. Throws InputError about `asked`, the option
-/// with its value: the timeline would be empty.
+/// That a run of so many tokens comes to the first of a window. Throws InputError about `asked`, the option:
+/// the timeline would be empty.
 void check_reaches(const TimelineWindow& window, std::uint64_t tokens, const std::string& asked);
 
 /// Collects what a run shows: one process a system, a legend, passes with their layers, one track a slot of a

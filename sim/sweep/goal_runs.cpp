@@ -14,6 +14,7 @@
 #include "sim/sweep/point_workers.hpp"
 #include "sim/sweep/refused_run.hpp"
 #include "sim/sweep/run_answer.hpp"
+#include "sim/sweep/uncertain_figure.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -57,6 +58,9 @@ bool leads_nowhere(const Problem& problem) {
 
 /// With the requests of a run set, where they are not the scenario's own.
 GoalSettings with_requests(GoalSettings asked) {
+  if (asked.requests > 0 && asked.path == "workload.requests")
+    throw InputError("--requests " + std::to_string(asked.requests),
+                     "is the key that is searched; expected one of the two");
   std::optional<std::uint64_t> requests;
   if (asked.requests > 0) requests = asked.requests;
   if (is_request_rate(asked.path))
@@ -228,11 +232,16 @@ class GoalRuns {
       if (!value)
         throw InputError(s.name, "no request has a " + asked_.metric.text + ", or nothing is counted there");
       const RunAnswer answer = run_answer(s, {result});
-      Json json{{"value", *value}, {"place", answer.bound_by}};
+      Json json{{"value", *value}};
       if (found_.as_load)
         json["kept_up"] = verdict_of({backlog_of(result.metrics.requests)}, arrivals_dispersion(s.workload));
-      if (!answer.causes.empty())
-        json.update({{"cause", answer.causes.front().first}, {"share", answer.causes.front().second}});
+      const bool at_rate = is_request_rate(asked_.path);  // where waiting for requests is no bound
+      for (const auto& [cause, share] : answer.causes) {
+        if (at_rate && cause == kWaitingCause) continue;
+        json.update(
+            {{"cause", cause}, {"share", share}, {"place", place_of_cause(cause, s, system, result)}});
+        break;
+      }
       return json.dump();
     } catch (const InputError& error) {
       return refused_run(error);

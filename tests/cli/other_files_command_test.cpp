@@ -48,6 +48,8 @@ TEST_CASE("other files: report and explain say what a file is that is no result,
   check_told("p.json", "\x89PNG\r\n\x1a\n", "is a picture (PNG)");
   check_told("p.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>", "is a picture (SVG)");
   check_told("m.gguf", std::string("GGUF\x03\0\0\0", 8), "is a GGUF file; 'moelab model import ");
+  check_told("my FILE.gguf", std::string("GGUF\x03\0\0\0", 8),
+             "is a GGUF file; 'moelab model import ");  // the word of the message in its name
   check_told("config.json", R"({"model_type": "qwen3_moe"})",
              "is a model's config.json; 'moelab model import ");
   check_told("r.jsonl", "{\"a\": 1}\n{\"a\": 2}\n", "holds a JSON document a line");

@@ -76,6 +76,7 @@ TEST_CASE("service level: conditions are read as they are written") {
   CHECK(to_string(semicolons.clauses[1]) == "tpot mean < 50 ms");
   CHECK_THAT(refusal("ttft p95 < 500 ms and tpot mean < 50 ms"),
              Contains("has two limits; expected ',' between conditions"));
+  CHECK_THAT(refusal("ttft p95 << 500 ms"), Contains("the limit of ttft is '< 500 ms'; expected "));
   CHECK(to_string(parse_service_level("--slo", "TTFT P95 < 500 ms").clauses[0]) == "ttft p95 < 500 ms");
   CHECK_THAT(refusal("TTFT p95 < 1 s, ttft P95 < 2 s"), Contains("limits already"));
 }
