@@ -203,6 +203,7 @@ def tune(
     steps: Optional[int] = None,
     most: Optional[float] = None,
     tolerance: Optional[float] = None,
+    requests: Optional[int] = None,
 ) -> Figures: ...
 def advise(
     model: _Name,
