@@ -27,11 +27,6 @@ std::string speed(double per_second) {
   return fixed(per_second, per_second < 10 ? 1 : 0);
 }
 
-/// Of seconds three digits that say something, at least.
-std::string seconds_text(double seconds) {
-  return fixed(seconds, seconds < 0.1 ? 4 : seconds < 1 ? 3 : seconds < 10 ? 2 : 1);
-}
-
 /// From the speed over to the speed times (1 + error).
 std::string range(double per_second, double error) {
   return speed(per_second / (1 + error)) + " to " + speed(per_second * (1 + error));
@@ -39,7 +34,7 @@ std::string range(double per_second, double error) {
 
 /// The times of the speeds that range() names, in seconds.
 std::string time_range(double seconds, double error) {
-  return seconds_text(seconds / (1 + error)) + " to " + seconds_text(seconds * (1 + error));
+  return three_digits(seconds / (1 + error), 1) + " to " + three_digits(seconds * (1 + error), 1);
 }
 
 /// A paragraph that fits the terminal.
@@ -104,7 +99,7 @@ std::string ways_table(const AdviseReport& r) {
     const double decode = 1 / a.decode_s, prompt = q.prompt / a.prompt_s;
     rows.push_back({one_line(a.runtime), one_line(a.weights), place_of(a, q),
                     a.bound_word + ", " + a.prompt_bound_word, speed(decode), range(decode, a.error.decode),
-                    seconds_text(a.prompt_s), speed(prompt), range(prompt, a.error.prefill),
+                    three_digits(a.prompt_s, 1), speed(prompt), range(prompt, a.error.prefill),
                     gpu_memory_text(a, q), to_string(Bytes(a.memory.host_total()))});
   }
   return align_columns(rows, 4, line_width());
@@ -183,8 +178,8 @@ std::string answers_text(const PolicyTrial& trial) {
 
 /// What the table of policies has no numbers of, and why.
 std::string unknown_text(const PolicyTrials& p) {
-  const bool some = std::any_of(p.rows.begin(), p.rows.end(),
-                                [](const auto& t) { return t.why_not.empty() && t.ttft_s > 0; });
+  const bool some =
+      std::any_of(p.rows.begin(), p.rows.end(), [](const auto& t) { return t.why_not.empty() && t.ttft_s; });
   return sentences(
       std::string("-: not known. A prompt's time is that of the experts that its tokens share, and synthetic "
                   "routing is drawn for tokens, not for prompts") +
@@ -205,7 +200,7 @@ std::string policies_table(const PolicyTrials& p, const AdviceRequest& q) {
   for (const PolicyTrial& t : p.rows)
     if (t.why_not.empty())
       rows.push_back({one_line(t.title), answers_text(t), fixed(1e3 * t.tpot_s, 1), "-", speed(1 / t.tpot_s),
-                      speed(q.users / t.tpot_s), t.ttft_s > 0 ? seconds_text(t.ttft_s) : "-"});
+                      speed(q.users / t.tpot_s), t.ttft_s ? three_digits(*t.ttft_s, 1) : "-"});
   if (rows.size() > 1) text += align_columns(rows, 2, line_width()) + unknown_text(p);
   for (const PolicyTrial& t : p.rows)
     if (!t.why_not.empty()) text += sentences("left out: " + one_line(t.system + ": " + t.why_not));
@@ -260,7 +255,7 @@ Json policies_json(const PolicyTrials& p, const AdviceRequest& q) {
     if (t.why_not.empty())
       row.update({{"tpot_s", t.tpot_s},
                   {"tpot_range", nullptr},  // no published runs say how far off it is
-                  {"ttft_s", t.ttft_s > 0 ? Json(t.ttft_s) : Json(nullptr)},  // prompts are not simulated
+                  {"ttft_s", t.ttft_s ? Json(*t.ttft_s) : Json(nullptr)},  // prompts are not simulated
                   {"tokens_per_s_a_user", 1 / t.tpot_s},
                   {"tokens_per_s", q.users / t.tpot_s},
                   {"substituted_share", t.substituted}});
@@ -302,7 +297,7 @@ std::string advise_table(const AdviseReport& r) {
   text += ": fastest is " + one_line(best.title + " with " + best.weights) + ", " + speed(rate) +
           " tokens/s a user (" + range(rate, best.error.decode) + "), bound by " + best.bound +
           ". A prompt of " + fixed(r.request.prompt, 0) + " tokens alone has its first token after " +
-          seconds_text(best.prompt_s) + " s (" + time_range(best.prompt_s, best.error.prefill) +
+          three_digits(best.prompt_s, 1) + " s (" + time_range(best.prompt_s, best.error.prefill) +
           "), bound by " + best.prompt_bound + ".";
   text = sentences(text) + "\n" + few_bits_text(r) + ways_table(r) + "\n" + left_out_text(r) + commands(r);
   if (r.policies) text += policies_table(*r.policies, r.request);

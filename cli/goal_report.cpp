@@ -28,8 +28,7 @@ std::string place_text(const GoalSettings& asked, const GoalFound& f, std::size_
 std::string bound_text(const GoalFound& f, std::size_t place) {
   const GoalPoint& point = f.points.at(place);
   if (point.cause.empty()) return "";
-  return "bound by " + words_of_cause(point.cause) + (point.place.empty() ? "" : " (" + point.place + ")") +
-         ", " + fixed(100 * point.share, 1) + " % of the time";
+  return "bound by " + bound_words(point.cause, point.place, point.share);
 }
 
 std::string span_text(const GoalFound& f) {

@@ -89,9 +89,7 @@ std::string limit_words(const LoadLimit& limit) {
   if (limit.met_share) add(fixed(100 * *limit.met_share, 1) + " % of requests within all limits");
   std::string text = "at " + rate_text(limit.rate) + ": " + why;
   if (!limit.cause.empty())
-    text += "; bound there by " + words_of_cause(limit.cause) +
-            (limit.place.empty() ? "" : " (" + limit.place + ")") + ", " + fixed(100 * limit.cause_share, 1) +
-            " % of the time";
+    text += "; bound there by " + bound_words(limit.cause, limit.place, limit.cause_share);
   if (limit.preemptions > 0)
     text += "; memory for the KV cache is short: " + std::to_string(limit.preemptions) +
             (limit.preemptions == 1 ? " preemption" : " preemptions");

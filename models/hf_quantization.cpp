@@ -41,8 +41,9 @@ StoredWeights in_groups(const HfMap& map, const Architecture& a, const std::stri
   if (group == kUsual || group == 0) return stored;
   stored.name += group < 0 ? "-channel" : "-g" + std::to_string(group);
   stored.group = std::max(1, group);
-  for (double& bytes : stored.bytes)
-    if (bytes < 1.5) bytes = (bits + (group < 0 ? 0.0 : (16.0 + bits) / group)) / 8;
+  const double bytes = (bits + (group < 0 ? 0.0 : (16.0 + bits) / group)) / 8;
+  for (std::size_t p = 0; p < kWeightParts; ++p)
+    if (const auto part = static_cast<WeightPart>(p); stored.quantised(part)) stored.set(part, bytes);
   return stored;
 }
 

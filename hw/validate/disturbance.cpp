@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "models/units.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab {
 
 namespace {
 
+// Choices, no measurements: what a point is marked by.
 constexpr double kShortest = 0.2;      // seconds: twenty ticks of the processors' clock
 constexpr double kOthersCores = 0.1;   // other programs take more: their share of a run's time is an error
 constexpr double kSpareCores = 1;      // with a core idle on average, what others took was in nothing's way

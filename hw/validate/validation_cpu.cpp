@@ -13,7 +13,9 @@ namespace moelab {
 namespace {
 
 constexpr int kTurns = 5, kBursts = 3;
-constexpr std::chrono::milliseconds kPause{20};  // longer than a neighbour keeps a core at a time
+// Choices: a core that is taken away for less than a pause spoils one burst; a factor below the other is no
+// change, and ends the search for one.
+constexpr std::chrono::milliseconds kPause{20};
 constexpr double kSteady = 1.05;
 constexpr std::uint64_t kDenseBytes = std::uint64_t{4} << 20;  // what attention of small models reads
 constexpr std::size_t kPage = 4096;
@@ -101,13 +103,12 @@ double ValidationCpu::found(const std::string& what, double seconds, double in_p
 }
 
 ValidationCpu::Burst ValidationCpu::burst() {
-  const auto run = [](BenchOperation* operation) { operation->run(); };
   std::array<std::function<void()>, kWorks> works;
-  if (decompression_ != nullptr) works[decompression] = [&] { run(decompression_); };
-  if (join_) works[join] = [&] { run(join_.get()); };
-  works[experts] = [&] { run(expert_.get()); };
+  if (decompression_ != nullptr) works[decompression] = [&] { decompression_->run(); };
+  if (join_) works[join] = [&] { join_->run(); };
+  works[experts] = [&] { expert_->run(); };
   if (dense_timed_) works[dense_kernel] = [&] { dense_.run(kDenseBytes, 1); };
-  if (copy_) works[copy] = [&] { run(copy_.get()); };
+  if (copy_) works[copy] = [&] { copy_->run(); };
   std::array<std::vector<double>, kWorks> seconds;
   for (int turn = 0; turn <= kTurns; ++turn)
     for (std::size_t i = 0; i < kWorks; ++i) {

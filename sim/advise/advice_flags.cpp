@@ -92,12 +92,15 @@ std::string gib_of_each(double bytes, int gpus) {
   return fixed(std::floor(100 * bytes / 0x1p30 / gpus) / 100, 2);
 }
 
+/// Bytes that a server counts shares of.
+double memory_of_gpu(const MachineParts& machine) {
+  return machine.gpu->unified() && machine.ram ? machine.ram->value() : machine.gpu->memory.value();
+}
+
 /// What of a GPU's memory the budget is: vLLM counts driver and libraries to it, SGLang weights and caches
 /// alone.
 std::string budget_share(const Advice& a, const AdviceRequest& q, bool weights_and_caches) {
-  const MachineParts& machine = q.machine;
-  const double all =
-      machine.gpu->unified() && machine.ram ? machine.ram->value() : machine.gpu->memory.value();
+  const double all = memory_of_gpu(q.machine);
   const double beside = (a.memory.gpu_context + a.memory.gpu_reserve) / std::max(1, a.gpus);
   const double share =
       (q.budget->value() + (weights_and_caches ? -a.memory.gpu_compute / std::max(1, a.gpus) : beside)) / all;
@@ -109,9 +112,7 @@ std::string budget_share(const Advice& a, const AdviceRequest& q, bool weights_a
 /// rounded up; 0.99 is the most, since it asks for so much free memory before it starts.
 std::string share_beyond_usual(const Advice& a, const AdviceRequest& q) {
   constexpr double kUsual = 0.9;
-  const MachineParts& machine = q.machine;
-  const double all =
-      machine.gpu->unified() && machine.ram ? machine.ram->value() : machine.gpu->memory.value();
+  const double all = memory_of_gpu(q.machine);
   if (a.gpu_most <= kUsual * all) return {};
   return fixed(std::min(0.99, std::ceil(100 * a.gpu_most / all) / 100), 2);
 }

@@ -2,6 +2,7 @@
 // cache holds is decided as it runs. All stand on the same runtime, weights and synthetic routing.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,11 @@
 namespace moelab {
 
 struct PolicyTrial {
-  std::string system, title;  // of configs/systems, or made here
-  std::string why_not;        // then it was not simulated, and nothing below is known
-  double tpot_s = 0;          // mean between tokens of one user
-  double ttft_s = 0;          // of a prompt alone, where the policy is the runtime's own; 0: not known
-  double substituted = 0;     // share of the router's choices that the policy replaced by other experts
+  std::string system, title;          // of configs/systems, or made here
+  std::string why_not;                // then it was not simulated, and nothing below is known
+  double tpot_s = 0;                  // mean between tokens of one user
+  std::optional<double> ttft_s = {};  // of a prompt alone, where the policy is the runtime's own
+  double substituted = 0;  // share of the router's choices that the policy replaced by other experts
 };
 
 struct PolicyTrials {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "models/json.hpp"
+#include "sim/results/cause_words.hpp"
 
 namespace moelab {
 namespace {
@@ -68,7 +69,7 @@ std::vector<std::pair<std::string, double>> seconds_a_token(const ResultFile& r)
   constexpr double kRounding = 1e-9;
   const double served = std::accumulate(r.stall_s.begin(), r.stall_s.end(), 0.0);
   if (const double idle = r.wall_s - served; idle > kRounding * r.wall_s)
-    causes.emplace_back("idle", idle / tokens);
+    causes.emplace_back(kWaitingCause, idle / tokens);
   return causes;
 }
 

@@ -7,7 +7,6 @@
 #include "sim/simgrid_module.hpp"
 #include "sim/sweep/point_workers.hpp"
 #include "sim/sweep/run_answer.hpp"
-#include "sim/sweep/uncertain_figure.hpp"
 #include "traces/generator.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -63,18 +62,6 @@ void set_rate(Scenario& s, double rate) {
   if (!s.workload.log.empty() && !(s.workload.log.back().arrival_s <= kLatestArrival))
     throw InputError(s.workload.request_log,
                      "at so low a rate its last request would come later than 1e12 s");
-}
-
-/// Where the most of its time goes, which is not waiting for requests.
-void enter_cause(const Scenario& s, const SystemConfig& system, const RunResult& result, LoadSample& sample) {
-  const RunAnswer answer = run_answer(s, {result});
-  for (const auto& [cause, share] : answer.causes) {
-    if (cause == kWaitingCause) continue;
-    sample.cause = cause;
-    sample.cause_share = share;
-    sample.place = place_of_cause(cause, s, system, result);
-    return;
-  }
 }
 
 }  // namespace
@@ -140,7 +127,12 @@ LoadSample LoadRuns::one(const LoadAsk& ask) const {
     sample.refusal = "does not fit: it needs " + to_string(result.memory.shortfall) + " more";
   else
     sample = sample_of(result, settings_.level);
-  if (sample.refusal.empty()) enter_cause(s, s.systems[ask.system], result, sample);
+  if (!sample.refusal.empty()) return sample;
+  if (const auto bound = run_bound(s, s.systems[ask.system], result, true)) {
+    sample.cause = bound->cause;
+    sample.place = bound->place;
+    sample.cause_share = bound->share;
+  }
   return sample;
 }
 

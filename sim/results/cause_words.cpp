@@ -3,6 +3,8 @@
 #include <functional>
 #include <map>
 
+#include "sim/results/text_table.hpp"
+
 namespace moelab {
 
 std::string words_of_cause(const std::string& cause) {
@@ -26,9 +28,14 @@ std::string words_of_cause(const std::string& cause) {
       {"remote_experts", "experts on other GPUs"},
       {"recovery", "recovery from faults"},
       {"exchange", "exchange of rows over GPUs"},
-      {"idle", "waiting for requests"}};
+      {kWaitingCause, "waiting for requests"}};
   const auto found = kWords.find(cause);
   return found == kWords.end() ? cause : found->second;
+}
+
+std::string bound_words(const std::string& cause, const std::string& place, double share) {
+  return words_of_cause(cause) + (place.empty() ? "" : " (" + place + ")") + ", " + fixed(100 * share, 1) +
+         " % of the time";
 }
 
 }  // namespace moelab

@@ -9,4 +9,10 @@ namespace moelab {
 /// that is not known is its own word.
 std::string words_of_cause(const std::string& cause);
 
+/// Of causes the one that is no work: nothing was there to be served.
+inline constexpr const char* kWaitingCause = "idle";
+
+/// "decompression (CPU), 60.0 % of the time". `place`: where that is; "": not said. `share`: 0 to 1.
+std::string bound_words(const std::string& cause, const std::string& place, double share);
+
 }  // namespace moelab

@@ -14,7 +14,6 @@
 #include "sim/sweep/point_workers.hpp"
 #include "sim/sweep/refused_run.hpp"
 #include "sim/sweep/run_answer.hpp"
-#include "sim/sweep/uncertain_figure.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -231,17 +230,12 @@ class GoalRuns {
       const std::optional<double> value = value_of(asked_.metric, result, system.kept_as);
       if (!value)
         throw InputError(s.name, "no request has a " + asked_.metric.text + ", or nothing is counted there");
-      const RunAnswer answer = run_answer(s, {result});
       Json json{{"value", *value}};
       if (found_.as_load)
         json["kept_up"] = verdict_of({backlog_of(result.metrics.requests)}, arrivals_dispersion(s.workload));
-      const bool at_rate = is_request_rate(asked_.path);  // where waiting for requests is no bound
-      for (const auto& [cause, share] : answer.causes) {
-        if (at_rate && cause == kWaitingCause) continue;
-        json.update(
-            {{"cause", cause}, {"share", share}, {"place", place_of_cause(cause, s, system, result)}});
-        break;
-      }
+      // At a rate waiting for requests is no bound.
+      if (const auto bound = run_bound(s, system, result, is_request_rate(asked_.path)))
+        json.update({{"cause", bound->cause}, {"share", bound->share}, {"place", bound->place}});
       return json.dump();
     } catch (const InputError& error) {
       return refused_run(error);

@@ -237,6 +237,15 @@ std::optional<FirstRequest> first_request_of(const Scenario& s, const RunResult&
 
 }  // namespace
 
+std::optional<RunBound> run_bound(const Scenario& s, const SystemConfig& system, const RunResult& result,
+                                  bool at_work) {
+  const RunAnswer answer = run_answer(s, {result});
+  for (const auto& [cause, share] : answer.causes)
+    if (!at_work || cause != kWaitingCause)
+      return RunBound{cause, place_of_cause(cause, s, system, result), share};
+  return std::nullopt;
+}
+
 std::string first_requests_text(const RunAnswer& a) {
   constexpr double kApart = 0.1;  // of the later ones' TTFT
   std::string text;

@@ -66,9 +66,6 @@ struct FirstRequest {
   std::size_t later = 0;  // requests, at least one
 };
 
-/// Of RunAnswer's causes the one that is no work: nothing was there to be served.
-inline constexpr const char* kWaitingCause = "idle";
-
 /// The figure behind a good part of the time of which least is known, as provenance has it.
 struct UncertainFigure {
   std::string figure;  // "device ssd.read"
@@ -108,6 +105,15 @@ void check_seeds(const Scenario& scenario, std::uint64_t seeds, const std::strin
 /// itself; empty where there is one seed. Only seeds under which both of two systems ran are compared.
 RunAnswer run_answer(const Scenario& scenario, const std::vector<RunResult>& results,
                      const std::vector<std::vector<std::optional<double>>>& by_seed = {});
+
+/// Where most of a run's time goes, and where that is (place_of_cause()).
+struct RunBound {
+  std::string cause, place;
+  double share = 0;  // of the time
+};
+/// Of one run by itself; `at_work`: waiting for requests left out. Nothing where nothing took time.
+std::optional<RunBound> run_bound(const Scenario& scenario, const SystemConfig& system,
+                                  const RunResult& result, bool at_work);
 
 /// "answer" of what `moelab run --format json` prints: the fields above, seconds and shares.
 nlohmann::ordered_json answer_json(const RunAnswer& answer);

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "sim/results/cause_words.hpp"
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 
@@ -155,7 +156,7 @@ std::optional<UncertainFigure> least_certain_figure(const CauseShares& causes, c
 bool rests_on_routing(const CauseShares& causes) {
   double moved = 0;
   for (const auto& [cause, share] : causes)
-    if (cause != "idle" && cause != "dense_compute" && cause != "expert_compute" && cause != "host" &&
+    if (cause != kWaitingCause && cause != "dense_compute" && cause != "expert_compute" && cause != "host" &&
         cause != "all_reduce" && cause != "kv_swap")
       moved += share;
   return moved >= kLeastShare;
