@@ -291,6 +291,11 @@ int run_program(int argc, char** argv) {
         std::cerr << unknown << "\nRun with --help for more information.\n";
         return 2;
       }
+    if (code == CLI::ExitCodes::RequiredError)
+      if (const std::string missing = missing_word(program); !missing.empty()) {
+        std::cerr << missing << "\nRun with --help for more information.\n";
+        return 2;
+      }
     return program.exit(error) == 0 ? 0 : 2;
   }
   return 0;

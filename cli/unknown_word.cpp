@@ -14,6 +14,12 @@ std::vector<std::string> commands_of(const CLI::App& command) {
   return names;
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 std::vector<std::string> options_of(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
@@ -44,6 +50,16 @@ std::string unknown_word(const CLI::App& program) {
     command = next.front();
     place += " " + command->get_name();
   }
+}
+
+std::string missing_word(const CLI::App& program) {
+  std::string place = "moelab";
+  const CLI::App* command = &program;
+  for (std::vector<CLI::App*> next; !(next = command->get_subcommands()).empty(); command = next.front())
+    place += " " + next.front()->get_name();
+  const std::vector<std::string> commands = commands_of(*command);
+  if (command == &program || commands.empty() || command->get_require_subcommand_min() == 0) return "";
+  return place + ": a command is missing; expected one of " + listed(commands);
 }
 
 }  // namespace moelab::cli

@@ -385,6 +385,18 @@ void refuse_results(const std::string& file, const Json& document) {
   if (first.contains("world_format")) refuse("experiments/world/run.sh", report);
 }
 
+/// Workload and systems of one machine mean nothing on a cluster: said once, not of each key.
+void refuse_cluster_of_machine(const std::string& file, const Json& document,
+                               const std::vector<std::pair<std::string, std::string>>& settings) {
+  const bool set = std::any_of(settings.begin(), settings.end(),
+                               [](const auto& setting) { return setting.first == "cluster"; });
+  if (!set || !document.is_object() || !(document.contains("device") || document.contains("machine"))) return;
+  throw InputError(file + " (with cluster)",
+                   "is a scenario of one machine, whose workload and systems are not a cluster's; expected a "
+                   "scenario that has a cluster, such as 'moelab run prism-offload --set cluster=...' "
+                   "('moelab scenarios' lists them)");
+}
+
 /// Everything of a scenario from its text.
 Scenario read_scenario(const ConfigText& config,
                        const std::vector<std::pair<std::string, std::string>>& settings,
@@ -396,6 +408,7 @@ Scenario read_scenario(const ConfigText& config,
   s.settings = settings;
   Json document = Json::parse(yaml.node().json());
   refuse_results(config.name, document);
+  refuse_cluster_of_machine(config.name, document, settings);
   const YamlMap root = yaml.root();
   s.name = root.text("name");
   s.question = root.text("question", "");

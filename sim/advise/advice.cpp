@@ -349,9 +349,16 @@ void throw_nothing_fits(const AdviceRequest& request, const std::string& lacks) 
     return !few_bit_weights_for(family_of(load_runtime(name)), request).empty();
   };
   const bool all_tried = std::ranges::any_of(runtimes_for(request), tries_few_bits);
+  const bool mxfp4 = has_mxfp4_experts(request.model);  // the fewest bits that its files have
+  const auto keeps_mxfp4 = [](const std::string& weights) {
+    return weights.starts_with("gguf-") || weights == "mxfp4";
+  };
+  const bool none_smaller =
+      all_tried || (mxfp4 && (request.weights.empty() || std::ranges::any_of(request.weights, keeps_mxfp4)));
+  const std::string smaller = mxfp4 ? "gguf-mxfp4" : "gguf-q2_k";
   throw NothingFits("", "'" + request.model.name + "' does not fit in any way that was tried" +
                             (all_tried ? ", down to 2 bits a weight: " : ": ") + lacks + ". " +
-                            (all_tried ? "A" : "Smaller weights (--weights gguf-q2_k), a") +
+                            (none_smaller ? "A" : "Smaller weights (--weights " + smaller + "), a") +
                             " shorter --context or more memory would help");
 }
 

@@ -143,11 +143,15 @@ std::vector<std::string> runtimes_for(const AdviceRequest& request) {
   return request.runtimes;
 }
 
+bool has_mxfp4_experts(const Architecture& model) {
+  return model.stored.of(WeightPart::experts) == find_weight_format("mxfp4").bits / 8;
+}
+
 std::vector<std::string> weights_for(const std::string& runtime, const AdviceRequest& request) {
   const Architecture& model = request.model;
   if (!request.weights.empty()) return request.weights;
   if (!request.gguf.empty()) return {std::string(kOfTheFile)};
-  const bool mxfp4 = model.stored.of(WeightPart::experts) == find_weight_format("mxfp4").bits / 8;
+  const bool mxfp4 = has_mxfp4_experts(model);
   if (is_llama(runtime)) {
     if (mxfp4) return {"gguf-mxfp4"};
     return {"gguf-q8_0", "gguf-q6_k", "gguf-q5_k_m", "gguf-q4_k_m"};
@@ -160,6 +164,7 @@ std::vector<std::string> weights_for(const std::string& runtime, const AdviceReq
 
 std::vector<std::string> few_bit_weights_for(const std::string& runtime, const AdviceRequest& request) {
   if (!request.weights.empty() || !request.gguf.empty() || !is_llama(runtime)) return {};
+  if (has_mxfp4_experts(request.model)) return {};
   return {"gguf-q3_k_m", "gguf-iq3_xxs", "gguf-q2_k", "gguf-iq2_xxs"};
 }
 

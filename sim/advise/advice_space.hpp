@@ -22,8 +22,12 @@ std::vector<std::string> runtimes_for(const AdviceRequest& request);
 /// Of four bits and more: what fewer cost in quality, speed cannot say. Empty names stand for the weights of
 /// the GGUF file that the request names.
 std::vector<std::string> weights_for(const std::string& runtime, const AdviceRequest& request);
+/// Whether the model was trained to have its experts in MXFP4 (gpt-oss). Files of all other types keep them so
+/// ("the size savings is basically non-existent", bartowski/openai_gpt-oss-20b-GGUF).
+bool has_mxfp4_experts(const Architecture& model);
 /// Of fewer than four bits, the most first: what is left to try where none of weights_for() has room. None
-/// where the request says which weights it wants, or the runtime has no such format in the catalogue.
+/// where the request says which weights it wants, the experts are MXFP4, or the runtime has no such format in
+/// the catalogue.
 std::vector<std::string> few_bit_weights_for(const std::string& runtime, const AdviceRequest& request);
 
 /// Whether it can serve some of a model from the host's memory, beside a GPU.

@@ -31,6 +31,12 @@ TEST_CASE("slips: parts of a machine under 'device' are sent to 'machine'") {
   CHECK(lines_of(result.err) == 1);
 }
 
+TEST_CASE("slips: a cluster for a scenario of one machine is one line that names a scenario with one") {
+  const ProgramResult r = run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--set", "cluster=edge-a100-3"});
+  check_refusal(r, "zipmoe-orin.yaml (with cluster): is a scenario of one machine");
+  CHECK(lines_of(r.err) == 1);
+}
+
 TEST_CASE("slips: a number that stands with its source says which key is set") {
   check_refusal(check("overrides.device.memory.total=16 GB"),
                 "to set the number alone, add '.value' to the key");

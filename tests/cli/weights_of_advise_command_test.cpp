@@ -74,6 +74,20 @@ TEST_CASE("advise: what not even two bits have room for says that they were trie
   CHECK_FALSE(contains(none.err, "--weights gguf-q2_k"));
 }
 
+TEST_CASE("advise: of a model with MXFP4 experts no file is smaller, and none of fewer bits is tried") {
+  // bartowski/openai_gpt-oss-20b-GGUF: MXFP4 12.1 GB, Q6_K to Q2_K 12.04 to 11.5 GB; 14 GiB less 3 GB hold
+  // none.
+  const std::vector<std::string> small{"--gpu", "jetson-orin-nx-16gb", "--ram", "14 GiB", "--no-policies"};
+  for (const std::vector<std::string>& asked :
+       {std::vector<std::string>{}, {"--weights", "gguf-iq2_xxs"}, {"--weights", "gguf-mxfp4"}}) {
+    const ProgramResult none = advise("gpt-oss-20b", with(small, asked));
+    check_refusal(none, "does not fit in any way that was tried: ", 1);
+    CHECK(contains(none.err, ". A shorter --context or more memory would help"));
+  }
+  const ProgramResult whole = advise("gpt-oss-20b", with(small, {"--weights", "bf16"}));
+  check_refusal(whole, ". Smaller weights (--weights gguf-mxfp4), a shorter --context", 1);
+}
+
 TEST_CASE("advise: beside fewer bits in one memory, policies show four bits from the SSD") {
   const Json all = advised("mixtral-8x7b", {"--gpu", "jetson-agx-orin-32gb", "--ram", "28 GiB"});
   CHECK(all.at("ways").at(0).at("bits_a_weight") < 4);
