@@ -3,9 +3,10 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "cli/commands.hpp"
@@ -19,6 +20,7 @@
 #include "models/serving_estimate.hpp"
 #include "models/timing.hpp"
 #include "sim/cluster/cluster_plan.hpp"
+#include "sim/cluster/run_cluster.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/run.hpp"
@@ -132,14 +134,23 @@ std::string server_line(const Scenario& s, const ClusterPlan& plan, std::uint32_
          "; staging of each " + to_string(m.staging) + "\n";
 }
 
+/// A system of a scenario with a cluster.
+struct OnCluster {
+  const SystemConfig* system;
+  std::string lacking;              // memory; "": it has what it needs
+  std::optional<ClusterPlan> plan;  // of one whose experts are placed, where it lacks nothing
+};
+
 /// Of each system of a scenario with a cluster.
-std::vector<std::pair<const SystemConfig*, ClusterPlan>> cluster_plans(
-    const Scenario& s, const RoutingTrace& trace, const std::vector<std::vector<ServedRequest>>& requests) {
-  std::vector<std::pair<const SystemConfig*, ClusterPlan>> plans;
+std::vector<OnCluster> plans_on_cluster(const Scenario& s, const RoutingTrace& trace,
+                                        const std::vector<std::vector<ServedRequest>>& requests) {
+  std::vector<OnCluster> all;
   const ActivationCounts history = history_counts(s, trace);
-  for (const SystemConfig& system : s.systems)
-    if (system.placed) plans.emplace_back(&system, plan_cluster(s, system, requests, history));
-  return plans;
+  for (const SystemConfig& system : s.systems) {
+    OnCluster& one = all.emplace_back(OnCluster{&system, check_cluster_system(s, system, trace), {}});
+    if (system.placed && one.lacking.empty()) one.plan = plan_cluster(s, system, requests, history);
+  }
+  return all;
 }
 
 /// A system's, on one device; `own` is scenario_of_system().
@@ -148,26 +159,6 @@ MemoryPlan memory_of(const Scenario& own, const SystemConfig& system, const Rout
   const ExpertCosts costs =
       expert_costs(own.model, TimingModel(own.device), system, static_cast<int>(own.tensor_parallel));
   return plan_memory(own, system, costs, trace);
-}
-
-/// Of each server: as many experts as its GPUs have room for, and what the rest of the budget is for.
-std::string cluster_lines(const Scenario& s, const RoutingTrace& trace) {
-  const auto requests = cluster_requests(s, trace);
-  std::size_t all = 0;
-  for (const auto& of_server : requests) all += of_server.size();
-  std::string lines = s.name + ": valid. " + s.model.title + " on " + s.cluster->profile.title + ", " +
-                      std::to_string(all) + " request(s), " + std::to_string(s.cluster->tasks.size()) +
-                      " task(s)\n";
-  constexpr std::size_t kMostServers = 16;
-  for (const auto& [system, plan] : cluster_plans(s, trace, requests)) {
-    lines += "  " + system->name + ":\n";
-    for (std::size_t i = 0; i < std::min(plan.memory.size(), kMostServers); ++i)
-      lines += "    " + s.cluster->profile.servers[i].name + ": " +
-               server_line(s, plan, static_cast<std::uint32_t>(i));
-    if (plan.memory.size() > kMostServers)
-      lines += "    and " + std::to_string(plan.memory.size() - kMostServers) + " more\n";
-  }
-  return lines;
 }
 
 /// ", but the budget is too small for all systems"
@@ -179,9 +170,42 @@ std::string fit_text(std::size_t fitting, std::size_t systems) {
                        : std::to_string(systems - fitting) + " of " + std::to_string(systems) + " systems");
 }
 
-/// That it is valid, and its memory plan.
-std::string valid_lines(const Scenario& s, const RoutingTrace& trace) {
-  if (s.cluster) return cluster_lines(s, trace);
+/// Of each server: as many experts as its GPUs have room for, and what the rest of the budget is for.
+std::string servers_lines(const Scenario& s, const ClusterPlan& plan) {
+  constexpr std::size_t kMostServers = 16;
+  std::string lines;
+  for (std::size_t i = 0; i < std::min(plan.memory.size(), kMostServers); ++i)
+    lines += "    " + s.cluster->profile.servers[i].name + ": " +
+             server_line(s, plan, static_cast<std::uint32_t>(i));
+  if (plan.memory.size() > kMostServers)
+    lines += "    and " + std::to_string(plan.memory.size() - kMostServers) + " more\n";
+  return lines;
+}
+
+/// What is said of a scenario that is valid.
+struct Plans {
+  std::string lines;  // that it is, and its memory plans
+  std::size_t fitting = 0;
+};
+
+Plans plans_of_cluster(const Scenario& s, const RoutingTrace& trace) {
+  const auto requests = cluster_requests(s, trace);
+  std::size_t all = 0, fitting = 0;
+  for (const auto& of_server : requests) all += of_server.size();
+  std::string lines;
+  for (const OnCluster& one : plans_on_cluster(s, trace, requests)) {
+    fitting += one.lacking.empty() ? 1 : 0;
+    if (!one.lacking.empty()) lines += "  " + one.system->name + ": does not fit: " + one.lacking + "\n";
+    if (one.plan) lines += "  " + one.system->name + ":\n" + servers_lines(s, *one.plan);
+  }
+  return {s.name + ": valid" + fit_text(fitting, s.systems.size()) + ". " + s.model.title + " on " +
+              s.cluster->profile.title + ", " + std::to_string(all) + " request(s), " +
+              std::to_string(s.cluster->tasks.size()) + " task(s)\n" + lines,
+          fitting};
+}
+
+Plans plans_of(const Scenario& s, const RoutingTrace& trace) {
+  if (s.cluster) return plans_of_cluster(s, trace);
   const bool paged = std::all_of(s.systems.begin(), s.systems.end(),
                                  [](const SystemConfig& system) { return system.paging.has_value(); });
   const std::size_t requests = paged ? served_requests(s, trace).size() : trace.requests().size();
@@ -194,10 +218,11 @@ std::string valid_lines(const Scenario& s, const RoutingTrace& trace) {
     lines += system.paging ? paged_memory_line(system, memory)
                            : memory_line(system, memory) + llama_cpp_line(own, system, memory);
   }
-  return s.name + ": valid" + fit_text(fitting, s.systems.size()) + ". " + s.model.title + " on " +
-         s.device.title + ", budget " + to_string(s.budget) + ", " + std::to_string(requests) +
-         " request(s), " + std::to_string(trace.tokens()) + " rows of routing\n" +
-         (s.gpus() > 1 ? "on " + gpus_text(s) + ":\n" : "") + lines;
+  return {s.name + ": valid" + fit_text(fitting, s.systems.size()) + ". " + s.model.title + " on " +
+              s.device.title + ", budget " + to_string(s.budget) + ", " + std::to_string(requests) +
+              " request(s), " + std::to_string(trace.tokens()) + " rows of routing\n" +
+              (s.gpus() > 1 ? "on " + gpus_text(s) + ":\n" : "") + lines,
+          fitting};
 }
 
 /// Bytes of a server; "experts": by GPU, how many are there at the start and the room for them.
@@ -226,10 +251,12 @@ Json server_json(const Scenario& s, const ClusterPlan& plan, std::uint32_t serve
 Json systems_json(const Scenario& s, const RoutingTrace& trace) {
   Json systems = Json::array();
   if (s.cluster) {
-    for (const auto& [system, plan] : cluster_plans(s, trace, cluster_requests(s, trace))) {
-      Json servers = Json::array();
-      for (std::uint32_t i = 0; i < plan.memory.size(); ++i) servers.push_back(server_json(s, plan, i));
-      systems.push_back({{"system", system->name}, {"servers", servers}});
+    for (const OnCluster& one : plans_on_cluster(s, trace, cluster_requests(s, trace))) {
+      Json j = {{"system", one.system->name}, {"fits", one.lacking.empty()}};
+      if (!one.lacking.empty()) j["lacking"] = one.lacking;
+      for (std::uint32_t i = 0; one.plan && i < one.plan->memory.size(); ++i)
+        j["servers"].push_back(server_json(s, *one.plan, i));
+      systems.push_back(j);
     }
     return systems;
   }
@@ -275,8 +302,8 @@ Json check_points(const CheckArguments& options, const Settings& settings) {
 
 void check(const CheckArguments& options) {
   Json problems = Json::array();
-  Json found;  // of what is valid
-  std::exception_ptr nothing_fits;
+  Json found;         // of what is valid
+  std::string unfit;  // a scenario none of whose systems fits
   try {
     std::vector<std::pair<std::string, std::string>> settings;
     for (const std::string& text : options.settings) settings.push_back(split_setting(text));
@@ -286,14 +313,15 @@ void check(const CheckArguments& options) {
       const Scenario scenario = load_scenario(options.scenario, settings);
       const RoutingTrace trace = scenario_trace(scenario);
       check_scenario(scenario, trace);
+      const Plans plans = plans_of(scenario, trace);
+      if (plans.fitting == 0) unfit = scenario.name;
       if (options.format == "table")
-        std::cout << wrapped_lines(valid_lines(scenario, trace), line_width());
+        std::cout << wrapped_lines(plans.lines, line_width());
       else
         found = scenario_json(scenario, trace);
     }
   } catch (const InputError& error) {
     if (options.format == "table") throw;
-    if (dynamic_cast<const NothingFits*>(&error) != nullptr) nothing_fits = std::current_exception();
     for (const Problem& p : error.problems())
       problems.push_back({{"file", p.file}, {"line", p.line}, {"column", p.column}, {"what", p.what}});
   }
@@ -302,8 +330,8 @@ void check(const CheckArguments& options) {
     if (found.is_object()) all.update(found);
     std::cout << json_text(all);
   }
-  if (nothing_fits) std::rethrow_exception(nothing_fits);
   if (!problems.empty()) throw CLI::RuntimeError(2);
+  if (!unfit.empty()) throw NothingFits(unfit, "none of its systems has the memory that it needs");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ std::vector<std::string> commands_of(const CLI::App& command) {
   return names;
 }
 
-std::string listed(const std::vector<std::string>& names) {
+std::string between_commas(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -59,7 +59,7 @@ std::string missing_word(const CLI::App& program) {
     place += " " + next.front()->get_name();
   const std::vector<std::string> commands = commands_of(*command);
   if (command == &program || commands.empty() || command->get_require_subcommand_min() == 0) return "";
-  return place + ": a command is missing; expected one of " + listed(commands);
+  return place + ": a command is missing; expected one of " + between_commas(commands);
 }
 
 }  // namespace moelab::cli

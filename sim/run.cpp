@@ -157,7 +157,10 @@ void check_scores(const Scenario& s, const SystemConfig& system, const RoutingTr
 void check_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                   const std::optional<RankInclusion>& statistics) {
   const Scenario s = scenario_of_system(scenario, system);
-  if (s.cluster) return check_cluster_system(s, system, trace);
+  if (s.cluster) {
+    check_cluster_system(s, system, trace);
+    return;
+  }
   if (system.paging) {
     check_scores(s, system, trace);
     return check_paged_system(s, system, trace);
@@ -405,12 +408,10 @@ std::optional<RankInclusion> check_scenario(const Scenario& scenario, const Rout
   if (!scenario.cluster && std::any_of(scenario.systems.begin(), scenario.systems.end(), is_planned))
     statistics = given != nullptr ? *given : planning_statistics(scenario, trace);
   Problems problems;
-  std::size_t lacking_memory = 0;  // systems with no other problem
   for (const SystemConfig& system : scenario.systems) {
     try {
       check_system(scenario, system, trace, statistics);
     } catch (const InputError& error) {
-      lacking_memory += dynamic_cast<const NothingFits*>(&error) != nullptr ? 1 : 0;
       for (Problem problem : error.problems()) {
         if (problem.file.empty()) {
           problem.file = scenario.name;
@@ -420,17 +421,12 @@ std::optional<RankInclusion> check_scenario(const Scenario& scenario, const Rout
       }
     }
   }
-  try {
-    problems.throw_if_any();
-  } catch (const InputError& error) {
-    if (lacking_memory == scenario.systems.size()) throw NothingFits(error.problems());
-    throw;
-  }
+  problems.throw_if_any();
   return statistics;
 }
 
 void check_fits(const RunResult& r) {
-  if (r.memory.shortfall > Bytes(0)) throw NothingFits(r.scenario, shortfall_text(r.system, r.memory));
+  if (r.memory.shortfall > Bytes(0)) throw NothingFits(r.scenario, lacking_text(r));
 }
 
 void check_fits(const Scenario& s, const RoutingTrace& trace) {

@@ -9,4 +9,9 @@ RunResult& RunResult::operator=(const RunResult&) = default;
 RunResult& RunResult::operator=(RunResult&&) noexcept = default;
 RunResult::~RunResult() = default;
 
+std::string lacking_text(const RunResult& r) {
+  if (!(r.memory.shortfall > Bytes(0))) return "";
+  return r.cluster.lacking.empty() ? shortfall_text(r.system, r.memory) : r.cluster.lacking;
+}
+
 }  // namespace moelab

@@ -64,4 +64,7 @@ struct RunResult {
   ~RunResult();
 };
 
+/// What a system lacks that was not run for want of memory; "" where it was run.
+std::string lacking_text(const RunResult& result);
+
 }  // namespace moelab

@@ -74,10 +74,11 @@ struct FaultRecord {
 };
 
 struct ClusterResult {
-  std::vector<ServerResult> servers;  // empty: the run was not on a cluster
+  std::vector<ServerResult> servers;  // empty: the run was not on a cluster, or there was none (lacking)
   std::vector<MigrationRecord> migrations;
   std::vector<FaultRecord> faults;
   std::uint64_t redirected = 0;  // requests that another server answered
+  std::string lacking;           // a sentence, of a system that was not run: which server lacks what memory
 
   // Compiled once: copying the members is most of what a source that takes one by value compiles.
   ClusterResult();

@@ -7,6 +7,8 @@
 #include "models/nothing_fits.hpp"
 #include "models/timing.hpp"
 #include "policies/guard/guarded_policies.hpp"
+#include "policies/guard/policy_error.hpp"
+#include "policies/placement/slots.hpp"
 #include "sim/cluster/cluster_resources.hpp"
 #include "sim/cluster/run_alone.hpp"
 #include "sim/serving/expert_costs.hpp"
@@ -104,6 +106,24 @@ Bytes on_its_way(const Scenario& s, const SystemConfig& system) {
   return (system.compressed ? 2 : 1) * expert_bytes(s.model);
 }
 
+std::string lacking_text(const std::string& server, const ServerMemory& m, Bytes needed) {
+  return "budget " + to_string(m.budget) + " is too small for server '" + server + "': it needs " +
+         to_string(needed) + " before it can hold a single expert (non-expert weights " +
+         to_string(m.non_expert) + ", KV cache " + to_string(m.kv_cache) + ", activations " +
+         to_string(m.activations) + ", staging " + to_string(m.staging + m.loading) + ")";
+}
+
+MemoryPlan lacking_plan(const ServerMemory& m, Bytes needed) {
+  MemoryPlan plan;
+  plan.budget = m.budget;
+  plan.non_expert = m.non_expert;
+  plan.kv_cache = m.kv_cache;
+  plan.activations = m.activations;
+  plan.staging = m.staging + m.loading;
+  plan.shortfall = needed - m.budget;
+  return plan;
+}
+
 ServerMemory plan_server(const Scenario& s, const SystemConfig& system, std::size_t number,
                          const LongestRequest& longest) {
   const ClusterServer& server = s.cluster->profile.servers[number];
@@ -123,12 +143,8 @@ ServerMemory plan_server(const Scenario& s, const SystemConfig& system, std::siz
   for (int gpu = 0; gpu < server.gpus; ++gpu) {
     const Bytes taken = gpu == 0 ? m.non_expert + m.kv_cache + m.activations + m.loading : received;
     if (taken + m.staging > m.budget)
-      throw NothingFits(s.name, "budget " + to_string(m.budget) + " is too small for server '" + server.name +
-                                    "': it needs " + to_string(taken + m.staging) +
-                                    " before it can hold a single expert (non-expert weights " +
-                                    to_string(m.non_expert) + ", KV cache " + to_string(m.kv_cache) +
-                                    ", activations " + to_string(m.activations) + ", staging " +
-                                    to_string(m.staging + m.loading) + ")");
+      throw ClusterLacksMemory(s.name, lacking_text(server.name, m, taken + m.staging),
+                               lacking_plan(m, taken + m.staging));
     m.experts.push_back(m.budget - taken - m.staging);
   }
   if (!placed.loads()) return m;
@@ -170,6 +186,31 @@ PlacementShape placement_shape(const Scenario& s, const SystemConfig& system,
   return shape;
 }
 
+/// Experts that all GPUs together have no room for.
+std::uint64_t experts_without_room(const PlacementShape& shape) {
+  std::uint64_t room = 0;
+  for (const std::uint64_t slots : server_slots(shape)) room += slots;
+  const std::uint64_t all = std::uint64_t{shape.layers} * shape.experts * shape.copies;
+  return all - std::min(all, room);
+}
+
+Placement first_placement(const Scenario& s, const PolicyChoice& policy, const PlacementShape& shape,
+                          const ActivationCounts& history) {
+  try {
+    return place_experts(*find_placement_policy(policy.name), shape, history, policy.parameters);
+  } catch (const PolicyError&) {
+    throw;
+  } catch (const InputError& error) {
+    const std::uint64_t lacking = experts_without_room(shape);
+    if (lacking == 0) throw;
+    MemoryPlan all;
+    for (const PlacementServer& server : shape.servers)
+      for (const double bytes : server.gpu_bytes) all.budget += Bytes(bytes);
+    all.shortfall = static_cast<double>(lacking) * Bytes(shape.expert_bytes);
+    throw ClusterLacksMemory(s.name, error.problems().front().what, all);
+  }
+}
+
 }  // namespace
 
 ExpertCosts home_costs(const Scenario& s, const SystemConfig& system, std::size_t server) {
@@ -186,9 +227,7 @@ ClusterPlan plan_cluster(const Scenario& s, const SystemConfig& system,
   for (std::size_t server = 0; server < cluster.servers.size(); ++server)
     memory.push_back(plan_server(s, system, server, longest));
   const PlacementShape shape = placement_shape(s, system, memory);
-  const PolicyChoice& policy = system.placed->placement;
-  return {memory, shape,
-          place_experts(*find_placement_policy(policy.name), shape, history, policy.parameters),
+  return {memory, shape, first_placement(s, system.placed->placement, shape, history),
           batching_shape(s, longest)};
 }
 

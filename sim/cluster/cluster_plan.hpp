@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/nothing_fits.hpp"
 #include "policies/batching/batching.hpp"
 #include "policies/placement/placement.hpp"
 #include "sim/cluster/cluster_requests.hpp"
@@ -32,6 +33,20 @@ struct ServerMemory {
   MemoryPlan home;
 };
 
+/// Thrown for a system whose servers have no room for what they need beside experts, or together none for
+/// the experts.
+class ClusterLacksMemory : public NothingFits {
+ public:
+  /// `memory`: of the server, or, with a budget of all servers' room for experts, of all; its shortfall is
+  /// above 0.
+  ClusterLacksMemory(const std::string& scenario, const std::string& what, const MemoryPlan& memory)
+      : NothingFits(scenario, what), memory_(memory) {}
+  const MemoryPlan& memory() const { return memory_; }
+
+ private:
+  MemoryPlan memory_;
+};
+
 struct ExpertCosts;
 
 struct ClusterPlan {
@@ -42,10 +57,11 @@ struct ClusterPlan {
 };
 
 /// budget - non-expert weights - KV cache of the `batch` longest requests - activations - staging - loading =
-/// experts, of which a cache has its share (PlacedConfig::cache_share). Throws InputError for a budget beyond
-/// a device's memory, for a server whose first GPU cannot hold the rest, and, with the shortfall, where the
-/// GPUs together cannot hold the experts as often as they are to be there; for migration from host memory
-/// (load_from: host) where a server's is not another memory than its GPU's, or does not hold all experts.
+/// experts, of which a cache has its share (PlacedConfig::cache_share). Throws ClusterLacksMemory for a
+/// server whose first GPU cannot hold the rest, and where the GPUs together cannot hold the experts as often
+/// as they are to be there; InputError for a budget beyond a device's memory, and for migration from host
+/// memory (load_from: host) where a server's is not another memory than its GPU's, or does not hold all
+/// experts.
 ClusterPlan plan_cluster(const Scenario& scenario, const SystemConfig& system,
                          const std::vector<std::vector<ServedRequest>>& requests,
                          const ActivationCounts& history);

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <optional>
 
-#include "models/nothing_fits.hpp"
 #include "models/timing.hpp"
 #include "policies/cache/cache.hpp"
 #include "sim/cluster/alone_faults.hpp"
+#include "sim/cluster/cluster_plan.hpp"
 #include "sim/cluster/cluster_requests.hpp"
 #include "sim/cluster/redirector.hpp"
 #include "sim/cluster/run_cluster.hpp"
@@ -156,6 +156,19 @@ Scenario alone_scenario(const Scenario& s, std::size_t server) {
   return alone;
 }
 
+namespace {
+
+/// Throws ClusterLacksMemory.
+[[noreturn]] void throw_lacking(const Scenario& s, const SystemConfig& system, std::size_t server,
+                                const MemoryPlan& memory) {
+  throw ClusterLacksMemory(
+      s.name,
+      "server '" + s.cluster->profile.servers[server].name + "': " + shortfall_text(system.name, memory),
+      memory);
+}
+
+}  // namespace
+
 void check_alone_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& rows) {
   check_cache_on_cluster(s, system);
   const AllRequests all = all_requests(s, rows);
@@ -166,7 +179,9 @@ void check_alone_system(const Scenario& s, const SystemConfig& system, const Rou
     alone.systems = {system};
     alone.systems.front().redirection = Redirection::none;
     check_scenario(alone, all.trace, use ? &*use : nullptr);
-    check_fits(alone, all.trace);
+    const TimingModel timing(alone.device);
+    const MemoryPlan memory = plan_memory(alone, system, expert_costs(s.model, timing, system), all.trace);
+    if (memory.shortfall > Bytes(0)) throw_lacking(s, system, number, memory);
   }
 }
 
@@ -189,8 +204,7 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     const TimingModel timing(one->scenario.device);
     one->costs = std::make_unique<ExpertCosts>(expert_costs(s.model, timing, system));
     one->memory = plan_memory(one->scenario, system, *one->costs, all.trace);
-    if (one->memory.shortfall > Bytes(0))
-      throw NothingFits(one->scenario.name, shortfall_text(system.name, one->memory));
+    if (one->memory.shortfall > Bytes(0)) throw_lacking(s, system, number, one->memory);
     if (use)
       one->plan =
           plan_pools(system, plan_input(system, *one->costs, one->memory.expert_cache / rows.layers(), *use));

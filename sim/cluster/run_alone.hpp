@@ -21,9 +21,11 @@ void check_cache_on_cluster(const Scenario& scenario, const SystemConfig& system
 std::optional<RankInclusion> past_use(const Scenario& scenario, const SystemConfig& system,
                                       const RoutingTrace& rows);
 
-/// Throws InputError where a server alone could not run the system.
+/// Throws InputError where a server alone could not run the system, ClusterLacksMemory where it is for want
+/// of memory alone.
 void check_alone_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& rows);
 
+/// Throws ClusterLacksMemory.
 void run_alone_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& rows,
                       const RunOptions& options, RunResult& result);
 

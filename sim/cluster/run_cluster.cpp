@@ -98,8 +98,9 @@ void add_metrics(const Metrics& one, std::uint32_t server, Metrics& all) {
   all.layers.add(one.layers);
 }
 
-void check_cluster_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
-  if (!system.placed) return check_alone_system(s, system, trace);
+namespace {
+
+void check_placed_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
   const auto requests = cluster_requests(s, trace);
   const ClusterPlan plan = plan_cluster(s, system, requests, history_counts(s, trace));
   if (system.placed->loads()) check_home_stores(s, system, plan, trace);
@@ -107,12 +108,8 @@ void check_cluster_system(const Scenario& s, const SystemConfig& system, const R
   make_batching_policy(*find_batching_policy(batching.name), plan.batching, batching.parameters);
 }
 
-void run_cluster_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
-                        const RunOptions& options, RunResult& r) {
-  if (options.platform)
-    throw InputError(
-        s.name, "system '" + system.name + "' serves on a cluster; only single machines run on hardware");
-  if (!system.placed) return run_alone_system(s, system, trace, options, r);
+void run_placed_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
+                       const RunOptions& options, RunResult& r) {
   if (options.executor == ExecutorKind::fast &&
       s.cluster->profile.network.topology == ClusterNetwork::Topology::platform)
     throw InputError(s.name, "the network of cluster '" + s.cluster->profile.name +
@@ -163,6 +160,32 @@ void run_cluster_system(const Scenario& s, const SystemConfig& system, const Rou
   r.cluster.migrations = scheduler.records();
   r.cluster.faults = faults.records();
   add_account(*engine, r);
+}
+
+}  // namespace
+
+std::string check_cluster_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
+  try {
+    system.placed ? check_placed_system(s, system, trace) : check_alone_system(s, system, trace);
+    return "";
+  } catch (const ClusterLacksMemory& error) {
+    return error.problems().front().what;
+  }
+}
+
+void run_cluster_system(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace,
+                        const RunOptions& options, RunResult& r) {
+  if (options.platform)
+    throw InputError(
+        s.name, "system '" + system.name + "' serves on a cluster; only single machines run on hardware");
+  try {
+    system.placed ? run_placed_system(s, system, trace, options, r)
+                  : run_alone_system(s, system, trace, options, r);
+  } catch (const ClusterLacksMemory& error) {
+    r.executor = options.executor == ExecutorKind::simgrid ? "simgrid" : "fast";
+    r.memory = error.memory();
+    r.cluster.lacking = error.problems().front().what;
+  }
 }
 
 }  // namespace moelab

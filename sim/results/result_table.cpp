@@ -184,7 +184,7 @@ std::string shortfall_lines(const std::vector<RunResult>& results) {
     if (r.memory.shortfall > Bytes(0))
       out += "system '" + r.system + "' does not fit: it needs " + to_string(r.memory.shortfall) + " more" +
              (r.paged ? " on each GPU than its budget of " + to_string(r.memory.budget)
-                      : "; " + shortfall_text(r.system, r.memory)) +
+                      : "; " + lacking_text(r)) +
              "\n";
   return out;
 }
@@ -368,8 +368,9 @@ std::string heading(const Scenario& s, const std::vector<RunResult>& results,
   const Metrics& m = (ran == results.end() ? results.front() : *ran).metrics;
   const std::string where = s.cluster ? s.cluster->profile.title : s.device.title;
   const std::string of = s.cluster ? " of each GPU" : s.gpus() > 1 ? " on " + gpus_text(s) : "";
-  const std::string amount =
-      s.cluster ? std::to_string(m.end_to_end_s.size()) + " request(s)" : amount_text(m);
+  const std::string amount = ran == results.end() ? "nothing was run"
+                             : s.cluster          ? std::to_string(m.end_to_end_s.size()) + " request(s)"
+                                                  : amount_text(m);
   return s.name + ": " + title_with_weights(s.model, s.gpus(), s.expert_parallel) + " on " + where +
          "\nbudget " + to_string(s.budget) + of + page_cache_text(s, results) + ", batch " +
          std::to_string(s.workload.batch) + (s.cluster ? " a server" : "") + ", " + amount + ", seed " +
@@ -384,6 +385,15 @@ void add_cluster(const std::vector<RunResult>& results, TextReport& report) {
   report.add_picture(local_share_picture(results));
   report.add_table(stall_table(results));
   report.add_lines(cluster_events(results));
+}
+
+/// Of the systems that were run; of the others what they lack.
+void add_fitting_on_cluster(const std::vector<RunResult>& results, TextReport& report) {
+  std::vector<RunResult> ran;
+  for (const RunResult& r : results)
+    if (r.memory.shortfall == Bytes(0)) ran.push_back(r);
+  if (!ran.empty()) add_cluster(ran, report);
+  report.add_lines(shortfall_lines(results));
 }
 
 /// Where experts were found, and what else policies did with them.
@@ -423,7 +433,7 @@ std::string results_table(const Scenario& s, const std::vector<RunResult>& resul
   TextReport report(form, marked);
   report.add_lines(heading(s, results, marked, by_seed.empty() ? 1 : by_seed.front().size()));
   if (s.cluster)
-    add_cluster(results, report);
+    add_fitting_on_cluster(results, report);
   else
     add_machine(s, results, by_seed, report);
   report.add_lines(notes(results));

@@ -59,7 +59,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServerResult, name, gpus, expert_bytes, exper
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MigrationRecord, at_s, adopted, recovery, remote_before, remote_after,
                                    saved_s, cost_s, experts, done_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FaultRecord, at_s, server, event, uncovered, recovered_s)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, redirected)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, redirected, lacking)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counted, lookups, bytes, prefetch, routing, execution)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, scenario, system, executor, question, model, device, runtime,
                                    routing, seed, metrics, counted, memory, plan, planned, paged, cluster,

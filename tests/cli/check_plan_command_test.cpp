@@ -63,7 +63,7 @@ TEST_CASE(
     INFO(system["system"]);
     CHECK(parts == Approx(20e9));
   }
-  const Json small = printed({"check", "zipmoe-orin", "--set", "budget=2.5 GB", "--format", "json"});
+  const Json small = printed({"check", "zipmoe-orin", "--set", "budget=2.8 GB", "--format", "json"});
   for (const Json& system : small["systems"])
     CHECK(system["fits"].get<bool>() == !system["memory_bytes"].contains("shortfall"));
 }

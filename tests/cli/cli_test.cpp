@@ -204,8 +204,9 @@ TEST_CASE("run: what does not fit is a result that says how much is missing, and
                         Catch::Contains("budget 2 GB is too small for system 'zipmoe'") &&
                         Catch::Contains("non-expert weights 2.623 GB"));
   const ProgramResult check = moelab({"check", "zipmoe-orin", "--set", "budget=2 GB"});
-  CHECK(check.status == 0);
+  CHECK(check.status == 1);
   CHECK_THAT(check.out, Catch::Contains("zipmoe: does not fit, "));
+  CHECK(check.err == "moelab: nothing fits: zipmoe-orin: none of its systems has the memory that it needs\n");
 }
 
 TEST_CASE("bad input: exit status 2, the place and the reason, and no result") {

@@ -216,6 +216,33 @@ TEST_CASE("run: the first request's TTFT stands beside the later ones' where the
   CHECK_FALSE(contains(run(with(asked, {"--set", "workload.requests=1"})).out, "TTFT of zipmoe-lru: "));
 }
 
+TEST_CASE("run: systems that do not fit on a cluster are told beside those that do, as on one machine") {
+  // prism-offload's servers hold 3.211 GB of other weights and 2 x 704.6 MB of a step's experts and more:
+  // MoE-Infinity needs 6.872 GB with what it prefetches, the systems that place experts 5.463 GB at most.
+  const Words on_six = {"prism-offload", "--set", "budget=6 GB", "--executor", "fast"};
+  const ProgramResult some = run_program(MOELAB_PROGRAM, with({"run"}, on_six));
+  CAPTURE(some.out, some.err);
+  CHECK(some.status == 0);
+  CHECK(contains(some.out, "system 'moe-infinity-edge' does not fit: it needs 872"));
+  CHECK(contains(some.out, " more; server 'server1': budget 6 GB is too small for system "));
+  CHECK(contains(some.out, "\nprism-offload "));
+  CHECK_FALSE(contains(some.out, "\nmoe-infinity-edge "));  // in no table
+  const Json all =
+      Json::parse(run_program(MOELAB_PROGRAM, with(with({"run"}, on_six), {"--format", "json"})).out);
+  for (const Json& result : all) {
+    const bool lacks = result.contains("memory_bytes");
+    CHECK(lacks == (result["system"].get<std::string>().find("moe-infinity") == 0));
+    if (lacks)
+      CHECK(result["memory_bytes"]["shortfall"] > 0);
+    else
+      CHECK(result["cluster"]["servers"].size() == 3);
+  }
+  const ProgramResult check = run_program(MOELAB_PROGRAM, {"check", "prism-offload", "--set", "budget=6 GB"});
+  CHECK(check.status == 0);
+  CHECK(contains(check.out, ": valid, but the budget is too small for 2 of 5 systems. "));
+  CHECK(contains(check.out, "  moe-infinity-edge: does not fit: server 'server1': budget 6 GB"));
+}
+
 TEST_CASE("run: of a cluster on which nothing fits the status is 1") {
   for (const char* executor : {"simgrid", "fast"}) {
     const ProgramResult none =
