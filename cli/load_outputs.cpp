@@ -33,7 +33,7 @@ constexpr std::array<Statistic, 5> kStatistics = {{{"mean", &Summary::mean},
 constexpr std::array<const char*, kLatencies> kLatencyKeys = {
     "ttft_s", "tpot_s", "itl_s", "end_to_end_s", "normalised_latency_s", "queueing_s"};
 
-Json sample_json(const LoadReport& r, const LoadSample& s, std::uint64_t seed) {
+Json sample_json(const LoadReport& r, const LoadSample& s, double rate, std::uint64_t seed) {
   Json j = {{"seed", seed}, {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)}};
   if (!s.refusal.empty()) return j;
   j.update({{"requests", s.requests},
@@ -43,7 +43,13 @@ Json sample_json(const LoadReport& r, const LoadSample& s, std::uint64_t seed) {
             {"throughput_input_tokens_per_s", s.input_tokens_per_s},
             {"wall_s", s.wall_s},
             {"preemptions", s.preemptions},
-            {"second_half", {{"came", s.backlog.came}, {"answered", s.backlog.answered}}}});
+            {"verdict", to_string(verdict_of(s.backlog, r.runs->offered(rate)))},
+            {"second_half",
+             {{"came", s.backlog.came},
+              {"started", s.backlog.started},
+              {"answered", s.backlog.answered},
+              {"seconds", s.backlog.half_s},
+              {"least_wait_s", s.backlog.least_wait_s}}}});
   for (const Latency latency : kAllLatencies) {
     Json& summary = j[kLatencyKeys[static_cast<std::size_t>(latency)]];
     for (const Statistic& statistic : kStatistics)
@@ -60,7 +66,7 @@ Json sample_json(const LoadReport& r, const LoadSample& s, std::uint64_t seed) {
 Json point_json(const LoadReport& r, const LoadPoint& point, bool best) {
   Json samples = Json::array();
   for (std::size_t i = 0; i < point.samples.size(); ++i)
-    samples.push_back(sample_json(r, point.samples[i], r.runs->scenario().seed + i));
+    samples.push_back(sample_json(r, point.samples[i], point.rate, r.runs->scenario().seed + i));
   const bool refused = !point.samples.front().refusal.empty();
   return {{"rate_per_s", point.rate},
           {"verdict", refused ? Json(nullptr) : Json(to_string(point.verdict))},
@@ -169,7 +175,8 @@ std::string csv_header() {
   std::string line =
       "system,rate_per_s,verdict,seed,requests,answered,throughput_requests_per_s,"
       "throughput_tokens_per_s,throughput_input_tokens_per_s,wall_s,preemptions,"
-      "second_half_came,second_half_answered";
+      "second_half_came,second_half_started,second_half_answered,second_half_seconds,"
+      "second_half_least_wait_s";
   for (const char* key : kLatencyKeys)
     for (const Statistic& statistic : kStatistics) line += std::string(",") + key + "_" + statistic.name;
   return line + ",met_requests,met_share,goodput_requests_per_s,refusal\n";
@@ -182,7 +189,7 @@ std::string csv_line(const LoadReport& r, const LoadPoint& point, const Json& sa
     return value.is_string() ? csv_cell(value.get_ref<const std::string&>()) : value.dump();
   };
   std::string line = csv_cell(r.runs->scenario().systems[point.system].name) + "," + Json(point.rate).dump() +
-                     "," + (sample["refusal"].is_null() ? to_string(point.verdict) : "") + "," +
+                     "," + (sample["refusal"].is_null() ? sample["verdict"].get<std::string>() : "") + "," +
                      cell(sample["seed"]);
   const auto add = [&](const Json& value) { line += "," + cell(value); };
   const Json none;
@@ -190,7 +197,7 @@ std::string csv_line(const LoadReport& r, const LoadPoint& point, const Json& sa
   for (const char* key : {"requests", "answered", "throughput_requests_per_s", "throughput_tokens_per_s",
                           "throughput_input_tokens_per_s", "wall_s", "preemptions"})
     add(of(key));
-  for (const char* key : {"came", "answered"})
+  for (const char* key : {"came", "started", "answered", "seconds", "least_wait_s"})
     add(of("second_half").is_null() ? none : of("second_half")[key]);
   for (const char* key : kLatencyKeys)
     for (const Statistic& statistic : kStatistics) add(of(key).is_null() ? none : of(key)[statistic.name]);
@@ -231,7 +238,7 @@ std::string load_csv(const LoadReport& r) {
   std::string text = csv_header();
   for (const LoadPoint& point : r.points)
     for (std::size_t i = 0; i < point.samples.size(); ++i)
-      text += csv_line(r, point, sample_json(r, point.samples[i], r.runs->scenario().seed + i));
+      text += csv_line(r, point, sample_json(r, point.samples[i], point.rate, r.runs->scenario().seed + i));
   return text;
 }
 

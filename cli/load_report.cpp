@@ -124,9 +124,10 @@ std::string found_sentence(const LoadReport& r, const HighestRate& found) {
     return name + ": cannot tell at any rate whether it" + what +
            ": too few requests come for a steady state, more of them (--requests) would tell\n";
   if (found.high() == 0) return name + what + " at no rate\n" + too_high_line(limit_of(r, found));
-  std::string text = name + what + " up to " + rate_text(found.median());
+  std::string text = name + what + (has_level(r) ? " up to " : " with up to ") + rate_text(found.median());
   if (found.by_seed.size() > 1)
-    text += " (median; " + significant(found.low()) + " to " + significant(found.high()) + " over " +
+    text += std::string(found.by_seed.size() % 2 == 0 ? " (lower median; " : " (median; ") +
+            significant(found.low()) + " to " + significant(found.high()) + " over " +
             std::to_string(found.by_seed.size()) + " seeds)";
   if (unsettled)
     text += "; above that too few requests come for a steady state: more --requests may find more";
@@ -169,18 +170,16 @@ std::vector<std::string> row_of(const LoadReport& r, const LoadPoint& point, boo
     add(mean_of(point, &LoadSample::goodput), 1, 2);
   }
   const bool refused = !point.samples.front().refusal.empty();
-  row.push_back(refused ? "does not fit" : to_string(point.verdict));
-  row.push_back(best ? "best" : "");
+  row.push_back(refused ? "does not fit" : to_string(point.verdict) + (best ? ", best" : ""));
   return row;
 }
 
 std::string legend(const LoadReport& r) {
   std::string text =
       "values: mean over seeds; queued: mean\n"
-      "saturated: in the second half of the time in which requests came, fewer were answered than came, by "
-      "more "
-      "than 5 % and more than chance (3 sqrt(n))\n"
-      "unsettled: half of the requests stay for more than a quarter of that time\n";
+      "saturated: a queue stood through the second half of the time in which requests came, and fewer were "
+      "started there than are offered in that time, with most seeds\n"
+      "unsettled: half of the requests stay for more than a quarter of the time in which requests came\n";
   if (!r.found.empty())
     text +=
         "best: of these rates the highest that does with every seed; the rate that was found is the median "
@@ -210,7 +209,7 @@ std::string load_table(const LoadReport& r, TextForm form) {
   Rows rows = {{"system", "requests/s", "served/s", "tokens/s", "TTFT s p50", "p95", "p99", "TPOT ms p50",
                 "p95", "p99", "queued s", "preempted"}};
   if (has_level(r)) rows.front().insert(rows.front().end(), {"meets %", "goodput/s"});
-  rows.front().insert(rows.front().end(), {"verdict", ""});
+  rows.front().insert(rows.front().end(), {"verdict"});
   for (const auto& points : points_by_system(r.points))
     for (const LoadPoint& point : points) rows.push_back(row_of(r, point, best_point(points) == &point));
   TextReport report(form);

@@ -210,7 +210,7 @@ std::string unfit_text(const Scenario& scenario, const std::vector<RunResult>& r
       results.begin(), results.end(),
       [](const RunResult& a, const RunResult& b) { return a.memory.shortfall < b.memory.shortfall; });
   if (!(least->memory.shortfall > Bytes(0))) return "";
-  return "system '" + least->system + "' lacks least: " +
+  return "system '" + least->system + "' lacks the least: " +
          (scenario.cluster ? lacking_text(*least)
                            : to_string(least->memory.shortfall) + " more than the budget of " +
                                  to_string(scenario.budget));

@@ -63,7 +63,7 @@ LoadPoint load_point(const LoadRuns& runs, const LevelRule& rule, std::size_t sy
     backlogs.push_back(sample.backlog);
     met = met && sample.refusal.empty() && meets_level(sample, rule);
   }
-  point.verdict = verdict_of(backlogs, runs.dispersion());
+  point.verdict = verdict_of(backlogs, runs.offered(rate));
   point.meets_level = met && point.verdict == LoadVerdict::steady;
   return point;
 }

@@ -109,8 +109,9 @@ std::uint64_t LoadRuns::requests() const {
                                                     : first.trace.requests().size();
 }
 
-double LoadRuns::dispersion() const {
-  return arrivals_dispersion(scenario().workload);
+std::optional<double> LoadRuns::offered(double rate) const {
+  const WorkloadConfig& w = scenario().workload;
+  return w.log.empty() && w.trace_file.empty() ? std::optional(rate) : std::nullopt;
 }
 
 LoadSample LoadRuns::one(const LoadAsk& ask) const {

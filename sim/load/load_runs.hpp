@@ -59,8 +59,8 @@ class LoadRuns {
   std::size_t seeds() const { return seeds_.size(); }
   /// Of a run.
   std::uint64_t requests() const;
-  /// Variance over mean of how many requests come in a long time.
-  double dispersion() const;
+  /// `rate` where requests are drawn, nothing where a log says when they come (verdict_of).
+  std::optional<double> offered(double rate) const;
   const ServiceLevel& level() const { return settings_.level; }
 
   /// Samples in the order of `asks`. Each is run once in the life of this object. `progress` hears how many

@@ -8,7 +8,7 @@ namespace moelab {
 
 // Found by nlohmann::json by their names and arguments.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Summary, mean, p50, p90, p95, p99)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Backlog, came, answered, span_s, residence_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Backlog, came, started, answered, least_wait_s, half_s, residence_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LoadSample, requests, answered, preemptions, wall_s, tokens_per_s,
                                    input_tokens_per_s, latencies, known, backlog, met, good, holding,
                                    level_values, cause, place, cause_share, refusal)

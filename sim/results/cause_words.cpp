@@ -34,8 +34,9 @@ std::string words_of_cause(const std::string& cause) {
 }
 
 std::string bound_words(const std::string& cause, const std::string& place, double share) {
-  return words_of_cause(cause) + (place.empty() ? "" : " (" + place + ")") + ", " + fixed(100 * share, 1) +
-         " % of the time";
+  const std::string words = words_of_cause(cause) + (place.empty() ? "" : " (" + place + ")");
+  if (share < 0.0005) return words;  // of a time that nearly all is waiting for requests
+  return words + ", " + fixed(100 * share, 1) + " % of the time";
 }
 
 }  // namespace moelab

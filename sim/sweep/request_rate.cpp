@@ -16,10 +16,9 @@ std::optional<std::uint64_t> requests_at_rate(const WorkloadConfig& as_read, std
   return std::nullopt;
 }
 
-double arrivals_dispersion(const WorkloadConfig& w) {
-  if (!w.log.empty()) return 1;
-  if (w.arrivals.process == ArrivalsConfig::Process::fixed) return 0;
-  return 1 / w.arrivals.burstiness;
+std::optional<double> offered_rate(const WorkloadConfig& w) {
+  if (!w.log.empty() || !w.trace_file.empty()) return std::nullopt;
+  return w.arrivals_per_s;
 }
 
 std::size_t seeds_that_decide(std::size_t seeds) {
@@ -37,14 +36,21 @@ Backlog backlog_of(const std::vector<RequestTimes>& requests) {
   }
   if (first > last) return b;
   const double half = (first + last) / 2;
+  b.half_s = last - half;
+  b.least_wait_s = std::numeric_limits<double>::infinity();
   std::vector<double> residences;
   for (const RequestTimes& q : requests) {
-    if (q.arrival_s > half && q.measured) ++b.came;
+    const auto in_half = [&](double at) { return at > half && at <= last; };
+    const double started_s = q.answered() ? q.started_s : q.arrival_s;
+    const bool came = q.measured && q.arrival_s > half;
+    if (came) ++b.came;
+    if (in_half(started_s)) ++b.started;
     if (!q.answered()) continue;
-    if (q.end_s > half && q.end_s <= last) ++b.answered;
+    if (in_half(q.end_s)) ++b.answered;
+    if (came) b.least_wait_s = std::min(b.least_wait_s, q.started_s - q.arrival_s);
     if (q.measured) residences.push_back(q.end_s - q.started_s);
   }
-  b.span_s = last - first;
+  if (std::isinf(b.least_wait_s)) b.least_wait_s = 0;
   b.residence_s = summarize(std::move(residences)).p50;
   return b;
 }
@@ -61,15 +67,21 @@ std::string to_string(LoadVerdict verdict) {
   return "";
 }
 
-LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, double dispersion) {
-  double came = 0, answered = 0;
+LoadVerdict verdict_of(const Backlog& b, std::optional<double> rate) {
+  if (b.residence_s > b.half_s / 2) return LoadVerdict::unsettled;
+  const double offered = rate ? *rate * b.half_s : static_cast<double>(b.came);
+  const bool stood = b.least_wait_s > kStandingShare * b.residence_s;
+  return stood && static_cast<double>(b.started) < offered ? LoadVerdict::saturated : LoadVerdict::steady;
+}
+
+LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, std::optional<double> rate) {
+  std::size_t steady = 0;
   for (const Backlog& b : backlogs) {
-    if (b.residence_s > b.span_s / 4) return LoadVerdict::unsettled;
-    came += static_cast<double>(b.came);
-    answered += static_cast<double>(b.answered);
+    const LoadVerdict one = verdict_of(b, rate);
+    if (one == LoadVerdict::unsettled) return one;
+    steady += one == LoadVerdict::steady ? 1 : 0;
   }
-  const double chance = 3 * std::sqrt(dispersion * came);
-  return came - answered > std::max(0.05 * came, chance) ? LoadVerdict::saturated : LoadVerdict::steady;
+  return steady >= seeds_that_decide(backlogs.size()) ? LoadVerdict::steady : LoadVerdict::saturated;
 }
 
 }  // namespace moelab

@@ -23,32 +23,40 @@ inline constexpr std::uint64_t kRateSeeds = 3;
 /// What workload.requests is set to: what was asked for (0: nothing), else kLeastRequests where the scenario
 /// draws fewer; nothing where its own number stands, or its log's or trace's.
 std::optional<std::uint64_t> requests_at_rate(const WorkloadConfig& as_read, std::uint64_t asked);
-/// Variance over mean of how many requests come in a long time.
-double arrivals_dispersion(const WorkloadConfig& workload);
 /// Of so many seeds, those that must keep up and meet what is asked at a rate: the median of their highest
 /// rates (of an even number the lower one of the middle) is the highest rate at which so many do.
 std::size_t seeds_that_decide(std::size_t seeds);
 
 /// What a run's requests came to while they came. The half is of the time from the first arrival to the last
-/// of those that are measured.
+/// of those that are measured; what is counted there is counted whenever it came.
 struct Backlog {
-  std::uint64_t came = 0;      // in the second half
-  std::uint64_t answered = 0;  // in the second half, whenever they came
-  double span_s = 0;           // from the first arrival to the last
+  std::uint64_t came = 0;  // in the second half
+  std::uint64_t started =
+      0;  // in the second half: the first pass that ran some of it began, or it was dropped
+  std::uint64_t answered = 0;  // in the second half
+  double least_wait_s = 0;     // of those that came in the second half: from the arrival to that pass
+  double half_s = 0;           // the second half
   double residence_s = 0;      // median of answered requests, from the first pass to the last token
 };
 Backlog backlog_of(const std::vector<RequestTimes>& requests);
 
-/// steady: it keeps up. saturated: the queue grows for as long as requests come. unsettled: requests stay for
-/// so long, or come for so short a time, that the run says nothing of what more of them would meet.
+/// steady: it keeps up. saturated: requests come faster than it takes them. unsettled: requests stay for so
+/// long, or come for so short a time, that the run says nothing of what more of them would meet.
 enum class LoadVerdict : std::uint8_t { steady, saturated, unsettled };
 std::string to_string(LoadVerdict verdict);
 
-/// Of runs at the same rate with other seeds, taken together. Unsettled where in one of them the median
-/// residence is more than a quarter of the span. Else saturated where fewer requests were answered in the
-/// second halves than came: by more than 5 % of those that came, and by more than three standard deviations
-/// of their number, 3 sqrt(dispersion * came). `dispersion` of the arrivals: variance over mean of how many
-/// come, 1 of a Poisson process.
-LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, double dispersion);
+/// Of one run: unsettled where the median residence is more than half of the second half. Else saturated
+/// where a queue stood through all of the second half, so that what was started there is what the system can
+/// take, and that is less than what is offered: `rate` requests a second, or, of a log (no rate), as many as
+/// came. A queue stood where also the least wait is long (kStandingShare of the residence): of a system that
+/// keeps up some request comes just before a pass that takes it (as CoDel tells a standing queue: Nichols and
+/// Jacobson, 2012).
+LoadVerdict verdict_of(const Backlog& backlog, std::optional<double> rate);
+inline constexpr double kStandingShare = 0.05;
+/// Of runs at the same rate with other seeds: unsettled where one of them is, steady where as many are as
+/// decide (seeds_that_decide).
+LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, std::optional<double> rate);
+/// What `rate` is there: the scenario's where requests are drawn, nothing where a log says when they come.
+std::optional<double> offered_rate(const WorkloadConfig& workload);
 
 }  // namespace moelab

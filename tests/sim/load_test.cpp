@@ -1,6 +1,8 @@
 // Service levels, verdicts and the search for the highest rate.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <optional>
+#include <random>
 #include <set>
 
 #include "models/input_error.hpp"
@@ -31,8 +33,32 @@ std::vector<RequestTimes> in_line(std::size_t count, double gap) {
   return requests;
 }
 
-LoadVerdict verdict(std::size_t count, double gap, double dispersion) {
-  return verdict_of({backlog_of(in_line(count, gap))}, dispersion);
+LoadVerdict verdict(std::size_t count, double gap) {
+  return verdict_of(backlog_of(in_line(count, gap)), 1 / gap);
+}
+
+/// As a server of batches has them: requests come by chance at `rate`, as many as `places` are served at
+/// once, each for 0.5 s to 1.5 s from the end of a step of 10 ms on. It takes `places` requests a second.
+std::vector<RequestTimes> in_a_batch(double rate, std::size_t count, int places, std::mt19937& random) {
+  std::exponential_distribution<double> gap(rate);
+  std::uniform_real_distribution<double> service(0.5, 1.5);
+  std::multiset<double> ends;
+  std::vector<RequestTimes> requests;
+  double at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    RequestTimes q{.number = static_cast<std::uint32_t>(i), .arrival_s = at += gap(random)};
+    double begin = at;
+    if (ends.size() == static_cast<std::size_t>(places)) {
+      begin = std::max(begin, *ends.begin());
+      ends.erase(ends.begin());
+    }
+    q.started_s = 0.01 * std::ceil(begin / 0.01);
+    q.first_token_s = q.end_s = q.started_s + service(random);
+    ends.insert(q.end_s);
+    q.output_tokens = 1;
+    requests.push_back(q);
+  }
+  return requests;
 }
 
 std::string refusal(const std::string& text) {
@@ -125,27 +151,64 @@ TEST_CASE("service level: a request meets it where all that it has is within the
 
 // One at a time in 1 s each: of n requests every g < 1 s, n / 2 come in the second half, and g n / 2 are
 // answered in it.
-TEST_CASE("verdict: what comes and what is answered in the second half") {
+TEST_CASE("verdict: what comes, is started and answered in the second half, and the least wait there") {
   const Backlog b = backlog_of(in_line(1001, 0.8));  // from 0 to 800 s
   CHECK(b.came == 500);
+  CHECK(b.started == 400);
   CHECK(b.answered == 400);
-  CHECK(b.span_s == Approx(800));
+  CHECK(b.half_s == Approx(400));
   CHECK(b.residence_s == Approx(1));
+  CHECK(b.least_wait_s == Approx(501 * 0.2));           // the 501st has waited 0.2 s more than each before it
   const Backlog steady = backlog_of(in_line(1001, 2));  // from 0 to 2000 s; the last one ends later
   CHECK(steady.came == 500);
+  CHECK(steady.started == 500);
   CHECK(steady.answered == 500);  // of them one from before and all but the last
+  CHECK(steady.least_wait_s == 0);
 }
 
-TEST_CASE("verdict: saturated beyond 5 % and beyond chance, unsettled where requests stay for long") {
-  CHECK(verdict(1001, 2, 0) == LoadVerdict::steady);
-  CHECK(verdict(1001, 0.96, 0) == LoadVerdict::steady);     // 4 %
-  CHECK(verdict(1001, 0.94, 0) == LoadVerdict::saturated);  // 6 %: 30 of 500
-  CHECK(verdict(1001, 0.94, 1) == LoadVerdict::steady);     // 30 are within 3 sqrt(500) = 67
-  CHECK(verdict(1001, 0.85, 1) == LoadVerdict::saturated);  // 75 are not
-  CHECK(verdict_of(std::vector<Backlog>(6, backlog_of(in_line(1001, 0.94))), 1) ==
-        LoadVerdict::saturated);                             // 180 of six runs are beyond 3 sqrt(3000) = 164
-  CHECK(verdict(1001, 0.003, 1) == LoadVerdict::unsettled);  // all come in 3 s, and stay for 1 s each
-  CHECK(verdict(1001, 0, 1) == LoadVerdict::unsettled);
+TEST_CASE("verdict: saturated where a queue stands and less is taken than comes, however little less") {
+  CHECK(verdict(1001, 2) == LoadVerdict::steady);
+  CHECK(verdict(1001, 1) == LoadVerdict::steady);
+  CHECK(verdict(1001, 0.99) == LoadVerdict::saturated);
+  CHECK(verdict(1001, 0.5) == LoadVerdict::saturated);
+  CHECK(verdict(1001, 0.003) == LoadVerdict::unsettled);  // all come in 3 s, and stay for 1 s each
+  CHECK(verdict_of(backlog_of(in_line(1001, 0)), 1e9) == LoadVerdict::unsettled);
+  // A burst that is worked off: a queue stands, but more is taken than comes.
+  Backlog burst = backlog_of(in_line(1001, 0.9));
+  CHECK(verdict_of(burst, 1 / 0.9) == LoadVerdict::saturated);
+  CHECK(verdict_of(burst, 0.95) == LoadVerdict::steady);
+  // Of several seeds as many decide as decide of what is found: two of three, and both of two.
+  const Backlog steady = backlog_of(in_line(1001, 1.1));
+  CHECK(verdict_of({burst, steady, steady}, 1.0) == LoadVerdict::steady);
+  CHECK(verdict_of({burst, burst, steady}, 1.05) == LoadVerdict::saturated);
+  CHECK(verdict_of({burst, steady}, 1.05) == LoadVerdict::saturated);
+}
+
+TEST_CASE(
+    "verdict: of a batch whose rate is known, below it steady and above it saturated, in short runs too") {
+  constexpr int kPlaces = 100, kRuns = random_runs(100);
+  const auto saturated = [&](double load, std::size_t requests, bool logged) {
+    int count = 0;
+    for (int i = 0; i < kRuns; ++i) {
+      std::mt19937 random(static_cast<std::uint32_t>(i) + 1);
+      const double rate = kPlaces * load;
+      const Backlog b = backlog_of(in_a_batch(rate, requests, kPlaces, random));
+      count += verdict_of(b, logged ? std::nullopt : std::optional(rate)) == LoadVerdict::saturated ? 1 : 0;
+    }
+    return count;
+  };
+  for (const bool logged : {false, true})
+    for (const double below : {0.5, 0.8, 0.9, 0.95}) {
+      CAPTURE(logged, below);
+      CHECK(saturated(below, 1000, logged) <= kRuns / 20);
+      CHECK(saturated(below, 4000, logged) <= kRuns / 20);
+    }
+  for (const double above : {1.1, 1.2, 1.5}) {
+    CAPTURE(above);
+    CHECK(saturated(above, 4000, false) >= kRuns * 95 / 100);
+    CHECK(saturated(above, 4000, true) >= kRuns * 95 / 100);
+  }
+  CHECK(saturated(1.05, 20000, false) >= kRuns * 95 / 100);
 }
 
 TEST_CASE("load: a sample is what a run at that rate comes to") {
@@ -298,7 +361,7 @@ TEST_CASE("load: what cannot be asked is said") {
   LoadRuns runs(settings);
   CHECK(runs.requests() == 3);
   // At four requests a second the log's three take half a second to come.
-  CHECK(runs.run({{0, 4, 0}}, {}).front().backlog.span_s == Approx(0.5));
+  CHECK(runs.run({{0, 4, 0}}, {}).front().backlog.half_s == Approx(0.25));
   files.write("log.csv", "arrival_s,prompt_tokens,output_tokens\n0,3,4\n0,2,2\n");
   CHECK_THROWS_WITH(LoadRuns(settings), Contains("all come at the same moment"));
 }
