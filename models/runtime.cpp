@@ -232,6 +232,7 @@ RuntimeCosts RuntimeCosts::times_alone() const {
   RuntimeCosts costs = *this;
   for (const Runtime::Constant& c : kConstants)
     if (c.unit == ConstantUnit::share && c.low > 0) costs.*c.value = 1;
+  costs.attention_peak = std::min(1.0, attention_peak / dense_peak);
   costs.overlap = costs.dense_overlap = costs.mixed_tile = 1;
   costs.activation_bytes = costs.expert_tokens = 0;
   return costs;

@@ -90,7 +90,8 @@ struct RuntimeCosts {
   /// Whether buffers are by llama.cpp's rules; else gpu_reserve stands for all of them.
   bool has_buffers() const { return mask_bytes > 0; }
 
-  /// For a machine whose profile says what is achieved of its rates, whatever the software: times alone.
+  /// For a machine whose profile says what products of matrices achieve of its rates, whatever the software:
+  /// times, and how much slower than products attention computes.
   RuntimeCosts times_alone() const;
 };
 
