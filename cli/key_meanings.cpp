@@ -85,7 +85,7 @@ scenario.workload.tasks[].prompt_tokens length of prompts: a number, or the leas
 scenario.workload.tasks[].output_tokens length of answers, likewise
 scenario.workload.tasks[].domain the domain of `counts` whose experts it uses; without it, the task's name
 scenario.workload.tasks[].trace recorded requests, in the place of lengths and domain
-scenario.workload.servers on a cluster: what the users of each server ask, by the order of servers or by name
+scenario.workload.servers on a cluster: what the users of its servers ask: one entry, the same for each server; or one for each, in their order; or entries that name theirs (`server`), where a server that none names has no users
 scenario.workload.servers[].server whose users these are: a server, or a group of servers
 scenario.workload.servers[].requests how many requests they send
 scenario.workload.servers[].arrivals_per_s requests a second; 0: all are there from the start
@@ -363,7 +363,7 @@ sweep.repeats so many runs of each point, each with a seed of its own
 sweep.limits what a point may take before it is given up
 sweep.limits.time time on a clock
 sweep.limits.memory memory of its process
-sweep.executor what resolves time: durations known at the start, or capacities shared by SimGrid
+sweep.executor what resolves time: fast (durations known at the start) or simgrid (capacities shared by SimGrid); without it fast, and simgrid where the scenario has a cluster, as `moelab run`
 sweep.where only combinations for which this holds: budget > 20 GB and workload.batch < 8
 )";
 

@@ -1,4 +1,5 @@
 // moelab explain as a user meets it: what it says, in both forms, and what it refuses.
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -115,6 +116,33 @@ TEST_CASE("explain: shares and savings are of the run's time, and sentences fit 
     CHECK(line.size() <= 60);
   }
   CHECK(sentences >= 2);
+}
+
+TEST_CASE("explain: of a cluster its times are the requests' latencies, waiting included") {
+  const Results results;
+  const std::string file = results.path("r.json");
+  REQUIRE(program({"run", "prism-offload", "--system", "prism-offload", "--executor", "fast", "--set",
+                   "workload.servers=[{tasks: {arithmetic: 1}, requests: 12, arrivals_per_s: 0.1}]", "--set",
+                   "faults={events: [{at: 30 s, event: leaves, server: server2}, {at: 100 s, event: returns, "
+                   "server: server2}]}",
+                   "--out", file})
+              .status == 0);
+  const Json run = Json::parse(read_bytes(results.folder / "r.json"));
+  const double answered = run["metrics"]["requests"], mean = run["metrics"]["end_to_end_s"],
+               tokens = run["metrics"]["tokens"];
+  std::array<char, 32> ms{};
+  std::snprintf(ms.data(), ms.size(), "%.1f", 1e3 * answered * mean / tokens);
+  const ProgramResult text = program({"explain", file});
+  CAPTURE(text.out, text.err);
+  REQUIRE(text.status == 0);
+  std::string joined = text.out;
+  std::replace(joined.begin(), joined.end(), '\n', ' ');
+  CHECK_THAT(joined, Contains("added up, over all generated tokens are " + std::string(ms.data()) + " ms") &&
+                         Contains("waiting for a server that is away") && !Contains("ms of the run a token"));
+  const Json j = Json::parse(program({"explain", file, "--format", "json"}).out)["systems"][0];
+  CHECK(j["again"]["same"] == true);
+  CHECK(j["critical_path"]["server_away"].get<double>() ==
+        Approx(run["latency_s"]["server_away"].get<double>() / (answered * mean)));
 }
 
 TEST_CASE("explain holds a result against another: where the time is, and what was asked") {

@@ -156,11 +156,11 @@ class ResultTable extends SortedTable {
     return make('td', { class: is ? 'best' : null }, say(column, value), ...range, ...(is ? [make('span', { class: 'hidden' }, ' (best)')] : []));
   }
 
-  /// The best of each column, of each scenario, oracles aside; of a column in which all are the same, none is.
+  /// The best of each column, of each scenario, oracles and results in which more requests fail aside; of a column in which all are the same, none is.
   bestCells() {
     const cells = new Set();
     for (const scenario of unique(this.some.map((row) => textAt(row.result, 'scenario')))) {
-      const of = this.some.filter((row) => !row.oracle && textAt(row.result, 'scenario') === scenario);
+      const of = this.some.filter((row) => !row.oracle && !row.failsMore && textAt(row.result, 'scenario') === scenario);
       for (const metric of knownMetrics.filter(({ better }) => better !== 0)) {
         const values = of.map((row) => row.values[metric.key]).filter((value) => value !== null);
         const best = metric.better * Math.max(...values.map((value) => metric.better * value));
