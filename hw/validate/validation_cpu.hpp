@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hw/bench/bench_work.hpp"
+#include "hw/bench/handoff_team.hpp"
 #include "hw/compute/dense_kernel.hpp"
 #include "models/architecture.hpp"
 #include "models/device.hpp"
@@ -22,11 +23,12 @@ struct CpuRatios {
   double decompress = 1, recover = 1, experts = 1, dense = 1;
   double copies = 1;  // over the link of a stand-in for a GPU
   double decode = 1;  // by it, of experts in its memory
+  double hand_over = 1;
 };
 
 /// The profile with the CPU's times multiplied: the codec's decompression (unless `codec` is empty; of a
-/// stand-in for a GPU its decoding), joins, experts of the shape, what dense kernels are predicted by, and
-/// copies where the CPU makes them.
+/// stand-in for a GPU its decoding), joins, experts of the shape, what dense kernels are predicted by, copies
+/// where the CPU makes them, and hand-overs.
 DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, const ExpertShape& shape,
                          const CpuRatios& ratios);
 
@@ -55,7 +57,7 @@ class ValidationCpu {
   const std::map<std::string, std::vector<double>>& ratios() const { return ratios_; }
 
  private:
-  enum Work : std::size_t { decompression, join, experts, dense_kernel, copy, kWorks };
+  enum Work : std::size_t { decompression, join, experts, dense_kernel, copy, hand_over, kWorks };
   using Burst = std::array<double, kWorks>;  // seconds; 0: is not timed
 
   Burst burst();
@@ -68,6 +70,7 @@ class ValidationCpu {
   std::map<std::string, std::unique_ptr<BenchOperation>> decompress_;  // by codec
   std::unique_ptr<BenchOperation> join_, copy_, expert_;               // the first two where there are any
   DenseKernel dense_;
+  HandoffTeam worker_{1, false};             // which operations are handed to
   BenchOperation* decompression_ = nullptr;  // what the latest now() timed
   bool dense_timed_ = false;
   Burst latest_{};
