@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "hw/validate/validation.hpp"
+#include "models/control_characters.hpp"
+#include "models/input_error.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/scenario.hpp"
 
@@ -25,6 +27,14 @@ std::string compiler_version() {
   return "g++ " + std::to_string(__GNUC__) + "." + std::to_string(__GNUC_MINOR__) + "." +
          std::to_string(__GNUC_PATCHLEVEL__);
 #endif
+}
+
+/// A name as a record has it: no longer than its texts are, with '?' for what is not to be shown.
+std::string plain_name(std::string name) {
+  cut_text(name, kRecordText);
+  for (std::size_t at = 0; at < name.size(); ++at)
+    if (const std::size_t bytes = control_character_at(name, at)) name.replace(at, bytes, "?");
+  return name;
 }
 
 std::string first_word(const std::string& text) {
@@ -53,7 +63,7 @@ RecordMachine machine_of(const MachineContext& here, RecordStorage storage) {
 
 RecordModel model_of(const Architecture& model) {
   const FeedForward& moe = model.moe();
-  return {.name = model.name,
+  return {.name = plain_name(model.name),
           .layers = static_cast<int>(model.moe_layers().size()),
           .experts = moe.experts,
           .top_k = moe.top_k,
@@ -70,9 +80,9 @@ std::string day_of(const std::string& date) {
 
 RecordWork work_of(const Scenario& scenario, const ValidationOptions& options, const Validation& v) {
   RecordWork work;
-  work.scenario = scenario.name;
+  work.scenario = plain_name(scenario.name);
   work.model = model_of(scenario.model);
-  for (const SystemConfig& system : scenario.systems) work.systems.push_back(system.name);
+  for (const SystemConfig& system : scenario.systems) work.systems.push_back(plain_name(system.name));
   for (const ValidationPoint& point : v.points)
     if (std::find(work.budgets.begin(), work.budgets.end(), point.budget) == work.budgets.end())
       work.budgets.push_back(point.budget);

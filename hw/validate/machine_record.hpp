@@ -2,6 +2,7 @@
 // many machines. hw/machines/README.md describes the file.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,10 @@ namespace moelab {
 struct Scenario;
 struct Validation;
 struct ValidationOptions;
+
+inline constexpr const char* kRecordFormat = "moelab-machine-record";
+inline constexpr int kRecordVersion = 1;
+inline constexpr std::size_t kRecordText = 300;  // bytes that a text has at most
 
 /// Texts are empty where the system does not say, or where there is none.
 struct RecordMachine {

@@ -205,6 +205,16 @@ TEST_CASE("machine record: what is written reads back as it was") {
   }
 }
 
+TEST_CASE("machine record: names that no record may have are made such as it may") {
+  Scenario s = small_scenario();
+  s.name = "one\x1b[31m two";
+  s.systems[0].name = std::string(1000, 'x');
+  const MachineRecord record = machine_record(s, {}, small_validation(), "9.9.9+test");
+  CHECK(record.work.scenario == "one?[31m two");
+  CHECK(record.work.systems[0].size() == kRecordText);
+  CHECK(refusal_of(machine_record_json(record)).empty());
+}
+
 TEST_CASE("machine record: whatever is wrong with a file is said with its line") {
   const std::string good = machine_record_json(full_record());
   struct Slip {
