@@ -112,7 +112,8 @@ std::optional<ErrorSummary> if_any(const ErrorSummary& error) {
 }
 
 RecordLoad load_of(const Validation& v) {
-  RecordLoad load{.before = rounded(v.machine.load)};
+  RecordLoad load;
+  load.before = rounded(v.machine.load);
   double sum = 0;
   std::size_t watched = 0;
   for (const ValidationPoint& point : v.points) {

@@ -91,7 +91,7 @@ Cells row_of(const MachineRecord& record, const RecordGroup& group) {
           error_cell(group, group.layers),
           group.layers ? leaning(group.layers->bias) : "-",
           error_cell(group, group.tpot),
-          std::to_string(order.agreeing) + " of " + std::to_string(order.clear),
+          order.clear == 0 ? "-" : std::to_string(order.agreeing) + " of " + std::to_string(order.clear),
           operations_cell(group),
           others_cell(record.load),
           disturbed_cell(record, group),

@@ -41,14 +41,14 @@ ValidationPoint point_of(const std::string& codec, std::uint32_t threads, const 
 /// Two codecs. Of the second a point in which other programs took one of two cores for ten seconds.
 Validation small_validation() {
   Validation v;
-  v.machine = {.cpu = "A Processor",
-               .cores = 2,
-               .kernel = "Linux 6.18.44-of-ours x86_64",
-               .load = 0.25,
-               .filesystem = "ext4 on /dev/of-ours",
-               .memory = 25'123'456'789,
-               .date = "2026-11-28T10:11:12Z",
-               .libraries = "LZ4 1.9.4"};
+  v.machine.cpu = "A Processor";
+  v.machine.cores = 2;
+  v.machine.kernel = "Linux 6.18.44-of-ours x86_64";
+  v.machine.load = 0.25;
+  v.machine.filesystem = "ext4 on /dev/of-ours";
+  v.machine.memory = 25'123'456'789;
+  v.machine.date = "2026-11-28T10:11:12Z";
+  v.machine.libraries = "LZ4 1.9.4";
   v.points = {point_of("lz4hc", 1, "pools", 0.8), point_of("lz4hc", 1, "lru", 1),
               point_of("fixed3", 2, "pools", 1), point_of("fixed3", 2, "lru", 100)};
   v.points[0].disturbance = disturbance_between(ProcessorTime{}, ProcessorTime{10.5, 9.5, 10}, 10);
