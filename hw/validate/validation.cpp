@@ -163,7 +163,10 @@ class Validator {
       found_.disk.insert(found_.disk.end(), packed.storage.measured().begin(),
                          packed.storage.measured().end());
     }
-    if (cpu_) found_.cpu_ratios = cpu_->ratios();
+    if (cpu_) {
+      found_.cpu_ratios = cpu_->ratios();
+      found_.hand_over_ratios = cpu_->hand_over_ratios();
+    }
     return std::move(found_);
   }
 

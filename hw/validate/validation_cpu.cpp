@@ -35,14 +35,18 @@ BenchOptions options_for(const ExpertShape& shape, std::size_t shard, std::size_
   return options;
 }
 
-/// As many as one sample of `moelab bench` has, which are of 2 ms: single ones differ too much, and their
-/// middle is not their mean, which is what a run pays.
-double mean_hand_over(HandoffTeam& worker) {
-  constexpr int kOfSample = 6;
-  worker.hand_over(0);  // it has waited for as long as all else took; now for as long as always
-  double seconds = 0;
-  for (int i = 0; i < kOfSample; ++i) seconds += worker.hand_over(kHandoffIdle);
-  return seconds / kOfSample;
+/// The median of turns of as many hand-overs as a sample of `moelab bench` has (2 ms): of each the mean,
+/// which is what a run pays, and of which their middle says little.
+double hand_over_burst(HandoffTeam& worker) {
+  constexpr int kOfTurn = 6;
+  std::vector<double> means;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    worker.hand_over(0);  // it has waited for as long as all else took; now for as long as always
+    double seconds = 0;
+    for (int i = 0; i < kOfTurn; ++i) seconds += worker.hand_over(kHandoffIdle);
+    means.push_back(seconds / kOfTurn);
+  }
+  return statistics_of(means).median;
 }
 
 Curve scaled(const Curve& curve, double ratio) {
@@ -81,7 +85,6 @@ DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, 
   if (now.cpu.peak) now.cpu.peak->value = now.cpu.peak->value / ratios.dense;
   if (now.cpu.bandwidth) now.cpu.bandwidth->value = now.cpu.bandwidth->value / ratios.dense;
   if (now.cpu.dense_launch) now.cpu.dense_launch->value = now.cpu.dense_launch->value * ratios.dense;
-  now.cpu.dispatch.value = now.cpu.dispatch.value * ratios.hand_over;
   return now;
 }
 
@@ -114,24 +117,19 @@ double ValidationCpu::found(const std::string& what, double seconds, double in_p
 }
 
 ValidationCpu::Burst ValidationCpu::burst() {
-  std::array<std::function<double()>, kWorks> works;  // each returns its seconds
-  const auto timed = [](const auto& work) {
-    const double begin = seconds_now();
-    work();
-    return seconds_now() - begin;
-  };
-  if (decompression_ != nullptr) works[decompression] = [&] { return timed([&] { decompression_->run(); }); };
-  if (join_) works[join] = [&] { return timed([&] { join_->run(); }); };
-  works[experts] = [&] { return timed([&] { expert_->run(); }); };
-  if (dense_timed_) works[dense_kernel] = [&] { return timed([&] { dense_.run(kDenseBytes, 1); }); };
-  if (copy_) works[copy] = [&] { return timed([&] { copy_->run(); }); };
-  works[hand_over] = [&] { return mean_hand_over(worker_); };
+  std::array<std::function<void()>, kWorks> works;
+  if (decompression_ != nullptr) works[decompression] = [&] { decompression_->run(); };
+  if (join_) works[join] = [&] { join_->run(); };
+  works[experts] = [&] { expert_->run(); };
+  if (dense_timed_) works[dense_kernel] = [&] { dense_.run(kDenseBytes, 1); };
+  if (copy_) works[copy] = [&] { copy_->run(); };
   std::array<std::vector<double>, kWorks> seconds;
   for (int turn = 0; turn <= kTurns; ++turn)
     for (std::size_t i = 0; i < kWorks; ++i) {
       if (!works[i]) continue;
-      const double taken = works[i]();
-      if (turn > 0) seconds[i].push_back(taken);  // the first warms up
+      const double begin = seconds_now();
+      works[i]();
+      if (turn > 0) seconds[i].push_back(seconds_now() - begin);  // the first warms up
     }
   Burst medians;
   for (std::size_t i = 0; i < kWorks; ++i) medians[i] = statistics_of(seconds[i]).median;
@@ -144,8 +142,7 @@ double ValidationCpu::changed_since() {
     if (i > 0) std::this_thread::sleep_for(kPause);
     const Burst now = burst();
     double most = 1;
-    // Of a hand-over the system decides as much as the CPU: it swings by more than its speed ever does.
-    for (std::size_t work = 0; work < hand_over; ++work)
+    for (std::size_t work = 0; work < kWorks; ++work)
       if (now[work] > 0 && latest_[work] > 0)
         most = std::max({most, now[work] / latest_[work], latest_[work] / now[work]});
     least = i == 0 ? most : std::min(least, most);
@@ -160,15 +157,19 @@ DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string&
   decompression_ = decompress;
   dense_timed_ = dense;
   std::array<std::vector<double>, kWorks> bursts;
+  std::vector<double> hand_overs;
   for (int i = 0; i < kBursts; ++i) {
     if (i > 0) std::this_thread::sleep_for(kPause);
     const Burst one = burst();
     for (std::size_t work = 0; work < kWorks; ++work) bursts[work].push_back(one[work]);
+    hand_overs.push_back(hand_over_burst(worker_));
   }
   for (std::size_t work = 0; work < kWorks; ++work) latest_[work] = statistics_of(bursts[work]).median;
 
   CpuRatios ratios;
   const CpuProfile& cpu = device.cpu;
+  if (const double both_ways = cpu.dispatch.value.value(); both_ways > 0)
+    hand_over_ratios_.push_back(2 * statistics_of(hand_overs).median / both_ways);
   const auto elements = static_cast<double>(elements_);
   if (decompress != nullptr && device.has_stand_in())
     ratios.decode = found("decode " + codec, latest_[decompression] * shards_ + latest_[join],
@@ -190,8 +191,6 @@ DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string&
     ratios.dense = found("dense", latest_[dense_kernel],
                          std::max(bytes / cpu.bandwidth->value.value(), bytes / cpu.peak->value.value()));
   }
-  // There and back, as the profile's.
-  ratios.hand_over = found("hand-over", 2 * latest_[hand_over], cpu.dispatch.value.value());
   return scaled_cpu(device, in_profile, shape_, ratios);
 }
 

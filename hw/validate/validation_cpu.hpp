@@ -23,12 +23,12 @@ struct CpuRatios {
   double decompress = 1, recover = 1, experts = 1, dense = 1;
   double copies = 1;  // over the link of a stand-in for a GPU
   double decode = 1;  // by it, of experts in its memory
-  double hand_over = 1;
 };
 
 /// The profile with the CPU's times multiplied: the codec's decompression (unless `codec` is empty; of a
-/// stand-in for a GPU its decoding), joins, experts of the shape, what dense kernels are predicted by, copies
-/// where the CPU makes them, and hand-overs.
+/// stand-in for a GPU its decoding), joins, experts of the shape, what dense kernels are predicted by, and
+/// copies where the CPU makes them. Not what hand-overs take, of which the moments before a run say nothing
+/// (README.md).
 DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, const ExpertShape& shape,
                          const CpuRatios& ratios);
 
@@ -55,9 +55,11 @@ class ValidationCpu {
 
   /// All ratios found, by what was timed: "decompress fixed3".
   const std::map<std::string, std::vector<double>>& ratios() const { return ratios_; }
+  /// Those of hand-overs, timed in the same bursts; in no prediction.
+  const std::vector<double>& hand_over_ratios() const { return hand_over_ratios_; }
 
  private:
-  enum Work : std::size_t { decompression, join, experts, dense_kernel, copy, hand_over, kWorks };
+  enum Work : std::size_t { decompression, join, experts, dense_kernel, copy, kWorks };
   using Burst = std::array<double, kWorks>;  // seconds; 0: is not timed
 
   Burst burst();
@@ -75,6 +77,7 @@ class ValidationCpu {
   bool dense_timed_ = false;
   Burst latest_{};
   std::map<std::string, std::vector<double>> ratios_;
+  std::vector<double> hand_over_ratios_;
 };
 
 }  // namespace moelab

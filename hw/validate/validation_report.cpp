@@ -188,10 +188,12 @@ std::string disk_table(const Validation& v) {
 /// What the CPU took before runs over what the profile says.
 std::string cpu_table(const Validation& v) {
   std::vector<Row> rows = {{"CPU before each run, seconds over the profile's", "runs", "p10", "p50", "p90"}};
-  for (const auto& [what, ratios] : v.cpu_ratios) {
+  const auto add = [&](const std::string& what, const std::vector<double>& ratios) {
     const SampleStatistics s = statistics_of(ratios);
     rows.push_back({what, std::to_string(s.count), fixed(s.p10, 2), fixed(s.median, 2), fixed(s.p90, 2)});
-  }
+  };
+  for (const auto& [what, ratios] : v.cpu_ratios) add(what, ratios);
+  if (!v.hand_over_ratios.empty()) add("hand-over (in no prediction)", v.hand_over_ratios);
   return align_columns(rows, 1);
 }
 
@@ -404,6 +406,7 @@ std::string validation_json(const Validation& v) {
                     {"hand_overs", hand_offs_json(v)},
                     {"disk", disk},
                     {"cpu_ratios", v.cpu_ratios},
+                    {"hand_over_ratios", v.hand_over_ratios},
                     {"points", points}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
