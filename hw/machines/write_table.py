@@ -9,7 +9,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 BEGIN, END = "<!-- records -->\n", "<!-- end of records -->\n"
@@ -27,10 +26,12 @@ def main():
     _, end, after = rest.partition(END)
     if not begin or not end:
         sys.exit(f"{page}: expected the lines '{BEGIN.strip()}' and '{END.strip()}', between which the tables stand")
-    with tempfile.NamedTemporaryFile("w", dir=FOLDER, delete=False) as file:
-        file.write(f"{before}{BEGIN}\n{done.stdout}\n{END}{after}")
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, page)
+    new = page.with_suffix(".md.new")
+    try:
+        new.write_text(f"{before}{BEGIN}\n{done.stdout}\n{END}{after}")
+        os.replace(new, page)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
