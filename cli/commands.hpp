@@ -44,6 +44,7 @@ void add_pack(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_calibrate(CLI::App& program);
 void add_validate(CLI::App& program);
+void add_records(CLI::App& program);
 void add_tune(CLI::App& program);
 void add_explain(CLI::App& program);
 void add_compare(CLI::App& program);

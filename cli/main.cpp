@@ -256,6 +256,7 @@ int run_program(int argc, char** argv) {
   add_bench(program);
   add_calibrate(program);
   add_validate(program);
+  add_records(program);
   add_tune(program);
   add_results(program);
   add_load(program);

@@ -76,7 +76,8 @@ def main():
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "out").mkdir()
-            (folder / "experiments").symlink_to(SOURCE / "experiments")
+            for shown in ("experiments", "hw"):
+                (folder / shown).symlink_to(SOURCE / shown)
             for place, line, like in missing_lines(moelab, page, folder):
                 wrong += 1
                 print(f"{place}: not printed\n  shown  {line}\n  prints {like}", flush=True)

@@ -128,7 +128,8 @@ class Place {
  public:
   Place() {
     fs::create_directory(folder_ / "out");
-    fs::create_directory_symlink(kSource / "experiments", folder_ / "experiments");
+    for (const char* const name : {"experiments", "hw"})
+      fs::create_directory_symlink(kSource / name, folder_ / name);
   }
   /// The line's command there; what it prints goes to the file behind a ">".
   ProgramResult run(const std::string& line) const {
