@@ -185,6 +185,20 @@ TEST_CASE("values are made rising as the definition has it") {
     }
     CHECK(rising.largest_correction == Approx(correction).margin(1e-12));
   }
+  // The last by so much at least: as if it were that much less, and that added again.
+  for (int round = 0; round < moelab::test::random_runs(500); ++round) {
+    std::vector<double> values(2 + round % 5);
+    for (double& value : values) value = between(random, 0.5, 2);
+    const double rise = between(random, 0, values.back());
+    const RisingValues rising = made_rising(values, rise);
+    const double step = rising.values.back() - rising.values[values.size() - 2];
+    CHECK(step >= rise * (1 - 1e-12));
+    std::vector<double> lowered = values;
+    lowered.back() -= rise;
+    const std::vector<double> due = rising_by_definition(lowered, values);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      CHECK(rising.values[i] == Approx(due[i] + (i + 1 == values.size() ? rise : 0)).margin(1e-12));
+  }
   const std::vector<double> sorted = {1, 1, 2, 5};
   CHECK(made_rising(sorted).values == sorted);
   CHECK(made_rising(sorted).largest_correction == 0);
