@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/import_note.hpp"
 #include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/wrapped_text.hpp"
@@ -315,6 +316,7 @@ void check(const CheckArguments& options) {
       check_scenario(scenario, trace);
       const Plans plans = plans_of(scenario, trace);
       if (plans.fitting == 0) unfit = scenario.name;
+      say_import_note(scenario.model);
       if (options.format == "table")
         std::cout << wrapped_lines(plans.lines, line_width());
       else

@@ -147,12 +147,14 @@ TEST_CASE("no roofline is made of points that show only one side") {
 
 /// The nearest rising values by their definition: the value at i is the largest, over beginnings a <= i, of
 /// the smallest, over ends b >= i, of the weighted mean of a ... b (Robertson, Wright and Dykstra, 1988).
-std::vector<double> rising_by_definition(const std::vector<double>& values) {
+/// Weights are the inverse squares of `sizes`.
+std::vector<double> rising_by_definition(const std::vector<double>& values,
+                                         const std::vector<double>& sizes) {
   const auto mean = [&](std::size_t a, std::size_t b) {
     double sum = 0, weights = 0;
     for (std::size_t i = a; i <= b; ++i) {
-      sum += 1 / values[i];
-      weights += 1 / (values[i] * values[i]);
+      sum += values[i] / (sizes[i] * sizes[i]);
+      weights += 1 / (sizes[i] * sizes[i]);
     }
     return sum / weights;
   };
@@ -175,7 +177,7 @@ TEST_CASE("values are made rising as the definition has it") {
     std::vector<double> values(1 + round % 9);
     for (double& value : values) value = between(random, 0.5, 2);
     const RisingValues rising = made_rising(values);
-    const std::vector<double> due = rising_by_definition(values);
+    const std::vector<double> due = rising_by_definition(values, values);
     REQUIRE(rising.values.size() == values.size());
     double correction = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
