@@ -149,6 +149,20 @@ TEST_CASE("import and export from the command line") {
   CHECK_THAT(result.err, Contains("the trace has the layers 0 to 1"));
 }
 
+TEST_CASE("a name that no line of JSON has is told the nearest that it has") {
+  const ScratchFolder folder;
+  write_bytes(folder / "t.jsonl", R"({"token": 0, "response": {"experts": [[2, 1], [0, 3]]}})"
+                                  "\n");
+  const auto import = [&](const std::string& name) {
+    return run_program(MOELAB_PROGRAM,
+                       {"trace", "import", "jsonl", (folder / "t.jsonl").string(), "--token", "token",
+                        "--expert", name, "--experts", "4", "--out", (folder / "t.safetensors").string()});
+  };
+  CHECK_THAT(import("response.expert").err,
+             Contains("has no 'response.expert' (did you mean 'response.experts'?)"));
+  CHECK(import("response.experts").status == 0);
+}
+
 TEST_CASE("as many experts as a trace can hold are imported") {
   const ScratchFolder folder;
   write_bytes(folder / "t.csv", "t,l,e\n0,0,65534 7\n");

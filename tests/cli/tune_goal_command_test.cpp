@@ -194,6 +194,14 @@ TEST_CASE("tune KEY: a budget's answer says what the page cache has beside it, a
   CHECK_FALSE(goals.as_json("budget", without)["points"][0].contains("page_cache_beside_budget"));
 }
 
+TEST_CASE("tune KEY: a least value beyond what the machine has is named, and no end that was not asked for") {
+  const Goals goals;
+  check_refusal(goals.tune("budget", {"--from", "5 MB", "--for", "tpot < 1 s"}),
+                "--from 5 MB: is no less than all that the machine has to give, 4 MB");
+  check_refusal(goals.tune("budget", {"--from", "2 MB", "--to", "1 MB", "--for", "tpot < 1 s"}),
+                "--to 1 MB: expected more than --from, 2 MB");
+}
+
 TEST_CASE("tune KEY: of two conditions it is said that --for takes one") {
   const Goals goals;
   const ProgramResult two = goals.tune("budget", {"--for", "ttft < 3 s and tpot < 125 ms"});
