@@ -39,8 +39,8 @@ std::string span_text(const GoalFound& f) {
 std::string page_cache_sentence(const GoalFound& f, std::size_t place) {
   const Bytes cache = f.points.at(place).page_cache;
   if (!(cache > Bytes(0))) return "";
-  return "Beside the budget the page cache has " + to_string(cache) + " at " + f.domain.shown(place) +
-         ", which serve its reads.\n";
+  return "At " + f.domain.shown(place) + " the page cache has another " + to_string(cache) +
+         " beside the budget, from which reads are served.\n";
 }
 
 /// Where the search saw no end of what holds, and how to look further.
@@ -256,7 +256,7 @@ Json point_json(const GoalSettings& asked, const GoalFound& f, std::size_t place
     for (const LoadVerdict verdict : point.kept_up) kept_up.push_back(to_string(verdict));
     json.update({{"holds", holds_at(asked, f, point)}, {"verdicts", kept_up}});
   }
-  if (point.page_cache > Bytes(0)) json["page_cache_beside_budget"] = point.page_cache.value();
+  if (point.page_cache > Bytes(0)) json["page_cache_bytes"] = point.page_cache.value();
   if (!point.cause.empty())
     json["bound_by"] = {{"cause", point.cause}, {"place", point.place}, {"share", point.share}};
   return json;

@@ -9,8 +9,8 @@
 namespace moelab::cli {
 
 /// On a terminal a line that is written over itself, from the second second on and a few times a second; it
-/// is gone with the object, or when it is cleared. Elsewhere a line of its own, "moelab: progress: " and the text,
-/// every 20 seconds.
+/// is gone with the object, or when it is cleared. Elsewhere a line of its own, "moelab: progress: " and the
+/// text, every 20 seconds.
 class TerminalLine {
  public:
   TerminalLine();

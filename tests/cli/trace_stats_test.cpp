@@ -173,7 +173,7 @@ TEST_CASE("trace stats calls LFU what the cache policy lfu is: counts are kept o
   const test::ScratchFolder folder;
   RoutingTraceBuilder builder("tiny", "by hand", true, 1, 3, 1, false);
   builder.begin_request();
-  for (const std::uint16_t id : {0, 0, 1, 2, 1, 2, 0})
+  for (const std::uint16_t id : std::vector<std::uint16_t>{0, 0, 1, 2, 1, 2, 0})
     builder.add_token(Phase::decode, std::vector<std::uint16_t>{id}, {});
   write_routing_trace(builder.finish(), folder / "lfu.safetensors");
   const Json all = json_of(folder / "lfu.safetensors");

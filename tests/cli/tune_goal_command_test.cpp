@@ -180,18 +180,18 @@ TEST_CASE("tune KEY: a budget's answer says what the page cache has beside it, a
   const Json found = goals.as_json("budget", small);
   REQUIRE(found["points"].size() >= 2);
   for (const Json& point : found["points"])
-    CHECK(point["page_cache_beside_budget"].get<double>() ==
-          Approx(4e6 - point["in_base_units"].get<double>()));
+    CHECK(point["page_cache_bytes"].get<double>() == Approx(4e6 - point["in_base_units"].get<double>()));
   const std::string said = goals.tune("budget", small).out;
   CHECK(contains(said, "holds for budget of all-read everywhere that was looked at"));
-  CHECK(contains(said, "Beside the budget the page cache has 3 MB at 1 MB, which serve its reads.\n"));
+  CHECK(contains(
+      said, "At 1 MB the page cache has another 3 MB beside the budget, from which reads are served.\n"));
   CHECK(contains(said, "It was not seen to end: look further by --from below 1 MB, --to above 2 MB.\n"));
   CHECK(contains(said, "page cache beside"));
   // Without such a cache nothing is said of one.
   Words without = small;
   without.back() = "systems.0.page_cache=false";
   CHECK_FALSE(contains(goals.tune("budget", without).out, "page cache"));
-  CHECK_FALSE(goals.as_json("budget", without)["points"][0].contains("page_cache_beside_budget"));
+  CHECK_FALSE(goals.as_json("budget", without)["points"][0].contains("page_cache_bytes"));
 }
 
 TEST_CASE("tune KEY: a least value beyond what the machine has is named, and no end that was not asked for") {

@@ -495,7 +495,7 @@ TEST_CASE("a hybrid that contradicts itself is an error that says where", "[hf]"
            {"\"mlp_bias\": false", "\"moe_latent_size\": 1024",
             "'moe_latent_size': experts that work in a latent"},
            {"\"mlp_bias\": false", "\"attn_layer_period\": 8", "'attn_layer_period': this kind of layers"},
-           {"\"nemotron_h\"", "\"jamba\"",
+           {"\"nemotron_h\"", "\"newhybrid\"",
             "'hybrid_override_pattern': this kind of layers is not covered"}}) {
     const std::string said = refusal(replaced(kNemotron, c.from, c.to));
     INFO(c.to << ": " << said);
@@ -508,8 +508,8 @@ TEST_CASE("a hybrid that contradicts itself is an error that says where", "[hf]"
            {"[\"mamba\"", "[\"conv\"", "layer 0 is 'conv', which is not covered; known: mamba, attention"},
            {"[\"mamba\", ", "[", "the kinds of layers are 39 for 40 layers"},
            {"\"num_local_experts\": 64", "\"num_local_experts\": 5", "top_k (6) must be at most experts (5)"},
-           {"\"granitemoehybrid\"", "\"falcon_h1\"", "'mamba_d_state': this kind of layers is not covered"},
-           {"\"granitemoehybrid\"", "\"lfm2_moe\", \"conv_L_cache\": 3",
+           {"\"granitemoehybrid\"", "\"newhybrid\"", "'mamba_d_state': this kind of layers is not covered"},
+           {"\"granitemoehybrid\"", "\"newconv\", \"conv_L_cache\": 3",
             "'conv_L_cache': this kind of layers"}}) {
     const std::string said = refusal(replaced(tiny, c.from, c.to));
     INFO(c.to << ": " << said);
