@@ -6,6 +6,7 @@
 
 #include "cli/advise_report.hpp"
 #include "cli/commands.hpp"
+#include "cli/import_note.hpp"
 #include "cli/quantity_of.hpp"
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
@@ -227,6 +228,7 @@ void run_advise(const AdviseArguments& a) {
   if (!a.plot.empty() && report.list.empty())
     throw InputError("--plot", "draws what runtimes offer, and nothing of it fits: " + report.lacks);
   if (!a.plot.empty()) write_outputs({{a.plot, plot::svg(advise_figure(report))}});
+  say_import_note(report.request.model);
   std::cout << (a.format == "json" ? advise_json(report) : advise_table(report));
   if (a.format != "json" && !a.plot.empty()) std::cout << "picture: " << a.plot << "\n";
 }

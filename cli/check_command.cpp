@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/import_note.hpp"
 #include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/wrapped_text.hpp"
@@ -37,7 +38,7 @@ using Json = nlohmann::ordered_json;
 
 struct CheckArguments {
   std::string scenario;
-  std::vector<std::string> settings;
+  std::vector<std::string> settings, only;
   bool yes = false;
   std::string format = "table";
 };
@@ -308,13 +309,18 @@ void check(const CheckArguments& options) {
     std::vector<std::pair<std::string, std::string>> settings;
     for (const std::string& text : options.settings) settings.push_back(split_setting(text));
     if (names_a_sweep(options.scenario)) {
+      if (!options.only.empty())
+        throw InputError("--system " + options.only.front(),
+                         "is of a scenario, and " + options.scenario + " is a sweep");
       found = check_points(options, settings);
     } else {
-      const Scenario scenario = load_scenario(options.scenario, settings);
+      const Scenario scenario = load_scenario(options.scenario, settings, options.only);
+      check_listed(scenario, options.only, "--system");
       const RoutingTrace trace = scenario_trace(scenario);
       check_scenario(scenario, trace);
       const Plans plans = plans_of(scenario, trace);
       if (plans.fitting == 0) unfit = scenario.name;
+      say_import_note(scenario.model);
       if (options.format == "table")
         std::cout << wrapped_lines(plans.lines, line_width());
       else
@@ -346,6 +352,10 @@ void add_check(CLI::App& program) {
       ->required();
   command->add_flag("--yes", options->yes, "More than 10,000 combinations of a sweep are meant");
   command->add_option("--set", options->settings, "Change a value first, as in 'moelab run'")->take_all();
+  command
+      ->add_option("--system", options->only,
+                   "Check only this system of the scenario (may be given several times)")
+      ->take_all();
   add_format(*command, options->format);
   add_policy_library(*command);
   add_example(*command, "moelab check configs/scenarios/zipmoe-orin.yaml");

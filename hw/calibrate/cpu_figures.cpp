@@ -37,7 +37,7 @@ Sourced<Curve> recover(const Measurements& measured, FigureLedger& ledger) {
   const BenchParameters which = {{"threads", std::uint64_t{1}}};
   return enter_curve(ledger, "cpu.recover", "join " + to_string(which),
                      points_for_curve(measured, "cpu.recover", "join", which, CurveAmount::elements),
-                     CurveAmount::elements);
+                     CurveAmount::elements, Beyond::no_faster_rate);
 }
 
 void add_dense(const Measurements& measured, FigureLedger& ledger, CpuProfile& cpu) {

@@ -16,6 +16,7 @@
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_report.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario/parallel_config.hpp"
 #include "sim/serving/served_request.hpp"
@@ -383,8 +384,8 @@ std::string marks_line(const std::vector<std::string>& marked) {
 /// budget.
 std::string page_cache_text(const Scenario& s, const std::vector<RunResult>& results) {
   Bytes most;
-  for (const RunResult& r : results) most = std::max(most, r.memory.page_cache);
-  if (s.cluster || s.device.is_discrete() || !(most > Bytes(0))) return "";
+  for (const RunResult& r : results) most = std::max(most, page_cache_beside_budget(s, r));
+  if (!(most > Bytes(0))) return "";
   return " (page cache beside it: " + to_string(most) + ")";
 }
 

@@ -93,10 +93,12 @@ std::optional<PairedDifference> over_seeds(const std::vector<SeedOutcome>& first
   return difference_of(apart, true);
 }
 
-NoiseVerdict verdict_of(const std::optional<PairedDifference>& difference) {
+/// `seconds`: of the first of the two. What sums in another order make of equal times is no difference.
+NoiseVerdict verdict_of(const std::optional<PairedDifference>& difference, double seconds) {
+  constexpr double kRounding = 1e-9;
   if (!difference) return NoiseVerdict::unknown;
   const Interval& apart = difference->apart;
-  if (apart.mean == 0 && apart.half_width == 0) return NoiseVerdict::the_same;
+  if (std::abs(apart.mean) + apart.half_width <= kRounding * seconds) return NoiseVerdict::the_same;
   return std::abs(apart.mean) > apart.half_width ? NoiseVerdict::more_than_noise : NoiseVerdict::may_be_noise;
 }
 
@@ -412,7 +414,7 @@ RunAnswer run_answer(const Scenario& s, const std::vector<RunResult>& results,
     const std::size_t first = order[0], second = order[1];
     if (a.seeds > 1) a.difference = over_seeds(by_seed[first], by_seed[second]);
     if (!a.difference) a.difference = over_requests(s, results[first], results[second], a.by);
-    a.noise = verdict_of(a.difference);
+    a.noise = verdict_of(a.difference, order[0].first);
   }
   explain_fastest(s, results[order.front()], a);
   a.text = failed_text(a) + fastest_text(a) + unranked_text(a) + bounds_text(a) + "\n" + cause_text(a) +

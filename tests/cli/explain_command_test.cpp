@@ -47,6 +47,22 @@ class Results {
 
 }  // namespace
 
+TEST_CASE("explain prints each system as it is done, and counts systems and runs on the way") {
+  const Results results;
+  const std::string file = results.run("r.json", {"zipmoe-lru", "zipmoe"});
+  // The second cannot be run again: what was found of the first has been said.
+  Json both = Json::parse(read_bytes(file));
+  Json& scenario = both[1]["inputs"]["scenario"];
+  Json document = scenario.is_string() ? Json::parse(scenario.get<std::string>()) : scenario;
+  document["budget"] = "1 PB";
+  scenario = scenario.is_string() ? Json(document.dump()) : document;
+  write_bytes(file, both.dump());
+  const ProgramResult result = program({"explain", file});
+  CHECK(result.status == 2);
+  CHECK_THAT(result.out, Contains("system zipmoe-lru,") && Contains("What bounds it: "));
+  CHECK_THAT(result.err, Contains("budget"));
+}
+
 TEST_CASE("explain says what bounds a run, what would help, and the regret of its cache") {
   const Results results;
   const std::string file = results.run("r.json", {"zipmoe", "zipmoe-lru"});

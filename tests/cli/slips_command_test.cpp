@@ -220,6 +220,29 @@ TEST_CASE(
   check_refusal(check("workload.request_log=" + azure), "workload=\"{batch: 4, request_log: FILE}\"");
 }
 
+TEST_CASE("slips: a table of routing where a trace was expected is told which command imports it") {
+  const test::ScratchFolder folder;
+  for (const std::string form : {"csv", "jsonl"}) {
+    const std::string file = (folder / ("mine." + form)).string();
+    std::ofstream(file) << "request,token,layer,expert\n0,0,0,1\n";
+    const ProgramResult told = run_program(MOELAB_PROGRAM, {"trace", "stats", file});
+    check_refusal(told,
+                  "begins as a text does: not a safetensors file; 'moelab trace import " + form + " " + file);
+    CHECK_FALSE(contains(told.err, "header's length"));
+  }
+}
+
+TEST_CASE("slips: check looks at the systems that are named, as run does") {
+  const ProgramResult one = run_program(MOELAB_PROGRAM, {"check", "zipmoe-orin", "--system", "zipmoe-lru"});
+  REQUIRE(one.status == 0);
+  CHECK(contains(one.out, "  zipmoe-lru: "));
+  CHECK_FALSE(contains(one.out, "zipmoe-fifo"));
+  check_refusal(run_program(MOELAB_PROGRAM, {"check", "zipmoe-orin", "--system", "zipmoe-lur"}),
+                "did you mean 'zipmoe-lru'?");
+  check_refusal(run_program(MOELAB_PROGRAM, {"check", "orin-budgets", "--system", "zipmoe-lru"}),
+                "is of a scenario, and orin-budgets is a sweep");
+}
+
 TEST_CASE("slips: results in the place of a scenario are named as such, and nothing else is said of them") {
   const test::ScratchFolder folder;
   const std::string one = (folder / "one.json").string(), both = (folder / "both.json").string();
