@@ -1,5 +1,6 @@
 // moelab advise: how to serve a model on a machine of catalogue parts.
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -38,7 +39,8 @@ MachineText machine_map(const std::string& text) {
   Problems problems;
   const YamlDocument document = is_config_path(text) ? YamlDocument::from_file(text, problems)
                                                      : YamlDocument::from_text("--machine", text, problems);
-  MachineText machine = read_machine_text(document.root());
+  MachineText machine = read_machine_text(
+      document.root(), is_config_path(text) ? std::filesystem::path(text).parent_path().string() : "");
   problems.throw_if_any();
   return machine;
 }
@@ -55,7 +57,7 @@ MachineText machine_text(const AdviseArguments& a) {
   take(a.parts.ssd, text.ssd);
   if (a.parts.gpus > 0) text.gpus = a.parts.gpus;
   if (a.parts.sockets > 0) text.sockets = a.parts.sockets;
-  return text;
+  return held_machine(std::move(text));
 }
 
 double context_of(const AdviseArguments& a) {
@@ -139,7 +141,8 @@ void add_machine_options(CLI::App& command, AdviseArguments& a) {
       "Map of the machine's parts: '{gpu: rtx-4090-24gb, gpus: 1, cpu: ryzen-9-7950x, sockets: "
       "1, memory: ddr5-6000 x 2, ram: 64 GiB, ssd: pcie4-x4}', or a YAML file that has it. The "
       "flags below go before it");
-  command.add_option("--gpu", a.parts.gpu, "GPU, as `moelab parts` has it: rtx-4090-24gb");
+  command.add_option("--gpu", a.parts.gpu,
+                     "GPU, as `moelab parts` has it: rtx-4090-24gb; or a YAML file with one of your own");
   command.add_option("--gpus", a.parts.gpus, "GPUs of that kind")->check(CLI::Range(1, 64));
   command.add_option("--cpu", a.parts.cpu, "CPU, as its maker or /proc/cpuinfo calls it");
   command.add_option("--sockets", a.parts.sockets, "CPUs of that kind")->check(CLI::Range(1, 8));
@@ -223,7 +226,10 @@ AdviseReport report_of(const AdviseArguments& a) {
 }
 
 void run_advise(const AdviseArguments& a) {
-  check_outputs({a.plot}, {is_config_path(a.machine) ? a.machine : std::string(), a.model});
+  std::vector<std::string> inputs{a.model};
+  for (const std::string& file : {a.machine, a.parts.gpu, a.parts.cpu, a.parts.ssd})
+    if (is_config_path(file)) inputs.push_back(file);
+  check_outputs({a.plot}, inputs);
   const AdviseReport report = report_of(a);
   if (!a.plot.empty() && report.list.empty())
     throw InputError("--plot", "draws what runtimes offer, and nothing of it fits: " + report.lacks);

@@ -155,6 +155,23 @@ std::string mac_text(const AdviseReport& r) {
   return text + ": `" + raised_limit_command(needed) + "` raises that, and --budget says so here.";
 }
 
+/// What Linux lets a GPU of AMD take, and how that is raised to what the ways need, or to what may be used.
+std::string gtt_text(const AdviseReport& r) {
+  const MachineParts& machine = r.request.machine;
+  const std::optional<Bytes> share = machine.gtt_share_of_ram();
+  if (!share) return "";
+  double most = 0;
+  for (const Advice& a : r.list) most = std::max(most, a.memory.gpu());
+  const std::string text = " Linux lets the GPU take " + to_string(*share) +
+                           " of it where nothing is set (half, beside what the firmware keeps for it)";
+  if (Bytes(most) > *share)
+    return text + ": the above take up to " + to_string(Bytes(most)) + ", which `" +
+           raised_gtt_parameter(Bytes(most)) +
+           "` on the kernel's command line gives it (older kernels: `amdgpu.gttsize=" +
+           fixed(std::ceil(most / 0x1p20), 0) + "`).";
+  return text + ".";
+}
+
 /// What the model may have of the host's memory, where its size is known.
 std::string memory_text(const AdviseReport& r) {
   const AdviceRequest& q = r.request;
@@ -163,11 +180,13 @@ std::string memory_text(const AdviseReport& r) {
   if (machine.ram)
     text += "Memory: of the host's " + to_string(*machine.ram) + ", " + to_string(Bytes(kSystemReserve)) +
             " are kept for the operating system and other programs (a rule for all machines), " +
-            to_string(*machine.usable_ram()) + " may be used." + mac_text(r);
+            to_string(*machine.usable_ram()) + " may be used." + mac_text(r) + gtt_text(r);
   if (q.budget)
     text += (text.empty() ? "Memory: the" : " The") + std::string(" budget of ") +
             (machine.gpu && !machine.gpu->unified() ? "each GPU is " : "the host's memory is ") +
             to_string(*q.budget) + ".";
+  if (const std::string slot = machine.slot_note(); !slot.empty() && r.policies)
+    text += (text.empty() ? "SSD: " : " SSD: ") + one_line(slot) + ".";
   return text.empty() ? text : sentences(text);
 }
 
@@ -320,6 +339,8 @@ std::string advise_json(const AdviseReport& r) {
               {"users", q.users},          {"ways", ways}};
   if (q.machine.ram) all["usable_ram_bytes"] = q.machine.usable_ram()->value();
   if (const auto share = q.machine.gpu_share_of_ram()) all["gpu_share_of_ram_bytes"] = share->value();
+  if (const auto share = q.machine.gtt_share_of_ram()) all["gpu_share_of_ram_bytes"] = share->value();
+  if (const std::string slot = q.machine.slot_note(); !slot.empty()) all["notes"] = {slot};
   if (q.budget) all["budget_bytes"] = q.budget->value();
   if (ways.empty()) all["lacks"] = r.lacks;
   if (!r.lacks_of_four_bits.empty()) all["lacks_of_four_bits"] = r.lacks_of_four_bits;

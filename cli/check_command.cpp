@@ -75,8 +75,9 @@ std::string llama_cpp_line(const Scenario& own, const SystemConfig& system, cons
   const double users = own.workload.batch;
   const double tokens = users * (own.workload.prompt_tokens + own.workload.output_tokens);
   if (tokens == 0) return "";  // lengths differ
-  const ServingEstimate estimate(own.model, *own.machine, *system.runtime,
-                                 {.cpu_expert_layers = layers - held});
+  MachineParts machine = *own.machine;
+  machine.gpus = static_cast<int>(own.gpus());  // the others hold nothing
+  const ServingEstimate estimate(own.model, machine, *system.runtime, {.cpu_expert_layers = layers - held});
   LoadOptions options;
   options.sequences = users;
   const SplitMemory buffers = estimate.memory(tokens, options);
@@ -210,6 +211,8 @@ Plans plans_of(const Scenario& s, const RoutingTrace& trace) {
   const bool paged = std::all_of(s.systems.begin(), s.systems.end(),
                                  [](const SystemConfig& system) { return system.paging.has_value(); });
   const std::size_t requests = paged ? served_requests(s, trace).size() : trace.requests().size();
+  std::string notes;
+  for (const std::string& note : machine_notes(s)) notes += "note: " + note + "\n";
   std::string lines;
   std::size_t fitting = 0;
   for (const SystemConfig& system : s.systems) {
@@ -221,7 +224,7 @@ Plans plans_of(const Scenario& s, const RoutingTrace& trace) {
   }
   return {s.name + ": valid" + fit_text(fitting, s.systems.size()) + ". " + s.model.title + " on " +
               s.device.title + ", budget " + to_string(s.budget) + ", " + std::to_string(requests) +
-              " request(s), " + std::to_string(trace.tokens()) + " rows of routing\n" +
+              " request(s), " + std::to_string(trace.tokens()) + " rows of routing\n" + notes +
               (s.gpus() > 1 ? "on " + gpus_text(s) + ":\n" : "") + lines,
           fitting};
 }
@@ -275,6 +278,7 @@ Json scenario_json(const Scenario& s, const RoutingTrace& trace) {
           {"model", s.model.title},
           {"device", s.cluster ? s.cluster->profile.title : s.device.title},
           {"rows_of_routing", trace.tokens()},
+          {"notes", machine_notes(s)},
           {"systems", systems_json(s, trace)}};
 }
 

@@ -17,13 +17,13 @@ scenario.model the model: a name (`moelab models`), a GGUF file, a Hugging Face 
 scenario.weights format of the weights (`moelab formats`) in the place of the model's own: one for all, or a map by part
 scenario.device the machine: a name (`moelab devices`), a file, or the profile itself; or `machine`, or `cluster`
 scenario.machine the machine, put together from catalogue parts (`moelab parts`), in the place of `device`
-scenario.machine.gpu GPU by its catalogue name: rtx-4090-24gb
+scenario.machine.gpu GPU by its catalogue name: rtx-4090-24gb; or one of your own, with the keys of part.gpus[], as a map or as the YAML file that has it
 scenario.machine.gpus how many of it
-scenario.machine.cpu CPU by its catalogue name: ryzen-9-7950x
+scenario.machine.cpu CPU by its catalogue name: ryzen-9-7950x; or one of your own, as a GPU
 scenario.machine.sockets how many of it
 scenario.machine.memory kind and channels of the host's memory: ddr5-6000 x 2
 scenario.machine.ram how much of it there is: 96 GiB
-scenario.machine.ssd SSD by its catalogue name: pcie4-x4
+scenario.machine.ssd SSD by its catalogue name: pcie4-x4; or one of your own, as a GPU
 scenario.cluster several servers: a name (`moelab clusters`), a file, or the profile itself, in the place of `device`
 scenario.runtime what software costs (`moelab runtimes`), of systems that name none; none: what their own files say
 scenario.tensor_parallel GPUs that share each layer
@@ -412,6 +412,14 @@ part.byte_products of generations: how many times as fast products of 8-bit valu
 part.byte_products.NAME a generation that parts name: ampere
 part.byte_products.NAME.times the factor, of parts that say none of their own
 part.byte_products.NAME.source data sheet or white paper that has it
+part.decompress of generations of CPUs: what one core decompresses
+part.decompress.NAME a generation that parts name: zen3
+part.decompress.NAME.lz4hc plain bytes of exponents a second, packed by LZ4HC
+part.decompress.NAME.zstd the same, packed by Zstd
+part.decompress.NAME.clock clock at which it does; other CPUs of the generation then go by theirs
+part.decompress.NAME.source measurement that has it
+part.gpus[].cpu of a GPU that works in the host's memory: the CPU on its chip, by its catalogue name
+part.gpus[].ssd_slot what an SSD of its board hangs on, which reads no faster: pcie3-x4
 part.gpus[].name what `machine.gpu` calls it
 part.gpus[].title its name in full
 part.gpus[].alias what else it is called

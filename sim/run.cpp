@@ -18,6 +18,7 @@
 #include "sim/cluster/run_cluster.hpp"
 #include "sim/run_paged.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario/parallel_config.hpp"
 #include "sim/scenario/trace_fit.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/cached_stage.hpp"
@@ -231,10 +232,7 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
     r.provenance.push_back(
         "exchanges of rows: all-gather and reduce-scatter (vLLM's default), each as long as the all-reduce "
         "that moves as much over each link (derived)");
-  if (s.machine && s.machine->gpus > static_cast<int>(s.gpus()))
-    r.warnings.push_back(std::to_string(s.gpus()) + " of the machine's " + std::to_string(s.machine->gpus) +
-                         (s.gpus() == 1 ? " GPUs takes part" : " GPUs take part") +
-                         " (tensor_parallel, data_parallel)");
+  for (const std::string& note : machine_notes(s)) r.warnings.push_back(note);
   if (!trace.model().empty() && !names_model(trace.model(), s.model))
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");

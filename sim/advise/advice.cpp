@@ -339,6 +339,11 @@ std::string raised_limit_command(Bytes taken) {
   return "sudo sysctl iogpu.wired_limit_mb=" + fixed(std::ceil(taken.value() / 0x1p20), 0);
 }
 
+std::string raised_gtt_parameter(Bytes taken) {
+  constexpr double kPage = 4096;  // bytes
+  return "ttm.pages_limit=" + fixed(std::ceil(taken.value() / kPage), 0);
+}
+
 double default_context(double prompt) {
   constexpr double kAnswer = 1024, kStep = 1024;
   return std::max(AdviceRequest{}.context, std::ceil((prompt + kAnswer) / kStep) * kStep);

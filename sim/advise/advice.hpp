@@ -34,6 +34,8 @@ struct AdviceRequest {
 
 /// "sudo sysctl iogpu.wired_limit_mb=N": what lets a GPU of Apple take so much of the memory.
 std::string raised_limit_command(Bytes taken);
+/// "ttm.pages_limit=N": what, on Linux's command line, lets a GPU of AMD take so much of the memory.
+std::string raised_gtt_parameter(Bytes taken);
 
 /// Tokens of context where none are asked for: room for the prompt and an answer of 1024 tokens, rounded up
 /// to whole 1024s, and 4096 at least.

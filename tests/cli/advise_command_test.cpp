@@ -360,6 +360,62 @@ TEST_CASE("advise: a GPU of Apple has what macOS lets it take, or what the budge
                  "macOS lets the GPU take 48 GB of it"));
 }
 
+TEST_CASE("advise: a GPU of AMD in the host's memory is told what raises Linux's half of it") {
+  // 46.7 billion weights of 8.5 bits are 49.6 GB: more than half of 64 GB.
+  const std::vector<std::string> halo{"--gpu",     "strix-halo", "--ram",
+                                      "64 GB",     "--runtime",  "llama.cpp-rocm",
+                                      "--weights", "gguf-q8_0",  "--no-policies"};
+  const json all = advised(halo, "mixtral-8x7b");
+  REQUIRE(all["ways"].size() == 1);
+  CHECK(all["gpu_share_of_ram_bytes"] == 32e9);
+  const double taken = all["ways"][0]["gpu_bytes"];
+  const std::string table = advise(halo, "mixtral-8x7b").out;
+  CHECK(contains(table, "Linux lets the GPU take 32 GB of it"));
+  CHECK(contains(table,
+                 "`ttm.pages_limit=" + std::to_string(static_cast<long>(std::ceil(taken / 4096))) + "`"));
+  // What fits is told of the limit, and of no parameter.
+  const std::string fits =
+      advise({"--gpu", "strix-halo", "--ram", "64 GB", "--no-policies"}, "olmoe-1b-7b").out;
+  CHECK(contains(fits, "Linux lets the GPU take 32 GB of it"));
+  CHECK_FALSE(contains(fits, "ttm.pages_limit"));
+}
+
+TEST_CASE("advise: an SSD that the board's slot holds back is counted as the slot, and it says so") {
+  const auto policies = [](const char* ssd) {
+    return advised({"--gpu", "jetson-orin-nano-8gb", "--ssd", ssd, "--weights", "gguf-q4_k_m"},
+                   "qwen3-30b-a3b");
+  };
+  // As long to the first byte, and twice as fast behind it.
+  const json slow = policies("pcie4-x4"), fast = policies("{name: x, read: 14 GB/s, latency: 60 us}");
+  REQUIRE(slow["notes"].size() == 1);
+  CHECK(contains(slow["notes"][0], "carries 3.938 GB/s at most (pcie3-x4)"));
+  REQUIRE_FALSE(slow["policies"]["systems"].empty());
+  CHECK(slow["policies"]["systems"] == fast["policies"]["systems"]);
+}
+
+TEST_CASE("advise: parts of one's own, by file and as a map") {
+  const test::ScratchFolder folder;
+  const std::string path = (folder / "my-gpu.yaml").string();
+  const std::string keys =
+      "name: my-card, maker: nvidia, generation: ada, memory: 24 GB, bandwidth: 1008 GB/s, peak: 165.2 "
+      "TFLOP/s, byte_products: 4, link: pcie4-x16";
+  std::ofstream(path) << "{" << keys << "}\n";
+  const auto decode = [](const std::vector<std::string>& machine) {
+    std::vector<std::string> words = machine;
+    words.insert(words.end(), {"--runtime", "llama.cpp-cuda", "--weights", "gguf-q4_k_m"});
+    const json all = advised(words, "qwen3-30b-a3b");
+    return all["ways"][0]["decode_tokens_per_s"].get<double>();
+  };
+  // The catalogue's row of an RTX 4090 says the same.
+  const double expected = decode({"--gpu", "rtx-4090-24gb"});
+  CHECK(decode({"--gpu", path}) == expected);
+  CHECK(decode({"--gpu", "{" + keys + "}"}) == expected);
+  CHECK(decode({"--machine", "{gpu: " + path + "}"}) == expected);
+  CHECK(decode({"--machine", "{gpu: {" + keys + "}}"}) == expected);
+  std::ofstream(path) << "name: my-card\nbandwith: 1 GB/s\n";
+  check_refusal(advise({"--gpu", path}, "qwen3-30b-a3b"), "my-gpu.yaml:2:");
+}
+
 TEST_CASE("advise: GPUs that would cut groups of weights are left out, and it says why") {
   const auto awq_of = [](int gpus) {
     return advised({"--gpu", "h200-141gb", "--gpus", std::to_string(gpus), "--runtime", "vllm", "--weights",

@@ -57,6 +57,9 @@ TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, lead
                {"cpu.threads.value", "8", "overrides.device.cpu.threads.value"},
                {"gpu.launch.value", "3 us", "overrides.device.gpu.launch.value"},
                {"model.layers", "20", "overrides.model.layers"},
+               {"overrides.system.tensor_parallel", "1", "tensor_parallel"},
+               {"system.tensor_parallel", "1", "tensor_parallel"},
+               {"overrides.system.budget", "24 GB", "budget"},
                {"scenario.budget", "24 GB", "budget"}};
   for (const auto& [key, value, works] : slips) {
     CAPTURE(key);
