@@ -126,6 +126,16 @@ void add_text_format(CLI::App& command, std::string& format,
       ->default_str("table");
 }
 
+void add_plot(CLI::App& command, std::string& file, const std::string& help, bool pages) {
+  const auto problem = [pages](const std::string& name) -> std::string {
+    const std::string format = std::filesystem::path(name).extension().string();
+    if (format == ".svg" || (pages && format == ".html") || (!pages && format.empty())) return "";
+    return std::string("expected a file that ends in .svg (a picture)") +
+           (pages ? " or .html (a page with the table, too)" : "") + ", found " + name;
+  };
+  command.add_option("--plot", file, help)->check(problem);
+}
+
 TextForm text_form(const std::string& format) {
   return {.markdown = format == "markdown", .width = line_width()};
 }
