@@ -14,6 +14,7 @@
 #include "models/yaml_reader.hpp"
 #include "sim/advise/advice_space.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/serving/shown_sizes.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -72,7 +73,7 @@ Bytes budget_of(const std::string& text, const MachineParts& machine) {
   const std::optional<Bytes> there = own ? machine.gpu->memory : machine.usable_ram();
   if (there && bytes > *there)
     throw InputError("--budget " + text, std::string("is more than ") + (own ? "the GPU" : "the host") +
-                                             " has to give: " + to_string(*there));
+                                             " has to give: " + to_string(rounded_down(*there)));
   return bytes;
 }
 

@@ -142,9 +142,12 @@ std::string notes_of_commands(const AdviseReport& r) {
   for (const Advice* a : first_of_each(r.list))
     if (!a->caveat.empty())
       text += "caveat: " + one_line(a->runtime + " with " + a->weights + ": " + a->caveat) + "\n";
-  for (const Advice* a : first_of_each(r.list))
-    if (!a->weights_from.empty())
-      text += one_line(a->runtime + "'s " + a->weights + ": " + a->weights_from) + ".\n";
+  std::vector<std::string> said;  // once of weights that several take
+  for (const Advice* a : first_of_each(r.list)) {
+    if (a->weights_from.empty() || std::ranges::find(said, a->weights) != said.end()) continue;
+    said.push_back(a->weights);
+    text += one_line(a->runtime + "'s " + a->weights + ": " + a->weights_from) + ".\n";
+  }
   return text;
 }
 
@@ -211,8 +214,8 @@ std::string few_bits_text(const AdviseReport& r) {
   if (!r.lacks_of_four_bits.empty())
     text = "No weights of 4 bits and more have room: " + one_line(r.lacks_of_four_bits) + ". ";
   if (!r.four_bits_with_q8_0_cache.empty())
-    text += "Beside a KV cache of half the size (--kv q8_0) " + one_line(r.four_bits_with_q8_0_cache) +
-            " would have room. ";
+    text += "Beside a KV cache of half the size (--kv q8_0) llama.cpp would have room for " +
+            one_line(r.four_bits_with_q8_0_cache) + ". ";
   return text +
          "Quality: below 4 bits a weight a model's answers get worse, the more the fewer the bits; by how "
          "much "

@@ -17,7 +17,7 @@ struct AdviseReport {
   std::vector<Advice> list;               // empty where nothing fits
   std::string lacks;                      // what it needs then
   std::string lacks_of_four_bits;         // where all of the list have fewer bits: what four and more need
-  std::string four_bits_with_q8_0_cache;  // then what would have room beside a KV cache of q8_0
+  std::string four_bits_with_q8_0_cache;  // as AdviceList has it
   std::vector<AdviceList::LeftOut> left_out;
   std::optional<PolicyTrials> policies;  // where they were asked for
 };

@@ -90,13 +90,24 @@ std::string is_a_seed(const std::string& text) {
   return "expected a whole number from 0 to 18446744073709551615, found " + text;
 }
 
+/// "8k" -> ": write 8000"; nothing for what is no number with such an end.
+std::string without_unit(const std::string& text) {
+  const std::size_t last = text.find_first_of("kKmM");
+  double value = 0;
+  if (last == std::string::npos || last + 1 != text.size() ||
+      !CLI::detail::lexical_cast(text.substr(0, last), value))
+    return "";
+  const bool thousands = text[last] == 'k' || text[last] == 'K';
+  return ": write " + shortest_text(value * (thousands ? 1e3 : 1e6));
+}
+
 CLI::Validator number_from(double low, double high) {
   std::ostringstream range;
   range << low << " to " << high;
   const auto problem = [low, high, range = range.str()](const std::string& text) -> std::string {
     double value = 0;
     if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high) return "";
-    return "expected a number from " + range + ", found " + text;
+    return "expected a number from " + range + ", found " + text + without_unit(text);
   };
   return CLI::Validator(problem, "from " + range.str(), "");
 }

@@ -399,7 +399,6 @@ AdviceList find_ways(const AdviceRequest& request) {
   if (none && tried.nearest_of_few.nearer_than(tried.nearest)) tried.nearest = tried.nearest_of_few;
   if (none) list.lacks = of_cpu + tried.nearest.what;
   if (none && list.lacks.empty() && !tried.refused.empty()) throw InputError("", tried.refused);
-  if (!few_alone) list.four_bits_with_q8_0_cache.clear();
   // What four bits lack is said of all together then.
   if (few_alone)
     std::erase_if(list.left_out, [&](const AdviceList::LeftOut& out) {

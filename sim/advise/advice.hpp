@@ -68,7 +68,9 @@ struct AdviceList {
   std::vector<Advice> ways;
   std::string lacks;               // where there are none: what the nearest of all that was tried needs
   std::string lacks_of_four_bits;  // where the ways have fewer: what the nearest of four bits and more needs
-  std::string four_bits_with_q8_0_cache;  // then the most bits that have room beside a KV cache of q8_0
+  /// Where a runtime has room for fewer bits alone: the weights of four and more, the most bits of them, that
+  /// it would have room for beside a KV cache of q8_0; empty: none.
+  std::string four_bits_with_q8_0_cache;
   struct LeftOut {
     std::string runtime, why;
     std::string weights{};  // empty: in no format
