@@ -407,6 +407,13 @@ AdviceList find_ways(const AdviceRequest& request) {
   return std::move(list);
 }
 
+bool Advice::few_bits() const {
+  const std::size_t digit = weights.find_first_of("123456789");
+  const bool by_name = weights.starts_with("gguf-") && digit != std::string::npos && weights[digit] < '4' &&
+                       (digit + 1 == weights.size() || weights[digit + 1] == '_');
+  return weight_bits < 4 || by_name;
+}
+
 std::string raised_limit_command(Bytes taken) {
   return "sudo sysctl iogpu.wired_limit_mb=" + fixed(std::ceil(taken.value() / 0x1p20), 0);
 }
@@ -449,7 +456,10 @@ Advice nearest_to_fitting(const AdviceRequest& request) {
   nearest.title = runtime.title;
   nearest.gpus = std::min(1, request.machine.gpus);
   double least = 0;
-  for (const std::string& weights : weights_for(family_of(runtime), request)) {
+  std::vector<std::string> formats = weights_for(nearest.family, request);
+  const std::vector<std::string> smaller = smaller_weights_for(nearest.family, request);
+  formats.insert(formats.end(), smaller.begin(), smaller.end());
+  for (const std::string& weights : formats) {
     const Search search(request, runtime, weights);
     const double bytes = total_bytes(search.model()).value();
     if (least > 0 && bytes >= least) continue;

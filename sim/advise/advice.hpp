@@ -57,7 +57,8 @@ struct Advice {
   std::string command;                        // to type
   std::string weights_from;                   // where such weights are had; empty: the command names them
   std::string caveat;  // an open fault of the runtime with this model and these weights; empty: none is known
-  bool few_bits() const { return weight_bits < 4; }
+  /// Fewer than four: in the mean, or by the name of a GGUF file's type, whatever its fall-backs weigh.
+  bool few_bits() const;
 };
 
 /// What a search found.

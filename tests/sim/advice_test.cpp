@@ -277,6 +277,7 @@ TEST_CASE("advice: what an exhaustive search of all splits, formats and micro-ba
         CHECK(row->request_s == Approx(all.fastest_request()).epsilon(1e-6));
         CHECK(row->request_s == Approx(row->prompt_s + q.answer * row->decode_s));
       }
+    INFO(pair.model << " on " << q.machine.title());
     CHECK(static_cast<std::ptrdiff_t>(fitting) ==
           std::count_if(list.begin(), list.end(), [](const Advice& a) { return !a.few_bits(); }));
   }
