@@ -16,6 +16,7 @@
 #include "models/yaml_reader.hpp"
 #include "sim/advise/advice_space.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/serving/shown_sizes.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -26,9 +27,8 @@ struct AdviseArguments {
   MachineText parts{.gpus = 0, .sockets = 0};  // what flags say in its place; 0: nothing
   std::vector<std::string> runtimes, weights;
   std::string kv, budget;
-  double prompt = 512, users = 1;
+  double prompt = 512, answer = AdviceRequest{}.answer, users = 1;
   double context = 0;  // 0: default_context()
-  double for_prompt = AdviceRequest{}.for_prompt;
   bool policies = true;
   std::string plot;
   std::string format = "table";
@@ -61,7 +61,7 @@ MachineText machine_text(const AdviseArguments& a) {
 }
 
 double context_of(const AdviseArguments& a) {
-  if (a.context == 0) return default_context(a.prompt);
+  if (a.context == 0) return default_context(a.prompt, a.answer);
   if (a.context < a.prompt)
     throw InputError("--context", fixed(a.context, 0) + " tokens do not hold a prompt of " +
                                       fixed(a.prompt, 0) + ": expected --context " + fixed(a.prompt, 0) +
@@ -76,7 +76,7 @@ Bytes budget_of(const std::string& text, const MachineParts& machine) {
   const std::optional<Bytes> there = own ? machine.gpu->memory : machine.usable_ram();
   if (there && bytes > *there)
     throw InputError("--budget " + text, std::string("is more than ") + (own ? "the GPU" : "the host") +
-                                             " has to give: " + to_string(*there));
+                                             " has to give: " + to_string(rounded_down(*there)));
   return bytes;
 }
 
@@ -128,10 +128,10 @@ AdviceRequest request_of(const AdviseArguments& a, const MachineText& machine) {
   all.read([&] { check_kv(a.kv); });
   request.kv = a.kv;
   request.prompt = a.prompt;
+  request.answer = a.answer;
   all.read([&] { request.context = context_of(a); });
   all.throw_if_any();
   request.users = a.users;
-  request.for_prompt = a.for_prompt;
   return request;
 }
 
@@ -178,10 +178,16 @@ void add_workload_options(CLI::App& command, AdviseArguments& a) {
       ->check(number_from(1, 1e6))
       ->capture_default_str();
   command
+      .add_option("--answer", a.answer,
+                  "Tokens of an answer: of splits and micro-batches, of which a larger one takes memory that "
+                  "experts would have, those are chosen that have prompt and answer done soonest")
+      ->check(number_from(1, 1e6))
+      ->capture_default_str();
+  command
       .add_option(
           "--context", a.context,
-          "Tokens of each user's KV cache, all of them attended to; default: room for the prompt and an "
-          "answer of 1024 tokens, rounded up to whole 1024s, " +
+          "Tokens of each user's KV cache, all of them attended to; default: room for the prompt and the "
+          "answer, rounded up to whole 1024s, " +
               fixed(AdviceRequest{}.context, 0) + " at least")
       ->check(number_from(1, 1e8));
   command.add_option("--users", a.users, "Users who decode at once")
@@ -189,13 +195,6 @@ void add_workload_options(CLI::App& command, AdviseArguments& a) {
       ->check([](const std::string& text) {
         return text.find_first_not_of("0123456789") == std::string::npos ? "" : "expected a whole number";
       })
-      ->capture_default_str();
-  command
-      .add_option(
-          "--for-prompt", a.for_prompt,
-          "Share of a token's time that may be given up for a faster prompt: a larger micro-batch takes "
-          "memory that experts would have")
-      ->check(number_from(0, 10))
       ->capture_default_str();
 }
 
@@ -211,11 +210,12 @@ Advice base_of_policies(const AdviseReport& report) {
 /// What only policies could serve, from the SSD, is no failure; what they could not either is.
 AdviseReport report_of(const AdviseArguments& a) {
   const MachineText machine = machine_text(a);
-  AdviseReport report{request_of(a, machine), {}, {}, {}, {}, {}};
+  AdviseReport report{request_of(a, machine), {}, {}, {}, {}, {}, {}};
   AdviceList found = find_ways(report.request);
   report.list = std::move(found.ways);
   report.lacks = std::move(found.lacks);
   report.lacks_of_four_bits = std::move(found.lacks_of_four_bits);
+  report.four_bits_with_q8_0_cache = std::move(found.four_bits_with_q8_0_cache);
   report.left_out = std::move(found.left_out);
   if (a.policies) report.policies = try_policies(report.request, machine, base_of_policies(report));
   const bool served =
@@ -235,7 +235,7 @@ void run_advise(const AdviseArguments& a) {
     throw InputError("--plot", "draws what runtimes offer, and nothing of it fits: " + report.lacks);
   if (!a.plot.empty()) write_outputs({{a.plot, plot::svg(advise_figure(report))}});
   say_import_note(report.request.model);
-  std::cout << (a.format == "json" ? advise_json(report) : advise_table(report));
+  std::cout << (a.format == "json" ? advise_json(report) : advise_text(report, text_form(a.format)));
   if (a.format != "json" && !a.plot.empty()) std::cout << "picture: " << a.plot << "\n";
 }
 
@@ -254,10 +254,9 @@ void add_advise(CLI::App& program) {
       "--policies,!--no-policies", a->policies,
       "Whether to simulate what other policies than the runtimes' would do with the fastest way's "
       "runtime and weights (default: yes)");
-  command->add_option("--plot", a->plot,
-                      "SVG file to draw decoding over GPU memory given to experts into, every split of each "
-                      "runtime");
-  add_format(*command, a->format);
+  add_plot(*command, a->plot,
+           "SVG file to draw decoding over GPU memory given to experts into, every split of each runtime");
+  add_text_format(*command, a->format);
   add_example(
       *command,
       "moelab advise --model gpt-oss-120b --machine '{gpu: rtx-3090-24gb, cpu: i9-14900K, memory: "

@@ -210,12 +210,6 @@ std::string escaped_lines(const std::string& text) {
 
 }  // namespace
 
-void check_picture_path(const std::string& option, const std::string& path) {
-  if (!path.empty() && !path.ends_with(".svg") && !path.ends_with(kPage))
-    throw InputError(option + " " + path,
-                     "expected a file that ends in .svg (a picture) or .html (a page with the table, too)");
-}
-
 plot::Figure comparison_figure(const PolicyComparison& c) {
   const bool hits =
       std::any_of(c.blocks.begin(), c.blocks.end(), [&](const auto& block) { return hits_differ(c, block); });

@@ -376,6 +376,15 @@ runtime.constants what its software costs apart from the machine; all that have 
 runtime.classes generations of GPUs (`moelab show gpus`) on which its kernels are slower or faster
 runtime.classes.NAME one of them: ada
 runtime.classes.NAME.slowdown times `constants.slowdown`, of kernels there
+runtime.gguf which GGUF files it reads, where not all
+runtime.gguf.types their types, as `moelab formats` has them behind gguf-
+runtime.gguf.width_multiple the width of the model's experts is a multiple of it
+runtime.gguf.source which of `sources` says so
+runtime.caveats faults that users met and that are open; `moelab advise` says them with what it advises
+runtime.caveats[].models models that have it: those whose names begin so
+runtime.caveats[].weights formats that have it: those whose names begin so; without it, all
+runtime.caveats[].what what happens
+runtime.caveats[].source which of `sources` says so
 )";
 
 constexpr std::string_view kOfLaws = R"(

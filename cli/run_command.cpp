@@ -331,9 +331,9 @@ void add_run(CLI::App& program) {
                    "Passes in the timeline by the tokens that they make: 100:120 is from the 100th token "
                    "of the run to its 120th")
       ->excludes(passes);
-  command->add_option("--plot", options->plot,
-                      "SVG file to draw serving over time into: tokens per second, KV cache, requests, swap "
-                      "traffic and residency level, of systems with 'weights: paged'");
+  add_plot(*command, options->plot,
+           "SVG file to draw serving over time into: tokens per second, KV cache, requests, swap "
+           "traffic and residency level, of systems with 'weights: paged'");
   command->add_option("--requests", options->requests,
                       "Write a line for each system and request to this file, .jsonl or .csv: when it came, "
                       "began, had its first token and its last, its lengths, how often it was preempted");

@@ -280,13 +280,16 @@ TEST_CASE("trace stats keeps its inputs, and says what is wrong with bad ones") 
   };
   says({folder / "absent"}, "absent");
   says({folder / ""}, "folder");
-  says({path, "--plot", path}, path + ": is an input; it would be lost under the result");
+  says({path, "--plot", path}, "expected a file that ends in .svg");
+  const std::string named = folder / "trace.svg";
+  test::write_bytes(named, before);
+  says({named, "--plot", named}, named + ": is an input; it would be lost under the result");
   says({path, "--plot", folder / ""}, "is not a regular file");
   says({path, "--plot", "/dev/null/no/p.svg"}, "/dev/null is no folder");
   test::write_bytes(folder / "law.yaml", "format: moelab-routing-law\n");
   says({folder / "law.yaml"}, "law.yaml");
   CHECK(test::read_bytes(path) == before);
-  CHECK(folder.names().size() == 2);
+  CHECK(folder.names().size() == 3);
 }
 
 TEST_CASE("trace stats refuses sizes that no memory holds") {
