@@ -3,7 +3,7 @@
 //
 // Each starts when the one before ends, on a resource that nothing else uses, and shares no capacity: what
 // LoneGraph makes of such a graph is a sum, and so is its critical path. The same to the last digit
-// (tests/sim/paged_serving_test.cpp).
+// (tests/sim/paged_rows_test.cpp).
 #pragma once
 
 #include <array>
