@@ -27,8 +27,7 @@ struct CpuRatios {
 
 /// The profile with the CPU's times multiplied: the codec's decompression (unless `codec` is empty; of a
 /// stand-in for a GPU its decoding), joins, experts of the shape, what dense kernels are predicted by, and
-/// copies where the CPU makes them. Not what hand-overs take, of which the moments before a run say nothing
-/// (README.md).
+/// copies where the CPU makes them. Not hand-overs: README.md says why.
 DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, const ExpertShape& shape,
                          const CpuRatios& ratios);
 

@@ -212,7 +212,7 @@ TEST_CASE("validation: a CPU that is slower by some factor takes that much longe
   CHECK(d.cpu.bandwidth->value / now.cpu.bandwidth->value == Approx(4));
   CHECK(d.cpu.peak->value / now.cpu.peak->value == Approx(4));
   CHECK(now.ssd == d.ssd);
-  CHECK(now.cpu.dispatch == d.cpu.dispatch);  // as the profile says: README.md has the figures
+  CHECK(now.cpu.dispatch == d.cpu.dispatch);  // as the profile says
   d.gpu.emplace();
   d.gpu->stand_in = true;
   d.gpu->own.emplace().link.to_device.value = Curve::affine(1e-6, 1e9);
