@@ -104,7 +104,7 @@ TEST_CASE("run's answer: of sums over GPUs it names those that the run had") {
 
 TEST_CASE("run's answer: an oracle of misses that is slower is said to be so") {
   const Json all = results({"--system", "zipmoe-belady", "--system", "zipmoe-warm-plan", "--set",
-                            "machine={gpu: jetson-orin-nx-16gb, ram: 16 GiB, ssd: pcie3-x4}", "--set",
+                            "machine={gpu: jetson-orin-nx-16gb, ram: 16 GiB, ssd: sata}", "--set",
                             "budget=4 GB", "--set", "workload.requests=2", "--set",
                             "workload.prompt_tokens=64", "--set", "workload.output_tokens=64"});
   std::map<std::string, double> tpot;
