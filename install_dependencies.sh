@@ -8,7 +8,7 @@ build=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libcl
 package=(dpkg-dev file)
 quick=(catch2 libbenchmark-dev clang clang-format lld python3)
 all=(libclang-rt-14-dev g++-aarch64-linux-gnu iproute2 python3-dev python3-venv qemu-user chromium chromium-driver
-     python3-selenium)
+     python3-selenium valgrind)
 packages=("${build[@]}")
 case ${1:-build} in
   build) ;;

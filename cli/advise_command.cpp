@@ -1,11 +1,13 @@
 // moelab advise: how to serve a model on a machine of catalogue parts.
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
 
 #include "cli/advise_report.hpp"
 #include "cli/commands.hpp"
+#include "cli/import_note.hpp"
 #include "cli/quantity_of.hpp"
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
@@ -14,6 +16,7 @@
 #include "models/yaml_reader.hpp"
 #include "sim/advise/advice_space.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/serving/shown_sizes.hpp"
 
 namespace moelab::cli {
 namespace {
@@ -24,9 +27,8 @@ struct AdviseArguments {
   MachineText parts{.gpus = 0, .sockets = 0};  // what flags say in its place; 0: nothing
   std::vector<std::string> runtimes, weights;
   std::string kv, budget;
-  double prompt = 512, users = 1;
+  double prompt = 512, answer = AdviceRequest{}.answer, users = 1;
   double context = 0;  // 0: default_context()
-  double for_prompt = AdviceRequest{}.for_prompt;
   bool policies = true;
   std::string plot;
   std::string format = "table";
@@ -37,7 +39,8 @@ MachineText machine_map(const std::string& text) {
   Problems problems;
   const YamlDocument document = is_config_path(text) ? YamlDocument::from_file(text, problems)
                                                      : YamlDocument::from_text("--machine", text, problems);
-  MachineText machine = read_machine_text(document.root());
+  MachineText machine = read_machine_text(
+      document.root(), is_config_path(text) ? std::filesystem::path(text).parent_path().string() : "");
   problems.throw_if_any();
   return machine;
 }
@@ -54,11 +57,11 @@ MachineText machine_text(const AdviseArguments& a) {
   take(a.parts.ssd, text.ssd);
   if (a.parts.gpus > 0) text.gpus = a.parts.gpus;
   if (a.parts.sockets > 0) text.sockets = a.parts.sockets;
-  return text;
+  return held_machine(std::move(text));
 }
 
 double context_of(const AdviseArguments& a) {
-  if (a.context == 0) return default_context(a.prompt);
+  if (a.context == 0) return default_context(a.prompt, a.answer);
   if (a.context < a.prompt)
     throw InputError("--context", fixed(a.context, 0) + " tokens do not hold a prompt of " +
                                       fixed(a.prompt, 0) + ": expected --context " + fixed(a.prompt, 0) +
@@ -73,7 +76,7 @@ Bytes budget_of(const std::string& text, const MachineParts& machine) {
   const std::optional<Bytes> there = own ? machine.gpu->memory : machine.usable_ram();
   if (there && bytes > *there)
     throw InputError("--budget " + text, std::string("is more than ") + (own ? "the GPU" : "the host") +
-                                             " has to give: " + to_string(*there));
+                                             " has to give: " + to_string(rounded_down(*there)));
   return bytes;
 }
 
@@ -125,10 +128,10 @@ AdviceRequest request_of(const AdviseArguments& a, const MachineText& machine) {
   all.read([&] { check_kv(a.kv); });
   request.kv = a.kv;
   request.prompt = a.prompt;
+  request.answer = a.answer;
   all.read([&] { request.context = context_of(a); });
   all.throw_if_any();
   request.users = a.users;
-  request.for_prompt = a.for_prompt;
   return request;
 }
 
@@ -138,7 +141,8 @@ void add_machine_options(CLI::App& command, AdviseArguments& a) {
       "Map of the machine's parts: '{gpu: rtx-4090-24gb, gpus: 1, cpu: ryzen-9-7950x, sockets: "
       "1, memory: ddr5-6000 x 2, ram: 64 GiB, ssd: pcie4-x4}', or a YAML file that has it. The "
       "flags below go before it");
-  command.add_option("--gpu", a.parts.gpu, "GPU, as `moelab parts` has it: rtx-4090-24gb");
+  command.add_option("--gpu", a.parts.gpu,
+                     "GPU, as `moelab parts` has it: rtx-4090-24gb; or a YAML file with one of your own");
   command.add_option("--gpus", a.parts.gpus, "GPUs of that kind")->check(CLI::Range(1, 64));
   command.add_option("--cpu", a.parts.cpu, "CPU, as its maker or /proc/cpuinfo calls it");
   command.add_option("--sockets", a.parts.sockets, "CPUs of that kind")->check(CLI::Range(1, 8));
@@ -174,10 +178,16 @@ void add_workload_options(CLI::App& command, AdviseArguments& a) {
       ->check(number_from(1, 1e6))
       ->capture_default_str();
   command
+      .add_option("--answer", a.answer,
+                  "Tokens of an answer: of splits and micro-batches, of which a larger one takes memory that "
+                  "experts would have, those are chosen that have prompt and answer done soonest")
+      ->check(number_from(1, 1e6))
+      ->capture_default_str();
+  command
       .add_option(
           "--context", a.context,
-          "Tokens of each user's KV cache, all of them attended to; default: room for the prompt and an "
-          "answer of 1024 tokens, rounded up to whole 1024s, " +
+          "Tokens of each user's KV cache, all of them attended to; default: room for the prompt and the "
+          "answer, rounded up to whole 1024s, " +
               fixed(AdviceRequest{}.context, 0) + " at least")
       ->check(number_from(1, 1e8));
   command.add_option("--users", a.users, "Users who decode at once")
@@ -185,13 +195,6 @@ void add_workload_options(CLI::App& command, AdviseArguments& a) {
       ->check([](const std::string& text) {
         return text.find_first_not_of("0123456789") == std::string::npos ? "" : "expected a whole number";
       })
-      ->capture_default_str();
-  command
-      .add_option(
-          "--for-prompt", a.for_prompt,
-          "Share of a token's time that may be given up for a faster prompt: a larger micro-batch takes "
-          "memory that experts would have")
-      ->check(number_from(0, 10))
       ->capture_default_str();
 }
 
@@ -207,11 +210,12 @@ Advice base_of_policies(const AdviseReport& report) {
 /// What only policies could serve, from the SSD, is no failure; what they could not either is.
 AdviseReport report_of(const AdviseArguments& a) {
   const MachineText machine = machine_text(a);
-  AdviseReport report{request_of(a, machine), {}, {}, {}, {}, {}};
+  AdviseReport report{request_of(a, machine), {}, {}, {}, {}, {}, {}};
   AdviceList found = find_ways(report.request);
   report.list = std::move(found.ways);
   report.lacks = std::move(found.lacks);
   report.lacks_of_four_bits = std::move(found.lacks_of_four_bits);
+  report.four_bits_with_q8_0_cache = std::move(found.four_bits_with_q8_0_cache);
   report.left_out = std::move(found.left_out);
   if (a.policies) report.policies = try_policies(report.request, machine, base_of_policies(report));
   const bool served =
@@ -222,12 +226,16 @@ AdviseReport report_of(const AdviseArguments& a) {
 }
 
 void run_advise(const AdviseArguments& a) {
-  check_outputs({a.plot}, {is_config_path(a.machine) ? a.machine : std::string(), a.model});
+  std::vector<std::string> inputs{a.model};
+  for (const std::string& file : {a.machine, a.parts.gpu, a.parts.cpu, a.parts.ssd})
+    if (is_config_path(file)) inputs.push_back(file);
+  check_outputs({a.plot}, inputs);
   const AdviseReport report = report_of(a);
   if (!a.plot.empty() && report.list.empty())
     throw InputError("--plot", "draws what runtimes offer, and nothing of it fits: " + report.lacks);
   if (!a.plot.empty()) write_outputs({{a.plot, plot::svg(advise_figure(report))}});
-  std::cout << (a.format == "json" ? advise_json(report) : advise_table(report));
+  say_import_note(report.request.model);
+  std::cout << (a.format == "json" ? advise_json(report) : advise_text(report, text_form(a.format)));
   if (a.format != "json" && !a.plot.empty()) std::cout << "picture: " << a.plot << "\n";
 }
 
@@ -246,10 +254,9 @@ void add_advise(CLI::App& program) {
       "--policies,!--no-policies", a->policies,
       "Whether to simulate what other policies than the runtimes' would do with the fastest way's "
       "runtime and weights (default: yes)");
-  command->add_option("--plot", a->plot,
-                      "SVG file to draw decoding over GPU memory given to experts into, every split of each "
-                      "runtime");
-  add_format(*command, a->format);
+  add_plot(*command, a->plot,
+           "SVG file to draw decoding over GPU memory given to experts into, every split of each runtime");
+  add_text_format(*command, a->format);
   add_example(
       *command,
       "moelab advise --model gpt-oss-120b --machine '{gpu: rtx-3090-24gb, cpu: i9-14900K, memory: "

@@ -6,9 +6,9 @@
 #include <cstdio>
 
 #include "cli/layer_table.hpp"
-#include "cli/wrapped_text.hpp"
 #include "models/json.hpp"
 #include "models/machine_profile.hpp"
+#include "sim/advise/advice_space.hpp"
 #include "sim/results/text_table.hpp"
 
 namespace moelab::cli {
@@ -35,11 +35,6 @@ std::string range(double per_second, double error) {
 /// The times of the speeds that range() names, in seconds.
 std::string time_range(double seconds, double error) {
   return three_digits(seconds / (1 + error), 1) + " to " + three_digits(seconds * (1 + error), 1);
-}
-
-/// A paragraph that fits the terminal.
-std::string sentences(const std::string& text) {
-  return wrapped_lines(text + "\n", line_width());
 }
 
 std::string gpus_text(const Advice& a, const AdviceRequest& q) {
@@ -85,56 +80,146 @@ std::string gpu_memory_text(const Advice& a, const AdviceRequest& q) {
 std::string left_out_text(const AdviseReport& r) {
   std::string text;
   for (const AdviceList::LeftOut& one : r.left_out)
-    text += sentences(
+    text +=
         "left out: " + one_line(one.runtime) + (one.weights.empty() ? "" : " with " + one_line(one.weights)) +
-        (one.gpus > 0 ? " on " + std::to_string(one.gpus) + " GPUs" : "") + ": " + one_line(one.why));
-  return text.empty() ? text : text + "\n";
+        (one.gpus > 0 ? " on " + std::to_string(one.gpus) + " GPUs" : "") + ": " + one_line(one.why) + "\n";
+  return text;
 }
 
-std::string ways_table(const AdviseReport& r) {
+/// Micro-batches of llama.cpp's ways, where they differ: other runtimes have one each.
+bool micro_batches_differ(const std::vector<Advice>& list) {
+  double seen = 0;
+  for (const Advice& a : list) {
+    if (!is_llama(a.family)) continue;
+    if (seen > 0 && a.micro_batch != seen) return true;
+    seen = a.micro_batch;
+  }
+  return false;
+}
+
+TextTable ways_table(const AdviseReport& r) {
   const AdviceRequest& q = r.request;
+  const bool batches = micro_batches_differ(r.list);
   Rows rows{{"runtime", "weights", "where", "bound by: decode, prompt", "decode tok/s", "range", "TTFT s",
-             "prompt tok/s", "range", q.machine.gpus > 1 ? "fullest GPU" : "GPU", "host"}};
+             "prompt tok/s", "range", "request s", "-ub", q.machine.gpus > 1 ? "fullest GPU" : "GPU",
+             "host"}};
   for (const Advice& a : r.list) {
     const double decode = 1 / a.decode_s, prompt = q.prompt / a.prompt_s;
     rows.push_back({one_line(a.runtime), one_line(a.weights), place_of(a, q),
                     a.bound_word + ", " + a.prompt_bound_word, speed(decode), range(decode, a.error.decode),
                     three_digits(a.prompt_s, 1), speed(prompt), range(prompt, a.error.prefill),
-                    gpu_memory_text(a, q), to_string(Bytes(a.memory.host_total()))});
+                    three_digits(a.request_s, 1),
+                    batches && is_llama(a.family) ? fixed(a.micro_batch, 0) : "", gpu_memory_text(a, q),
+                    to_string(Bytes(a.memory.host_total()))});
   }
-  return align_columns(rows, 4, line_width());
+  return {.rows = std::move(rows), .left = 4};
 }
 
-/// Of each runtime, its fastest way.
-std::vector<const Advice*> fastest_of_each(const std::vector<Advice>& list) {
-  std::vector<const Advice*> fastest;
+/// Of each runtime, its first way of four bits and more and its first of fewer.
+std::vector<const Advice*> first_of_each(const std::vector<Advice>& list) {
+  std::vector<const Advice*> first;
   for (const Advice& a : list)
-    if (std::none_of(fastest.begin(), fastest.end(),
-                     [&](const Advice* f) { return f->runtime == a.runtime; }))
-      fastest.push_back(&a);
-  return fastest;
+    if (std::none_of(first.begin(), first.end(), [&](const Advice* f) {
+          return f->runtime == a.runtime && f->few_bits() == a.few_bits();
+        }))
+      first.push_back(&a);
+  return first;
 }
 
+/// Each with what it starts.
 std::string commands(const AdviseReport& r) {
   std::string text;
-  for (const Advice* a : fastest_of_each(r.list)) text += one_line(a->command) + "\n";
-  text += "\n";
-  for (const Advice* a : fastest_of_each(r.list))
-    if (!a->weights_from.empty())
-      text += sentences(one_line(a->runtime + "'s " + a->weights + ": " + a->weights_from) + ".");
-  return text.ends_with("\n\n") ? text.substr(0, text.size() - 1) : text;
+  for (const Advice* a : first_of_each(r.list)) {
+    if (a->command.empty()) continue;
+    text += "# " + one_line(a->title + ", " + a->weights) + "\n" + one_line(a->command) + "\n";
+  }
+  return text;
+}
+
+/// What to know of the commands.
+std::string notes_of_commands(const AdviseReport& r) {
+  std::string text;
+  for (const Advice* a : first_of_each(r.list))
+    if (!a->caveat.empty())
+      text += "caveat: " + one_line(a->runtime + " with " + a->weights + ": " + a->caveat) + "\n";
+  std::vector<std::string> said;  // once of weights that several take
+  for (const Advice* a : first_of_each(r.list)) {
+    if (a->weights_from.empty() || std::ranges::find(said, a->weights) != said.end()) continue;
+    said.push_back(a->weights);
+    text += one_line(a->runtime + "'s " + a->weights + ": " + a->weights_from) + ".\n";
+  }
+  return text;
+}
+
+/// "A", "A and B", "A, B and C".
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  return text;
+}
+
+/// Programs alike with the same weights, whose speeds are not told apart by their ranges.
+std::string not_known_text(const AdviseReport& r) {
+  const Advice& best = r.list.front();
+  std::vector<std::string> others;
+  for (const Advice& a : r.list)
+    if (a.runtime != best.runtime && a.weights == best.weights && is_llama(a.family) &&
+        is_llama(best.family) && a.decode_s / (1 + a.error.decode) < best.decode_s * (1 + best.error.decode))
+      others.push_back(one_line(a.title) + " (" + range(1 / a.decode_s, a.error.decode) + ")");
+  if (others.empty()) return "";
+  return " Whether it is faster than " + listed(others) +
+         " with the same weights is not known: their ranges overlap.";
+}
+
+/// "llama.cpp (CUDA) with gguf-mxfp4, 30 tokens/s a user (18 to 50)"
+std::string named_with_speed(const Advice& a, const std::string& between = "") {
+  const double rate = 1 / a.decode_s;
+  return one_line(a.title + " with " + a.weights) + ", " + speed(rate) + " tokens/s a user" + between + " (" +
+         range(rate, a.error.decode) + ")";
+}
+
+/// What fewer bits would bring, where there are ways of either kind.
+std::string fewer_text(const AdviseReport& r) {
+  const auto fewer = std::ranges::find_if(r.list, &Advice::few_bits);
+  if (fewer == r.list.end() || fewer == r.list.begin()) return "";
+  const auto last = std::ranges::min_element(fewer, r.list.end(), {}, &Advice::decode_s);
+  return " With fewer bits, whose answers are worse, it is " + named_with_speed(*fewer) +
+         (last->weights == fewer->weights ? "" : ", up to " + named_with_speed(*last)) + ".";
+}
+
+/// The first paragraph: what to take, and how fast it is.
+std::string answer_text(const AdviseReport& r) {
+  const AdviceRequest& q = r.request;
+  const Advice& best = r.list.front();
+  const std::string fewer = fewer_text(r);
+  const bool slower = std::ranges::any_of(
+      r.list, [&](const Advice& a) { return !a.few_bits() && a.decode_s < best.decode_s; });
+  const std::string kind = slower          ? "fastest of what is known to run"
+                           : fewer.empty() ? "fastest"
+                                           : "fastest with 4 bits and more";
+  return one_line(q.model.title + " on " + q.machine.title()) + ": " + kind + " is " +
+         named_with_speed(best, " with " + fixed(q.context, 0) + " tokens of context filled") +
+         ", bound by " + best.bound + "." +
+         (best.caveat.empty() ? "" : " But " + one_line(best.caveat) + ".") + not_known_text(r) + fewer +
+         " A prompt of " + fixed(q.prompt, 0) + " tokens alone has its first token after " +
+         three_digits(best.prompt_s, 1) + " s (" + time_range(best.prompt_s, best.error.prefill) +
+         "), bound by " + best.prompt_bound + ".\n";
 }
 
 /// What fewer than four bits a weight cost that no speed says.
 std::string few_bits_text(const AdviseReport& r) {
   if (std::none_of(r.list.begin(), r.list.end(), [](const Advice& a) { return a.few_bits(); })) return "";
-  return sentences((r.lacks_of_four_bits.empty() ? std::string()
-                                                 : "No weights of 4 bits and more have room: " +
-                                                       one_line(r.lacks_of_four_bits) + ". ") +
-                   "Quality: below 4 bits a weight a model's answers get worse, the more the fewer the bits; "
-                   "by how "
-                   "much is not predicted here.") +
-         "\n";
+  std::string text;
+  if (!r.lacks_of_four_bits.empty())
+    text = "No weights of 4 bits and more have room: " + one_line(r.lacks_of_four_bits) + ". ";
+  if (!r.four_bits_with_q8_0_cache.empty())
+    text += "Beside a KV cache of half the size (--kv q8_0) llama.cpp would have room for " +
+            one_line(r.four_bits_with_q8_0_cache) + ". ";
+  return text +
+         "Quality: below 4 bits a weight a model's answers get worse, the more the fewer the bits; by how "
+         "much "
+         "is not predicted here.\n";
 }
 
 /// What macOS lets the GPU take, and how that is raised to what the ways need, or as far as the system's
@@ -155,6 +240,23 @@ std::string mac_text(const AdviseReport& r) {
   return text + ": `" + raised_limit_command(needed) + "` raises that, and --budget says so here.";
 }
 
+/// What Linux lets a GPU of AMD take, and how that is raised to what the ways need, or to what may be used.
+std::string gtt_text(const AdviseReport& r) {
+  const MachineParts& machine = r.request.machine;
+  const std::optional<Bytes> share = machine.gtt_share_of_ram();
+  if (!share) return "";
+  double most = 0;
+  for (const Advice& a : r.list) most = std::max(most, a.memory.gpu());
+  const std::string text = " Linux lets the GPU take " + to_string(*share) +
+                           " of it where nothing is set (half, beside what the firmware keeps for it)";
+  if (Bytes(most) > *share)
+    return text + ": the above take up to " + to_string(Bytes(most)) + ", which `" +
+           raised_gtt_parameter(Bytes(most)) +
+           "` on the kernel's command line gives it (older kernels: `amdgpu.gttsize=" +
+           fixed(std::ceil(most / 0x1p20), 0) + "`).";
+  return text + ".";
+}
+
 /// What the model may have of the host's memory, where its size is known.
 std::string memory_text(const AdviseReport& r) {
   const AdviceRequest& q = r.request;
@@ -163,12 +265,14 @@ std::string memory_text(const AdviseReport& r) {
   if (machine.ram)
     text += "Memory: of the host's " + to_string(*machine.ram) + ", " + to_string(Bytes(kSystemReserve)) +
             " are kept for the operating system and other programs (a rule for all machines), " +
-            to_string(*machine.usable_ram()) + " may be used." + mac_text(r);
+            to_string(*machine.usable_ram()) + " may be used." + mac_text(r) + gtt_text(r);
   if (q.budget)
     text += (text.empty() ? "Memory: the" : " The") + std::string(" budget of ") +
             (machine.gpu && !machine.gpu->unified() ? "each GPU is " : "the host's memory is ") +
             to_string(*q.budget) + ".";
-  return text.empty() ? text : sentences(text);
+  if (const std::string slot = machine.slot_note(); !slot.empty() && r.policies)
+    text += (text.empty() ? "SSD: " : " SSD: ") + one_line(slot) + ".";
+  return text.empty() ? text : text + "\n";
 }
 
 std::string answers_text(const PolicyTrial& trial) {
@@ -180,31 +284,33 @@ std::string answers_text(const PolicyTrial& trial) {
 std::string unknown_text(const PolicyTrials& p) {
   const bool some =
       std::any_of(p.rows.begin(), p.rows.end(), [](const auto& t) { return t.why_not.empty() && t.ttft_s; });
-  return sentences(
-      std::string("-: not known. A prompt's time is that of the experts that its tokens share, and synthetic "
-                  "routing is drawn for tokens, not for prompts") +
-      (some ? ": where the policy is the runtime's own it is that of the first table. No" : ". No") +
-      " published runs say how far off the tokens behind a prompt are.");
+  return std::string(
+             "-: not known. A prompt's time is that of the experts that its tokens share, and synthetic "
+             "routing is drawn for tokens, not for prompts") +
+         (some ? ": where the policy is the runtime's own it is that of the first table. No" : ". No") +
+         " published runs say how far off the tokens behind a prompt are.\n";
 }
 
-std::string policies_table(const PolicyTrials& p, const AdviceRequest& q) {
-  std::string text =
-      "\n" +
-      sentences("What other policies would do, simulated on " + one_line(p.runtime) + " with " +
-                one_line(p.weights) +
-                (p.gpus > 1 ? ", each layer shared by " + std::to_string(p.gpus) + " GPUs," : "") +
-                " under synthetic routing:") +
-      "\n";
-  if (!p.why_none.empty()) return text + sentences("nothing: " + one_line(p.why_none));
+void add_policies(const PolicyTrials& p, const AdviceRequest& q, TextReport& text) {
+  text.add_lines("What other policies would do, simulated on " + one_line(p.runtime) + " with " +
+                 one_line(p.weights) +
+                 (p.gpus > 1 ? ", each layer shared by " + std::to_string(p.gpus) + " GPUs," : "") +
+                 " under synthetic routing:\n");
+  if (!p.why_none.empty()) {
+    text.join_next();
+    return text.add_lines("nothing: " + one_line(p.why_none) + "\n");
+  }
   Rows rows{{"policy", "answers", "TPOT ms", "range", "tokens/s a user", "tokens/s", "TTFT s"}};
   for (const PolicyTrial& t : p.rows)
     if (t.why_not.empty())
       rows.push_back({one_line(t.title), answers_text(t), fixed(1e3 * t.tpot_s, 1), "-", speed(1 / t.tpot_s),
                       speed(q.users / t.tpot_s), t.ttft_s ? three_digits(*t.ttft_s, 1) : "-"});
-  if (rows.size() > 1) text += align_columns(rows, 2, line_width()) + unknown_text(p);
+  std::string below = rows.size() > 1 ? unknown_text(p) : "";
   for (const PolicyTrial& t : p.rows)
-    if (!t.why_not.empty()) text += sentences("left out: " + one_line(t.system + ": " + t.why_not));
-  return text;
+    if (!t.why_not.empty()) below += "left out: " + one_line(t.system + ": " + t.why_not) + "\n";
+  text.add_table({.rows = std::move(rows), .left = 2});
+  text.join_next();
+  text.add_lines(below);
 }
 
 Json error_json(double error, double per_second) {
@@ -227,6 +333,7 @@ Json way_json(const Advice& a, const AdviceRequest& q) {
           {"micro_batch", a.micro_batch},
           {"decode_tokens_per_s", decode},
           {"prompt_s", a.prompt_s},
+          {"request_s", a.request_s},
           {"prompt_tokens_per_s", prompt},
           {"group", a.error.name},
           {"decode_range", error_json(a.error.decode, decode)},
@@ -245,6 +352,7 @@ Json way_json(const Advice& a, const AdviceRequest& q) {
           {"bound", a.bound},
           {"prompt_bound", a.prompt_bound},
           {"command", a.command},
+          {"caveat", a.caveat.empty() ? Json(nullptr) : Json(a.caveat)},
           {"weights_from", a.weights_from.empty() ? Json(nullptr) : Json(a.weights_from)}};
 }
 
@@ -278,51 +386,58 @@ std::string curve_name(const AdviceCurve& curve, int gpus, const AdviceRequest& 
 
 }  // namespace
 
-std::string advise_table(const AdviseReport& r) {
-  std::string text = one_line(r.request.model.title + " on " + r.request.machine.title());
+std::string advise_text(const AdviseReport& r, const TextForm& form) {
+  TextReport text(form);
   if (r.list.empty()) {
-    text += ": nothing that runtimes offer fits (" + one_line(r.lacks) +
-            "). What the memory cannot hold comes from the SSD below" +
-            (r.request.machine.ssd
-                 ? ""
-                 : ", which is taken to be a " + std::string(kUnnamedSsd) + ": --ssd names another") +
-            ".";
-    text = sentences(text);
-    if (r.policies) text += policies_table(*r.policies, r.request);
-    const std::string memory = memory_text(r);
-    return memory.empty() ? text : text + "\n" + memory;
+    text.add_lines(one_line(r.request.model.title + " on " + r.request.machine.title()) +
+                   ": nothing that runtimes offer fits (" + one_line(r.lacks) +
+                   "). What the memory cannot hold comes from the SSD below" +
+                   (r.request.machine.ssd
+                        ? ""
+                        : ", which is taken to be a " + std::string(kUnnamedSsd) + ": --ssd names another") +
+                   ".\n");
+    if (r.policies) add_policies(*r.policies, r.request, text);
+    text.add_lines(memory_text(r));
+    return text.text();
   }
-  const Advice& best = r.list.front();
-  const double rate = 1 / best.decode_s;
-  text += ": fastest is " + one_line(best.title + " with " + best.weights) + ", " + speed(rate) +
-          " tokens/s a user (" + range(rate, best.error.decode) + "), bound by " + best.bound +
-          ". A prompt of " + fixed(r.request.prompt, 0) + " tokens alone has its first token after " +
-          three_digits(best.prompt_s, 1) + " s (" + time_range(best.prompt_s, best.error.prefill) +
-          "), bound by " + best.prompt_bound + ".";
-  text = sentences(text) + "\n" + few_bits_text(r) + ways_table(r) + "\n" + left_out_text(r) + commands(r);
-  if (r.policies) text += policies_table(*r.policies, r.request);
-  return text + "\n" + memory_text(r) +
-         sentences(
-             "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). TTFT: "
-             "time to the first token of a prompt that comes alone. Ranges are what nine in ten published "
-             "runs of "
-             "the same kind stayed within, of all versions; constants were set with them in view. Of ways "
-             "whose ranges overlap it is not known which is faster: rows that disagree are in "
-             "experiments/world.");
+  text.add_lines(answer_text(r));
+  text.add_lines(few_bits_text(r));
+  text.add_table(ways_table(r));
+  text.add_lines(left_out_text(r));
+  text.add_picture(commands(r));
+  text.add_lines(notes_of_commands(r));
+  if (r.policies) add_policies(*r.policies, r.request, text);
+  text.add_lines(
+      memory_text(r) +
+      "From data sheets and each runtime's constants, fitted and assumed (moelab runtimes). TTFT: time to "
+      "the "
+      "first token of a prompt that comes alone; request: that and an answer of " +
+      fixed(r.request.answer, 0) +
+      " tokens, which splits and micro-batches are chosen by. Ranges are what nine in ten published runs of "
+      "the same kind stayed within, of all versions; constants were set with them in view. Of ways whose "
+      "ranges overlap it is not known which is faster: rows that disagree are in experiments/world.\n");
+  return text.text();
 }
 
 std::string advise_json(const AdviseReport& r) {
   const AdviceRequest& q = r.request;
   Json ways = Json::array();
   for (const Advice& a : r.list) ways.push_back(way_json(a, q));
-  Json all = {{"model", q.model.name},     {"machine", q.machine.title()},
-              {"prompt_tokens", q.prompt}, {"context_tokens", q.context},
-              {"users", q.users},          {"ways", ways}};
+  Json all = {{"model", q.model.name},
+              {"machine", q.machine.title()},
+              {"prompt_tokens", q.prompt},
+              {"answer_tokens", q.answer},
+              {"context_tokens", q.context},
+              {"users", q.users},
+              {"ways", ways}};
   if (q.machine.ram) all["usable_ram_bytes"] = q.machine.usable_ram()->value();
   if (const auto share = q.machine.gpu_share_of_ram()) all["gpu_share_of_ram_bytes"] = share->value();
+  if (const auto share = q.machine.gtt_share_of_ram()) all["gpu_share_of_ram_bytes"] = share->value();
+  if (const std::string slot = q.machine.slot_note(); !slot.empty()) all["notes"] = {slot};
   if (q.budget) all["budget_bytes"] = q.budget->value();
   if (ways.empty()) all["lacks"] = r.lacks;
   if (!r.lacks_of_four_bits.empty()) all["lacks_of_four_bits"] = r.lacks_of_four_bits;
+  if (!r.four_bits_with_q8_0_cache.empty()) all["four_bits_with_q8_0_cache"] = r.four_bits_with_q8_0_cache;
   Json left_out = Json::array();
   for (const AdviceList::LeftOut& one : r.left_out)
     left_out.push_back({{"runtime", one.runtime},
@@ -352,7 +467,7 @@ plot::Figure advise_figure(const AdviseReport& r) {
     }
   }
   plot::Series advised{.name = "advised", .mark = plot::Mark::dots};
-  for (const Advice* a : fastest_of_each(r.list)) {
+  for (const Advice* a : first_of_each(r.list)) {
     advised.x.push_back(a->memory.gpu_experts);
     advised.y.push_back(1 / a->decode_s);
     advised.notes.push_back(a->command);

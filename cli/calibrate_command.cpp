@@ -8,7 +8,6 @@
 #include "cli/commands.hpp"
 #include "cli/terminal_line.hpp"
 #include "hw/calibrate/calibrate.hpp"
-#include "models/device_writer.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "sim/version.hpp"
@@ -133,7 +132,7 @@ void run_calibrate(CalibrateArguments options) {
       line.show("calibrate: " + std::to_string(100 * done / std::max<std::size_t>(all, 1)) + " %, " + doing);
     });
   }();
-  write_outputs({{options.out, device_to_yaml(result.profile)}});
+  write_outputs({{options.out, calibrated_text(result.profile)}});
   if (options.format == "json")
     print_json(options, result);
   else

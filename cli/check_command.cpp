@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/import_note.hpp"
 #include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/wrapped_text.hpp"
@@ -37,7 +38,7 @@ using Json = nlohmann::ordered_json;
 
 struct CheckArguments {
   std::string scenario;
-  std::vector<std::string> settings;
+  std::vector<std::string> settings, only;
   bool yes = false;
   std::string format = "table";
 };
@@ -74,8 +75,9 @@ std::string llama_cpp_line(const Scenario& own, const SystemConfig& system, cons
   const double users = own.workload.batch;
   const double tokens = users * (own.workload.prompt_tokens + own.workload.output_tokens);
   if (tokens == 0) return "";  // lengths differ
-  const ServingEstimate estimate(own.model, *own.machine, *system.runtime,
-                                 {.cpu_expert_layers = layers - held});
+  MachineParts machine = *own.machine;
+  machine.gpus = static_cast<int>(own.gpus());  // the others hold nothing
+  const ServingEstimate estimate(own.model, machine, *system.runtime, {.cpu_expert_layers = layers - held});
   LoadOptions options;
   options.sequences = users;
   const SplitMemory buffers = estimate.memory(tokens, options);
@@ -209,6 +211,8 @@ Plans plans_of(const Scenario& s, const RoutingTrace& trace) {
   const bool paged = std::all_of(s.systems.begin(), s.systems.end(),
                                  [](const SystemConfig& system) { return system.paging.has_value(); });
   const std::size_t requests = paged ? served_requests(s, trace).size() : trace.requests().size();
+  std::string notes;
+  for (const std::string& note : machine_notes(s)) notes += "note: " + note + "\n";
   std::string lines;
   std::size_t fitting = 0;
   for (const SystemConfig& system : s.systems) {
@@ -220,7 +224,7 @@ Plans plans_of(const Scenario& s, const RoutingTrace& trace) {
   }
   return {s.name + ": valid" + fit_text(fitting, s.systems.size()) + ". " + s.model.title + " on " +
               s.device.title + ", budget " + to_string(s.budget) + ", " + std::to_string(requests) +
-              " request(s), " + std::to_string(trace.tokens()) + " rows of routing\n" +
+              " request(s), " + std::to_string(trace.tokens()) + " rows of routing\n" + notes +
               (s.gpus() > 1 ? "on " + gpus_text(s) + ":\n" : "") + lines,
           fitting};
 }
@@ -274,6 +278,7 @@ Json scenario_json(const Scenario& s, const RoutingTrace& trace) {
           {"model", s.model.title},
           {"device", s.cluster ? s.cluster->profile.title : s.device.title},
           {"rows_of_routing", trace.tokens()},
+          {"notes", machine_notes(s)},
           {"systems", systems_json(s, trace)}};
 }
 
@@ -308,13 +313,18 @@ void check(const CheckArguments& options) {
     std::vector<std::pair<std::string, std::string>> settings;
     for (const std::string& text : options.settings) settings.push_back(split_setting(text));
     if (names_a_sweep(options.scenario)) {
+      if (!options.only.empty())
+        throw InputError("--system " + options.only.front(),
+                         "is of a scenario, and " + options.scenario + " is a sweep");
       found = check_points(options, settings);
     } else {
-      const Scenario scenario = load_scenario(options.scenario, settings);
+      const Scenario scenario = load_scenario(options.scenario, settings, options.only);
+      check_listed(scenario, options.only, "--system");
       const RoutingTrace trace = scenario_trace(scenario);
       check_scenario(scenario, trace);
       const Plans plans = plans_of(scenario, trace);
       if (plans.fitting == 0) unfit = scenario.name;
+      say_import_note(scenario.model);
       if (options.format == "table")
         std::cout << wrapped_lines(plans.lines, line_width());
       else
@@ -346,6 +356,10 @@ void add_check(CLI::App& program) {
       ->required();
   command->add_flag("--yes", options->yes, "More than 10,000 combinations of a sweep are meant");
   command->add_option("--set", options->settings, "Change a value first, as in 'moelab run'")->take_all();
+  command
+      ->add_option("--system", options->only,
+                   "Check only this system of the scenario (may be given several times)")
+      ->take_all();
   add_format(*command, options->format);
   add_policy_library(*command);
   add_example(*command, "moelab check configs/scenarios/zipmoe-orin.yaml");

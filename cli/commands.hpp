@@ -44,6 +44,7 @@ void add_pack(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_calibrate(CLI::App& program);
 void add_validate(CLI::App& program);
+void add_records(CLI::App& program);
 void add_tune(CLI::App& program);
 void add_explain(CLI::App& program);
 void add_compare(CLI::App& program);
@@ -78,6 +79,9 @@ void add_format(CLI::App& command, std::string& format);
 void add_text_format(CLI::App& command, std::string& format,
                      const std::vector<std::pair<std::string, std::string>>& more = {});
 TextForm text_form(const std::string& format);
+/// Adds `--plot FILE`, which writes SVG, or with `pages` a page where FILE ends in .html: a name that says
+/// another format is refused.
+void add_plot(CLI::App& command, std::string& file, const std::string& help, bool pages = false);
 /// Adds `--policy-library FILE`, of a command that runs policies or names them: once the whole line is read,
 /// and before the command looks at anything, what it names is loaded, and before that what MOELAB_POLICY_PATH
 /// does.

@@ -61,7 +61,6 @@ std::string budget_with_unit(const std::string& text) {
 
 /// Refuses what could not be written once everything has run.
 void check_files(const CompareArguments& options) {
-  check_picture_path("--plot", options.plot);
   std::vector<std::string> inputs = options.settings.traces;
   inputs.insert(inputs.end(), options.settings.laws.begin(), options.settings.laws.end());
   inputs.push_back(options.settings.scenario);
@@ -164,9 +163,9 @@ void add_axes(CLI::App& command, CompareArguments& options) {
 
 /// Where what has been compared goes.
 void add_outputs(CLI::App& command, CompareArguments& options) {
-  command.add_option("--plot", options.plot,
-                     "Draw times, hits and the bound into this file, .svg or .html (a page with the table, "
-                     "too); of several budgets curves over them, a line for each policy");
+  add_plot(command, options.plot,
+           "Draw times, hits and the bound into this file, .svg or .html (a page with the table, "
+           "too, true); of several budgets curves over them, a line for each policy");
   command
       .add_option("--leaderboard", options.leaderboard,
                   "Append a line for each policy at each budget to this file (JSON Lines), with the digest "

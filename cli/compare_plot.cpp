@@ -19,7 +19,7 @@ constexpr std::string_view kBestLevel = "level of the best", kBoundLevel = "leve
 std::vector<const ComparedPolicy*> shown_policies(const ComparedBlock& block) {
   std::vector<const ComparedPolicy*> shown;
   for (const ComparedPolicy& policy : block.policies)
-    if (policy.refused.empty()) shown.push_back(&policy);
+    if (policy.counts()) shown.push_back(&policy);
   return shown;
 }
 
@@ -78,7 +78,7 @@ plot::Series curve_of(Curves blocks, const std::string& name, double PolicySampl
   std::ranges::stable_sort(ascending, {}, &ComparedBlock::bytes);
   for (const ComparedBlock* block : ascending)
     for (const ComparedPolicy& policy : block->policies) {
-      if (policy.name != name || !policy.refused.empty()) continue;
+      if (policy.name != name || !policy.counts()) continue;
       if (policy.no_rival) curve.name = name + " (bound)";
       std::vector<double> values;
       for (const PolicySample& sample : policy.by_seed) values.push_back(sample.*figure);
@@ -209,12 +209,6 @@ std::string escaped_lines(const std::string& text) {
 }
 
 }  // namespace
-
-void check_picture_path(const std::string& option, const std::string& path) {
-  if (!path.empty() && !path.ends_with(".svg") && !path.ends_with(kPage))
-    throw InputError(option + " " + path,
-                     "expected a file that ends in .svg (a picture) or .html (a page with the table, too)");
-}
 
 plot::Figure comparison_figure(const PolicyComparison& c) {
   const bool hits =

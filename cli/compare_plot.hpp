@@ -9,9 +9,6 @@
 
 namespace moelab::cli {
 
-/// Throws InputError that names the option where a path, unless it is empty, ends in neither .svg nor .html.
-void check_picture_path(const std::string& option, const std::string& path);
-
 /// A panel of times for each routing, and one of hits where they say something. At one budget policies stand
 /// by rank; whiskers are the intervals of their differences to the best, which are noise where they reach its
 /// level. At several each policy is a line over the budget, in a band: the interval of its mean over the

@@ -20,7 +20,7 @@ using Rivals = std::span<const ComparedPolicy>;
 /// Those that are ranked, the best first.
 Rivals rivals_of(const ComparedBlock& block) {
   const auto end = std::find_if(block.policies.begin(), block.policies.end(),
-                                [](const ComparedPolicy& c) { return c.no_rival || !c.refused.empty(); });
+                                [](const ComparedPolicy& c) { return c.no_rival || !c.counts(); });
   return {block.policies.begin(), end};
 }
 
@@ -100,13 +100,25 @@ std::string bound_text(const PolicyComparison& c, const ComparedBlock& block, co
          (more < 0 ? "fewer while decoding" : "more") + " and takes " + bound_time + " " + unit_of(c) + ".";
 }
 
+/// Of a cluster whose servers leave: how many requests fail, and with which policies more do.
+std::string failed_text(const ComparedBlock& block) {
+  const RequestCounts& least = rivals_of(block).front().requests;
+  std::string text;
+  if (least.failed > 0)
+    text = std::to_string(least.failed) + " of " + std::to_string(least.asked) + " requests fail. ";
+  std::vector<std::string> more;
+  for (const ComparedPolicy& policy : block.policies)
+    if (!policy.unranked.empty()) more.push_back(in_sentence(policy.name));
+  return more.empty() ? text : text + "More requests fail with " + joined(more) + ". ";
+}
+
 std::string answer(const PolicyComparison& c, const ComparedBlock& block) {
   const Rivals rivals = rivals_of(block);
   const ComparedPolicy& best = rivals.front();
   const std::string routing = routing_name(block);
   std::string text =
-      (routing.empty() ? "At " : "With " + routing + " at ") + one_line(block.budget) + " " +
-      in_sentence(best.name) +
+      failed_text(block) + (routing.empty() ? "At " : "With " + routing + " at ") + one_line(block.budget) +
+      " " + in_sentence(best.name) +
       (rivals.size() == 1
            ? " takes "
            : " is the fastest of " + std::to_string(rivals.size()) + " " + rivals_named(c) + ": ") +
@@ -181,7 +193,7 @@ std::string verdict_text(const ComparedPolicy& cache) {
 
 bool finds_parts(const ComparedBlock& block) {
   return std::any_of(block.policies.begin(), block.policies.end(), [](const ComparedPolicy& cache) {
-    return cache.refused.empty() && cache.mean_of(&PolicySample::parts_share) > 0;
+    return cache.counts() && cache.mean_of(&PolicySample::parts_share) > 0;
   });
 }
 
@@ -224,7 +236,7 @@ TextTable table_of(const PolicyComparison& c, const ComparedBlock& block) {
   head.emplace_back("");
   TextTable table{{head}};
   for (const ComparedPolicy& cache : block.policies)
-    if (cache.refused.empty()) table.rows.push_back(row_of(c, block, cache, shown));
+    if (cache.counts()) table.rows.push_back(row_of(c, block, cache, shown));
   return table;
 }
 
@@ -232,6 +244,9 @@ std::string refusals_of(const ComparedBlock& block) {
   std::string refused;
   for (const ComparedPolicy& cache : block.policies)
     if (!cache.refused.empty()) refused += one_line("not run: " + cache.name + ": " + cache.refused) + "\n";
+  for (const ComparedPolicy& policy : block.policies)
+    if (!policy.unranked.empty())
+      refused += one_line("not ranked: " + policy.name + ": " + policy.unranked) + "\n";
   return refused;
 }
 
@@ -270,7 +285,7 @@ bool hits_differ(const PolicyComparison& c, const ComparedBlock& block) {
   if (c.family == "cache" || !block.has_hits) return block.has_hits;
   const auto hits = [](const ComparedPolicy& p) { return p.mean_of(&PolicySample::hit_share); };
   return std::any_of(block.policies.begin(), block.policies.end(), [&](const ComparedPolicy& p) {
-    return p.refused.empty() && hits(p) != hits(block.policies.front());
+    return p.counts() && hits(p) != hits(block.policies.front());
   });
 }
 

@@ -26,6 +26,18 @@ const ResultFile& counterpart(const ResultFile& result, const std::vector<Result
   return result_of_system(others, result.system);
 }
 
+/// "explain: hybrimoe, system 2 of 5: run 3 of 11, with link infinitely fast, 40 of 64 tokens"
+std::string progress_text(const std::string& system, std::size_t number, std::size_t systems,
+                          const ExplainProgress& now) {
+  std::string text = "explain: " + system;
+  if (systems > 1) text += ", system " + std::to_string(number) + " of " + std::to_string(systems);
+  text += ": run " + std::to_string(now.run);
+  if (now.runs > 0) text += " of " + std::to_string(now.runs);
+  text += ", " + now.what;
+  if (now.all > 0) text += ", " + std::to_string(now.tokens) + " of " + std::to_string(now.all) + " tokens";
+  return text;
+}
+
 void run(const ExplainArguments& options) {
   check_outputs({options.out}, {options.result, options.other});
   std::vector<ResultFile> results = read_results(options.result);
@@ -41,16 +53,15 @@ void run(const ExplainArguments& options) {
     ExplainedResult x;
     if (!others.empty()) x.other = counterpart(result, others, options);
     if (x.other && result.tokens > 0 && x.other->tokens > 0) x.comparison = compare(result, *x.other);
-    x.explanation = explain(result, [&](const std::string& what) { progress.show("explain: " + what); });
+    x.explanation = explain(result, [&](const ExplainProgress& now) {
+      progress.show(progress_text(result.system, explained.size() + 1, results.size(), now));
+    });
+    progress.clear();
+    if (options.format != "json") std::cout << explanation_text(x) << std::flush;
     explained.push_back(std::move(x));
   }
-  progress.clear();
-
-  std::string text = options.format == "json" ? explanations_json(explained) : "";
-  if (options.format != "json")
-    for (const ExplainedResult& x : explained) text += explanation_text(x);
   if (!options.out.empty()) write_outputs({{options.out, explanations_json(explained)}});
-  std::cout << text;
+  if (options.format == "json") std::cout << explanations_json(explained);
   if (options.format != "json" && !options.out.empty()) std::cout << "explanation: " << options.out << "\n";
 }
 

@@ -103,6 +103,24 @@ std::string again_words(const Explanation& e) {
   return text;
 }
 
+/// What seconds_a_token() are of: "ms of the run a token".
+std::string of_time_words(const ResultFile& r) {
+  return r.on_cluster ? "ms of latencies a token" : "ms of the run a token";
+}
+
+/// How the time is told by its causes, and how much there is of it.
+std::string counted_words(const ResultFile& r, double seconds_a_token) {
+  return r.on_cluster
+             ? " % of the requests' latencies, prompts included.\nBefore a request is begun it waits for a "
+               "server that is away or in the queue; from then on every instant counts for the operation "
+               "that "
+               "all waited for. The latencies of all requests, added up, over all generated tokens are " +
+                   ms(seconds_a_token) + " ms; TPOT leaves out the time to first tokens.\n"
+             : " % of the run's time, prompts included.\nEvery instant counts for the operation that all "
+               "waited for. The run's time over all generated tokens is " +
+                   ms(seconds_a_token) + " ms; TPOT leaves out the time to first tokens.\n";
+}
+
 std::string bounds_text(const Explanation& e) {
   auto causes = seconds_a_token(e.again);
   std::stable_sort(causes.begin(), causes.end(),
@@ -110,17 +128,14 @@ std::string bounds_text(const Explanation& e) {
   if (causes.empty()) return "It took no time.\n\n";  // on a device that takes none for anything
   double all = 0;
   for (const auto& [cause, seconds] : causes) all += seconds;
-  Chart chart{{{"on the critical path", "ms of the run a token", "%"}}, {}};
+  Chart chart{{{"on the critical path", of_time_words(e.again), "%"}}, {}};
   for (const auto& [cause, seconds] : causes) {
     if (seconds < kLeastShare * all) continue;
     chart.rows.push_back({words_of_cause(cause), ms(seconds), percent(seconds, all)});
     chart.shares.push_back(seconds / all);
   }
   return said("What bounds it: " + words_of_cause(causes.front().first) + ", " +
-              percent(causes.front().second, all) +
-              " % of the run's time, prompts included.\nEvery instant counts for the operation that all "
-              "waited for. The run's time over all generated tokens is " +
-              ms(all) + " ms; TPOT leaves out the time to first tokens.\n") +
+              percent(causes.front().second, all) + counted_words(e.again, all)) +
          "\n" + draw(chart) + "\n";
 }
 
@@ -150,6 +165,7 @@ std::string saved_words(const Explanation& e, const FreedResource& best) {
   const double saved = 1 - best.result.wall_s / e.again.wall_s;
   if (!(saved >= kLeastShare)) return "";
   std::string text = " The run takes " + percent(saved, 1) + " % less time then";
+  if (e.again.on_cluster) return text + ".";  // causes are of its requests' latencies
   double waited = 0, all = 0;
   for (const auto& [cause, seconds] : seconds_a_token(e.again)) {
     all += seconds;
@@ -325,8 +341,8 @@ std::string comparison_words(const ExplainedResult& x) {
   if (c.a_s == c.b_s) return name + " takes the same time for a token.\n";
   const bool quicker = c.b_s < c.a_s;
   std::string text = name + " is " + times(quicker ? c.a_s / c.b_s : c.b_s / c.a_s) + " times as " +
-                     (quicker ? "fast" : "slow") + ": " + ms(c.b_s) + " instead of " + ms(c.a_s) +
-                     " ms of the run a token, prompts included.\n" + gap_words(c) + ".\n";
+                     (quicker ? "fast" : "slow") + ": " + ms(c.b_s) + " instead of " + ms(c.a_s) + " " +
+                     of_time_words(b) + ", prompts included.\n" + gap_words(c) + ".\n";
   if (a.tokens != b.tokens)
     text += "The workloads differ: " + std::to_string(a.tokens) + " and " + std::to_string(b.tokens) +
             " tokens.\n";
@@ -341,7 +357,7 @@ std::string comparison_text(const ExplainedResult& x) {
            "\n";
   const Comparison& c = *x.comparison;
   const ResultFile &a = x.explanation.given, &b = *x.other;
-  std::vector<std::vector<std::string>> rows = {{"ms of the run a token", "this", "other", "difference"}};
+  std::vector<std::vector<std::string>> rows = {{of_time_words(b), "this", "other", "difference"}};
   for (const CauseDifference& d : c.causes)
     if (std::abs(d.a_s - d.b_s) >= kLeastShare * std::max(c.a_s, c.b_s))
       rows.push_back({words_of_cause(d.cause), ms(d.a_s), ms(d.b_s),

@@ -35,6 +35,24 @@ std::string span_text(const GoalFound& f) {
   return f.domain.shown(0) + " to " + f.domain.shown(f.domain.last());
 }
 
+/// What the budget does not count: memory that holds what was read last, of which reads are served.
+std::string page_cache_sentence(const GoalFound& f, std::size_t place) {
+  const Bytes cache = f.points.at(place).page_cache;
+  if (!(cache > Bytes(0))) return "";
+  return "At " + f.domain.shown(place) + " the page cache has another " + to_string(cache) +
+         " beside the budget, from which reads are served.\n";
+}
+
+/// Where the search saw no end of what holds, and how to look further.
+std::string open_ends_text(const GoalFound& f, const GoalRange& range) {
+  if (range.first != 0 || range.last != f.domain.last()) return "";
+  const bool below = !f.domain.whole || f.domain.low > 1, above = !f.domain.high_is_most;
+  if (!below && !above) return "";
+  return std::string("It was not seen to end: look further by ") +
+         (below ? "--from below " + f.domain.shown(0) : "") + (below && above ? ", " : "") +
+         (above ? "--to above " + f.domain.shown(f.domain.last()) : "") + ".\n";
+}
+
 /// Of a range: "59.7 ms there, 61.6 ms at 21.5 GB", with the neighbours that were asked for and are not in
 /// it.
 std::string ends_text(const GoalSettings& asked, const GoalFound& f, const GoalRange& range) {
@@ -87,9 +105,11 @@ std::string holds_answer(const GoalSettings& asked, const GoalFound& f) {
     text += (i == 0 ? "" : "; and ") + range_text(asked, f, f.threshold.ranges[i]);
   text += ".\n";
   const GoalRange& range = f.threshold.ranges.front();
-  const std::size_t end = range.first == 0 ? range.last : range.first;
+  const bool everywhere = range.first == 0 && range.last == f.domain.last();
+  const std::size_t end = range.first == 0 && !everywhere ? range.last : range.first;
   if (const std::string bound = bound_text(f, end); !bound.empty())
     text += "At " + f.domain.shown(end) + " it is " + bound + ".\n";
+  text += page_cache_sentence(f, end) + open_ends_text(f, range);
   if (f.threshold.changes > 1)
     text += "It changes more than once over " + span_text(f) +
             ": between places that were looked at it may change more often (--points).\n";
@@ -123,7 +143,7 @@ std::string best_answer(const GoalSettings& asked, const GoalFound& f) {
     text = (asked.smallest ? "Least " : "Most ") + one_line(asked.metric.text) + " over " +
            key_and_system(asked, f) + " from " + span_text(f) + ": " + value_at(asked, f, place) + " at " +
            at + ".";
-  text += like_best_text(asked, f) + "\n";
+  text += like_best_text(asked, f) + "\n" + page_cache_sentence(f, place);
   const bool may_be_less = !f.domain.whole || f.domain.low > 1;
   if ((f.domain.at(place) == f.domain.low && may_be_less) ||
       (f.domain.at(place) == f.domain.high && !f.domain.high_is_most))
@@ -191,6 +211,9 @@ TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {
   if (f.as_load) table.rows.front().emplace_back("most of seeds");
   if (asked.condition) table.rows.front().emplace_back("holds");
   table.rows.front().insert(table.rows.front().end(), {"bound by", "% of the time"});
+  const bool caches_pages = std::any_of(f.points.begin(), f.points.end(),
+                                        [](const auto& one) { return one.second.page_cache > Bytes(0); });
+  if (caches_pages) table.rows.front().emplace_back("page cache beside");
   for (const auto& [place, point] : f.points) {
     const bool ran = !point.by_seed.empty();
     const bool many = ran && point.by_seed.size() > 1 && f.seeds_matter;
@@ -202,6 +225,7 @@ TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {
     if (asked.condition) row.push_back(ran ? holds_text(asked, f, point) : "-");
     row.push_back(point.cause.empty() ? "-" : words_of_cause(point.cause));
     row.push_back(point.cause.empty() ? "-" : fixed(100 * point.share, 1));
+    if (caches_pages) row.push_back(point.page_cache > Bytes(0) ? to_string(point.page_cache) : "-");
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -232,6 +256,7 @@ Json point_json(const GoalSettings& asked, const GoalFound& f, std::size_t place
     for (const LoadVerdict verdict : point.kept_up) kept_up.push_back(to_string(verdict));
     json.update({{"holds", holds_at(asked, f, point)}, {"verdicts", kept_up}});
   }
+  if (point.page_cache > Bytes(0)) json["page_cache_bytes"] = point.page_cache.value();
   if (!point.cause.empty())
     json["bound_by"] = {{"cause", point.cause}, {"place", point.place}, {"share", point.share}};
   return json;

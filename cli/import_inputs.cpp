@@ -114,7 +114,7 @@ ImportCounts import_files(
   for (const std::string& file : files) {
     ImportTarget target = options.target;
     target.out = parts.next();
-    import(file, target);
+    counts.prompt_tokens += import(file, target).prompt_tokens;
     traces.push_back(read_routing_trace(target.out.string()));
   }
   counts.tokens = write_merged(traces, files, options.target.model, options.target.out);

@@ -44,6 +44,12 @@ constexpr std::array<Elsewhere, 8> kElsewhere = {
      {"sweep.scenario", "scenario", Strictness::in_place},
      {"scenario.runtime", "runtime", Strictness::whole},
      {"system.runtime", "runtime", Strictness::whole}}};
+/// A part of a user's own has the keys of a row of a table of parts.
+struct OwnPart {
+  std::string_view path, table;
+};
+constexpr std::array<OwnPart, 3> kOwnParts = {
+    {{"scenario.machine.gpu", "gpus"}, {"scenario.machine.cpu", "cpus"}, {"scenario.machine.ssd", "ssds"}}};
 /// Values of keys of scenarios, whose paths stand there: what each takes, its scenario's reader says.
 constexpr std::array<std::string_view, 4> kAnyValue = {"sweep.set.NAME", "sweep.axes.NAME",
                                                        "sweep.zip[].NAME", "sweep.series.NAME"};
@@ -212,9 +218,15 @@ class SchemaWriter {
     return {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
   }
 
+  Json row_of(const std::string& table) {
+    return object(tree_.below.at("part").below.at(table).below.at("[]"), "part." + table + "[]");
+  }
+
   Json map_at(const KeyTree& place, const std::string& path) {
     if (path == "scenario.overrides") return overrides();
     if (std::optional<Json> file = elsewhere(path)) return *std::move(file);
+    for (const OwnPart& part : kOwnParts)
+      if (part.path == path) return row_of(std::string(part.table));
     return object(place, path);
   }
 

@@ -68,6 +68,7 @@ cluster.servers[].host host-1
 cluster.servers[].in {value: 500 Mbit/s, source: operator}
 cluster.servers[].out {value: 500 Mbit/s, source: operator}
 cluster.sources.NAME.text what the operator says
+part.decompress.NAME.source measured on my machine
 )";
 
 std::string flow_scalar(const Json& value) {

@@ -17,13 +17,13 @@ scenario.model the model: a name (`moelab models`), a GGUF file, a Hugging Face 
 scenario.weights format of the weights (`moelab formats`) in the place of the model's own: one for all, or a map by part
 scenario.device the machine: a name (`moelab devices`), a file, or the profile itself; or `machine`, or `cluster`
 scenario.machine the machine, put together from catalogue parts (`moelab parts`), in the place of `device`
-scenario.machine.gpu GPU by its catalogue name: rtx-4090-24gb
+scenario.machine.gpu GPU by its catalogue name: rtx-4090-24gb; or one of your own, with the keys of part.gpus[], as a map or as the YAML file that has it
 scenario.machine.gpus how many of it
-scenario.machine.cpu CPU by its catalogue name: ryzen-9-7950x
+scenario.machine.cpu CPU by its catalogue name: ryzen-9-7950x; or one of your own, as a GPU
 scenario.machine.sockets how many of it
 scenario.machine.memory kind and channels of the host's memory: ddr5-6000 x 2
 scenario.machine.ram how much of it there is: 96 GiB
-scenario.machine.ssd SSD by its catalogue name: pcie4-x4
+scenario.machine.ssd SSD by its catalogue name: pcie4-x4; or one of your own, as a GPU
 scenario.cluster several servers: a name (`moelab clusters`), a file, or the profile itself, in the place of `device`
 scenario.runtime what software costs (`moelab runtimes`), of systems that name none; none: what their own files say
 scenario.tensor_parallel GPUs that share each layer
@@ -85,7 +85,7 @@ scenario.workload.tasks[].prompt_tokens length of prompts: a number, or the leas
 scenario.workload.tasks[].output_tokens length of answers, likewise
 scenario.workload.tasks[].domain the domain of `counts` whose experts it uses; without it, the task's name
 scenario.workload.tasks[].trace recorded requests, in the place of lengths and domain
-scenario.workload.servers on a cluster: what the users of each server ask, by the order of servers or by name
+scenario.workload.servers on a cluster: what the users of its servers ask: one entry, the same for each server; or one for each, in their order; or entries that name theirs (`server`), where a server that none names has no users
 scenario.workload.servers[].server whose users these are: a server, or a group of servers
 scenario.workload.servers[].requests how many requests they send
 scenario.workload.servers[].arrivals_per_s requests a second; 0: all are there from the start
@@ -363,7 +363,7 @@ sweep.repeats so many runs of each point, each with a seed of its own
 sweep.limits what a point may take before it is given up
 sweep.limits.time time on a clock
 sweep.limits.memory memory of its process
-sweep.executor what resolves time: durations known at the start, or capacities shared by SimGrid
+sweep.executor what resolves time: fast (durations known at the start) or simgrid (capacities shared by SimGrid); without it fast, and simgrid where the scenario has a cluster, as `moelab run`
 sweep.where only combinations for which this holds: budget > 20 GB and workload.batch < 8
 )";
 
@@ -376,6 +376,15 @@ runtime.constants what its software costs apart from the machine; all that have 
 runtime.classes generations of GPUs (`moelab show gpus`) on which its kernels are slower or faster
 runtime.classes.NAME one of them: ada
 runtime.classes.NAME.slowdown times `constants.slowdown`, of kernels there
+runtime.gguf which GGUF files it reads, where not all
+runtime.gguf.types their types, as `moelab formats` has them behind gguf-
+runtime.gguf.width_multiple the width of the model's experts is a multiple of it
+runtime.gguf.source which of `sources` says so
+runtime.caveats faults that users met and that are open; `moelab advise` says them with what it advises
+runtime.caveats[].models models that have it: those whose names begin so
+runtime.caveats[].weights formats that have it: those whose names begin so; without it, all
+runtime.caveats[].what what happens
+runtime.caveats[].source which of `sources` says so
 )";
 
 constexpr std::string_view kOfLaws = R"(
@@ -412,6 +421,14 @@ part.byte_products of generations: how many times as fast products of 8-bit valu
 part.byte_products.NAME a generation that parts name: ampere
 part.byte_products.NAME.times the factor, of parts that say none of their own
 part.byte_products.NAME.source data sheet or white paper that has it
+part.decompress of generations of CPUs: what one core decompresses
+part.decompress.NAME a generation that parts name: zen3
+part.decompress.NAME.lz4hc plain bytes of exponents a second, packed by LZ4HC
+part.decompress.NAME.zstd the same, packed by Zstd
+part.decompress.NAME.clock clock at which it does; other CPUs of the generation then go by theirs
+part.decompress.NAME.source measurement that has it
+part.gpus[].cpu of a GPU that works in the host's memory: the CPU on its chip, by its catalogue name
+part.gpus[].ssd_slot what an SSD of its board hangs on, which reads no faster: pcie3-x4
 part.gpus[].name what `machine.gpu` calls it
 part.gpus[].title its name in full
 part.gpus[].alias what else it is called

@@ -61,6 +61,7 @@ constexpr KeyProbe kProbes[] = {
     {"zipmoe-orin", "model", "{name: a, bytes_per_weight: 2}"},
     {"zipmoe-orin", "device", "{name: a}"},
     {"zipmoe-orin", "runtime", "{name: a}"},
+    {"zipmoe-orin", "machine", "{gpu: {name: a}, cpu: {name: a}, ssd: {name: a}}"},
     {"zipmoe-orin", "weights",
      "{all: bf16, attention: bf16, dense: bf16, shared: bf16, router: bf16, experts: bf16, embedding: bf16, "
      "head: bf16, kv: bf16}"},
@@ -150,8 +151,11 @@ void read_everything() {
 std::string explained_at(const std::string& root, const std::string& path) {
   if (root == "scenario") {
     // What stands in a scenario, or changes what it names, is explained where it has a file of its own.
-    static const std::array<std::pair<std::string_view, std::string_view>, 5> kInPlace = {
+    static const std::array<std::pair<std::string_view, std::string_view>, 8> kInPlace = {
         {{"systems[].", "system"},
+         {"machine.gpu.", "part.gpus[]"},
+         {"machine.cpu.", "part.cpus[]"},
+         {"machine.ssd.", "part.ssds[]"},
          {"device.", "device"},
          {"cluster.", "cluster"},
          {"model.", "model"},

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/import_note.hpp"
 #include "cli/layer_table.hpp"
 #include "cli/list_command.hpp"
 #include "cli/wrapped_text.hpp"
@@ -296,8 +297,7 @@ void print_imported(const std::string& path, const std::string& format, const st
   const Architecture a = import_model(path);
   const std::string yaml = architecture_to_yaml(a);
   if (!out.empty()) write_outputs({{out, yaml}});
-  if (a.source.find(kUnknownModelType) != std::string::npos)
-    std::cerr << "moelab: note: " << one_line(a.source) << "\n";
+  say_import_note(a);
   if (format != "json") {
     std::cout << (out.empty() ? yaml : "model: " + out + "\n");
     return;

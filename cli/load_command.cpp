@@ -206,8 +206,7 @@ void add_load(CLI::App& program) {
       ->check(names_a_file);
   command->add_option("--csv", options->csv,
                       "Write a line for each system, rate and seed to this file, all in SI units");
-  command->add_option("--plot", options->plot,
-                      "SVG file to draw TTFT, TPOT and what was served over the rate into");
+  add_plot(*command, options->plot, "SVG file to draw TTFT, TPOT and what was served over the rate into");
   add_text_format(*command, options->format);
   add_policy_library(*command);
   add_example(*command,

@@ -90,13 +90,24 @@ std::string is_a_seed(const std::string& text) {
   return "expected a whole number from 0 to 18446744073709551615, found " + text;
 }
 
+/// "8k" -> ": write 8000"; nothing for what is no number with such an end.
+std::string without_unit(const std::string& text) {
+  const std::size_t last = text.find_first_of("kKmM");
+  double value = 0;
+  if (last == std::string::npos || last + 1 != text.size() ||
+      !CLI::detail::lexical_cast(text.substr(0, last), value))
+    return "";
+  const bool thousands = text[last] == 'k' || text[last] == 'K';
+  return ": write " + shortest_text(value * (thousands ? 1e3 : 1e6));
+}
+
 CLI::Validator number_from(double low, double high) {
   std::ostringstream range;
   range << low << " to " << high;
   const auto problem = [low, high, range = range.str()](const std::string& text) -> std::string {
     double value = 0;
     if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high) return "";
-    return "expected a number from " + range + ", found " + text;
+    return "expected a number from " + range + ", found " + text + without_unit(text);
   };
   return CLI::Validator(problem, "from " + range.str(), "");
 }
@@ -124,6 +135,16 @@ void add_text_format(CLI::App& command, std::string& format,
   command.add_option("--format", format, help + " or json (for programs)")
       ->check(CLI::IsMember(names))
       ->default_str("table");
+}
+
+void add_plot(CLI::App& command, std::string& file, const std::string& help, bool pages) {
+  const auto problem = [pages](const std::string& name) -> std::string {
+    const std::string format = std::filesystem::path(name).extension().string();
+    if (format == ".svg" || (pages && format == ".html") || (!pages && format.empty())) return "";
+    return std::string("expected a file that ends in .svg (a picture)") +
+           (pages ? " or .html (a page with the table, too)" : "") + ", found " + name;
+  };
+  command.add_option("--plot", file, help)->check(problem);
 }
 
 TextForm text_form(const std::string& format) {
@@ -256,6 +277,7 @@ int run_program(int argc, char** argv) {
   add_bench(program);
   add_calibrate(program);
   add_validate(program);
+  add_records(program);
   add_tune(program);
   add_results(program);
   add_load(program);

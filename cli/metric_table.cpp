@@ -25,6 +25,9 @@ metrics.end_to_end_s s from a request's arrival to its last token; mean over ans
 metrics.throughput_tokens_per_s tokens/s generated tokens over the time of the run, or of its measured part
 metrics.tokens - tokens that were generated
 metrics.requests - requests that were answered and are measured
+metrics.asked_requests - on a cluster: requests of its users, answered or not
+metrics.failed_requests - of these, that were never answered: lost with a server that left, or still waiting at the end; latencies are of the others
+metrics.delayed_requests - of these, that came while their server was away
 metrics.wall_s s simulated time at which the run ended; it began at 0
 metrics.ttft_p50_s s median of the time to first token
 metrics.ttft_p90_s s 90th percentile of it
@@ -55,6 +58,12 @@ answer.systems[].system - those that could be run, the fastest first
 answer.systems[].seconds s the mean of what they are judged by
 answer.bounds[].system - those that are no rivals: they know the future, or try everything
 answer.bounds[].seconds s as of the others
+answer.unranked[].system - those in which more requests fail than in the others, on a cluster
+answer.unranked[].seconds s as of the others, of the requests that it answers; null where it answers none
+answer.requests[].system - on a cluster, each system that was run
+answer.requests[].asked - requests of its users, under all seeds
+answer.requests[].failed - of these, that were never answered
+answer.requests[].delayed - of these, that came while their server was away
 answer.seeds - under which all was run
 answer.noise - more_than_noise, may_be_noise, the_same or unknown: the difference of the first two systems
 answer.difference - null where it is not known
@@ -63,7 +72,7 @@ answer.difference.half_width_s s half of its 95 % interval (Student's t)
 answer.difference.pairs - how many
 answer.difference.over - seeds, or requests
 answer.bound_by - what the fastest system waits for most: disk, link, CPU, GPU, ...
-answer.causes[].cause - as in stall_s, the greatest first
+answer.causes[].cause - as in stall_s, on a cluster as in latency_s, the greatest first
 answer.causes[].share - of the fastest system's time that it is judged by
 answer.least_certain - null where no figure is behind a tenth of the time
 answer.least_certain.figure - of the device, cluster or runtime
@@ -93,7 +102,7 @@ bytes.ssd bytes read from the SSD
 bytes.page_cache bytes read from the operating system's page cache
 bytes.host bytes copied from the host's memory to a GPU's
 busy_s.NAME s time in which a resource worked: io (reads), decompress, recover, compute, link, network and others, on several GPUs or servers each by its own name
-stall_s.ssd_read s time on the critical path that waited for cold reads; all causes add up to the time in which there were requests
+stall_s.ssd_read s time on the critical path that waited for cold reads; all causes add up to the time in which there were requests, but for what requests waited that then failed
 stall_s.page_cache_read s that waited for reads from the page cache
 stall_s.decompress s that waited for decompression
 stall_s.recover s that waited for joining planes to BF16
@@ -113,6 +122,9 @@ stall_s.remote_experts s that waited for experts that another GPU computed
 stall_s.recovery s that waited until an expert that no server held was there again, or a lost call was repeated
 stall_s.exchange s that waited for rows on their way between GPUs that divide the experts; left out where it took no time
 decode_stall_s.CAUSE s the part of stall_s in decode passes
+latency_s.server_away s on a cluster: what the latencies of all answered requests, added up, are made of; of these the time before a request was begun in which its server was away; left out where it took no time, as are all below
+latency_s.queue s the other time before a request was begun: its server served others
+latency_s.CAUSE s the time from a request's first pass to its last token, by the causes of stall_s, each in its part of it
 routing.active activations uses of experts by tokens while decoding (one expert for one token), with a routing policy
 routing.top_score activations of these, by experts of a high score
 routing.low_score activations of these, by experts of a low score
@@ -193,8 +205,9 @@ cluster.migrations[].adopted - whether experts were moved
 cluster.migrations[].recovery - whether a server had left or come back, so that they had to be
 cluster.migrations[].remote_activations_before activations calls that the old placement would take, in the statistics' time
 cluster.migrations[].remote_activations_after activations calls that the new one would take
-cluster.migrations[].saved_s s what that would save over the horizon
-cluster.migrations[].cost_s s what moving the experts takes
+cluster.migrations[].horizon_s s the time for which a new placement is judged; this and what is saved and costs are left out where a fault left no choice
+cluster.migrations[].saved_s s time of calls that the new one would save over the horizon, of all servers together
+cluster.migrations[].cost_s s time that loading the experts that move takes once, one after the other
 cluster.migrations[].experts - experts that move
 cluster.migrations[].done_s s when the last one was in its place; null: not before the end
 cluster.faults[].at_s s when a server left or returned, or its network changed

@@ -1,8 +1,10 @@
 #include "cli/results_rows.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "models/input_error.hpp"
@@ -151,6 +153,55 @@ std::optional<Value> value_of_cell(const std::string& column, const ResultCell& 
   return Measure{*number, unit};
 }
 
+/// What --for of `moelab tune` calls the mean of a metric, and the column that has it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kShortNames = {
+    {{"ttft", "ttft_s"},
+     {"tpot", "tpot_s"},
+     {"e2e", "end_to_end_s"},
+     {"tokens_per_s", "throughput_tokens_per_s"}}};
+
+/// The column that a name of a condition means: of that name, or of that short name; nothing: none.
+const ResultColumn* column_named(const std::vector<ResultColumn>& columns, const std::string& name) {
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [&](const ResultColumn& column) { return column.name == name; });
+  if (found != columns.end()) return &*found;
+  for (const auto& [brief, column] : kShortNames)
+    if (name == brief) return column_named(columns, std::string(column));
+  return nullptr;
+}
+
+/// The texts that points have in a column, each once.
+std::vector<std::string> texts_in(const std::vector<StoredOutcome>& points, const ResultColumn& column) {
+  std::vector<std::string> texts;
+  for (const StoredOutcome& point : points) {
+    const ResultCell cell = column.of(point);
+    const auto* const text = std::get_if<std::string>(&cell);
+    if (text != nullptr && std::holds_alternative<std::string>(value_of_text(*text)) &&
+        std::find(texts.begin(), texts.end(), *text) == texts.end())
+      texts.push_back(*text);
+  }
+  return texts;
+}
+
+/// A word that no column has is the text of a column that it is compared with. Throws ConditionError where
+/// it is neither.
+void check_word(const Condition& condition, const std::string& word, const std::vector<StoredOutcome>& points,
+                const std::vector<ResultColumn>& columns) {
+  std::vector<std::string> known = names_of(columns);
+  for (const auto& [brief, column] : kShortNames) known.emplace_back(brief);
+  for (const std::string& other : condition.compared_with(word)) {
+    const ResultColumn* const column = column_named(columns, other);
+    const std::vector<std::string> texts =
+        column != nullptr ? texts_in(points, *column) : std::vector<std::string>();
+    if (std::find(texts.begin(), texts.end(), word) != texts.end()) return;
+    if (!texts.empty())
+      throw ConditionError("no point has '" + word + "' in '" + other + "'" + suggestion(word, texts) +
+                           ", and no axis or column is called so");
+  }
+  throw ConditionError("there is no axis or column '" + word + "'" + suggestion(word, known) +
+                       "; a text stands in quotes");
+}
+
 }  // namespace
 
 std::vector<std::string> axis_names(const std::vector<StoredOutcome>& points) {
@@ -222,23 +273,20 @@ std::vector<ResultFilter> axis_filters(const std::vector<StoredOutcome>& points,
 
 ResultFilter condition_filter(const std::vector<StoredOutcome>& points, const std::string& text) {
   const std::vector<ResultColumn> columns = result_columns(points);
-  std::vector<std::string> names;
-  for (const ResultColumn& column : columns) names.push_back(column.name);
   const auto fail = [text](const std::string& what) { return InputError("--where " + text, what); };
   try {
     const Condition condition(text);
     for (const std::string& name : condition.names())
-      if (std::find(names.begin(), names.end(), name) == names.end())
-        throw fail("there is no axis or column '" + name + "'" + suggestion(name, names));
+      if (column_named(columns, name) == nullptr) check_word(condition, name, points, columns);
     return [=](const StoredOutcome& point) {
       const auto value = [&](const std::string& name) -> std::optional<Value> {
-        const auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-        return value_of_cell(name, columns[at].of(point));
+        const ResultColumn* const column = column_named(columns, name);
+        return column != nullptr ? value_of_cell(column->name, column->of(point)) : Value(name);
       };
       for (const std::string& name : condition.names())
         if (!value(name)) return false;
       try {
-        return condition.holds(value, names);
+        return condition.holds(value, names_of(columns));
       } catch (const ConditionError& error) {
         throw fail(error.what());
       }

@@ -168,7 +168,7 @@ struct Asked {
 
 /// What every system took under each seed, the first of which has been run, for the answer and the table.
 struct OverSeeds {
-  std::vector<std::vector<std::optional<double>>> latencies;
+  std::vector<std::vector<SeedOutcome>> outcomes;
   SpeedsBySeed speeds;
 };
 
@@ -179,7 +179,7 @@ OverSeeds run_seeds(const RunArguments& options, const Asked& asked, const std::
   OverSeeds over;
   if (options.seeds > 1)
     for (const RunResult& result : first) over.speeds.push_back({speed_of(result)});
-  over.latencies = latencies_by_seed(asked.scenario, first, options.seeds, [&](std::uint64_t seed) {
+  over.outcomes = outcomes_by_seed(asked.scenario, first, options.seeds, [&](std::uint64_t seed) {
     auto settings = asked.scenario.settings;
     settings.emplace_back("seed", std::to_string(seed));
     const Scenario again = load_scenario(options.scenario, settings, options.only);
@@ -274,7 +274,7 @@ RunOutputs run_asked(const RunArguments& options, const Asked& asked) {
     events.push_back(std::move(one.events));
   }
   const OverSeeds over = run_seeds(options, asked, results, progress);
-  const RunAnswer answer = run_answer(asked.scenario, results, over.latencies);
+  const RunAnswer answer = run_answer(asked.scenario, results, over.outcomes);
   progress.clear();
   return outputs_of(options, asked, results, events, answer, over.speeds);
 }
@@ -331,9 +331,9 @@ void add_run(CLI::App& program) {
                    "Passes in the timeline by the tokens that they make: 100:120 is from the 100th token "
                    "of the run to its 120th")
       ->excludes(passes);
-  command->add_option("--plot", options->plot,
-                      "SVG file to draw serving over time into: tokens per second, KV cache, requests, swap "
-                      "traffic and residency level, of systems with 'weights: paged'");
+  add_plot(*command, options->plot,
+           "SVG file to draw serving over time into: tokens per second, KV cache, requests, swap "
+           "traffic and residency level, of systems with 'weights: paged'");
   command->add_option("--requests", options->requests,
                       "Write a line for each system and request to this file, .jsonl or .csv: when it came, "
                       "began, had its first token and its last, its lengths, how often it was preempted");

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <utility>
@@ -10,6 +11,9 @@
 
 namespace moelab::cli {
 namespace {
+
+/// Lines in a file or a pipe, which stay, are few.
+constexpr std::chrono::seconds kApartInFile{20};
 
 /// In the place of the line; past std::cerr, which lets no control characters through.
 void write_line(const std::string& text) {
@@ -21,8 +25,13 @@ void write_line(const std::string& text) {
 TerminalLine::TerminalLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
 void TerminalLine::show(const std::string& text) {
-  if (!terminal_) return;
   const Clock::time_point now = Clock::now();
+  if (!terminal_) {
+    if (now - std::max(begin_, last_) < kApartInFile) return;
+    last_ = now;
+    std::cerr << "moelab: progress: " << one_line(text) << std::endl;
+    return;
+  }
   if (now - begin_ < std::chrono::seconds(2) || now - last_ < std::chrono::milliseconds(200)) return;
   last_ = now;
   write_line(one_line(text));

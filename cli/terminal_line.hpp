@@ -1,4 +1,4 @@
-// A line on the terminal that says how far something long is.
+// How far something long is, on standard error.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,9 @@
 
 namespace moelab::cli {
 
-/// Writes on standard error over itself, from the second second on and a few times a second; nothing if that
-/// is no terminal. The line is gone with the object, or when it is cleared.
+/// On a terminal a line that is written over itself, from the second second on and a few times a second; it
+/// is gone with the object, or when it is cleared. Elsewhere a line of its own, "moelab: progress: " and the
+/// text, every 20 seconds.
 class TerminalLine {
  public:
   TerminalLine();

@@ -1,4 +1,5 @@
 // moelab trace fit: a law of routing (traces/law) from a recording, or how good such a law is.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -53,10 +54,18 @@ void print_table(const std::vector<HoldoutRow>& rows) {
                                  : text(row.limit, "%.2f"))
               << " |\n";
   }
+  const auto has_aim = [](const HoldoutRow& row) {
+    return row.limit > 0 && std::isfinite(row.drawn_difference);
+  };
+  const auto misses = [&](const HoldoutRow& row) { return has_aim(row) && row.drawn_difference > row.limit; };
   if (const HoldoutRow* worst = worst_of(rows); worst != nullptr)
-    std::cout << "\nworst: " << worst->name << ", layer " << worst->worst_layer << ": "
-              << text(worst->held_out, "%.3f") << " held out, " << text(worst->drawn, "%.3f")
-              << " drawn in the mean, " << text(worst->worst_difference, "%.3f") << " apart there\n";
+    std::cout << "\n"
+              << std::count_if(rows.begin(), rows.end(), misses) << " of "
+              << std::count_if(rows.begin(), rows.end(), has_aim)
+              << " aims are missed in the mean over layers; worst: " << worst->name << ", layer "
+              << worst->worst_layer << ": " << text(worst->held_out, "%.3f") << " held out, "
+              << text(worst->drawn, "%.3f") << " drawn in the mean, " << text(worst->worst_difference, "%.3f")
+              << " apart there\n";
 }
 
 void print_json(const std::vector<HoldoutRow>& rows) {
@@ -117,7 +126,9 @@ void fit(const TraceFitArguments& options) {
   write_outputs({{options.out, to_yaml(law)}});
   if (options.format == "json") return print_json(options.out, law);
   std::cout << options.out << ": " << law.layers.size() << " layers of " << law.experts << " experts, top-"
-            << law.top_k << ", " << one_line(law.provenance) << "\n";
+            << law.top_k << ", " << one_line(law.provenance)
+            << "\nhow near it comes is not measured here; 'moelab trace fit " << options.trace
+            << " --holdout' fits to every other request and compares with the rest\n";
 }
 
 }  // namespace

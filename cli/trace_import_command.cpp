@@ -22,9 +22,19 @@ const std::map<std::string, Phase> kPhases{
 const std::map<std::string, RouterScores> kRouterScores{
     {"logits", RouterScores::logits}, {"softmax", RouterScores::softmax}, {"sigmoid", RouterScores::sigmoid}};
 
-void say(const ImportOptions& options, const ImportCounts& counts) {
-  std::cout << options.target.out.string() << ": " << counts.tokens << " tokens\n";
+/// How much came in, and of which phases. `phase_options`: which options say that a row is a prompt's.
+void say(const ImportOptions& options, const ImportCounts& counts, const std::string& phase_options) {
+  std::cout << options.target.out.string() << ": " << counts.tokens << " tokens";
+  if (counts.prompt_tokens > 0)
+    std::cout << ", " << counts.prompt_tokens << " of them of prompts\n";
+  else
+    std::cout
+        << "\nno row is a prompt's, all are of the phase decode, so that a run's TTFT is of one generated "
+           "token; where there are prompts, expected "
+        << phase_options << "\n";
 }
+
+constexpr const char* kPhaseOfRows = "--phase, or --all-phases prefill";
 
 /// Without it a table of many requests would be one long one without a word.
 void say_one_request(const RowNames& names, bool one_file) {
@@ -85,7 +95,7 @@ void add_csv(CLI::App& import) {
           return import_routing_csv(input, options->names, target, options->delimiter.front(),
                                     terminal_progress(input));
         });
-    say(*options, counts);
+    say(*options, counts, kPhaseOfRows);
     say_one_request(options->names, input_files(options->input).size() == 1);
   });
 }
@@ -105,9 +115,11 @@ void add_jsonl(CLI::App& import) {
       "routing.safetensors");
   command->callback([options] {
     begin_import(*options);
-    say(*options, import_files(*options, [&](const std::string& input, const ImportTarget& target) {
-      return import_routing_jsonl(input, options->names, target, terminal_progress(input));
-    }));
+    const ImportCounts counts =
+        import_files(*options, [&](const std::string& input, const ImportTarget& target) {
+          return import_routing_jsonl(input, options->names, target, terminal_progress(input));
+        });
+    say(*options, counts, std::string("--prompt-tokens, ") + kPhaseOfRows);
   });
 }
 
@@ -173,9 +185,13 @@ void add_arrays(CLI::App& import, ArrayKind kind, const std::string& name, const
                        "is " + std::to_string(files.size()) +
                            " files, and scores, offsets, phases or an index in a file of their own belong "
                            "to one; import them one by one and put them together (moelab trace merge)");
-    say(*options, import_files(*options, [&](const std::string& input, const ImportTarget& target) {
-      return import_arrays(kind, input, options->names, target, terminal_progress(input));
-    }));
+    const ImportCounts counts =
+        import_files(*options, [&](const std::string& input, const ImportTarget& target) {
+          return import_arrays(kind, input, options->names, target, terminal_progress(input));
+        });
+    say(*options, counts,
+        kind == ArrayKind::raw ? "--index-prompt-tokens, or --all-phases prefill"
+                               : "--phases, --index-prompt-tokens, or --all-phases prefill");
   });
 }
 
@@ -192,9 +208,11 @@ void add_vllm(CLI::App& import) {
   add_example(*command, "moelab trace import vllm responses.jsonl --experts 128 --out routing.safetensors");
   command->callback([options] {
     begin_import(*options);
-    say(*options, import_files(*options, [&](const std::string& input, const ImportTarget& target) {
-      return import_vllm(input, target, options->drop_last, terminal_progress(input));
-    }));
+    const ImportCounts counts =
+        import_files(*options, [&](const std::string& input, const ImportTarget& target) {
+          return import_vllm(input, target, options->drop_last, terminal_progress(input));
+        });
+    say(*options, counts, "usage.prompt_tokens above 0 in the responses");
   });
 }
 

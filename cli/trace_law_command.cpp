@@ -8,8 +8,10 @@
 #include "cli/layer_table.hpp"
 #include "cli/terminal_line.hpp"
 #include "models/architecture.hpp"
+#include "models/config_store.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
+#include "sim/results/other_file.hpp"
 #include "sim/results/text_table.hpp"
 #include "traces/law/figures_fit.hpp"
 #include "traces/law/model_law.hpp"
@@ -85,6 +87,8 @@ RoutingLaw law_asked_for(const TraceLawArguments& options) {
     const PublishedRouting published = load_published_routing(options.figures);
     return law_of_figures(published, figures_of(published, options.model, options.figures), 1);
   }
+  const std::string kind = kind_of_config(options.model, find_config("models", options.model).text);
+  if (!kind.empty()) throw InputError(options.model, kind + "; expected a model");
   const Architecture model = load_architecture(options.model);
   if (model.moe_layers().empty()) throw InputError(options.model, "has no MoE layers, so nothing is routed");
   return options.rule ? law_by_rule(model) : law_of_model(model).law;

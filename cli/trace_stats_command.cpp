@@ -152,7 +152,7 @@ void add_trace_stats(CLI::App& trace) {
                                            "Skew, reuse, hit rates of caches, transitions, gates and drift "
                                            "of a trace, by layer; of counts, skew and drift");
   command->add_option("FILE", options->trace, "Routing trace, or counts-only trace")->required();
-  command->add_option("--plot", options->plot, "SVG file to draw the figures into");
+  add_plot(*command, options->plot, "SVG file to draw the figures into");
   add_format(*command, options->format);
   add_example(*command, "moelab trace stats debian-moe-8x32 --plot out/routing.svg");
   command->callback([options] { stats(*options); });

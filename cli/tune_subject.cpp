@@ -31,7 +31,7 @@ void add_tune_outputs(CLI::App& command, TuneOptions& options) {
       .add_option("--set", options.settings,
                   "Change a value of the scenario: PATH=VALUE, such as budget=\"16 GB\" or workload.batch=3")
       ->take_all();
-  command.add_option("--plot", options.plot, "SVG file to draw the curve into");
+  add_plot(command, options.plot, "SVG file to draw the curve into");
 }
 
 Scenario load_tune_subject(const TuneOptions& options) {

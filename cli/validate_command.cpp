@@ -12,9 +12,11 @@
 #include "cli/quantity_of.hpp"
 #include "cli/terminal_line.hpp"
 #include "hw/codec/codec.hpp"
+#include "hw/validate/machine_record.hpp"
 #include "hw/validate/validation_report.hpp"
 #include "models/input_error.hpp"
 #include "sim/scenario.hpp"
+#include "sim/version.hpp"
 #include "traces/gzip_text.hpp"
 
 namespace moelab::cli {
@@ -29,7 +31,7 @@ struct ValidateArguments {
   std::vector<std::string> budgets, codecs = {"lz4hc", "fixed3"}, settings;
   std::vector<std::uint32_t> threads = {1, 2};
   std::uint32_t tokens = 0, repeats = 2;
-  std::string timeline, timeline_tokens = "1:8";
+  std::string record, timeline, timeline_tokens = "1:8";
   bool no_dense = false, no_verify = false, as_calibrated = false;
 };
 
@@ -110,9 +112,16 @@ std::string picture_of(const Validation& validation) {
   return plot::svg(figure);
 }
 
+/// As 'moelab records' finds them in a folder.
+void check_record(const std::string& record) {
+  if (!record.empty() && std::filesystem::path(record).extension() != ".json")
+    throw InputError("--record " + record, "expected a file that ends in .json");
+}
+
 void run(const ValidateArguments& options) {
   const auto [json, picture] = outputs_of(options.out);
-  check_outputs({json, picture, options.timeline}, {options.scenario, options.device});
+  check_record(options.record);
+  check_outputs({json, picture, options.record, options.timeline}, {options.scenario, options.device});
   std::vector<std::pair<std::string, std::string>> settings;
   for (const std::string& text : options.settings) settings.push_back(split_setting(text));
   if (options.tokens > 0) settings.emplace_back("workload.output_tokens", std::to_string(options.tokens));
@@ -120,11 +129,15 @@ void run(const ValidateArguments& options) {
   scenario.device = load_device(options.device);
 
   TerminalLine line;
-  const Validation validation = validate(scenario, validation_options(options, line));
+  const ValidationOptions how = validation_options(options, line);
+  const Validation validation = validate(scenario, how);
   line.clear();
 
   std::vector<std::pair<std::string, std::string>> files;
   if (!json.empty()) files = {{json, validation_json(validation)}, {picture, picture_of(validation)}};
+  if (!options.record.empty())
+    files.emplace_back(options.record,
+                       machine_record_json(machine_record(scenario, how, validation, program_version())));
   if (!options.timeline.empty())
     files.emplace_back(options.timeline,
                        packed_by_name(options.timeline,
@@ -132,6 +145,8 @@ void run(const ValidateArguments& options) {
   write_outputs(files);
   std::cout << (options.format == "json" ? validation_json(validation) : validation_table(validation));
   if (options.format != "json" && !json.empty()) std::cout << "result: " << json << ", " << picture << "\n";
+  if (options.format != "json" && !options.record.empty())
+    std::cout << "record: " << options.record << ", for 'moelab records'\n";
   if (options.format != "json" && !options.timeline.empty())
     std::cout << "timeline (tokens " << options.timeline_tokens << "): " << options.timeline
               << ", opens in https://ui.perfetto.dev\n";
@@ -199,6 +214,12 @@ void add_validate(CLI::App& program) {
   command
       ->add_option("--out", options->out,
                    "Folder, or file that ends in .json: the result, and a picture (.svg) beside it")
+      ->check(names_a_file);
+  command
+      ->add_option("--record", options->record,
+                   "File that ends in .json: the errors by codec, threads and kind of operation, with what "
+                   "machine, program and load they were found on and without whose machine it is, for "
+                   "'moelab records'")
       ->check(names_a_file);
   command
       ->add_option(

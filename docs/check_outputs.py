@@ -35,6 +35,14 @@ def blocks_of(page):
             lines.append(line)
 
 
+def write_files(page, folder):
+    """The files that a page shows: blocks of YAML, each under the name that it gives itself."""
+    for text in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        named = re.match(r"name: (\S+)", text)
+        if named:
+            (folder / f"{named[1]}.yaml").write_text(text)
+
+
 def output_of(moelab, line, folder):
     words = shlex.split(line, comments=True)[1:]
     target = None
@@ -76,7 +84,9 @@ def main():
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "out").mkdir()
-            (folder / "experiments").symlink_to(SOURCE / "experiments")
+            for shown in ("experiments", "hw"):
+                (folder / shown).symlink_to(SOURCE / shown)
+            write_files(page, folder)
             for place, line, like in missing_lines(moelab, page, folder):
                 wrong += 1
                 print(f"{place}: not printed\n  shown  {line}\n  prints {like}", flush=True)

@@ -3,7 +3,7 @@
 # GPU's microbenchmarks, a profile of the machine, and the simulator held against runs on the GPU.
 # usage: hw/on_gpu.sh BUILD OUT [NAME]     BUILD: a build folder with moelab and test_cuda (configured where nvcc is)
 #                                          OUT: folder for logs, bench.json, NAME.yaml (the profile; default: gpu-here) and
-#                                          the validations' results
+#                                          the validations' results and records (for hw/machines)
 # example: cmake --preset release && cmake --build build/release --target moelab test_cuda && hw/on_gpu.sh build/release out/gpu
 set -uo pipefail
 [ $# -ge 2 ] || { sed -n '/^# usage/,/^[^#]/s/^# //p' "$0" >&2; exit 2; }
@@ -42,6 +42,6 @@ step calibrate "$moelab" calibrate --dir "$out" --out "$out/$name.yaml"
 for scenario in validate-smoe validate-windowed; do
   [ -e "$out/$name.yaml" ] || { echo "skipped: $scenario, for want of a profile"; continue; }
   step "$scenario" "$moelab" validate "$scenario" --device "$out/$name.yaml" --compute gpu --store "$stores" \
-    --out "$out/$scenario.json"
+    --out "$out/$scenario.json" --record "$out/record-$scenario.json"
 done
 exit $failed

@@ -16,38 +16,51 @@ namespace {
 
 using namespace hf;
 
+// kv_heads as in src/transformers/models/*/configuration_*.py of huggingface/transformers.
 constexpr std::array kFamilies{
     Family{.model_type = "llama"},
-    Family{.model_type = "mistral"},
-    Family{.model_type = "qwen2", .qkv_bias = true},
-    Family{.model_type = "qwen3", .qk_norm = true},
-    Family{.model_type = "mixtral"},
-    Family{.model_type = "qwen2_moe", .qkv_bias = true, .shared_gate = true},
-    Family{.model_type = "qwen3_moe", .qk_norm = true},
-    Family{.model_type = "qwen3_next", .qk_norm = true, .output_gate = true, .shared_gate = true},
-    Family{.model_type = "qwen3_5_moe", .qk_norm = true, .output_gate = true, .shared_gate = true},
-    Family{.model_type = "qwen3_5_moe_text", .qk_norm = true, .output_gate = true, .shared_gate = true},
+    Family{.model_type = "mistral", .kv_heads = 8},
+    Family{.model_type = "qwen2", .qkv_bias = true, .kv_heads = 32},
+    Family{.model_type = "qwen3", .qk_norm = true, .kv_heads = 32},
+    Family{.model_type = "mixtral", .kv_heads = 8},
+    Family{.model_type = "qwen2_moe", .qkv_bias = true, .shared_gate = true, .kv_heads = 16},
+    Family{.model_type = "qwen3_moe", .qk_norm = true, .kv_heads = 4},
+    Family{
+        .model_type = "qwen3_next", .qk_norm = true, .output_gate = true, .shared_gate = true, .kv_heads = 2},
+    Family{.model_type = "qwen3_5_moe",
+           .qk_norm = true,
+           .output_gate = true,
+           .shared_gate = true,
+           .kv_heads = 2},
+    Family{.model_type = "qwen3_5_moe_text",
+           .qk_norm = true,
+           .output_gate = true,
+           .shared_gate = true,
+           .kv_heads = 2},
     Family{.model_type = "deepseek"},
     Family{.model_type = "deepseek_v2"},
     Family{.model_type = "deepseek_v3", .gate_bias = true},
     Family{.model_type = "kimi_k2", .gate_bias = true},
-    Family{.model_type = "glm4_moe", .no_output_bias = true, .gate_bias = true},
-    Family{.model_type = "dots1", .qk_norm = true, .gate_bias = true},
-    Family{.model_type = "ernie4_5_moe", .gate_bias = true},
+    Family{.model_type = "glm4_moe", .no_output_bias = true, .gate_bias = true, .kv_heads = 8},
+    Family{.model_type = "dots1", .qk_norm = true, .gate_bias = true, .kv_heads = 32},
+    Family{.model_type = "ernie4_5_moe", .gate_bias = true, .kv_heads = 4},
     Family{.model_type = "hunyuan_v1_moe", .qk_norm = true},
-    Family{.model_type = "minimax_m2", .qk_norm = true, .qk_norm_full = true, .gate_bias = true},
-    Family{.model_type = "llama4_text", .qk_norm_bare = true, .one_shared = true, .chunks = true},
+    Family{
+        .model_type = "minimax_m2", .qk_norm = true, .qk_norm_full = true, .gate_bias = true, .kv_heads = 8},
+    Family{
+        .model_type = "llama4_text", .qk_norm_bare = true, .one_shared = true, .chunks = true, .kv_heads = 8},
     Family{.model_type = "olmoe", .qk_norm = true, .qk_norm_full = true},
     Family{.model_type = "gpt_oss",
            .attention_bias = true,
            .sinks = true,
            .matrix_bias = true,
-           .gate_bias = true},
-    Family{.model_type = "phimoe", .layer_norm_bias = true},
+           .gate_bias = true,
+           .kv_heads = 8},
+    Family{.model_type = "phimoe", .layer_norm_bias = true, .kv_heads = 8},
     Family{.model_type = "switch_transformers"},
     Family{.model_type = "xverse"},
     Family{.model_type = "granitemoehybrid", .hybrid = true},
-    Family{.model_type = "nemotron_h", .hybrid = true},
+    Family{.model_type = "nemotron_h", .hybrid = true, .kv_heads = 8},
 };
 
 // Keys of layers that Architecture cannot say or that this reader does not know how to place.
@@ -61,6 +74,45 @@ constexpr std::array<std::string_view, 6> kStateSpaceKeys{"mamba_d_ssm",       "
 // Of which any says that some layers have experts.
 const std::initializer_list<std::string_view> kExpertKeys{"num_local_experts", "num_experts",
                                                           "n_routed_experts", "moe_num_experts"};
+
+/// Model types whose layers no part of Architecture describes, though keys of attention stand in their files.
+struct ForeignType {
+  std::string_view model_type, layers;
+};
+constexpr std::array kForeignTypes{ForeignType{"mamba", "Mamba-1"},
+                                   ForeignType{"falcon_mamba", "Mamba-1"},
+                                   ForeignType{"mamba2", "Mamba-2 alone"},
+                                   ForeignType{"jamba", "Mamba-1 beside attention"},
+                                   ForeignType{"zamba", "Mamba-1 and a shared attention"},
+                                   ForeignType{"zamba2", "Mamba-2 and a shared attention"},
+                                   ForeignType{"bamba", "Mamba-2 beside attention"},
+                                   ForeignType{"falcon_h1", "Mamba-2 and attention side by side in a layer"},
+                                   ForeignType{"plamo2", "Mamba beside attention"},
+                                   ForeignType{"hymba", "Mamba-1 and attention side by side in a layer"},
+                                   ForeignType{"rwkv", "RWKV"},
+                                   ForeignType{"rwkv5", "RWKV"},
+                                   ForeignType{"rwkv6", "RWKV"},
+                                   ForeignType{"rwkv7", "RWKV"},
+                                   ForeignType{"recurrent_gemma", "RG-LRU"},
+                                   ForeignType{"xlstm", "xLSTM"},
+                                   ForeignType{"retnet", "retention"},
+                                   ForeignType{"minimax", "lightning attention"},
+                                   ForeignType{"kimi_linear", "Kimi delta attention"},
+                                   ForeignType{"lfm2", "short convolutions"},
+                                   ForeignType{"lfm2_moe", "short convolutions"}};
+
+/// Throws InputError for one of those, of which nothing else is said.
+void refuse_foreign_type(const HfConfig& config, std::string_view model_type) {
+  const auto found =
+      std::find_if(kForeignTypes.begin(), kForeignTypes.end(),
+                   [&](const ForeignType& foreign) { return foreign.model_type == model_type; });
+  if (found == kForeignTypes.end()) return;
+  config.fail("model_type '" + std::string(model_type) + "' has layers that are not covered (" +
+              std::string(found->layers) +
+              "); known beside attention: gated delta nets (qwen3_next, qwen3_5_moe) and Mamba-2 "
+              "(granitemoehybrid, nemotron_h)");
+  config.throw_if_any();
+}
 
 const Family* find_family(std::string_view model_type) {
   const auto found = std::find_if(kFamilies.begin(), kFamilies.end(),
@@ -172,6 +224,11 @@ std::string source_text(const HfConfig& config, const std::filesystem::path& fil
   std::string text = file.filename().string() + ", model_type " + (type.empty() ? "not given" : type);
   if (!family)
     text += "; " + std::string(kUnknownModelType) + ": read by its keys alone, check biases and norms";
+  if (!config.has(kKvHeadKeys) && !config.has({"kv_lora_rank"}) && type != "switch_transformers")
+    text += "; " + std::string(kNoKvHeads) +
+            (family && family->kv_heads > 0
+                 ? ": transformers' default for " + type + " is taken, " + std::to_string(family->kv_heads)
+                 : std::string(": taken as the number of attention heads"));
   if (config.integer_or({"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"}, 0,
                         kMostLayers, 0) > 0) {
     text += "; the multi-token prediction layers are left out";
@@ -233,6 +290,7 @@ void check(const HfConfig& config, const Family* family, const std::string& mode
 Architecture read_config(const HfConfig& config, const HfConfig* quantization, const std::string& file,
                          const std::string& name) {
   const std::string model_type = config.text({"model_type"});
+  refuse_foreign_type(config, model_type);
   const Family* known = find_family(model_type);
   const Family family = known ? *known : Family{.model_type = model_type};
   Architecture a;

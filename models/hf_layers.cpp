@@ -35,7 +35,7 @@ Attention full_attention(const HfConfig& config, const Family& family, int hidde
     t.value_dim = config.required({"v_head_dim"}, 1, kMostHeadDim);
     return t;
   }
-  t.kv_heads = config.integer_or({"num_key_value_heads", "num_kv_heads"}, 1, kMostHeads, t.heads);
+  t.kv_heads = config.integer_or(kKvHeadKeys, 1, kMostHeads, family.kv_heads > 0 ? family.kv_heads : t.heads);
   t.head_dim = head_dim(config, hidden, t.heads);
   t.value_dim = t.head_dim;
   t.qk_norm = config.boolean({"use_qk_norm"}, family.qk_norm) && !family.qk_norm_bare;

@@ -1,6 +1,7 @@
 // Which attention and which feed-forward kind each layer of a config.json has. Only hf_*.cpp use it.
 #pragma once
 
+#include <initializer_list>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,11 @@ struct Family {
   bool layer_norm_bias = false;
   bool chunks = false;  // three of four layers attend to chunks
   bool hybrid = false;  // some layers are Mamba-2 (hf_hybrids.hpp)
+  int kv_heads = 0;     // transformers' default of num_key_value_heads; 0: as many as attention heads
 };
+
+/// The names that the number of key-value heads goes by.
+inline const std::initializer_list<std::string_view> kKvHeadKeys{"num_key_value_heads", "num_kv_heads"};
 
 /// The attention of a layer that sees everything: key-value heads, or MLA where the keys of MLA are there.
 Attention full_attention(const HfConfig& config, const Family& family, int hidden);

@@ -38,6 +38,30 @@ std::optional<Bytes> MachineParts::gpu_share_of_ram() const {
   return *ram * (ram->value() < kMacShares.large_from ? kMacShares.small : kMacShares.large);
 }
 
+std::optional<Bytes> MachineParts::gtt_share_of_ram() const {
+  if (!ram || !gpu || !gpu->unified() || gpu->maker != "amd") return {};
+  return *ram * kGttShare;
+}
+
+std::optional<CpuPart> MachineParts::cores() const {
+  if (cpu || !gpu || gpu->cpu.empty()) return cpu;
+  return find_cpu(gpu->cpu);
+}
+
+SsdPart MachineParts::ssd_in_slot() const {
+  SsdPart part = ssd ? *ssd : find_ssd(kUnnamedSsd);
+  if (gpu && !gpu->ssd_slot.empty()) part.read = std::min(part.read, link_rate(gpu->ssd_slot));
+  return part;
+}
+
+std::string MachineParts::slot_note() const {
+  const SsdPart named = ssd ? *ssd : find_ssd(kUnnamedSsd);
+  const BytesPerSecond read = ssd_in_slot().read;
+  if (!(read < named.read)) return {};
+  return named.title + " reads " + to_string(named.read) + " by its data sheet; the slot of " + gpu->title +
+         " carries " + to_string(read) + " at most (" + gpu->ssd_slot + "), and no more is counted on";
+}
+
 std::string MachineParts::lacks_ram(Bytes needed) const {
   const std::optional<Bytes> usable = usable_ram();
   if (!usable || needed <= *usable) return {};
@@ -151,6 +175,12 @@ void check_processors(const MachineText& text, MachineParts& machine) {
                               " has " + machine.cpu->memory + " in modules"};
 }
 
+/// The CPU's name; where it is short for that of the GPU's chip, the latter: "jetson-agx-orin" has eight
+/// cores on the board of 32 GB, twelve on that of 64 GB.
+std::string cpu_meant(const std::string& text, const MachineParts& machine) {
+  return machine.gpu && machine.gpu->cpu.starts_with(text + "-") ? machine.gpu->cpu : text;
+}
+
 /// All that is wrong of parts that do not depend on each other, and the first of those that do.
 MachineParts put_together(const MachineText& text, std::vector<KeyFault>& faults) {
   MachineParts machine;
@@ -162,14 +192,21 @@ MachineParts put_together(const MachineText& text, std::vector<KeyFault>& faults
     }
   };
   if (!text.gpu.empty() && text.gpus > 0) {
-    attempt([&] { machine.gpu = of_key("gpu", [&] { return find_gpu(text.gpu); }); });
+    attempt([&] {
+      machine.gpu = of_key("gpu", [&] {
+        GpuPart part = gpu_of(text.gpu);
+        if (!part.cpu.empty()) (void)find_cpu(part.cpu);
+        return part;
+      });
+    });
     machine.gpus = text.gpus;
   }
-  if (!text.cpu.empty()) attempt([&] { machine.cpu = of_key("cpu", [&] { return find_cpu(text.cpu); }); });
+  if (!text.cpu.empty())
+    attempt([&] { machine.cpu = of_key("cpu", [&] { return cpu_of(cpu_meant(text.cpu, machine)); }); });
   if (faults.empty()) attempt([&] { check_processors(text, machine); });
   if (faults.empty()) attempt([&] { read_memories(text, machine); });
   attempt([&] { read_ram(text, machine); });
-  if (!text.ssd.empty()) attempt([&] { machine.ssd = of_key("ssd", [&] { return find_ssd(text.ssd); }); });
+  if (!text.ssd.empty()) attempt([&] { machine.ssd = of_key("ssd", [&] { return ssd_of(text.ssd); }); });
   return machine;
 }
 
@@ -185,22 +222,62 @@ MachineParts machine_of(const MachineText& text) {
   return machine;
 }
 
-MachineText read_machine_text(const YamlMap& map) {
+namespace {
+
+constexpr const char* kUnlike =
+    "is a list: unlike GPUs in one machine are not simulated; expected one kind, and of several alike how "
+    "many "
+    "they are: gpu: rtx-3090-24gb and gpus: 2";
+
+/// A part's name, or a part of a user's own as JSON. What is wrong of the latter is reported, and `readable`
+/// false.
+std::string part_text(const YamlMap& map, const char* key, PartKind kind, const std::string& base,
+                      bool& readable) {
+  if (map.has(key) && map.node(key).is_list()) {
+    map.fail(key, kind == PartKind::gpu ? kUnlike : "is a list; expected one part");
+    readable = false;
+    return {};
+  }
+  const bool in_place = map.has(key) && map.node(key).is_map();
+  if (in_place) check_part(kind, map.map(key));
+  const std::string text = in_place ? map.node(key).json() : map.text(key, "");
+  try {
+    return held_part(kind, text, base);
+  } catch (const InputError& error) {
+    readable = false;
+    if (!in_place)
+      for (const Problem& problem : error.problems()) map.fail(key, to_string(problem));
+    return text;
+  }
+}
+
+}  // namespace
+
+MachineText held_machine(MachineText text) {
+  text.gpu = held_part(PartKind::gpu, text.gpu);
+  text.cpu = held_part(PartKind::cpu, text.cpu);
+  text.ssd = held_part(PartKind::ssd, text.ssd);
+  return text;
+}
+
+MachineText read_machine_text(const YamlMap& map, const std::string& base) {
   MachineText text;
-  text.gpu = map.text("gpu", "");
+  text.gpu = part_text(map, "gpu", PartKind::gpu, base, text.readable);
   text.gpus = static_cast<int>(map.integer("gpus", 1, 64, 1));
-  text.cpu = map.text("cpu", "");
+  text.cpu = part_text(map, "cpu", PartKind::cpu, base, text.readable);
   text.sockets = static_cast<int>(map.integer("sockets", 1, 8, 1));
   text.memory = map.text("memory", "");
   text.ram = map.text("ram", "");
-  text.ssd = map.text("ssd", "");
+  text.ssd = part_text(map, "ssd", PartKind::ssd, base, text.readable);
   map.done();
   return text;
 }
 
-std::optional<MachineParts> read_machine(const YamlMap& map) {
+std::optional<MachineParts> read_machine(const YamlMap& map, const std::string& base) {
+  const MachineText text = read_machine_text(map, base);
+  if (!text.readable) return {};
   std::vector<KeyFault> faults;
-  MachineParts machine = put_together(read_machine_text(map), faults);
+  MachineParts machine = put_together(text, faults);
   for (const KeyFault& fault : faults) map.fail(fault.key, fault.what);
   if (!faults.empty()) return {};
   return machine;

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "models/curve.hpp"
 #include "models/part.hpp"
@@ -28,6 +29,16 @@ struct MacShares {
 };
 inline constexpr MacShares kMacShares;
 
+/// Linux gives a GPU of AMD that works in the host's memory half of it as its translation table (GTT):
+/// "default to half of ram to align with ttm" (kernel commit f7ba887f606b, 2022). AMD's amd-ttm prints a
+/// default of 16469033 pages, 62.82 of 125.65 GiB. `ttm.pages_limit=N` on the kernel's command line makes it
+/// N pages of 4 KiB (ROCm's page on the optimization of RDNA 3.5 systems); older kernels take
+/// `amdgpu.gttsize`, in MiB.
+inline constexpr double kGttShare = 0.5;
+
+/// The part that a machine is taken to have whose SSD is not named.
+inline constexpr std::string_view kUnnamedSsd = "pcie4-x4";
+
 struct MachineParts {
   std::optional<GpuPart> gpu;
   int gpus = 0;  // of that kind, each with a link of its own
@@ -44,6 +55,14 @@ struct MachineParts {
   /// What macOS lets a GPU of Apple take of `ram` where nothing was set (kMacShares); absent for others, and
   /// where the memory's size is not known.
   std::optional<Bytes> gpu_share_of_ram() const;
+  /// What Linux lets a GPU of AMD take of `ram` where nothing was set (kGttShare); absent as above.
+  std::optional<Bytes> gtt_share_of_ram() const;
+  /// The cores that work beside the GPU: the CPU, or where none is named that of the GPU's chip.
+  std::optional<CpuPart> cores() const;
+  /// The SSD, or the one that is taken where none is named; it reads no faster than the board's slot.
+  SsdPart ssd_in_slot() const;
+  /// That the slot is slower than the SSD; empty where it is not, or nothing is said of it.
+  std::string slot_note() const;
   /// Why the host's memory does not hold so much; empty where it does, or its size is not known.
   std::string lacks_ram(Bytes needed) const;
   /// Of all sockets, by the data sheet.
@@ -58,7 +77,8 @@ struct MachineParts {
   std::string title() const;
 };
 
-/// What people write of a machine, as text: empty, or not said.
+/// What people write of a machine, as text: empty, or not said. A part of a user's own is JSON
+/// (held_part()).
 struct MachineText {
   std::string gpu{};  // "rtx-4090-24gb"
   int gpus = 1;
@@ -67,15 +87,19 @@ struct MachineText {
   std::string memory{};  // "ddr5-5600, 2 channels"
   std::string ram{};     // "64 GiB"
   std::string ssd{};
+  bool readable = true;  // false: what a part of a user's own says could not be read, and was reported
 };
 /// Throws InputError that names the key: parts that are not known, memory that the CPU does not take, more
 /// sockets than it works in, no processor at all.
 MachineParts machine_of(const MachineText& text);
 
 /// `{gpu: rtx-4090-24gb, gpus: 1, cpu: ryzen-9-7950x, sockets: 1, memory: ddr5-6000 x 2, ram: 64 GiB, ssd:
-/// pcie4-x4}`; problems go to the map's document, at the key that they are of.
-std::optional<MachineParts> read_machine(const YamlMap& map);
+/// pcie4-x4}`; problems go to the map's document, at the key that they are of. In the place of a part's name
+/// may stand a map of a user's own part, or the file that has it (held_part(); `base`: as there).
+std::optional<MachineParts> read_machine(const YamlMap& map, const std::string& base = {});
 /// The same, not yet put together.
-MachineText read_machine_text(const YamlMap& map);
+MachineText read_machine_text(const YamlMap& map, const std::string& base = {});
+/// With each part of a user's own as JSON. Throws as held_part().
+MachineText held_machine(MachineText text);
 
 }  // namespace moelab

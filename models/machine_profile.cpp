@@ -1,6 +1,8 @@
 #include "models/machine_profile.hpp"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "models/device_writer.hpp"
 #include "models/input_error.hpp"
@@ -15,12 +17,22 @@ constexpr double kJoinRate = 10e9;          // bytes a second, of a core that jo
 constexpr double kLinkLatency = 10e-6;      // seconds: the copy engine's start
 constexpr double kGpuDecodeShare = 0.19;    // of the GPU's bandwidth: DFloat11's kernel
 constexpr int kUnknownCores = 8;
+constexpr std::string_view kMeasuredCores = "zen3";  // whose decompression stands in for cores not measured
+
+/// "data sheet of NVIDIA L4 (configs/parts: NVIDIA product page)"
+template <class Part>
+std::string said_by(const Part& part) {
+  return part.own ? "what the machine's user says of " + part.title + ": " + part.source
+                  : "data sheet of " + part.title + " (configs/parts: " + part.source + ")";
+}
 
 class Maker {
  public:
   Maker(const MachineParts& machine, const Runtime& runtime, const StoredWeights& weights)
-      : machine_(machine), runtime_(runtime), weights_(weights) {
-    source("parts", Source::Kind::datasheet, "data sheets of " + machine.title() + " (configs/parts)");
+      : machine_(machine), runtime_(runtime), weights_(weights), cores_(machine.cores()) {
+    source("machine", Source::Kind::datasheet, "the scenario's machine says it");
+    if (machine.gpu) source("gpu", Source::Kind::datasheet, said_by(*machine.gpu));
+    if (cores_) source("cpu", Source::Kind::datasheet, said_by(*cores_));
     source("runtime", Source::Kind::derived, "constants of runtime " + runtime.name);
     source("unsaid", Source::Kind::assumed, "the scenario's machine does not say it");
     source("rule", Source::Kind::assumed, "no part's data sheet says it: a rule for all machines");
@@ -51,7 +63,7 @@ class Maker {
 
   void add_memory() {
     if (machine_.ram) {
-      d_.memory.total = {*machine_.ram, "parts"};
+      d_.memory.total = {*machine_.ram, "machine"};
     } else {
       if (unified())
         throw InputError("", std::string("the size of the memory has to be known, since ") +
@@ -62,14 +74,13 @@ class Maker {
     }
     d_.memory.system_reserve = {Bytes(kSystemReserve), "rule"};
     if (machine_.gpu && machine_.gpu->unified())
-      d_.memory.bandwidth = Sourced<BytesPerSecond>{machine_.gpu->bandwidth, "parts"};
+      d_.memory.bandwidth = Sourced<BytesPerSecond>{machine_.gpu->bandwidth, "gpu"};
   }
 
   void add_cpu() {
     CpuProfile& cpu = d_.cpu;
-    const int cores =
-        machine_.cpu ? (machine_.cpu->cores + machine_.cpu->efficiency_cores) * machine_.sockets : 0;
-    cpu.threads = {cores > 0 ? cores : kUnknownCores, cores > 0 ? "parts" : "unsaid"};
+    cpu.threads = {kUnknownCores, "unsaid"};
+    if (cores_) cpu.threads = {(cores_->cores + cores_->efficiency_cores) * machine_.sockets, "cpu"};
     cpu.dispatch = {Seconds(0), "runtime"};
     if (!machine_.gpu) cpu.recover = Sourced<Curve>{Curve::affine(0, kJoinRate / 4), "rule"};
     if (!machine_.cpu) return;
@@ -84,22 +95,42 @@ class Maker {
   }
 
   void add_storage() {
-    const SsdPart ssd = machine_.ssd ? *machine_.ssd : find_ssd(kUnnamedSsd);
-    d_.ssd.read = {Curve::affine(ssd.latency.value(), ssd.read.value()), machine_.ssd ? "parts" : "unsaid"};
+    const SsdPart ssd = machine_.ssd_in_slot();
+    const std::string capped = machine_.slot_note();
+    source("ssd", machine_.ssd ? Source::Kind::datasheet : Source::Kind::assumed,
+           (machine_.ssd ? said_by(ssd) : "no SSD is named: as a " + ssd.title) +
+               (capped.empty() ? "" : "; " + capped + " (" + machine_.gpu->source + ")"));
+    d_.ssd.read = {Curve::affine(ssd.latency.value(), ssd.read.value()), "ssd"};
     d_.ssd.slowdown_while_decompressing = {1, "rule"};
     d_.ssd.readers = {{1, 2}, "rule"};
     d_.page_cache.read = {Curve::affine(kPageCacheLatency, kPageCacheRate), "rule"};
-    source("codecs", Source::Kind::derived,
-           "exponents by LZ4HC 0.48, by Zstd 0.36 of their plain size (ZipMoE, section 2.2); one core of an "
-           "AMD Zen 3, from this project's measurements on a Zen 5 and lzbench's ratio of the two");
-    d_.codecs["lz4hc"] = {{0.48, "codecs"}, Sourced<BytesPerSecond>{BytesPerSecond(2.86e9), "codecs"}};
-    d_.codecs["zstd"] = {{0.36, "codecs"}, Sourced<BytesPerSecond>{BytesPerSecond(1.22e9), "codecs"}};
+    add_codecs();
+  }
+
+  void add_codecs() {
+    const DecodeSpeeds* const own = cores_ ? decode_speeds(cores_->generation) : nullptr;
+    const DecodeSpeeds& speeds = own != nullptr ? *own : *decode_speeds(kMeasuredCores);
+    const double clocks = own != nullptr && own->clock > 0 ? cores_->clock / own->clock : 1;
+    const std::string scaled = clocks == 1 ? ""
+                                           : ", times " + shortest_text(cores_->clock / 1e9) + " of " +
+                                                 shortest_text(own->clock / 1e9) + " GHz";
+    const std::string whose =
+        cores_ ? cores_->title + "'s cores were" : "the machine's CPU is not named, and was";
+    source("ratios", Source::Kind::paper,
+           "exponents by LZ4HC 0.48, by Zstd 0.36 of their plain size (ZipMoE, section 2.2)");
+    source("decompress", own != nullptr ? Source::Kind::derived : Source::Kind::assumed,
+           own != nullptr ? speeds.source + scaled : whose + " not measured: as fast as " + speeds.source);
+    const auto rate = [&](BytesPerSecond speed) {
+      return Sourced<BytesPerSecond>{speed * clocks, "decompress"};
+    };
+    d_.codecs["lz4hc"] = {{0.48, "ratios"}, rate(speeds.lz4hc)};
+    d_.codecs["zstd"] = {{0.36, "ratios"}, rate(speeds.zstd)};
   }
 
   void add_gpu() {
     const GpuPart& part = *machine_.gpu;
     GpuProfile& gpu = d_.gpu.emplace();
-    gpu.peak = {part.peak, "parts"};
+    gpu.peak = {part.peak, "gpu"};
     gpu.flops_efficiency = {1, "runtime"};  // each product has a share of its own
     gpu.launch = {Seconds(runtime_.launch), "runtime"};
     if (part.unified()) return;
@@ -108,9 +139,9 @@ class Maker {
     source("link", Source::Kind::derived,
            part.link + " by its standard, times the share of runtime " + runtime_.name +
                "; 10 us a transfer are assumed");
-    gpu.own = GpuMemory{{part.memory, "parts"},
+    gpu.own = GpuMemory{{part.memory, "gpu"},
                         {Bytes(std::min(runtime_.gpu_reserve, 0.5 * part.memory.value())), "runtime"},
-                        {part.bandwidth, "parts"},
+                        {part.bandwidth, "gpu"},
                         {link, link}};
     source("dfloat11", Source::Kind::derived,
            "DFloat11's Huffman kernel (arXiv 2504.11651): weights of 70 % of their size, decoded at 164 GB/s "
@@ -121,7 +152,7 @@ class Maker {
 
   void add_node(GpuProfile& gpu) {
     NodeProfile& node = gpu.node.emplace();
-    node.gpus = {machine_.gpus, "parts"};
+    node.gpus = {machine_.gpus, "machine"};
     const bool own_links = machine_.gpu->peer_link.value() > 0;
     source("all_reduce", Source::Kind::derived,
            "the runtime's constant for a few kilobytes, then " +
@@ -135,6 +166,7 @@ class Maker {
   const MachineParts& machine_;
   const Runtime& runtime_;
   const StoredWeights& weights_;
+  std::optional<CpuPart> cores_;  // that decompress
   DeviceProfile d_;
 };
 

@@ -8,9 +8,6 @@
 
 namespace moelab {
 
-/// The part that a machine is taken to have whose SSD is not named.
-inline constexpr std::string_view kUnnamedSsd = "pcie4-x4";
-
 /// A profile whose rates are the data sheets' and whose `software` has the runtime's shares of them. What
 /// data sheets do not say (codecs on the CPU's threads, page cache, an SSD that is not named) is assumed, and
 /// its source says so. Throws InputError where the size of a memory has to be known and is not: the host's

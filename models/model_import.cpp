@@ -105,6 +105,12 @@ std::optional<std::string> find_foreign_model(const std::string& name, const fs:
   return name.ends_with(".gguf") ? std::optional(name) : std::nullopt;  // says that it is not there
 }
 
+std::string import_note(const Architecture& model) {
+  for (const std::string_view assumed : {kUnknownModelType, kNoKvHeads})
+    if (model.source.find(assumed) != std::string::npos) return model.source;
+  return {};
+}
+
 std::string hub_name(const Architecture& model) {
   constexpr std::string_view kFrom = "config.json of ";
   if (!model.source.starts_with(kFrom)) return {};

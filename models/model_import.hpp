@@ -19,6 +19,13 @@ Architecture import_model(const std::string& path);
 /// In the source of a model whose kind no reader knows by its name.
 inline constexpr std::string_view kUnknownModelType = "this type is not known by name";
 
+/// In the source of a model whose config.json does not say how many key-value heads there are.
+inline constexpr std::string_view kNoKvHeads = "'num_key_value_heads' is not given";
+
+/// What the import of a model had to assume, which its results hang on: its source; "" where that was
+/// nothing.
+std::string import_note(const Architecture& model);
+
 /// Where such a file or folder lies that a name says, beside `base` or here; nullopt for this project's own
 /// models, which are found first.
 std::optional<std::string> find_foreign_model(const std::string& name,

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "models/config_store.hpp"
@@ -22,8 +23,12 @@ constexpr double kNotSaid = 0;
 template <class Part>
 struct Parts {
   std::vector<Part> all;
-  std::map<std::string, std::size_t> by_name;  // aliases too
+  std::map<std::string, std::size_t> by_name;   // aliases too
+  std::map<std::string, double> byte_products;  // of generations
+  std::map<std::string, DecodeSpeeds> decompress;
 };
+
+const std::vector<std::string> kMakers = {"nvidia", "amd", "apple", "intel"};
 
 /// A frequency: "4.5 GHz".
 double read_clock(const YamlMap& map, std::string_view key) {
@@ -37,9 +42,18 @@ double read_clock(const YamlMap& map, std::string_view key) {
   return 1e9;
 }
 
+void check_link(const YamlMap& map, std::string_view key, const std::string& link) {
+  if (link.empty()) return;
+  try {
+    (void)link_rate(link);
+  } catch (const InputError& error) {
+    map.fail(key, error.problems().front().what);
+  }
+}
+
 GpuPart read_gpu(const YamlMap& map) {
   GpuPart part;
-  part.maker = map.text("maker");
+  part.maker = kMakers[map.choice("maker", kMakers)];
   part.generation = map.text("generation");
   part.memory = map.quantity<Bytes>("memory", at_least(Bytes(0)), Bytes(0));
   // "24 GB" on a board is 24 GiB.
@@ -49,11 +63,10 @@ GpuPart read_gpu(const YamlMap& map) {
   part.link = map.text("link", "");
   const bool unified = map.boolean("unified", false);
   if (unified == !part.link.empty()) map.fail("link", "expected either 'unified: true' or a link");
-  if (!part.link.empty()) try {
-      (void)link_rate(part.link);
-    } catch (const InputError& error) {
-      map.fail("link", error.problems().front().what);
-    }
+  check_link(map, "link", part.link);
+  part.cpu = map.text("cpu", "");
+  part.ssd_slot = map.text("ssd_slot", "");
+  check_link(map, "ssd_slot", part.ssd_slot);
   part.peer_link = map.quantity<BytesPerSecond>("peer_link", above(BytesPerSecond(0)), BytesPerSecond(0));
   part.byte_products = map.has("byte_products") ? map.number("byte_products", {1, 64}) : kNotSaid;
   if (map.has("power")) {
@@ -102,23 +115,53 @@ std::map<std::string, double> read_byte_products(const YamlMap& root) {
   return factors;
 }
 
-/// What is of all parts of a generation that say nothing of their own; each that is named has to be some
-/// part's.
-template <class Part>
-void add_generations(const YamlMap& root, std::vector<Part>& parts) {
-  for (const auto& [generation, factor] : read_byte_products(root)) {
-    bool found = false;
-    for (Part& part : parts) {
-      if (part.generation != generation) continue;
-      found = true;
-      if (part.byte_products == kNotSaid) part.byte_products = factor;
-    }
-    if (!found) root.fail("byte_products", "no part is of generation '" + generation + "'");
+/// The section `decompress` of a table: what a core of a generation does.
+std::map<std::string, DecodeSpeeds> read_decompress(const YamlMap& root) {
+  std::map<std::string, DecodeSpeeds> all;
+  const YamlMap generations = root.map("decompress");
+  for (const std::string& name : generations.keys()) {
+    const YamlMap map = generations.map(name);
+    DecodeSpeeds speeds;
+    speeds.lz4hc = map.quantity<BytesPerSecond>("lz4hc", above(BytesPerSecond(0)));
+    speeds.zstd = map.quantity<BytesPerSecond>("zstd", above(BytesPerSecond(0)));
+    if (map.has("clock")) speeds.clock = read_clock(map, "clock");
+    speeds.source = map.text("source");
+    map.done();
+    all[name] = std::move(speeds);
   }
-  for (Part& part : parts)
-    if (part.byte_products == kNotSaid) part.byte_products = 1;
+  generations.done();
+  return all;
 }
-void add_generations(const YamlMap&, std::vector<SsdPart>&) {}
+
+/// Each generation that a section names has to be some part's.
+template <class Part, class Values>
+void check_generations(const YamlMap& root, const char* section, const std::vector<Part>& parts,
+                       const std::map<std::string, Values>& values) {
+  for (const auto& of_generation : values)
+    if (std::none_of(parts.begin(), parts.end(),
+                     [&](const Part& part) { return part.generation == of_generation.first; }))
+      root.fail(section, "no part is of generation '" + of_generation.first + "'");
+}
+
+/// What its generation has, where the part says nothing of its own.
+template <class Part>
+void set_byte_products(const std::map<std::string, double>& of_generations, Part& part) {
+  if (part.byte_products != kNotSaid) return;
+  const auto found = of_generations.find(part.generation);
+  part.byte_products = found == of_generations.end() ? 1 : found->second;
+}
+
+template <class Part>
+void add_generations(const YamlMap& root, Parts<Part>& parts) {
+  parts.byte_products = read_byte_products(root);
+  check_generations(root, "byte_products", parts.all, parts.byte_products);
+  for (Part& part : parts.all) set_byte_products(parts.byte_products, part);
+  if constexpr (std::is_same_v<Part, CpuPart>) {
+    parts.decompress = read_decompress(root);
+    check_generations(root, "decompress", parts.all, parts.decompress);
+  }
+}
+void add_generations(const YamlMap&, Parts<SsdPart>&) {}
 
 template <class Part>
 Parts<Part> read_table(std::string_view table, Part (*read)(const YamlMap&)) {
@@ -141,7 +184,7 @@ Parts<Part> read_table(std::string_view table, Part (*read)(const YamlMap&)) {
     parts.all.push_back(std::move(part));
     map.done();
   }
-  add_generations(root, parts.all);
+  add_generations(root, parts);
   root.done();
   problems.throw_if_any();
   return parts;
@@ -169,6 +212,45 @@ const Part& find_part(const Parts<Part>& parts, std::string_view what, std::stri
   for (const auto& [known_name, index] : parts.by_name) known.push_back(known_name);
   throw InputError("", "unknown " + std::string(what) + " '" + shown_word(name) + "'" +
                            suggestion(name, known) + "; `moelab parts` lists them" + std::string(expected));
+}
+
+/// A part of a user's own: a row of which the source may be left out.
+template <class Part>
+Part read_own(const YamlMap& map, Part (*read)(const YamlMap&)) {
+  Part part = read(map);
+  part.name = map.text("name");
+  part.title = map.text("title", part.name);
+  part.source = map.text("source", "its user, who names no source");
+  part.own = true;
+  map.done();
+  return part;
+}
+
+GpuPart read_own_gpu(const YamlMap& map) {
+  GpuPart part = read_own<GpuPart>(map, read_gpu);
+  set_byte_products(gpus().byte_products, part);
+  return part;
+}
+CpuPart read_own_cpu(const YamlMap& map) {
+  CpuPart part = read_own<CpuPart>(map, read_cpu);
+  set_byte_products(cpus().byte_products, part);
+  return part;
+}
+SsdPart read_own_ssd(const YamlMap& map) {
+  return read_own<SsdPart>(map, read_ssd);
+}
+
+bool is_map_text(std::string_view text) {
+  return text.starts_with('{');
+}
+
+template <class Part>
+Part own_part(const std::string& text, Part (*read)(const YamlMap&)) {
+  Problems problems;
+  const YamlDocument document = YamlDocument::from_text("a part", text, problems);
+  Part part = read(document.root());
+  problems.throw_if_any();
+  return part;
 }
 
 /// Words of a name in lower case: letters, digits and what is within one word ("i9-10900x", "8480+").
@@ -327,6 +409,37 @@ const GpuPart& find_gpu(std::string_view text) {
 }
 const SsdPart& find_ssd(std::string_view name) {
   return find_part(ssds(), "SSD", name);
+}
+
+const DecodeSpeeds* decode_speeds(std::string_view generation) {
+  const auto found = cpus().decompress.find(std::string(generation));
+  return found == cpus().decompress.end() ? nullptr : &found->second;
+}
+
+void check_part(PartKind kind, const YamlMap& map) {
+  if (kind == PartKind::gpu) (void)read_own_gpu(map);
+  if (kind == PartKind::cpu) (void)read_own_cpu(map);
+  if (kind == PartKind::ssd) (void)read_own_ssd(map);
+}
+
+std::string held_part(PartKind kind, const std::string& text, const std::string& base) {
+  if (!is_map_text(text) && !is_config_path(text)) return text;
+  const ConfigText config = is_map_text(text) ? ConfigText{"a part", text} : find_config("parts", text, base);
+  Problems problems;
+  const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
+  check_part(kind, document.root());
+  problems.throw_if_any();
+  return document.node().json();
+}
+
+GpuPart gpu_of(const std::string& text) {
+  return is_map_text(text) ? own_part<GpuPart>(text, read_own_gpu) : find_gpu(text);
+}
+CpuPart cpu_of(const std::string& text) {
+  return is_map_text(text) ? own_part<CpuPart>(text, read_own_cpu) : find_cpu(text);
+}
+SsdPart ssd_of(const std::string& text) {
+  return is_map_text(text) ? own_part<SsdPart>(text, read_own_ssd) : find_ssd(text);
 }
 
 const CpuPart& find_cpu(std::string_view text) {

@@ -11,6 +11,8 @@
 
 namespace moelab {
 
+class YamlMap;
+
 struct GpuPart {
   std::string name;        // "rtx-4090-24gb"
   std::string title;       // "NVIDIA GeForce RTX 4090"
@@ -23,8 +25,18 @@ struct GpuPart {
   std::string link;          // "pcie4-x16"; empty: it works in the host's memory
   BytesPerSecond peer_link;  // one way to the others of its board (NVLink); 0: they meet over `link`
   double watts = 0;          // of the board; 0: the data sheet does not say
+  std::string cpu;           // on the same chip, by its catalogue name; empty: not said
+  std::string ssd_slot;      // what an SSD of its board hangs on: "pcie3-x4"; empty: not said
   std::string source;
+  bool own = false;  // a user's, which stands in no catalogue
   bool unified() const { return link.empty(); }
+};
+
+/// One core that decompresses exponents: plain bytes a second.
+struct DecodeSpeeds {
+  BytesPerSecond lz4hc, zstd;
+  double clock = 0;  // Hz, at which it did; 0: not said
+  std::string source;
 };
 
 struct CpuPart {
@@ -42,6 +54,7 @@ struct CpuPart {
   int sockets = 1;                          // at most
   std::optional<BytesPerSecond> bandwidth;  // of memory that is soldered to it
   std::string source;
+  bool own = false;  // a user's, which stands in no catalogue
 
   /// Whether its vectors may have 512 bits (AVX-512), by its generation.
   bool avx512() const;
@@ -57,6 +70,7 @@ struct SsdPart {
   BytesPerSecond read;  // sequential
   Seconds latency;      // of 4 KiB at queue depth 1
   std::string source;
+  bool own = false;  // a user's, which stands in no catalogue
 };
 
 const std::vector<GpuPart>& gpu_parts();
@@ -73,6 +87,22 @@ const SsdPart& find_ssd(std::string_view name);
 /// 9355 (16 threads used)", "Xeon Gold 6454S". Of a text the model number decides. Throws InputError with the
 /// closest name.
 const CpuPart& find_cpu(std::string_view text);
+
+/// Of a generation of CPUs; nullptr where its cores were not measured.
+const DecodeSpeeds* decode_speeds(std::string_view generation);
+
+enum class PartKind { gpu, cpu, ssd };
+/// A part of a user's own, as JSON, where `text` is one: a map in flow style ("{name: ..., ...}"), or the
+/// path of a file that has such a map (relative to `base`, then to the working folder). Its keys are those of
+/// a row of the catalogue; `source` may be left out. Any other text, a catalogue's name, stays as it is.
+/// Throws InputError with what is wrong in it, where it stands.
+std::string held_part(PartKind kind, const std::string& text, const std::string& base = {});
+/// Reads such a part where it stands; what is wrong is a problem of its document.
+void check_part(PartKind kind, const YamlMap& map);
+/// Parts by what held_part() returns. Throw InputError.
+GpuPart gpu_of(const std::string& text);
+CpuPart cpu_of(const std::string& text);
+SsdPart ssd_of(const std::string& text);
 
 /// Memory modules: what transfers a second they make and over how many channels of 64 bits a socket.
 struct MemoryPart {

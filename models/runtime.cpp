@@ -151,6 +151,35 @@ void read_classes(const YamlMap& root, SourcedReader& reader, Runtime& r) {
   classes->done();
 }
 
+/// What it says of GGUF files takes the place of what the runtime says that it stands on.
+void read_gguf(const YamlMap& root, const SourcedReader& reader, Runtime& r) {
+  const std::optional<YamlMap> map = root.optional_map("gguf");
+  if (!map) return;
+  const std::string source = reader.source_text(*map);
+  if (map->has("types")) {
+    r.gguf.types.clear();
+    for (const YamlNode& type : map->list("types")) r.gguf.types.push_back(type.text("a type of GGUF files"));
+    r.gguf.types_source = source;
+  }
+  if (map->has("width_multiple")) {
+    r.gguf.width_multiple = static_cast<int>(map->integer("width_multiple", 1, 65536));
+    r.gguf.width_source = source;
+  }
+  map->done();
+}
+
+void read_caveats(const YamlMap& root, const SourcedReader& reader, Runtime& r) {
+  for (const YamlNode& node : root.list_or_empty("caveats")) {
+    const YamlMap map = node.map("a caveat");
+    RuntimeCaveat caveat;
+    for (const YamlNode& model : map.list("models")) caveat.models.push_back(model.text("a model's name"));
+    caveat.weights = map.text("weights", "");
+    caveat.what = map.text("what") + " (" + reader.source_text(map) + ")";
+    map.done();
+    r.caveats.push_back(std::move(caveat));
+  }
+}
+
 std::string folder_of_file(const std::string& name) {
   return std::filesystem::path(name).parent_path().string();
 }
@@ -196,11 +225,19 @@ Runtime read_chain(const YamlMap& root, const std::string& folder, int depth) {
   }
   constants.done();
   read_classes(root, reader, r);
+  read_gguf(root, reader, r);
+  read_caveats(root, reader, r);
   root.done();
   return r;
 }
 
 }  // namespace
+
+bool RuntimeCaveat::concerns(std::string_view model, std::string_view format) const {
+  return format.starts_with(weights) && std::any_of(models.begin(), models.end(), [&](const std::string& m) {
+           return model.starts_with(m);
+         });
+}
 
 double RuntimeCosts::share_at(double socket_bytes_per_second) const {
   constexpr double kTwoChannels = 90e9;  // bytes a second, of DDR5-5600

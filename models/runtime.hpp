@@ -25,11 +25,29 @@ struct RuntimeClass {
   bool operator==(const RuntimeClass&) const = default;
 };
 
+/// Which GGUF files it reads, where not all.
+struct GgufLimits {
+  std::vector<std::string> types;  // as in "gguf-q4_k_m"; empty: all
+  std::string types_source;        // what says so
+  int width_multiple = 1;          // the experts' width is one of it
+  std::string width_source;
+};
+
+/// A fault that users met with some models and that is open.
+struct RuntimeCaveat {
+  std::vector<std::string> models;  // of which the name begins so
+  std::string weights;              // the format's name begins so: "gguf"
+  std::string what;                 // what happens, and who says so
+  bool concerns(std::string_view model, std::string_view format) const;
+};
+
 struct Runtime : SourcedNumbers, RuntimeCosts {
   std::string name;      // "llama.cpp-cuda"
   std::string title;     // "llama.cpp (CUDA)"
   std::string based_on;  // the runtime whose constants it takes where it has none of its own; empty: none
   std::map<std::string, RuntimeClass> classes;  // by generation of the GPU
+  GgufLimits gguf;                              // its own, and those of the runtime that it stands on
+  std::vector<RuntimeCaveat> caveats;           // likewise
 
   /// What it costs on that GPU with weights stored so: launches times the slowdown, shares of the GPU's peak
   /// over it; of products of quantised weights more than the peak, which is that of 16 bits, where the GPU

@@ -118,6 +118,11 @@ std::string SourcedReader::source(const YamlMap& entry) const {
   return key;
 }
 
+std::string SourcedReader::source_text(const YamlMap& entry) const {
+  const auto found = account_.sources.find(source(entry));
+  return found == account_.sources.end() ? "" : found->second.text;
+}
+
 void SourcedReader::record(const std::string& path, const std::string& source, const std::string& spread) {
   const auto found = account_.sources.find(source);
   if (found == account_.sources.end()) return;

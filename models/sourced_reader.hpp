@@ -38,6 +38,8 @@ class SourcedReader {
   /// `{points: [[4 KiB, 50 us], ...]}` or, of bytes, `{latency: 76 us, rate: 3.5 GB/s}`.
   Sourced<Curve> curve(const YamlMap& section, const std::string& path, std::string_view key,
                        Amount amount = Amount::bytes);
+  /// What the source says that an entry's `source` names; of something that is no number.
+  std::string source_text(const YamlMap& entry) const;
 
  private:
   template <class T, class ReadValue, class ReadPercentile, class Show>

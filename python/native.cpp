@@ -177,7 +177,7 @@ std::string run(const RunCall& call) {
     const ExecutorKind executor = executor_of(call.executor, scenario);
     RunsDone runs{shared, 0, double(scenario.systems.size()) * double(call.seeds)};
     const std::vector<RunResult> results = run_all(scenario, executor, runs);
-    const auto by_seed = latencies_by_seed(scenario, results, call.seeds, [&](std::uint64_t seed) {
+    const auto by_seed = outcomes_by_seed(scenario, results, call.seeds, [&](std::uint64_t seed) {
       Settings settings = call.settings;
       settings.emplace_back("seed", std::to_string(seed));
       return run_all(scenario_of(call.name, call.text, settings, call.systems), executor, runs);

@@ -5,6 +5,7 @@
 
 #include "models/input_error.hpp"
 #include "models/machine_profile.hpp"
+#include "models/model_import.hpp"
 #include "models/nothing_fits.hpp"
 #include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
@@ -17,6 +18,7 @@
 #include "sim/cluster/run_cluster.hpp"
 #include "sim/run_paged.hpp"
 #include "sim/scenario.hpp"
+#include "sim/scenario/parallel_config.hpp"
 #include "sim/scenario/trace_fit.hpp"
 #include "sim/scenario_trace.hpp"
 #include "sim/serving/cached_stage.hpp"
@@ -196,6 +198,13 @@ ExpectedAccuracy expected_quality(const Scenario& s, const SystemConfig& system)
   return accuracy_after_substitution(s.model.name, alpha).value_or(ExpectedAccuracy());
 }
 
+/// Whether any request has rows of a prompt.
+bool has_prompts(const RoutingTrace& trace) {
+  const auto requests = trace.requests();
+  return std::any_of(requests.begin(), requests.end(),
+                     [](const TraceRequest& r) { return r.decode_begin > r.begin; });
+}
+
 void add_provenance(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, RunResult& r) {
   for (const auto& [path, value] : s.settings)
     r.provenance.push_back("set for this run: " + path + " = " + value);
@@ -223,14 +232,18 @@ void add_provenance(const Scenario& s, const SystemConfig& system, const Routing
     r.provenance.push_back(
         "exchanges of rows: all-gather and reduce-scatter (vLLM's default), each as long as the all-reduce "
         "that moves as much over each link (derived)");
-  if (s.machine && s.machine->gpus > static_cast<int>(s.gpus()))
-    r.warnings.push_back(std::to_string(s.gpus()) + " of the machine's " + std::to_string(s.machine->gpus) +
-                         (s.gpus() == 1 ? " GPUs takes part" : " GPUs take part") +
-                         " (tensor_parallel, data_parallel)");
+  for (const std::string& note : machine_notes(s)) r.warnings.push_back(note);
   if (!trace.model().empty() && !names_model(trace.model(), s.model))
     r.warnings.push_back("the trace says it is of model '" + trace.model() + "', the scenario's is '" +
                          s.model.name + "'");
+  if (const std::string note = import_note(s.model); !note.empty())
+    r.warnings.push_back("the model was imported from " + note);
   if (routes && trace.synthetic()) r.warnings.push_back("the routing trace is synthetic");
+  if (!s.workload.trace_file.empty() && !has_prompts(trace))
+    r.warnings.push_back(
+        "the routing trace has no prompts' rows, so TTFT is the time of one generated token, not of a "
+        "prompt; "
+        "'moelab trace import' says which rows are prompts'");
   const bool other_model = std::any_of(s.settings.begin(), s.settings.end(),
                                        [](const auto& setting) { return setting.first == "model"; });
   if (other_model && s.workload.has_law && !names_model(s.workload.law.model, s.model))
@@ -423,6 +436,10 @@ std::optional<RankInclusion> check_scenario(const Scenario& scenario, const Rout
   }
   problems.throw_if_any();
   return statistics;
+}
+
+Bytes page_cache_beside_budget(const Scenario& scenario, const RunResult& result) {
+  return scenario.cluster || scenario.device.is_discrete() ? Bytes(0) : result.memory.page_cache;
 }
 
 void check_fits(const RunResult& r) {

@@ -91,6 +91,10 @@ std::uint64_t tokens_of_run(const Scenario& scenario, const SystemConfig& system
 RunResult run_system(const Scenario& scenario, const SystemConfig& system, const RoutingTrace& trace,
                      const RunOptions& options = {});
 
+/// What a system that reads through the page cache has of one memory for all, outside its budget; 0 where it
+/// reads past it, where the GPU has a memory of its own, and of a cluster.
+Bytes page_cache_beside_budget(const Scenario& scenario, const RunResult& result);
+
 /// Throws InputError with what the system lacks, where it was not run for want of memory.
 void check_fits(const RunResult& result);
 /// The same before anything runs, for each of a scenario's systems that cache experts on one machine.

@@ -215,7 +215,7 @@ bool read_machine_of_parts(const YamlMap& root, const Reading& reading, Scenario
                             "parts" +
                                 std::string(kPartsExample));
   const std::size_t before = reading.problems.all().size();
-  s.machine = read_machine(root.map("machine"));
+  s.machine = read_machine(root.map("machine"), reading.base.string());
   const bool named = names_runtime(root);
   if (!s.machine || (named && !s.runtime) || reading.problems.all().size() > before) return false;
   try {
@@ -356,6 +356,19 @@ void hold_runtimes(Json& document, const std::filesystem::path& folder) {
   for (Json& system : document["systems"]) hold(system);
 }
 
+/// Parts of a user's own that are files, as what these say.
+void hold_parts(Json& document, const std::string& folder) {
+  if (!document.contains("machine")) return;
+  constexpr std::array<std::pair<const char*, PartKind>, 3> kKinds = {
+      {{"gpu", PartKind::gpu}, {"cpu", PartKind::cpu}, {"ssd", PartKind::ssd}}};
+  Json& machine = document["machine"];
+  for (const auto& [key, kind] : kKinds) {
+    if (!machine.contains(key) || !machine[key].is_string()) continue;
+    const std::string name = machine[key].get<std::string>(), held = held_part(kind, name, folder);
+    if (held != name || held.starts_with('{')) machine[key] = Json::parse(held);
+  }
+}
+
 /// Sets what is to be changed for a run. A key of a system's file, say, leads nowhere in a scenario: a
 /// problem.
 void apply_settings(const std::vector<std::pair<std::string, std::string>>& settings, YamlDocument& yaml,
@@ -436,6 +449,7 @@ Scenario read_scenario(const ConfigText& config,
   if (!s.budget_given) s.budget = s.device.usable_memory();
   document.erase("overrides");
   hold_runtimes(document, std::filesystem::path(config.name).parent_path());
+  hold_parts(document, std::filesystem::path(config.name).parent_path().string());
   hold_paths(document, s);
   hold_libraries(document, s);
   s.document = document.dump();

@@ -134,6 +134,9 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kDeviceSections = {"codecs", "cpu",        "gpu",
                                                              "memory", "page_cache", "ssd"};
+/// Keys of a scenario that people look for in its systems.
+constexpr std::array<std::string_view, 5> kOnlyScenario = {"budget", "data_parallel", "expert_parallel",
+                                                           "tensor_parallel", "workload"};
 constexpr std::array<std::string_view, 7> kMachineKeys = {"cpu", "gpu",     "gpus", "memory",
                                                           "ram", "sockets", "ssd"};
 
@@ -163,6 +166,11 @@ std::string device_path_in_scenario(const YamlMap& scenario, std::string path) {
 std::string path_in_scenario(const YamlNode& scenario, const std::string& path) {
   const std::size_t dot = path.find('.');
   const std::string first = path.substr(0, dot);
+  for (const std::string_view prefix : {"overrides.system.", "system."})
+    if (path.starts_with(prefix)) {
+      std::string rest = path.substr(prefix.size());
+      if (is_among(kOnlyScenario, std::string_view(rest).substr(0, rest.find('.')))) return rest;
+    }
   const std::vector<Family> policies = families();
   if (std::find(kOnlyCompressed.begin(), kOnlyCompressed.end(), first) != kOnlyCompressed.end() ||
       std::any_of(policies.begin(), policies.end(), [&](const Family& f) { return f.section == first; }))

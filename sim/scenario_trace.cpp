@@ -177,6 +177,14 @@ RoutingTrace first_requests(const RoutingTrace& trace, const WorkloadConfig& w) 
   return slice(trace, numbers);
 }
 
+/// Which file of the user's a fitted law is from: such a law does not say how near it comes.
+std::string fitted_file_text(const WorkloadConfig& w) {
+  if (w.law.basis != LawBasis::fitted || w.law_file.empty() || w.law_file.starts_with("configs/laws/"))
+    return "";
+  return " in " + std::filesystem::path(w.law_file).filename().string() +
+         " (fitted; how near it comes is not known, see moelab trace fit --holdout)";
+}
+
 }  // namespace
 
 RoutingTrace scenario_trace(const Scenario& scenario) {
@@ -208,7 +216,7 @@ std::string routing_title(const Scenario& s, const RoutingTrace& trace) {
   if (!w.trace_file.empty())
     return (trace.synthetic() ? "synthetic trace " : "recorded trace ") +
            std::filesystem::path(w.trace_file).filename().string();
-  if (w.has_law) return law_title(w.law);
+  if (w.has_law) return law_title(w.law) + fitted_file_text(w);
   char text[96];
   std::snprintf(text, sizeof text, "generator (skew %g, reuse %g, drift %g, gate_decay %g)", w.skew, w.reuse,
                 w.drift, w.gate_decay);

@@ -1,5 +1,7 @@
 #include "traces/safetensors_header.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <set>
@@ -254,11 +256,30 @@ bool HeaderReader::end_array() {
   return true;
 }
 
+/// A byte of printable ASCII, or of a line's end.
+bool is_of_text(std::byte byte) {
+  const auto c = std::to_integer<unsigned char>(byte);
+  return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\r' || c == '\t';
+}
+
+/// What makes a trace of files whose names end so.
+std::string import_hint(const std::string& file) {
+  for (const std::string_view form : {"csv", "jsonl"})
+    if (file.ends_with("." + std::string(form)))
+      return "; 'moelab trace import " + std::string(form) + " " + file +
+             " --experts N --out trace.safetensors ...' makes one of a table of routing ('moelab trace "
+             "import " +
+             std::string(form) + " --help')";
+  return "";
+}
+
 }  // namespace
 
 std::uint64_t safetensors_header_length(const std::string& file, std::span<const std::byte> bytes) {
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
+  if (std::all_of(bytes.begin(), bytes.begin() + sizeof length, is_of_text))
+    fail_at_byte(file, 0, "begins as a text does: not a safetensors file" + import_hint(file));
   if (length > kMaxHeaderBytes)
     fail_at_byte(file, 0,
                  "the header's length is " + std::to_string(length) + " bytes, more than the limit of " +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "cli/report/load_results.hpp"
 #include "cli/report/world_results.hpp"
@@ -120,6 +121,26 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Json& result)
   return settings;
 }
 
+/// What the scenario that a result carries has at a path as --set has it: a text or number, or the name of
+/// what stands there; "" where it has none, or the result no scenario.
+std::string value_in_scenario(const Json& result, const std::string& path) {
+  const auto inputs = result.find("inputs");
+  if (inputs == result.end() || !inputs->is_object()) return "";
+  const auto scenario = inputs->find("scenario");
+  if (scenario == inputs->end()) return "";
+  Json parsed;
+  if (scenario->is_string()) parsed = Json::parse(scenario->get_ref<const std::string&>(), nullptr, false);
+  const Json* at = scenario->is_string() ? &parsed : &*scenario;
+  std::istringstream keys(path);
+  for (std::string key; std::getline(keys, key, '.');) {
+    if (!at->is_object() || !at->contains(key)) return "";
+    at = &(*at)[key];
+  }
+  if (at->is_object() && at->contains("name")) at = &(*at)["name"];
+  if (at->is_string()) return at->get<std::string>();
+  return at->is_primitive() && !at->is_null() ? at->dump() : "";
+}
+
 /// Axes that tell points apart which the ones before do not.
 class AxisFinder {
  public:
@@ -157,9 +178,10 @@ void add_settings(const std::vector<FileResult>& results, AxisFinder& axes) {
   }
   for (const std::string& name : names) {
     Column values;
-    for (const auto& of_point : settings) {
-      values.emplace_back("as in the scenario");
-      for (const auto& [set, value] : of_point)
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      values.push_back(value_in_scenario(results[i].result, name));
+      if (values.back().empty()) values.back() = "as in the scenario";
+      for (const auto& [set, value] : settings[i])
         if (set == name) values.back() = value;
     }
     axes.add(name, values);

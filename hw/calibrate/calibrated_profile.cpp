@@ -6,6 +6,7 @@
 
 #include "hw/calibrate/calibrate.hpp"
 #include "hw/calibrate/profile_parts.hpp"
+#include "models/device_writer.hpp"
 #include "models/input_error.hpp"
 
 namespace moelab {
@@ -102,6 +103,23 @@ CalibratedProfile profile_from(const std::vector<BenchResult>& results, const Pr
   add_gpu(measured, ledger, profile);
   profile.sources = ledger.sources();
   return {std::move(profile), ledger.figures()};
+}
+
+std::string calibrated_text(const DeviceProfile& profile) {
+  std::vector<Problem> problems;
+  std::string text;
+  try {
+    text = device_to_yaml(profile);
+    const std::string odd = implausible_reads(profile.ssd.read.value);
+    if (!odd.empty()) problems.push_back({"ssd.read", 0, 0, odd});
+  } catch (const InputError& refused) {
+    problems = refused.problems();
+  }
+  if (problems.empty()) return text;
+  problems.push_back({"calibrate", 0, 0,
+                      "what was measured makes no profile that a scenario takes, so none is written; measure "
+                      "again when nothing else runs on the machine"});
+  throw InputError(std::move(problems));
 }
 
 }  // namespace moelab

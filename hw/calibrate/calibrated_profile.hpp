@@ -61,4 +61,8 @@ struct CalibratedProfile {
 /// results give; where one of them failed (a wrong answer), which makes the machine nothing to rely on.
 CalibratedProfile profile_from(const std::vector<BenchResult>& results, const ProfileContext& context);
 
+/// The profile's file. Throws InputError where a scenario would refuse it, with what is off and what to do:
+/// device_to_yaml()'s reasons, and reads that no SSD can do.
+std::string calibrated_text(const DeviceProfile& profile);
+
 }  // namespace moelab

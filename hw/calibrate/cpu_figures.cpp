@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "hw/bench/handoff_team.hpp"
 #include "hw/calibrate/profile_parts.hpp"
 #include "models/input_error.hpp"
 #include "models/units.hpp"
@@ -10,7 +11,7 @@ namespace moelab {
 
 namespace {
 
-constexpr std::uint64_t kIdleMicroseconds = 300;  // of handoff_case.cpp
+constexpr auto kIdleMicroseconds = static_cast<std::uint64_t>(kHandoffIdle * 1e6 + 0.5);
 
 Account stated(const std::string& what) {
   Account account;
@@ -36,7 +37,7 @@ Sourced<Curve> recover(const Measurements& measured, FigureLedger& ledger) {
   const BenchParameters which = {{"threads", std::uint64_t{1}}};
   return enter_curve(ledger, "cpu.recover", "join " + to_string(which),
                      points_for_curve(measured, "cpu.recover", "join", which, CurveAmount::elements),
-                     CurveAmount::elements);
+                     CurveAmount::elements, Beyond::no_faster_rate);
 }
 
 void add_dense(const Measurements& measured, FigureLedger& ledger, CpuProfile& cpu) {

@@ -37,8 +37,15 @@ std::string shown(const AffineFit& fit, CurveAmount amount) {
   return fixed + " + " + to_string(Seconds(1 / fit.rate)) + " a token";
 }
 
+double most_rate(std::span<const CurvePoint> points) {
+  double best_mean = 0;
+  for (const CurvePoint& point : points) best_mean = std::max(best_mean, point.amount / point.seconds);
+  const std::optional<AffineFit> fit = fit_affine(points);
+  return std::clamp(fit ? fit->rate : best_mean, best_mean, 2 * best_mean);
+}
+
 Sourced<Curve> enter_curve(FigureLedger& ledger, const std::string& path, const std::string& what,
-                           BenchPoints points, CurveAmount amount) {
+                           BenchPoints points, CurveAmount amount, Beyond beyond) {
   std::ranges::sort(points, {}, [&](const BenchResult* p) { return amount_of(*p, amount); });
   const auto same = [&](const BenchResult* a, const BenchResult* b) {
     return amount_of(*a, amount) == amount_of(*b, amount);
@@ -46,14 +53,16 @@ Sourced<Curve> enter_curve(FigureLedger& ledger, const std::string& path, const 
   points.erase(std::unique(points.begin(), points.end(), same), points.end());
 
   std::vector<double> medians;
-  for (const BenchResult* point : points) medians.push_back(point->statistics.median);
-  const RisingValues rising = made_rising(medians);
-  std::vector<CurvePoint> measured, kept;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const auto x = static_cast<double>(amount_of(*points[i], amount));
-    measured.push_back({x, medians[i]});
-    kept.push_back({x, rising.values[i]});
+  std::vector<CurvePoint> measured;
+  for (const BenchResult* point : points) {
+    medians.push_back(point->statistics.median);
+    measured.push_back({static_cast<double>(amount_of(*point, amount)), medians.back()});
   }
+  const double last_step = measured.back().amount - measured[measured.size() - 2].amount;
+  const RisingValues rising =
+      made_rising(medians, beyond == Beyond::no_faster_rate ? last_step / most_rate(measured) : 0);
+  std::vector<CurvePoint> kept = measured;
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i].seconds = rising.values[i];
   Account account = account_of(what, points);
   account.correction = rising.largest_correction;
   std::string value = std::to_string(points.size()) + " points";

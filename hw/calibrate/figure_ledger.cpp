@@ -30,7 +30,7 @@ std::string text_of(const Account& account) {
         (account.points == 1 ? " point" : " points"));
   if (!account.how.empty()) add(account.how);
   if (account.correction > kCorrectionWorthSaying)
-    add("values that fell below those before: corrected by " + percent(account.correction) + " at most");
+    add("values that rose less than they must: corrected by " + percent(account.correction) + " at most");
   if (!account.fit.empty()) add(account.fit + " within " + percent(account.quality.error));
   if (account.noisy) add(noise_of(account));
   return text;

@@ -105,16 +105,18 @@ std::optional<RooflineFit> fit_roofline(std::span<const RooflinePoint> points) {
   return best;
 }
 
-RisingValues made_rising(std::span<const double> values) {
+RisingValues made_rising(std::span<const double> values, double last_rise) {
+  const auto rise_of = [&](std::size_t i) { return i + 1 == values.size() ? last_rise : 0; };
   struct Block {
     double weighted, weight;
     std::size_t count;
     double mean() const { return weighted / weight; }
   };
   std::vector<Block> blocks;
-  for (const double value : values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = values[i];
     const double weight = value > 0 ? 1 / (value * value) : 1;  // changes count relatively
-    blocks.push_back({value * weight, weight, 1});
+    blocks.push_back({(value - rise_of(i)) * weight, weight, 1});
     while (blocks.size() > 1 && blocks.back().mean() < blocks[blocks.size() - 2].mean()) {
       const Block last = blocks.back();
       blocks.pop_back();
@@ -126,8 +128,9 @@ RisingValues made_rising(std::span<const double> values) {
   RisingValues rising;
   for (const Block& block : blocks) {
     for (std::size_t i = 0; i < block.count; ++i) {
-      const double before = values[rising.values.size()];
-      rising.values.push_back(block.count == 1 ? before : block.mean());
+      const std::size_t place = rising.values.size();
+      const double before = values[place];
+      rising.values.push_back(block.count == 1 ? before : block.mean() + rise_of(place));
       if (before > 0)
         rising.largest_correction =
             std::max(rising.largest_correction, std::abs(rising.values.back() / before - 1));

@@ -40,11 +40,12 @@ struct RooflineFit {
 std::optional<RooflineFit> fit_roofline(std::span<const RooflinePoint> points);
 
 /// The nearest values (least squares of relative changes) none of which is below the one before it: values
-/// that fall become their block's mean.
+/// that fall become their block's mean. The last rises above the one before it by `last_rise` at least, which
+/// is not above it.
 struct RisingValues {
   std::vector<double> values;
   double largest_correction = 0;  // relative to what was there
 };
-RisingValues made_rising(std::span<const double> values);
+RisingValues made_rising(std::span<const double> values, double last_rise = 0);
 
 }  // namespace moelab

@@ -105,7 +105,7 @@ void add_storage(const Measurements& measured, FigureLedger& ledger, DeviceProfi
     const BenchParameters which = {{"mode", how}, {"depth", std::uint64_t{1}}};
     return enter_curve(ledger, path, "read " + to_string(which),
                        points_for_curve(measured, path, "read", which, CurveAmount::bytes),
-                       CurveAmount::bytes);
+                       CurveAmount::bytes, Beyond::no_faster_rate);
   };
   profile.ssd.read = curve("ssd.read", mode);
   profile.ssd.slowdown_while_decompressing = slowdown(measured, ledger);
@@ -123,7 +123,7 @@ void add_codecs(const Measurements& measured, FigureLedger& ledger, DeviceProfil
     codec.decompress =
         enter_curve(ledger, path + ".decompress", "decompress " + to_string(which),
                     points_for_curve(measured, path + ".decompress", "decompress", which, CurveAmount::bytes),
-                    CurveAmount::bytes);
+                    CurveAmount::bytes, Beyond::no_faster_rate);
   }
 }
 

@@ -101,6 +101,7 @@ struct Pace {
   BytesPerSecond rate;  // above 0
   Seconds latency;
   std::size_t depth = 1;
+  bool operator==(const Pace&) const = default;
 };
 
 /// Reads a file's bytes from memory, into which they are all loaded here, at a stated pace. The copying is

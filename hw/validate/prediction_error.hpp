@@ -17,6 +17,7 @@ struct ErrorSummary {
   std::size_t count = 0;
   double median = 0, p90 = 0;  // of |signed_error|
   double bias = 0;             // median of signed_error: above 0, the prediction is too slow
+  bool operator==(const ErrorSummary&) const = default;
 };
 /// Throws std::invalid_argument unless there are as many of both.
 ErrorSummary errors_of(std::span<const double> predicted, std::span<const double> measured);
@@ -38,6 +39,7 @@ struct Ordering {
   std::uint64_t clear = 0;     // whose measured ranges, low to high, do not overlap
   std::uint64_t agreeing = 0;  // of the clear ones: predicted in the same order
   void add(const Ordering& other);
+  bool operator==(const Ordering&) const = default;
 };
 /// Throws as errors_of.
 Ordering ordering_of(std::span<const double> predicted, std::span<const Repeated> measured);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <deque>
 
-#include "hw/bench/machine_context.hpp"
 #include "hw/executor/cpu_device.hpp"
 #include "hw/executor/cuda_compute_device.hpp"
 #include "hw/executor/stand_in_device.hpp"
@@ -164,7 +163,10 @@ class Validator {
       found_.disk.insert(found_.disk.end(), packed.storage.measured().begin(),
                          packed.storage.measured().end());
     }
-    if (cpu_) found_.cpu_ratios = cpu_->ratios();
+    if (cpu_) {
+      found_.cpu_ratios = cpu_->ratios();
+      found_.hand_over_ratios = cpu_->hand_over_ratios();
+    }
     return std::move(found_);
   }
 
@@ -176,7 +178,8 @@ class Validator {
     found_.scenario = scenario_.name;
     found_.model = scenario_.model.name;
     found_.device = scenario_.device.name;
-    const MachineContext here = machine_context(".", "moelab validate");
+    const MachineContext& here = found_.machine =
+        machine_context(std::filesystem::absolute(options_.stores), "moelab validate");
     for (const std::string& line :
          machine_differences(scenario_.device, {here.cpu, here.kernel, here.driver, here.gpu}))
       found_.warnings.push_back("the profile is not of this machine: " + line);
@@ -399,8 +402,7 @@ class Validator {
       point.measured_layers.push_back(measured.seconds);
     }
     for (std::size_t op = 0; op < measured.operations.size(); ++op) {
-      OperationTimes& times =
-          found_.operations[{measured.operations[op].label.kind, point.codec, point.threads}];
+      OperationTimes& times = point.operations[measured.operations[op].label.kind];
       times.predicted.push_back(predicted.operations[op].seconds);
       times.measured.push_back(measured.operations[op].seconds);
     }

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "hw/bench/machine_context.hpp"
 #include "hw/executor/hardware_engine.hpp"
 #include "hw/io/reader.hpp"
 #include "hw/validate/disturbance.hpp"
@@ -50,6 +51,12 @@ struct ValidationOptions {
   std::function<void(const std::string&)> progress;
 };
 
+/// Operations of a kind, in pairs.
+struct OperationTimes {
+  std::vector<double> predicted, measured;  // seconds, from the engine's decision to its end
+  void add(const OperationTimes& more);
+};
+
 /// A system at one place of the grid.
 struct ValidationPoint {
   std::string codec;
@@ -74,8 +81,9 @@ struct ValidationPoint {
   StreamedBytes streamed;
   std::uint64_t layers_streamed = 0;
   ServingPoint serving;
-  Disturbance disturbance;  // of the timed runs on hardware
-  std::string difference;   // where the runs stopped doing the same; empty: nowhere
+  std::map<OpKind, OperationTimes> operations;  // of all repeats
+  Disturbance disturbance;                      // of the timed runs on hardware
+  std::string difference;                       // where the runs stopped doing the same; empty: nowhere
 
   bool same_work() const {
     return difference.empty() && predicted_hits == measured_hits && named_bytes == read_bytes;
@@ -85,10 +93,6 @@ struct ValidationPoint {
   Repeated measured_tpot_s() const { return repeated(measured_tpot); }
 };
 
-/// All operations of a kind, at one codec and number of threads, in pairs.
-struct OperationTimes {
-  std::vector<double> predicted, measured;  // seconds, from the engine's decision to its end
-};
 using OperationKey = std::tuple<OpKind, std::string, std::uint32_t>;  // kind, codec, threads
 
 /// The systems at one codec, budget and number of threads, against each other.
@@ -105,16 +109,20 @@ struct Validation {
   std::string storage;
   bool discrete = false;  // experts lie in host memory, and a GPU has its own
   std::vector<std::string> warnings, notes;
+  MachineContext machine;  // before the first run; its file system is that of the stores
   std::vector<ValidationPoint> points;
-  std::map<OperationKey, OperationTimes> operations;
   std::vector<std::string> resources;   // names
   std::vector<HandOffTimes> hand_offs;  // by resource
   double dispatch_s = 0;                // what the profile says that both ways of a hand-over take
   std::vector<ReadTimes> disk;          // empty when paced
   std::vector<std::string> timeline;    // events: of each system on hardware, and simulated
   std::map<std::string, std::vector<double>> cpu_ratios;  // seconds over the profile's, see ValidationCpu
+  std::vector<double> hand_over_ratios;                   // the same of hand-overs, which no prediction takes
+
+  std::map<OperationKey, OperationTimes> operations() const;  // of all points
 
   // Of points whose runs were not too noisy to say anything.
+  std::map<OperationKey, OperationTimes> quiet_operations() const;
   ErrorSummary layer_error() const;  // over all their layers
   ErrorSummary tpot_error() const;   // over points
   std::vector<ValidationGroup> groups() const;

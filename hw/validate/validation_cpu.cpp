@@ -35,6 +35,20 @@ BenchOptions options_for(const ExpertShape& shape, std::size_t shard, std::size_
   return options;
 }
 
+/// The median of turns of as many hand-overs as a sample of `moelab bench` has (2 ms): of each the mean,
+/// which is what a run pays, and of which their middle says little.
+double hand_over_burst(HandoffTeam& worker) {
+  constexpr int kOfTurn = 6;
+  std::vector<double> means;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    worker.hand_over(0);  // it has waited for as long as all else took; now for as long as always
+    double seconds = 0;
+    for (int i = 0; i < kOfTurn; ++i) seconds += worker.hand_over(kHandoffIdle);
+    means.push_back(seconds / kOfTurn);
+  }
+  return statistics_of(means).median;
+}
+
 Curve scaled(const Curve& curve, double ratio) {
   std::vector<CurvePoint> points = curve.points();
   for (CurvePoint& point : points) point.seconds *= ratio;
@@ -143,15 +157,19 @@ DeviceProfile ValidationCpu::now(const DeviceProfile& device, const std::string&
   decompression_ = decompress;
   dense_timed_ = dense;
   std::array<std::vector<double>, kWorks> bursts;
+  std::vector<double> hand_overs;
   for (int i = 0; i < kBursts; ++i) {
     if (i > 0) std::this_thread::sleep_for(kPause);
     const Burst one = burst();
     for (std::size_t work = 0; work < kWorks; ++work) bursts[work].push_back(one[work]);
+    hand_overs.push_back(hand_over_burst(worker_));
   }
   for (std::size_t work = 0; work < kWorks; ++work) latest_[work] = statistics_of(bursts[work]).median;
 
   CpuRatios ratios;
   const CpuProfile& cpu = device.cpu;
+  if (const double both_ways = cpu.dispatch.value.value(); both_ways > 0)
+    hand_over_ratios_.push_back(2 * statistics_of(hand_overs).median / both_ways);
   const auto elements = static_cast<double>(elements_);
   if (decompress != nullptr && device.has_stand_in())
     ratios.decode = found("decode " + codec, latest_[decompression] * shards_ + latest_[join],

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hw/bench/bench_work.hpp"
+#include "hw/bench/handoff_team.hpp"
 #include "hw/compute/dense_kernel.hpp"
 #include "models/architecture.hpp"
 #include "models/device.hpp"
@@ -26,7 +27,7 @@ struct CpuRatios {
 
 /// The profile with the CPU's times multiplied: the codec's decompression (unless `codec` is empty; of a
 /// stand-in for a GPU its decoding), joins, experts of the shape, what dense kernels are predicted by, and
-/// copies where the CPU makes them.
+/// copies where the CPU makes them. Not hand-overs: README.md says why.
 DeviceProfile scaled_cpu(const DeviceProfile& device, const std::string& codec, const ExpertShape& shape,
                          const CpuRatios& ratios);
 
@@ -53,6 +54,8 @@ class ValidationCpu {
 
   /// All ratios found, by what was timed: "decompress fixed3".
   const std::map<std::string, std::vector<double>>& ratios() const { return ratios_; }
+  /// Those of hand-overs, timed in the same bursts; in no prediction.
+  const std::vector<double>& hand_over_ratios() const { return hand_over_ratios_; }
 
  private:
   enum Work : std::size_t { decompression, join, experts, dense_kernel, copy, kWorks };
@@ -68,10 +71,12 @@ class ValidationCpu {
   std::map<std::string, std::unique_ptr<BenchOperation>> decompress_;  // by codec
   std::unique_ptr<BenchOperation> join_, copy_, expert_;               // the first two where there are any
   DenseKernel dense_;
+  HandoffTeam worker_{1, false};             // which operations are handed to
   BenchOperation* decompression_ = nullptr;  // what the latest now() timed
   bool dense_timed_ = false;
   Burst latest_{};
   std::map<std::string, std::vector<double>> ratios_;
+  std::vector<double> hand_over_ratios_;
 };
 
 }  // namespace moelab

@@ -127,21 +127,32 @@ std::string requests_table(const Validation& v) {
   return rows.size() == 1 ? "" : align_columns(rows, 2) + "\n";
 }
 
+/// Nothing where all of these operations are of points that were too noisy, or take no time.
+std::optional<ErrorSummary> error_of(const std::map<OperationKey, OperationTimes>& quiet,
+                                     const OperationKey& key) {
+  const auto found = quiet.find(key);
+  if (found == quiet.end()) return std::nullopt;
+  const ErrorSummary error = errors_of(found->second.predicted, found->second.measured);
+  if (error.count == 0) return std::nullopt;
+  return error;
+}
+
 /// What the kinds of operations add to the difference, largest first.
 std::string operations_table(const Validation& v) {
   std::vector<Row> rows = {{"by operation", "codec", "L", "number", "measured us", "predicted us", "bias %",
                             "error %", "all measured s", "predicted s", "difference s"}};
   std::vector<std::pair<double, Row>> sorted;
-  for (const auto& [key, times] : v.operations) {
+  const std::map<OperationKey, OperationTimes> quiet = v.quiet_operations();
+  for (const auto& [key, times] : v.operations()) {
     const auto& [kind, codec, threads] = key;
     const double predicted = sum(times.predicted), measured = sum(times.measured);
-    const ErrorSummary error = errors_of(times.predicted, times.measured);
+    const std::optional<ErrorSummary> error = error_of(quiet, key);
     sorted.push_back(
         {std::abs(predicted - measured),
          {std::string(to_string(kind)), codec, std::to_string(threads), std::to_string(times.measured.size()),
           fixed(summarize(times.measured).p50 * 1e6, 1), fixed(summarize(times.predicted).p50 * 1e6, 1),
-          signed_percent(error.bias), percent(error.median), fixed(measured, 3), fixed(predicted, 3),
-          fixed(predicted - measured, 3)}});
+          error ? signed_percent(error->bias) : "-", error ? percent(error->median) : "-", fixed(measured, 3),
+          fixed(predicted, 3), fixed(predicted - measured, 3)}});
   }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -177,10 +188,12 @@ std::string disk_table(const Validation& v) {
 /// What the CPU took before runs over what the profile says.
 std::string cpu_table(const Validation& v) {
   std::vector<Row> rows = {{"CPU before each run, seconds over the profile's", "runs", "p10", "p50", "p90"}};
-  for (const auto& [what, ratios] : v.cpu_ratios) {
+  const auto add = [&](const std::string& what, const std::vector<double>& ratios) {
     const SampleStatistics s = statistics_of(ratios);
     rows.push_back({what, std::to_string(s.count), fixed(s.p10, 2), fixed(s.median, 2), fixed(s.p90, 2)});
-  }
+  };
+  for (const auto& [what, ratios] : v.cpu_ratios) add(what, ratios);
+  if (!v.hand_over_ratios.empty()) add("hand-over (in no prediction)", v.hand_over_ratios);
   return align_columns(rows, 1);
 }
 
@@ -314,7 +327,7 @@ Json json_of(const ValidationPoint& p) {
           {"difference", p.difference}};
 }
 
-Json json_of(const OperationKey& key, const OperationTimes& times) {
+Json json_of(const OperationKey& key, const OperationTimes& times, const std::optional<ErrorSummary>& error) {
   const auto& [kind, codec, threads] = key;
   const auto side = [](const std::vector<double>& seconds) {
     const Summary s = summarize(seconds);
@@ -326,7 +339,7 @@ Json json_of(const OperationKey& key, const OperationTimes& times) {
           {"number", times.measured.size()},
           {"predicted", side(times.predicted)},
           {"measured", side(times.measured)},
-          {"error", json_of(errors_of(times.predicted, times.measured))}};
+          {"error", error ? json_of(*error) : Json(nullptr)}};
 }
 
 Json hand_offs_json(const Validation& v) {
@@ -356,7 +369,9 @@ std::string validation_table(const Validation& v) {
 std::string validation_json(const Validation& v) {
   Json points = Json::array(), operations = Json::array(), groups = Json::array(), disk = Json::array();
   for (const ValidationPoint& point : v.points) points.push_back(json_of(point));
-  for (const auto& [key, times] : v.operations) operations.push_back(json_of(key, times));
+  const std::map<OperationKey, OperationTimes> quiet = v.quiet_operations();
+  for (const auto& [key, times] : v.operations())
+    operations.push_back(json_of(key, times, error_of(quiet, key)));
   for (const ValidationGroup& g : v.groups())
     groups.push_back({{"codec", g.codec},
                       {"budget_bytes", g.budget.value()},
@@ -391,6 +406,7 @@ std::string validation_json(const Validation& v) {
                     {"hand_overs", hand_offs_json(v)},
                     {"disk", disk},
                     {"cpu_ratios", v.cpu_ratios},
+                    {"hand_over_ratios", v.hand_over_ratios},
                     {"points", points}};
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

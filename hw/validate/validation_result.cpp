@@ -5,6 +5,33 @@
 
 namespace moelab {
 
+namespace {
+
+template <class Which>
+std::map<OperationKey, OperationTimes> operations_of(const std::vector<ValidationPoint>& points,
+                                                     const Which& which) {
+  std::map<OperationKey, OperationTimes> all;
+  for (const ValidationPoint& point : points)
+    if (which(point))
+      for (const auto& [kind, times] : point.operations) all[{kind, point.codec, point.threads}].add(times);
+  return all;
+}
+
+}  // namespace
+
+void OperationTimes::add(const OperationTimes& more) {
+  predicted.insert(predicted.end(), more.predicted.begin(), more.predicted.end());
+  measured.insert(measured.end(), more.measured.begin(), more.measured.end());
+}
+
+std::map<OperationKey, OperationTimes> Validation::operations() const {
+  return operations_of(points, [](const ValidationPoint&) { return true; });
+}
+
+std::map<OperationKey, OperationTimes> Validation::quiet_operations() const {
+  return operations_of(points, [](const ValidationPoint& point) { return !point.too_noisy(); });
+}
+
 ErrorSummary Validation::layer_error() const {
   std::vector<double> predicted, measured;
   for (const ValidationPoint& point : points) {

@@ -8,8 +8,8 @@
 // S(k+1) <= 0: no score is low.
 #pragma once
 
-#include <algorithm>
-#include <functional>
+#include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -23,14 +23,19 @@ struct ScoreBounds {
   bool is_low(double score) const { return next <= score && score < top; }
 };
 
-/// `scores`: of all experts, no NaN; `active`: k. `scratch` is memory to work in.
+/// `scores`: of all experts, no NaN; `active`: k. `scratch` is memory to work in. One comparison a score but
+/// for those that come among the best k + 1: k is small beside the experts.
 inline ScoreBounds score_bounds(std::span<const float> scores, std::size_t active, double alpha,
                                 std::vector<float>& scratch) {
   if (active >= scores.size()) return {};
-  scratch.assign(scores.begin(), scores.end());
-  const auto next = scratch.begin() + static_cast<std::ptrdiff_t>(active);
-  std::nth_element(scratch.begin(), next, scratch.end(), std::greater<>());
-  const double score = *next;
+  scratch.assign(active + 1, -std::numeric_limits<float>::infinity());  // the best so far, by falling score
+  for (const float score : scores) {
+    if (score <= scratch.back()) continue;
+    std::size_t place = active;
+    for (; place > 0 && score > scratch[place - 1]; --place) scratch[place] = scratch[place - 1];
+    scratch[place] = score;
+  }
+  const double score = scratch.back();
   return {(1 - alpha) * score, score, (1 + alpha) * score};
 }
 

@@ -220,9 +220,9 @@ def advise(
     kv: Optional[str] = None,
     budget: Optional[_Value] = None,
     prompt: Optional[float] = None,
+    answer: Optional[float] = None,
     context: Optional[float] = None,
     users: Optional[float] = None,
-    for_prompt: Optional[float] = None,
     policies: bool = True,
 ) -> Figures: ...
 def check(scenario: _Configuration, settings: Optional[Mapping[str, Any]] = None, yes: bool = False) -> Figures: ...

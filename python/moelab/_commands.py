@@ -90,12 +90,12 @@ def tune(key, scenario, system=None, for_=None, max=None, min=None, from_=None, 
 
 
 def advise(model, machine=None, gpu=None, gpus=None, cpu=None, sockets=None, memory=None, ram=None, ssd=None, runtime=None,
-           weights=None, kv=None, budget=None, prompt=None, context=None, users=None, for_prompt=None, policies=True):
+           weights=None, kv=None, budget=None, prompt=None, answer=None, context=None, users=None, policies=True):
     """In which runtime, weight format and split between GPU and CPU a model runs on a machine, and how fast.
 
     machine: a mapping of its parts, {"gpu": "rtx-4090-24gb", "cpu": "i9-14900K", "memory": "ddr5-6000 x 2", "ram": "64 GiB"}, or
     a YAML file of them; gpu ... ssd go before it. runtime, weights: only these, one or several. kv: format of the KV cache.
-    budget: what all of it may take of each GPU's memory, or of the host's. prompt, context: tokens. users: who decode at once. for_prompt: share of a token's time to give up for a faster prompt.
+    budget: what all of it may take of each GPU's memory, or of the host's. prompt, answer, context: tokens. users: who decode at once.
     policies: whether other policies are simulated too. frame() has a row a way, the fastest first.
     """
     parts = {"gpu": gpu, "gpus": gpus, "cpu": cpu, "sockets": sockets, "memory": memory, "ram": ram, "ssd": ssd}
@@ -104,7 +104,7 @@ def advise(model, machine=None, gpu=None, gpus=None, cpu=None, sockets=None, mem
     else:
         parts["machine"] = machine
     options = {"model": _text(model, "model"), **parts, "runtime": runtime, "weights": weights, "kv": kv, "budget": budget,
-               "prompt": prompt, "context": context, "users": users, "for_prompt": for_prompt, "no_policies": not policies}
+               "prompt": prompt, "answer": answer, "context": context, "users": users, "no_policies": not policies}
     with Call() as call:
         return Figures(call.json(["advise", *_flags(options)]), "advise")
 

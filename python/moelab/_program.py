@@ -12,6 +12,7 @@ from ._errors import InputError
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "moelab")
 _PLACED = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?: (?P<what>.*)", re.DOTALL)
+_PROGRESS = "moelab: progress: "  # lines of what takes long, which say nothing of what went wrong
 _NOTHING_FITS = "moelab: nothing fits: "
 _TICK_S = 0.1
 
@@ -81,6 +82,7 @@ class Call:
                 process.kill()
                 process.wait()  # which `with` leaves out after Ctrl-C
                 raise
+        errors = "".join(line for line in errors.splitlines(keepends=True) if not line.startswith(_PROGRESS))
         for path, what in self._names.items():
             output, errors = output.replace(path, what), errors.replace(path, what)
         fits_not = status == 1 and any(line.startswith(_NOTHING_FITS) for line in errors.splitlines())

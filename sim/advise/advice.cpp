@@ -61,9 +61,15 @@ class Search {
   }
   /// Why it cannot be, with a micro-batch of so many tokens; empty where it can.
   std::string impossible(const AdvicePlace& place, double micro_batch) const;
-  /// The fastest prompt of the places that decode within `for_prompt` of the fastest; nothing where no place
+  /// The place and micro-batch with which a prompt and its answer are there soonest; nothing where no place
   /// fits, and then `nearest` is what the nearest of its places lacks, if that is nearer than what it was.
   std::optional<Advice> best(Obstacle& nearest) const;
+  /// Whether all of it is in the memory of discrete GPUs, with the smallest micro-batch.
+  bool whole_on_gpus() const {
+    const MachineParts& machine = request_.machine;
+    return machine.gpu && !machine.gpu->unified() &&
+           impossible({machine.gpus, Split{}}, micro_batches_of(runtime_).front()).empty();
+  }
 
  private:
   double tokens() const { return request_.context * request_.users; }
@@ -77,6 +83,12 @@ class Search {
   std::string beyond_budget(const AdvicePlace& place, const SplitMemory& memory) const;
   std::string beyond_mac_limit(const SplitMemory& memory) const;
   Obstacle obstacle(const AdvicePlace& place, double micro_batch, std::string what) const;
+  struct Way {
+    AdvicePlace place;
+    double micro_batch, decode_s;
+  };
+  /// All that fits, the most on the GPU first, and of a place the smallest micro-batch first.
+  std::vector<Way> fitting(Obstacle& lacking) const;
   Advice advice_for(const AdvicePlace& place, double micro_batch) const;
 
   const AdviceRequest& request_;
@@ -178,6 +190,7 @@ Advice Search::advice_for(const AdvicePlace& place, double micro_batch) const {
   a.micro_batch = micro_batch;
   a.decode_s = step.total();
   a.prompt_s = prompt.total();
+  a.request_s = a.prompt_s + request_.answer * a.decode_s;
   a.bound = step.bound(), a.bound_word = step.bound_word();
   a.prompt_bound = prompt.bound(), a.prompt_bound_word = prompt.bound_word();
   a.memory = memory(place, micro_batch);
@@ -186,17 +199,13 @@ Advice Search::advice_for(const AdvicePlace& place, double micro_batch) const {
   a.gpu_most = shares.most;
   if (is_llama(a.family)) a.layers_a_gpu = shares.layers;  // others are told no more than how many GPUs
   a.error = error_of(group_of(place, request_.machine));
+  for (const RuntimeCaveat& caveat : runtime_.caveats)
+    if (caveat.concerns(model_.name, model_.stored.name)) a.caveat = caveat.what;
   return a;
 }
 
-std::optional<Advice> Search::best(Obstacle& nearest) const {
-  struct Way {
-    AdvicePlace place;
-    double micro_batch, decode_s;
-  };
+std::vector<Search::Way> Search::fitting(Obstacle& lacking) const {
   std::vector<Way> ways;
-  Obstacle lacking;
-  double fastest = 0;
   for (const AdvicePlace& place : places()) {
     double decode = 0;
     for (const double micro_batch : micro_batches_of(runtime_)) {
@@ -209,17 +218,22 @@ std::optional<Advice> Search::best(Obstacle& nearest) const {
       if (decode == 0) decode = decode_s(place);
       ways.push_back({place, micro_batch, decode});
     }
-    if (decode > 0) fastest = fastest == 0 ? decode : std::min(fastest, decode);
   }
+  return ways;
+}
+
+std::optional<Advice> Search::best(Obstacle& nearest) const {
+  Obstacle lacking;
   std::optional<Way> best;
-  double best_prompt = 0;
-  for (const Way& way : ways) {
-    if (way.decode_s > fastest * (1 + request_.for_prompt)) continue;
-    const double prompt = estimate(way.place).prompt(request_.prompt, way.micro_batch).total();
-    // Of prompts alike the first: with the most on the GPU and the smallest micro-batch.
-    if (best && prompt >= best_prompt * 0.999) continue;
+  double best_s = 0;
+  for (const Way& way : fitting(lacking)) {
+    const double answer = request_.answer * way.decode_s;
+    if (best && answer >= best_s) continue;
+    const double request = answer + estimate(way.place).prompt(request_.prompt, way.micro_batch).total();
+    // Of times alike the first: with the most on the GPU and the smallest micro-batch.
+    if (best && request >= best_s * (1 - 1e-9)) continue;
     best = way;
-    best_prompt = prompt;
+    best_s = request;
   }
   if (!best) {
     if (lacking.nearer_than(nearest)) nearest = std::move(lacking);
@@ -252,8 +266,9 @@ std::string unnamed_cpu(const AdviceRequest& request, const std::string& lacks) 
 /// What trying runtimes with their formats has brought so far.
 struct Tried {
   AdviceList list;
-  std::string refused;  // why the first of runtimes and formats is not run there; empty: none was refused
-  Obstacle nearest;
+  std::string refused;      // why the first of runtimes and formats is not run there; empty: none was refused
+  Obstacle nearest;         // to having room, of the usual formats
+  Obstacle nearest_of_few;  // of those of fewer than four bits
 };
 
 /// One runtime in all of `formats`.
@@ -266,7 +281,7 @@ void try_runtime(const AdviceRequest& request, const std::string& name,
   Obstacle here;            // of the format that comes nearest to having room
   std::string here_weights;
   for (const std::string& weights : formats) {
-    std::string reason = cannot_run(runtime, weights, request.machine);
+    std::string reason = cannot_run(runtime, weights, request);
     if (reason.empty()) reason = cannot_cache(runtime, request.kv);
     if (!reason.empty()) {
       if (tried.refused.empty()) tried.refused = reason;
@@ -284,64 +299,133 @@ void try_runtime(const AdviceRequest& request, const std::string& name,
       here = std::move(lacking);
       if (const std::string why = search.not_on_all_gpus(); !why.empty())
         here.what += "; not on " + std::to_string(request.machine.gpus) + " GPUs together: " + why;
-      here_weights = weights.empty() ? "" : weights + ": ";
+      here_weights = weights;
     }
   }
   if (list.ways.size() == before)
-    list.left_out.push_back({runtime.name, here.what.empty() ? why_refused : here_weights + here.what});
-  if (here.nearer_than(tried.nearest)) tried.nearest = here;
+    list.left_out.push_back(
+        {runtime.name,
+         here.what.empty() ? why_refused : (here_weights.empty() ? "" : here_weights + ": ") + here.what});
+  if (!here.nearer_than(tried.nearest)) return;
+  here.what = runtime.name + (here_weights.empty() ? ": " : " with " + here_weights + ": ") + here.what;
+  tried.nearest = std::move(here);
 }
 
-/// Where nothing of four bits and more has room: what the most bits do that have. Of the runtimes that these
-/// let serve it, nothing is left out any more.
-void try_few_bits(const AdviceRequest& request, Tried& tried) {
+/// Whether GPUs hold the smallest usual weights whole in memories of their own, however much the host has:
+/// then fewer bits have no host's memory to save, and are not worth their answers.
+bool holds_usual_weights(const AdviceRequest& request, const Runtime& runtime) {
+  AdviceRequest roomy = request;
+  roomy.machine.ram.reset();
+  const std::vector<std::string> formats = weights_for(family_of(runtime), request);
+  return Search(roomy, runtime, formats.back()).whole_on_gpus();
+}
+
+/// Of fewer bits than four, the most that have room, and the fastest. Says whether there is one.
+bool try_few_bits(const AdviceRequest& request, const std::string& name, Tried& tried) {
   Tried few;
-  bool more = true;
-  for (std::size_t i = 0; more && few.list.ways.empty(); ++i) {
-    more = false;
-    for (const std::string& name : runtimes_for(request)) {
-      const std::vector<std::string> formats = few_bit_weights_for(family_of(load_runtime(name)), request);
-      if (i >= formats.size()) continue;
-      try_runtime(request, name, {formats[i]}, few);
-      more = true;
-    }
-  }
+  try_runtime(request, name, few_bit_weights_for(family_of(load_runtime(name)), request), few);
+  if (few.nearest.nearer_than(tried.nearest_of_few)) tried.nearest_of_few = few.nearest;
+  std::vector<Advice>& ways = few.list.ways;
+  if (ways.empty()) return false;
+  const auto fastest = std::ranges::min_element(ways, {}, &Advice::decode_s);
+  if (fastest != ways.begin()) tried.list.ways.push_back(*fastest);
+  tried.list.ways.push_back(std::move(ways.front()));
+  return true;
+}
+
+/// The most bits, of four and more, that a runtime has room for beside a KV cache of q8_0; empty: none.
+std::string with_q8_0_cache(AdviceRequest request, const Runtime& runtime,
+                            const std::vector<std::string>& formats) {
+  if (!request.kv.empty()) return {};
+  request.kv = "q8_0";
+  Obstacle none;
+  for (const std::string& weights : formats)
+    if (Search(request, runtime, weights).best(none)) return weights;
+  return {};
+}
+
+/// One runtime in all that is tried of it.
+void try_all_of(const AdviceRequest& request, const std::string& name, Tried& tried) {
   AdviceList& list = tried.list;
-  if (few.nearest.nearer_than(tried.nearest)) tried.nearest = few.nearest;
-  if (few.list.ways.empty()) return;
-  list.ways = std::move(few.list.ways);
-  std::erase_if(list.left_out, [&](const AdviceList::LeftOut& out) {
-    return std::ranges::any_of(list.ways, [&](const Advice& a) { return a.runtime == out.runtime; });
+  const Runtime runtime = load_runtime(name);
+  const std::string family = family_of(runtime);
+  const std::vector<std::string> smaller = smaller_weights_for(family, request);
+  std::vector<std::string> formats = weights_for(family, request);
+  const bool for_cpu = request.runtimes.empty() && is_for_cpu_experts(family);
+  const bool whole = (for_cpu || !smaller.empty()) && cannot_run(runtime, formats.back(), request).empty() &&
+                     holds_usual_weights(request, runtime);
+  if (whole && for_cpu) return;
+  if (!whole) formats.insert(formats.end(), smaller.begin(), smaller.end());
+  const std::size_t out = list.left_out.size(), before = list.ways.size();
+  try_runtime(request, name, formats, tried);
+  const bool none = list.ways.size() == before;
+  if (whole || smaller.empty() || !try_few_bits(request, name, tried) || !none) return;
+  for (std::size_t i = out; i < list.left_out.size(); ++i)
+    list.left_out[i].why = "of 4 bits and more, " + list.left_out[i].why;
+  if (list.four_bits_with_q8_0_cache.empty())
+    list.four_bits_with_q8_0_cache = with_q8_0_cache(request, runtime, formats);
+}
+
+/// As AdviceList has them.
+void sort_ways(const AdviceRequest& request, std::vector<Advice>& ways) {
+  const bool asked = !request.weights.empty();
+  std::ranges::stable_sort(ways, [asked](const Advice& a, const Advice& b) {
+    if (a.few_bits() != b.few_bits()) return b.few_bits();
+    const bool by_bits = a.few_bits() && !asked;
+    return std::pair(by_bits ? -a.weight_bits : 0, a.decode_s) <
+           std::pair(by_bits ? -b.weight_bits : 0, b.decode_s);
   });
+  if (ways.empty() || ways.front().caveat.empty()) return;
+  const Advice& first = ways.front();
+  const auto without = std::ranges::find_if(ways, [&](const Advice& a) {
+    return a.caveat.empty() && a.few_bits() == first.few_bits() &&
+           a.decode_s <= first.decode_s * (1 + first.error.decode);
+  });
+  if (without != ways.end()) std::rotate(ways.begin(), without, without + 1);
 }
 
 }  // namespace
 
 AdviceList find_ways(const AdviceRequest& request) {
   Tried tried;
-  for (const std::string& name : runtimes_for(request))
-    try_runtime(request, name, weights_for(family_of(load_runtime(name)), request), tried);
   AdviceList& list = tried.list;
-  if (list.ways.empty()) {
-    std::string lacks = tried.nearest.what;
-    const std::string of_cpu = unnamed_cpu(request, lacks);
-    try_few_bits(request, tried);
-    (list.ways.empty() ? list.lacks : list.lacks_of_four_bits) =
-        of_cpu + (list.ways.empty() ? tried.nearest.what : lacks);
-  }
-  if (list.ways.empty() && list.lacks.empty() && !tried.refused.empty()) throw InputError("", tried.refused);
-  std::stable_sort(list.ways.begin(), list.ways.end(),
-                   [](const Advice& a, const Advice& b) { return a.decode_s < b.decode_s; });
+  for (const std::string& name : runtimes_for(request)) try_all_of(request, name, tried);
+  sort_ways(request, list.ways);
+  const bool none = list.ways.empty();
+  const bool few_alone =
+      !none && list.ways.front().few_bits() && request.weights.empty() && request.gguf.empty();
+  const std::string of_cpu = none || few_alone ? unnamed_cpu(request, tried.nearest.what) : "";
+  if (few_alone) list.lacks_of_four_bits = of_cpu + tried.nearest.what;
+  if (none && tried.nearest_of_few.nearer_than(tried.nearest)) tried.nearest = tried.nearest_of_few;
+  if (none) list.lacks = of_cpu + tried.nearest.what;
+  if (none && list.lacks.empty() && !tried.refused.empty()) throw InputError("", tried.refused);
+  // What four bits lack is said of all together then.
+  if (few_alone)
+    std::erase_if(list.left_out, [&](const AdviceList::LeftOut& out) {
+      return std::ranges::any_of(list.ways, [&](const Advice& a) { return a.runtime == out.runtime; });
+    });
   return std::move(list);
+}
+
+bool Advice::few_bits() const {
+  const std::size_t digit = weights.find_first_of("123456789");
+  const bool by_name = weights.starts_with("gguf-") && digit != std::string::npos && weights[digit] < '4' &&
+                       (digit + 1 == weights.size() || weights[digit + 1] == '_');
+  return weight_bits < 4 || by_name;
 }
 
 std::string raised_limit_command(Bytes taken) {
   return "sudo sysctl iogpu.wired_limit_mb=" + fixed(std::ceil(taken.value() / 0x1p20), 0);
 }
 
-double default_context(double prompt) {
-  constexpr double kAnswer = 1024, kStep = 1024;
-  return std::max(AdviceRequest{}.context, std::ceil((prompt + kAnswer) / kStep) * kStep);
+std::string raised_gtt_parameter(Bytes taken) {
+  constexpr double kPage = 4096;  // bytes
+  return "ttm.pages_limit=" + fixed(std::ceil(taken.value() / kPage), 0);
+}
+
+double default_context(double prompt, double answer) {
+  constexpr double kStep = 1024;
+  return std::max(AdviceRequest{}.context, std::ceil((prompt + answer) / kStep) * kStep);
 }
 
 void throw_nothing_fits(const AdviceRequest& request, const std::string& lacks) {
@@ -377,7 +461,10 @@ Advice nearest_to_fitting(const AdviceRequest& request) {
   nearest.title = runtime.title;
   nearest.gpus = std::min(1, request.machine.gpus);
   double least = 0;
-  for (const std::string& weights : weights_for(family_of(runtime), request)) {
+  std::vector<std::string> formats = weights_for(nearest.family, request);
+  const std::vector<std::string> smaller = smaller_weights_for(nearest.family, request);
+  formats.insert(formats.end(), smaller.begin(), smaller.end());
+  for (const std::string& weights : formats) {
     const Search search(request, runtime, weights);
     const double bytes = total_bytes(search.model()).value();
     if (least > 0 && bytes >= least) continue;

@@ -1,6 +1,8 @@
 #include "sim/advise/advice_space.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
@@ -73,16 +75,45 @@ std::string runtime_meant(std::string name, const std::vector<std::string>& offe
   return found == offered.end() ? "" : *found;
 }
 
+/// Programs that have llama.cpp in them, as people name them.
+bool has_llama_inside(std::string name) {
+  std::erase_if(name, [](char c) { return c == '-' || c == '_' || c == ' ' || c == '.'; });
+  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  constexpr std::array<std::string_view, 7> programs{"ollama",    "lmstudio", "koboldcpp", "jan",
+                                                     "llamafile", "gpt4all",  "lemonade"};
+  return std::ranges::find(programs, name) != programs.end();
+}
+
+/// Why the runtime does not read GGUF files of that type of a model with such experts; empty where it does.
+std::string cannot_read(const Runtime& runtime, std::string_view weights, const Architecture& model) {
+  constexpr std::string_view kGguf = "gguf-";
+  const GgufLimits& limits = runtime.gguf;
+  if (!weights.starts_with(kGguf)) return "";
+  const std::vector<std::string>& types = limits.types;
+  if (!types.empty() && std::ranges::find(types, weights.substr(kGguf.size())) == types.end())
+    return "'" + runtime.name + "' does not run weights in " + std::string(weights) + " (" +
+           limits.types_source + ")";
+  if (model.is_moe() && model.moe().width % limits.width_multiple != 0)
+    return "'" + runtime.name + "' runs GGUF files of models whose experts' width is a multiple of " +
+           std::to_string(limits.width_multiple) + ", and that of " + model.title + " is " +
+           std::to_string(model.moe().width) + " (" + limits.width_source + ")";
+  return "";
+}
+
 std::vector<std::string> runtimes_offered(const AdviceRequest& request) {
   const MachineParts& machine = request.machine;
+  if (!machine.gpu && request.model.is_moe()) return {"llama.cpp-cpu", "ik_llama.cpp-cpu"};
   if (!machine.gpu) return {"llama.cpp-cpu"};
   if (machine.gpu->maker == "apple" && request.gguf.empty()) return {"llama.cpp-metal", "mlx"};
   if (machine.gpu->maker == "apple") return {"llama.cpp-metal"};
   if (machine.gpu->maker == "amd") return {"llama.cpp-rocm", "llama.cpp-vulkan"};
   if (machine.gpu->maker == "intel") return {"llama.cpp-vulkan"};
-  if (!request.gguf.empty()) return {"llama.cpp-cuda"};
-  std::vector<std::string> names{"llama.cpp-cuda", "vllm"};
-  if (!machine.gpu->unified() && machine.cpu && request.model.is_moe()) names.emplace_back("ktransformers");
+  const bool cpu_experts = !machine.gpu->unified() && machine.cpu && request.model.is_moe();
+  std::vector<std::string> names{"llama.cpp-cuda"};
+  if (cpu_experts) names.emplace_back("ik_llama.cpp-cuda");
+  if (!request.gguf.empty()) return names;
+  names.emplace_back("vllm");
+  if (cpu_experts) names.emplace_back("ktransformers");
   return names;
 }
 
@@ -101,7 +132,12 @@ bool is_llama(const std::string& runtime) {
   return runtime.starts_with("llama.cpp") || runtime.starts_with("ik_llama.cpp");
 }
 
-std::string cannot_run(const Runtime& runtime, const std::string& weights, const MachineParts& machine) {
+bool is_for_cpu_experts(const std::string& runtime) {
+  return runtime.starts_with("ik_llama.cpp");
+}
+
+std::string cannot_run(const Runtime& runtime, const std::string& weights, const AdviceRequest& request) {
+  const MachineParts& machine = request.machine;
   if (std::string lacks = cannot_run_on(runtime, machine); !lacks.empty()) return lacks;
   const std::string family = family_of(runtime);
   const bool gguf = weights.empty() || weights.starts_with("gguf"), mlx = weights.starts_with("mlx");
@@ -119,9 +155,9 @@ std::string cannot_run(const Runtime& runtime, const std::string& weights, const
                      : family == "mlc" ? mlc
                      : kt              ? !mlx && !mlc
                                        : !gguf && !mlx && !mlc;
-  return takes ? ""
-               : "'" + runtime.name + "' does not run weights in " +
-                     (weights.empty() ? "a GGUF file" : weights);
+  if (!takes)
+    return "'" + runtime.name + "' does not run weights in " + (weights.empty() ? "a GGUF file" : weights);
+  return cannot_read(runtime, weights.empty() ? request.model.stored.name : weights, request.model);
 }
 
 std::string cannot_cache(const Runtime& runtime, const std::string& kv) {
@@ -136,6 +172,9 @@ std::vector<std::string> runtimes_for(const AdviceRequest& request) {
   if (request.runtimes.empty()) return offered;
   for (const std::string& name : request.runtimes) {
     if (is_config_path(name) || std::ranges::find(known, name) != known.end()) continue;
+    if (has_llama_inside(name))
+      throw InputError("", "unknown runtime '" + shown_word(name) + "': it has llama.cpp in it, which is '" +
+                               offered.front() + "' here; `moelab runtimes` lists all");
     if (const std::string meant = runtime_meant(name, offered); !meant.empty())
       throw InputError("", "unknown runtime '" + shown_word(name) + "' (did you mean '" + meant +
                                "'?); `moelab runtimes` lists them");
@@ -154,6 +193,8 @@ std::vector<std::string> weights_for(const std::string& runtime, const AdviceReq
   const bool mxfp4 = has_mxfp4_experts(model);
   if (is_llama(runtime)) {
     if (mxfp4) return {"gguf-mxfp4"};
+    // Beside llama.cpp's rows, which show what more bits cost in either.
+    if (is_for_cpu_experts(runtime) && request.runtimes.empty()) return {"gguf-q4_k_m"};
     return {"gguf-q8_0", "gguf-q6_k", "gguf-q5_k_m", "gguf-q4_k_m"};
   }
   if (runtime == "mlx") return {"mlx-8bit", "mlx-6bit", "mlx-4bit"};
@@ -162,9 +203,24 @@ std::vector<std::string> weights_for(const std::string& runtime, const AdviceReq
   return {"bf16", "fp8", "awq"};
 }
 
+namespace {
+
+/// Whether there are files of fewer bits than those of weights_for(), and the request leaves the choice.
+bool has_smaller(const std::string& runtime, const AdviceRequest& request) {
+  return request.weights.empty() && request.gguf.empty() && is_llama(runtime) &&
+         !has_mxfp4_experts(request.model);
+}
+
+}  // namespace
+
+std::vector<std::string> smaller_weights_for(const std::string& runtime, const AdviceRequest& request) {
+  if (!has_smaller(runtime, request)) return {};
+  // Q4_0 and IQ4_NL have 4.5 bits, as good as Q4_K_S.
+  return {"gguf-q4_k_s", "gguf-iq4_xs"};
+}
+
 std::vector<std::string> few_bit_weights_for(const std::string& runtime, const AdviceRequest& request) {
-  if (!request.weights.empty() || !request.gguf.empty() || !is_llama(runtime)) return {};
-  if (has_mxfp4_experts(request.model)) return {};
+  if (!has_smaller(runtime, request)) return {};
   return {"gguf-q3_k_m", "gguf-iq3_xxs", "gguf-q2_k", "gguf-iq2_xxs"};
 }
 

@@ -51,7 +51,7 @@ std::vector<Json> systems_for(const MachineParts& machine) {
 Json machine_json(const MachineText& text, int gpus) {
   Json machine = Json::object();
   const auto add = [&](const char* key, const std::string& value) {
-    if (!value.empty()) machine[key] = value;
+    if (!value.empty()) machine[key] = value.starts_with('{') ? Json::parse(value) : Json(value);
   };
   add("gpu", text.gpu);
   if (!text.gpu.empty()) machine["gpus"] = std::max(1, gpus);

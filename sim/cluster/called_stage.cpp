@@ -69,8 +69,9 @@ StageWait CalledStage::next() {
     case Part::calls:
       return next_call();
     case Part::recovery:
+      if (gone_) return {};
       state_.metrics.stall_s[static_cast<std::size_t>(Cause::recovery)] += world_.engine.now() - waits_since_;
-      return gone_ ? StageWait() : call_experts();
+      return call_experts();
     case Part::head:
       state_.account(dense_, -1);
       return {};

@@ -9,6 +9,19 @@ ClusterResult& ClusterResult::operator=(const ClusterResult&) = default;
 ClusterResult& ClusterResult::operator=(ClusterResult&&) noexcept = default;
 ClusterResult::~ClusterResult() = default;
 
+void RequestCounts::add(const RequestCounts& more) {
+  asked += more.asked;
+  failed += more.failed;
+  delayed += more.delayed;
+}
+
+RequestCounts request_counts(const ClusterResult& cluster) {
+  RequestCounts counts;
+  for (const ServerResult& server : cluster.servers)
+    counts.add({server.requests + server.failed, server.failed, server.delayed});
+  return counts;
+}
+
 void LocalShareSeries::add(double time_s, double local, double remote) {
   while (time_s >= width_s_ * static_cast<double>(kMost)) {
     width_s_ *= 2;

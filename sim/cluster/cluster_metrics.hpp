@@ -58,8 +58,9 @@ struct MigrationRecord {
   bool recovery = false;      // a server left or came back: experts must be placed anew
   double remote_before = 0;   // C of the placement there was, in activations of the statistics' time
   double remote_after = 0;    // of the new one
-  double saved_s = 0;         // over the horizon
-  double cost_s = 0;          // T_mig
+  double horizon_s = 0;       // for which it is judged what the new one saves
+  double saved_s = 0;         // calls' time over the horizon, of all servers together
+  double cost_s = 0;          // T_mig: loading those that move once, one after the other
   std::uint64_t experts = 0;  // that move
   double done_s = -1;         // when the last one was where it is to be; -1: not before the end
 };
@@ -88,5 +89,14 @@ struct ClusterResult {
   ClusterResult& operator=(ClusterResult&&) noexcept;
   ~ClusterResult();
 };
+
+/// Requests of all servers' users. Those that did not fail were answered.
+struct RequestCounts {
+  std::uint64_t asked = 0, failed = 0;
+  std::uint64_t delayed = 0;  // came while their server was away
+  std::uint64_t answered() const { return asked - failed; }
+  void add(const RequestCounts& more);
+};
+RequestCounts request_counts(const ClusterResult& cluster);
 
 }  // namespace moelab

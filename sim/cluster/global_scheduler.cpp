@@ -60,6 +60,7 @@ void GlobalScheduler::decide() {
   record.adopted = decision.adopt;
   record.remote_before = remote_mass(counts, target_);
   record.remote_after = remote_mass(counts, *next);
+  record.horizon_s = terms.horizon_seconds;
   record.saved_s = decision.seconds_saved;
   record.cost_s = decision.migration_seconds;
   record.experts = migration_cost(shape_, target_, *next).experts;

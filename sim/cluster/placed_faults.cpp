@@ -32,19 +32,15 @@ void PlacedFaults::judge_hope() {
 
 // A detection time later all servers know, and act; then waits until every expert is somewhere again.
 engine::Process PlacedFaults::notice(std::size_t, FaultRecord& record) {
-  const double step = world_.system.detection_time().value();
-  co_await world_.engine.until(record.at_s + step);
+  co_await world_.engine.until(record.at_s + world_.system.detection_time().value());
   for (std::uint32_t server = 0; server < world_.up.size(); ++server)
     if (!world_.up[server]) world_.live.clear(server);
   record.uncovered = world_.live.uncovered();
   placed_ = scheduler_.recover();
   judge_hope();
-  SteppedLooks looks(world_.changes, step);
   while (world_.live.uncovered() > 0 && !world_.placed().loads()) {  // else it is loaded
     if (world_.serving == 0 || !world_.hopeful) co_return;
-    const double looked = world_.engine.now();
-    if (!looks.has_changed()) co_await world_.changes.next();
-    co_await world_.engine.until(looks.next_after(looked, world_.engine.now()));
+    co_await world_.changes.next();
   }
   record.recovered_s = world_.engine.now();
 }

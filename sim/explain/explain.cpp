@@ -2,7 +2,9 @@
 #include "sim/simgrid_module.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <utility>
 
 #include "models/input_error.hpp"
 #include "policies/guard/policy_error.hpp"
@@ -12,6 +14,7 @@
 #include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario_trace.hpp"
+#include "sim/trace_scores.hpp"
 #include "sim/version.hpp"
 #include "traces/law/model_law.hpp"
 #include "traces/routing_trace.hpp"
@@ -29,6 +32,14 @@ class Subject {
         executor_(executor == "simgrid" ? ExecutorKind::simgrid : ExecutorKind::fast) {
     statistics_ = check_scenario(scenario_, trace_);
   }
+  /// The same with another document, which differs in the system's cache alone: rows of routing that would be
+  /// drawn alike are shared.
+  Subject(const Subject& as_it_was, const std::string& file, const std::string& document)
+      : scenario_(scenario_of_document(file, document)), executor_(as_it_was.executor_) {
+    const bool alike = draws_all_scores(scenario_) == draws_all_scores(as_it_was.scenario_);
+    trace_ = alike ? as_it_was.trace_ : scenario_trace(scenario_);
+    statistics_ = check_scenario(scenario_, trace_);
+  }
   const SystemConfig& system() const { return scenario_.systems.front(); }
   const Scenario& scenario() const { return scenario_; }
 
@@ -40,8 +51,13 @@ class Subject {
     statistics_ = check_scenario(scenario_, trace_);
   }
 
-  RunResult run(const std::vector<std::string>& free_resources = {}) const {
+  /// `progress`: tokens generated, all.
+  using Tokens = std::function<void(std::uint64_t, std::uint64_t)>;
+  RunResult run(const Tokens& progress, const std::vector<std::string>& free_resources = {}) const {
     RunOptions options;
+    options.progress = [&](const SystemConfig&, std::uint64_t tokens, std::uint64_t all) {
+      progress(tokens, all);
+    };
     options.executor = executor_;
     options.free_resources = free_resources;
     if (statistics_) options.statistics = &*statistics_;
@@ -99,11 +115,17 @@ std::vector<FreedResource> kinds_of(const std::vector<ResourceUse>& resources) {
   return kinds;
 }
 
-CacheReference reference(const ResultFile& given, const std::string& policy) {
+/// `again`: the run as it was, which is the reference where the cache is that already.
+CacheReference reference(const Subject& subject, const ResultFile& given, const ResultFile& again,
+                         const std::string& policy, const Subject::Tokens& progress) {
   CacheReference r{policy, "", std::nullopt};
+  const std::string document = document_with_cache(given.document, policy);
+  if (document == given.document) {
+    r.result = again;
+    return r;
+  }
   try {
-    const Subject subject(given.file, document_with_cache(given.document, policy), given.executor);
-    r.result = as_file(subject.run());
+    r.result = as_file(Subject(subject, given.file, document).run(progress));
   } catch (const PolicyError&) {  // no refusal
     throw;
   } catch (const InputError& error) {
@@ -112,51 +134,84 @@ CacheReference reference(const ResultFile& given, const std::string& policy) {
   return r;
 }
 
+/// Counts the runs of an explanation, and says how far each is.
+class RunCount {
+ public:
+  explicit RunCount(const std::function<void(const ExplainProgress&)>& progress) : progress_(progress) {}
+  void set_all(std::size_t runs) { now_.runs = runs; }
+  /// The next run begins: what its tokens are told to.
+  Subject::Tokens next(const std::string& what) {
+    now_.what = what;
+    ++now_.run;
+    tell(0, 0);
+    return [this](std::uint64_t tokens, std::uint64_t all) { tell(tokens, all); };
+  }
+
+ private:
+  void tell(std::uint64_t tokens, std::uint64_t all) {
+    now_.tokens = tokens;
+    now_.all = all;
+    if (progress_) progress_(now_);
+  }
+  const std::function<void(const ExplainProgress&)>& progress_;
+  ExplainProgress now_;
+};
+
+constexpr std::array<const char*, 2> kReferences = {"belady", "none"};
+
+/// Whether another cache policy could take the place of the system's.
+bool has_references(const SystemConfig& system) {
+  return !system.placed && !(system.paging && system.paging->pinned == 0);
+}
+
+/// The runs with routing at both ends of how well it is known.
+RoutingRange routing_range(const Subject& subject, const std::string& routing, RunCount& runs) {
+  const RoutingLaw& law = subject.scenario().workload.law;
+  const auto moved = [&](double by) {
+    const Subject::Tokens progress = runs.next("with routing at an end of how well it is known");
+    return as_file(Subject(subject, law_moved(law, by)).run(progress));
+  };
+  ResultFile lower = moved(-law.points);
+  return {routing, law.points, std::move(lower), moved(law.points)};
+}
+
 }  // namespace
 
 double judged_seconds(const ResultFile& result) {
   return result.tpot_s.value_or(result.wall_s);
 }
 
-Explanation explain(const ResultFile& given, const std::function<void(const std::string&)>& progress) {
-  const auto say = [&](const std::string& what) {
-    if (progress) progress(given.system + ": " + what);
-  };
+Explanation explain(const ResultFile& given, const std::function<void(const ExplainProgress&)>& progress) {
+  RunCount runs(progress);
   Explanation e;
   e.given = e.again = given;
   e.version = program_version();
   e.ran = given.tokens > 0;
   if (!e.ran) return e;
-  say("as it was");
+  const Subject::Tokens first = runs.next("as it was");
   const Subject subject(given.file, given.document, given.executor);
-  const RunResult again = subject.run();
+  const RunResult again = subject.run(first);
   e.again = as_file(again);
   e.ran = e.again.tokens > 0;  // what the file says is not this program's
   if (!e.ran) return e;
   e.changed = changed_figures(given, e.again);
   e.changed_data = changed_files(given.data, again.data_files);
   e.freed = kinds_of(again.busy);
-  for (FreedResource& freed : e.freed) {
-    say("with " + freed.kind + " infinitely fast");
-    freed.result = as_file(subject.run({freed.kind}));
-  }
-  const RoutingLaw& law = subject.scenario().workload.law;
-  if (subject.scenario().workload.has_law && law.points > 0) {
-    say("with routing at both ends of how well it is known");
-    e.routing.emplace(RoutingRange{again.routing, law.points,
-                                   as_file(Subject(subject, law_moved(law, -law.points)).run()),
-                                   as_file(Subject(subject, law_moved(law, law.points)).run())});
-  }
+  const WorkloadConfig& workload = subject.scenario().workload;
+  const bool routing_known = workload.has_law && workload.law.points > 0;
+  const bool references = has_references(subject.system());
+  runs.set_all(1 + e.freed.size() + (routing_known ? 2 : 0) + (references ? kReferences.size() : 0));
+  for (FreedResource& freed : e.freed)
+    freed.result = as_file(subject.run(runs.next("with " + freed.kind + " infinitely fast"), {freed.kind}));
+  if (routing_known) e.routing = routing_range(subject, again.routing, runs);
   std::stable_sort(e.freed.begin(), e.freed.end(), [](const FreedResource& a, const FreedResource& b) {
     return judged_seconds(a.result) < judged_seconds(b.result);
   });
-  const std::optional<PagingConfig>& paging = subject.system().paging;
-  if (subject.system().placed || (paging && paging->pinned == 0)) return e;
+  if (!references) return e;
   e.cache = subject.system().cache.name;
-  for (const char* policy : {"belady", "none"}) {
-    say(std::string("with cache ") + policy);
-    e.references.push_back(reference(given, policy));
-  }
+  for (const char* policy : kReferences)
+    e.references.push_back(
+        reference(subject, given, e.again, policy, runs.next(std::string("with cache ") + policy)));
   return e;
 }
 

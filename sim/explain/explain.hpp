@@ -8,6 +8,8 @@
 // it (Graham, Bounds on multiprocessing timing anomalies, 1969). Then the gain is below 1.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -62,7 +64,15 @@ struct Explanation {
 /// whole time.
 double judged_seconds(const ResultFile& result);
 
-/// `progress` is told what is being simulated. Throws InputError for a scenario that this program cannot run.
-Explanation explain(const ResultFile& result, const std::function<void(const std::string&)>& progress = {});
+/// How far an explanation is.
+struct ExplainProgress {
+  std::string what;                   // "with link infinitely fast"
+  std::size_t run = 0, runs = 0;      // the run's number from 1, and of how many; 0: not known yet
+  std::uint64_t tokens = 0, all = 0;  // that the run has generated, of those that it will; 0, 0 as it begins
+};
+
+/// Throws InputError for a scenario that this program cannot run.
+Explanation explain(const ResultFile& result,
+                    const std::function<void(const ExplainProgress&)>& progress = {});
 
 }  // namespace moelab

@@ -62,6 +62,8 @@ std::vector<KeyDifference> document_differences(const std::string& a, const std:
 std::vector<std::pair<std::string, double>> seconds_a_token(const ResultFile& r) {
   const auto tokens = static_cast<double>(r.tokens);
   std::vector<std::pair<std::string, double>> causes;
+  for (const auto& [cause, seconds] : r.latency_s) causes.emplace_back(cause, seconds / tokens);
+  if (!causes.empty()) return causes;
   for (std::size_t c = 0; c < kCauses; ++c)
     if (r.stall_s[c] > 0) causes.emplace_back(kCauseNames[c], r.stall_s[c] / tokens);
   if (r.on_cluster) return causes;

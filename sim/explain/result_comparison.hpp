@@ -27,13 +27,14 @@ struct CauseDifference {
 struct Comparison {
   std::vector<KeyDifference> keys;
   std::vector<std::string> data;  // files of data of `b` that `a` did not read, by their bytes
-  /// Seconds of serving for each generated token, prompts included: what the causes add up to.
+  /// Seconds for each generated token, prompts included: what the causes add up to (seconds_a_token()).
   double a_s = 0, b_s = 0;
   std::vector<CauseDifference> causes;  // of which any run has some; the largest difference first
 };
 
 /// Seconds of a run by cause for each generated token: all that it served, and "idle" for what it waited for
-/// requests (not known of several servers). Causes that took time, in the order of kCauseNames.
+/// requests; of a cluster, the latencies of all its requests, added up (of a file of an older version without
+/// them, the time that its servers served). Causes that took time, in the order of kCauseNames.
 std::vector<std::pair<std::string, double>> seconds_a_token(const ResultFile& result);
 
 /// Both have generated tokens.

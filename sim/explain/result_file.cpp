@@ -164,6 +164,13 @@ ResultFile read_result(const std::string& file, const Json& json) {
   for (const char* part : {"hits", "decode_hits", "bytes"})  // where they were counted
     if (root.has(part)) add_figures(root.at(part), r);
   add_figures(root.at("stall_s"), r);
+  if (root.has("latency_s")) {
+    const Part latencies = root.at("latency_s");
+    if (!latencies.json().is_object()) latencies.fail("an object");
+    for (const auto& [cause, seconds] : latencies.json().items())
+      r.latency_s.emplace_back(cause, latencies.at(cause).number());
+    add_figures(latencies, r);
+  }
   if (root.has("busy_s")) add_figures(root.at("busy_s"), r);  // not so where nothing was run
   read_inputs(file, root, r);
   return r;

@@ -24,7 +24,10 @@ struct ResultFile {
   std::array<std::uint64_t, kStates> decode_hits{};  // all 0 where no experts were looked up
   std::array<double, kTiers> bytes{};                // likewise where none were read
   std::array<double, kCauses> stall_s{};
-  /// Every number of metrics, hits, bytes, busy_s and stall_s, by dotted path, in the file's order.
+  /// Of a cluster, latency_causes(); empty where no request was answered.
+  std::vector<std::pair<std::string, double>> latency_s;
+  /// Every number of metrics, hits, bytes, busy_s, stall_s and latency_s, by dotted path, in the file's
+  /// order.
   std::vector<std::pair<std::string, double>> figures;
   std::string document;        // inputs.scenario
   bool on_cluster = false;     // causes of time are of all its servers together

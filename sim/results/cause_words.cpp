@@ -28,7 +28,9 @@ std::string words_of_cause(const std::string& cause) {
       {"remote_experts", "experts on other GPUs"},
       {"recovery", "recovery from faults"},
       {"exchange", "exchange of rows over GPUs"},
-      {kWaitingCause, "waiting for requests"}};
+      {kWaitingCause, "waiting for requests"},
+      {kAwayCause, "waiting for a server that is away"},
+      {kQueueCause, "waiting in the queue"}};
   const auto found = kWords.find(cause);
   return found == kWords.end() ? cause : found->second;
 }

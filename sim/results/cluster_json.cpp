@@ -44,16 +44,17 @@ Json server_json(const ServerResult& s) {
   return j;
 }
 
+/// What was weighed is left out where a fault left no choice.
 Json migration_json(const MigrationRecord& m) {
-  return {{"at_s", m.at_s},
-          {"adopted", m.adopted},
-          {"recovery", m.recovery},
-          {"remote_activations_before", m.remote_before},
-          {"remote_activations_after", m.remote_after},
-          {"saved_s", m.saved_s},
-          {"cost_s", m.cost_s},
-          {"experts", m.experts},
-          {"done_s", moment(m.done_s)}};
+  Json j = {{"at_s", m.at_s}, {"adopted", m.adopted}, {"recovery", m.recovery}};
+  if (!m.recovery)
+    j.update({{"remote_activations_before", m.remote_before},
+              {"remote_activations_after", m.remote_after},
+              {"horizon_s", m.horizon_s},
+              {"saved_s", m.saved_s},
+              {"cost_s", m.cost_s}});
+  j.update({{"experts", m.experts}, {"done_s", moment(m.done_s)}});
+  return j;
 }
 
 }  // namespace

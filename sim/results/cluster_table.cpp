@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/units.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_table.hpp"
 
@@ -36,7 +37,8 @@ std::string migration_line(const RunResult& r, const MigrationRecord& m) {
   std::string line = "  " + fixed(m.at_s, 1) + " s  " + r.system + ": ";
   const std::string done = m.done_s < 0 ? "not before the end" : "by " + fixed(m.done_s, 1) + " s";
   if (m.recovery) return line + "placed anew, " + std::to_string(m.experts) + " experts move, " + done + "\n";
-  line += "a new placement would save " + fixed(m.saved_s, 2) + " s and cost " + fixed(m.cost_s, 2) + " s: ";
+  line += "a new placement would save " + fixed(m.saved_s, 2) + " s of calls in " +
+          to_string(Seconds(m.horizon_s)) + " and cost " + fixed(m.cost_s, 2) + " s of loading: ";
   if (!m.adopted) return line + "kept as it is\n";
   return line + std::to_string(m.experts) + " experts move, " + done + "\n";
 }
@@ -45,6 +47,7 @@ std::string fault_line(const RunResult& r, const FaultRecord& f) {
   std::string line = "  " + fixed(f.at_s, 1) + " s  " + r.system + ": " + f.server + " " + f.event;
   if (f.event == "bandwidth") return line + " changes\n";
   if (f.uncovered == 0) return line + ", no expert is lost\n";
+  if (loads(r)) return line + ", " + std::to_string(f.uncovered) + " experts are on no GPU and are loaded\n";
   return line + ", " + std::to_string(f.uncovered) + " experts are nowhere, " +
          (f.recovered_s < 0 ? "to the end" : "until " + fixed(f.recovered_s, 1) + " s") + "\n";
 }
@@ -60,12 +63,9 @@ TextTable cluster_latency_table(const std::vector<RunResult>& results) {
     rows[0].emplace_back(title);
   for (const RunResult& r : results) {
     std::vector<std::string> row = {r.system};
-    std::uint64_t failed = 0, delayed = 0;
     for (std::size_t i = 0; i < r.cluster.servers.size(); ++i) {
       const ServerResult& server = r.cluster.servers[i];
       if (i < columns) row.push_back(server.requests > 0 ? three_digits(server.end_to_end_s, 2) : "-");
-      failed += server.failed;
-      delayed += server.delayed;
     }
     const Summary all = summarize(r.metrics.end_to_end_s);
     const auto seconds = [](const std::vector<double>& of, double s) {
@@ -74,8 +74,9 @@ TextTable cluster_latency_table(const std::vector<RunResult>& results) {
     for (const double s : {all.mean, all.p50, all.p90, all.p99})
       row.push_back(seconds(r.metrics.end_to_end_s, s));
     row.push_back(seconds(r.metrics.ttft_s, mean(r.metrics.ttft_s)));
-    row.push_back(std::to_string(failed));
-    row.push_back(std::to_string(delayed));
+    const RequestCounts counts = request_counts(r.cluster);
+    row.push_back(std::to_string(counts.failed));
+    row.push_back(std::to_string(counts.delayed));
     rows.push_back(std::move(row));
   }
   return {rows};

@@ -45,11 +45,21 @@ bool is_safetensors(std::string_view text) {
   return length >= 2 && length < (std::uint64_t{1} << 32);
 }
 
-std::string kind_of_yaml(std::string_view text) {
+/// Of a file that is not a part of a scenario; "" of those that may be.
+std::string kind_of_whole_yaml(std::string_view text) {
   if (has_key(text, "axes") && has_key(text, "scenario"))
     return "is a sweep; 'moelab sweep FILE --db results.db' runs it";
   if (has_key(text, "systems"))
     return "is a scenario; 'moelab run FILE --out result.json' runs it and writes a result";
+  if (text.find("format: moelab-routing-law") != text.npos)
+    return "is a law of routing; 'moelab trace generate FILE --out trace.safetensors' draws a trace from it, "
+           "and "
+           "a scenario does whose workload has law: FILE";
+  return "";
+}
+
+std::string kind_of_yaml(std::string_view text) {
+  if (std::string kind = kind_of_whole_yaml(text); !kind.empty()) return kind;
   return "is a YAML file, which a scenario may name; 'moelab run SCENARIO --out result.json' writes a result";
 }
 
@@ -87,6 +97,10 @@ std::string kind_of_text(const std::string& file, std::string_view text) {
   if (is_safetensors(text))
     return with_file("is a safetensors file; 'moelab trace stats FILE' reads one that is a trace", file);
   return with_file(kind_of_name(file, text), file);
+}
+
+std::string kind_of_config(const std::string& file, std::string_view text) {
+  return with_file(kind_of_whole_yaml(text), file);
 }
 
 std::string kind_of_document(const std::string& file, const Json& document) {

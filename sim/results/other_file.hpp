@@ -13,6 +13,10 @@ namespace moelab {
 /// `text`: the file's content, or at least its first kilobytes.
 std::string kind_of_text(const std::string& file, std::string_view text);
 
+/// The same of a YAML file that was given in the place of a model, a device or another part of a scenario; ""
+/// unless it is a scenario, a sweep or a law.
+std::string kind_of_config(const std::string& file, std::string_view text);
+
 /// The same of a JSON document that is no result of a run, where another command wrote it or reads it.
 std::string kind_of_document(const std::string& file, const nlohmann::ordered_json& document);
 

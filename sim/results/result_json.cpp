@@ -2,6 +2,7 @@
 
 #include "models/json.hpp"
 #include "sim/results/cluster_json.hpp"
+#include "sim/results/latency_causes.hpp"
 #include "sim/results/request_latencies.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/statistics.hpp"
@@ -50,6 +51,14 @@ Json metrics_json(const Metrics& m) {
             {"input_tokens", totals.input_tokens},
             {"preemptions", totals.preemptions}});
   return j;
+}
+
+/// Of a cluster, whose servers may leave: else every request is answered.
+void add_request_counts(const ClusterResult& cluster, Json& metrics) {
+  const RequestCounts counts = request_counts(cluster);
+  metrics.update({{"asked_requests", counts.asked},
+                  {"failed_requests", counts.failed},
+                  {"delayed_requests", counts.delayed}});
 }
 
 constexpr std::array<const char*, kLatencies> kLatencyKeys = {
@@ -263,6 +272,7 @@ Json result_json(const RunResult& r) {
   if (!r.runtime.empty()) j["runtime"] = r.runtime;
   j["routing_source"] = r.routing;
   j["metrics"] = metrics_json(r.metrics);
+  if (!r.cluster.servers.empty()) add_request_counts(r.cluster, j["metrics"]);
   if (!r.metrics.measured.whole) j["measured"] = measured_json(r.metrics);
   if (!r.classes.empty()) j["classes"] = classes_json(r);
   if (r.counted.lookups) {
@@ -273,6 +283,7 @@ Json result_json(const RunResult& r) {
   for (const ResourceUse& use : r.busy) j["busy_s"][use.name] = use.busy_s;
   j["stall_s"] = stall_json(r.metrics.stall_s);
   j["decode_stall_s"] = stall_json(r.metrics.decode_stall_s);
+  for (const auto& [cause, seconds] : latency_causes(r)) j["latency_s"][cause] = seconds;
   if (r.counted.routing) j["routing"] = routing_json(r.metrics.routing);
   if (!r.quality.datasets.empty()) j["expected_accuracy_percent"] = quality_json(r.quality);
   if (r.counted.execution)

@@ -1,9 +1,13 @@
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <map>
 #include <numeric>
 
 #include "models/stored_weights.hpp"
+#include "sim/results/cause_words.hpp"
 #include "sim/results/cluster_table.hpp"
+#include "sim/results/latency_causes.hpp"
 #include "sim/results/latency_table.hpp"
 #include "sim/results/request_latencies.hpp"
 #include "sim/results/result_json.hpp"
@@ -12,6 +16,7 @@
 #include "sim/results/statistics.hpp"
 #include "sim/results/text_report.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/run.hpp"
 #include "sim/scenario.hpp"
 #include "sim/scenario/parallel_config.hpp"
 #include "sim/serving/served_request.hpp"
@@ -253,27 +258,46 @@ TextTable prefetch_table(const std::vector<RunResult>& results) {
   return {rows};
 }
 
-/// Of several servers, the time that each of them served, together.
-double served_seconds(const RunResult& r) {
-  if (r.cluster.servers.empty()) return r.metrics.wall_s;
-  return std::accumulate(r.metrics.stall_s.begin(), r.metrics.stall_s.end(), 0.0);
-}
+constexpr std::array<std::string_view, kCauses> kCauseColumns = {
+    "SSD",      "page cache", "decompress",     "recover",     "experts",     "dense",   "host",
+    "prefetch", "load",       "load low",       "CPU experts", "activations", "predict", "reduce",
+    "KV swap",  "network",    "remote experts", "recovery",    "exchange"};
 
 /// The causes that took any time at all.
 TextTable stall_table(const std::vector<RunResult>& results) {
-  static constexpr std::array<std::string_view, kCauses> kColumns = {
-      "SSD",      "page cache", "decompress",     "recover",     "experts",     "dense",   "host",
-      "prefetch", "load",       "load low",       "CPU experts", "activations", "predict", "reduce",
-      "KV swap",  "network",    "remote experts", "recovery",    "exchange"};
   std::vector<std::vector<std::string>> rows = {{"critical path, % of the time"}};
   for (const RunResult& r : results) rows.push_back({r.system});
   for (std::size_t c = 0; c < kCauses; ++c) {
     if (std::all_of(results.begin(), results.end(),
                     [&](const RunResult& r) { return r.metrics.stall_s[c] == 0; }))
       continue;
-    rows[0].emplace_back(kColumns[c]);
+    rows[0].emplace_back(kCauseColumns[c]);
     for (std::size_t i = 0; i < results.size(); ++i)
-      rows[i + 1].push_back(percent(results[i].metrics.stall_s[c], served_seconds(results[i])));
+      rows[i + 1].push_back(percent(results[i].metrics.stall_s[c], results[i].metrics.wall_s));
+  }
+  return {rows};
+}
+
+/// What the requests of a cluster waited for: the causes that took any of them time.
+TextTable latency_causes_table(const std::vector<RunResult>& results) {
+  std::vector<std::pair<std::string, std::string_view>> columns = {{kAwayCause, "server away"},
+                                                                   {kQueueCause, "queue"}};
+  for (std::size_t c = 0; c < kCauses; ++c) columns.emplace_back(kCauseNames[c], kCauseColumns[c]);
+  std::vector<std::vector<std::string>> rows = {{"latency of requests, % of it"}};
+  std::vector<std::map<std::string, double>> shares;
+  for (const RunResult& r : results) {
+    rows.push_back({r.system});
+    double all = 0;
+    for (const auto& [cause, seconds] : latency_causes(r)) all += seconds;
+    auto& of = shares.emplace_back();
+    for (const auto& [cause, seconds] : latency_causes(r)) of[cause] = 100 * seconds / all;
+  }
+  for (const auto& [cause, title] : columns) {
+    const auto takes_time = [&cause = cause](const auto& of) { return of.contains(cause); };
+    if (std::none_of(shares.begin(), shares.end(), takes_time)) continue;
+    rows[0].emplace_back(title);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      rows[i + 1].push_back(shares[i].empty() ? "-" : fixed(shares[i][cause], 1));
   }
   return {rows};
 }
@@ -308,6 +332,21 @@ std::string amount_text(const Metrics& m) {
   if (m.measured.whole) return answered + " request(s), " + tokens + " tokens generated";
   return answered + " measured request(s) of " + std::to_string(m.requests.size()) + ", " + tokens +
          " tokens generated for all";
+}
+
+/// "600 request(s)", or of how many so many were answered: "153 of 600 request(s)".
+std::string answered_text(const std::vector<RunResult>& results) {
+  std::uint64_t asked = 0, least = std::numeric_limits<std::uint64_t>::max(), most = 0;
+  for (const RunResult& r : results) {
+    if (r.memory.shortfall > Bytes(0)) continue;
+    const RequestCounts counts = request_counts(r.cluster);
+    asked = counts.asked;
+    least = std::min(least, counts.answered());
+    most = std::max(most, counts.answered());
+  }
+  std::string text = std::to_string(asked) + " request(s)";
+  if (least < asked) text = std::to_string(most) + " of " + text;
+  return least < most ? std::to_string(least) + " to " + text : text;
 }
 
 /// Which software each system runs in, where that is said of any: "software: llama.cpp (CUDA)", or by system.
@@ -345,8 +384,8 @@ std::string marks_line(const std::vector<std::string>& marked) {
 /// budget.
 std::string page_cache_text(const Scenario& s, const std::vector<RunResult>& results) {
   Bytes most;
-  for (const RunResult& r : results) most = std::max(most, r.memory.page_cache);
-  if (s.cluster || s.device.is_discrete() || !(most > Bytes(0))) return "";
+  for (const RunResult& r : results) most = std::max(most, page_cache_beside_budget(s, r));
+  if (!(most > Bytes(0))) return "";
   return " (page cache beside it: " + to_string(most) + ")";
 }
 
@@ -369,7 +408,7 @@ std::string heading(const Scenario& s, const std::vector<RunResult>& results,
   const std::string where = s.cluster ? s.cluster->profile.title : s.device.title;
   const std::string of = s.cluster ? " of each GPU" : s.gpus() > 1 ? " on " + gpus_text(s) : "";
   const std::string amount = ran == results.end() ? "nothing was run"
-                             : s.cluster          ? std::to_string(m.end_to_end_s.size()) + " request(s)"
+                             : s.cluster          ? answered_text(results)
                                                   : amount_text(m);
   return s.name + ": " + title_with_weights(s.model, s.gpus(), s.expert_parallel) + " on " + where +
          "\nbudget " + to_string(s.budget) + of + page_cache_text(s, results) + ", batch " +
@@ -383,7 +422,7 @@ void add_cluster(const std::vector<RunResult>& results, TextReport& report) {
   report.add_table(cluster_latency_table(results));
   report.add_table(cluster_calls_table(results));
   report.add_picture(local_share_picture(results));
-  report.add_table(stall_table(results));
+  report.add_table(latency_causes_table(results));
   report.add_lines(cluster_events(results));
 }
 

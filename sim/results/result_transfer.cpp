@@ -57,7 +57,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServerResult, name, gpus, expert_bytes, exper
                                    remote_activations, remote_calls, loaded_experts, cached_experts,
                                    network_bytes, busy_s, local_share)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MigrationRecord, at_s, adopted, recovery, remote_before, remote_after,
-                                   saved_s, cost_s, experts, done_s)
+                                   horizon_s, saved_s, cost_s, experts, done_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FaultRecord, at_s, server, event, uncovered, recovered_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClusterResult, servers, migrations, faults, redirected, lacking)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counted, lookups, bytes, prefetch, routing, execution)

@@ -118,7 +118,13 @@ std::vector<double> read_shares(const YamlMap& map, std::string_view key, const 
 
 LoadPhase read_phase(const YamlMap& map, const ClusterConfig& cluster) {
   LoadPhase phase;
-  phase.requests = static_cast<std::uint32_t>(map.integer("requests", 1, kMostCounted));
+  if (map.has("requests") && map.node("requests").json() == "0")
+    map.fail(
+        "requests",
+        "0 requests: expected 1 at least; a phase or a server without any is left out, and the entries of "
+        "the other servers name theirs (server: NAME)");
+  else
+    phase.requests = static_cast<std::uint32_t>(map.integer("requests", 1, kMostCounted));
   phase.shares = read_shares(map, "tasks", cluster);
   return phase;
 }
@@ -186,12 +192,17 @@ std::vector<std::size_t> entries_by_name(const std::vector<YamlNode>& items, con
   return own;
 }
 
-/// Entry of each server, in the order of servers; where there are fewer, they come again from the first on.
+/// Entry of each server, in the order of servers; a single one is that of every server.
 std::vector<std::size_t> entries_by_place(const std::vector<YamlNode>& items, const ClusterProfile& profile) {
   const std::size_t servers = profile.servers.size();
-  if (items.size() > servers && servers > 0)
-    items[servers].fail("users of " + std::to_string(items.size()) + " servers are listed, cluster '" +
-                        profile.name + "' has " + std::to_string(servers));
+  if (items.size() > 1 && items.size() != servers && servers > 0)
+    items[std::min(items.size() - 1, servers)].fail(
+        "users of " + std::to_string(items.size()) + " servers are listed, cluster '" + profile.name +
+        "' has " + std::to_string(servers) + ": expected " +
+        (servers > 1 ? "one entry, of the users of each server, or " + std::to_string(servers)
+                     : "one entry") +
+        ", or entries that name their servers ({server: " + profile.servers.front().name +
+        ", ...}): one that none of them names has no users");
   std::vector<std::size_t> entries;
   for (std::size_t server = 0; server < servers; ++server) entries.push_back(server % items.size());
   return entries;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "models/tensor_parallel.hpp"
 #include "sim/scenario.hpp"
@@ -111,6 +113,27 @@ void check_on_gpus(const SystemConfig& system, const Scenario& s, const YamlNode
         who + "has residency '" + system.paging->residency.name +
         "', which moves experts for the KV cache of a GPU; with data_parallel GPUs have unlike ones, and "
         "one division is kept for all. Expected 'residency: {policy: fixed}', or tensor_parallel");
+}
+
+namespace {
+
+/// "1 of the machine's 2 GPUs takes part; --set tensor_parallel=2 makes both take part"; "" where all do.
+std::string idle_gpus_text(const Scenario& s) {
+  if (!s.machine || s.machine->gpus <= static_cast<int>(s.gpus())) return "";
+  const std::string there = std::to_string(s.machine->gpus);
+  return std::to_string(s.gpus()) + " of the machine's " + there +
+         (s.gpus() == 1 ? " GPUs takes part" : " GPUs take part") + "; --set tensor_parallel=" + there +
+         " makes " + (s.machine->gpus == 2 ? "both" : "all of them") + " take part";
+}
+
+}  // namespace
+
+std::vector<std::string> machine_notes(const Scenario& s) {
+  std::vector<std::string> notes;
+  if (!s.machine) return notes;
+  for (std::string note : {idle_gpus_text(s), s.machine->slot_note()})
+    if (!note.empty()) notes.push_back(std::move(note));
+  return notes;
 }
 
 std::string gpus_text(const Scenario& s) {

@@ -7,6 +7,9 @@
 //   expert_parallel: true they are divided into whole ones, else each into slices
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "models/yaml_reader.hpp"
 
 namespace moelab {
@@ -23,5 +26,9 @@ void check_on_gpus(const SystemConfig& system, const Scenario& scenario, const Y
 
 /// "each of 2 GPUs (expert parallel)"; "" of one.
 std::string gpus_text(const Scenario& scenario);
+
+/// What a reader of its results should know of a machine of parts: GPUs that take no part, and what makes
+/// them; a slot that is slower than the SSD in it.
+std::vector<std::string> machine_notes(const Scenario& s);
 
 }  // namespace moelab

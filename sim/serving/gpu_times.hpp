@@ -14,10 +14,10 @@
 #include <span>
 #include <vector>
 
-#include "models/expert_parallel.hpp"
 #include "policies/cache/cache.hpp"
 #include "sim/engine/labelled_graph.hpp"
 #include "sim/serving/dense_times.hpp"
+#include "sim/serving/step_experts.hpp"
 
 namespace moelab {
 
@@ -75,10 +75,6 @@ class GpuTimes {
   DenseTimes& dense_of(std::size_t gpu) { return dense_[dense_.size() > 1 ? gpu : 0]; }
   void begin_rows(const Pass& pass);
   void begin_exchanges(const Pass& pass);
-  void count_uses(const Pass& pass);
-  std::size_t first_of(std::size_t layer) const;
-  ExpertRange own_of(std::size_t gpu) const;
-  double distinct_of(std::size_t gpu, std::size_t layer) const;
   Experts experts_of(std::size_t gpu, const Pass& pass, std::size_t layer);
   double layer_seconds(std::size_t layer);
   template <class Amount>
@@ -87,14 +83,13 @@ class GpuTimes {
   const Scenario& scenario_;
   const SystemConfig& system_;
   const TimingModel& timing_;
-  const RoutingTrace& trace_;
   std::size_t gpus_;
   std::vector<std::int32_t> moe_numbers_;      // by model layer; -1: dense
   std::vector<DenseTimes> dense_;              // one for all GPUs, or by GPU where each has rows of its own
   std::vector<std::vector<Experts>> experts_;  // by model layer and GPU
   double expert_bytes_;                        // of one; 0 where the model has none
-  std::vector<std::uint8_t> touched_;          // [MoE layers * experts]: 1 for each that rows choose
-  std::vector<std::uint32_t> uses_;            // the same: rows; only where GPUs divide the experts
+  bool divided_;                               // GPUs divide the experts
+  StepExperts step_experts_;
   Collective all_reduce_, dispatch_, combine_;
   double step_s_ = 0;
 };

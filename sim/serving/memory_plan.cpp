@@ -12,6 +12,7 @@
 #include "sim/serving/kv_pressure.hpp"
 #include "sim/serving/largest_batch.hpp"
 #include "sim/serving/pass.hpp"
+#include "sim/serving/shown_sizes.hpp"
 #include "traces/routing_trace.hpp"
 
 namespace moelab {
@@ -92,16 +93,6 @@ Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uin
                static_cast<double>(logits) * model.vocab * ranks * kBytesPerLogit);
 }
 
-namespace {
-
-/// To four digits, as sizes are shown: one that is shown so is within it.
-Bytes rounded_down(Bytes size) {
-  const double unit = std::pow(10, std::floor(std::log10(std::max(1.0, size.value()))) - 3);
-  return Bytes(std::floor(size.value() / unit) * unit);
-}
-
-}  // namespace
-
 void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile& device) {
   constexpr double kRounding = 1e-12;  // budgets that are reckoned from what is usable, and back
   const Bytes usable = device.usable_memory();
@@ -110,7 +101,8 @@ void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile
   throw InputError(
       scenario,
       "budget " + to_string(budget) + " is more than " + (device.is_discrete() ? "the GPU of " : "") +
-          "device '" + device.name + "' has to give: " + to_string(usable) + " of " + to_string(total) +
+          "device '" + device.name + "' has to give: " + to_string(rounded_down(usable)) + " of " +
+          to_string(total) +
           (device.is_discrete() ? ". Driver and runtime" : ". The operating system and other programs") +
           " hold the rest: expected a budget up to " + to_string(rounded_down(usable)));
 }

@@ -71,6 +71,7 @@ void PagedResidency::adjust(std::uint64_t step, double compute_s, BatchingPolicy
                         .kv_bytes = wanted_kv_bytes(use)},
                        split_))
     return;
+  ++changes_;
   submit_promotions(counts);
   const Bytes for_kv = m.kv_cache + m.expert_cache - Bytes(split_.gpu_bytes());
   kv_blocks_ = std::min(whole_blocks(for_kv, m.kv_block), most_kv_blocks_);

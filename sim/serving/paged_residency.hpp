@@ -25,6 +25,8 @@ class PagedResidency {
                  GraphObserver* observer);
 
   const StorageSplit& split() const { return split_; }
+  /// How often it has changed.
+  std::uint64_t changes() const { return changes_; }
   /// Of the KV cache. blocks * block + experts never exceeds what was planned for both.
   std::uint64_t kv_blocks() const { return kv_blocks_; }
   /// Between two steps: moves experts, and gives the KV cache the blocks that they leave, no more than at the
@@ -43,6 +45,7 @@ class PagedResidency {
   const PagedPlan& plan_;
   std::unique_ptr<ResidencyPolicy> policy_;
   StorageSplit split_, split_before_;
+  std::uint64_t changes_ = 0;
   int ranks_;
   std::uint64_t largest_request_;
   GraphObserver* observer_;

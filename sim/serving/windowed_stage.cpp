@@ -57,6 +57,7 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
       moe_layers_(scenario.model.moe_layers()),
       pass_(state.pass),
       metrics_(state.metrics),
+      chain_(engine_),
       streams_(times_.gpus()),
       layer_uses_(trace.experts(), experts_.needs_scores()),
       used_(std::size_t{trace.layers()} * trace.experts(), 0),
@@ -91,13 +92,37 @@ StageWait WindowedStage::begin_layer(std::size_t layer) {
   model_layer_ = static_cast<std::int32_t>(layer);
   load_ahead(layer);
   submit_layer(layer);
-  return {&layer_.graph};
+  return submitted();
 }
 
 StageWait WindowedStage::begin_head() {
   model_layer_ = -1;
   submit_head();
-  return {&layer_.graph};
+  return submitted();
+}
+
+/// Whether what comes next is one operation behind the other that nothing meets and no observer sees.
+bool WindowedStage::may_chain() {
+  if (state_.observer != nullptr || mirror_ != nullptr || times_.gpus() > 1 || waits_for_gate()) return false;
+  const PagedGpu& r = resources_.gpus.front();
+  const bool shares =
+      r.memory != engine::kNoCapacity || r.cpu != engine::kNoCapacity || r.link != engine::kNoCapacity;
+  return !shares && window_.any() == nullptr && engine_.alone();
+}
+
+/// What has been added is complete.
+void WindowedStage::submit() {
+  if (chained_)
+    metrics_.add_stalls(chain_.run(), pass_.prompt);
+  else
+    engine_.submit(layer_.graph, engine::kDemand);
+}
+
+/// What there is to wait for.
+StageWait WindowedStage::submitted() {
+  if (!chained_) return {&layer_.graph};
+  if (model_layer_ >= 0) finish_layer();
+  return {};
 }
 
 StageWait WindowedStage::begin_end() {
@@ -150,9 +175,22 @@ void WindowedStage::begin_step() {
   compute_s_ = times_.step_seconds();
 }
 
+/// Whether any experts are to come into the window: where only their number matters, as they lie now.
+bool WindowedStage::loads_any() {
+  if (fetches_ || experts_.by_number() || looked_at_ == residency_.changes() + 1) return loads_;
+  looked_at_ = residency_.changes() + 1;
+  loads_ = false;
+  for (std::size_t gpu = 0; gpu < streams_.size(); ++gpu)
+    for (std::uint32_t layer = 0; layer < moe_layers_.size(); ++layer) {
+      experts_.find_stream(residency_.split(), gpu, layer, streams_[gpu]);
+      loads_ = loads_ || streams_[gpu].any();
+    }
+  return loads_;
+}
+
 // While a layer runs, the experts of the next MoE layer come into the other half of the window.
 void WindowedStage::load_ahead(std::size_t layer) {
-  if (system_.paging->fetch == PagingConfig::Fetch::used || moe_layers_.empty()) return;
+  if (system_.paging->fetch == PagingConfig::Fetch::used || moe_layers_.empty() || !loads_any()) return;
   if (moe_numbers_[layer] >= 0) load(static_cast<std::uint32_t>(moe_numbers_[layer]));
   const std::size_t layers = moe_numbers_.size();
   std::size_t next = (layer + 1) % layers;
@@ -172,6 +210,8 @@ void WindowedStage::load(std::uint32_t moe_layer) {
 }
 
 void WindowedStage::begin_graph() {
+  chained_ = may_chain();
+  if (chained_) return;
   layer_.clear();
   waits_.clear();
   last_.assign(times_.gpus(), engine::kNoOp);
@@ -185,6 +225,7 @@ void WindowedStage::add_behind(std::size_t gpu, OpIndex op) {
 void WindowedStage::add_kernel(std::size_t gpu, const KernelTime& time, OpKind kind) {
   engine::Graph& graph = layer_.graph;
   const PagedGpu& r = resources_.gpus[gpu];
+  if (chained_) return chain_.add(r.compute, time.seconds, cause_of({kind}));
   const OpIndex op = graph.add(graph.lane(r.compute), time.seconds);
   if (r.memory != engine::kNoCapacity) {
     const double streaming = time.bytes / timing_.gpu_bandwidth().value();
@@ -198,6 +239,7 @@ void WindowedStage::add_kernel(std::size_t gpu, const KernelTime& time, OpKind k
 // Each GPU takes part when all of them are there.
 void WindowedStage::add_collective(const Collective& what) {
   if (what.seconds == 0) return;
+  if (chained_) return chain_.add(resources_.gpus.front().collective, what.seconds, cause_of({what.kind}));
   engine::Graph& graph = layer_.graph;
   before_ = last_;
   for (std::size_t gpu = 0; gpu < last_.size(); ++gpu) {
@@ -213,6 +255,7 @@ void WindowedStage::add_collective(const Collective& what) {
 
 void WindowedStage::add_host(std::size_t gpu, double seconds) {
   if (seconds == 0) return;
+  if (chained_) return chain_.add(resources_.gpus[gpu].host, seconds, Cause::host);
   const OpIndex op = layer_.graph.add(layer_.graph.lane(resources_.gpus[gpu].host), seconds);
   layer_.labels.push_back({OpKind::host});
   add_behind(gpu, op);
@@ -236,7 +279,7 @@ void WindowedStage::submit_layer(std::size_t layer) {
     add_experts(layer);
   }
   if (!at_gate_) add_collective(times_.all_reduce());
-  engine_.submit(layer_.graph, engine::kDemand);
+  submit();
 }
 
 void WindowedStage::add_experts(std::size_t layer) {
@@ -247,7 +290,7 @@ void WindowedStage::add_experts(std::size_t layer) {
   add_collective(times_.dispatch());
   for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
     add_kernel(gpu, times_.experts(gpu, layer), OpKind::grouped_experts);
-    experts_ops_.push_back(last_[gpu]);
+    if (!chained_) experts_ops_.push_back(last_[gpu]);
   }
   for (std::size_t gpu = 0; waits_for_gate() && gpu < times_.gpus(); ++gpu) {
     choose(gpu);
@@ -297,7 +340,7 @@ void WindowedStage::submit_head() {
     }
     add_host(gpu, system_.host_per_pass.value());
   }
-  engine_.submit(layer_.graph, engine::kDemand);
+  submit();
 }
 
 void WindowedStage::end_step(const KvUse& use) {

@@ -25,6 +25,7 @@
 #include "sim/serving/expert_window.hpp"
 #include "sim/serving/gpu_times.hpp"
 #include "sim/serving/layer_uses.hpp"
+#include "sim/serving/lone_chain.hpp"
 #include "sim/serving/paged_residency.hpp"
 #include "sim/serving/server_state.hpp"
 #include "sim/serving/serving_stage.hpp"
@@ -60,6 +61,10 @@ class WindowedStage final : public ServingStage {
   const TimingModel& timing() const override { return timing_; }
 
  private:
+  bool may_chain();
+  void submit();
+  StageWait submitted();
+  bool loads_any();
   void load_ahead(std::size_t layer);
   void load(std::uint32_t moe_layer);
   void submit_layer(std::size_t layer);
@@ -112,12 +117,16 @@ class WindowedStage final : public ServingStage {
   const Pass& pass_;
   Metrics& metrics_;
   LabelledGraph layer_;
+  LoneChain chain_;
+  bool chained_ = false;                        // what would be in layer_ is in chain_
   std::int32_t model_layer_ = 0;                // that layer_ is of; -1: the head
   LabelledGraph* ending_load_ = nullptr;        // that is waited for at the end of a run
   std::vector<engine::OpIndex> last_, before_;  // of layer_, by GPU: what was added last; before a collective
   std::vector<engine::OpIndex> experts_ops_;    // of layer_, by GPU
   std::vector<FetchWait> waits_;
   std::vector<WindowStream> streams_;  // by GPU, of the layer that is about to be loaded
+  std::uint64_t looked_at_ = 0;        // PagedResidency::changes() + 1 when loads_ was found; 0: never
+  bool loads_ = true;                  // some layer's experts come into the window
 
   bool at_gate_ = false;                    // layer_ ends with the gate of its layer
   std::unique_ptr<RoutingPolicy> routing_;  // nullptr: as the model chose

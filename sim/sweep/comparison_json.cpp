@@ -20,11 +20,16 @@ Json json_of(const PolicyComparison& c, const ComparedBlock& block, const Compar
   json["hit_share"] = cache.mean_of(&PolicySample::hit_share);
   json["parts_share"] = cache.mean_of(&PolicySample::parts_share);
   json["bound"] = cache.no_rival;
+  if (cache.requests.asked > 0)
+    json["requests"] = {{"asked", cache.requests.asked},
+                        {"failed", cache.requests.failed},
+                        {"delayed", cache.requests.delayed}};
+  if (!cache.unranked.empty()) json["unranked"] = cache.unranked;
   if (const ComparedPolicy* const bound = block.bound())
     json["regret"] = {
         {"hit_share", bound->mean_of(&PolicySample::hit_share) - cache.mean_of(&PolicySample::hit_share)},
         {time, cache.mean_of(&PolicySample::seconds) - bound->mean_of(&PolicySample::seconds)}};
-  if (!cache.no_rival) {
+  if (!cache.no_rival && cache.unranked.empty()) {
     json["rank"] = cache.rank.rank;
     json["behind_best_s"] = cache.rank.behind.mean;
     if (cache.rank.best_rank) {

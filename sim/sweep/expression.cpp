@@ -327,6 +327,15 @@ void collect(const Node& node, std::vector<std::string>& names) {
   for (const NodePtr& part : node.parts) collect(*part, names);
 }
 
+void collect_compared(const Node& node, const std::string& name, std::vector<std::string>& others) {
+  const auto is_name = [](const NodePtr& part) { return part->kind == Node::Kind::name; };
+  if (node.kind == Node::Kind::comparison && (node.word == "==" || node.word == "!=") &&
+      std::all_of(node.parts.begin(), node.parts.end(), is_name))
+    for (const std::size_t side : {0U, 1U})
+      if (node.parts[side]->word == name) others.push_back(node.parts[1 - side]->word);
+  for (const NodePtr& part : node.parts) collect_compared(*part, name, others);
+}
+
 }  // namespace
 
 Value value_of_text(std::string_view text) {
@@ -349,6 +358,12 @@ std::vector<std::string> Condition::names() const {
   std::vector<std::string> names;
   collect(*root_, names);
   return names;
+}
+
+std::vector<std::string> Condition::compared_with(const std::string& name) const {
+  std::vector<std::string> others;
+  collect_compared(*root_, name, others);
+  return others;
 }
 
 }  // namespace moelab

@@ -56,6 +56,9 @@ class Condition {
   bool holds(const Lookup& lookup, const std::vector<std::string>& known = {}) const;
   /// Names that it asks for, each once.
   std::vector<std::string> names() const;
+  /// Names on the other side of an "==" or "!=" from `name`, where nothing else stands there: "model" of
+  /// "olmoe-1b-7b" in "model == olmoe-1b-7b".
+  std::vector<std::string> compared_with(const std::string& name) const;
 
  private:
   std::shared_ptr<const Node> root_;

@@ -145,8 +145,17 @@ GoalDomain goal_domain(const AskedDomain& asked) {
   d.high_is_most = d.high >= most;
   check_whole("--from", d.low, d);
   check_whole("--to", d.high, d);
+  const auto shown_end = [&](double value) {
+    return shortest_text(value) + (d.unit.empty() ? "" : " " + d.unit);
+  };
+  if (asked.to.empty() && d.low >= most)
+    throw InputError("--from " + asked.from,
+                     "is no less than all that the machine has to give, " + shown_end(most));
   if (!(d.low < d.high))
-    throw InputError("--to " + shortest_text(d.high), "expected more than --from, " + shortest_text(d.low));
+    throw InputError((asked.to.empty() ? "--from " + shown_end(d.low) : "--to " + shown_end(d.high)),
+                     asked.to.empty()
+                         ? "expected less than the end, " + shown_end(d.high) + ", or --to with it"
+                         : "expected more than --from, " + shown_end(d.low));
   set_step(asked, first.measure.unit, d);
   return d;
 }

@@ -162,6 +162,11 @@ GoalCondition parse_goal_condition(const std::string& option, const std::string&
                           .with_limit = text.compare(sign + 1, 1, "=") == 0,
                           .text = without_blanks_around(text)};
   const std::string limit = without_blanks_around(text.substr(sign + (condition.with_limit ? 2 : 1)));
+  if (limit.find_first_of("<>") != limit.npos)
+    throw InputError(option,
+                     "'" + shown_word(text) +
+                         "' has more than one condition; expected one; ask for each by itself: all hold "
+                         "where all answers do");
   condition.limit = condition.metric.kind == Kind::latency
                         ? time_limit(option, limit)
                         : number_limit(option, limit, named(condition.metric.kind));

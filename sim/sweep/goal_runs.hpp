@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/units.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/sweep/goal_domain.hpp"
 #include "sim/sweep/goal_metric.hpp"
@@ -44,6 +45,8 @@ struct GoalPoint {
   bool lacks_memory = false;         // that is why
   std::string cause, place;  // of the first seed: what bounds it, as words_of_cause() and RunAnswer have it
   double share = 0;          // of its time
+  /// What the system reads experts through beside its budget, of one memory for all; 0: no such cache.
+  Bytes page_cache;
   Interval interval() const { return interval95(by_seed); }  // of the mean over seeds; for one that ran
 };
 

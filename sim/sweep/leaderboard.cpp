@@ -116,7 +116,7 @@ std::vector<LeaderboardLine> leaderboard_lines(const PolicyComparison& compariso
   std::vector<LeaderboardLine> lines;
   for (const ComparedBlock& block : comparison.blocks)
     for (const ComparedPolicy& policy : block.policies) {
-      if (!policy.refused.empty()) continue;
+      if (!policy.refused.empty() || policy.requests.failed > 0) continue;
       lines.push_back(line_of(comparison, block, policy));
       lines.back().moelab = program_version();
       lines.back().date = date;

@@ -8,7 +8,7 @@ std::vector<OverallRank> overall_ranks(const PolicyComparison& comparison) {
   std::vector<OverallRank> all;
   for (const ComparedBlock& block : comparison.blocks)
     for (const ComparedPolicy& policy : block.policies) {
-      if (policy.no_rival || !policy.refused.empty()) continue;
+      if (policy.no_rival || !policy.counts()) continue;
       auto found =
           std::find_if(all.begin(), all.end(), [&](const OverallRank& o) { return o.name == policy.name; });
       if (found == all.end()) found = all.insert(all.end(), {.name = policy.name});

@@ -91,11 +91,13 @@ std::string pack_compared(const std::string& name, const std::string& document, 
     const std::optional<double> end_to_end_s = judged_latency(result, JudgedBy::end_to_end);
     if (!end_to_end_s) throw InputError(s.name, "no request is answered: there is no latency to compare");
     const FoundExperts found = found_by(s, result);
+    const RequestCounts requests = request_counts(result.cluster);
     return Json{{"tpot_s", tpot_s ? Json(*tpot_s) : Json()},
                 {"end_to_end_s", *end_to_end_s},
                 {"used", found.used},
                 {"hits", found.hit_share},
-                {"parts", found.parts_share}}
+                {"parts", found.parts_share},
+                {"requests", {requests.asked, requests.failed, requests.delayed}}}
         .dump();
   } catch (const InputError& error) {
     return refused_run(error);
@@ -218,6 +220,8 @@ class Comparer {
       row.by_seed[ask.seed] = {sample[std::string(judged_words(result.by).key)], sample["hits"],
                                sample["parts"]};
       block.has_hits |= sample["used"] > 0;
+      const Json& requests = sample["requests"];
+      row.requests.add({requests[0], requests[1], requests[2]});
       return;
     }
     row.refused = sample["refused"].get<std::string>() + way_out(sample["refused"].get<std::string>());
@@ -260,10 +264,28 @@ class Comparer {
                                    ", which knows the future and is the bound");
   }
 
+  /// Policies with which more requests fail than with another have no rank: their latencies are of the
+  /// others.
+  static void set_failing_apart(ComparedBlock& block) {
+    const ComparedPolicy* least = nullptr;
+    for (const ComparedPolicy& policy : block.policies)
+      if (policy.refused.empty() && (least == nullptr || policy.requests.failed < least->requests.failed))
+        least = &policy;
+    if (least == nullptr) return;
+    const std::uint64_t fewest = least->requests.failed;
+    const std::string name = least->name;
+    for (ComparedPolicy& policy : block.policies)
+      if (policy.refused.empty() && policy.requests.failed > fewest)
+        policy.unranked = std::to_string(policy.requests.failed) + " of " +
+                          std::to_string(policy.requests.asked) + " requests fail with it, " +
+                          std::to_string(fewest) + " with " + name;
+  }
+
   void rank(ComparedBlock& block) const {
-    const auto rivals = [](const ComparedPolicy& p) { return p.refused.empty() && !p.no_rival; };
+    set_failing_apart(block);
+    const auto rivals = [](const ComparedPolicy& p) { return p.counts() && !p.no_rival; };
     const auto part = std::stable_partition(block.policies.begin(), block.policies.end(), rivals);
-    std::stable_partition(part, block.policies.end(), [](const auto& p) { return p.refused.empty(); });
+    std::stable_partition(part, block.policies.end(), [](const auto& p) { return p.counts(); });
     if (part == block.policies.begin()) fail_without_rivals(block);
     std::vector<std::vector<double>> times;
     for (auto row = block.policies.begin(); row != part; ++row) {

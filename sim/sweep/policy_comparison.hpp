@@ -52,9 +52,13 @@ struct ComparedPolicy {
   bool is_reference = false;        // what regret is counted to
   std::string refused;              // why it was not run: then there is nothing below
   bool lacks_memory = false;        // that is why
+  RequestCounts requests;           // on a cluster, over the seeds
+  std::string unranked;  // why it was run and has no rank: more requests fail with it than with others
   std::vector<PolicySample> by_seed;  // from the scenario's seed on
   PairedRank rank;                    // by seconds, among rivals that were run
 
+  /// Whether it has a rank, or is a bound.
+  bool counts() const { return refused.empty() && unranked.empty(); }
   /// Mean of a figure over the seeds.
   double mean_of(double PolicySample::*figure) const;
 };
@@ -68,7 +72,7 @@ struct ComparedBlock {
   /// data and the libraries of its other policies; "" where it is not wanted.
   std::string setting;
   bool has_hits = false;                 // some run used experts that a cache or a server could have had
-  std::vector<ComparedPolicy> policies;  // by rank; then bounds; then what was refused
+  std::vector<ComparedPolicy> policies;  // by rank; then bounds; then what has no rank or was refused
   /// What regret is counted from; nullptr where there is none, or it cannot be run here.
   const ComparedPolicy* bound() const;
   /// Of one in which no rival has the memory: what the first of them lacks.

@@ -9,6 +9,7 @@
 #include "models/input_error.hpp"
 #include "models/json.hpp"
 #include "sim/results/cause_words.hpp"
+#include "sim/results/latency_causes.hpp"
 #include "sim/results/request_latencies.hpp"
 #include "sim/results/result_json.hpp"
 #include "sim/results/text_table.hpp"
@@ -43,10 +44,12 @@ bool all_in_turn(const Scenario& s) {
                                    [&](const SystemConfig& system) { return come_in_turn(s, system); });
 }
 
-double mean_of_seeds(const std::vector<std::optional<double>>& seeds) {
+/// Nothing where it ran under none.
+std::optional<double> mean_of_seeds(const std::vector<SeedOutcome>& seeds) {
   std::vector<double> known;
-  for (const std::optional<double>& one : seeds)
-    if (one) known.push_back(*one);
+  for (const SeedOutcome& one : seeds)
+    if (one.seconds) known.push_back(*one.seconds);
+  if (known.empty()) return std::nullopt;
   return mean(known);
 }
 
@@ -76,23 +79,26 @@ std::optional<PairedDifference> over_requests(const Scenario& s, const RunResult
   return difference_of(apart, false);
 }
 
-std::optional<PairedDifference> over_seeds(const std::vector<std::optional<double>>& first,
-                                           const std::vector<std::optional<double>>& second) {
+std::optional<PairedDifference> over_seeds(const std::vector<SeedOutcome>& first,
+                                           const std::vector<SeedOutcome>& second) {
   std::vector<double> apart;
   bool matter = false;
   for (std::size_t seed = 0; seed < first.size(); ++seed) {
-    if (!first[seed] || !second[seed]) continue;
-    apart.push_back(*second[seed] - *first[seed]);
-    matter |= first[seed] != first.front() || second[seed] != second.front();
+    const std::optional<double>&a = first[seed].seconds, &b = second[seed].seconds;
+    if (!a || !b) continue;
+    apart.push_back(*b - *a);
+    matter |= a != first.front().seconds || b != second.front().seconds;
   }
   if (apart.size() < 2 || !matter) return std::nullopt;  // many seeds are one measurement then
   return difference_of(apart, true);
 }
 
-NoiseVerdict verdict_of(const std::optional<PairedDifference>& difference) {
+/// `seconds`: of the first of the two. What sums in another order make of equal times is no difference.
+NoiseVerdict verdict_of(const std::optional<PairedDifference>& difference, double seconds) {
+  constexpr double kRounding = 1e-9;
   if (!difference) return NoiseVerdict::unknown;
   const Interval& apart = difference->apart;
-  if (apart.mean == 0 && apart.half_width == 0) return NoiseVerdict::the_same;
+  if (std::abs(apart.mean) + apart.half_width <= kRounding * seconds) return NoiseVerdict::the_same;
   return std::abs(apart.mean) > apart.half_width ? NoiseVerdict::more_than_noise : NoiseVerdict::may_be_noise;
 }
 
@@ -108,6 +114,37 @@ std::string apart_text(const PairedDifference& d, JudgedBy by) {
   const double scale = by == JudgedBy::tpot ? 1e3 : 1;
   return three_digits(scale * std::abs(d.apart.mean), 2) + " ± " +
          three_digits(scale * d.apart.half_width, 2) + (by == JudgedBy::tpot ? " ms" : " s");
+}
+
+/// "Of 600 requests 447 failed in prism, 12 in eplb."; "... 1 failed in each of the 5 systems."
+std::string failed_text(const RunAnswer& a) {
+  if (a.requests.empty()) return "";
+  const RequestCounts& first = a.requests.front().counts;
+  const bool alike = a.requests.size() > 1 &&
+                     std::all_of(a.requests.begin(), a.requests.end(), [&](const SystemRequests& one) {
+                       return one.counts.failed == first.failed;
+                     });
+  std::string text;
+  for (const SystemRequests& one : a.requests)
+    if (one.counts.failed > 0)
+      text += (text.empty() ? " failed in " : ", " + std::to_string(one.counts.failed) + " in ") + one.system;
+  if (text.empty()) return "";
+  if (alike) text = " failed in each of the " + std::to_string(a.requests.size()) + " systems";
+  const auto failing = std::find_if(a.requests.begin(), a.requests.end(),
+                                    [](const SystemRequests& one) { return one.counts.failed > 0; });
+  return "Of " + std::to_string(first.asked) + " requests " + std::to_string(failing->counts.failed) + text +
+         (a.seeds > 1 ? ", over " + std::to_string(a.seeds) + " seeds" : "") + ". ";
+}
+
+std::string unranked_text(const RunAnswer& a) {
+  std::string text;
+  for (const UnrankedSystem& one : a.unranked)
+    text +=
+        " " + one.system +
+        (one.seconds ? ", in which more of them failed, is not ranked: " + timed_text(*one.seconds, a.by) +
+                           " that it answers."
+                     : " answers none.");
+  return text;
 }
 
 /// What the difference to the second is worth.
@@ -126,10 +163,18 @@ std::string noise_text(const RunAnswer& a) {
          apart_text(d, a.by) + " apart " + one_by_one + ", over " + over + "." + (d.by_seed ? "" : one_seed);
 }
 
+bool fails(const RunAnswer& a, const std::string& system) {
+  return std::any_of(a.requests.begin(), a.requests.end(), [&](const SystemRequests& one) {
+    return one.system == system && one.counts.failed > 0;
+  });
+}
+
 std::string fastest_text(const RunAnswer& a) {
   const TimedSystem& best = a.rivals.front();
   const std::string seeds = a.seeds > 1 ? " (mean of " + std::to_string(a.seeds) + " seeds)" : "";
-  if (a.rivals.size() == 1) return best.system + " takes " + timed_text(best.seconds, a.by) + seeds + ".";
+  if (a.rivals.size() == 1)
+    return best.system + " takes " + timed_text(best.seconds, a.by) +
+           (fails(a, best.system) ? " that it answers" : "") + seeds + ".";
   const TimedSystem& next = a.rivals[1];
   const double ratio = next.seconds / best.seconds;
   std::string text = best.system + " is the fastest of " + std::to_string(a.rivals.size()) +
@@ -188,20 +233,25 @@ std::string certainty_text(const RunAnswer& a) {
   return (text.empty() ? "Least certain is the routing: " : text + "; and the routing: ") + a.routing + ".\n";
 }
 
-/// Shares of the time that it is judged by, most first: of decode passes; or of all, with the time in which
-/// nothing was there to be served.
-std::vector<std::pair<std::string, double>> causes_of(const RunResult& r, JudgedBy by) {
+/// Seconds by cause of a run on one machine: of decode passes; or of all, with the time in which nothing was
+/// there to be served.
+std::vector<std::pair<std::string, double>> machine_causes(const RunResult& r, JudgedBy by) {
   std::vector<std::pair<std::string, double>> causes;
   const auto& stall_s = by == JudgedBy::tpot ? r.metrics.decode_stall_s : r.metrics.stall_s;
-  double all = std::accumulate(stall_s.begin(), stall_s.end(), 0.0);
   constexpr double kRounding = 1e-9;
-  const double idle = by == JudgedBy::end_to_end && r.cluster.servers.empty() ? r.metrics.wall_s - all : 0;
-  if (idle > kRounding * r.metrics.wall_s) {
-    causes.emplace_back(kWaitingCause, idle);
-    all += idle;
-  }
+  const double served = std::accumulate(stall_s.begin(), stall_s.end(), 0.0);
+  const double idle = by == JudgedBy::end_to_end ? r.metrics.wall_s - served : 0;
+  if (idle > kRounding * r.metrics.wall_s) causes.emplace_back(kWaitingCause, idle);
   for (std::size_t c = 0; c < kCauses; ++c)
     if (stall_s[c] > 0) causes.emplace_back(kCauseNames[c], stall_s[c]);
+  return causes;
+}
+
+/// Shares of the time that it is judged by, most first.
+std::vector<std::pair<std::string, double>> causes_of(const RunResult& r, JudgedBy by) {
+  auto causes = r.cluster.servers.empty() ? machine_causes(r, by) : latency_causes(r);
+  double all = 0;
+  for (const auto& [cause, seconds] : causes) all += seconds;
   for (auto& [cause, seconds] : causes) seconds /= all;
   std::stable_sort(causes.begin(), causes.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -241,7 +291,7 @@ std::optional<RunBound> run_bound(const Scenario& s, const SystemConfig& system,
                                   bool at_work) {
   const RunAnswer answer = run_answer(s, {result});
   for (const auto& [cause, share] : answer.causes)
-    if (!at_work || cause != kWaitingCause)
+    if (!at_work || !is_waiting(cause))
       return RunBound{cause, place_of_cause(cause, s, system, result), share};
   return std::nullopt;
 }
@@ -298,52 +348,92 @@ std::string to_string(NoiseVerdict verdict) {
   return "unknown";
 }
 
+SeedOutcome seed_outcome(const RunResult& r, JudgedBy by) {
+  return {judged_latency(r, by), request_counts(r.cluster)};
+}
+
+namespace {
+
+/// The results that are ranked, by their place: the fastest first. Tells the others apart.
+std::vector<std::size_t> rank_systems(const Scenario& s, const std::vector<RunResult>& results,
+                                      const std::vector<std::vector<SeedOutcome>>& by_seed, RunAnswer& a) {
+  std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].cluster.servers.empty()) continue;
+    SystemRequests& one = a.requests.emplace_back(SystemRequests{results[i].system, {}});
+    for (const SeedOutcome& seed : by_seed[i]) one.counts.add(seed.requests);
+    fewest = std::min(fewest, one.counts.failed);
+  }
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::string& name = results[i].system;
+    const std::optional<double> seconds = mean_of_seeds(by_seed[i]);
+    const auto counted = std::find_if(a.requests.begin(), a.requests.end(),
+                                      [&](const SystemRequests& one) { return one.system == name; });
+    if (counted != a.requests.end() && (!seconds || counted->counts.failed > fewest))
+      a.unranked.push_back({name, seconds});
+    else if (std::string why = why_no_rival(config_of(s, name)); seconds && !why.empty())
+      a.bounds.push_back({name, *seconds, std::move(why)});
+    else if (seconds)
+      order.emplace_back(*seconds, i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::size_t> places;
+  for (const auto& [seconds, i] : order) {
+    a.rivals.push_back({results[i].system, seconds, ""});
+    places.push_back(i);
+  }
+  return places;
+}
+
+/// Of an answer without rivals.
+std::string no_rivals_text(const RunAnswer& a) {
+  const std::string text = failed_text(a) + (a.bounds.empty() ? "" : bounds_text(a).substr(1));
+  if (!text.empty()) return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+  return a.unranked.empty() ? "No system could be run.\n" : "No request was answered.\n";
+}
+
+}  // namespace
+
 RunAnswer run_answer(const Scenario& s, const std::vector<RunResult>& results,
-                     const std::vector<std::vector<std::optional<double>>>& by_seed) {
+                     const std::vector<std::vector<SeedOutcome>>& more_seeds) {
   RunAnswer a;
   a.by = judged_by(s, results);
   for (const RunResult& r : results)
     if (auto first = first_request_of(s, r)) a.first_requests.push_back(std::move(*first));
-  std::vector<std::pair<double, std::size_t>> order;  // of rivals
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const std::optional<double> here = judged_latency(results[i], a.by);
-    if (!here) continue;
-    const double seconds = by_seed.empty() ? *here : mean_of_seeds(by_seed[i]);
-    if (std::string why = why_no_rival(config_of(s, results[i].system)); !why.empty())
-      a.bounds.push_back({results[i].system, seconds, std::move(why)});
-    else
-      order.emplace_back(seconds, i);
-  }
-  std::sort(order.begin(), order.end());
-  for (const auto& [seconds, i] : order) a.rivals.push_back({results[i].system, seconds, ""});
+  auto by_seed = more_seeds;
+  if (by_seed.empty())
+    for (const RunResult& r : results) by_seed.push_back({seed_outcome(r, a.by)});
   if (!by_seed.empty()) a.seeds = by_seed.front().size();
+  const std::vector<std::size_t> order = rank_systems(s, results, by_seed, a);
   if (order.empty()) {
-    a.text = a.bounds.empty() ? "No system could be run.\n" : bounds_text(a).substr(1) + "\n";
+    a.text = no_rivals_text(a);
     return a;
   }
   if (order.size() > 1) {
-    const std::size_t first = order[0].second, second = order[1].second;
+    const std::size_t first = order[0], second = order[1];
     if (a.seeds > 1) a.difference = over_seeds(by_seed[first], by_seed[second]);
     if (!a.difference) a.difference = over_requests(s, results[first], results[second], a.by);
-    a.noise = verdict_of(a.difference);
+    a.noise = verdict_of(a.difference, order[0].first);
   }
-  explain_fastest(s, results[order.front().second], a);
-  a.text = fastest_text(a) + bounds_text(a) + "\n" + cause_text(a) + certainty_text(a);
+  explain_fastest(s, results[order.front()], a);
+  a.text = failed_text(a) + fastest_text(a) + unranked_text(a) + bounds_text(a) + "\n" + cause_text(a) +
+           certainty_text(a);
   return a;
 }
 
-std::vector<std::vector<std::optional<double>>> latencies_by_seed(
+std::vector<std::vector<SeedOutcome>> outcomes_by_seed(
     const Scenario& scenario, const std::vector<RunResult>& results, std::uint64_t seeds,
     const std::function<std::vector<RunResult>(std::uint64_t seed)>& run_with) {
   if (seeds == 1) return {};
   const JudgedBy by = judged_by(scenario, results);
-  std::vector<std::vector<std::optional<double>>> seconds;
-  for (const RunResult& r : results) seconds.push_back({judged_latency(r, by)});
+  std::vector<std::vector<SeedOutcome>> outcomes;
+  for (const RunResult& r : results) outcomes.push_back({seed_outcome(r, by)});
   for (std::uint64_t more = 1; more < seeds; ++more) {
     const std::vector<RunResult> again = run_with(scenario.seed + more);
-    for (std::size_t i = 0; i < again.size(); ++i) seconds[i].push_back(judged_latency(again[i], by));
+    for (std::size_t i = 0; i < again.size(); ++i) outcomes[i].push_back(seed_outcome(again[i], by));
   }
-  return seconds;
+  return outcomes;
 }
 
 void check_seeds(const Scenario& scenario, std::uint64_t seeds, const std::string& what) {
@@ -351,6 +441,25 @@ void check_seeds(const Scenario& scenario, std::uint64_t seeds, const std::strin
     throw InputError(what + " " + std::to_string(seeds),
                      "from seed " + std::to_string(scenario.seed) + " on there are not so many");
 }
+
+namespace {
+
+/// On a cluster.
+void add_requests(const RunAnswer& a, nlohmann::ordered_json& j) {
+  if (a.requests.empty()) return;
+  j["unranked"] = j["requests"] = nlohmann::ordered_json::array();
+  for (const UnrankedSystem& one : a.unranked)
+    j["unranked"].push_back(
+        {{"system", one.system},
+         {"seconds", one.seconds ? nlohmann::ordered_json(*one.seconds) : nlohmann::ordered_json()}});
+  for (const SystemRequests& one : a.requests)
+    j["requests"].push_back({{"system", one.system},
+                             {"asked", one.counts.asked},
+                             {"failed", one.counts.failed},
+                             {"delayed", one.counts.delayed}});
+}
+
+}  // namespace
 
 nlohmann::ordered_json answer_json(const RunAnswer& a) {
   using Json = nlohmann::ordered_json;
@@ -374,6 +483,7 @@ nlohmann::ordered_json answer_json(const RunAnswer& a) {
             {"least_certain", nullptr},
             {"routing", a.routing},
             {"first_requests", Json::array()}};
+  add_requests(a, j);
   for (const FirstRequest& f : a.first_requests)
     j["first_requests"].push_back({{"system", f.system},
                                    {"ttft_s", f.ttft_s},

@@ -3,9 +3,10 @@
 //
 // Systems are compared by their time per output token where requests are served in turn, else by the mean
 // latency of a request. One that knows the future (Belady's cache) or tries every order is a bound, never the
-// fastest. Differences are paired: seed by seed where there are several, else request by request where one
-// request is served at a time, so that no two share a step. The interval is Student's t (statistics.hpp). Of
-// a single seed it says what the requests leave open, not what another draw of them would.
+// fastest. Nor is one in which more requests fail, on a cluster whose servers leave, than in another.
+// Differences are paired: seed by seed where there are several, else request by request where one request is
+// served at a time, so that no two share a step. The interval is Student's t (statistics.hpp). Of a single
+// seed it says what the requests leave open, not what another draw of them would.
 #pragma once
 
 #include <cstddef>
@@ -73,10 +74,24 @@ struct UncertainFigure {
   double share = 0;    // of the time
 };
 
+/// Of a system on a cluster.
+struct SystemRequests {
+  std::string system;
+  RequestCounts counts;  // under all seeds
+};
+
+/// A system that was run and is not ranked, since more requests fail in it than in others.
+struct UnrankedSystem {
+  std::string system;
+  std::optional<double> seconds;  // judged_latency(), mean over seeds; nothing where it answers no request
+};
+
 struct RunAnswer {
   JudgedBy by = JudgedBy::tpot;
   std::vector<TimedSystem> rivals;             // that ran, the fastest first
   std::vector<TimedSystem> bounds;             // no rivals
+  std::vector<UnrankedSystem> unranked;        // on a cluster, as are all of the next
+  std::vector<SystemRequests> requests;        // that ran, in the order of results
   std::optional<PairedDifference> difference;  // of the first two
   NoiseVerdict noise = NoiseVerdict::unknown;
   std::size_t seeds = 1;
@@ -91,27 +106,34 @@ struct RunAnswer {
 /// A line for each system whose first request's TTFT and the later ones' are more than a tenth apart.
 std::string first_requests_text(const RunAnswer& answer);
 
+/// What a run of one seed comes to for the answer.
+struct SeedOutcome {
+  std::optional<double> seconds;  // judged_latency()
+  RequestCounts requests;         // on a cluster
+};
+SeedOutcome seed_outcome(const RunResult& result, JudgedBy by);
+
 /// What the scenario's results say under further seeds, from its own on: run_answer()'s `by_seed`. `results`
 /// are those of the first; `run_with` gives those of another, of the same systems in their order. Empty where
 /// `seeds` is 1.
-std::vector<std::vector<std::optional<double>>> latencies_by_seed(
+std::vector<std::vector<SeedOutcome>> outcomes_by_seed(
     const Scenario& scenario, const std::vector<RunResult>& results, std::uint64_t seeds,
     const std::function<std::vector<RunResult>(std::uint64_t seed)>& run_with);
 
 /// Throws InputError, about `what`, where from the scenario's seed on there are not so many.
 void check_seeds(const Scenario& scenario, std::uint64_t seeds, const std::string& what);
 
-/// `by_seed`: of each result, in their order, judged_latency() under each seed, the first that of the result
+/// `by_seed`: of each result, in their order, its outcome under each seed, the first that of the result
 /// itself; empty where there is one seed. Only seeds under which both of two systems ran are compared.
 RunAnswer run_answer(const Scenario& scenario, const std::vector<RunResult>& results,
-                     const std::vector<std::vector<std::optional<double>>>& by_seed = {});
+                     const std::vector<std::vector<SeedOutcome>>& by_seed = {});
 
 /// Where most of a run's time goes, and where that is (place_of_cause()).
 struct RunBound {
   std::string cause, place;
   double share = 0;  // of the time
 };
-/// Of one run by itself; `at_work`: waiting for requests left out. Nothing where nothing took time.
+/// Of one run by itself; `at_work`: waiting (is_waiting()) left out. Nothing where nothing took time.
 std::optional<RunBound> run_bound(const Scenario& scenario, const SystemConfig& system,
                                   const RunResult& result, bool at_work);
 

@@ -255,7 +255,9 @@ SweepFile read_sweep(const ConfigText& config, const Settings& settings) {
   read_axes(root, base, sweep);
   static constexpr std::array<std::string_view, 2> kExecutors = {"fast", "simgrid"};
   static const std::vector<std::string> names(kExecutors.begin(), kExecutors.end());
-  sweep.executor = names[root.choice("executor", names, base.cluster ? 1 : 0)];
+  sweep.executor = root.has("executor") ? names[root.choice("executor", names)]
+                   : base.cluster       ? "simgrid"
+                                        : "fast";
   read_limits(root, sweep);
   if (root.has("where")) {
     try {

@@ -62,7 +62,7 @@ TEST_CASE("advise: a machine as a map, as a file and by flags is one machine") {
 
 TEST_CASE("advise: rows are whole, fastest first, with bounds, ranges and commands") {
   const json ways = advised({"--machine", kMachine, "--no-policies"})["ways"];
-  REQUIRE(ways.size() == 2);
+  REQUIRE(ways.size() == 3);  // llama.cpp, its fork and vLLM
   double before = 1e9;
   for (const json& way : ways) {
     const double decode = way["decode_tokens_per_s"];
@@ -82,7 +82,7 @@ TEST_CASE("advise: rows are whole, fastest first, with bounds, ranges and comman
   const std::string layers = ways[0]["cpu_expert_layers"].dump();
   CHECK(contains(ways[0]["command"], " -ncmoe " + layers + " "));
   const ProgramResult table = advise({"--machine", kMachine, "--no-policies"});
-  CHECK(contains(table.out, "fastest is llama.cpp (CUDA) with gguf-mxfp4"));
+  CHECK(contains(table.out, "fastest is ik_llama.cpp (CUDA) with gguf-mxfp4"));
   CHECK(contains(table.out, "experts of " + layers + " of 36 layers on the CPU"));
   for (const json& way : ways) CHECK(contains(table.out, "\n" + way["command"].get<std::string>() + "\n"));
 }
@@ -103,18 +103,91 @@ TEST_CASE("advise: several GPUs show who has what") {
     CHECK(way["fullest_gpu_bytes"].get<double>() <= 24 * 0x1p30);
   }
   CHECK(shared > 0);
-  CHECK(own == 4);
+  CHECK(own >= 4);
 }
 
-TEST_CASE("advise: more of a token's time for a faster prompt") {
-  const std::vector<std::string> common{"--machine",      kMachine,   "--no-policies", "--runtime",
-                                        "llama.cpp-cuda", "--prompt", "8192"};
-  std::vector<std::string> more = common;
-  more.insert(more.end(), {"--for-prompt", "0.2"});
-  const json plain = advised(common)["ways"][0], given = advised(more)["ways"][0];
-  CHECK(given["prompt_s"] < plain["prompt_s"]);
-  CHECK(given["decode_tokens_per_s"].get<double>() * 1.2 >= plain["decode_tokens_per_s"].get<double>());
-  CHECK(given["micro_batch"] > plain["micro_batch"]);
+TEST_CASE("advise: the shorter the answer, the more a faster prompt is worth") {
+  const auto with_answer = [](const std::string& tokens) {
+    return advised({"--machine", kMachine, "--no-policies", "--runtime", "llama.cpp-cuda", "--prompt", "2048",
+                    "--context", "16384", "--answer", tokens})["ways"][0];
+  };
+  const json shorter = with_answer("10"), longer = with_answer("200000");
+  CHECK(shorter["prompt_s"] < longer["prompt_s"]);
+  CHECK(shorter["micro_batch"] > longer["micro_batch"]);
+  CHECK(shorter["decode_tokens_per_s"] < longer["decode_tokens_per_s"]);
+  for (const auto& [way, tokens] : {std::pair(shorter, 10.0), {longer, 2e5}})
+    CHECK(way["request_s"].get<double>() ==
+          Approx(way["prompt_s"].get<double>() + tokens / way["decode_tokens_per_s"].get<double>()));
+}
+
+TEST_CASE("advise: the first sentence says at which context, and compares four bits with fewer") {
+  const std::vector<std::string> desk{"--gpu",     "rtx-5090-32gb", "--cpu",        "ryzen-9-9950x",
+                                      "--ram",     "96 GiB",        "--prompt",     "8000",
+                                      "--context", "32000",         "--no-policies"};
+  const ProgramResult table = advise(desk, "qwen3-235b-a22b");
+  REQUIRE(table.status == 0);
+  const std::string first = table.out.substr(0, table.out.find("\n\n"));
+  const auto said = [&](std::string what) {
+    std::string words = first;
+    std::replace(words.begin(), words.end(), '\n', ' ');
+    return contains(words, what);
+  };
+  CHECK(said("fastest with 4 bits and more is "));
+  CHECK(said(" with 32000 tokens of context filled"));
+  CHECK(said("With fewer bits, whose answers are worse, it is ik_llama.cpp (CUDA) with gguf-q3_k_m, "));
+  CHECK(contains(table.out, "Quality: below 4 bits"));
+  CHECK(contains(table.out, "  -ub  "));
+  CHECK(
+      contains(table.out, "\n# llama.cpp (CUDA), gguf-q3_k_m\nllama-server -m qwen3-235b-a22b-Q3_K_M.gguf "));
+}
+
+TEST_CASE("advise: of two builds of one program with one speed the ranges, it is said that it is not known") {
+  const ProgramResult table = advise({"--gpu", "radeon-8060s", "--ram", "128 GiB", "--no-policies"});
+  REQUIRE(table.status == 0);
+  CHECK(contains(table.out, "with the same weights is not known"));
+  CHECK(contains(table.out, "\n# llama.cpp (ROCm), gguf-mxfp4\nllama-server "));
+  CHECK(contains(table.out, "\n# llama.cpp (Vulkan), gguf-mxfp4\nllama-server "));
+}
+
+TEST_CASE("advise: as Markdown") {
+  const ProgramResult page = advise({"--machine", kMachine, "--no-policies", "--format", "markdown"});
+  REQUIRE(page.status == 0);
+  CHECK(contains(page.out, "\n| runtime | weights | where |"));
+  CHECK(contains(page.out, "\n```text\n# "));
+}
+
+TEST_CASE("advise: where a KV cache of half the size would have room for four bits, it says so") {
+  // 46 layers of 8 key-value heads of 128: 188,416 bytes a token in 16 bits, 12.3 GB for 65,536 tokens.
+  std::string said;
+  for (int gib = 72; gib <= 120 && said.empty(); gib += 4) {
+    const json all = advised({"--gpu", "apple-m4-max", "--ram", std::to_string(gib) + " GiB", "--context",
+                              "65536", "--runtime", "llama.cpp-metal", "--no-policies"},
+                             "glm-4.5-air");
+    if (!all.contains("four_bits_with_q8_0_cache")) continue;
+    said = all["four_bits_with_q8_0_cache"];
+    CHECK(all.contains("lacks_of_four_bits"));
+    const std::vector<std::string> asked{
+        "--gpu",         "apple-m4-max", "--ram",     std::to_string(gib) + " GiB",
+        "--context",     "65536",        "--runtime", "llama.cpp-metal",
+        "--no-policies", "--weights",    said};
+    CHECK(advise(asked, "glm-4.5-air").status == 1);
+    std::vector<std::string> half = asked;
+    half.insert(half.end(), {"--kv", "q8_0"});
+    CHECK(advise(half, "glm-4.5-air").status == 0);
+  }
+  CHECK_FALSE(said.empty());
+}
+
+TEST_CASE("advise: slips of what is asked for have a hint") {
+  check_refusal(advise({"--machine", kMachine, "--prompt", "8k"}), "8k: write 8000");
+  for (const char* name : {"ollama", "lmstudio", "LM-Studio"})
+    check_refusal(advise({"--machine", kMachine, "--runtime", name}),
+                  "it has llama.cpp in it, which is 'llama.cpp-cuda' here");
+  check_refusal(advise({"--machine", kMachine, "--plot", "a.png"}), "expected a file that ends in .svg");
+  // What nothing fits with is said by runtime and weights.
+  check_refusal(
+      advise({"--machine", "{gpu: rtx-3090-24gb, cpu: i9-14900K, ram: 16 GiB}", "--no-policies"}),
+      "does not fit in any way that was tried: llama.cpp-cuda with gguf-mxfp4: the host's memory needs", 1);
 }
 
 TEST_CASE("advise: KTransformers' kernels for weights that are no GGUF file ask for AVX-512") {
@@ -178,7 +251,8 @@ TEST_CASE("advise: the picture has a curve for each runtime and marks what is ad
   const std::string svg = test::read_bytes(picture);
   const test::Element root = test::parse_xml(svg);
   CHECK(root.tag == "svg");
-  CHECK(root.all("g", "series").size() == 5);  // three runtimes, the CPU alone and the advice
+  // Four runtimes, for two of them the CPU alone, and the advice.
+  CHECK(root.all("g", "series").size() == 7);
   const json ways = advised({"--machine", machine, "--no-policies", "--runtime", "llama.cpp-cuda"})["ways"];
   const std::string layers = "-ncmoe " + ways[0]["cpu_expert_layers"].dump();
   for (const std::string text :
@@ -206,9 +280,9 @@ TEST_CASE("advise: policies are simulated, and what cannot be says why") {
   CHECK(ran >= 6);
   CHECK(left_out >= 1);  // ZipMoE's planes are of BF16 weights
   const ProgramResult table = advise({"--machine", kMachine});
-  CHECK(contains(table.out,
-                 "What other policies would do, simulated on llama.cpp-cuda with gguf-mxfp4 under "
-                 "synthetic routing"));
+  CHECK(contains(table.out, "What other policies would do, simulated on " +
+                                policies["runtime"].get<std::string>() +
+                                " with gguf-mxfp4 under synthetic routing"));
   CHECK(contains(table.out, "left out: zipmoe-gpu: "));
   // What is not known says so.
   CHECK(contains(table.out, "\n-: not known. A prompt's time is that of the experts that its tokens share"));
@@ -252,7 +326,7 @@ TEST_CASE("advise: what of the memory is used is said, and a budget leaves out w
                  " --gpu-memory-utilization 0." +
                      std::to_string(static_cast<int>(100 * (12e9 + beside) / (24 * 0x1p30)))));
   check_refusal(advise({"--gpu", "rtx-3090-24gb", "--budget", "26 GB"}),
-                "is more than the GPU has to give: 25.77 GB");
+                "is more than the GPU has to give: 25.76 GB");
   check_refusal(advise({"--gpu", "rtx-3090-24gb", "--budget", "12"}), "--budget 12: expected ");
   check_refusal(advise({"--gpu", "rtx-3090-24gb", "--budget", "0 GB"}), "expected a size above 0");
 }
@@ -358,6 +432,62 @@ TEST_CASE("advise: a GPU of Apple has what macOS lets it take, or what the budge
   // What fits is told of the limit too.
   CHECK(contains(advise({"--gpu", "apple-m4-max", "--ram", "64 GB", "--no-policies"}, "olmoe-1b-7b").out,
                  "macOS lets the GPU take 48 GB of it"));
+}
+
+TEST_CASE("advise: a GPU of AMD in the host's memory is told what raises Linux's half of it") {
+  // 46.7 billion weights of 8.5 bits are 49.6 GB: more than half of 64 GB.
+  const std::vector<std::string> halo{"--gpu",     "strix-halo", "--ram",
+                                      "64 GB",     "--runtime",  "llama.cpp-rocm",
+                                      "--weights", "gguf-q8_0",  "--no-policies"};
+  const json all = advised(halo, "mixtral-8x7b");
+  REQUIRE(all["ways"].size() == 1);
+  CHECK(all["gpu_share_of_ram_bytes"] == 32e9);
+  const double taken = all["ways"][0]["gpu_bytes"];
+  const std::string table = advise(halo, "mixtral-8x7b").out;
+  CHECK(contains(table, "Linux lets the GPU take 32 GB of it"));
+  CHECK(contains(table,
+                 "`ttm.pages_limit=" + std::to_string(static_cast<long>(std::ceil(taken / 4096))) + "`"));
+  // What fits is told of the limit, and of no parameter.
+  const std::string fits =
+      advise({"--gpu", "strix-halo", "--ram", "64 GB", "--no-policies"}, "olmoe-1b-7b").out;
+  CHECK(contains(fits, "Linux lets the GPU take 32 GB of it"));
+  CHECK_FALSE(contains(fits, "ttm.pages_limit"));
+}
+
+TEST_CASE("advise: an SSD that the board's slot holds back is counted as the slot, and it says so") {
+  const auto policies = [](const char* ssd) {
+    return advised({"--gpu", "jetson-orin-nano-8gb", "--ssd", ssd, "--weights", "gguf-q4_k_m"},
+                   "qwen3-30b-a3b");
+  };
+  // As long to the first byte, and twice as fast behind it.
+  const json slow = policies("pcie4-x4"), fast = policies("{name: x, read: 14 GB/s, latency: 60 us}");
+  REQUIRE(slow["notes"].size() == 1);
+  CHECK(contains(slow["notes"][0], "carries 3.938 GB/s at most (pcie3-x4)"));
+  REQUIRE_FALSE(slow["policies"]["systems"].empty());
+  CHECK(slow["policies"]["systems"] == fast["policies"]["systems"]);
+}
+
+TEST_CASE("advise: parts of one's own, by file and as a map") {
+  const test::ScratchFolder folder;
+  const std::string path = (folder / "my-gpu.yaml").string();
+  const std::string keys =
+      "name: my-card, maker: nvidia, generation: ada, memory: 24 GB, bandwidth: 1008 GB/s, peak: 165.2 "
+      "TFLOP/s, byte_products: 4, link: pcie4-x16";
+  std::ofstream(path) << "{" << keys << "}\n";
+  const auto decode = [](const std::vector<std::string>& machine) {
+    std::vector<std::string> words = machine;
+    words.insert(words.end(), {"--runtime", "llama.cpp-cuda", "--weights", "gguf-q4_k_m"});
+    const json all = advised(words, "qwen3-30b-a3b");
+    return all["ways"][0]["decode_tokens_per_s"].get<double>();
+  };
+  // The catalogue's row of an RTX 4090 says the same.
+  const double expected = decode({"--gpu", "rtx-4090-24gb"});
+  CHECK(decode({"--gpu", path}) == expected);
+  CHECK(decode({"--gpu", "{" + keys + "}"}) == expected);
+  CHECK(decode({"--machine", "{gpu: " + path + "}"}) == expected);
+  CHECK(decode({"--machine", "{gpu: {" + keys + "}}"}) == expected);
+  std::ofstream(path) << "name: my-card\nbandwith: 1 GB/s\n";
+  check_refusal(advise({"--gpu", path}, "qwen3-30b-a3b"), "my-gpu.yaml:2:");
 }
 
 TEST_CASE("advise: GPUs that would cut groups of weights are left out, and it says why") {

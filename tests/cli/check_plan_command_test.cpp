@@ -1,5 +1,7 @@
 // moelab check --format json: the memory plan of every system, as a run's result has it.
 #include <catch2/catch.hpp>
+#include <string>
+#include <vector>
 
 #include "models/json.hpp"
 #include "tests/cli/run_program.hpp"
@@ -49,6 +51,32 @@ TEST_CASE("check's JSON has the memory plan that runs have") {
   check_plans_of("zipmoe-orin", {"zipmoe", "moe-infinity"},
                  {"workload.requests=1", "workload.prompt_tokens=4", "workload.output_tokens=2"},
                  "memory_bytes");
+}
+
+TEST_CASE("check: a GPU that takes no part is said near the top, and holds nothing") {
+  const auto check = [](const std::string& gpus) {
+    return run_program(MOELAB_PROGRAM, {"check", "smoe-deepseek-3080ti", "--set",
+                                        "machine={gpu: rtx-3080-ti-12gb, gpus: " + gpus +
+                                            ", cpu: ryzen-9-7950x, ram: 64 GiB}"});
+  };
+  const std::string one = check("1").out, two = check("2").out;
+  const std::string note =
+      "note: 1 of the machine's 2 GPUs takes part; --set tensor_parallel=2 makes both take part";
+  CHECK(one.find("note: ") == std::string::npos);
+  REQUIRE(two.find(note) != std::string::npos);
+  CHECK(two.find(note) < two.find("non-expert weights"));
+  const auto driver = [](const std::string& text) {
+    const std::size_t at = text.find("driver and libraries ");
+    REQUIRE(at != std::string::npos);
+    return text.substr(at, text.find("MiB", at) - at);
+  };
+  CHECK(driver(one) == driver(two));
+  const Json plan =
+      printed({"check", "zipmoe-orin", "--set", "machine={gpu: jetson-orin-nano-8gb, ssd: pcie5-x4}", "--set",
+               "budget=4 GB", "--format", "json"});
+  REQUIRE(plan["notes"].size() == 1);
+  CHECK(plan["notes"][0].get<std::string>().find("the slot of NVIDIA Jetson Orin Nano 8 GB carries") !=
+        std::string::npos);
 }
 
 TEST_CASE(

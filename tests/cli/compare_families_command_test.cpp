@@ -121,6 +121,41 @@ TEST_CASE("compare: what is said and tabled is what it ranks by") {
   CHECK(one_token["judged_by"] == "end_to_end_s");
 }
 
+// A server leaves between the last answer under one placement and that under the other.
+TEST_CASE("compare: a placement with which more requests fail has no rank") {
+  Case cluster = cases().back();
+  double prism_s = 0, uniform_s = 0;
+  for (const bool own : {true, false}) {
+    std::vector<std::string> more = {"--executor", "fast"};
+    if (!own) more.insert(more.end(), {"--set", cluster.setting_of_other});
+    (own ? prism_s : uniform_s) = succeeded(words(cluster, "run", more)).at("metrics").at("wall_s");
+  }
+  REQUIRE(prism_s < uniform_s);
+  cluster.small.push_back("faults={events: [" + [&] {
+    std::string events;
+    for (const char* server : {"server1", "server2", "server3"})
+      events += std::string(events.empty() ? "" : ", ") +
+                "{at: " + std::to_string((prism_s + uniform_s) / 2) + " s, event: leaves, server: " + server +
+                "}";
+    return events;
+  }() + "]}");
+  std::vector<std::string> line = words(cluster, "compare", {"--placement", "uniform,prism", "--seeds", "1"});
+  const json block = succeeded(line)["budgets"][0];
+  const json &prism = row_of(block, "prism"), &uniform = row_of(block, "uniform");
+  CHECK(prism["rank"] == 1);
+  CHECK(prism["requests"]["failed"] == 0);
+  CHECK_FALSE(uniform.contains("rank"));
+  CHECK(uniform["requests"]["asked"] == 18);
+  REQUIRE(uniform["requests"]["failed"] > 0);
+  CHECK(uniform["unranked"] == std::to_string(uniform["requests"]["failed"].get<int>()) +
+                                   " of 18 requests fail with it, 0 with prism");
+  std::replace(line.begin(), line.end(), std::string("json"), std::string("table"));
+  const ProgramResult table = run_program(MOELAB_PROGRAM, line);
+  CHECK(table.out.starts_with("More requests fail with uniform. At "));
+  CHECK(contains(table.out, "not ranked: uniform: "));
+  CHECK_FALSE(contains(table.out, "\nuniform  "));
+}
+
 // Switch routes a token to one expert; of three tensors of one shard there are few orders.
 TEST_CASE("compare: the best order is the bound of schedules where a layer is small enough") {
   std::vector<std::string> line = {"compare", "switch-orin", "--schedule", "all", "--seeds", "2"};
@@ -255,7 +290,7 @@ TEST_CASE("compare: the picture has a panel of times and one of hits at one budg
   for (const char* part : {"<svg", "is the fastest of 2 caches", "cache    rank  hits %", "</html>"})
     CHECK(contains(html, part));
   check_refusal(run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--plot", "out.png"}),
-                "--plot out.png: expected a file that ends in .svg (a picture) or .html");
+                "--plot: expected a file that ends in .svg (a picture) or .html");
   check_refusal(run_program(MOELAB_PROGRAM, {"compare", "zipmoe-orin", "--plot", "/dev/null/no/x.svg"}),
                 "/dev/null is no folder");
 }

@@ -1,4 +1,5 @@
 // moelab explain as a user meets it: what it says, in both forms, and what it refuses.
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -45,6 +46,22 @@ class Results {
 };
 
 }  // namespace
+
+TEST_CASE("explain prints each system as it is done, and counts systems and runs on the way") {
+  const Results results;
+  const std::string file = results.run("r.json", {"zipmoe-lru", "zipmoe"});
+  // The second cannot be run again: what was found of the first has been said.
+  Json both = Json::parse(read_bytes(file));
+  Json& scenario = both[1]["inputs"]["scenario"];
+  Json document = scenario.is_string() ? Json::parse(scenario.get<std::string>()) : scenario;
+  document["budget"] = "1 PB";
+  scenario = scenario.is_string() ? Json(document.dump()) : document;
+  write_bytes(file, both.dump());
+  const ProgramResult result = program({"explain", file});
+  CHECK(result.status == 2);
+  CHECK_THAT(result.out, Contains("system zipmoe-lru,") && Contains("What bounds it: "));
+  CHECK_THAT(result.err, Contains("budget"));
+}
 
 TEST_CASE("explain says what bounds a run, what would help, and the regret of its cache") {
   const Results results;
@@ -115,6 +132,33 @@ TEST_CASE("explain: shares and savings are of the run's time, and sentences fit 
     CHECK(line.size() <= 60);
   }
   CHECK(sentences >= 2);
+}
+
+TEST_CASE("explain: of a cluster its times are the requests' latencies, waiting included") {
+  const Results results;
+  const std::string file = results.path("r.json");
+  REQUIRE(program({"run", "prism-offload", "--system", "prism-offload", "--executor", "fast", "--set",
+                   "workload.servers=[{tasks: {arithmetic: 1}, requests: 12, arrivals_per_s: 0.1}]", "--set",
+                   "faults={events: [{at: 30 s, event: leaves, server: server2}, {at: 100 s, event: returns, "
+                   "server: server2}]}",
+                   "--out", file})
+              .status == 0);
+  const Json run = Json::parse(read_bytes(results.folder / "r.json"));
+  const double answered = run["metrics"]["requests"], mean = run["metrics"]["end_to_end_s"],
+               tokens = run["metrics"]["tokens"];
+  std::array<char, 32> ms{};
+  std::snprintf(ms.data(), ms.size(), "%.1f", 1e3 * answered * mean / tokens);
+  const ProgramResult text = program({"explain", file});
+  CAPTURE(text.out, text.err);
+  REQUIRE(text.status == 0);
+  std::string joined = text.out;
+  std::replace(joined.begin(), joined.end(), '\n', ' ');
+  CHECK_THAT(joined, Contains("added up, over all generated tokens are " + std::string(ms.data()) + " ms") &&
+                         Contains("waiting for a server that is away") && !Contains("ms of the run a token"));
+  const Json j = Json::parse(program({"explain", file, "--format", "json"}).out)["systems"][0];
+  CHECK(j["again"]["same"] == true);
+  CHECK(j["critical_path"]["server_away"].get<double>() ==
+        Approx(run["latency_s"]["server_away"].get<double>() / (answered * mean)));
 }
 
 TEST_CASE("explain holds a result against another: where the time is, and what was asked") {

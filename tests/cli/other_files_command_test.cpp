@@ -40,6 +40,8 @@ TEST_CASE("other files: report and explain say what a file is that is no result,
   check_told("a.yaml", "name: a\nmodel: olmoe-1b-7b\nsystems: [zipmoe]\n", "is a scenario; 'moelab run ");
   check_told("s.yaml", "name: a\nscenario: zipmoe-orin\naxes: {seed: [1, 2]}\n",
              "is a sweep; 'moelab sweep ");
+  check_told("l.yaml", "# A law.\nformat: moelab-routing-law\nversion: 1\n",
+             "is a law of routing; 'moelab trace generate ");
   check_told("d.yaml", "name: a\ntitle: A\nmemory: {}\n", "is a YAML file, which a scenario may name");
   check_told("log.csv", "arrival_s,prompt_tokens,output_tokens\n0,1,2\n",
              "is a CSV table; 'moelab trace import csv ");

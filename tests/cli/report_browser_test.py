@@ -389,6 +389,11 @@ def test(browser, pages, results, screenshots, axe):
             check_accessible(browser, f"{name} at {width} px", axe)
         browser.screenshot(screenshots / f"{name}-dark.png")
         browser.open(pages[name], width=360)
+        if browser.all("#table thead th"):
+            kinds = browser.js("[...document.querySelectorAll('#table thead th')].slice(0, 2).map((th) => th.querySelector('.unit') !== null)")
+            check(kinds[:1] == [False] and kinds[1:] == [True], f"{name}: a figure stands beside the system on a phone: {kinds}")
+            box = browser.js("(() => { const [, th] = document.querySelectorAll('#table thead th'); const { left, right } = th.getBoundingClientRect(); return [left, right]; })()")
+            check(0 <= box[0] and box[1] <= 360, f"{name}: and is within the screen: {box}")
         check(browser.js("document.documentElement.scrollWidth") <= 360, f"{name}: wider than a phone")
         browser.screenshot(screenshots / f"{name}-phone.png")
         browser.check_log(name)

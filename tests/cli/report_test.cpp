@@ -94,6 +94,22 @@ TEST_CASE("report: axes are what tells results apart") {
   CHECK(report.points[2].series == "lru");
   CHECK(report.points[1].result == a_result("lfu", 1));
 
+  // What was not set for a run is what the scenario in its result has there: a value, or the name of a model.
+  Json with_scenario = a_result("lru", 1);
+  with_scenario["inputs"]["scenario"] = {{"budget", "20 GB"},
+                                         {"model", {{"name", "gpt-oss-20b"}, {"layers", 24}}},
+                                         {"workload", {{"batch", 4}}}};
+  const std::string scenario = file_of(folder, "scenario.json", with_scenario.dump());
+  const std::string set =
+      file_of(folder, "set.json",
+              a_result("lru", 1, {"budget = 16 GB", "model = olmoe-1b-7b", "workload.batch = 2"}).dump());
+  const Report named = read_result_files({set, scenario});
+  CHECK(named.points[1].axes == Axes{{"budget", "20 GB"}});
+  const std::string model = file_of(folder, "model.json", a_result("lru", 1, {"model = olmoe-1b-7b"}).dump());
+  CHECK(read_result_files({model, scenario}).points[1].axes == Axes{{"model", "gpt-oss-20b"}});
+  const std::string batch = file_of(folder, "batch.json", a_result("lru", 1, {"workload.batch = 2"}).dump());
+  CHECK(read_result_files({batch, scenario}).points[1].axes == Axes{{"workload.batch", "4"}});
+
   // Repeats differ in their seed; with the same seed too, only the file is left.
   const std::string first = file_of(folder, "first.json", a_result("lru", 1).dump());
   const std::string again = file_of(folder, "again.json", a_result("lru", 1).dump());

@@ -143,6 +143,21 @@ TEST_CASE("results: the only sweep with its points; several sweeps as a list") {
   CHECK_FALSE(store.as_json({}).contains("points"));
 }
 
+TEST_CASE("results: conditions take tune's names of metrics, and a word that is a text's") {
+  const Store store;
+  CHECK(store.numbers({"--where", "ttft < 2.5 s"}) == store.numbers({"--where", "ttft_s < 2.5 s"}));
+  CHECK(store.numbers({"--where", "ttft < 2.5 s"}) == Numbers{0, 1});
+  CHECK(store.numbers({"--where", "tpot < 100 ms"}) == Numbers{4});
+  CHECK(store.numbers({"--where", "system == zipmoe and budget == 8 GB"}) == Numbers{1});
+  CHECK(store.numbers({"--where", "zipmoe != system and budget == 8 GB"}) == Numbers{4});
+  store.check_refusal({"--where", "system == zipmo"},
+                      "no point has 'zipmo' in 'system' (did you mean 'zipmoe'?)");
+  // A number is no text, and a word that stands alone is a column's or nothing.
+  store.check_refusal({"--where", "ttft == zipmoe"}, "there is no axis or column 'zipmoe'");
+  store.check_refusal({"--where", "tokens_per_sec > 3"}, "did you mean 'tokens_per_s'?");
+  store.check_refusal({"--where", "system"}, "expected a comparison");
+}
+
 TEST_CASE("results: JSON has every metric, null where there is none") {
   const Store store;
   const json result = store.as_json({});

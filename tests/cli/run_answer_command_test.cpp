@@ -104,7 +104,7 @@ TEST_CASE("run's answer: of sums over GPUs it names those that the run had") {
 
 TEST_CASE("run's answer: an oracle of misses that is slower is said to be so") {
   const Json all = results({"--system", "zipmoe-belady", "--system", "zipmoe-warm-plan", "--set",
-                            "machine={gpu: jetson-orin-nx-16gb, ram: 16 GiB, ssd: pcie3-x4}", "--set",
+                            "machine={gpu: jetson-orin-nx-16gb, ram: 16 GiB, ssd: sata}", "--set",
                             "budget=4 GB", "--set", "workload.requests=2", "--set",
                             "workload.prompt_tokens=64", "--set", "workload.output_tokens=64"});
   std::map<std::string, double> tpot;
@@ -241,6 +241,72 @@ TEST_CASE("run: systems that do not fit on a cluster are told beside those that 
   CHECK(check.status == 0);
   CHECK(contains(check.out, ": valid, but the budget is too small for 2 of 5 systems. "));
   CHECK(contains(check.out, "  moe-infinity-edge: does not fit: server 'server1': budget 6 GB"));
+}
+
+namespace {
+
+/// Three servers with 20 requests each, of which one leaves, and returns where `returns_s` says when.
+Words with_outage(const std::string& returns_s) {
+  const std::string back =
+      returns_s.empty() ? "" : ", {at: " + returns_s + " s, event: returns, server: server2}";
+  return {
+      "run",        "prism-deepseek-bigbench",
+      "--system",   "prism",
+      "--executor", "fast",
+      "--set",      "workload.servers=[{tasks: {abstract-narrative: 1}, requests: 20, arrivals_per_s: 0.1}]",
+      "--set",      "faults={events: [{at: 50 s, event: leaves, server: server2}" + back + "]}"};
+}
+
+}  // namespace
+
+TEST_CASE("run: requests that fail on a cluster are told first, and how many were answered") {
+  const ProgramResult shown = run_program(MOELAB_PROGRAM, with_outage(""));
+  CAPTURE(shown.out, shown.err);
+  const Json result =
+      Json::parse(run_program(MOELAB_PROGRAM, with(with_outage(""), {"--format", "json"})).out);
+  std::uint64_t answered = 0, failed = 0;
+  for (const Json& server : result["cluster"]["servers"]) {
+    answered += server["requests"].get<std::uint64_t>();
+    failed += server["failed_requests"].get<std::uint64_t>();
+  }
+  REQUIRE(failed > 0);
+  CHECK(answered + failed == 60);
+  const Json& metrics = result["metrics"];
+  CHECK(metrics["requests"] == answered);
+  CHECK(metrics["failed_requests"] == failed);
+  CHECK(metrics["asked_requests"] == 60);
+  CHECK(contains(shown.out, ", " + std::to_string(answered) + " of 60 request(s), "));
+  const std::string text = result["answer"]["text"];
+  CHECK(text.starts_with("Of 60 requests " + std::to_string(failed) + " failed in prism. prism takes "));
+  CHECK(contains(text, " s a request that it answers."));
+}
+
+TEST_CASE("run: what bounds a cluster whose server was away is waiting for its return") {
+  const test::ScratchFolder folder;
+  const std::string file = (folder / "requests.jsonl").string();
+  const Words asked = with(with_outage("250"), {"--requests", file});
+  const Json result = Json::parse(run_program(MOELAB_PROGRAM, with(asked, {"--format", "json"})).out);
+  double away = 0, all = 0;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    const Json request = Json::parse(line);
+    if (request["end_s"].is_null()) continue;  // under way when its server left
+    const double came = request["arrival_s"], began = request["started_s"], end = request["end_s"];
+    all += end - came;
+    if (request["server"] == "server2") away += std::max(0.0, std::min(began, 250.0) - std::max(came, 50.0));
+  }
+  REQUIRE(away > 0.5 * all);
+  const Json& causes = result["answer"]["causes"];
+  CHECK(causes[0]["cause"] == "server_away");
+  CHECK(causes[0]["share"].get<double>() == Approx(away / all));
+  CHECK(result["latency_s"]["server_away"].get<double>() == Approx(away));
+  double sum = 0;
+  for (const auto& [cause, seconds] : result["latency_s"].items()) sum += seconds.get<double>();
+  CHECK(sum == Approx(all));
+  const std::string shown = run_program(MOELAB_PROGRAM, asked).out;
+  CHECK(contains(shown, "What bounds prism: waiting for a server that is away, "));
+  CHECK(contains(shown, "latency of requests, % of it  server away  queue"));
+  CHECK(contains(shown, " s of calls in "));
 }
 
 TEST_CASE("run: of a cluster on which nothing fits the status is 1") {

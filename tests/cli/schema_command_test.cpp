@@ -1,8 +1,10 @@
 // moelab schema: kinds, files and libraries; tests/python/schema_test.py holds what it prints against files
 // and the reader.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "models/json.hpp"
 #include "tests/cli/program_checks.hpp"
@@ -47,6 +49,22 @@ TEST_CASE("keys of a schema are those of the table, with what they mean, their r
   for (const Json& row :
        Json::parse(run_program(MOELAB_PROGRAM, {"keys", "workload.batch", "--format", "json"}).out))
     CHECK(contains(batch["description"].get<std::string>(), row["meaning"].get<std::string>()));
+}
+
+TEST_CASE("in a scenario's schema a part of one's own has the keys of a table's row") {
+  const Json machine = Json::parse(schema({"scenario"}).out)["properties"]["machine"]["properties"];
+  const struct {
+    const char *part, *key;
+  } parts[] = {{"gpu", "bandwidth"}, {"cpu", "cores"}, {"ssd", "latency"}};
+  for (const auto& [part, key] : parts) {
+    CAPTURE(part, machine[part]);
+    const Json& map = machine[part]["anyOf"].back();
+    CHECK(map["type"] == "object");
+    CHECK(map["properties"].contains(key));
+    const auto needed = map["required"].get<std::vector<std::string>>();
+    CHECK(std::count(needed.begin(), needed.end(), key) == 1);
+    CHECK(std::count(needed.begin(), needed.end(), "source") == 0);
+  }
 }
 
 TEST_CASE("a schema knows the policies of a library that it is given") {

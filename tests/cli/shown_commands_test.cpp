@@ -123,12 +123,22 @@ Words smaller(Words words) {
   return words;
 }
 
-/// A folder as the pages have it: with `out`, and what they name of the repository.
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t at = text.find(begin);
+  if (at == std::string::npos) return "";
+  return text.substr(at, text.find(end, at + begin.size()) - at);
+}
+
+/// A folder as the pages have it: with `out`, the part that docs/own-pc.md writes down, and what they name of
+/// the repository.
 class Place {
  public:
   Place() {
     fs::create_directory(folder_ / "out");
-    fs::create_directory_symlink(kSource / "experiments", folder_ / "experiments");
+    const std::string page = test::read_bytes((kSource / "docs/own-pc.md").string());
+    std::ofstream(folder_ / "my-card.yaml") << between(page, "\nname: my-card ", "\n```") << "\n";
+    for (const char* const name : {"experiments", "hw"})
+      fs::create_directory_symlink(kSource / name, folder_ / name);
   }
   /// The line's command there; what it prints goes to the file behind a ">".
   ProgramResult run(const std::string& line) const {
@@ -162,12 +172,6 @@ void run_blocks(std::size_t part, std::size_t parts) {
       CHECK(result.status == 0);
     }
   }
-}
-
-std::string between(const std::string& text, const std::string& begin, const std::string& end) {
-  const std::size_t at = text.find(begin);
-  if (at == std::string::npos) return "";
-  return text.substr(at, text.find(end, at + begin.size()) - at);
 }
 
 }  // namespace

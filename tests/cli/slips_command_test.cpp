@@ -57,6 +57,9 @@ TEST_CASE("slips: a key of another kind of file, as 'moelab keys' lists it, lead
                {"cpu.threads.value", "8", "overrides.device.cpu.threads.value"},
                {"gpu.launch.value", "3 us", "overrides.device.gpu.launch.value"},
                {"model.layers", "20", "overrides.model.layers"},
+               {"overrides.system.tensor_parallel", "1", "tensor_parallel"},
+               {"system.tensor_parallel", "1", "tensor_parallel"},
+               {"overrides.system.budget", "24 GB", "budget"},
                {"scenario.budget", "24 GB", "budget"}};
   for (const auto& [key, value, works] : slips) {
     CAPTURE(key);
@@ -218,6 +221,29 @@ TEST_CASE(
   std::ofstream(azure) << "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,374,44\n";
   check_refusal(check("workload={batch: 4, request_log: " + azure + "}"), "trace import-requests");
   check_refusal(check("workload.request_log=" + azure), "workload=\"{batch: 4, request_log: FILE}\"");
+}
+
+TEST_CASE("slips: a table of routing where a trace was expected is told which command imports it") {
+  const test::ScratchFolder folder;
+  for (const std::string form : {"csv", "jsonl"}) {
+    const std::string file = (folder / ("mine." + form)).string();
+    std::ofstream(file) << "request,token,layer,expert\n0,0,0,1\n";
+    const ProgramResult told = run_program(MOELAB_PROGRAM, {"trace", "stats", file});
+    check_refusal(told,
+                  "begins as a text does: not a safetensors file; 'moelab trace import " + form + " " + file);
+    CHECK_FALSE(contains(told.err, "header's length"));
+  }
+}
+
+TEST_CASE("slips: check looks at the systems that are named, as run does") {
+  const ProgramResult one = run_program(MOELAB_PROGRAM, {"check", "zipmoe-orin", "--system", "zipmoe-lru"});
+  REQUIRE(one.status == 0);
+  CHECK(contains(one.out, "  zipmoe-lru: "));
+  CHECK_FALSE(contains(one.out, "zipmoe-fifo"));
+  check_refusal(run_program(MOELAB_PROGRAM, {"check", "zipmoe-orin", "--system", "zipmoe-lur"}),
+                "did you mean 'zipmoe-lru'?");
+  check_refusal(run_program(MOELAB_PROGRAM, {"check", "orin-budgets", "--system", "zipmoe-lru"}),
+                "is of a scenario, and orin-budgets is a sweep");
 }
 
 TEST_CASE("slips: results in the place of a scenario are named as such, and nothing else is said of them") {

@@ -125,11 +125,17 @@ TEST_CASE("import and export from the command line") {
   const std::string one =
       "all tokens are one request: no column says which request a row is of; where there are several, "
       "expected its name in --request\n";
-  CHECK(result.out == out + ": 2 tokens\n" + one);
+  const std::string no_prompts =
+      "no row is a prompt's, all are of the phase decode, so that a run's TTFT is of one generated token; "
+      "where "
+      "there are prompts, expected --phase, or --all-phases prefill\n";
+  CHECK(result.out == out + ": 2 tokens\n" + no_prompts + one);
   // With the column, here the token's too, it has nothing to say.
   std::vector<std::string> with_column = import;
   with_column.insert(with_column.end(), {"--request", "t"});
-  CHECK(run_program(MOELAB_PROGRAM, with_column).out == out + ": 2 tokens\n");
+  CHECK(run_program(MOELAB_PROGRAM, with_column).out == out + ": 2 tokens\n" + no_prompts);
+  with_column.insert(with_column.end(), {"--all-phases", "prefill"});
+  CHECK(run_program(MOELAB_PROGRAM, with_column).out == out + ": 2 tokens, 2 of them of prompts\n");
   CHECK(read_routing_trace(out).description().provenance == "imported from \"t.csv\"");
   const std::string csv = (folder / "a.csv").string();
   result =
@@ -141,6 +147,20 @@ TEST_CASE("import and export from the command line") {
       run_program(MOELAB_PROGRAM, {"trace", "export", out, "--kind", "csv", "--layer", "2", "--out", csv});
   CHECK(result.status == 2);
   CHECK_THAT(result.err, Contains("the trace has the layers 0 to 1"));
+}
+
+TEST_CASE("a name that no line of JSON has is told the nearest that it has") {
+  const ScratchFolder folder;
+  write_bytes(folder / "t.jsonl", R"({"token": 0, "response": {"experts": [[2, 1], [0, 3]]}})"
+                                  "\n");
+  const auto import = [&](const std::string& name) {
+    return run_program(MOELAB_PROGRAM,
+                       {"trace", "import", "jsonl", (folder / "t.jsonl").string(), "--token", "token",
+                        "--expert", name, "--experts", "4", "--out", (folder / "t.safetensors").string()});
+  };
+  CHECK_THAT(import("response.expert").err,
+             Contains("has no 'response.expert' (did you mean 'response.experts'?)"));
+  CHECK(import("response.experts").status == 0);
 }
 
 TEST_CASE("as many experts as a trace can hold are imported") {

@@ -167,6 +167,20 @@ TEST_CASE("trace stats gives a hand-made trace's numbers as worked out by hand")
   check_numbers(second["fifo_hit_rate"], {0, 0, 2 / 6.0, 3 / 6.0});
 }
 
+TEST_CASE("trace stats calls LFU what the cache policy lfu is: counts are kept of experts that left") {
+  // The trace of trace_hits_test.cpp: in two places lfu finds one of seven, lfu:forget=1 two. In one place
+  // both find the second 0 alone.
+  const test::ScratchFolder folder;
+  RoutingTraceBuilder builder("tiny", "by hand", true, 1, 3, 1, false);
+  builder.begin_request();
+  for (const std::uint16_t id : std::vector<std::uint16_t>{0, 0, 1, 2, 1, 2, 0})
+    builder.add_token(Phase::decode, std::vector<std::uint16_t>{id}, {});
+  write_routing_trace(builder.finish(), folder / "lfu.safetensors");
+  const Json all = json_of(folder / "lfu.safetensors");
+  CHECK(all["lfu_and_fifo_capacities"] == Json{1, 1, 2, 2});
+  check_numbers(all["layers"][0]["lfu_hit_rate"], {1 / 7.0, 1 / 7.0, 1 / 7.0, 1 / 7.0});
+}
+
 TEST_CASE("trace stats says null where a trace cannot tell") {
   const test::ScratchFolder folder;
   RoutingTraceBuilder builder("", "", false, 1, 3, 1, false);
@@ -266,13 +280,16 @@ TEST_CASE("trace stats keeps its inputs, and says what is wrong with bad ones") 
   };
   says({folder / "absent"}, "absent");
   says({folder / ""}, "folder");
-  says({path, "--plot", path}, path + ": is an input; it would be lost under the result");
+  says({path, "--plot", path}, "expected a file that ends in .svg");
+  const std::string named = folder / "trace.svg";
+  test::write_bytes(named, before);
+  says({named, "--plot", named}, named + ": is an input; it would be lost under the result");
   says({path, "--plot", folder / ""}, "is not a regular file");
   says({path, "--plot", "/dev/null/no/p.svg"}, "/dev/null is no folder");
   test::write_bytes(folder / "law.yaml", "format: moelab-routing-law\n");
   says({folder / "law.yaml"}, "law.yaml");
   CHECK(test::read_bytes(path) == before);
-  CHECK(folder.names().size() == 2);
+  CHECK(folder.names().size() == 3);
 }
 
 TEST_CASE("trace stats refuses sizes that no memory holds") {

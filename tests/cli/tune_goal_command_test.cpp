@@ -172,6 +172,42 @@ TEST_CASE("tune KEY: a budget's threshold is where runs change sides, and seeds 
   }
 }
 
+TEST_CASE("tune KEY: a budget's answer says what the page cache has beside it, and where to look further") {
+  const Goals goals;
+  // Of a memory of 4 MB, all of it usable, what the budget leaves.
+  const Words small = {"--from", "1 MB",  "--to",       "2 MB",  "--step",
+                       "0.5 MB", "--for", "tpot < 1 s", "--set", "systems.0.page_cache=true"};
+  const Json found = goals.as_json("budget", small);
+  REQUIRE(found["points"].size() >= 2);
+  for (const Json& point : found["points"])
+    CHECK(point["page_cache_bytes"].get<double>() == Approx(4e6 - point["in_base_units"].get<double>()));
+  const std::string said = goals.tune("budget", small).out;
+  CHECK(contains(said, "holds for budget of all-read everywhere that was looked at"));
+  CHECK(contains(
+      said, "At 1 MB the page cache has another 3 MB beside the budget, from which reads are served.\n"));
+  CHECK(contains(said, "It was not seen to end: look further by --from below 1 MB, --to above 2 MB.\n"));
+  CHECK(contains(said, "page cache beside"));
+  // Without such a cache nothing is said of one.
+  Words without = small;
+  without.back() = "systems.0.page_cache=false";
+  CHECK_FALSE(contains(goals.tune("budget", without).out, "page cache"));
+  CHECK_FALSE(goals.as_json("budget", without)["points"][0].contains("page_cache_bytes"));
+}
+
+TEST_CASE("tune KEY: a least value beyond what the machine has is named, and no end that was not asked for") {
+  const Goals goals;
+  check_refusal(goals.tune("budget", {"--from", "5 MB", "--for", "tpot < 1 s"}),
+                "--from 5 MB: is no less than all that the machine has to give, 4 MB");
+  check_refusal(goals.tune("budget", {"--from", "2 MB", "--to", "1 MB", "--for", "tpot < 1 s"}),
+                "--to 1 MB: expected more than --from, 2 MB");
+}
+
+TEST_CASE("tune KEY: of two conditions it is said that --for takes one") {
+  const Goals goals;
+  const ProgramResult two = goals.tune("budget", {"--for", "ttft < 3 s and tpot < 125 ms"});
+  check_refusal(two, "has more than one condition; expected one; ask for each by itself");
+}
+
 TEST_CASE("tune KEY: a request rate is judged as load --find judges it") {
   const Goals goals;
   const double tolerance = 0.02, step = 5;

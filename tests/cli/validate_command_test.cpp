@@ -80,12 +80,27 @@ class TinyValidation {
 
 TEST_CASE("validate: the smallest run writes its result", "[long]") {
   const TinyValidation tiny;
-  const ProgramResult result =
-      tiny.run({"--codecs", "fixed3", "--threads", "1", "--budgets", "3 MB", "--tokens", "2", "--rate",
-                "400 MB/s", "--latency", "20 us", "--out", tiny.path("result.json")});
+  const ProgramResult result = tiny.run({"--codecs", "fixed3", "--threads", "1", "--budgets", "3 MB",
+                                         "--tokens", "2", "--rate", "400 MB/s", "--latency", "20 us", "--out",
+                                         tiny.path("result.json"), "--record", tiny.path("record.json")});
   INFO(result.err << result.out);
   REQUIRE(result.status == 0);
   CHECK(nlohmann::json::parse(read_bytes(tiny.folder / "result.json"))["same_work"] == true);
+
+  // What is in the record, 'moelab records' reads; and it does not say where it was made.
+  const std::string record = read_bytes(tiny.folder / "record.json");
+  CHECK_THAT(record, !Contains(tiny.folder.path().filename().string()) && !Contains("another one"));
+  const auto json = nlohmann::json::parse(record);
+  CHECK(json["work"]["scenario"] == "tiny");
+  CHECK(json["work"]["output_tokens"] == 2);
+  CHECK(json["work"]["pace"]["rate_bytes_per_s"] == 4e8);
+  CHECK(json["work"]["own_profile"] == false);
+  REQUIRE(json["groups"].size() == 1);
+  CHECK(json["groups"][0]["codec"] == "fixed3");
+  CHECK(json["groups"][0]["points"] == 2);
+  const ProgramResult shown = run_program(MOELAB_PROGRAM, {"records", tiny.path("record.json")});
+  CHECK(shown.status == 0);
+  CHECK_THAT(shown.out, Contains("paced, 400 MB/s, 20 us") && Contains("profile of another machine"));
 }
 
 TEST_CASE("validate runs a scenario here and in the simulator, and writes result and picture", "[long]") {
@@ -175,6 +190,8 @@ TEST_CASE("validate refuses what it cannot do, before it does anything") {
   refuses({"--out", "/dev/null/no/here.json"}, "/dev/null is no folder");
   refuses({"--out", tiny.path("result.txt")}, "ends in .json");
   refuses({"--out", ""}, "expected the name of a file");
+  refuses({"--record", tiny.path("record.yaml")}, "ends in .json");
+  refuses({"--record", tiny.path("here.json"), "--out", tiny.path("here.json")}, "is named for two outputs");
   refuses({"--codecs", "fixed3", "--set", "workload.arrivals_per_s=1e-5", "--set", "workload.requests=9"},
           "workload.arrivals_per_s");
   refuses({"--set", "systems.0.page_cache=true", "--codecs", "fixed3"}, "page_cache: false");

@@ -43,9 +43,9 @@ std::vector<std::string> with(std::vector<std::string> options, const std::vecto
 
 TEST_CASE("advise: where no weights of four bits have room, the most bits of fewer do, and it says so") {
   const Json all = advised("deepseek-v3", kDesk);
-  REQUIRE(all.at("ways").size() == 1);
   const Json way = all.at("ways").at(0);
   CHECK(way.at("bits_a_weight") < 4);
+  for (const Json& other : all.at("ways")) CHECK(other.at("weights") == way.at("weights"));
   const std::string four = all.at("lacks_of_four_bits");
   CHECK(contains(four, "the host's memory needs "));
   // What is asked for by name is tried alone: four bits have no room, nor has any format before the chosen.
@@ -89,9 +89,9 @@ TEST_CASE("advise: of a model with MXFP4 experts no file is smaller, and none of
 }
 
 TEST_CASE("advise: beside fewer bits in one memory, policies show four bits from the SSD") {
-  const Json all = advised("mixtral-8x7b", {"--gpu", "jetson-agx-orin-32gb", "--ram", "28 GiB"});
+  const Json all = advised("mixtral-8x7b", {"--gpu", "jetson-agx-orin-32gb", "--ram", "26 GiB"});
   CHECK(all.at("ways").at(0).at("bits_a_weight") < 4);
-  CHECK(all.at("policies").at("weights") == "gguf-q4_k_m");
+  CHECK(all.at("policies").at("weights") == "gguf-iq4_xs");
   CHECK(all.at("policies").at("systems").at(0).contains("tpot_s"));
 }
 

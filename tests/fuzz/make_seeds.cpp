@@ -210,6 +210,8 @@ void text_seeds() {
                            "granite-4.0-h-tiny", "nemotron-3-nano-30b-a3b"})
     seed("model", name, config(std::string("models/") + name));
   seed("device", "orin", config("devices/jetson-agx-orin-32gb"));
+  seed("machine_record", "paced",
+       read_bytes(std::string(MOELAB_SOURCE_DIR) + "/hw/machines/amd-epyc-2-paced.json"));
   for (const char* name : {"switch-orin", "zipmoe-orin"})
     seed("scenario", name, form(0) + config(std::string("scenarios/") + name));
   for (const char* name : {"zipmoe", "moe-infinity", "zipmoe-prototype", "zipmoe-unplanned"})

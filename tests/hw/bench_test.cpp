@@ -9,6 +9,7 @@
 #include "hw/bench/bench_report.hpp"
 #include "hw/bench/bench_team.hpp"
 #include "hw/bench/bench_workspace.hpp"
+#include "hw/bench/handoff_team.hpp"
 #include "hw/io/system_memory.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
@@ -54,6 +55,19 @@ TEST_CASE("percentiles lie where as many samples are below as they say") {
       REQUIRE(n - below(value - 1e-9) >= n - std::ceil(q * (n - 1)));
     }
   }
+}
+
+TEST_CASE("each thread of a team is handed each operation, once, and is gone with the team") {
+  for (const bool spin : {false, true})
+    for (const unsigned threads : {1U, 3U}) {
+      HandoffTeam team(threads, spin);
+      CHECK(team.handled() == 0);
+      for (std::uint64_t i = 1; i <= 20; ++i) {
+        CHECK(team.hand_over(i % 2 == 0 ? 0 : 1e-6) >= 0);
+        CHECK(team.handled() == i * threads);
+      }
+    }
+  const HandoffTeam never_used(2, false);
 }
 
 TEST_CASE("parameters are found by name, and partly compared") {

@@ -2,8 +2,11 @@
 // exactly where there is no noise, within the noise where there is.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
 
 #include "hw/calibrate/calibrate.hpp"
+#include "hw/calibrate/curve_figures.hpp"
 #include "models/device_writer.hpp"
 #include "models/input_error.hpp"
 #include "models/timing.hpp"
@@ -218,19 +221,82 @@ TEST_CASE("times that fall are made not to, and by how much is kept") {
   for (BenchResult& result : results) {
     if (result.name != "read" || !result.parameters.include({{"mode", "cached"}, {"bytes", 5767168U}}))
       continue;
-    // Half of the time of the read before it: the two become one value, pulled by the smaller, whose changes
-    // count for more: (1 / a + 1 / b) / (1 / a^2 + 1 / b^2) of a and b = a / 2 is 0.6 a.
+    // Half of the time of the read before it.
     const double before = machine.cached_latency + 2883584 / machine.cached_rate;
     result.samples.assign(result.samples.size(), before / 2);
     result.statistics = statistics_of(result.samples);
   }
   const CalibratedProfile made = profile_from(results, synthetic_context());
-  const double before = machine.cached_latency + 2883584 / machine.cached_rate;
-  CHECK(made.profile.page_cache.read.value(5767168) == Approx(0.6 * before));
-  CHECK(made.profile.page_cache.read.value(2883584) == Approx(0.6 * before));
-  CHECK(figure(made, "page_cache.read").correction == Approx(0.4));
-  CHECK_THAT(source_text(made, "page_cache_read"), Contains("corrected by 40 % at most"));
+  const auto time_of = [&](double bytes) { return machine.cached_latency + bytes / machine.cached_rate; };
+  const double a = time_of(2883584), b = a / 2;
+  const std::vector<CurvePoint> medians = {
+      {65536, time_of(65536)}, {720896, time_of(720896)}, {2883584, a}, {5767168, b}};
+  // Apart by what the most rate takes, d: the least of ((t - a) / a)^2 + ((t + d - b) / b)^2, as in ordinary
+  // calculus.
+  const double d = 2883584 / most_rate(medians);
+  const double t = (1 / a + (b - d) / (b * b)) / (1 / (a * a) + 1 / (b * b));
+  CHECK(made.profile.page_cache.read.value(2883584) == Approx(t));
+  CHECK(made.profile.page_cache.read.value(5767168) == Approx(t + d));
+  CHECK(figure(made, "page_cache.read").correction == Approx(std::max(1 - t / a, (t + d) / b - 1)));
+  CHECK_THAT(source_text(made, "page_cache_read"), Contains("values that rose less than they must"));
   CHECK(figure(made, "ssd.read").correction == 0);
+}
+
+/// The synthetic machine's results with other times of the reads of the profile, by size.
+std::vector<BenchResult> with_reads(const std::vector<double>& seconds) {
+  std::vector<BenchResult> results = SyntheticMachine().results();
+  std::size_t next = 0;
+  for (BenchResult& result : results) {
+    if (result.name != "read" || !result.parameters.include({{"mode", "io_uring"}, {"depth", 1U}})) continue;
+    result.samples.assign(result.samples.size(), seconds.at(next++));
+    result.statistics = statistics_of(result.samples);
+  }
+  REQUIRE(next == seconds.size());
+  return results;
+}
+
+TEST_CASE("reads of any noise make a curve no faster than what was measured, which a scenario takes") {
+  Random random(12);
+  const std::vector<double> sizes = {65536, 720896, 2883584, 5767168};
+  for (int round = 0; round < random_runs(2000, 200); ++round) {
+    std::vector<double> seconds;
+    double best_mean = 0;
+    for (const double size : sizes) {
+      // Of a busy machine: up to eight times as long as 60 us and 2 GB/s.
+      seconds.push_back((60e-6 + size / 2e9) * std::pow(8, random.uniform()));
+      best_mean = std::max(best_mean, size / seconds.back());
+    }
+    const DeviceProfile made = profile_from(with_reads(seconds), synthetic_context()).profile;
+    const Curve& read = made.ssd.read.value;
+    CHECK_NOTHROW(calibrated_text(made));
+    // The last slope goes on; 8 GiB of it hide what came before.
+    const double rate = 0x1p33 / (read(0x1p34) - read(0x1p33));
+    CHECK(rate <= 2 * best_mean * (1 + 1e-9));
+    for (double size = 4096; size < 6e6; size *= 1.3) CHECK(size / read(size) <= best_mean * (1 + 1e-9));
+  }
+  // Found on a busy machine: two sizes of equal time, beyond which any size took no longer.
+  const DeviceProfile found =
+      profile_from(with_reads({0.1603e-3, 0.5536e-3, 2.92e-3, 2.42e-3}), synthetic_context()).profile;
+  CHECK(0x1p30 / found.ssd.read.value(0x1p30) < 3e9);
+}
+
+TEST_CASE("a rate is bounded by what points of a fixed cost and a rate can stand for") {
+  const auto line = [](double x) { return CurvePoint{x, 1 + x / 4}; };
+  CHECK(most_rate(std::vector{line(2), line(4), line(8)}) == Approx(4));  // best mean: 8 / 3
+  CHECK(most_rate(std::vector{line(1), line(2)}) ==
+        Approx(2 * 2 / 1.5));  // half of the time at most is fixed
+  CHECK(most_rate(std::vector<CurvePoint>{{1, 3}, {2, 3}}) == Approx(4 / 3.0));  // times that do not rise
+}
+
+TEST_CASE("a calibrated profile that a scenario would refuse is not written") {
+  DeviceProfile made = profile_from(SyntheticMachine().results(), synthetic_context()).profile;
+  CHECK(calibrated_text(made) == device_to_yaml(made));
+  made.ssd.read.value = Curve::affine(60e-6, 4e11);
+  CHECK_THROWS_WITH(calibrated_text(made), Contains("faster than any array of SSDs") &&
+                                               Contains("measure again when nothing else runs"));
+  made.ssd.read.value = Curve::affine(60e-6, 4e9);
+  made.ssd.slowdown_while_decompressing.value = 0.5;
+  CHECK_THROWS_WITH(calibrated_text(made), Contains("measure again when nothing else runs"));
 }
 
 TEST_CASE("a slowdown below 1 is none") {

@@ -147,12 +147,14 @@ TEST_CASE("no roofline is made of points that show only one side") {
 
 /// The nearest rising values by their definition: the value at i is the largest, over beginnings a <= i, of
 /// the smallest, over ends b >= i, of the weighted mean of a ... b (Robertson, Wright and Dykstra, 1988).
-std::vector<double> rising_by_definition(const std::vector<double>& values) {
+/// Weights are the inverse squares of `sizes`.
+std::vector<double> rising_by_definition(const std::vector<double>& values,
+                                         const std::vector<double>& sizes) {
   const auto mean = [&](std::size_t a, std::size_t b) {
     double sum = 0, weights = 0;
     for (std::size_t i = a; i <= b; ++i) {
-      sum += 1 / values[i];
-      weights += 1 / (values[i] * values[i]);
+      sum += values[i] / (sizes[i] * sizes[i]);
+      weights += 1 / (sizes[i] * sizes[i]);
     }
     return sum / weights;
   };
@@ -175,7 +177,7 @@ TEST_CASE("values are made rising as the definition has it") {
     std::vector<double> values(1 + round % 9);
     for (double& value : values) value = between(random, 0.5, 2);
     const RisingValues rising = made_rising(values);
-    const std::vector<double> due = rising_by_definition(values);
+    const std::vector<double> due = rising_by_definition(values, values);
     REQUIRE(rising.values.size() == values.size());
     double correction = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -184,6 +186,20 @@ TEST_CASE("values are made rising as the definition has it") {
       correction = std::max(correction, std::abs(due[i] / values[i] - 1));
     }
     CHECK(rising.largest_correction == Approx(correction).margin(1e-12));
+  }
+  // The last by so much at least: as if it were that much less, and that added again.
+  for (int round = 0; round < moelab::test::random_runs(500); ++round) {
+    std::vector<double> values(2 + round % 5);
+    for (double& value : values) value = between(random, 0.5, 2);
+    const double rise = between(random, 0, values.back());
+    const RisingValues rising = made_rising(values, rise);
+    const double step = rising.values.back() - rising.values[values.size() - 2];
+    CHECK(step >= rise * (1 - 1e-12));
+    std::vector<double> lowered = values;
+    lowered.back() -= rise;
+    const std::vector<double> due = rising_by_definition(lowered, values);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      CHECK(rising.values[i] == Approx(due[i] + (i + 1 == values.size() ? rise : 0)).margin(1e-12));
   }
   const std::vector<double> sorted = {1, 1, 2, 5};
   CHECK(made_rising(sorted).values == sorted);

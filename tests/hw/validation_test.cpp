@@ -161,7 +161,7 @@ TEST_CASE("validation: without dense parts, checks and repeats less is run") {
   options.codecs = {"fixed3"};
   const Validation found = validate(scenario, options);
   check_points(scenario, options, found);
-  for (const auto& [key, times] : found.operations)
+  for (const auto& [key, times] : found.operations())
     if (std::get<OpKind>(key) == OpKind::dense)
       for (const double seconds : times.predicted)
         CHECK(seconds == Approx(scenario.device.cpu.dispatch.value.value()));
@@ -186,6 +186,10 @@ TEST_CASE("validation: the CPU is timed before each timed run, what is not simul
   }
   CHECK(all == 3 * runs);  // of decompression one codec each
   CHECK(found.cpu_ratios.size() == 4);
+  CHECK(found.hand_over_ratios.size() == runs);
+  for (const double ratio : found.hand_over_ratios) CHECK(ratio > 0);
+  CHECK_THAT(validation_table(found), Contains("hand-over (in no prediction)"));
+  CHECK(nlohmann::json::parse(validation_json(found))["hand_over_ratios"].size() == runs);
 }
 
 TEST_CASE("validation: a CPU that is slower by some factor takes that much longer for everything of a kind") {
@@ -208,6 +212,7 @@ TEST_CASE("validation: a CPU that is slower by some factor takes that much longe
   CHECK(d.cpu.bandwidth->value / now.cpu.bandwidth->value == Approx(4));
   CHECK(d.cpu.peak->value / now.cpu.peak->value == Approx(4));
   CHECK(now.ssd == d.ssd);
+  CHECK(now.cpu.dispatch == d.cpu.dispatch);  // as the profile says
   d.gpu.emplace();
   d.gpu->stand_in = true;
   d.gpu->own.emplace().link.to_device.value = Curve::affine(1e-6, 1e9);

@@ -255,6 +255,41 @@ TEST_CASE("the source of an import says what was assumed", "[hf]") {
   CHECK(other.find("not known by name") != std::string::npos);
 }
 
+TEST_CASE("without a number of key-value heads transformers' default is taken, and said", "[hf]") {
+  const auto without = [](const std::string& model) {
+    return replaced(config_of(model), "\"num_key_value_heads\"", "\"unread\"");
+  };
+  // As configuration_qwen3_moe.py, configuration_mixtral.py and configuration_qwen3_next.py have it.
+  for (const auto& [model, heads] :
+       {std::pair{"qwen3-30b-a3b", 4}, std::pair{"mixtral-8x7b", 8}, std::pair{"qwen3-next-80b-a3b", 2}}) {
+    const Architecture a = imported(without(model));
+    CHECK(a.layers.back().attention.kv_heads == heads);
+    CHECK(a.source.find("'num_key_value_heads' is not given: transformers' default") != std::string::npos);
+    CHECK(import_note(a) == a.source);
+    CHECK(import_note(imported(config_of(model))).empty());
+  }
+  const std::string newmoe = replaced(without("mixtral-8x7b"), "\"mixtral\"", "\"newmoe\"");
+  CHECK(imported(newmoe).layers.back().attention.kv_heads == 32);
+  CHECK(imported(newmoe).source.find("taken as the number of attention heads") != std::string::npos);
+  CHECK(import_note(imported(config_of("deepseek-v3"))).empty());  // a latent has no key-value heads
+}
+
+TEST_CASE("state spaces and hybrids that are not covered are refused by name, attention's keys or not",
+          "[hf]") {
+  for (const char* type : {"mamba", "mamba2", "falcon_mamba", "jamba", "rwkv", "rwkv7", "falcon_h1", "bamba",
+                           "zamba2", "recurrent_gemma", "kimi_linear", "lfm2_moe", "minimax"}) {
+    CAPTURE(type);
+    const std::string config =
+        replaced(config_of("mixtral-8x7b"), "\"mixtral\"", "\"" + std::string(type) + "\"");
+    const std::string told = refusal(config);
+    CHECK(told.find("model_type '" + std::string(type) + "' has layers that are not covered") !=
+          std::string::npos);
+    // Also where there is no key of attention, which is then not what is missing.
+    CHECK(refusal("{\"model_type\": \"" + std::string(type) + "\"}").find("num_attention_heads") ==
+          std::string::npos);
+  }
+}
+
 TEST_CASE("a family that is not known is read by the names of its keys", "[hf]") {
   const std::string newmoe = replaced(config_of("deepseek-v3"), "\"deepseek_v3\"", "\"newmoe\"");
   CHECK((imported(newmoe).layers == model_of_file("deepseek-v3").layers));  // noaux_tc says the gate's bias
@@ -460,7 +495,7 @@ TEST_CASE("a hybrid that contradicts itself is an error that says where", "[hf]"
            {"\"mlp_bias\": false", "\"moe_latent_size\": 1024",
             "'moe_latent_size': experts that work in a latent"},
            {"\"mlp_bias\": false", "\"attn_layer_period\": 8", "'attn_layer_period': this kind of layers"},
-           {"\"nemotron_h\"", "\"jamba\"",
+           {"\"nemotron_h\"", "\"newhybrid\"",
             "'hybrid_override_pattern': this kind of layers is not covered"}}) {
     const std::string said = refusal(replaced(kNemotron, c.from, c.to));
     INFO(c.to << ": " << said);
@@ -473,8 +508,8 @@ TEST_CASE("a hybrid that contradicts itself is an error that says where", "[hf]"
            {"[\"mamba\"", "[\"conv\"", "layer 0 is 'conv', which is not covered; known: mamba, attention"},
            {"[\"mamba\", ", "[", "the kinds of layers are 39 for 40 layers"},
            {"\"num_local_experts\": 64", "\"num_local_experts\": 5", "top_k (6) must be at most experts (5)"},
-           {"\"granitemoehybrid\"", "\"falcon_h1\"", "'mamba_d_state': this kind of layers is not covered"},
-           {"\"granitemoehybrid\"", "\"lfm2_moe\", \"conv_L_cache\": 3",
+           {"\"granitemoehybrid\"", "\"newhybrid\"", "'mamba_d_state': this kind of layers is not covered"},
+           {"\"granitemoehybrid\"", "\"newconv\", \"conv_L_cache\": 3",
             "'conv_L_cache': this kind of layers"}}) {
     const std::string said = refusal(replaced(tiny, c.from, c.to));
     INFO(c.to << ": " << said);

@@ -1,12 +1,15 @@
 // Machines put together from catalogue parts.
 #include "models/machine_parts.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <set>
 #include <string>
 
 #include "models/input_error.hpp"
 #include "models/yaml_reader.hpp"
+#include "tests/scratch_folder.hpp"
 
 namespace moelab::machine_parts_test {
 namespace {
@@ -33,6 +36,139 @@ TEST_CASE("parts: what macOS lets a GPU take is what Metal says", "[parts]") {
   CHECK(share("192 GiB") == Approx(144 * 0x1p30));
   CHECK_FALSE(machine_of({.gpu = "apple-m2-max"}).gpu_share_of_ram());
   CHECK_FALSE(machine_of({.gpu = "jetson-orin-nx-16gb", .ram = "16 GiB"}).gpu_share_of_ram());
+}
+
+TEST_CASE("parts: Linux gives a GPU of AMD half of the memory", "[parts]") {
+  // As AMD's amd-ttm prints a machine's own setting: 16469033 pages of 4 KiB, 62.82 of 125.65 GiB.
+  const auto share = [](const char* gpu) {
+    return machine_of({.gpu = gpu, .ram = "125.65 GiB"}).gtt_share_of_ram();
+  };
+  CHECK(share("strix-halo").value().value() == Approx(16469033 * 4096.0).epsilon(1e-4));
+  CHECK_FALSE(share("apple-m4-max"));
+  CHECK_FALSE(machine_of({.gpu = "rx-7900-xtx", .ram = "64 GiB"}).gtt_share_of_ram());
+}
+
+TEST_CASE("parts: an SSD reads no faster than the board's slot carries", "[parts]") {
+  const auto machine = [](const char* gpu, const char* ssd) {
+    return machine_of({.gpu = gpu, .ram = "8 GiB", .ssd = ssd});
+  };
+  // Four lanes of 8 GT/s in blocks of 128 of 130 bits.
+  const double slot = 4 * 8e9 / 8 * 128 / 130;
+  for (const char* ssd : {"pcie4-x4", "pcie5-x4", "samsung-990-pro"}) {
+    const MachineParts capped = machine("jetson-orin-nano-8gb", ssd);
+    CHECK(capped.ssd_in_slot().read.value() == Approx(slot));
+    CHECK(capped.slot_note().find("carries 3.938 GB/s at most (pcie3-x4)") != std::string::npos);
+  }
+  for (const char* ssd : {"pcie3-x4", "sata", "samsung-970-evo-plus"}) {
+    CHECK(machine("jetson-orin-nano-8gb", ssd).ssd_in_slot().read == find_ssd(ssd).read);
+    CHECK(machine("jetson-orin-nano-8gb", ssd).slot_note().empty());
+  }
+  CHECK(machine("jetson-orin-nx-16gb", "pcie5-x4").ssd_in_slot().read.value() == Approx(2 * slot));
+  CHECK(machine("strix-halo", "pcie5-x4").ssd_in_slot().read.value() == Approx(2 * slot));
+  // Of other machines nothing is known of slots.
+  CHECK(machine_of({.gpu = "rtx-4090", .ssd = "pcie5-x4"}).slot_note().empty());
+}
+
+TEST_CASE("parts: each chip has its own cores", "[parts]") {
+  const struct {
+    const char* gpu;
+    int cores;
+    double clock;
+  } boards[] = {{"jetson-orin-nano-8gb", 6, 1.5e9},
+                {"jetson-orin-nano-super", 6, 1.7e9},
+                {"jetson-orin-nx-16gb", 8, 2.0e9},
+                {"jetson-agx-orin-32gb", 8, 2.2e9},
+                {"jetson-agx-orin-64gb", 12, 2.2e9}};  // NVIDIA's data sheets
+  for (const auto& board : boards) {
+    INFO(board.gpu);
+    const CpuPart cores = machine_of({.gpu = board.gpu}).cores().value();
+    CHECK(cores.cores == board.cores);
+    CHECK(cores.clock == board.clock);
+    CHECK(cores.generation == "cortex-a78ae");
+  }
+  // A name for the family means the board's: that of 32 GB has eight cores.
+  CHECK(machine_of({.gpu = "jetson-agx-orin-32gb", .cpu = "jetson-agx-orin"}).cores()->cores == 8);
+  CHECK(machine_of({.gpu = "jetson-agx-orin-64gb", .cpu = "jetson-agx-orin"}).cores()->cores == 12);
+  CHECK_FALSE(machine_of({.gpu = "rtx-4090"}).cores());
+  for (const GpuPart& part : gpu_parts()) {
+    INFO(part.name);
+    if (!part.cpu.empty()) CHECK(find_cpu(part.cpu).name == part.cpu);
+    if (!part.ssd_slot.empty()) CHECK(part.unified());
+  }
+}
+
+/// A file that is there while the test runs.
+class Written {
+ public:
+  std::string operator()(const std::string& name, const std::string& text) const {
+    const std::string path = (folder_.path() / name).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+
+ private:
+  test::ScratchFolder folder_;
+};
+
+constexpr const char* kOwnGpu =
+    "{name: my-board-16gb, maker: nvidia, generation: ampere, bandwidth: 120 GB/s, peak: 20 TFLOP/s, "
+    "unified: "
+    "true, cpu: jetson-orin-nx, ssd_slot: pcie3-x2}";
+
+TEST_CASE("parts: one's own, as a map and as a file", "[parts]") {
+  const MachineParts machine = machine_of({.gpu = kOwnGpu, .ssd = "{name: x, read: 5 GB/s, latency: 70 us}"});
+  CHECK(machine.title() == "my-board-16gb");
+  CHECK(machine.gpu->own);
+  CHECK(machine.gpu->bandwidth == BytesPerSecond(120e9));
+  CHECK(machine.gpu->byte_products == find_gpu("rtx-a6000").byte_products);  // of its generation
+  CHECK(machine.ram == Bytes(16 * 0x1p30));
+  CHECK(machine.cores()->name == "jetson-orin-nx-16gb");
+  CHECK(machine.ssd_in_slot().read.value() == Approx(2 * 8e9 / 8 * 128 / 130));
+  const Written written;
+  const std::string file =
+      written("my-gpu.yaml",
+              "name: my-card\nmaker: amd\ngeneration: rdna4\nmemory: 24 GB\nbandwidth: 700 "
+              "GB/s\npeak: 150 TFLOP/s\nlink: pcie5-x16\n");
+  const std::string held = held_part(PartKind::gpu, file);
+  CHECK(gpu_of(held).name == "my-card");
+  CHECK(gpu_of(held).memory == Bytes(24 * 0x1p30));
+  CHECK(held_part(PartKind::gpu, held) == held);
+  CHECK(held_part(PartKind::gpu, "rtx-4090") == "rtx-4090");
+}
+
+TEST_CASE("parts: one's own is read strictly, and faults are said where they are", "[parts]") {
+  const Written written;
+  const std::string file =
+      written("bad-gpu.yaml",
+              "name: my-card\nmaker: nvidea\ngeneration: ada\nbandwith: 700 GB/s\npeak: 150 "
+              "TFLOP/s\nlink: pcie5-x16\n");
+  const auto faults = [](const std::string& text) {
+    Problems problems;
+    const YamlDocument document = YamlDocument::from_text("desk.yaml", text, problems);
+    CHECK_FALSE(read_machine(document.root()));
+    std::string all;
+    for (const Problem& problem : problems.all()) all += to_string(problem) + "\n";
+    return all;
+  };
+  const auto contains = [](const std::string& all, const std::string& what) {
+    CAPTURE(all, what);
+    CHECK(all.find(what) != std::string::npos);
+  };
+  const std::string of_file = faults("gpu: " + file + "\n");
+  contains(of_file, "desk.yaml:1:");
+  contains(of_file, "bad-gpu.yaml:2:");  // with what is known
+  contains(of_file, "did you mean 'nvidia'?");
+  contains(of_file, "bad-gpu.yaml:4:");
+  contains(of_file, "did you mean 'bandwidth'?");
+  const std::string in_place = faults("cpu: i7-8700\nssd:\n  name: x\n  read: 5 GB\n  latency: 70 us\n");
+  contains(in_place, "desk.yaml:4:");
+  CHECK(std::count(in_place.begin(), in_place.end(), '\n') == 1);
+  contains(faults("gpu: no-such.yaml\n"), "no-such.yaml");
+  const std::string unlike = faults("gpu: [rtx-5090-32gb, rtx-3090-24gb]\n");
+  contains(unlike, "unlike GPUs in one machine are not simulated");
+  contains(unlike, "gpus: 2");
+  CHECK(std::count(unlike.begin(), unlike.end(), '\n') == 1);
+  contains(refusal({.gpu = "{name: x}"}), "gpu: ");
 }
 
 TEST_CASE("parts: what is wrong of one hides nothing of the others", "[parts]") {
@@ -67,7 +203,7 @@ TEST_CASE("parts: every row of the catalogue reads, and is found by its name", "
     INFO(p.name);
     CHECK(&find_cpu(p.name) == &p);
     CHECK(&find_cpu(p.title) == &p);
-    CHECK((p.clock > 1.5e9 && p.clock < 6e9));
+    CHECK((p.clock >= 1.5e9 && p.clock < 6e9));
     const MemoryPart memory = read_memory("", &p);
     CHECK((memory.bandwidth().value() > 15e9 && memory.bandwidth().value() < 1e12));
   }

@@ -147,6 +147,9 @@ TEST_CASE("cluster: a server that leaves takes its requests with it, and its exp
   CHECK(fault.server == "server2");
   CHECK(fault.uncovered > 0);  // each expert was there once
   CHECK(fault.recovered_s > fault.at_s);
+  // The last expert that was nowhere comes when all that move have come, or before.
+  REQUIRE(r.cluster.migrations.size() == 1);
+  CHECK(fault.recovered_s <= r.cluster.migrations.front().done_s);
   CHECK(r.cluster.servers[1].experts == 0);
   CHECK(r.cluster.servers[1].failed > 0);  // it never comes back
   CHECK(r.cluster.servers[0].failed == 0);

@@ -192,6 +192,33 @@ TEST_CASE("many machines: users are of a server, of a group, or go by the order 
   CHECK(files.requests() == std::vector<std::uint64_t>{5, 5, 1, 0});
 }
 
+TEST_CASE("many machines: users listed by place are of every server or of each") {
+  const std::string one = "    - {tasks: {code: 3, talk: 1}, requests: 2, arrivals_per_s: 10}\n";
+  const auto list = [&](std::size_t entries, ManyFiles& files) {
+    files.write("cluster.yaml", cluster_text("  - {name: box, device: played.yaml, count: 4}\n"));
+    std::string users;
+    for (std::size_t i = 0; i < entries; ++i)
+      users += "    - {tasks: {code: 1}, requests: " + std::to_string(i + 1) + "}\n";
+    files.write("scenario.yaml", replaced(kManyScenario, one, users));
+  };
+  ManyFiles one_entry, each;
+  list(1, one_entry);
+  list(4, each);
+  CHECK(one_entry.requests() == std::vector<std::uint64_t>{1, 1, 1, 1});
+  CHECK(each.requests() == std::vector<std::uint64_t>{1, 2, 3, 4});
+  for (const std::size_t entries : {2, 3, 5}) {
+    ManyFiles files;
+    list(entries, files);
+    const std::vector<Problem> problems = files.problems();
+    INFO(all_of(problems));
+    REQUIRE(problems.size() == 1);
+    CHECK(problems.front().what.find("users of " + std::to_string(entries) +
+                                     " servers are listed, cluster 'many' has 4: expected one entry, of the "
+                                     "users of each server, or 4, or entries that name their servers "
+                                     "({server: box-1, ...})") != std::string::npos);
+  }
+}
+
 TEST_CASE("many machines: what happens to a group happens to each of its servers") {
   ManyFiles files;
   files.write("cluster.yaml", cluster_text("  - {name: box, device: played.yaml, count: 3}\n"

@@ -139,7 +139,7 @@ TEST_CASE("cluster scenario: mistakes are named with what was expected") {
   check_problem("scenario.yaml", "prompt_tokens: 4", "trace: a.safetensors",
                 "'output_tokens' is the trace's to say");
   check_problem("scenario.yaml", "{code: 3, talk: 1}", "{code: 0}", "above 0");
-  check_problem("scenario.yaml", "requests: 4", "requests: 0", "requests");
+  check_problem("scenario.yaml", "requests: 4", "requests: 0", "a phase or a server without any is left out");
   check_problem("scenario.yaml", "{code: 3, talk: 1}", "{}", "such as {code: 1}");
   check_problem("scenario.yaml", "{code: 3, talk: 1}", "{code: nan}", "code");
   check_problem("scenario.yaml", "arrivals_per_s: 10", "arrivals_per_s: 1e-10", "1e-9 a second");

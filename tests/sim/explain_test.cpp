@@ -246,6 +246,28 @@ TEST_CASE("explain: a result is run again to the last figure, and its bounds are
   CHECK(all == Approx(e.again.wall_s / static_cast<double>(e.again.tokens)).epsilon(1e-9));
 }
 
+TEST_CASE("explain: its progress counts runs to the number that it said, and changes nothing") {
+  const ResultFile given = short_result("zipmoe-lru");
+  std::vector<ExplainProgress> told;
+  const Explanation e = explain(given, [&](const ExplainProgress& now) { told.push_back(now); });
+  REQUIRE(told.size() > 1);
+  CHECK(told.front().run == 1);
+  CHECK(told.front().runs == 0);  // the run as it was says which resources there are
+  const std::size_t runs = 1 + e.freed.size() + e.references.size() + (e.routing ? 2 : 0);
+  CHECK(told.back().run == runs);
+  CHECK(told.back().runs == runs);
+  for (std::size_t i = 1; i < told.size(); ++i) {
+    CHECK((told[i].run == told[i - 1].run || told[i].run == told[i - 1].run + 1));
+    CHECK(told[i].tokens <= told[i].all);
+    if (told[i].run > 1) CHECK(told[i].runs == runs);
+  }
+  const Explanation quiet = explain(given);
+  CHECK(quiet.again.figures == e.again.figures);
+  REQUIRE(quiet.freed.size() == e.freed.size());
+  for (std::size_t i = 0; i < e.freed.size(); ++i)
+    CHECK(quiet.freed[i].result.figures == e.freed[i].result.figures);
+}
+
 TEST_CASE("explain: regret is against the family's ceiling and floor; theirs against themselves is none") {
   const Explanation lru = explain(short_result("zipmoe-lru"));
   const ResultFile belady = short_result("zipmoe-belady"), none = short_result("zipmoe-nocache");

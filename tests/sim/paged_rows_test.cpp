@@ -184,6 +184,20 @@ TEST_CASE("paged: a result is the same twice, survives its transfer, and its tim
     CHECK(names.count(name) == 1);
 }
 
+// An observer sees the graphs, so that they are made; without one, what nothing meets is summed up.
+TEST_CASE("paged: a result is the same to the byte with and without an observer") {
+  int alike = 0;
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(300u, 60u); ++seed) {
+    SmallRun run = random_paged_run(seed, seed % 3 == 0);
+    if (!can_run(run)) continue;
+    INFO("seed " << seed);
+    Recorder record;
+    CHECK(results_json({run.run()}) == results_json({run.run(&record)}));
+    if (run.scenario.tensor_parallel > 1 && run.system().host_per_layer.value() > 0) ++alike;
+  }
+  CHECK(alike > moelab::test::random_runs(30));
+}
+
 TEST_CASE("paged: what takes longer than anything is refused, with the system's name") {
   const auto refused = [](const SmallRun& run) {
     try {

@@ -4,7 +4,10 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <string>
+#include <variant>
 
 #include "models/input_error.hpp"
 #include "models/machine_profile.hpp"
@@ -383,6 +386,76 @@ TEST_CASE("machine: profiles of all GPUs, and of a CPU alone, hold what their pa
       CHECK(std::string(error.what()).find("ram: 64 GiB") != std::string::npos);
     }
   }
+}
+
+TEST_CASE("machine: a board decompresses as its cores were measured, at their clock; others as a stand-in") {
+  const Runtime bare = load_runtime(kBareRuntime);
+  const auto profile = [&](const MachineText& text) { return profile_of(machine_of(text), bare, {}); };
+  const auto speed = [](const DeviceProfile& d, const char* codec) {
+    return std::get<Sourced<BytesPerSecond>>(d.codecs.at(codec).decompress).value.value();
+  };
+  const DeviceProfile shipped = load_device("jetson-agx-orin-32gb");
+  const struct {
+    const char* gpu;
+    double clock;
+    int threads;
+  } boards[] = {{"jetson-agx-orin-32gb", 2.2, 8},
+                {"jetson-agx-orin-64gb", 2.2, 12},
+                {"jetson-orin-nx-16gb", 2.0, 8},
+                {"jetson-orin-nano-8gb", 1.5, 6},
+                {"jetson-orin-nano-super", 1.7, 6}};
+  for (const auto& board : boards) {
+    INFO(board.gpu);
+    const DeviceProfile d = profile({.gpu = board.gpu});
+    for (const char* codec : {"lz4hc", "zstd"})
+      CHECK(speed(d, codec) == Approx(speed(shipped, codec) * board.clock / 2.2));
+    CHECK(d.cpu.threads.value == board.threads);
+    CHECK(d.sources.at("decompress").kind == Source::Kind::derived);
+    CHECK((d.sources.at("decompress").text.find("GHz") != std::string::npos) == (board.clock != 2.2));
+  }
+  // What was not measured has a stand-in's speed, assumed, and its source says of which cores.
+  for (const char* gpu : {"apple-m4-max", "strix-halo", "jetson-thor"}) {
+    const Source source = profile({.gpu = gpu, .ram = "64 GiB"}).sources.at("decompress");
+    CHECK(source.kind == Source::Kind::assumed);
+    CHECK(source.text.find("cores were not measured: as fast as one core of an AMD Zen 3") !=
+          std::string::npos);
+  }
+  CHECK(profile({.gpu = "rtx-4090", .cpu = "ryzen-9-5950x"}).sources.at("decompress").kind ==
+        Source::Kind::derived);
+}
+
+TEST_CASE("machine: each number is said to be of the part that has it") {
+  const DeviceProfile d = profile_of(machine_of({.gpu = "jetson-orin-nano-8gb", .ssd = "pcie4-x4"}),
+                                     load_runtime(kBareRuntime), {});
+  const auto line = [&](const std::string& path) {
+    for (const std::string& one : d.provenance)
+      if (one.starts_with(path + ": ")) return one;
+    return std::string();
+  };
+  CHECK(line("ssd.read").find("four lanes of PCIe 4") != std::string::npos);
+  CHECK(line("ssd.read").find("3.938 GB/s at most (pcie3-x4)") != std::string::npos);
+  CHECK(line("gpu.peak").find("Jetson Orin Nano") != std::string::npos);
+  CHECK(line("gpu.peak").find("PCIe 4") == std::string::npos);
+  CHECK(line("memory.total").find("machine") != std::string::npos);
+}
+
+TEST_CASE("machine: a scenario's document has a part of the user's own, not its file") {
+  const test::ScratchFolder folder;
+  const std::string path = (folder / "my-gpu.yaml").string();
+  std::ofstream(path) << "name: my-card\nmaker: nvidia\ngeneration: ampere\nmemory: 12 GB\nbandwidth: 912 "
+                         "GB/s\npeak: 68.2 TFLOP/s\nbyte_products: 4\nlink: pcie4-x16\nsource: its box\n";
+  const Scenario s = load_scenario("smoe-deepseek-3080ti", {{"machine.gpu", path}}, {"smoe"});
+  std::filesystem::remove(path);
+  const Scenario again = scenario_of_document("again", s.document);
+  CHECK(again.device.title == "my-card");
+  CHECK(again.document == s.document);
+  CHECK(s.document.find("my-gpu.yaml") == std::string::npos);
+  CHECK(again.device.sources.at("gpu").text == "what the machine's user says of my-card: its box");
+  // The catalogue's RTX 3080 Ti has the same figures.
+  const Scenario shipped =
+      load_scenario("smoe-deepseek-3080ti", {{"machine.gpu", "rtx-3080-ti-12gb"}}, {"smoe"});
+  CHECK(again.device.gpu->peak.value == shipped.device.gpu->peak.value);
+  CHECK(again.budget == shipped.budget);
 }
 
 }  // namespace

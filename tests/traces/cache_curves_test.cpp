@@ -51,14 +51,16 @@ std::uint64_t fifo_hits(const Lookups& lookups, std::size_t capacity) {
   return hits;
 }
 
+template <bool forgets>
 std::uint64_t lfu_hits(const Lookups& lookups, std::size_t capacity) {
   struct Entry {
     std::uint64_t count, last;
   };
   std::uint64_t hits = 0, now = 0;
   std::map<std::uint16_t, Entry> cache;
+  std::map<std::uint16_t, std::uint64_t> ever;
   for (const std::uint16_t expert : lookups) {
-    ++now;
+    ++now, ++ever[expert];
     if (const auto found = cache.find(expert); found != cache.end()) {
       ++hits;
       found->second = {found->second.count + 1, now};
@@ -68,7 +70,7 @@ std::uint64_t lfu_hits(const Lookups& lookups, std::size_t capacity) {
       cache.erase(std::min_element(cache.begin(), cache.end(), [](const auto& a, const auto& b) {
         return std::pair(a.second.count, a.second.last) < std::pair(b.second.count, b.second.last);
       }));
-    cache[expert] = {1, now};
+    cache[expert] = {forgets ? 1 : ever[expert], now};
   }
   return hits;
 }
@@ -162,6 +164,7 @@ CacheCurveChoice everything(std::uint32_t experts) {
   for (std::uint32_t c = 1; c <= experts; ++c) {
     choice.fifo.push_back(c);
     choice.lfu.push_back(c);
+    choice.forgetting_lfu.push_back(c);
   }
   return choice;
 }
@@ -186,7 +189,8 @@ void check_against_the_rules(const Tokens& tokens, const LayerCacheHits& hits, s
   CHECK(hits.lookups == lookups.size());
   CHECK(hits.lru == at_all(lru_hits, lookups, experts));
   CHECK(hits.fifo == at_all(fifo_hits, lookups, experts));
-  CHECK(hits.lfu == at_all(lfu_hits, lookups, experts));
+  CHECK(hits.lfu == at_all(lfu_hits<false>, lookups, experts));
+  CHECK(hits.forgetting_lfu == at_all(lfu_hits<true>, lookups, experts));
   CHECK(hits.belady == at_all(belady_hits, lookups, experts));
 }
 
@@ -223,8 +227,11 @@ TEST_CASE("cache hits with hundreds of experts, and over many blocks of lookups"
     if (test::kFewerRuns && (experts < 254 || experts > 257)) continue;  // those around one byte's limit
     CAPTURE(experts);
     const std::uint32_t top_k = experts < 10 ? 3 : 8;
-    const CacheCurveChoice choice{
-        true, true, {1, 2, experts / 3, experts - 1, experts}, {experts / 3, experts}};
+    const CacheCurveChoice choice{true,
+                                  true,
+                                  {1, 2, experts / 3, experts - 1, experts},
+                                  {experts / 3, experts},
+                                  {experts / 3, experts}};
     Tokens tokens = random_tokens(random, experts, top_k, experts < 10 ? 3000 : test::random_runs(450, 60));
     std::vector<std::uint16_t> all(experts);  // the last ranks and marks are used too
     for (std::uint16_t id = 0; id < experts; ++id) all[id] = id;
@@ -237,7 +244,9 @@ TEST_CASE("cache hits with hundreds of experts, and over many blocks of lookups"
       CHECK(hits.lru[capacity - 1] == lru_hits(lookups, capacity));
       CHECK(hits.belady[capacity - 1] == belady_hits(lookups, capacity));
     }
-    CHECK(hits.lfu == std::vector{lfu_hits(lookups, experts / 3), lfu_hits(lookups, experts)});
+    CHECK(hits.lfu == std::vector{lfu_hits<false>(lookups, experts / 3), lfu_hits<false>(lookups, experts)});
+    CHECK(hits.forgetting_lfu ==
+          std::vector{lfu_hits<true>(lookups, experts / 3), lfu_hits<true>(lookups, experts)});
   }
 }
 
@@ -253,8 +262,8 @@ TEST_CASE(
     CHECK(std::is_sorted(hits.lru.begin(), hits.lru.end()));
     CHECK(std::is_sorted(hits.belady.begin(), hits.belady.end()));
     for (std::uint32_t c = 0; c < experts; ++c)
-      CHECK(hits.belady[c] >= std::max({hits.lru[c], hits.fifo[c], hits.lfu[c]}));
-    for (const auto& curve : {hits.lru, hits.belady, hits.fifo, hits.lfu})
+      CHECK(hits.belady[c] >= std::max({hits.lru[c], hits.fifo[c], hits.lfu[c], hits.forgetting_lfu[c]}));
+    for (const auto& curve : {hits.lru, hits.belady, hits.fifo, hits.lfu, hits.forgetting_lfu})
       CHECK(curve.back() == lookups.size() - seen);
   }
 }

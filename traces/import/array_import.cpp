@@ -185,7 +185,7 @@ class ArrayImport {
     } catch (const RowError& error) {
       throw InputError(ids_->name(), error.what());
     }
-    return {assembler.tokens()};
+    return {assembler.tokens(), assembler.prompt_tokens()};
   }
 
   void check_offset(const std::optional<std::int64_t>& due, const NpyArray& array,

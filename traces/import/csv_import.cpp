@@ -90,7 +90,7 @@ class CsvImport {
                                      " has lists of experts");
     TokenAssembler assembler(target, !columns_.scores.empty(), domains.names(), long_form_);
     any_order_ ? import_sorted(assembler, domains) : import_in_order(assembler, domains);
-    return {assembler.tokens()};
+    return {assembler.tokens(), assembler.prompt_tokens()};
   }
 
  private:

@@ -51,27 +51,37 @@ class JsonlImport {
     } catch (const RowError& error) {
       fail(error.what());
     }
-    return {assembler.tokens()};
+    return {assembler.tokens(), assembler.prompt_tokens()};
   }
 
  private:
   bool next() {
-    std::string_view line;
     do {
-      if (!lines_.next(line)) return false;
-    } while (line.find_first_not_of(" \t") == std::string_view::npos);
+      if (!lines_.next(line_)) return false;
+    } while (line_.find_first_not_of(" \t") == std::string_view::npos);
     const auto wanted = [&](std::string_view path) {
       return std::find(wanted_.begin(), wanted_.end(), path) != wanted_.end();
     };
-    values_ = read_json_values(line, wanted, lines_.name(), lines_.number());
+    values_ = read_json_values(line_, wanted, lines_.name(), lines_.number());
     return true;
   }
 
   [[noreturn]] void fail(const std::string& what) const { lines_.fail(0, what); }
 
+  /// What the line has: "experts", "response.experts".
+  std::vector<std::string> names_of_line() const {
+    std::vector<std::string> names;
+    const auto note = [&](std::string_view path) {
+      names.emplace_back(path);
+      return false;
+    };
+    read_json_values(line_, note, lines_.name(), lines_.number());
+    return names;
+  }
+
   const JsonValue& value(const std::string& name) const {
     const auto found = values_.find(name);
-    if (found == values_.end()) fail("has no " + shown(name));
+    if (found == values_.end()) fail("has no " + shown(name) + suggestion(name, names_of_line()));
     return found->second;
   }
 
@@ -152,6 +162,7 @@ class JsonlImport {
   }
 
   LineReader lines_;
+  std::string_view line_;  // until the next is read
   const RowNames& names_;
   std::vector<std::string> wanted_;
   JsonValues values_;

@@ -31,6 +31,7 @@ struct RowNames {
 /// What came of an import.
 struct ImportCounts {
   std::uint64_t tokens = 0;
+  std::uint64_t prompt_tokens = 0;  // of them, of prompts: phases prefill and encoder
 };
 
 /// A row for each (token, layer, rank) or (token, layer). Memory does not grow with the file but for the

@@ -187,6 +187,7 @@ void TokenAssembler::end_token() {
   row.router_scores = row_router_scores_;
   writer_->add_token(row);
   ++tokens_;
+  if (phase_ != Phase::decode) ++prompt_tokens_;
 }
 
 // The first token is whole: it says what the flags left open.

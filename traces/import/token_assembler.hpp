@@ -68,6 +68,8 @@ class TokenAssembler {
   /// Ends the last token and writes the trace. RowError as add(), InputError where it cannot be written.
   void finish();
   std::uint64_t tokens() const { return tokens_; }
+  /// Of those, of phases prefill and encoder.
+  std::uint64_t prompt_tokens() const { return prompt_tokens_; }
 
  private:
   struct Slot {
@@ -108,7 +110,7 @@ class TokenAssembler {
   Phase phase_ = Phase::decode;
   std::uint16_t domain_ = 0;
   bool new_request_ = false;  // the token is its request's first
-  std::uint64_t tokens_ = 0;
+  std::uint64_t tokens_ = 0, prompt_tokens_ = 0;
 };
 
 /// 'prefill', 'decode', 'encoder', or their numbers in a trace, 1, 2, 0. nullopt for anything else.

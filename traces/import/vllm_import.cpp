@@ -83,7 +83,7 @@ class VllmImport {
     } catch (const RowError& error) {
       lines_.fail(0, error.what());
     }
-    return {assembler.tokens()};
+    return {assembler.tokens(), assembler.prompt_tokens()};
   }
 
  private:

@@ -26,11 +26,13 @@ double hits_of(const std::vector<LayerCacheHits>& layers, FigureKind kind, std::
                std::size_t lfu_place) {
   double hits = 0;
   for (const LayerCacheHits& layer : layers)
-    hits += static_cast<double>(kind == FigureKind::lru ? layer.lru[capacity - 1] : layer.lfu[lfu_place]);
+    hits += static_cast<double>(kind == FigureKind::lru ? layer.lru[capacity - 1]
+                                                        : layer.forgetting_lfu[lfu_place]);
   return hits;
 }
 
-/// Figures of sequences of one length, with caches that start alike.
+/// Figures of sequences of one length, with caches that start alike. Of LFU the one that forgets is counted
+/// (lfu:forget=1), though published figures are of the other: the laws of configs/laws were fitted so.
 class SequenceFigures {
  public:
   SequenceFigures(const RoutingLaw& law, const std::vector<PublishedFigure>& figures,
@@ -39,7 +41,7 @@ class SequenceFigures {
     choice_.lru = true;
     for (const std::size_t i : which_)
       if (figures[i].kind == FigureKind::lfu)
-        choice_.lfu.push_back(capacity_of(figures[i].places, law.experts));
+        choice_.forgetting_lfu.push_back(capacity_of(figures[i].places, law.experts));
   }
 
   /// values[i] of each figure i of these.

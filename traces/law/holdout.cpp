@@ -80,8 +80,8 @@ Measured measured(const RoutingTrace& trace) {
   quick.curves = false;
   CacheCurveChoice choice;
   choice.lru = choice.belady = true;
-  for (const CacheSize& size : cache_sizes(trace.experts())) choice.lfu.push_back(size.places);
-  choice.fifo = choice.lfu;
+  for (const CacheSize& size : cache_sizes(trace.experts())) choice.fifo.push_back(size.places);
+  choice.forgetting_lfu = choice.fifo;
   return {routing_statistics(trace, quick), cache_curves(trace, choice, std::thread::hardware_concurrency()),
           reuse_in(trace, Phase::prefill), reuse_in(trace, Phase::decode)};
 }
@@ -148,7 +148,7 @@ void add_hit_rates(std::vector<HoldoutRow>& rows, const Comparison& c) {
           kAim);
     };
     add("LRU", &LayerCacheHits::lru, place);
-    add("LFU", &LayerCacheHits::lfu, i);
+    add("lfu:forget=1", &LayerCacheHits::forgetting_lfu, i);
     add("FIFO", &LayerCacheHits::fifo, i);
     add("Belady", &LayerCacheHits::belady, place);
   }

@@ -76,7 +76,9 @@ class RankedGroup final : public LayerGroup {
       if (choice_.belady)
         std::partial_sum(lane.by_smaller.begin(), lane.by_smaller.end(), back_inserter(hits.belady));
       for (const std::uint64_t misses : lane.fifo.misses()) hits.fifo.push_back(lane.lookups - misses);
-      for (const CacheLfu& cache : lane.lfu) hits.lfu.push_back(lane.lookups - cache.misses());
+      for (const auto& cache : lane.lfu) hits.lfu.push_back(lane.lookups - cache.misses());
+      for (const auto& cache : lane.forgetting_lfu)
+        hits.forgetting_lfu.push_back(lane.lookups - cache.misses());
     }
   }
 
@@ -85,6 +87,8 @@ class RankedGroup final : public LayerGroup {
     Lane(std::uint32_t experts, const CacheCurveChoice& choice)
         : ranks(experts), by_rank(experts, 0), by_smaller(experts, 0), fifo(experts, choice.fifo) {
       for (const std::uint32_t capacity : choice.lfu) lfu.emplace_back(experts, capacity);
+      for (const std::uint32_t capacity : choice.forgetting_lfu)
+        forgetting_lfu.emplace_back(experts, capacity);
     }
     std::vector<std::uint16_t> waiting;  // lookups, in order, that are not counted yet
     std::uint64_t lookups = 0;
@@ -92,7 +96,8 @@ class RankedGroup final : public LayerGroup {
     std::vector<std::uint64_t> by_rank;     // lookups by LRU rank: how many capacities are too small for LRU
     std::vector<std::uint64_t> by_smaller;  // lookups by how many capacities are too small for Belady
     CacheFifos fifo;
-    std::vector<CacheLfu> lfu;
+    std::vector<CacheLfu<false>> lfu;
+    std::vector<CacheLfu<true>> forgetting_lfu;
   };
   using Steps = typename BeladyMarks<Rank>::Lanes;
 
@@ -102,7 +107,8 @@ class RankedGroup final : public LayerGroup {
       longest = std::max(longest, lane.waiting.size());
       lane.lookups += lane.waiting.size();
       lane.fifo.look_up(lane.waiting);
-      for (CacheLfu& cache : lane.lfu) cache.look_up(lane.waiting);
+      for (auto& cache : lane.lfu) cache.look_up(lane.waiting);
+      for (auto& cache : lane.forgetting_lfu) cache.look_up(lane.waiting);
     }
     if (choice_.lru || choice_.belady) count_stacks(longest);
     for (Lane& lane : lanes_) lane.waiting.clear();

@@ -8,8 +8,10 @@
 // leaves:
 //   lru     the one looked up longest ago
 //   fifo    the one that entered first
-//   lfu     the one looked up least often since it last entered (entering counts 1, leaving forgets); among
-//           equals the one looked up longest ago. As LFU in libCacheSim; of cache policies lfu:forget=1
+//   lfu     the one looked up least often so far; among equals the one looked up longest ago
+//   forgetting lfu (lfu:forget=1 of the cache policies)
+//           the same, counted since it last entered: entering counts 1, leaving forgets. As LFU in
+//           libCacheSim
 //   belady  the one looked up again farthest in the future; first those never looked up again, smallest id
 //           first (which one of them does not change what is found). No replacement that must let a missing
 //           expert in finds more
@@ -30,6 +32,7 @@ struct CacheCurveChoice {
   bool belady = false;
   std::vector<std::uint32_t> fifo;
   std::vector<std::uint32_t> lfu;
+  std::vector<std::uint32_t> forgetting_lfu = {};
 };
 
 /// One layer's lookups and how many of them found their expert.
@@ -39,6 +42,7 @@ struct LayerCacheHits {
   std::vector<std::uint64_t> belady;  // the same
   std::vector<std::uint64_t> fifo;    // one for each of the choice's capacities
   std::vector<std::uint64_t> lfu;
+  std::vector<std::uint64_t> forgetting_lfu;
 };
 
 /// Counts while a trace goes by. Memory does not grow with the trace (a few hundred bytes an expert and

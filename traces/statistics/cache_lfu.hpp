@@ -1,5 +1,6 @@
-// An LFU cache, counted; rules in cache_curves.hpp. LFU that forgets is no stack algorithm: what a cache
-// holds depends on when its experts left, and that on its capacity. So each capacity is simulated.
+// An LFU cache, counted; rules in cache_curves.hpp. With experts that must enter it is no stack algorithm,
+// and one that forgets is none at all: what a cache holds depends on when its experts left, and that on its
+// capacity. So each capacity is simulated.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,12 @@ namespace moelab {
 
 /// Experts in the order in which they would leave. One that is looked up moves behind all with its new count
 /// or less: hardly ever a step in routing, since the counts of those that stay lie far apart.
+/// forgets: an expert that leaves loses its count.
+template <bool forgets>
 class CacheLfu {
  public:
   CacheLfu(std::uint32_t experts, std::uint32_t capacity)
-      : order_(capacity, experts), place_(experts + 1, 0) {
+      : order_(capacity, experts), place_(experts + 1, 0), uses_(forgets ? 0 : experts, 0) {
     order_.push_back(~std::uint64_t{0});  // behind all
   }
 
@@ -27,7 +30,8 @@ class CacheLfu {
       // Found or missing: the processor cannot predict it, so it is no branch. One that is missing takes the
       // first's place, where its own place points already.
       const std::uint64_t missing = (entry & kExpert) != expert;
-      const std::uint64_t counted = ((entry & (missing - 1)) | expert) + kOnce;
+      std::uint64_t counted = ((entry & (missing - 1)) | expert) + kOnce;
+      if constexpr (!forgets) counted = (uses_[expert] += kOnce) | expert;
       misses += missing;
       for (; order[place + 1] <= (counted | kExpert); ++place) {
         order[place] = order[place + 1];
@@ -48,6 +52,7 @@ class CacheLfu {
 
   std::vector<std::uint64_t> order_;
   std::vector<std::uint32_t> place_;  // of an expert in the order; 0 also if it is not there
+  std::vector<std::uint64_t> uses_;   // kOnce for each lookup of an expert so far; empty where it forgets
   std::uint64_t misses_ = 0;
 };
 

@@ -150,19 +150,19 @@ const paretoChart = {
     const labels = labelsOf(groups.map(({ row }) => row), ['seed']);
     const points = groups.map(({ row, repeats }) => {
       const [x, y] = [choice.x, choice.y].map((key) => meanOf(repeats.map((one) => one.values[key])));
-      return { label: labels.get(row), x, y, oracle: row.oracle, ...lookOfSeries(row.series, colours),
+      return { label: labels.get(row), x, y, oracle: row.oracle, failsMore: repeats.some((one) => one.failsMore), ...lookOfSeries(row.series, colours),
                tip: [['', labels.get(row)], [yMetric.name, withUnit(y, yMetric)], [xMetric.name, withUnit(x, xMetric)]] };
     });
     if (points.length === 0) return null;
-    const front = paretoFront(points.filter(({ oracle }) => !oracle), xMetric.better === 1 ? -1 : 1, yMetric.better === 1 ? -1 : 1);
+    const front = paretoFront(points.filter(({ oracle, failsMore }) => !oracle && !failsMore), xMetric.better === 1 ? -1 : 1, yMetric.better === 1 ? -1 : 1);
     for (const point of front) point.best = true;
     const log = choice.log === null ? isWide(points.map(({ y }) => y)) : choice.log && points.every(({ y }) => y > 0);
-    const sentence = front.length === 0 ? 'Only oracles are shown.' : `On the Pareto frontier: ${firstNames(unique(front.map(({ label }) => label)))}.`;
+    const sentence = front.length === 0 ? 'Only oracles, and results in which more requests fail, are shown.' : `On the Pareto frontier: ${firstNames(unique(front.map(({ label }) => label)))}.`;
     return {
       spec: scatterSpec({ points, front, xTitle: titleOf(xMetric), title: titleOf(yMetric), xLog: isWide(points.map(({ x }) => x)), log, colours, width, height: 320,
                           description: `Points: ${titleOf(yMetric)} against ${titleOf(xMetric)}. ${sentence}` }),
       log, sentence, legend: [...seriesLegend(some, colours), { name: 'Pareto frontier (large marks)', colour: colours.quiet, sign: '- -' }],
-      head: ['', titleOf(xMetric), titleOf(yMetric), 'on the Pareto frontier'], body: points.map((p) => [p.label, p.x, p.y, p.best ? 'yes' : p.oracle ? 'oracle' : '']),
+      head: ['', titleOf(xMetric), titleOf(yMetric), 'on the Pareto frontier'], body: points.map((p) => [p.label, p.x, p.y, p.best ? 'yes' : p.oracle ? 'oracle' : p.failsMore ? 'more requests fail' : '']),
     };
   },
 };

@@ -90,6 +90,7 @@ const metrics = [
   { key: 'throughput', name: 'Throughput', unit: 'tokens/s', better: 1, of: (r) => numberAt(r, 'metrics', 'throughput_tokens_per_s') },
   { key: 'latency', name: 'Request latency', unit: 's', better: -1, of: (r) => numberAt(r, 'metrics', 'end_to_end_s') },
   { key: 'latency_p90', name: 'Request latency p90', unit: 's', better: -1, of: (r) => numberAt(r, 'metrics', 'end_to_end_p90_s') },
+  { key: 'failed', name: 'Requests failed', unit: '%', better: -1, of: (r) => shareOf(numberAt(r, 'metrics', 'failed_requests'), numberAt(r, 'metrics', 'asked_requests')) },
   { key: 'ready', name: 'Found in full', unit: '%', better: 1, of: (r) => shareFound(r, ['F']) },
   { key: 'missing', name: 'Missing', unit: '%', better: -1, of: (r) => shareFound(r, ['M']) },
   { key: 'local', name: 'Called at home', unit: '%', better: 1, of: localShare },
@@ -114,6 +115,14 @@ const rows = report.points.map((point, index) => {
     metrics.map((metric) => [metric.key, ran || metric.better === 0 ? metric.of(result) : null]));
   return { index, axes: new Map(point.axes), series: point.series, oracle: point.oracle === true, result, values };
 });
+/// By scenario, of results on clusters: the least share of requests that failed.
+const leastFailed = new Map();
+for (const { result, values } of rows.filter(({ values }) => values.failed !== null)) {
+  const scenario = textAt(result, 'scenario');
+  leastFailed.set(scenario, Math.min(leastFailed.get(scenario) ?? values.failed, values.failed));
+}
+/// A result in which more of them fail is not the best: its times are of the others.
+for (const row of rows) row.failsMore = row.values.failed !== null && row.values.failed > leastFailed.get(textAt(row.result, 'scenario'));
 /// Metrics that some result has, and not only as zero.
 const knownMetrics = metrics.filter((metric) => rows.some((row) => row.values[metric.key]));
 const metricOf = (key) => knownMetrics.find((metric) => metric.key === key);

@@ -104,23 +104,38 @@ class ResultTable extends SortedTable {
       ...knownMetrics.map(({ key, name, unit, better }) => ({ key, name, unit, better, isNumber: true, of: (row) => row.values[key], order: (row) => row.values[key] })),
     ], '');
     this.all = this.columns;
+    this.each = false;
+    this.narrow = matchMedia('(max-width: 30rem)');
+    this.narrow.addEventListener('change', () => {
+      this.showSeeds(this.each);
+      if (this.shown) this.show(this.shown);
+    });
     this.showSeeds(false);
+  }
+
+  /// On a phone the figures stand beside the system, what they are of behind them.
+  inReach(columns) {
+    if (!this.narrow.matches) return columns;
+    const [system, ...others] = columns;
+    return [system, ...others.filter(({ isNumber }) => isNumber), ...others.filter(({ isNumber }) => !isNumber)];
   }
 
   /// Whether each seed has a row of its own; else repeats with other seeds are one row, of means and ranges.
   showSeeds(each) {
+    this.each = each;
     this.repeated = !each && overSeeds(rows).length < rows.length;
     this.caption = this.repeated ? 'Results, one a row: means over the seeds, with the least and the most' : 'Results, one a row';
-    this.columns = !this.repeated ? this.all : this.all.flatMap((column) => {
+    this.columns = this.inReach(!this.repeated ? this.all : this.all.flatMap((column) => {
       if (column.key === 'axis seed') return [];
       if (column.key !== 'series') return [column];
       return [column, { key: 'seeds', name: 'Seeds', of: (row) => String(row.repeats), order: (row) => row.repeats }];
-    });
+    }));
     if (this.sorted && !this.columns.includes(this.sorted.column)) this.sorted = null;
   }
 
   /// Shows these results.
   show(some) {
+    this.shown = some;
     this.draw(this.repeated ? ResultTable.meanRows(some) : some);
   }
 
@@ -156,11 +171,11 @@ class ResultTable extends SortedTable {
     return make('td', { class: is ? 'best' : null }, say(column, value), ...range, ...(is ? [make('span', { class: 'hidden' }, ' (best)')] : []));
   }
 
-  /// The best of each column, of each scenario, oracles aside; of a column in which all are the same, none is.
+  /// The best of each column, of each scenario, oracles and results in which more requests fail aside; of a column in which all are the same, none is.
   bestCells() {
     const cells = new Set();
     for (const scenario of unique(this.some.map((row) => textAt(row.result, 'scenario')))) {
-      const of = this.some.filter((row) => !row.oracle && textAt(row.result, 'scenario') === scenario);
+      const of = this.some.filter((row) => !row.oracle && !row.failsMore && textAt(row.result, 'scenario') === scenario);
       for (const metric of knownMetrics.filter(({ better }) => better !== 0)) {
         const values = of.map((row) => row.values[metric.key]).filter((value) => value !== null);
         const best = metric.better * Math.max(...values.map((value) => metric.better * value));
