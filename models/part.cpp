@@ -4,8 +4,10 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <set>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -28,7 +30,7 @@ struct Parts {
   std::map<std::string, DecodeSpeeds> decompress;
 };
 
-const std::vector<std::string> kMakers = {"nvidia", "amd", "apple", "intel"};
+const std::vector<std::string> kGpuMakers = {"nvidia", "amd", "apple", "intel"};
 
 /// A frequency: "4.5 GHz".
 double read_clock(const YamlMap& map, std::string_view key) {
@@ -53,7 +55,7 @@ void check_link(const YamlMap& map, std::string_view key, const std::string& lin
 
 GpuPart read_gpu(const YamlMap& map) {
   GpuPart part;
-  part.maker = kMakers[map.choice("maker", kMakers)];
+  part.maker = kGpuMakers[map.choice("maker", kGpuMakers)];
   part.generation = map.text("generation");
   part.memory = map.quantity<Bytes>("memory", at_least(Bytes(0)), Bytes(0));
   // "24 GB" on a board is 24 GiB.
@@ -211,7 +213,8 @@ const Part& find_part(const Parts<Part>& parts, std::string_view what, std::stri
   std::vector<std::string> known;
   for (const auto& [known_name, index] : parts.by_name) known.push_back(known_name);
   throw InputError("", "unknown " + std::string(what) + " '" + shown_word(name) + "'" +
-                           suggestion(name, known) + "; `moelab parts` lists them" + std::string(expected));
+                           suggestion(name, known) + "; `moelab parts` lists them" + std::string(expected) +
+                           ", and one of your own is named by its file, ending in .yaml");
 }
 
 /// A part of a user's own: a row of which the source may be left out.
@@ -422,9 +425,23 @@ void check_part(PartKind kind, const YamlMap& map) {
   if (kind == PartKind::ssd) (void)read_own_ssd(map);
 }
 
+namespace {
+
+/// What a part of a user's own says, with the name that messages have for it.
+ConfigText text_of_part(const std::string& text, const std::string& base) {
+  if (is_map_text(text)) return {"a part", text};
+  std::error_code none;
+  if (!std::filesystem::exists(std::filesystem::path(base) / text, none) &&
+      !std::filesystem::exists(text, none))
+    throw InputError("", "there is no file '" + shown_word(text) + "', which is to say what the part is");
+  return find_config("parts", text, base);
+}
+
+}  // namespace
+
 std::string held_part(PartKind kind, const std::string& text, const std::string& base) {
   if (!is_map_text(text) && !is_config_path(text)) return text;
-  const ConfigText config = is_map_text(text) ? ConfigText{"a part", text} : find_config("parts", text, base);
+  const ConfigText config = text_of_part(text, base);
   Problems problems;
   const YamlDocument document = YamlDocument::from_text(config.name, config.text, problems);
   check_part(kind, document.root());

@@ -163,7 +163,8 @@ TEST_CASE("parts: one's own is read strictly, and faults are said where they are
   const std::string in_place = faults("cpu: i7-8700\nssd:\n  name: x\n  read: 5 GB\n  latency: 70 us\n");
   contains(in_place, "desk.yaml:4:");
   CHECK(std::count(in_place.begin(), in_place.end(), '\n') == 1);
-  contains(faults("gpu: no-such.yaml\n"), "no-such.yaml");
+  contains(faults("gpu: no-such.yaml\n"), "there is no file 'no-such.yaml'");
+  contains(faults("gpu: rtx-4091\n"), "ending in .yaml");
   const std::string unlike = faults("gpu: [rtx-5090-32gb, rtx-3090-24gb]\n");
   contains(unlike, "unlike GPUs in one machine are not simulated");
   contains(unlike, "gpus: 2");
