@@ -48,6 +48,21 @@ std::string metric_text(const std::vector<StoredOutcome>& repeats, const ShownMe
   return text(*low) == text(*high) ? mean : mean + " (" + text(*low) + "–" + text(*high) + ")";
 }
 
+/// Shown where points do not answer as many: some have other workloads, or requests failed on their clusters.
+constexpr ShownMetric kAnswered = {"requests answered", "requests", 1, 0};
+
+bool answers_differ(const std::vector<RepeatedPoint>& points) {
+  std::optional<double> first;
+  for (const RepeatedPoint& point : points)
+    for (const StoredOutcome& o : point.repeats) {
+      const std::optional<double> answered = metric_of(o, kAnswered.column);
+      if (!answered || !metric_of(o, "ttft_s")) continue;  // not run
+      if (first && *first != *answered) return true;
+      first = answered;
+    }
+  return false;
+}
+
 std::vector<std::string> row_of(const RepeatedPoint& point, const std::vector<std::string>& axes, bool series,
                                 bool repeated) {
   const StoredPoint& first = point.repeats.front().point;
@@ -120,7 +135,12 @@ TextTable points_table(const std::vector<RepeatedPoint>& points) {
   rows[0].emplace_back("status");
   const std::size_t left = rows[0].size();
   for (const ShownMetric& shown : kShownMetrics) rows[0].emplace_back(shown.heading);
-  for (const RepeatedPoint& point : points) rows.push_back(row_of(point, axes, series, repeated));
+  const bool answered = answers_differ(points);
+  if (answered) rows[0].emplace_back(kAnswered.heading);
+  for (const RepeatedPoint& point : points) {
+    rows.push_back(row_of(point, axes, series, repeated));
+    if (answered) rows.back().push_back(metric_text(point.repeats, kAnswered));
+  }
   return {rows, left};
 }
 

@@ -104,19 +104,23 @@ std::vector<Words> telling_runs() {
   const std::string servers =
       "workload.servers=[{tasks: {abstract-narrative: 1}, requests: 40, arrivals_per_s: 1}]";
   return {
-      run_of("zipmoe-orin", {}),
-      run_of("zipmoe-orin", {"--system", "zipmoe", "--set", "budget=2 GB"}),
+      run_of("zipmoe-orin", {}), run_of("zipmoe-orin", {"--system", "zipmoe", "--set", "budget=2 GB"}),
       run_of("smoe-deepseek-3080ti", {"--system", "smoe", "--set", continuous}),
       run_of("smoe-deepseek-3080ti",
              {"--system", "smoe", "--set", "overrides.device.memory.total.value=16 GiB"}),
-      run_of("fluxmoe-qwen3-next", {}),
-      run_of("window-deepseek-3080ti", {}),
-      run_of("window-mixtral-3080ti", {}),
-      run_of("expert-parallel-qwen3", {}),
+      run_of("fluxmoe-qwen3-next", {}), run_of("window-deepseek-3080ti", {}),
+      run_of("window-mixtral-3080ti", {}), run_of("expert-parallel-qwen3", {}),
       run_of("chat-and-code",
              {"--set", "workload.requests=8", "--set", "workload.warm_up=1", "--set", "workload.cool_down=1"},
              false),
-      run_of("prism-offload", {"--set", servers}, false)};
+      run_of("prism-offload", {"--set", servers}, false),
+      // A server leaves when it has answered all under one placement and not under the other.
+      run_of("prism-mixtral-bigbench",
+             {"--system", "prism", "--system", "uniform", "--set", "workload.servers.0.requests=12", "--set",
+              "workload.servers.1.requests=12", "--set", "workload.servers.2.requests=12", "--set",
+              "faults={events: [{at: 124 s, event: leaves, server: server1}, {at: 160 s, event: returns, "
+              "server: server1}]}"},
+             false)};
 }
 
 std::vector<std::string> without_brackets(const std::string& list) {

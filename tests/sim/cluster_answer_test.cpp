@@ -6,6 +6,7 @@
 
 #include "models/json.hpp"
 #include "sim/results/cause_words.hpp"
+#include "sim/results/cluster_table.hpp"
 #include "sim/results/latency_causes.hpp"
 #include "sim/results/text_report.hpp"
 #include "sim/sweep/run_answer.hpp"
@@ -114,6 +115,25 @@ TEST_CASE("cluster: the heading says how many of the requests are answered") {
   CHECK(says(heading(153, 153), ", 153 of 600 request(s), "));
   CHECK(says(heading(153, 600), ", 153 to 600 of 600 request(s), "));
   CHECK(says(heading(600, 600), ", 600 request(s), "));
+}
+
+TEST_CASE(
+    "cluster: what a migration saves and costs is said of what, and what a fault uncovers of which GPUs") {
+  RunResult r = result_of("a", 1, 0, 1);
+  MigrationRecord& m = r.cluster.migrations.emplace_back();
+  m.at_s = 300;
+  m.horizon_s = 300;
+  m.saved_s = 0.56;
+  m.cost_s = 0.13;
+  r.cluster.faults = {
+      {.at_s = 500, .server = "server1", .event = "leaves", .uncovered = 216, .recovered_s = 501.1}};
+  CHECK(cluster_events({r}) ==
+        "migrations and faults\n"
+        "  300.0 s  a: a new placement would save 0.56 s of calls in 5 min and cost 0.13 s of loading: kept "
+        "as it is\n"
+        "  500.0 s  a: server1 leaves, 216 experts are nowhere, until 501.1 s\n");
+  r.cluster.servers.front().loaded_experts = 3;  // its system loads what no GPU holds, fault or not
+  CHECK(cluster_events({r}).find("216 experts are on no GPU and are loaded\n") != std::string::npos);
 }
 
 TEST_CASE("cluster: a request's latency is waiting for its server's return, the queue, and being served") {
