@@ -152,7 +152,7 @@ std::string notes_of_commands(const AdviseReport& r) {
 }
 
 /// "A", "A and B", "A, B and C".
-std::string listed(const std::vector<std::string>& names) {
+std::string joined_by_and(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i)
     text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
@@ -168,7 +168,7 @@ std::string not_known_text(const AdviseReport& r) {
         is_llama(best.family) && a.decode_s / (1 + a.error.decode) < best.decode_s * (1 + best.error.decode))
       others.push_back(one_line(a.title) + " (" + range(1 / a.decode_s, a.error.decode) + ")");
   if (others.empty()) return "";
-  return " Whether it is faster than " + listed(others) +
+  return " Whether it is faster than " + joined_by_and(others) +
          " with the same weights is not known: their ranges overlap.";
 }
 
@@ -284,11 +284,15 @@ std::string answers_text(const PolicyTrial& trial) {
 std::string unknown_text(const PolicyTrials& p) {
   const bool some =
       std::any_of(p.rows.begin(), p.rows.end(), [](const auto& t) { return t.why_not.empty() && t.ttft_s; });
-  return std::string(
-             "-: not known. A prompt's time is that of the experts that its tokens share, and synthetic "
-             "routing is drawn for tokens, not for prompts") +
-         (some ? ": where the policy is the runtime's own it is that of the first table. No" : ". No") +
-         " published runs say how far off the tokens behind a prompt are.\n";
+  const std::string why =
+      "a prompt's time is that of the experts that its tokens share, and synthetic routing is drawn for "
+      "tokens, not for prompts";
+  return (some ? "TTFT -: not known, since " + why +
+                     "; where the policy is the runtime's own it is that of the first table."
+               : "TTFT is not known: " + why + ".") +
+         " No published runs say how far off the tokens behind a prompt are. (`moelab run` prints a TTFT of "
+         "such "
+         "routing too, with the same reservation.)\n";
 }
 
 void add_policies(const PolicyTrials& p, const AdviceRequest& q, TextReport& text) {
@@ -300,10 +304,10 @@ void add_policies(const PolicyTrials& p, const AdviceRequest& q, TextReport& tex
     text.join_next();
     return text.add_lines("nothing: " + one_line(p.why_none) + "\n");
   }
-  Rows rows{{"policy", "answers", "TPOT ms", "range", "tokens/s a user", "tokens/s", "TTFT s"}};
+  Rows rows{{"policy", "answers", "TPOT ms", "tokens/s a user", "tokens/s", "TTFT s"}};
   for (const PolicyTrial& t : p.rows)
     if (t.why_not.empty())
-      rows.push_back({one_line(t.title), answers_text(t), fixed(1e3 * t.tpot_s, 1), "-", speed(1 / t.tpot_s),
+      rows.push_back({one_line(t.title), answers_text(t), fixed(1e3 * t.tpot_s, 1), speed(1 / t.tpot_s),
                       speed(q.users / t.tpot_s), t.ttft_s ? three_digits(*t.ttft_s, 1) : "-"});
   std::string below = rows.size() > 1 ? unknown_text(p) : "";
   for (const PolicyTrial& t : p.rows)

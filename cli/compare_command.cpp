@@ -165,7 +165,8 @@ void add_axes(CLI::App& command, CompareArguments& options) {
 void add_outputs(CLI::App& command, CompareArguments& options) {
   add_plot(command, options.plot,
            "Draw times, hits and the bound into this file, .svg or .html (a page with the table, "
-           "too, true); of several budgets curves over them, a line for each policy");
+           "too); of several budgets curves over them, a line for each policy",
+           true);
   command
       .add_option("--leaderboard", options.leaderboard,
                   "Append a line for each policy at each budget to this file (JSON Lines), with the digest "

@@ -253,11 +253,22 @@ void list_runtimes(const ListOptions& options) {
     rows.push_back({name, to_string(Seconds(r.launch)), to_string(Seconds(r.step)),
                     percent(r.expert_bandwidth, 1) + " %",
                     r.title + (r.based_on.empty() ? "" : ", on " + r.based_on)});
-    provenance.push_back(r.provenance);
+    std::vector<std::string> notes = r.provenance;
+    if (!r.gguf.types.empty()) notes.push_back("gguf.types: " + r.gguf.types_source);
+    if (r.gguf.width_multiple > 1) notes.push_back("gguf.width_multiple: " + r.gguf.width_source);
+    Json caveats = Json::array();
+    for (const RuntimeCaveat& caveat : r.caveats) {
+      notes.push_back("caveat: " + caveat.what);
+      caveats.push_back({{"models", caveat.models}, {"weights", caveat.weights}, {"what", caveat.what}});
+    }
+    provenance.push_back(std::move(notes));
     all.push_back({{"name", name},
                    {"title", r.title},
                    {"based_on", r.based_on},
                    {"constants", constants},
+                   {"gguf_types", r.gguf.types},
+                   {"gguf_width_multiple", r.gguf.width_multiple},
+                   {"caveats", caveats},
                    {"provenance", r.provenance}});
   }
   print_list(options, all, rows, provenance);

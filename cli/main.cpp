@@ -22,6 +22,7 @@
 #include "cli/unknown_word.hpp"
 #include "cli/wrapped_text.hpp"
 #include "models/nothing_fits.hpp"
+#include "models/units.hpp"
 #include "policies/load_library.hpp"
 #include "sim/results/problem_lines.hpp"
 #include "sim/results/timeline.hpp"

@@ -277,7 +277,7 @@ void try_runtime(const AdviceRequest& request, const std::string& name,
   AdviceList& list = tried.list;
   const Runtime runtime = load_runtime(name);
   const std::size_t before = list.ways.size();
-  std::string why_refused;  // of its first format that it does not run
+  std::string why_refused;  // of the formats that it does not run
   Obstacle here;            // of the format that comes nearest to having room
   std::string here_weights;
   for (const std::string& weights : formats) {
@@ -285,7 +285,8 @@ void try_runtime(const AdviceRequest& request, const std::string& name,
     if (reason.empty()) reason = cannot_cache(runtime, request.kv);
     if (!reason.empty()) {
       if (tried.refused.empty()) tried.refused = reason;
-      if (why_refused.empty()) why_refused = std::move(reason);
+      if (why_refused.find(reason) == std::string::npos)
+        why_refused += (why_refused.empty() ? "" : "; ") + reason;
       continue;
     }
     Obstacle lacking;

@@ -20,11 +20,11 @@ struct AdviceError {
 /// From the table in experiments/world/README.md, its column "nine in ten": predictions with constants fitted
 /// to other sources, of all versions of a runtime.
 inline constexpr std::array<AdviceError, 5> kAdviceErrors{
-    {{AdviceGroup::one_gpu, "one GPU", 0.63, 0.80},
-     {AdviceGroup::experts_on_cpu, "experts on the CPU", 0.66, 2.00},
-     {AdviceGroup::unified, "unified memory", 0.57, 1.46},
+    {{AdviceGroup::one_gpu, "one GPU", 0.69, 0.72},
+     {AdviceGroup::experts_on_cpu, "experts on the CPU", 0.66, 2.04},
+     {AdviceGroup::unified, "unified memory", 0.56, 1.34},
      {AdviceGroup::cpu_only, "CPU only", 0.48, 1.14},
-     {AdviceGroup::several_gpus, "several GPUs", 0.96, 2.92}}};
+     {AdviceGroup::several_gpus, "several GPUs", 1.01, 2.68}}};
 
 constexpr const AdviceError& error_of(AdviceGroup group) {
   for (const AdviceError& error : kAdviceErrors)

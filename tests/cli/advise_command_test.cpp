@@ -285,7 +285,7 @@ TEST_CASE("advise: policies are simulated, and what cannot be says why") {
                                 " with gguf-mxfp4 under synthetic routing"));
   CHECK(contains(table.out, "left out: zipmoe-gpu: "));
   // What is not known says so.
-  CHECK(contains(table.out, "\n-: not known. A prompt's time is that of the experts that its tokens share"));
+  CHECK(contains(table.out, "\nTTFT -: not known, since a prompt's time is that of the experts that"));
   CHECK_FALSE(advised({"--machine", kMachine, "--no-policies"}).contains("policies"));
 }
 

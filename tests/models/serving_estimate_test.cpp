@@ -359,6 +359,36 @@ TEST_CASE("runtimes: every file reads, names its sources, and stands on one that
   CHECK(problems.all().size() > static_cast<std::size_t>(needed) - 2);  // each missing, one out of range
 }
 
+TEST_CASE("runtimes: which GGUF files one reads, and its open faults, are what it stands on says and its own",
+          "[runtimes]") {
+  const test::ScratchFolder folder;
+  const auto read = [&](const std::string& more) {
+    std::ofstream(folder / "mine.yaml")
+        << "name: mine\nbased_on: ktransformers\nsources: {a: {kind: assumed, text: x}}\n"
+        << "constants: {}\n"
+        << more;
+    return load_runtime((folder / "mine.yaml").string());
+  };
+  const Runtime base = load_runtime("ktransformers"), plain = read("");
+  CHECK(plain.gguf.types == base.gguf.types);
+  CHECK(plain.gguf.width_multiple == 256);
+  REQUIRE(plain.caveats.size() == base.caveats.size());
+  CHECK(load_runtime("llama.cpp-cuda").gguf.types.empty());
+  const Runtime own =
+      read("gguf: {types: [q8_0], source: a}\ncaveats: [{models: [glm], what: fails, source: a}]\n");
+  CHECK(own.gguf.types == std::vector<std::string>{"q8_0"});
+  CHECK(own.gguf.width_multiple == 256);
+  REQUIRE(own.caveats.size() == base.caveats.size() + 1);
+  CHECK(own.caveats.back().what == "fails (x)");
+  CHECK(own.caveats.back().concerns("glm-4.5-air", "fp8"));
+  CHECK_FALSE(own.caveats.back().concerns("gpt-oss-20b", "fp8"));
+  CHECK(base.caveats.front().concerns("deepseek-r1", "gguf-q4_k_m"));
+  CHECK_FALSE(base.caveats.front().concerns("deepseek-r1", "bf16"));
+  CHECK_THROWS_WITH(read("gguf: {types: [q8_0], source: b}\n"), Catch::Contains("'b' is not among"));
+  CHECK_THROWS_WITH(read("caveats: [{models: [glm], waht: fails, source: a}]\n"),
+                    Catch::Contains("did you mean 'what'"));
+}
+
 TEST_CASE("runtimes: a file that another stands on is found beside it", "[runtimes]") {
   const test::ScratchFolder folder;
   const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder / name) << text; };
