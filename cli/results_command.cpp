@@ -192,10 +192,10 @@ void add_point_options(CLI::App& command, ResultsArguments& options) {
           "Only points with this value on an axis: NAME=VALUE (may be given several times: any of the "
           "values of one axis, all of the axes)")
       ->take_all();
-  command.add_option(
-      "--where", options.where,
-      "Only points for which this holds, of axes and columns, as in \"tpot_s < 60 ms and system == "
-      "'zipmoe'\"");
+  command.add_option("--where", options.where,
+                     "Only points for which this holds, of axes, columns and the metrics of 'moelab tune', "
+                     "as in \"tpot < 60 "
+                     "ms and system == zipmoe\"");
   command.add_flag(
       "--each-seed", options.each_seed,
       "A line for each seed; without it repeats are one line: means, with (least–most). JSON and "

@@ -59,7 +59,7 @@ TEST_CASE("explain prints each system as it is done, and counts systems and runs
   write_bytes(file, both.dump());
   const ProgramResult result = program({"explain", file});
   CHECK(result.status == 2);
-  CHECK_THAT(result.out, Contains("system zipmoe-lru,") && Contains("What bounds it: "));
+  CHECK_THAT(result.out, Contains("system zipmoe,") && Contains("What bounds it: "));
   CHECK_THAT(result.err, Contains("budget"));
 }
 

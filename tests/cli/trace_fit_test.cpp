@@ -105,7 +105,7 @@ TEST_CASE("trace law told of a law says what it is, and a run names the file of 
   const std::string law = fitted(folder);
   const ProgramResult told = trace({"law", law});
   CHECK(told.status == 2);
-  CHECK(told.err.starts_with("error: " + law + ": is a law of routing; 'moelab trace generate " + law));
+  CHECK(told.err.starts_with("moelab: " + law + ": is a law of routing; 'moelab trace generate " + law));
   CHECK(std::count(told.err.begin(), told.err.end(), '\n') == 1);
   const ProgramResult run =
       run_program(MOELAB_PROGRAM,
