@@ -178,7 +178,8 @@ void add_load(CLI::App& program) {
       "Run a scenario's systems at several request rates: latencies, throughput and goodput over the rate, "
       "where each saturates, and the highest rate that meets a service level. A point is saturated where, "
       "with most seeds, a queue stands through the second half of the time in which requests come and fewer "
-      "are started there than are offered; such a point is never the best. Exit status 1 where "
+      "are started there than are offered, or what is under way piles up there; such a point is never the "
+      "best. Exit status 1 where "
       "no system fits");
   add_what_is_run(*command, *options);
   command->add_option("--rates", options->rates, "Requests a second, between commas: 1,2,4,8");

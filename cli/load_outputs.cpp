@@ -49,7 +49,7 @@ Json sample_json(const LoadReport& r, const LoadSample& s, double rate, std::uin
               {"started", s.backlog.started},
               {"answered", s.backlog.answered},
               {"seconds", s.backlog.half_s},
-              {"least_wait_s", s.backlog.least_wait_s}}}});
+              {"least_wait_s", s.backlog.least_wait_s < 0 ? Json(nullptr) : Json(s.backlog.least_wait_s)}}}});
   for (const Latency latency : kAllLatencies) {
     Json& summary = j[kLatencyKeys[static_cast<std::size_t>(latency)]];
     for (const Statistic& statistic : kStatistics)

@@ -178,13 +178,12 @@ std::string legend(const LoadReport& r) {
   std::string text =
       "values: mean over seeds; queued: mean\n"
       "saturated: a queue stood through the second half of the time in which requests came, and fewer were "
-      "started there than are offered in that time, with most seeds\n"
+      "started there than are offered in that time, or what is under way piles up; with most seeds\n"
       "unsettled: half of the requests stay for more than a quarter of the time in which requests came\n";
   if (!r.found.empty())
-    text +=
-        "best: of these rates the highest that does with every seed; the rate that was found is the median "
-        "over "
-        "seeds\n";
+    text += "best: of these rates the highest at which most seeds keep up" +
+            std::string(has_level(r) ? " and every seed meets the level" : "") +
+            "; the rate that was found is the median over seeds\n";
   if (has_level(r))
     text += "meets: requests within all limits, whatever their percentiles; goodput: these a second\n";
   if (!left_out_text(r.runs->scenario().workload.left_out).empty())

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <csignal>
@@ -92,14 +93,14 @@ std::string is_a_seed(const std::string& text) {
 }
 
 /// "8k" -> ": write 8000"; nothing for what is no number with such an end.
-std::string without_unit(const std::string& text) {
-  const std::size_t last = text.find_first_of("kKmM");
+std::string without_unit(const std::string& text, double low, double high) {
+  const std::size_t last = text.find_first_of("kKM");
   double value = 0;
   if (last == std::string::npos || last + 1 != text.size() ||
       !CLI::detail::lexical_cast(text.substr(0, last), value))
     return "";
-  const bool thousands = text[last] == 'k' || text[last] == 'K';
-  return ": write " + shortest_text(value * (thousands ? 1e3 : 1e6));
+  value *= text[last] == 'M' ? 1e6 : 1e3;
+  return value >= low && value <= high ? ": write " + shortest_text(value) : "";
 }
 
 CLI::Validator number_from(double low, double high) {
@@ -108,7 +109,7 @@ CLI::Validator number_from(double low, double high) {
   const auto problem = [low, high, range = range.str()](const std::string& text) -> std::string {
     double value = 0;
     if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high) return "";
-    return "expected a number from " + range + ", found " + text + without_unit(text);
+    return "expected a number from " + range + ", found " + text + without_unit(text, low, high);
   };
   return CLI::Validator(problem, "from " + range.str(), "");
 }
@@ -140,7 +141,9 @@ void add_text_format(CLI::App& command, std::string& format,
 
 void add_plot(CLI::App& command, std::string& file, const std::string& help, bool pages) {
   const auto problem = [pages](const std::string& name) -> std::string {
-    const std::string format = std::filesystem::path(name).extension().string();
+    std::string format = std::filesystem::path(name).extension().string();
+    std::ranges::transform(format, format.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (format == ".svg" || (pages && format == ".html") || (!pages && format.empty())) return "";
     return std::string("expected a file that ends in .svg (a picture)") +
            (pages ? " or .html (a page with the table, too)" : "") + ", found " + name;

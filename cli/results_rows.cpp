@@ -280,7 +280,7 @@ ResultFilter condition_filter(const std::vector<StoredOutcome>& points, const st
     const Condition condition(text);
     for (const std::string& name : condition.names())
       if (column_named(columns, name) == nullptr) check_word(condition, name, points, columns);
-    return [=](const StoredOutcome& point) {
+    return [=, known = names_of(columns)](const StoredOutcome& point) {
       const auto value = [&](const std::string& name) -> std::optional<Value> {
         const ResultColumn* const column = column_named(columns, name);
         return column != nullptr ? value_of_cell(column->name, column->of(point)) : Value(name);
@@ -288,7 +288,7 @@ ResultFilter condition_filter(const std::vector<StoredOutcome>& points, const st
       for (const std::string& name : condition.names())
         if (!value(name)) return false;
       try {
-        return condition.holds(value, names_of(columns));
+        return condition.holds(value, known);
       } catch (const ConditionError& error) {
         throw fail(error.what());
       }

@@ -135,9 +135,11 @@ void run(const ValidateArguments& options) {
 
   std::vector<std::pair<std::string, std::string>> files;
   if (!json.empty()) files = {{json, validation_json(validation)}, {picture, picture_of(validation)}};
-  if (!options.record.empty())
-    files.emplace_back(options.record,
-                       machine_record_json(machine_record(scenario, how, validation, program_version())));
+  if (!options.record.empty()) {
+    std::string record = machine_record_json(machine_record(scenario, how, validation, program_version()));
+    read_machine_record(options.record, record);  // what is written is what 'moelab records' takes
+    files.emplace_back(options.record, std::move(record));
+  }
   if (!options.timeline.empty())
     files.emplace_back(options.timeline,
                        packed_by_name(options.timeline,

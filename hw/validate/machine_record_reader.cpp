@@ -120,6 +120,11 @@ RecordLoad read_load(const YamlMap& map) {
   if (map.has("others_mean_cores")) load.others_mean = map.number("others_mean_cores", {0, kMostCores});
   if (map.has("others_most_cores")) load.others_most = map.number("others_most_cores", {0, kMostCores});
   load.speed_change = map.number("speed_change", {1, kLargestRatio});
+  if (load.others_mean.has_value() != load.others_most.has_value())
+    map.fail(load.others_mean ? "others_mean_cores" : "others_most_cores",
+             "expected others_mean_cores and others_most_cores, or neither");
+  else if (load.others_mean && *load.others_most < *load.others_mean)
+    map.fail("others_most_cores", "others_most_cores: expected the mean or more");
   map.done();
   return load;
 }

@@ -110,8 +110,7 @@ std::uint64_t LoadRuns::requests() const {
 }
 
 std::optional<double> LoadRuns::offered(double rate) const {
-  const WorkloadConfig& w = scenario().workload;
-  return w.log.empty() && w.trace_file.empty() ? std::optional(rate) : std::nullopt;
+  return offered_rate(scenario().workload, rate);
 }
 
 LoadSample LoadRuns::one(const LoadAsk& ask) const {

@@ -1,7 +1,7 @@
 #include "sim/serving/lone_chain.hpp"
 
 #include <algorithm>
-#include <cassert>
+#include <stdexcept>
 #include <utility>
 
 namespace moelab {
@@ -19,7 +19,7 @@ void LoneChain::add(engine::ResourceId resource, double seconds, Cause cause) {
     busy->seconds += took;
     return;
   }
-  assert(outcome_.lanes < engine::Outcome::kMostLanes);
+  if (outcome_.lanes == engine::Outcome::kMostLanes) throw std::logic_error("a chain of too many resources");
   outcome_.busy[outcome_.lanes++] = {resource, took};
 }
 

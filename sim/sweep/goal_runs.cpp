@@ -232,7 +232,8 @@ class GoalRuns {
         throw InputError(s.name, "no request has a " + asked_.metric.text + ", or nothing is counted there");
       Json json{{"value", *value}, {"page_cache", page_cache_beside_budget(s, result).value()}};
       if (found_.as_load)
-        json["kept_up"] = verdict_of(backlog_of(result.metrics.requests), offered_rate(s.workload));
+        json["kept_up"] = verdict_of(backlog_of(result.metrics.requests),
+                                     offered_rate(s.workload, s.workload.arrivals_per_s));
       // At a rate waiting for requests is no bound.
       if (const auto bound = run_bound(s, system, result, is_request_rate(asked_.path)))
         json.update({{"cause", bound->cause}, {"share", bound->share}, {"place", bound->place}});

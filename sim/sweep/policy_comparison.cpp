@@ -269,13 +269,14 @@ class Comparer {
   static void set_failing_apart(ComparedBlock& block) {
     const ComparedPolicy* least = nullptr;
     for (const ComparedPolicy& policy : block.policies)
-      if (policy.refused.empty() && (least == nullptr || policy.requests.failed < least->requests.failed))
+      if (policy.refused.empty() && !policy.no_rival &&
+          (least == nullptr || policy.requests.failed < least->requests.failed))
         least = &policy;
     if (least == nullptr) return;
     const std::uint64_t fewest = least->requests.failed;
     const std::string name = least->name;
     for (ComparedPolicy& policy : block.policies)
-      if (policy.refused.empty() && policy.requests.failed > fewest)
+      if (policy.refused.empty() && !policy.no_rival && policy.requests.failed > fewest)
         policy.unranked = std::to_string(policy.requests.failed) + " of " +
                           std::to_string(policy.requests.asked) + " requests fail with it, " +
                           std::to_string(fewest) + " with " + name;

@@ -16,9 +16,9 @@ std::optional<std::uint64_t> requests_at_rate(const WorkloadConfig& as_read, std
   return std::nullopt;
 }
 
-std::optional<double> offered_rate(const WorkloadConfig& w) {
+std::optional<double> offered_rate(const WorkloadConfig& w, double drawn_at) {
   if (!w.log.empty() || !w.trace_file.empty()) return std::nullopt;
-  return w.arrivals_per_s;
+  return drawn_at;
 }
 
 std::size_t seeds_that_decide(std::size_t seeds) {
@@ -37,7 +37,7 @@ Backlog backlog_of(const std::vector<RequestTimes>& requests) {
   if (first > last) return b;
   const double half = (first + last) / 2;
   b.half_s = last - half;
-  b.least_wait_s = std::numeric_limits<double>::infinity();
+  double least_wait_s = std::numeric_limits<double>::infinity();
   std::vector<double> residences;
   for (const RequestTimes& q : requests) {
     const auto in_half = [&](double at) { return at > half && at <= last; };
@@ -47,10 +47,10 @@ Backlog backlog_of(const std::vector<RequestTimes>& requests) {
     if (in_half(started_s)) ++b.started;
     if (!q.answered()) continue;
     if (in_half(q.end_s)) ++b.answered;
-    if (came) b.least_wait_s = std::min(b.least_wait_s, q.started_s - q.arrival_s);
+    if (came) least_wait_s = std::min(least_wait_s, q.started_s - q.arrival_s);
     if (q.measured) residences.push_back(q.end_s - q.started_s);
   }
-  if (std::isinf(b.least_wait_s)) b.least_wait_s = 0;
+  if (!std::isinf(least_wait_s)) b.least_wait_s = least_wait_s;
   b.residence_s = summarize(std::move(residences)).p50;
   return b;
 }
@@ -70,8 +70,12 @@ std::string to_string(LoadVerdict verdict) {
 LoadVerdict verdict_of(const Backlog& b, std::optional<double> rate) {
   if (b.residence_s > b.half_s / 2) return LoadVerdict::unsettled;
   const double offered = rate ? *rate * b.half_s : static_cast<double>(b.came);
-  const bool stood = b.least_wait_s > kStandingShare * b.residence_s;
-  return stood && static_cast<double>(b.started) < offered ? LoadVerdict::saturated : LoadVerdict::steady;
+  const bool none_answered = b.least_wait_s < 0 && b.came > 0;
+  const bool stood = none_answered || b.least_wait_s > kStandingShare * b.residence_s;
+  const auto started = static_cast<double>(b.started);
+  const double under_way = started - static_cast<double>(b.answered);
+  const bool piles_up = under_way > std::max(0.05 * started, 3 * std::sqrt(2 * started));
+  return piles_up || (stood && started < offered) ? LoadVerdict::saturated : LoadVerdict::steady;
 }
 
 LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, std::optional<double> rate) {

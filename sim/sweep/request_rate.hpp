@@ -34,9 +34,11 @@ struct Backlog {
   std::uint64_t started =
       0;  // in the second half: the first pass that ran some of it began, or it was dropped
   std::uint64_t answered = 0;  // in the second half
-  double least_wait_s = 0;     // of those that came in the second half: from the arrival to that pass
-  double half_s = 0;           // the second half
-  double residence_s = 0;      // median of answered requests, from the first pass to the last token
+  /// Of those that came in the second half: from the arrival to that pass; below 0: none of them was
+  /// answered.
+  double least_wait_s = -1;
+  double half_s = 0;       // the second half
+  double residence_s = 0;  // median of answered requests, from the first pass to the last token
 };
 Backlog backlog_of(const std::vector<RequestTimes>& requests);
 
@@ -50,13 +52,15 @@ std::string to_string(LoadVerdict verdict);
 /// take, and that is less than what is offered: `rate` requests a second, or, of a log (no rate), as many as
 /// came. A queue stood where also the least wait is long (kStandingShare of the residence): of a system that
 /// keeps up some request comes just before a pass that takes it (as CoDel tells a standing queue: Nichols and
-/// Jacobson, 2012).
+/// Jacobson, 2012). Saturated, too, where what is under way piles up in a batch that is not full yet: more
+/// are started than answered, by more than 5 % and than chance, three standard deviations of the two numbers.
 LoadVerdict verdict_of(const Backlog& backlog, std::optional<double> rate);
 inline constexpr double kStandingShare = 0.05;
 /// Of runs at the same rate with other seeds: unsettled where one of them is, steady where as many are as
 /// decide (seeds_that_decide).
 LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, std::optional<double> rate);
-/// What `rate` is there: the scenario's where requests are drawn, nothing where a log says when they come.
-std::optional<double> offered_rate(const WorkloadConfig& workload);
+/// What `rate` is there: where requests are drawn the rate at which they are, nothing where a log or a trace
+/// says when they come.
+std::optional<double> offered_rate(const WorkloadConfig& workload, double drawn_at);
 
 }  // namespace moelab

@@ -362,7 +362,7 @@ std::vector<std::size_t> rank_systems(const Scenario& s, const std::vector<RunRe
     if (results[i].cluster.servers.empty()) continue;
     SystemRequests& one = a.requests.emplace_back(SystemRequests{results[i].system, {}});
     for (const SeedOutcome& seed : by_seed[i]) one.counts.add(seed.requests);
-    fewest = std::min(fewest, one.counts.failed);
+    if (why_no_rival(config_of(s, results[i].system)).empty()) fewest = std::min(fewest, one.counts.failed);
   }
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -414,7 +414,7 @@ RunAnswer run_answer(const Scenario& s, const std::vector<RunResult>& results,
     const std::size_t first = order[0], second = order[1];
     if (a.seeds > 1) a.difference = over_seeds(by_seed[first], by_seed[second]);
     if (!a.difference) a.difference = over_requests(s, results[first], results[second], a.by);
-    a.noise = verdict_of(a.difference, order[0].first);
+    a.noise = verdict_of(a.difference, a.rivals.front().seconds);
   }
   explain_fastest(s, results[order.front()], a);
   a.text = failed_text(a) + fastest_text(a) + unranked_text(a) + bounds_text(a) + "\n" + cause_text(a) +

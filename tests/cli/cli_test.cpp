@@ -198,8 +198,9 @@ TEST_CASE("plan zipmoe answers in the agreed form") {
 TEST_CASE("run: what does not fit is a result that says how much is missing, and of what") {
   const ProgramResult r = moelab({"run", "zipmoe-orin", "--system", "zipmoe", "--set", "budget=2 GB"});
   CHECK(r.status == 1);
-  CHECK_THAT(r.err, Catch::StartsWith("moelab: nothing fits: zipmoe-orin: system 'zipmoe' lacks the least: ") &&
-                        Catch::EndsWith(" more than the budget of 2 GB\n"));
+  CHECK_THAT(r.err,
+             Catch::StartsWith("moelab: nothing fits: zipmoe-orin: system 'zipmoe' lacks the least: ") &&
+                 Catch::EndsWith(" more than the budget of 2 GB\n"));
   CHECK_THAT(r.out, Catch::Contains("system 'zipmoe' does not fit: it needs ") &&
                         Catch::Contains("budget 2 GB is too small for system 'zipmoe'") &&
                         Catch::Contains("non-expert weights 2.623 GB"));

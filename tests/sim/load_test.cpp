@@ -61,6 +61,38 @@ std::vector<RequestTimes> in_a_batch(double rate, std::size_t count, int places,
   return requests;
 }
 
+/// Requests that come by chance at `rate` share a server that does 15 s of work a second, 1 s at most of each
+/// request's; each has 0.5 to 1.5 s of it, and is begun when it comes.
+std::vector<RequestTimes> sharing(double rate, std::size_t count, std::mt19937& random) {
+  constexpr double kCapacity = 15;
+  std::exponential_distribution<double> gap(rate);
+  std::uniform_real_distribution<double> work(0.5, 1.5);
+  std::vector<RequestTimes> requests;
+  std::vector<std::pair<double, std::size_t>> left;  // work and request, of those under way
+  double now = 0, next = gap(random);
+  while (requests.size() < count || !left.empty()) {
+    const double pace = left.empty() ? 1 : std::min(1.0, kCapacity / static_cast<double>(left.size()));
+    const auto first = std::min_element(left.begin(), left.end());
+    const double end = left.empty() ? INFINITY : now + first->first / pace;
+    const double arrival = requests.size() < count ? next : INFINITY;
+    const double then = std::min(end, arrival);
+    for (auto& one : left) one.first -= (then - now) * pace;
+    now = then;
+    if (end <= arrival) {
+      requests[first->second].first_token_s = requests[first->second].end_s = now;
+      left.erase(first);
+    } else {
+      RequestTimes q{.number = static_cast<std::uint32_t>(requests.size()), .arrival_s = now};
+      q.started_s = now;
+      q.output_tokens = 1;
+      left.emplace_back(work(random), requests.size());
+      requests.push_back(q);
+      next = now + gap(random);
+    }
+  }
+  return requests;
+}
+
 std::string refusal(const std::string& text) {
   try {
     parse_service_level("--slo", text);
@@ -209,6 +241,21 @@ TEST_CASE(
     CHECK(saturated(above, 4000, true) >= kRuns * 95 / 100);
   }
   CHECK(saturated(1.05, 20000, false) >= kRuns * 95 / 100);
+}
+
+TEST_CASE("verdict: where all are begun when they come, what is under way piles up beyond the capacity") {
+  constexpr int kRuns = random_runs(100);
+  const auto not_steady = [&](double load) {
+    int count = 0;
+    for (int i = 0; i < kRuns; ++i) {
+      std::mt19937 random(static_cast<std::uint32_t>(i) + 1);
+      const Backlog b = backlog_of(sharing(15 * load, 4000, random));
+      count += verdict_of(b, 15 * load) != LoadVerdict::steady ? 1 : 0;
+    }
+    return count;
+  };
+  for (const double below : {0.5, 0.8, 0.9}) CHECK(not_steady(below) <= kRuns / 20);
+  for (const double above : {1.2, 1.5}) CHECK(not_steady(above) >= kRuns * 95 / 100);
 }
 
 TEST_CASE("load: a sample is what a run at that rate comes to") {
