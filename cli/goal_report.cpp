@@ -186,11 +186,22 @@ std::string holds_text(const GoalSettings& asked, const GoalFound& f, const Goal
   return decides ? "no, " + to_string(*late) : "no";
 }
 
+bool any_fail(const GoalFound& f) {
+  return std::any_of(f.points.begin(), f.points.end(),
+                     [](const auto& at) { return at.second.requests.failed > 0; });
+}
+
+/// Of a cluster whose servers leave.
+std::string failing_text(const GoalFound& f) {
+  return any_fail(f) ? "Requests fail here: the metric is of those that are answered.\n" : "";
+}
+
 TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {
   TextTable table{{{asked.path, asked.metric.text, f.as_load ? "least of seeds" : "±"}}};
   if (f.as_load) table.rows.front().emplace_back("most of seeds");
   if (asked.condition) table.rows.front().emplace_back("holds");
   table.rows.front().insert(table.rows.front().end(), {"bound by", "% of the time"});
+  if (any_fail(f)) table.rows.front().emplace_back("requests failed");
   for (const auto& [place, point] : f.points) {
     const bool ran = !point.by_seed.empty();
     const bool many = ran && point.by_seed.size() > 1 && f.seeds_matter;
@@ -202,6 +213,9 @@ TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {
     if (asked.condition) row.push_back(ran ? holds_text(asked, f, point) : "-");
     row.push_back(point.cause.empty() ? "-" : words_of_cause(point.cause));
     row.push_back(point.cause.empty() ? "-" : fixed(100 * point.share, 1));
+    if (any_fail(f))
+      row.push_back(
+          ran ? std::to_string(point.requests.failed) + " of " + std::to_string(point.requests.asked) : "-");
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -232,6 +246,10 @@ Json point_json(const GoalSettings& asked, const GoalFound& f, std::size_t place
     for (const LoadVerdict verdict : point.kept_up) kept_up.push_back(to_string(verdict));
     json.update({{"holds", holds_at(asked, f, point)}, {"verdicts", kept_up}});
   }
+  if (point.requests.asked > 0)
+    json["requests"] = {{"asked", point.requests.asked},
+                        {"failed", point.requests.failed},
+                        {"delayed", point.requests.delayed}};
   if (!point.cause.empty())
     json["bound_by"] = {{"cause", point.cause}, {"place", point.place}, {"share", point.share}};
   return json;
@@ -252,7 +270,7 @@ std::string_view name_of(GoalKind kind) {
 }  // namespace
 
 std::string goal_answer(const GoalSettings& asked, const GoalFound& f) {
-  return f.kind == GoalKind::holds ? holds_answer(asked, f) : best_answer(asked, f);
+  return failing_text(f) + (f.kind == GoalKind::holds ? holds_answer(asked, f) : best_answer(asked, f));
 }
 
 std::string goal_table(const GoalSettings& asked, const GoalFound& f, TextForm form) {

@@ -230,7 +230,8 @@ class GoalRuns {
       const std::optional<double> value = value_of(asked_.metric, result, system.kept_as);
       if (!value)
         throw InputError(s.name, "no request has a " + asked_.metric.text + ", or nothing is counted there");
-      Json json{{"value", *value}};
+      const RequestCounts requests = request_counts(result.cluster);
+      Json json{{"value", *value}, {"requests", {requests.asked, requests.failed, requests.delayed}}};
       if (found_.as_load)
         json["kept_up"] = verdict_of({backlog_of(result.metrics.requests)}, arrivals_dispersion(s.workload));
       // At a rate waiting for requests is no bound.
@@ -253,6 +254,8 @@ class GoalRuns {
       return;
     }
     point.by_seed.push_back(json["value"]);
+    const Json& requests = json["requests"];
+    point.requests.add({requests[0], requests[1], requests[2]});
     if (json.contains("kept_up")) point.kept_up.push_back(json["kept_up"].get<LoadVerdict>());
     found_.seeds_matter |= point.by_seed.back() != point.by_seed.front();
     if (point.by_seed.size() > 1 || !json.contains("cause")) return;

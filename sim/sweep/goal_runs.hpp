@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/cluster/cluster_metrics.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/sweep/goal_domain.hpp"
 #include "sim/sweep/goal_metric.hpp"
@@ -44,6 +45,7 @@ struct GoalPoint {
   bool lacks_memory = false;         // that is why
   std::string cause, place;  // of the first seed: what bounds it, as words_of_cause() and RunAnswer have it
   double share = 0;          // of its time
+  RequestCounts requests;    // on a cluster, of all seeds
   Interval interval() const { return interval95(by_seed); }  // of the mean over seeds; for one that ran
 };
 
