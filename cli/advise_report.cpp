@@ -179,11 +179,15 @@ std::string named_with_speed(const Advice& a, const std::string& between = "") {
          range(rate, a.error.decode) + ")";
 }
 
-/// What fewer bits would bring, where there are ways of either kind.
+/// What fewer bits would bring, where there are ways of either kind, or fewer than the first has.
 std::string fewer_text(const AdviseReport& r) {
   const auto fewer = std::ranges::find_if(r.list, &Advice::few_bits);
-  if (fewer == r.list.end() || fewer == r.list.begin()) return "";
+  if (fewer == r.list.end()) return "";
   const auto last = std::ranges::min_element(fewer, r.list.end(), {}, &Advice::decode_s);
+  if (fewer == r.list.begin())
+    return last == fewer || !r.request.weights.empty()
+               ? ""
+               : " With fewer still it is " + named_with_speed(*last) + ".";
   return " With fewer bits, whose answers are worse, it is " + named_with_speed(*fewer) +
          (last->weights == fewer->weights ? "" : ", up to " + named_with_speed(*last)) + ".";
 }
@@ -193,12 +197,14 @@ std::string answer_text(const AdviseReport& r) {
   const AdviceRequest& q = r.request;
   const Advice& best = r.list.front();
   const std::string fewer = fewer_text(r);
-  const bool slower = std::ranges::any_of(
-      r.list, [&](const Advice& a) { return !a.few_bits() && a.decode_s < best.decode_s; });
-  const std::string kind = slower          ? "fastest of what is known to run"
-                           : fewer.empty() ? "fastest"
-                                           : "fastest with 4 bits and more";
-  return one_line(q.model.title + " on " + q.machine.title()) + ": " + kind + " is " +
+  const bool another_faster = std::ranges::any_of(
+      r.list, [&](const Advice& a) { return a.few_bits() == best.few_bits() && a.decode_s < best.decode_s; });
+  const bool most_bits = best.few_bits() && q.weights.empty();
+  const std::string kind = most_bits
+                               ? "the most bits that have room are served fastest by"
+                               : std::string("fastest") + (another_faster ? " of what is known to run" : "") +
+                                     (fewer.empty() ? "" : " with 4 bits and more") + " is";
+  return one_line(q.model.title + " on " + q.machine.title()) + ": " + kind + " " +
          named_with_speed(best, " with " + fixed(q.context, 0) + " tokens of context filled") +
          ", bound by " + best.bound + "." +
          (best.caveat.empty() ? "" : " But " + one_line(best.caveat) + ".") + not_known_text(r) + fewer +
@@ -214,7 +220,7 @@ std::string few_bits_text(const AdviseReport& r) {
   if (!r.lacks_of_four_bits.empty())
     text = "No weights of 4 bits and more have room: " + one_line(r.lacks_of_four_bits) + ". ";
   if (!r.four_bits_with_q8_0_cache.empty())
-    text += "Beside a KV cache of half the size (--kv q8_0) llama.cpp would have room for " +
+    text += "Beside a KV cache of about half the size (--kv q8_0) llama.cpp would have room for " +
             one_line(r.four_bits_with_q8_0_cache) + ". ";
   return text +
          "Quality: below 4 bits a weight a model's answers get worse, the more the fewer the bits; by how "
@@ -436,7 +442,7 @@ std::string advise_json(const AdviseReport& r) {
               {"ways", ways}};
   if (q.machine.ram) all["usable_ram_bytes"] = q.machine.usable_ram()->value();
   if (const auto share = q.machine.gpu_share_of_ram()) all["gpu_share_of_ram_bytes"] = share->value();
-  if (const auto share = q.machine.gtt_share_of_ram()) all["gpu_share_of_ram_bytes"] = share->value();
+  if (const auto share = q.machine.gtt_share_of_ram()) all["gtt_share_of_ram_bytes"] = share->value();
   if (const std::string slot = q.machine.slot_note(); !slot.empty()) all["notes"] = {slot};
   if (q.budget) all["budget_bytes"] = q.budget->value();
   if (ways.empty()) all["lacks"] = r.lacks;

@@ -101,7 +101,7 @@ std::string bound_text(const PolicyComparison& c, const ComparedBlock& block, co
 }
 
 /// Of a cluster whose servers leave: how many requests fail, and with which policies more do.
-std::string failed_text(const ComparedBlock& block) {
+std::string fewest_failed_text(const ComparedBlock& block) {
   const RequestCounts& least = rivals_of(block).front().requests;
   std::string text;
   if (least.failed > 0)
@@ -117,8 +117,8 @@ std::string answer(const PolicyComparison& c, const ComparedBlock& block) {
   const ComparedPolicy& best = rivals.front();
   const std::string routing = routing_name(block);
   std::string text =
-      failed_text(block) + (routing.empty() ? "At " : "With " + routing + " at ") + one_line(block.budget) +
-      " " + in_sentence(best.name) +
+      fewest_failed_text(block) + (routing.empty() ? "At " : "With " + routing + " at ") +
+      one_line(block.budget) + " " + in_sentence(best.name) +
       (rivals.size() == 1
            ? " takes "
            : " is the fastest of " + std::to_string(rivals.size()) + " " + rivals_named(c) + ": ") +

@@ -206,6 +206,16 @@ std::string holds_text(const GoalSettings& asked, const GoalFound& f, const Goal
   return decides ? "no, " + to_string(*late) : "no";
 }
 
+bool any_fail(const GoalFound& f) {
+  return std::any_of(f.points.begin(), f.points.end(),
+                     [](const auto& at) { return at.second.requests.failed > 0; });
+}
+
+/// Of a cluster whose servers leave.
+std::string failing_text(const GoalFound& f) {
+  return any_fail(f) ? "Requests fail here: the metric is of those that are answered.\n" : "";
+}
+
 TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {
   TextTable table{{{asked.path, asked.metric.text, f.as_load ? "least of seeds" : "±"}}};
   if (f.as_load) table.rows.front().emplace_back("most of seeds");
@@ -214,6 +224,7 @@ TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {
   const bool caches_pages = std::any_of(f.points.begin(), f.points.end(),
                                         [](const auto& one) { return one.second.page_cache > Bytes(0); });
   if (caches_pages) table.rows.front().emplace_back("page cache beside");
+  if (any_fail(f)) table.rows.front().emplace_back("requests failed");
   for (const auto& [place, point] : f.points) {
     const bool ran = !point.by_seed.empty();
     const bool many = ran && point.by_seed.size() > 1 && f.seeds_matter;
@@ -226,6 +237,9 @@ TextTable curve_table(const GoalSettings& asked, const GoalFound& f) {
     row.push_back(point.cause.empty() ? "-" : words_of_cause(point.cause));
     row.push_back(point.cause.empty() ? "-" : fixed(100 * point.share, 1));
     if (caches_pages) row.push_back(point.page_cache > Bytes(0) ? to_string(point.page_cache) : "-");
+    if (any_fail(f))
+      row.push_back(
+          ran ? std::to_string(point.requests.failed) + " of " + std::to_string(point.requests.asked) : "-");
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -257,6 +271,10 @@ Json point_json(const GoalSettings& asked, const GoalFound& f, std::size_t place
     json.update({{"holds", holds_at(asked, f, point)}, {"verdicts", kept_up}});
   }
   if (point.page_cache > Bytes(0)) json["page_cache_bytes"] = point.page_cache.value();
+  if (point.requests.asked > 0)
+    json["requests"] = {{"asked", point.requests.asked},
+                        {"failed", point.requests.failed},
+                        {"delayed", point.requests.delayed}};
   if (!point.cause.empty())
     json["bound_by"] = {{"cause", point.cause}, {"place", point.place}, {"share", point.share}};
   return json;
@@ -277,7 +295,7 @@ std::string_view name_of(GoalKind kind) {
 }  // namespace
 
 std::string goal_answer(const GoalSettings& asked, const GoalFound& f) {
-  return f.kind == GoalKind::holds ? holds_answer(asked, f) : best_answer(asked, f);
+  return failing_text(f) + (f.kind == GoalKind::holds ? holds_answer(asked, f) : best_answer(asked, f));
 }
 
 std::string goal_table(const GoalSettings& asked, const GoalFound& f, TextForm form) {

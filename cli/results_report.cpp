@@ -49,18 +49,31 @@ std::string metric_text(const std::vector<StoredOutcome>& repeats, const ShownMe
 }
 
 /// Shown where points do not answer as many: some have other workloads, or requests failed on their clusters.
-constexpr ShownMetric kAnswered = {"requests answered", "requests", 1, 0};
+constexpr const char* kAnswered = "answered";
+
+/// The least and the most requests that those which ran answered; nothing where none ran.
+std::optional<std::pair<double, double>> answered_by(const std::vector<StoredOutcome>& repeats) {
+  std::optional<std::pair<double, double>> span;
+  for (const StoredOutcome& o : repeats) {
+    const std::optional<double> answered = metric_of(o, "requests");
+    if (!answered || is_unfit(o)) continue;
+    if (!span) span.emplace(*answered, *answered);
+    span = {std::min(span->first, *answered), std::max(span->second, *answered)};
+  }
+  return span;
+}
 
 bool answers_differ(const std::vector<RepeatedPoint>& points) {
-  std::optional<double> first;
-  for (const RepeatedPoint& point : points)
-    for (const StoredOutcome& o : point.repeats) {
-      const std::optional<double> answered = metric_of(o, kAnswered.column);
-      if (!answered || !metric_of(o, "ttft_s")) continue;  // not run
-      if (first && *first != *answered) return true;
-      first = answered;
-    }
-  return false;
+  std::vector<StoredOutcome> all;
+  for (const RepeatedPoint& point : points) all.insert(all.end(), point.repeats.begin(), point.repeats.end());
+  const auto span = answered_by(all);
+  return span && span->first < span->second;
+}
+
+std::string answered_text(const std::vector<StoredOutcome>& repeats) {
+  const auto span = answered_by(repeats);
+  if (!span) return "-";
+  return fixed(span->first, 0) + (span->first < span->second ? "–" + fixed(span->second, 0) : "");
 }
 
 std::vector<std::string> row_of(const RepeatedPoint& point, const std::vector<std::string>& axes, bool series,
@@ -136,10 +149,10 @@ TextTable points_table(const std::vector<RepeatedPoint>& points) {
   const std::size_t left = rows[0].size();
   for (const ShownMetric& shown : kShownMetrics) rows[0].emplace_back(shown.heading);
   const bool answered = answers_differ(points);
-  if (answered) rows[0].emplace_back(kAnswered.heading);
+  if (answered) rows[0].emplace_back(kAnswered);
   for (const RepeatedPoint& point : points) {
     rows.push_back(row_of(point, axes, series, repeated));
-    if (answered) rows.back().push_back(metric_text(point.repeats, kAnswered));
+    if (answered) rows.back().push_back(answered_text(point.repeats));
   }
   return {rows, left};
 }

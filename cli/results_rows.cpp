@@ -236,14 +236,14 @@ std::vector<ResultColumn> result_columns(const std::vector<StoredOutcome>& point
 }
 
 bool is_unfit(const StoredOutcome& point) {
-  const auto is_zero = [&](std::string_view name) {
+  const auto metric = [&](std::string_view name) {
     const auto at = std::find_if(kMetricColumns.begin(), kMetricColumns.end(),
                                  [&](const MetricColumn& column) { return column.name == name; });
-    return point.metrics[static_cast<std::size_t>(at - kMetricColumns.begin())] == 0.0;
+    return point.metrics[static_cast<std::size_t>(at - kMetricColumns.begin())];
   };
   // One of which all requests fail on a cluster takes time, too.
-  return point.run && point.run->status == RunStatus::done && is_zero("requests") && is_zero("tokens") &&
-         is_zero("simulated_s");
+  return point.run && point.run->status == RunStatus::done && metric("requests") == 0.0 &&
+         metric("tokens") == 0.0 && !metric("simulated_s");
 }
 
 std::string status_of(const StoredOutcome& point) {

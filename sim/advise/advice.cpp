@@ -321,6 +321,13 @@ bool holds_usual_weights(const AdviceRequest& request, const Runtime& runtime) {
   return Search(roomy, runtime, formats.back()).whole_on_gpus();
 }
 
+/// Whether the machine has room for the largest usual weights: who has it needs no fewer bits than four.
+bool has_room_for_all(const AdviceRequest& request, const Runtime& runtime, const std::string& largest) {
+  Obstacle none;
+  return cannot_run(runtime, largest, request).empty() &&
+         Search(request, runtime, largest).best(none).has_value();
+}
+
 /// Of fewer bits than four, the most that have room, and the fastest. Says whether there is one.
 bool try_few_bits(const AdviceRequest& request, const std::string& name, Tried& tried) {
   Tried few;
@@ -360,7 +367,8 @@ void try_all_of(const AdviceRequest& request, const std::string& name, Tried& tr
   const std::size_t out = list.left_out.size(), before = list.ways.size();
   try_runtime(request, name, formats, tried);
   const bool none = list.ways.size() == before;
-  if (whole || smaller.empty() || !try_few_bits(request, name, tried) || !none) return;
+  if (whole || smaller.empty() || has_room_for_all(request, runtime, formats.front())) return;
+  if (!try_few_bits(request, name, tried) || !none) return;
   for (std::size_t i = out; i < list.left_out.size(); ++i)
     list.left_out[i].why = "of 4 bits and more, " + list.left_out[i].why;
   if (list.four_bits_with_q8_0_cache.empty())

@@ -58,10 +58,12 @@ Database::Mode mode_of(ResultStore::Access access) {
 }
 
 /// The columns that a result fills: whole numbers as such, nothing for null and for what is not there.
-/// Times of a system that served no request, because its experts do not fit, are none rather than 0.
+/// Times of a system that served no request, because its experts do not fit, are none rather than 0; a
+/// cluster that failed all that it was asked has taken its time.
 void bind_metrics(Statement& statement, const Json& result) {
   const Json::json_pointer requests("/metrics/requests");
-  const bool served = !result.contains(requests) || result.at(requests) != 0;
+  const bool served = !result.contains(requests) || result.at(requests) != 0 ||
+                      result.contains(Json::json_pointer("/metrics/asked_requests"));
   for (const MetricColumn& column : kMetricColumns) {
     const Json::json_pointer place(column.path);
     const bool is_time = std::string_view(column.name).ends_with("_s");

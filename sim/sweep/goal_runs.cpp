@@ -230,7 +230,10 @@ class GoalRuns {
       const std::optional<double> value = value_of(asked_.metric, result, system.kept_as);
       if (!value)
         throw InputError(s.name, "no request has a " + asked_.metric.text + ", or nothing is counted there");
-      Json json{{"value", *value}, {"page_cache", page_cache_beside_budget(s, result).value()}};
+      const RequestCounts requests = request_counts(result.cluster);
+      Json json{{"value", *value},
+                {"page_cache", page_cache_beside_budget(s, result).value()},
+                {"requests", {requests.asked, requests.failed, requests.delayed}}};
       if (found_.as_load)
         json["kept_up"] = verdict_of(backlog_of(result.metrics.requests),
                                      offered_rate(s.workload, s.workload.arrivals_per_s));
@@ -255,6 +258,8 @@ class GoalRuns {
     }
     point.by_seed.push_back(json["value"]);
     point.page_cache = Bytes(json["page_cache"].get<double>());
+    const Json& requests = json["requests"];
+    point.requests.add({requests[0], requests[1], requests[2]});
     if (json.contains("kept_up")) point.kept_up.push_back(json["kept_up"].get<LoadVerdict>());
     found_.seeds_matter |= point.by_seed.back() != point.by_seed.front();
     if (point.by_seed.size() > 1 || !json.contains("cause")) return;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/units.hpp"
+#include "sim/cluster/cluster_metrics.hpp"
 #include "sim/results/statistics.hpp"
 #include "sim/sweep/goal_domain.hpp"
 #include "sim/sweep/goal_metric.hpp"
@@ -47,6 +48,7 @@ struct GoalPoint {
   double share = 0;          // of its time
   /// What the system reads experts through beside its budget, of one memory for all; 0: no such cache.
   Bytes page_cache;
+  RequestCounts requests;                                    // on a cluster, of all seeds
   Interval interval() const { return interval95(by_seed); }  // of the mean over seeds; for one that ran
 };
 

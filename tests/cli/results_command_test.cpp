@@ -158,6 +158,37 @@ TEST_CASE("results: conditions take tune's names of metrics, and a word that is 
   store.check_refusal({"--where", "system"}, "expected a comparison");
 }
 
+TEST_CASE(
+    "results: where points answer different numbers of requests these are shown; none is not too little "
+    "memory") {
+  const Store store;
+  CHECK_FALSE(contains(store.results({}).out, "answered"));
+  const auto with = [](StoredRun run, std::initializer_list<std::pair<std::string, std::string>> changes) {
+    for (const auto& [was, is] : changes) run.result.replace(run.result.find(was), was.size(), is);
+    return run;
+  };
+  const std::string none = "\"tokens\": 0, \"requests\": 0", five = "\"tokens\": 1000, \"requests\": 5";
+  {
+    ResultStore fewer(store.other("fewer.db"), ResultStore::Access::write);
+    fewer.put_sweep(stored_sweep("fewer"),
+                    {budget_point(0, "12 GB", "all"), budget_point(1, "12 GB", "lossy"),
+                     budget_point(2, "12 GB", "lost"), budget_point(3, "12 GB", "unfit")});
+    fewer.put_run(run_of("all12 GB", "2", "0.1"));
+    fewer.put_run(with(run_of("lossy12 GB", "1", "0.1"), {{"\"requests\": 5", "\"requests\": 2"}}));
+    fewer.put_run(with(run_of("lost12 GB", "null", "null"), {{five, none + ", \"asked_requests\": 5"}}));
+    fewer.put_run(with(run_of("unfit12 GB", "null", "null"), {{five, none}, {"64.0", "0.0"}}));
+  }
+  const ProgramResult shown = run_program(MOELAB_PROGRAM, {"results", store.other("fewer.db").string()});
+  CAPTURE(shown.out, shown.err);
+  CHECK(contains(shown.out, "tokens/s  end-to-end s  answered\n"));
+  CHECK(contains(shown.out, "9.98          12.0         5\n"));
+  CHECK(contains(shown.out, "9.98          12.0         2\n"));
+  CHECK(contains(shown.out,
+                 "12 GB   lost    done               -        -      9.98          12.0         0\n"));
+  CHECK(contains(shown.out,
+                 "12 GB   unfit   does not fit       -        -         -             -         -\n"));
+}
+
 TEST_CASE("results: JSON has every metric, null where there is none") {
   const Store store;
   const json result = store.as_json({});

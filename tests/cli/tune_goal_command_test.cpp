@@ -388,4 +388,35 @@ TEST_CASE("tune KEY: what is wrong is said with the nearest name") {
                 "expected --tpot 40ms or --for");
 }
 
+TEST_CASE(
+    "tune: of a cluster on which requests fail it says how many, and that the metric is of the others") {
+  const Words asked = {"prism-offload",
+                       "--system",
+                       "moe-infinity-edge",
+                       "--set",
+                       "workload.servers=[{tasks: {arithmetic: 1}, requests: 5, arrivals_per_s: 0.1}]",
+                       "--set",
+                       "faults={events: [{at: 20 s, event: leaves, server: server2}]}"};
+  const auto with = [&](const Words& before, const Words& behind) {
+    Words words = before;
+    words.insert(words.end(), asked.begin(), asked.end());
+    words.insert(words.end(), behind.begin(), behind.end());
+    return run_program(MOELAB_PROGRAM, words);
+  };
+  const Json run =
+      Json::parse(with({"run"}, {"--set", "budget=16 GB", "--executor", "simgrid", "--format", "json"}).out);
+  const std::uint64_t failed = run["metrics"]["failed_requests"];
+  REQUIRE(failed > 0);
+  const Words range = {"--min", "e2e", "--from", "15 GB", "--to", "16 GB", "--step", "1 GB", "--points", "2"};
+  Words json = range;
+  json.insert(json.end(), {"--format", "json"});
+  const Json point = Json::parse(with({"tune", "budget"}, json).out)["points"].back();
+  CHECK(point["requests"]["asked"] == 15);
+  CHECK(point["requests"]["failed"] == failed);
+  const ProgramResult shown = with({"tune", "budget"}, range);
+  CAPTURE(shown.out, shown.err);
+  CHECK(shown.out.starts_with("Requests fail here: the metric is of those that are answered.\n"));
+  CHECK(contains(shown.out, " " + std::to_string(failed) + " of 15\n"));
+}
+
 }  // namespace moelab::tune_goal_test
