@@ -117,13 +117,22 @@ void check_on_gpus(const SystemConfig& system, const Scenario& s, const YamlNode
 
 namespace {
 
+bool divides(const Architecture& model, int ranks) {
+  try {
+    (void)tensor_parallel_part(model, ranks);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 /// "1 of the machine's 2 GPUs takes part; --set tensor_parallel=2 makes both take part"; "" where all do.
 std::string idle_gpus_text(const Scenario& s) {
   if (!s.machine || s.machine->gpus <= static_cast<int>(s.gpus())) return "";
   const int ranks = static_cast<int>(s.data_parallel), each = s.machine->gpus / ranks;
   const std::string idle = std::to_string(s.gpus()) + " of the machine's " + std::to_string(s.machine->gpus) +
                            (s.gpus() == 1 ? " GPUs takes part" : " GPUs take part");
-  if (s.machine->gpus % ranks != 0 || !why_not_shared(s.model, each).empty()) return idle;
+  if (s.machine->gpus % ranks != 0 || !divides(s.model, each)) return idle;
   return idle + "; --set tensor_parallel=" + std::to_string(each) + " makes " +
          (s.machine->gpus == 2 ? "both" : "all of them") + " take part";
 }

@@ -441,7 +441,7 @@ TEST_CASE("advise: a GPU of AMD in the host's memory is told what raises Linux's
                                       "--weights", "gguf-q8_0",  "--no-policies"};
   const json all = advised(halo, "mixtral-8x7b");
   REQUIRE(all["ways"].size() == 1);
-  CHECK(all["gpu_share_of_ram_bytes"] == 32e9);
+  CHECK(all["gtt_share_of_ram_bytes"] == 32e9);
   const double taken = all["ways"][0]["gpu_bytes"];
   const std::string table = advise(halo, "mixtral-8x7b").out;
   CHECK(contains(table, "Linux lets the GPU take 32 GB of it"));
