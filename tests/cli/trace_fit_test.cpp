@@ -116,6 +116,27 @@ TEST_CASE("trace law told of a law says what it is, and a run names the file of 
   CHECK(contains(run.out, "routing: law of small in law.yaml (fitted; how near it comes is not known"));
 }
 
+TEST_CASE("a run over a trace without prompts' rows says what its TTFT is then") {
+  const test::ScratchFolder folder;
+  const std::string law = folder / "law.yaml", whole = folder / "whole.safetensors",
+                    answers = folder / "answers.safetensors";
+  REQUIRE(trace({"law", "deepseek-v2-lite", "--out", law}).status == 0);
+  REQUIRE(trace({"generate", law, "--tokens", "40", "--prompt-tokens", "20", "--out", whole}).status == 0);
+  REQUIRE(trace({"relabel", whole, "--from", "prefill", "--to", "decode", "--out", answers}).status == 0);
+  const auto run = [](const std::string& file) {
+    const ProgramResult result =
+        run_program(MOELAB_PROGRAM, {"run", "zipmoe-orin", "--system", "zipmoe-lru", "--set",
+                                     "workload={batch: 1, requests: 1, trace: " + file + "}"});
+    CAPTURE(result.err);
+    REQUIRE(result.status == 0);
+    return result.out;
+  };
+  const std::string note =
+      "the routing trace has no prompts' rows, so TTFT is the time of one generated token";
+  CHECK_FALSE(contains(run(whole), note));
+  CHECK(contains(run(answers), note));
+}
+
 TEST_CASE("trace fit, generate and stats: a recording's sizes, and synthetic wherever it shows") {
   const test::ScratchFolder folder;
   const std::string out = generated(fitted(folder), folder / "drawn.safetensors", {"--tokens", "200"});
