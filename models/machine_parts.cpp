@@ -194,7 +194,7 @@ MachineParts put_together(const MachineText& text, std::vector<KeyFault>& faults
   if (!text.gpu.empty() && text.gpus > 0) {
     attempt([&] {
       machine.gpu = of_key("gpu", [&] {
-        GpuPart part = gpu_of(text.gpu);
+        GpuPart part = gpu_part(text.gpu);
         if (!part.cpu.empty()) (void)find_cpu(part.cpu);
         return part;
       });
@@ -202,11 +202,11 @@ MachineParts put_together(const MachineText& text, std::vector<KeyFault>& faults
     machine.gpus = text.gpus;
   }
   if (!text.cpu.empty())
-    attempt([&] { machine.cpu = of_key("cpu", [&] { return cpu_of(cpu_meant(text.cpu, machine)); }); });
+    attempt([&] { machine.cpu = of_key("cpu", [&] { return cpu_part(cpu_meant(text.cpu, machine)); }); });
   if (faults.empty()) attempt([&] { check_processors(text, machine); });
   if (faults.empty()) attempt([&] { read_memories(text, machine); });
   attempt([&] { read_ram(text, machine); });
-  if (!text.ssd.empty()) attempt([&] { machine.ssd = of_key("ssd", [&] { return ssd_of(text.ssd); }); });
+  if (!text.ssd.empty()) attempt([&] { machine.ssd = of_key("ssd", [&] { return ssd_part(text.ssd); }); });
   return machine;
 }
 

@@ -449,13 +449,13 @@ std::string held_part(PartKind kind, const std::string& text, const std::string&
   return document.node().json();
 }
 
-GpuPart gpu_of(const std::string& text) {
+GpuPart gpu_part(const std::string& text) {
   return is_map_text(text) ? own_part<GpuPart>(text, read_own_gpu) : find_gpu(text);
 }
-CpuPart cpu_of(const std::string& text) {
+CpuPart cpu_part(const std::string& text) {
   return is_map_text(text) ? own_part<CpuPart>(text, read_own_cpu) : find_cpu(text);
 }
-SsdPart ssd_of(const std::string& text) {
+SsdPart ssd_part(const std::string& text) {
   return is_map_text(text) ? own_part<SsdPart>(text, read_own_ssd) : find_ssd(text);
 }
 

@@ -100,9 +100,9 @@ std::string held_part(PartKind kind, const std::string& text, const std::string&
 /// Reads such a part where it stands; what is wrong is a problem of its document.
 void check_part(PartKind kind, const YamlMap& map);
 /// Parts by what held_part() returns. Throw InputError.
-GpuPart gpu_of(const std::string& text);
-CpuPart cpu_of(const std::string& text);
-SsdPart ssd_of(const std::string& text);
+GpuPart gpu_part(const std::string& text);
+CpuPart cpu_part(const std::string& text);
+SsdPart ssd_part(const std::string& text);
 
 /// Memory modules: what transfers a second they make and over how many channels of 64 bits a socket.
 struct MemoryPart {

@@ -130,8 +130,8 @@ TEST_CASE("parts: one's own, as a map and as a file", "[parts]") {
               "name: my-card\nmaker: amd\ngeneration: rdna4\nmemory: 24 GB\nbandwidth: 700 "
               "GB/s\npeak: 150 TFLOP/s\nlink: pcie5-x16\n");
   const std::string held = held_part(PartKind::gpu, file);
-  CHECK(gpu_of(held).name == "my-card");
-  CHECK(gpu_of(held).memory == Bytes(24 * 0x1p30));
+  CHECK(gpu_part(held).name == "my-card");
+  CHECK(gpu_part(held).memory == Bytes(24 * 0x1p30));
   CHECK(held_part(PartKind::gpu, held) == held);
   CHECK(held_part(PartKind::gpu, "rtx-4090") == "rtx-4090");
 }
