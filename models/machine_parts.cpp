@@ -55,11 +55,15 @@ SsdPart MachineParts::ssd_in_slot() const {
 }
 
 std::string MachineParts::slot_note() const {
-  const SsdPart named = ssd ? *ssd : find_ssd(kUnnamedSsd);
+  const SsdPart one = ssd ? *ssd : find_ssd(kUnnamedSsd);
   const BytesPerSecond read = ssd_in_slot().read;
-  if (!(read < named.read)) return {};
-  return named.title + " reads " + to_string(named.read) + " by its data sheet; the slot of " + gpu->title +
-         " carries " + to_string(read) + " at most (" + gpu->ssd_slot + "), and no more is counted on";
+  if (!(read < one.read)) return {};
+  const std::string rate = to_string(one.read);
+  const std::string what = !ssd       ? "no SSD is named, and one as is assumed would read " + rate
+                           : ssd->own ? one.title + " reads " + rate
+                                      : one.title + " reads " + rate + " by its data sheet";
+  return what + "; the slot of " + gpu->title + " carries " + to_string(read) + " at most (" + gpu->ssd_slot +
+         "), and no more is counted on";
 }
 
 std::string MachineParts::lacks_ram(Bytes needed) const {
@@ -175,10 +179,16 @@ void check_processors(const MachineText& text, MachineParts& machine) {
                               " has " + machine.cpu->memory + " in modules"};
 }
 
-/// The CPU's name; where it is short for that of the GPU's chip, the latter: "jetson-agx-orin" has eight
-/// cores on the board of 32 GB, twelve on that of 64 GB.
+/// The CPU's name; where it is a catalogue's name that is short for that of the GPU's chip, the latter:
+/// "jetson-agx-orin" has eight cores on the board of 32 GB, twelve on that of 64 GB.
 std::string cpu_meant(const std::string& text, const MachineParts& machine) {
-  return machine.gpu && machine.gpu->cpu.starts_with(text + "-") ? machine.gpu->cpu : text;
+  if (!machine.gpu || !machine.gpu->cpu.starts_with(text + "-")) return text;
+  try {
+    const CpuPart &named = find_cpu(text), &chip = find_cpu(machine.gpu->cpu);
+    return named.generation == chip.generation && named.bandwidth == chip.bandwidth ? chip.name : text;
+  } catch (const InputError&) {  // said of the name as it stands
+    return text;
+  }
 }
 
 /// All that is wrong of parts that do not depend on each other, and the first of those that do.

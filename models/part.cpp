@@ -66,6 +66,10 @@ GpuPart read_gpu(const YamlMap& map) {
   const bool unified = map.boolean("unified", false);
   if (unified == !part.link.empty()) map.fail("link", "expected either 'unified: true' or a link");
   check_link(map, "link", part.link);
+  if (!unified && part.memory.value() == 0)
+    map.fail("memory", "expected the memory of a GPU that has a link");
+  if (unified && map.has("memory"))
+    map.fail("memory", "is the host's where 'unified: true'; the machine's ram says how much");
   part.cpu = map.text("cpu", "");
   part.ssd_slot = map.text("ssd_slot", "");
   check_link(map, "ssd_slot", part.ssd_slot);
@@ -222,6 +226,7 @@ template <class Part>
 Part read_own(const YamlMap& map, Part (*read)(const YamlMap&)) {
   Part part = read(map);
   part.name = map.text("name");
+  if (part.name.empty()) map.fail("name", "is empty: expected what the part is called");
   part.title = map.text("title", part.name);
   part.source = map.text("source", "its user, who names no source");
   part.own = true;
@@ -229,13 +234,30 @@ Part read_own(const YamlMap& map, Part (*read)(const YamlMap&)) {
   return part;
 }
 
+/// A generation decides more than the part says of itself: one that no part of the catalogue has is a slip,
+/// or must be described.
+template <class Part>
+void check_own_generation(const YamlMap& map, const Parts<Part>& parts, const std::string& generation,
+                          const std::string& how_else) {
+  std::set<std::string> known;
+  for (const Part& part : parts.all) known.insert(part.generation);
+  if (known.contains(generation)) return;
+  const std::vector<std::string> names(known.begin(), known.end());
+  map.fail("generation", "no part of the catalogue is of generation '" + shown_word(generation) + "'" +
+                             suggestion(generation, names) + how_else);
+}
+
 GpuPart read_own_gpu(const YamlMap& map) {
   GpuPart part = read_own<GpuPart>(map, read_gpu);
+  if (part.byte_products == kNotSaid)
+    check_own_generation(map, gpus(), part.generation,
+                         "; of a new one say byte_products (how many times as fast products of bytes are)");
   set_byte_products(gpus().byte_products, part);
   return part;
 }
 CpuPart read_own_cpu(const YamlMap& map) {
   CpuPart part = read_own<CpuPart>(map, read_cpu);
+  check_own_generation(map, cpus(), part.generation, "; of a new one name the nearest");
   set_byte_products(cpus().byte_products, part);
   return part;
 }

@@ -96,7 +96,7 @@ def advise(model, machine=None, gpu=None, gpus=None, cpu=None, sockets=None, mem
     machine: a mapping of its parts, {"gpu": "rtx-4090-24gb", "cpu": "i9-14900K", "memory": "ddr5-6000 x 2", "ram": "64 GiB"}, or
     a YAML file of them; gpu ... ssd go before it. runtime, weights: only these, one or several. kv: format of the KV cache.
     budget: what all of it may take of each GPU's memory, or of the host's. prompt, answer, context: tokens. users: who decode at once.
-    policies: whether other policies are simulated too. frame() has a row a way, the fastest first.
+    policies: whether other policies are simulated too. frame() has a row a way: those of four bits and more first, the fastest of them before the others.
     """
     parts = {"gpu": gpu, "gpus": gpus, "cpu": cpu, "sockets": sockets, "memory": memory, "ram": ram, "ssd": ssd}
     if isinstance(machine, collections.abc.Mapping):

@@ -160,6 +160,22 @@ TEST_CASE("parts: one's own is read strictly, and faults are said where they are
   contains(of_file, "did you mean 'nvidia'?");
   contains(of_file, "bad-gpu.yaml:4:");
   contains(of_file, "did you mean 'bandwidth'?");
+  // A generation decides how fast it is: a slip is not taken for a new one.
+  const std::string gpu = "name: x\nmaker: nvidia\nbandwidth: 700 GB/s\npeak: 150 TFLOP/s\n";
+  contains(faults("gpu: " + written("slip.yaml", gpu + "generation: Ada\nmemory: 24 GB\nlink: pcie4-x16\n")),
+           "no part of the catalogue is of generation 'Ada' (did you mean 'ada'?)");
+  CHECK(faults("gpu: " + written("new.yaml", gpu + "generation: rubin\nmemory: 24 GB\nlink: pcie4-x16\n"
+                                                   "byte_products: 2\n"))
+            .find("generation") == std::string::npos);
+  contains(faults("gpu: " + written("no-memory.yaml", gpu + "generation: ada\nlink: pcie4-x16\n")),
+           "expected the memory of a GPU that has a link");
+  contains(faults("gpu: " + written("unified.yaml", gpu + "generation: ada\nunified: true\nmemory: 24 GB\n")),
+           "is the host's where 'unified: true'");
+  contains(faults("gpu: " + written("nameless.yaml",
+                                    "name: ''\nmaker: nvidia\nbandwidth: 700 GB/s\npeak: 150 TFLOP/s\n"
+                                    "generation: ada\nmemory: 24 GB\nlink: pcie4-x16\n")),
+           "expected what the part is called");
+  contains(faults("gpu: strix-halo\ncpu: ryzen-ai\nram: 64 GB\n"), "unknown CPU 'ryzen-ai'");
   const std::string in_place = faults("cpu: i7-8700\nssd:\n  name: x\n  read: 5 GB\n  latency: 70 us\n");
   contains(in_place, "desk.yaml:4:");
   CHECK(std::count(in_place.begin(), in_place.end(), '\n') == 1);
