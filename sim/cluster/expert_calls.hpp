@@ -18,8 +18,8 @@
 // Where the system loads (PlacedConfig::execution), the own store is one more place to have such an expert
 // from. It is reckoned what each call and load of the layer would wait for, given those before it: the own
 // host, which hands over one call after the other, the own network interface in either direction, the GPU
-// that is called, loads one after another, and the routed experts that the own GPU computes already. What would be done first is
-// done. What the cache has whole is computed at home.
+// that is called, loads one after another, and the routed experts that the own GPU computes already. What
+// would be done first is done. What the cache has whole is computed at home.
 #pragma once
 
 #include <array>
