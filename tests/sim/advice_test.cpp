@@ -9,11 +9,13 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "models/input_error.hpp"
 #include "models/stored_weights.hpp"
 #include "models/tensor_parallel.hpp"
 #include "sim/advise/policy_trial.hpp"
+#include "tests/random_runs.hpp"
 
 namespace moelab::advice_test {
 namespace {
@@ -572,11 +574,13 @@ TEST_CASE("advice: with more memory no request takes longer, and none that is al
       {"glm-4.5-air", {.gpu = "apple-m4-max"}},
       {"gpt-oss-120b", {.gpu = "radeon-8060s"}},
       {"mixtral-8x7b", {.cpu = "epyc-9355"}}};
+  const std::vector<int> all_sizes{16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256};
+  const std::vector<int> sizes = test::kFewerRuns ? std::vector<int>{32, 96, 256} : all_sizes;  // GiB
   for (const Pair& pair : machines)
     for (const double prompt : {1.0, 8000.0}) {
       double request_s = kInfinity, decode_s = kInfinity;
       int fitting = 0;
-      for (const int gib : {16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256}) {
+      for (const int gib : sizes) {
         MachineText text = pair.machine;
         text.ram = std::to_string(gib) + " GiB";
         AdviceRequest q = request_of(pair.model, text);
@@ -593,7 +597,7 @@ TEST_CASE("advice: with more memory no request takes longer, and none that is al
         if (prompt == 1) CHECK(decode <= decode_s * (1 + 1e-9));
         request_s = request, decode_s = decode;
       }
-      CHECK(fitting > 1);
+      CHECK(fitting > (test::kFewerRuns ? 0 : 1));
     }
 }
 
