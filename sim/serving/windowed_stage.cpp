@@ -175,8 +175,8 @@ void WindowedStage::begin_step() {
   compute_s_ = times_.step_seconds();
 }
 
-/// Whether any experts are to come into the window: as they lie now, where it matters only how many lie where;
-/// else true.
+/// Whether any experts are to come into the window: as they lie now, where it matters only how many lie
+/// where; else true.
 bool WindowedStage::loads_any() {
   if (fetches_ || experts_.by_number() || looked_at_ == residency_.changes() + 1) return loads_;
   looked_at_ = residency_.changes() + 1;
