@@ -37,9 +37,7 @@ ExpertCalls::ExpertCalls(ClusterWorld& world, std::uint32_t server, HomeStore* s
       metrics_(metrics),
       call_of_gpu_(world.resources.gpus.size(), kNone),
       call_of_expert_(world.plan.shape.experts, kNone),
-      assigned_s_(world.resources.gpus.size(), 0) {
-  reckoned_.gpus.assign(world.resources.gpus.size(), 0);
-}
+      assigned_s_(world.resources.gpus.size(), 0) {}
 
 void ExpertCalls::begin(const Pass& pass, std::uint32_t moe_layer, std::span<const ExpertUse> uses,
                         const KernelTime& shared) {
@@ -84,89 +82,53 @@ std::uint32_t ExpertCalls::choose_at_home(const ExpertUse& use) const {
   return best;
 }
 
+// What estimate() leaves out, as it is much the same wherever a call goes: latencies, and copies between GPUs
+// and hosts.
+double ExpertCalls::latencies_and_copies(std::uint32_t gpu, const ExpertUse& use) const {
+  const Bytes bytes = message_bytes(world_.scenario.model, use.tokens);
+  double seconds = 0;
+  if (world_.resources.server_of[gpu] != server_)
+    seconds += 2 * world_.scenario.cluster->profile.network.latency.value();
+  for (const std::uint32_t end : {home_gpu_, gpu})
+    if (world_.resources.gpus[end].link)
+      seconds += (node_of(end).timing->store(bytes) + node_of(end).timing->load(bytes)).value();
+  return seconds;
+}
+
 ExpertCalls::Way ExpertCalls::choose(const ExpertUse& use) {
   if (world_.live.placement().on_server(server_, layer_, use.object)) return {choose_at_home(use)};
   if (store_ == nullptr) return choose_for_missing(use);
   const bool there = store_->state(layer_, use.object) == State::F;
   if (there || world_.placed().execution == PlacedExecution::load) return {home_gpu_, true};
-  return choose_call_or_load(use);
-}
-
-// Another GPU of the server is called, too.
-void ExpertCalls::assign_at_home(std::uint32_t gpu, const ExpertUse& use) {
-  assigned_s_[gpu] += computing(gpu, {&use, 1}).seconds;
-  if (gpu == home_gpu_) return;
-  if (world_.placed().call_per_expert || reckoned_.gpus[gpu] == 0)
-    reckoned_.host += world_.system.host_per_call.value();
-  reckoned_.gpus[gpu] = assigned_s_[gpu];
-}
-
-std::span<const std::uint32_t> ExpertCalls::nearest_holders(const ExpertUse& use) {
-  const auto holders = world_.live.placement().holders(layer_, use.object);
-  const auto first =
-      static_cast<std::size_t>(std::lower_bound(holders.begin(), holders.end(), home_gpu_) - holders.begin());
-  holders_.clear();
-  for (std::size_t i = 0; i < std::min(kCandidates, holders.size()); ++i)
-    holders_.push_back(holders[(first + i) % holders.size()]);
-  return holders_;
+  return choose_for_missing(use);
 }
 
 ExpertCalls::Way ExpertCalls::choose_for_missing(const ExpertUse& use) {
+  const auto holders = world_.live.placement().holders(layer_, use.object);
+  const auto first =
+      static_cast<std::size_t>(std::lower_bound(holders.begin(), holders.end(), home_gpu_) - holders.begin());
   Way best;
   double best_s = 0;
-  for (const std::uint32_t gpu : nearest_holders(use)) {
+  for (std::size_t i = 0; i < std::min(kCandidates, holders.size()); ++i) {
+    const std::uint32_t gpu = holders[(first + i) % holders.size()];
     const double seconds = assigned_s_[gpu] + estimate(gpu, use);
     if (best.gpu != kNone && seconds >= best_s) continue;
     best.gpu = gpu;
     best_s = seconds;
   }
+  if (store_ != nullptr) {
+    const double loaded_s = loading_s_ + store_->seconds(store_->state(layer_, use.object));
+    const double computed_s = loaded_s + store_->execution_seconds(use.tokens);
+    if (best.gpu == kNone || computed_s < sending_s_ + best_s + latencies_and_copies(best.gpu, use)) {
+      loading_s_ = loaded_s;
+      return {home_gpu_, true};
+    }
+    const Bytes bytes = message_bytes(world_.scenario.model, use.tokens);
+    const std::uint32_t to = world_.resources.server_of[best.gpu];
+    sending_s_ += std::max(world_.engine.flow_seconds(server_, to, bytes.value()),
+                           world_.engine.flow_seconds(to, server_, bytes.value()));
+  }
   if (best.gpu != kNone) assigned_s_[best.gpu] = best_s;
-  return best;
-}
-
-double ExpertCalls::copy_seconds(std::uint32_t gpu, bool to_gpu, Bytes bytes) const {
-  if (!world_.resources.gpus[gpu].link) return 0;
-  const TimingModel& timing = *node_of(gpu).timing;
-  return (to_gpu ? timing.load(bytes) : timing.store(bytes)).value();
-}
-
-// As add_chain() builds it. Another expert in a message that goes anyway takes none of the host's time.
-ExpertCalls::CallStages ExpertCalls::reckon_call(std::uint32_t gpu, const ExpertUse& use) const {
-  const Bytes bytes = message_bytes(world_.scenario.model, use.tokens);
-  const std::uint32_t to = world_.resources.server_of[gpu];
-  const double latency = world_.scenario.cluster->profile.network.latency.value();
-  const bool new_call = world_.placed().call_per_expert || reckoned_.gpus[gpu] == 0;
-  CallStages s;
-  s.host = reckoned_.host + (new_call ? world_.system.host_per_call.value() : 0);
-  s.sent = std::max(reckoned_.sent, s.host + copy_seconds(home_gpu_, false, bytes)) +
-           world_.engine.flow_seconds(server_, to, bytes.value());
-  const double there = s.sent + latency + copy_seconds(gpu, true, bytes);
-  s.computed = std::max(reckoned_.gpus[gpu], there) + computing(gpu, {&use, 1}).seconds;
-  s.received = std::max(reckoned_.received, s.computed + copy_seconds(gpu, false, bytes)) +
-               world_.engine.flow_seconds(to, server_, bytes.value());
-  s.done = s.received + latency + copy_seconds(home_gpu_, true, bytes);
-  return s;
-}
-
-ExpertCalls::Way ExpertCalls::choose_call_or_load(const ExpertUse& use) {
-  Way best;
-  CallStages call;
-  for (const std::uint32_t gpu : nearest_holders(use)) {
-    const CallStages stages = reckon_call(gpu, use);
-    if (best.gpu != kNone && stages.done >= call.done) continue;
-    best.gpu = gpu;
-    call = stages;
-  }
-  const double loaded = reckoned_.loaded + store_->seconds(store_->state(layer_, use.object));
-  const double computed = std::max(loaded, assigned_s_[home_gpu_]) + store_->execution_seconds(use.tokens);
-  if (best.gpu == kNone || computed < call.done) {
-    reckoned_.loaded = loaded;
-    return {home_gpu_, true};
-  }
-  reckoned_.host = call.host;
-  reckoned_.sent = call.sent;
-  reckoned_.gpus[best.gpu] = call.computed;
-  reckoned_.received = call.received;
   return best;
 }
 
@@ -189,8 +151,6 @@ void ExpertCalls::send() {
   used_ = 0;
   last_ = nullptr;
   if (store_ != nullptr) store_->clear();
-  reckoned_ = {0, 0, 0, 0, std::move(reckoned_.gpus)};
-  std::fill(reckoned_.gpus.begin(), reckoned_.gpus.end(), 0);
   if (shared_.seconds > 0) call_to({home_gpu_});
   std::size_t nowhere = 0;
   for (const ExpertUse& use : left_) {
@@ -210,7 +170,8 @@ void ExpertCalls::send() {
     } else if (store_ != nullptr && world_.resources.server_of[way.gpu] == server_) {
       metrics_.count_hit(State::F, layer_, pass_->prompt);
     }
-    if (!way.loads && world_.resources.server_of[way.gpu] == server_) assign_at_home(way.gpu, use);
+    if (!way.loads && world_.resources.server_of[way.gpu] == server_)
+      assigned_s_[way.gpu] += computing(way.gpu, {&use, 1}).seconds;
   }
   left_.resize(nowhere);
   count_tokens();
@@ -229,6 +190,7 @@ void ExpertCalls::send() {
     for (const ExpertUse& use : calls_[i].experts) call_of_expert_[use.object] = kNone;
   }
   call_that_loads_ = kNone;
+  loading_s_ = sending_s_ = 0;
   shared_ = {};
 }
 

@@ -16,10 +16,8 @@
 // that follow the own server's in the order of the cluster: so callers spread over many copies.
 //
 // Where the system loads (PlacedConfig::execution), the own store is one more place to have such an expert
-// from. It is reckoned what each call and load of the layer would wait for, given those before it: the own
-// host, which hands over one call after the other, the own network interface in either direction, the GPU
-// that is called, loads one after another, and the routed experts that the own GPU computes already. What
-// would be done first is done. What the cache has whole is computed at home.
+// from. Loads follow one another; so, it is reckoned, do all messages of a layer, which share the own network
+// interface. What the cache has whole is computed at home.
 #pragma once
 
 #include <array>
@@ -90,23 +88,10 @@ class ExpertCalls {
   };
   Way choose(const ExpertUse& use);
   Way choose_for_missing(const ExpertUse& use);
-  Way choose_call_or_load(const ExpertUse& use);
-  std::span<const std::uint32_t> nearest_holders(const ExpertUse& use);
   std::uint32_t choose_at_home(const ExpertUse& use) const;
-  void assign_at_home(std::uint32_t gpu, const ExpertUse& use);
   double estimate(std::uint32_t gpu, const ExpertUse& use) const;
   Call& call_to(Way way);
-  /// Until when the layer's calls and loads keep what they wait for: seconds since the layer was sent.
-  struct Reckoned {
-    double host = 0, sent = 0, received = 0, loaded = 0;
-    std::vector<double> gpus;  // that are called
-  };
-  /// When each stage of a call is done that is added to those.
-  struct CallStages {
-    double host = 0, sent = 0, computed = 0, received = 0, done = 0;
-  };
-  CallStages reckon_call(std::uint32_t gpu, const ExpertUse& use) const;
-  double copy_seconds(std::uint32_t gpu, bool to_gpu, Bytes bytes) const;
+  double latencies_and_copies(std::uint32_t gpu, const ExpertUse& use) const;
   void count_tokens();
   void build(Call& call);
   void add_chain(Call& call, double tokens, std::span<const ExpertUse> experts);
@@ -142,9 +127,9 @@ class ExpertCalls {
   std::vector<std::uint32_t> call_of_gpu_;     // kNone: none
   std::vector<std::uint32_t> call_of_expert_;  // of the calls being made
   std::uint32_t call_that_loads_ = kNone;
-  std::vector<double> assigned_s_;      // by GPU: what this layer has sent there
-  Reckoned reckoned_;                   // of a system that calls or loads
-  std::vector<std::uint32_t> holders_;  // scratch: of nearest_holders()
+  std::vector<double> assigned_s_;  // by GPU: what this layer has sent there
+  double loading_s_ = 0;            // what this layer loads
+  double sending_s_ = 0;            // what it sends to other servers, or they send back
   const LabelledGraph* last_ = nullptr;
   double local_ = 0, remote_ = 0, network_bytes_ = 0;
   std::uint64_t remote_calls_ = 0, loaded_ = 0;

@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 
-#include "sim/cluster/cluster_requests.hpp"
 #include "sim/serving/dense_times.hpp"
 #include "tests/random_runs.hpp"
 #include "tests/sim/cluster_cases.hpp"
@@ -226,37 +225,6 @@ TEST_CASE("cluster: call or load is calling where the network is free and loads 
     remote += activations(either, &ServerResult::remote_activations);
   }
   CHECK(remote > random_runs(1000, 100));
-}
-
-// Each token uses all eight experts, of which two are at home and two at each of three servers. All that
-// takes time is the host's second before each call, and copying an expert, one and a half. Calls follow one
-// another on the host and loads on the link: six missing ones take as long as the best split of them.
-TEST_CASE("cluster: call or load counts the host's time before each call, whichever server is called") {
-  constexpr double kCall_s = 1, kMatrix_s = 0.5, kSoon = 1e-6, kHiddenBytes = 2500, kMatrixBytes = 3000;
-  constexpr int kMissing = 6;
-  ModelShape shape;
-  shape.moe_layers = 1;
-  shape.experts = shape.top_k = 8;
-  Scenario s = cluster_scenario(small_model(shape), {1, 1, 1, 1}, "uniform");
-  for (std::size_t i = 0; i < 4; ++i) give_experts(s, i, 2);
-  for (std::size_t i = 1; i < 4; ++i) s.cluster->loads[i] = {};
-  s.cluster->loads.front().phases = {{1, {1}}};
-  s.cluster->profile.network.latency = Seconds(0);
-  for (ClusterServer& server : s.cluster->profile.servers)
-    server.in = server.out = BytesPerSecond(std::numeric_limits<double>::infinity());
-  REQUIRE(expert_bytes(s.model).value() > 3 * kMatrixBytes);
-  s.cluster->profile.devices.front().gpu->own->link.to_device.value =
-      Curve({{0, kSoon}, {kHiddenBytes, kSoon}, {kMatrixBytes, kMatrix_s}, {1e9, 2 * kMatrix_s}});
-  s.device = s.cluster->profile.devices.front();
-  s.systems.front().host_per_call = Seconds(kCall_s);
-  let_load(s, PlacedExecution::call_or_load);
-  double best = std::numeric_limits<double>::infinity();
-  for (int calls = 0; calls <= kMissing; ++calls)
-    best = std::min(best, std::max(calls * kCall_s, (kMissing - calls) * 3 * kMatrix_s));
-  const RunResult r = run_cluster(s);
-  const std::uint32_t passes = cluster_requests(s, *drawn_rows(s)).front().front().output_tokens;
-  REQUIRE(r.metrics.end_to_end_s.size() == 1);
-  CHECK(r.metrics.end_to_end_s.front() == Approx(passes * best).epsilon(0.01));
 }
 
 TEST_CASE("cluster: an expert that no server holds any more is loaded, and requests are answered") {
