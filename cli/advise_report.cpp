@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/layer_table.hpp"
+#include "cli/name_lists.hpp"
 #include "models/json.hpp"
 #include "models/machine_profile.hpp"
 #include "sim/advise/advice_space.hpp"
@@ -151,14 +152,6 @@ std::string notes_of_commands(const AdviseReport& r) {
   return text;
 }
 
-/// "A", "A and B", "A, B and C".
-std::string joined_by_and(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-  return text;
-}
-
 /// Programs alike with the same weights, whose speeds are not told apart by their ranges.
 std::string not_known_text(const AdviseReport& r) {
   const Advice& best = r.list.front();
@@ -228,21 +221,26 @@ std::string few_bits_text(const AdviseReport& r) {
          "is not predicted here.\n";
 }
 
+/// What the way takes that has most on a GPU: "the above".
+Bytes most_on_a_gpu(const AdviseReport& r) {
+  double most = 0;
+  for (const Advice& a : r.list) most = std::max(most, a.memory.gpu());
+  return Bytes(most);
+}
+
 /// What macOS lets the GPU take, and how that is raised to what the ways need, or as far as the system's
 /// reserve allows.
 std::string mac_text(const AdviseReport& r) {
   const MachineParts& machine = r.request.machine;
   const std::optional<Bytes> share = machine.gpu_share_of_ram();
   if (!share) return "";
-  double most = 0;
-  for (const Advice& a : r.list) most = std::max(most, a.memory.gpu());
-  const Bytes needed = std::max(Bytes(most), *machine.usable_ram());
+  const Bytes most = most_on_a_gpu(r), needed = std::max(most, *machine.usable_ram());
   const std::string text = " macOS lets the GPU take " + to_string(*share) + " of it (" +
                            (machine.ram->value() < kMacShares.large_from ? "2/3" : "3/4") +
                            "; newer versions of macOS give more of a large memory)";
   if (needed <= *share) return text + ".";
-  if (Bytes(most) > *share)
-    return text + ": `" + raised_limit_command(Bytes(most)) + "` has to give it what the above take.";
+  if (most > *share)
+    return text + ": `" + raised_limit_command(most) + "` has to give it what the above take.";
   return text + ": `" + raised_limit_command(needed) + "` raises that, and --budget says so here.";
 }
 
@@ -251,15 +249,13 @@ std::string gtt_text(const AdviseReport& r) {
   const MachineParts& machine = r.request.machine;
   const std::optional<Bytes> share = machine.gtt_share_of_ram();
   if (!share) return "";
-  double most = 0;
-  for (const Advice& a : r.list) most = std::max(most, a.memory.gpu());
+  const Bytes most = most_on_a_gpu(r);
   const std::string text = " Linux lets the GPU take " + to_string(*share) +
                            " of it where nothing is set (half, beside what the firmware keeps for it)";
-  if (Bytes(most) > *share)
-    return text + ": the above take up to " + to_string(Bytes(most)) + ", which `" +
-           raised_gtt_parameter(Bytes(most)) +
+  if (most > *share)
+    return text + ": the above take up to " + to_string(most) + ", which `" + raised_gtt_parameter(most) +
            "` on the kernel's command line gives it (older kernels: `amdgpu.gttsize=" +
-           fixed(std::ceil(most / 0x1p20), 0) + "`).";
+           fixed(std::ceil(most.value() / 0x1p20), 0) + "`).";
   return text + ".";
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/layer_table.hpp"
+#include "cli/name_lists.hpp"
 #include "sim/results/request_file.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/sweep/compared_family.hpp"
@@ -42,13 +43,6 @@ std::string plus_minus(const Interval& interval, bool known, const PolicyCompari
   return in_unit(interval.mean, c, block) + (known ? " ± " + in_unit(interval.half_width, c, block) : "");
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-  return text;
-}
-
 /// A policy's name in a sentence, where the word "none" would deny it.
 std::string in_sentence(const std::string& policy) {
   return policy == "none" ? "'none'" : policy;
@@ -70,8 +64,9 @@ std::string runner_up_text(const PolicyComparison& c, const ComparedBlock& block
     else if (rival.rank.noise())
       noise.push_back(in_sentence(rival.name));
   std::string text;
-  if (!same.empty()) text = "; " + joined(same) + (same.size() == 1 ? " takes" : " take") + " the same";
-  if (!noise.empty()) return text + "; what lies between it and " + joined(noise) + " may be noise";
+  if (!same.empty())
+    text = "; " + joined_by_and(same) + (same.size() == 1 ? " takes" : " take") + " the same";
+  if (!noise.empty()) return text + "; what lies between it and " + joined_by_and(noise) + " may be noise";
   if (1 + same.size() == rivals.size()) return text;
   const ComparedPolicy& next = rivals[1 + same.size()];
   const bool known = next.rank.best_rank.has_value();
@@ -109,7 +104,7 @@ std::string fewest_failed_text(const ComparedBlock& block) {
   std::vector<std::string> more;
   for (const ComparedPolicy& policy : block.policies)
     if (!policy.unranked.empty()) more.push_back(in_sentence(policy.name));
-  return more.empty() ? text : text + "More requests fail with " + joined(more) + ". ";
+  return more.empty() ? text : text + "More requests fail with " + joined_by_and(more) + ". ";
 }
 
 std::string answer(const PolicyComparison& c, const ComparedBlock& block) {
@@ -159,7 +154,7 @@ std::string overall_answer(const PolicyComparison& c, const std::vector<OverallR
   for (const OverallRank& one : overall)
     if (one.blocks == best.blocks && one.mean_rank == best.mean_rank) names.push_back(in_sentence(one.name));
   const std::string rank = " the best mean rank, " + fixed(best.mean_rank, 2);
-  if (names.size() > 1) return all + joined(names) + " share" + rank + ".\n";
+  if (names.size() > 1) return all + joined_by_and(names) + " share" + rank + ".\n";
   return all + in_sentence(best.name) + " has" + rank + ": it is the best in " +
          std::to_string(best.best_in) +
          (best.level_in > 0

@@ -110,16 +110,16 @@ std::string of_time_words(const ResultFile& r) {
 
 /// How the time is told by its causes, and how much there is of it.
 std::string counted_words(const ResultFile& r, double seconds_a_token) {
-  return !r.latency_s.empty()
-             ? " % of the requests' latencies, prompts included.\nBefore a request is begun it waits for a "
-               "server that is away or in the queue; from then on every instant counts for the operation "
-               "that "
-               "all waited for. The latencies of all requests that were answered, added up, over all "
-               "generated tokens are " +
-                   ms(seconds_a_token) + " ms; TPOT leaves out the time to first tokens.\n"
-             : " % of the run's time, prompts included.\nEvery instant counts for the operation that all "
-               "waited for. The run's time over all generated tokens is " +
-                   ms(seconds_a_token) + " ms; TPOT leaves out the time to first tokens.\n";
+  const std::string how =
+      r.latency_s.empty()
+          ? " % of the run's time, prompts included.\nEvery instant counts for the operation that all waited "
+            "for. The run's time over all generated tokens is "
+          : " % of the requests' latencies, prompts included.\nBefore a request is begun it waits for a "
+            "server "
+            "that is away or in the queue; from then on every instant counts for the operation that all "
+            "waited "
+            "for. The latencies of all requests that were answered, added up, over all generated tokens are ";
+  return how + ms(seconds_a_token) + " ms; TPOT leaves out the time to first tokens.\n";
 }
 
 std::string bounds_text(const Explanation& e) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "cli/name_lists.hpp"
 #include "sim/version.hpp"
 
 namespace moelab::cli {
@@ -65,9 +66,7 @@ std::string names_of_options(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
   for (const CLI::Option* option : options) names.push_back(option->get_name());
   std::sort(names.begin(), names.end());
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  return between_commas(names);
 }
 
 bool taken_often(const CLI::Option& option) {

@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/goal_report.hpp"
 #include "cli/key_table.hpp"
+#include "cli/name_lists.hpp"
 #include "cli/terminal_line.hpp"
 #include "cli/tune_subject.hpp"
 #include "models/input_error.hpp"
@@ -90,9 +91,8 @@ std::string path_of_key(const std::string& key, const std::vector<KeyRow>& table
                          "; expected one by its name, such as budget or threads, or by its path, such as "
                          "workload.batch or system.cache.k (moelab keys)");
   }
-  std::string list;
-  for (const std::string& path : paths) list += (list.empty() ? "" : ", ") + path;
-  throw InputError("moelab tune " + shown_word(key), "may be any of " + list + "; expected one of these");
+  throw InputError("moelab tune " + shown_word(key),
+                   "may be any of " + between_commas(paths) + "; expected one of these");
 }
 
 bool is_whole_key(const std::string& path, const std::vector<KeyRow>& table) {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "cli/name_lists.hpp"
 #include "models/input_error.hpp"
 
 namespace moelab::cli {
@@ -12,12 +13,6 @@ std::vector<std::string> commands_of(const CLI::App& command) {
   for (const CLI::App* one : command.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(one->get_name());
   return names;
-}
-
-std::string between_commas(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
 }
 
 std::vector<std::string> options_of(const CLI::App& command) {

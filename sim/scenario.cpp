@@ -13,6 +13,7 @@
 #include "models/model_import.hpp"
 #include "models/stored_weights.hpp"
 #include "policies/load_library.hpp"
+#include "sim/scenario/other_document.hpp"
 #include "sim/scenario/parallel_config.hpp"
 #include "sim/scenario/policy_choice.hpp"
 #include "sim/scenario/system_fit.hpp"
@@ -384,32 +385,6 @@ void apply_settings(const std::vector<std::pair<std::string, std::string>>& sett
   }
 }
 
-/// A file of results has every key of a scenario wrong: said once, with what reads it.
-void refuse_results(const std::string& file, const Json& document) {
-  const Json& first = document.is_array() && !document.empty() ? document.front() : document;
-  if (!first.is_object()) return;
-  const auto refuse = [&](const std::string& command, const std::string& readers) {
-    throw InputError(file, "holds results of '" + command + "'; " + readers + "; expected a scenario");
-  };
-  const std::string report = "'moelab report " + file + " --out report.html' shows them";
-  if (first.contains("result_format"))
-    refuse("moelab run", "'moelab explain " + file + "' says what they come from, " + report);
-  if (first.contains("load_format")) refuse("moelab load", report);
-  if (first.contains("world_format")) refuse("experiments/world/run.sh", report);
-}
-
-/// Workload and systems of one machine mean nothing on a cluster: said once, not of each key.
-void refuse_cluster_of_machine(const std::string& file, const Json& document,
-                               const std::vector<std::pair<std::string, std::string>>& settings) {
-  const bool set = std::any_of(settings.begin(), settings.end(),
-                               [](const auto& setting) { return setting.first == "cluster"; });
-  if (!set || !document.is_object() || !(document.contains("device") || document.contains("machine"))) return;
-  throw InputError(file + " (with cluster)",
-                   "is a scenario of one machine, whose workload and systems are not a cluster's; expected a "
-                   "scenario that has a cluster, such as 'moelab run prism-offload --set cluster=...' "
-                   "('moelab scenarios' lists them)");
-}
-
 /// Everything of a scenario from its text.
 Scenario read_scenario(const ConfigText& config,
                        const std::vector<std::pair<std::string, std::string>>& settings,
@@ -420,8 +395,7 @@ Scenario read_scenario(const ConfigText& config,
   Scenario s;
   s.settings = settings;
   Json document = Json::parse(yaml.node().json());
-  refuse_results(config.name, document);
-  refuse_cluster_of_machine(config.name, document, settings);
+  refuse_other_document(config.name, document, settings);
   const YamlMap root = yaml.root();
   s.name = root.text("name");
   s.question = root.text("question", "");

@@ -5,7 +5,7 @@
 #include "models/input_error.hpp"
 #include "models/units.hpp"
 #include "policies/placement/placement.hpp"
-#include "policies/placement/slots.hpp"
+#include "policies/placement/room.hpp"
 
 namespace moelab {
 namespace {
@@ -64,17 +64,16 @@ void check_room(const PlacementShape& shape, bool fills_room) {
   if (shape.copies > shape.servers.size() || (shape.copies > up && up > 0))
     refuse("each expert is wanted on " + std::to_string(shape.copies) + " servers, expected at most " +
            std::to_string(up) + ", the servers that are up");
-  std::uint64_t room = 0;
-  for (const std::uint64_t slots : server_slots(shape)) room += slots;
+  const std::uint64_t missing = missing_slots(shape);
+  if (missing == 0) return;
   const std::uint64_t all = std::uint64_t{shape.layers} * shape.experts * shape.copies;
-  if (room >= all) return;
   refuse(
-      "the GPUs of the " + std::to_string(up) + " servers that are up have room for " + std::to_string(room) +
-      " experts, " +
+      "the GPUs of the " + std::to_string(up) + " servers that are up have room for " +
+      std::to_string(all - missing) + " experts, " +
       (shape.copies == 1 ? "one copy" : std::to_string(shape.copies) + " copies on different servers") +
       " of " + std::to_string(shape.layers) + " layers of " + std::to_string(shape.experts) +
-      " experts take " + std::to_string(all) + ": room for " + std::to_string(all - room) +
-      " experts is missing (" + to_string(Bytes(static_cast<double>(all - room) * shape.expert_bytes)) +
+      " experts take " + std::to_string(all) + ": room for " + std::to_string(missing) +
+      " experts is missing (" + to_string(Bytes(static_cast<double>(missing) * shape.expert_bytes)) +
       "); give GPUs more memory for experts, add servers or use a smaller model; or let servers load what no "
       "GPU holds (execution: load or call-or-load, placement.copies: 0)");
 }

@@ -7,8 +7,7 @@
 #include "models/nothing_fits.hpp"
 #include "models/timing.hpp"
 #include "policies/guard/guarded_policies.hpp"
-#include "policies/guard/policy_error.hpp"
-#include "policies/placement/slots.hpp"
+#include "policies/placement/room.hpp"
 #include "sim/cluster/cluster_resources.hpp"
 #include "sim/cluster/run_alone.hpp"
 #include "sim/serving/expert_costs.hpp"
@@ -186,27 +185,18 @@ PlacementShape placement_shape(const Scenario& s, const SystemConfig& system,
   return shape;
 }
 
-/// Experts that all GPUs together have no room for.
-std::uint64_t experts_without_room(const PlacementShape& shape) {
-  std::uint64_t room = 0;
-  for (const std::uint64_t slots : server_slots(shape)) room += slots;
-  const std::uint64_t all = std::uint64_t{shape.layers} * shape.experts * shape.copies;
-  return all - std::min(all, room);
-}
-
+/// Room that is missing is refused before a policy is asked.
 Placement first_placement(const Scenario& s, const PolicyChoice& policy, const PlacementShape& shape,
                           const ActivationCounts& history) {
   try {
     return place_experts(*find_placement_policy(policy.name), shape, history, policy.parameters);
-  } catch (const PolicyError&) {
-    throw;
   } catch (const InputError& error) {
-    const std::uint64_t lacking = experts_without_room(shape);
-    if (lacking == 0) throw;
+    const std::uint64_t missing = missing_slots(shape);
+    if (missing == 0) throw;
     MemoryPlan all;
     for (const PlacementServer& server : shape.servers)
       for (const double bytes : server.gpu_bytes) all.budget += Bytes(bytes);
-    all.shortfall = static_cast<double>(lacking) * Bytes(shape.expert_bytes);
+    all.shortfall = static_cast<double>(missing) * Bytes(shape.expert_bytes);
     throw ClusterLacksMemory(s.name, error.problems().front().what, all);
   }
 }

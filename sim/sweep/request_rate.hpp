@@ -55,7 +55,7 @@ std::string to_string(LoadVerdict verdict);
 /// Jacobson, 2012). Saturated, too, where what is under way piles up in a batch that is not full yet: more
 /// are started than answered, by more than 5 % and than chance, three standard deviations of the two numbers.
 LoadVerdict verdict_of(const Backlog& backlog, std::optional<double> rate);
-inline constexpr double kStandingShare = 0.05;
+inline constexpr double kStandingShare = 0.05;  // as CoDel's target is of its interval: 5 ms of 100 ms
 /// Of runs at the same rate with other seeds: unsettled where one of them is, steady where as many are as
 /// decide (seeds_that_decide).
 LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, std::optional<double> rate);

@@ -175,22 +175,12 @@ TEST_CASE("cluster: a request's latency is waiting for its server's return, the 
 // Every instant of a simulated request is in one of the three, and waiting for a return in none that came
 // later.
 TEST_CASE("cluster: the causes of latencies add up to the latencies of a simulated run with an outage") {
-  ModelShape shape;
-  shape.experts = 4;
-  Scenario s = cluster_scenario(small_model(shape), {1, 1}, "uniform");
-  s.systems.front().detection = Seconds(1e-4);
-  s.cluster->loads[0].phases = {{40, {1}}};
-  s.cluster->loads[0].arrivals_per_s = 20;
-  const std::vector<ServedRequest> requests = cluster_requests(s, *drawn_rows(s)).front();
-  const double leaves_s = (requests[9].arrival_s + requests[10].arrival_s) / 2;
-  const double returns_s = (requests[24].arrival_s + requests[25].arrival_s) / 2;
-  s.cluster->faults = {{leaves_s, FaultEvent::Kind::leaves, 0, {}},
-                       {returns_s, FaultEvent::Kind::returns, 0, {}}};
-  const RunResult r = run_cluster(s);
+  const Outage outage = outage_of_first_server();
+  const RunResult r = run_cluster(outage.scenario);
   double latencies = 0, causes = 0, away = 0;
   for (const double seconds : r.metrics.end_to_end_s) latencies += seconds;
   for (const auto& [cause, seconds] : latency_causes(r)) causes += seconds;
-  for (std::size_t i = 10; i < 25; ++i) away += returns_s - requests[i].arrival_s;
+  for (std::size_t i = 10; i < 25; ++i) away += outage.returns_s - outage.requests[i].arrival_s;
   CHECK(causes == Approx(latencies));
   CHECK(latency_sums(r).away_s == Approx(away));
 }

@@ -111,6 +111,28 @@ inline std::shared_ptr<const RoutingTrace> drawn_rows(const Scenario& s) {
   return rows;
 }
 
+/// The first of two servers leaves between its requests 9 and 10 and is back between 24 and 25.
+struct Outage {
+  Scenario scenario;
+  std::vector<ServedRequest> requests;  // of that server
+  double leaves_s = 0, returns_s = 0;
+};
+inline Outage outage_of_first_server() {
+  ModelShape shape;
+  shape.experts = 4;
+  Outage o{cluster_scenario(small_model(shape), {1, 1}, "uniform"), {}};
+  Scenario& s = o.scenario;
+  s.systems.front().detection = Seconds(1e-4);
+  s.cluster->loads[0].phases = {{40, {1}}};
+  s.cluster->loads[0].arrivals_per_s = 20;
+  o.requests = cluster_requests(s, *drawn_rows(s)).front();
+  o.leaves_s = (o.requests[9].arrival_s + o.requests[10].arrival_s) / 2;
+  o.returns_s = (o.requests[24].arrival_s + o.requests[25].arrival_s) / 2;
+  s.cluster->faults = {{o.leaves_s, FaultEvent::Kind::leaves, 0, {}},
+                       {o.returns_s, FaultEvent::Kind::returns, 0, {}}};
+  return o;
+}
+
 inline void give_experts(Scenario& s, std::size_t server, double experts) {
   give_experts(s, server, experts, *drawn_rows(s));
 }

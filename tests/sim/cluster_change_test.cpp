@@ -165,18 +165,11 @@ TEST_CASE("cluster: a server that leaves takes its requests with it, and its exp
 }
 
 TEST_CASE("cluster: requests that come while their server is away are delayed, and those alone") {
-  ModelShape shape;
-  shape.experts = 4;
-  Scenario s = cluster_scenario(small_model(shape), {1, 1}, "uniform");
-  s.systems.front().detection = Seconds(1e-4);
-  s.cluster->loads[0].phases = {{40, {1}}};
-  s.cluster->loads[0].arrivals_per_s = 20;
-  const std::vector<ServedRequest> requests = cluster_requests(s, *drawn_rows(s)).front();
-  REQUIRE(requests.size() == 40);
-  const auto before = [&](std::size_t i) { return (requests[i - 1].arrival_s + requests[i].arrival_s) / 2; };
-  REQUIRE(requests[25].arrival_s - before(25) > 1e-3);  // the server sees in time that it is back
-  s.cluster->faults = {{before(10), FaultEvent::Kind::leaves, 0, {}},
-                       {before(25), FaultEvent::Kind::returns, 0, {}}};
+  const Outage outage = outage_of_first_server();
+  const Scenario& s = outage.scenario;
+  REQUIRE(outage.requests.size() == 40);
+  REQUIRE(outage.requests[25].arrival_s - outage.returns_s >
+          1e-3);  // the server sees in time that it is back
   const RunResult r = run_cluster(s);
   CHECK(r.cluster.servers[0].delayed == 15);  // 10 to 24
   CHECK(r.cluster.servers[1].delayed == 0);
