@@ -276,7 +276,7 @@ Json systems_json(const Scenario& s, const RoutingTrace& trace) {
 Json scenario_json(const Scenario& s, const RoutingTrace& trace) {
   return {{"scenario", s.name},
           {"model", s.model.title},
-          {"device", s.cluster ? s.cluster->profile.title : s.device.title},
+          {"device", s.place_title()},
           {"rows_of_routing", trace.tokens()},
           {"notes", machine_notes(s)},
           {"systems", systems_json(s, trace)}};

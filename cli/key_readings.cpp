@@ -118,6 +118,16 @@ constexpr std::string_view kSweepProbe =
     "1 "
     "GB}, executor: fast, where: workload.skew > 0}";
 
+/// Of probes that are of no system: all have been read by then.
+constexpr const char* kOneSystem = "[zipmoe]";
+
+std::vector<std::pair<std::string, std::string>> probe_settings(const KeyProbe& probe) {
+  std::vector<std::pair<std::string, std::string>> settings{{probe.path, probe.value}};
+  if (std::string_view(probe.scenario) == "zipmoe-orin" && std::string_view(probe.path) != "systems")
+    settings.emplace_back("systems", kOneSystem);
+  return settings;
+}
+
 /// Reads all that is in the program, and the probes.
 void read_everything() {
   const auto attempt = [](const auto& read) {
@@ -142,9 +152,9 @@ void read_everything() {
   attempt([] { check_part_tables(); });
   attempt([] { read_sweep({"configs/sweeps/probe.yaml", std::string(kSweepProbe)}); });
   for (const KeyProbe& probe : kProbes)
-    attempt([&] { load_scenario(probe.scenario, {{probe.path, probe.value}}); });
+    attempt([&] { load_scenario(probe.scenario, probe_settings(probe)); });
   for (const std::string& model : model_probes())
-    attempt([&] { load_scenario("zipmoe-orin", {{"model", model}}); });
+    attempt([&] { load_scenario("zipmoe-orin", {{"systems", kOneSystem}, {"model", model}}); });
 }
 
 /// Where a key is explained that was asked for in a document of `root`; "": nowhere.

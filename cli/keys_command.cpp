@@ -4,7 +4,9 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.hpp"
@@ -87,8 +89,18 @@ std::string key_text(const KeyRow& row, const std::string& example, std::size_t 
   return hanging(name + ":", row.meaning, 4, width) + hanging("   ", takes, 4, width);
 }
 
-void print_keys(const std::string& path, const std::string& format) {
-  const std::vector<KeyRow> keys = key_table(), rows = rows_at(path, keys);
+/// Of all paths in their order, each row once; without paths an overview.
+std::vector<KeyRow> rows_of(const std::vector<std::string>& paths, const std::vector<KeyRow>& table) {
+  std::vector<KeyRow> rows;
+  std::set<std::pair<std::string, std::string>> taken;
+  for (const std::string& path : paths.empty() ? std::vector<std::string>{""} : paths)
+    for (KeyRow& row : rows_at(path, table))
+      if (taken.emplace(row.path, row.policy).second) rows.push_back(std::move(row));
+  return rows;
+}
+
+void print_keys(const std::vector<std::string>& paths, const std::string& format) {
+  const std::vector<KeyRow> keys = key_table(), rows = rows_of(paths, keys);
   const std::map<std::string, std::string> examples = key_examples(keys);
   const auto example_of = [&](const KeyRow& row) {
     const auto found = examples.find(row.path);
@@ -101,23 +113,23 @@ void print_keys(const std::string& path, const std::string& format) {
     return;
   }
   for (const KeyRow& row : rows) std::cout << key_text(row, example_of(row), output_width());
-  if (path.empty()) std::cout << "\nWhat is within a section: moelab keys system.cache\n";
+  if (paths.empty()) std::cout << "\nWhat is within a section: moelab keys system.cache\n";
 }
 
 }  // namespace
 
 void add_keys(CLI::App& program) {
-  const auto path = std::make_shared<std::string>();
+  const auto paths = std::make_shared<std::vector<std::string>>();
   const auto format = std::make_shared<std::string>("table");
   CLI::App* command = program.add_subcommand("keys", std::string("Explain the keys of ") + kFileKindsText +
                                                          ": what each takes, its default, an example");
   command->add_option(
-      "PATH", *path,
-      "A key, or a section with all that is in it: workload, system.cache, device.ssd; as --set "
+      "PATH", *paths,
+      "Keys, or sections with all that is in them: workload, system.cache, device.ssd; as --set "
       "has it: budget, overrides.system.threads (default: an overview)");
   add_format(*command, *format);
   add_example(*command, "moelab keys system.cache\n  moelab keys workload.closed_loop");
-  command->callback([path, format] { print_keys(*path, *format); });
+  command->callback([paths, format] { print_keys(*paths, *format); });
 }
 
 }  // namespace moelab::cli

@@ -17,7 +17,6 @@
 #include "models/device.hpp"
 #include "models/input_error.hpp"
 #include "models/json.hpp"
-#include "models/lower_case.hpp"
 #include "models/model_import.hpp"
 #include "models/part.hpp"
 #include "models/runtime.hpp"
@@ -174,20 +173,15 @@ void list_systems(const ListOptions& options) {
 /// Whether a part has all words that were asked for.
 bool is_asked(const ListOptions& options, const std::string& kind, const std::string& name,
               const std::string& title) {
-  const std::string text = lower_case(kind + " " + name + " " + title);
-  return std::all_of(options.words.begin(), options.words.end(),
-                     [&](const std::string& word) { return text.find(lower_case(word)) != text.npos; });
+  return has_words(options, {kind, name, title});
 }
 
-[[noreturn]] void refuse_words(const ListOptions& options) {
-  std::string asked;
-  for (const std::string& word : options.words) asked += (asked.empty() ? "" : " ") + word;
+[[noreturn]] void refuse_part_words(const ListOptions& options) {
   std::vector<std::string> known;
   for (const GpuPart& p : gpu_parts()) known.push_back(p.name);
   for (const CpuPart& p : cpu_parts()) known.push_back(p.name);
   for (const SsdPart& p : ssd_parts()) known.push_back(p.name);
-  throw InputError("", "there is no part '" + shown_word(asked) + "'" + suggestion(asked, known) +
-                           "; 'moelab parts' lists all");
+  refuse_words(options, "part", "parts", known);
 }
 
 void list_parts(const ListOptions& options) {
@@ -229,7 +223,7 @@ void list_parts(const ListOptions& options) {
                            {"latency", p.latency.value()},
                            {"source", p.source}});
   }
-  if (gpus.size() + cpus.size() + ssds.size() == 3) refuse_words(options);
+  if (gpus.size() + cpus.size() + ssds.size() == 3) refuse_part_words(options);
   if (options.format == "json") {
     std::cout << all.dump(2) << "\n";
     return;

@@ -25,7 +25,7 @@ struct LoadArguments {
   std::string level;
   double share = 0;  // percent; 0: by the level's statistics
   double tolerance = 0.02;
-  std::string executor = "fast";
+  std::string executor;  // "": fast, of a cluster simgrid
   std::string format = "table";
   std::string out, csv, plot;
 };
@@ -105,10 +105,11 @@ void load(LoadArguments options) {
   std::vector<double> rates;
   if (!options.rates.empty()) rates = rates_of(options.rates);
   for (const std::string& text : options.set) options.settings.settings.push_back(split_setting(text));
+  const Scenario as_read = load_as_read(options.settings);
+  if (options.executor == "simgrid" || (options.executor.empty() && as_read.cluster))
+    options.settings.executor = ExecutorKind::simgrid;
   if (!options.level.empty())
-    options.settings.level =
-        parse_service_level("--slo", options.level, class_names(load_as_read(options.settings).workload));
-  if (options.executor == "simgrid") options.settings.executor = ExecutorKind::simgrid;
+    options.settings.level = parse_service_level("--slo", options.level, class_names(as_read.workload));
   LoadRuns runs(options.settings);
   check_outputs({options.out, options.csv, options.plot}, scenario_inputs(runs.scenario()));
 
@@ -163,7 +164,7 @@ void add_what_is_run(CLI::App& command, LoadArguments& options) {
   command
       .add_option("--executor", options.executor,
                   "What resolves time: fast (durations known at the start), or simgrid (capacities shared by "
-                  "SimGrid)")
+                  "SimGrid; default on a cluster)")
       ->check(CLI::IsMember({"fast", "simgrid"}));
 }
 

@@ -33,6 +33,23 @@ constexpr std::array<Statistic, 5> kStatistics = {{{"mean", &Summary::mean},
 constexpr std::array<const char*, kLatencies> kLatencyKeys = {
     "ttft_s", "tpot_s", "itl_s", "end_to_end_s", "normalised_latency_s", "queueing_s"};
 
+/// Of several servers their sums, and the longest of their least waits.
+Json backlog_json(const std::vector<Backlog>& servers) {
+  Backlog all;
+  for (const Backlog& b : servers) {
+    all.came += b.came;
+    all.started += b.started;
+    all.answered += b.answered;
+    all.half_s = b.half_s;
+    all.least_wait_s = std::max(all.least_wait_s, b.least_wait_s);
+  }
+  return {{"came", all.came},
+          {"started", all.started},
+          {"answered", all.answered},
+          {"seconds", all.half_s},
+          {"least_wait_s", all.least_wait_s < 0 ? Json(nullptr) : Json(all.least_wait_s)}};
+}
+
 Json sample_json(const LoadReport& r, const LoadSample& s, double rate, std::uint64_t seed) {
   Json j = {{"seed", seed}, {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)}};
   if (!s.refusal.empty()) return j;
@@ -43,13 +60,8 @@ Json sample_json(const LoadReport& r, const LoadSample& s, double rate, std::uin
             {"throughput_input_tokens_per_s", s.input_tokens_per_s},
             {"wall_s", s.wall_s},
             {"preemptions", s.preemptions},
-            {"verdict", to_string(verdict_of(s.backlog, r.runs->offered(rate)))},
-            {"second_half",
-             {{"came", s.backlog.came},
-              {"started", s.backlog.started},
-              {"answered", s.backlog.answered},
-              {"seconds", s.backlog.half_s},
-              {"least_wait_s", s.backlog.least_wait_s < 0 ? Json(nullptr) : Json(s.backlog.least_wait_s)}}}});
+            {"verdict", to_string(s.verdict(r.runs->offered(rate)))},
+            {"second_half", backlog_json(s.backlogs)}});
   for (const Latency latency : kAllLatencies) {
     Json& summary = j[kLatencyKeys[static_cast<std::size_t>(latency)]];
     for (const Statistic& statistic : kStatistics)
@@ -226,10 +238,10 @@ std::string load_json(const LoadReport& r) {
                     {"question", s.question},
                     {"version", program_version()},
                     {"model", s.model.title},
-                    {"device", s.device.title},
+                    {"device", s.place_title()},
                     {"requests", r.runs->requests()},
                     {"seeds", r.runs->seeds()},
-                    {"arrivals", arrivals_text(s.workload)},
+                    {"arrivals", arrivals_text(s)},
                     {"level", level_json(r)},
                     {"systems", systems}});
 }
@@ -245,9 +257,9 @@ std::string load_csv(const LoadReport& r) {
 plot::Figure load_figure(const LoadReport& r) {
   const Scenario& s = r.runs->scenario();
   plot::Figure figure{
-      .title = s.name + ": " + s.model.title + " on " + s.device.title,
+      .title = s.name + ": " + s.model.title + " on " + s.place_title(),
       .caption = "line: p95, band: p50 to p99, means over " + std::to_string(r.runs->seeds()) + " seeds of " +
-                 std::to_string(r.runs->requests()) + " requests; arrivals " + arrivals_text(s.workload)};
+                 std::to_string(r.runs->requests()) + " requests; arrivals " + arrivals_text(s)};
   figure.panels = {latency_panel(r, "Time to first token", Latency::ttft,
                                  {.label = "TTFT", .unit = "s", .scale = plot::ScaleKind::log}),
                    latency_panel(r, "Time per output token", Latency::tpot, {.label = "TPOT", .unit = "s"}),

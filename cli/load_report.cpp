@@ -46,11 +46,11 @@ std::string title_of(const LoadReport& r) {
   const Scenario& s = r.runs->scenario();
   const std::size_t seeds = r.runs->seeds();
   return one_line(s.name + ": " + title_with_weights(s.model, s.gpus(), s.expert_parallel) + " on " +
-                  s.device.title) +
+                  s.place_title()) +
          "\n" + std::to_string(r.runs->requests()) + " requests a run, seed" +
          (seeds == 1 ? " " + std::to_string(s.seed)
                      : "s " + std::to_string(s.seed) + " to " + std::to_string(s.seed + seeds - 1)) +
-         ", arrivals " + arrivals_text(s.workload) + left_out_text(s.workload.left_out) + "\n";
+         ", arrivals " + arrivals_text(s) + left_out_text(s.workload.left_out) + "\n";
 }
 
 /// Of the best point of a system: what it came to.

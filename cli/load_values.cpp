@@ -1,5 +1,6 @@
 #include "cli/load_values.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -15,7 +16,20 @@ std::string rate_text(double rate) {
   return significant(rate) + (rate == 1 ? " request/s" : " requests/s");
 }
 
-std::string arrivals_text(const WorkloadConfig& w) {
+namespace {
+
+std::string arrivals_text(const std::vector<ServerLoad>& users) {
+  const auto of_log = [](const ServerLoad& load) { return !load.log.empty(); };
+  const auto drawn = [](const ServerLoad& load) { return !load.phases.empty() && load.log.empty(); };
+  if (!std::ranges::any_of(users, of_log)) return "poisson at each server";
+  return std::ranges::any_of(users, drawn) ? "poisson, or of a log, at each server" : "of each server's log";
+}
+
+}  // namespace
+
+std::string arrivals_text(const Scenario& s) {
+  const WorkloadConfig& w = s.workload;
+  if (s.cluster) return arrivals_text(s.cluster->loads);
   if (!w.log.empty()) return "of the log";
   switch (w.arrivals.process) {
     case ArrivalsConfig::Process::poisson:

@@ -16,7 +16,7 @@ std::string significant(double value);
 /// "4 requests/s"
 std::string rate_text(double rate);
 /// "poisson", "gamma (burstiness 0.5)", "fixed", "of the log"
-std::string arrivals_text(const WorkloadConfig& workload);
+std::string arrivals_text(const Scenario& scenario);
 
 /// Of points by system and rate: those of each system.
 std::vector<std::span<const LoadPoint>> points_by_system(const std::vector<LoadPoint>& points);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/list_command.hpp"
@@ -26,9 +27,27 @@ std::string source_of(const PolicyInfo& info) {
   return std::string(info.source) + (info.library.empty() ? "" : "; " + std::string(info.library));
 }
 
-Json family_json(const PolicyFamily& family) {
+/// Its policies that have all words that were asked for in family, name, help or source.
+std::vector<PolicyInfo> asked_of(const ListOptions& options, const PolicyFamily& family) {
+  std::vector<PolicyInfo> asked;
+  for (const PolicyInfo& info : family.policies)
+    if (has_words(options, {family.name, std::string(info.name), std::string(info.help), source_of(info)}))
+      asked.push_back(info);
+  return asked;
+}
+
+[[noreturn]] void refuse_policy_words(const ListOptions& options) {
+  std::vector<std::string> known;
+  for (const PolicyFamily& family : policy_families()) {
+    known.push_back(family.name);
+    for (const PolicyInfo& info : family.policies) known.emplace_back(info.name);
+  }
+  refuse_words(options, "policy", "policies", known);
+}
+
+Json family_json(const PolicyFamily& family, const std::vector<PolicyInfo>& asked) {
   Json all = Json::array();
-  for (const PolicyInfo& info : family.policies) {
+  for (const PolicyInfo& info : asked) {
     Json parameters = Json::array();
     for (const PolicyParameter& p : info.parameters)
       parameters.push_back({{"name", p.name},
@@ -47,9 +66,9 @@ Json family_json(const PolicyFamily& family) {
   return all;
 }
 
-std::string family_text(const PolicyFamily& family, std::size_t width) {
+std::string family_text(const PolicyFamily& family, const std::vector<PolicyInfo>& asked, std::size_t width) {
   std::string text = family.name + "\n";
-  for (const PolicyInfo& info : family.policies) {
+  for (const PolicyInfo& info : asked) {
     text += hanging("  " + std::string(info.name), std::string(info.help) + " [" + source_of(info) + "]",
                     kPolicyColumn, width);
     for (const PolicyParameter& p : info.parameters)
@@ -61,19 +80,23 @@ std::string family_text(const PolicyFamily& family, std::size_t width) {
 
 void list_policies(const ListOptions& options) {
   Json all = Json::array();
-  for (const PolicyFamily& family : policy_families())
-    if (options.format == "json")
-      for (Json& policy : family_json(family)) all.push_back(std::move(policy));
-    else
-      std::cout << family_text(family, output_width());
-  if (options.format == "json") std::cout << all.dump(2) << "\n";
+  std::string text;
+  for (const PolicyFamily& family : policy_families()) {
+    const std::vector<PolicyInfo> asked = asked_of(options, family);
+    if (asked.empty()) continue;
+    for (Json& policy : family_json(family, asked)) all.push_back(std::move(policy));
+    text += family_text(family, asked, output_width());
+  }
+  if (all.empty()) refuse_policy_words(options);
+  std::cout << (options.format == "json" ? all.dump(2) + "\n" : text);
 }
 
 }  // namespace
 
 void add_policies(CLI::App& program) {
   add_policy_library(*add_list(program, "policies",
-                               "List every policy by family, with its parameters and source", list_policies));
+                               "List every policy by family, with its parameters and source", list_policies,
+                               ListSources::none, ListWords::taken));
 }
 
 }  // namespace moelab::cli

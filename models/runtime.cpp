@@ -8,6 +8,7 @@
 #include "models/config_store.hpp"
 #include "models/input_error.hpp"
 #include "models/sourced_reader.hpp"
+#include "models/stored_weights.hpp"
 #include "models/yaml_reader.hpp"
 
 namespace moelab {
@@ -151,6 +152,22 @@ void read_classes(const YamlMap& root, SourcedReader& reader, Runtime& r) {
   classes->done();
 }
 
+/// A type that GGUF files are called by: "q4_k_m".
+std::string read_gguf_type(const YamlNode& node) {
+  static const std::vector<std::string> known = [] {
+    constexpr std::string_view kGguf = "gguf-";
+    std::vector<std::string> names;
+    for (const std::string& name : stored_names())
+      if (name.starts_with(kGguf)) names.push_back(name.substr(kGguf.size()));
+    return names;
+  }();
+  std::string type = node.text("a type of GGUF files");
+  if (node.is_scalar() && std::find(known.begin(), known.end(), type) == known.end())
+    node.fail("'" + type + "' is no type of GGUF files" + suggestion(type, known) +
+              "; `moelab formats` lists them behind gguf-");
+  return type;
+}
+
 /// What it says of GGUF files takes the place of what the runtime says that it stands on.
 void read_gguf(const YamlMap& root, const SourcedReader& reader, Runtime& r) {
   const std::optional<YamlMap> map = root.optional_map("gguf");
@@ -158,7 +175,8 @@ void read_gguf(const YamlMap& root, const SourcedReader& reader, Runtime& r) {
   const std::string source = reader.source_text(*map);
   if (map->has("types")) {
     r.gguf.types.clear();
-    for (const YamlNode& type : map->list("types")) r.gguf.types.push_back(type.text("a type of GGUF files"));
+    for (const YamlNode& type : map->list("types")) r.gguf.types.push_back(read_gguf_type(type));
+    if (r.gguf.types.empty()) map->fail("types", "names none; leave it out where all can be read");
     r.gguf.types_source = source;
   }
   if (map->has("width_multiple")) {

@@ -290,7 +290,7 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
   r.classes = class_names(scenario.workload);
   r.question = scenario.question;
   r.model = title_with_weights(scenario.model, scenario.gpus(), scenario.expert_parallel);
-  r.device = scenario.cluster ? scenario.cluster->profile.title : scenario.device.title;
+  r.device = scenario.place_title();
   if (system.runtime)
     r.runtime = system.runtime->title;
   else if (scenario.machine)

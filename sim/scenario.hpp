@@ -52,6 +52,9 @@ struct Scenario {
   /// GPUs that are simulated: each, or one that stands for all where all do the same.
   std::uint32_t simulated_gpus() const { return expert_parallel || data_parallel > 1 ? gpus() : 1; }
 
+  /// Of what serves: the cluster's, or the device's.
+  const std::string& place_title() const { return cluster ? cluster->profile.title : device.title; }
+
   // Compiled once: copying the members is most of what a source that takes one by value compiles.
   Scenario();
   Scenario(const Scenario&);

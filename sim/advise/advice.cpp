@@ -312,13 +312,14 @@ void try_runtime(const AdviceRequest& request, const std::string& name,
   tried.nearest = std::move(here);
 }
 
-/// Whether GPUs hold the smallest usual weights whole in memories of their own, however much the host has:
+/// Whether GPUs hold any of the usual weights whole in memories of their own, however much the host has:
 /// then fewer bits have no host's memory to save, and are not worth their answers.
 bool holds_usual_weights(const AdviceRequest& request, const Runtime& runtime) {
   AdviceRequest roomy = request;
   roomy.machine.ram.reset();
-  const std::vector<std::string> formats = weights_for(family_of(runtime), request);
-  return Search(roomy, runtime, formats.back()).whole_on_gpus();
+  return std::ranges::any_of(weights_for(family_of(runtime), request), [&](const std::string& weights) {
+    return cannot_run(runtime, weights, request).empty() && Search(roomy, runtime, weights).whole_on_gpus();
+  });
 }
 
 /// Whether the machine has room for the largest usual weights: who has it needs no fewer bits than four.
@@ -360,8 +361,7 @@ void try_all_of(const AdviceRequest& request, const std::string& name, Tried& tr
   const std::vector<std::string> smaller = smaller_weights_for(family, request);
   std::vector<std::string> formats = weights_for(family, request);
   const bool for_cpu = request.runtimes.empty() && is_for_cpu_experts(family);
-  const bool whole = (for_cpu || !smaller.empty()) && cannot_run(runtime, formats.back(), request).empty() &&
-                     holds_usual_weights(request, runtime);
+  const bool whole = (for_cpu || !smaller.empty()) && holds_usual_weights(request, runtime);
   if (whole && for_cpu) return;
   if (!whole) formats.insert(formats.end(), smaller.begin(), smaller.end());
   const std::size_t out = list.left_out.size(), before = list.ways.size();

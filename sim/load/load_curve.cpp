@@ -57,13 +57,13 @@ void begin_search(Search& search, const LoadSample& sample) {
 LoadPoint load_point(const LoadRuns& runs, const LevelRule& rule, std::size_t system, double rate,
                      std::vector<LoadSample> samples) {
   LoadPoint point{.system = system, .rate = rate, .samples = std::move(samples)};
-  std::vector<Backlog> backlogs;
+  std::vector<LoadVerdict> verdicts;
   bool met = true;
   for (const LoadSample& sample : point.samples) {
-    backlogs.push_back(sample.backlog);
+    if (sample.refusal.empty()) verdicts.push_back(sample.verdict(runs.offered(rate)));
     met = met && sample.refusal.empty() && meets_level(sample, rule);
   }
-  point.verdict = verdict_of(backlogs, runs.offered(rate));
+  if (!verdicts.empty()) point.verdict = verdict_of_seeds(verdicts);
   point.meets_level = met && point.verdict == LoadVerdict::steady;
   return point;
 }

@@ -1,6 +1,7 @@
 #include "sim/load/load_runs.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/input_error.hpp"
 #include "sim/scenario_trace.hpp"
@@ -23,24 +24,74 @@ void check_left_out(const Scenario& s) {
                        "the rate; expected a number of requests, such as --set workload.warm_up=100");
 }
 
+std::uint64_t requests_of(const ClusterConfig& cluster) {
+  std::uint64_t all = 0;
+  for (const ServerLoad& load : cluster.loads)
+    for (const LoadPhase& phase : load.phases) all += phase.requests;
+  return all;
+}
+
+bool plays_logs(const ClusterConfig& cluster) {
+  return std::ranges::any_of(cluster.loads, [](const ServerLoad& load) { return !load.log.empty(); });
+}
+
+/// A second, of one server's users; 0: there are none, or all requests are there from the start.
+double rate_of_users(const ServerLoad& load) {
+  return load.log.empty() ? load.arrivals_per_s : rate_of_log(load.log);
+}
+double rate_of_users(const ClusterConfig& cluster) {
+  double rate = 0;
+  for (const ServerLoad& load : cluster.loads) rate += rate_of_users(load);
+  return rate;
+}
+
+/// Each phase of each server's users as many times longer as all together are to be.
+void set_requests(ClusterConfig& cluster, std::uint64_t asked) {
+  const std::uint64_t own = requests_of(cluster),
+                      wanted = asked > 0 ? asked : std::max<std::uint64_t>(own, kLeastRequests);
+  if (plays_logs(cluster) || own == 0) return;
+  const double times = static_cast<double>(wanted) / static_cast<double>(own);
+  for (ServerLoad& load : cluster.loads)
+    for (LoadPhase& phase : load.phases)
+      phase.requests = static_cast<std::uint32_t>(std::max(1.0, std::round(phase.requests * times)));
+}
+
 /// The scenario with requests that come at a rate, whichever: LoadRuns changes it.
-Scenario load_at_rate(const LoadSettings& asked, const WorkloadConfig& as_read, std::uint64_t seed) {
+Scenario load_at_rate(const LoadSettings& asked, const Scenario& as_read, std::uint64_t seed) {
   Settings settings = asked.settings;
-  if (as_read.log.empty()) settings.emplace_back("workload.arrivals_per_s", "1");
-  if (const auto requests = requests_at_rate(as_read, asked.requests))
-    settings.emplace_back("workload.requests", std::to_string(*requests));
+  if (!as_read.cluster) {
+    const WorkloadConfig& w = as_read.workload;
+    if (w.log.empty()) settings.emplace_back("workload.arrivals_per_s", "1");
+    if (const auto requests = requests_at_rate(w, asked.requests))
+      settings.emplace_back("workload.requests", std::to_string(*requests));
+  }
   settings.emplace_back("seed", std::to_string(seed));
   Scenario s = load_scenario(asked.scenario, settings, asked.only);
+  if (s.cluster) set_requests(*s.cluster, asked.requests);
   check_left_out(s);
   return s;
 }
 
+void check_cluster_askable(const Scenario& s, const LoadSettings& asked) {
+  for (std::size_t i = 0; i < s.cluster->loads.size(); ++i) {
+    const ServerLoad& load = s.cluster->loads[i];
+    if (!load.phases.empty() && rate_of_users(load) == 0)
+      throw InputError(s.name,
+                       "all requests of the users of server '" + s.cluster->profile.servers[i].name +
+                           "' are there from the start, which no rate changes; expected arrivals_per_s "
+                           "in their entry of workload.servers");
+  }
+  if (rate_of_users(*s.cluster) == 0) throw InputError(s.name, "no server has users whose rate could be set");
+  if (asked.requests > 0 && plays_logs(*s.cluster))
+    throw InputError("--requests", "the requests of some users are a log's (workload.servers); leave it out");
+}
+
 void check_askable(const Scenario& s, const LoadSettings& asked) {
   check_listed(s, asked.only, "--system");
-  if (s.cluster)
-    throw InputError(s.name,
-                     "is served by a cluster, whose users' rates stand in workload.servers; expected "
-                     "a scenario on one machine");
+  if (s.cluster) {
+    check_cluster_askable(s, asked);
+    return;
+  }
   if (s.workload.closed_loop)
     throw InputError(s.name,
                      "workload.closed_loop: its users send when they are answered, at the rate that comes of "
@@ -54,7 +105,22 @@ void check_askable(const Scenario& s, const LoadSettings& asked) {
                      "its requests all come at the same moment, which no rate changes");
 }
 
+/// All users of a cluster together: each server's keep their share of the rate.
+void set_cluster_rate(Scenario& s, double rate) {
+  const double times = rate / rate_of_users(*s.cluster);
+  for (ServerLoad& load : s.cluster->loads) {
+    load.arrivals_per_s *= times;
+    stretch_log(load.log, 1 / times);
+    if (!load.log.empty() && !(load.log.back().arrival_s <= kLatestArrival))
+      throw InputError(load.request_log, "at so low a rate its last request would come later than 1e12 s");
+  }
+}
+
 void set_rate(Scenario& s, double rate) {
+  if (s.cluster) {
+    set_cluster_rate(s, rate);
+    return;
+  }
   if (s.workload.log.empty())
     s.workload.arrivals_per_s = rate;
   else
@@ -94,7 +160,7 @@ LoadRuns::LoadRuns(LoadSettings settings) : settings_(std::move(settings)) {
   const Scenario as_read = load_as_read(settings_);
   check_askable(as_read, settings_);
   for (std::uint64_t i = 0; i < settings_.seeds; ++i)
-    seeds_.push_back(std::make_unique<Seed>(load_at_rate(settings_, as_read.workload, as_read.seed + i)));
+    seeds_.push_back(std::make_unique<Seed>(load_at_rate(settings_, as_read, as_read.seed + i)));
 }
 
 LoadRuns::~LoadRuns() = default;
@@ -105,11 +171,13 @@ const Scenario& LoadRuns::scenario() const {
 
 std::uint64_t LoadRuns::requests() const {
   const Seed& first = *seeds_.front();
+  if (first.scenario.cluster) return requests_of(*first.scenario.cluster);
   return first.scenario.workload.trace_file.empty() ? first.scenario.workload.requests
                                                     : first.trace.requests().size();
 }
 
 std::optional<double> LoadRuns::offered(double rate) const {
+  if (scenario().cluster) return std::nullopt;
   return offered_rate(scenario().workload, rate);
 }
 

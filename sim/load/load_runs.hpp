@@ -27,7 +27,8 @@ struct LoadSettings {
   std::vector<std::pair<std::string, std::string>> settings;  // as `moelab run --set`
   std::vector<std::string> only;                              // systems; empty: all
   ExecutorKind executor = ExecutorKind::fast;
-  /// Of a run; 0: as the scenario says, kLeastRequests where it draws fewer.
+  /// Of a run; 0: as the scenario says, kLeastRequests where it draws fewer. Of a cluster, of all users: each
+  /// phase has its share of them, one at least.
   std::uint64_t requests = 0;
   std::uint64_t seeds = 1;  // from the scenario's on
   std::size_t jobs = 1;     // processes at a time
@@ -48,8 +49,9 @@ struct LoadAsk {
 
 class LoadRuns {
  public:
-  /// Reads and checks the scenario. Throws InputError with all that is wrong: also for one on a cluster, one
-  /// whose log comes all at once, a closed loop, and what is left out of statistics by seconds.
+  /// Reads and checks the scenario. Of a cluster a rate is that of all its users, each server's keeping their
+  /// share of it. Throws InputError with all that is wrong: also for requests that come all at once, from a
+  /// log or on a cluster, a closed loop, and what is left out of statistics by seconds.
   explicit LoadRuns(LoadSettings settings);
   ~LoadRuns();
 
@@ -59,7 +61,8 @@ class LoadRuns {
   std::size_t seeds() const { return seeds_.size(); }
   /// Of a run.
   std::uint64_t requests() const;
-  /// `rate` where requests are drawn, nothing where a log says when they come (verdict_of).
+  /// `rate` where requests are drawn, nothing where a log says when they come, or on a cluster, where what is
+  /// offered is each server's (verdict_of, verdict_of_servers).
   std::optional<double> offered(double rate) const;
   const ServiceLevel& level() const { return settings_.level; }
 

@@ -10,7 +10,7 @@ namespace moelab {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Summary, mean, p50, p90, p95, p99)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Backlog, came, started, answered, least_wait_s, half_s, residence_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LoadSample, requests, answered, preemptions, wall_s, tokens_per_s,
-                                   input_tokens_per_s, latencies, known, backlog, met, good, holding,
+                                   input_tokens_per_s, latencies, known, backlogs, met, good, holding,
                                    level_values, cause, place, cause_share, refusal)
 
 LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
@@ -30,7 +30,7 @@ LoadSample sample_of(const RunResult& r, const ServiceLevel& level) {
     s.known[i] = !latencies.of(latency).empty();
     s.latencies[i] = summarize(latencies.of(latency));
   }
-  s.backlog = backlog_of(m.requests);
+  s.backlogs = backlogs_of(m.requests);
   s.met = static_cast<std::uint64_t>(std::ranges::count_if(
       m.requests, [&](const RequestTimes& q) { return q.measured && meets(q, level); }));
   s.good = static_cast<std::uint64_t>(std::ranges::count_if(

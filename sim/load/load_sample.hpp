@@ -24,10 +24,10 @@ struct LoadSample {
   double tokens_per_s = 0, input_tokens_per_s = 0;
   std::array<Summary, kLatencies> latencies{};
   std::array<bool, kLatencies> known{};  // some request has that latency
-  Backlog backlog;
-  std::uint64_t met = 0;             // measured requests that meet all limits of the level
-  std::uint64_t good = 0;            // of `answered`, those that do
-  std::vector<bool> holding;         // by clause of the level
+  std::vector<Backlog> backlogs;         // of each server that served some
+  std::uint64_t met = 0;                 // measured requests that meet all limits of the level
+  std::uint64_t good = 0;                // of `answered`, those that do
+  std::vector<bool> holding;             // by clause of the level
   std::vector<double> level_values;  // likewise, in s: what the clause is about; below 0: no request has one
   /// What most of the time went to, and where, as RunAnswer has them, waiting for requests left out; "":
   /// nothing was answered, or took time.
@@ -41,6 +41,7 @@ struct LoadSample {
   double met_share() const {
     return requests > 0 ? static_cast<double>(met) / static_cast<double>(requests) : 0;
   }
+  LoadVerdict verdict(std::optional<double> rate) const { return verdict_of_servers(backlogs, rate); }
   const Summary* of(Latency latency) const {
     const auto i = static_cast<std::size_t>(latency);
     return known[i] ? &latencies[i] : nullptr;

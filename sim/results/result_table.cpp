@@ -405,7 +405,7 @@ std::string heading(const Scenario& s, const std::vector<RunResult>& results,
   const auto ran = std::find_if(results.begin(), results.end(),
                                 [](const RunResult& r) { return r.memory.shortfall == Bytes(0); });
   const Metrics& m = (ran == results.end() ? results.front() : *ran).metrics;
-  const std::string where = s.cluster ? s.cluster->profile.title : s.device.title;
+  const std::string where = s.place_title();
   const std::string of = s.cluster ? " of each GPU" : s.gpus() > 1 ? " on " + gpus_text(s) : "";
   const std::string amount = ran == results.end() ? "nothing was run"
                              : s.cluster          ? answered_text(results)

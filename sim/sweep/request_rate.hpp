@@ -41,6 +41,9 @@ struct Backlog {
   double residence_s = 0;  // median of answered requests, from the first pass to the last token
 };
 Backlog backlog_of(const std::vector<RequestTimes>& requests);
+/// Of a cluster, of each server that served some, in the order of their numbers, in the same second half:
+/// that of all measured requests. Of one machine, one.
+std::vector<Backlog> backlogs_of(const std::vector<RequestTimes>& requests);
 
 /// steady: it keeps up. saturated: requests come faster than it takes them. unsettled: requests stay for so
 /// long, or come for so short a time, that the run says nothing of what more of them would meet.
@@ -56,9 +59,15 @@ std::string to_string(LoadVerdict verdict);
 /// are started than answered, by more than 5 % and than chance, three standard deviations of the two numbers.
 LoadVerdict verdict_of(const Backlog& backlog, std::optional<double> rate);
 inline constexpr double kStandingShare = 0.05;  // as CoDel's target is of its interval: 5 ms of 100 ms
+/// Of one run on several servers: unsettled where one of them is. Else saturated where servers to which a
+/// tenth of the requests came are (kSaturatedShare), whatever the others have to spare: what is offered to
+/// one is what came to it. Of many servers chance has some look so; a single one that few use counts only
+/// where it started fewer than came by more than two standard deviations of what came.
+LoadVerdict verdict_of_servers(const std::vector<Backlog>& servers, std::optional<double> rate);
+inline constexpr double kSaturatedShare = 0.1;
 /// Of runs at the same rate with other seeds: unsettled where one of them is, steady where as many are as
 /// decide (seeds_that_decide).
-LoadVerdict verdict_of(const std::vector<Backlog>& backlogs, std::optional<double> rate);
+LoadVerdict verdict_of_seeds(const std::vector<LoadVerdict>& runs);
 /// What `rate` is there: where requests are drawn the rate at which they are, nothing where a log or a trace
 /// says when they come.
 std::optional<double> offered_rate(const WorkloadConfig& workload, double drawn_at);

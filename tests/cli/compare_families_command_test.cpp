@@ -81,7 +81,7 @@ const json& row_of(const json& block, const std::string& policy) {
 
 }  // namespace
 
-TEST_CASE("compare: policies of each family do in a comparison what they do in a run") {
+TEST_CASE("compare: policies of each family do in a comparison what they do in a run", "[plain]") {
   for (const Case& one : cases()) {
     CAPTURE(one.family);
     const json result =

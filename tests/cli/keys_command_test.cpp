@@ -28,9 +28,9 @@ ProgramResult keys(std::vector<std::string> arguments) {
 const std::map<std::string, Json>& table() {
   static const std::map<std::string, Json> all = [] {
     std::map<std::string, Json> rows;
-    for (const char* root :
-         {"scenario", "system", "device", "cluster", "model", "sweep", "runtime", "law", "part"})
-      for (const Json& row : Json::parse(keys({root, "--format", "json"}).out)) rows[row["key"]] = row;
+    const ProgramResult all = keys({"scenario", "system", "device", "cluster", "model", "sweep", "runtime",
+                                    "law", "part", "--format", "json"});
+    for (const Json& row : Json::parse(all.out)) rows[row["key"]] = row;
     return rows;
   }();
   return all;
@@ -93,7 +93,7 @@ const std::map<std::string, std::string>& sections() {
 
 }  // namespace
 
-TEST_CASE("every key has a meaning, and every meaning a key") {
+TEST_CASE("every key has a meaning, and every meaning a key", "[plain]") {
   std::set<std::string> explained;
   std::istringstream source(test::read_bytes(MOELAB_SOURCE_DIR "/cli/key_meanings.cpp"));
   const std::regex line_of_key(
@@ -111,7 +111,7 @@ TEST_CASE("every key has a meaning, and every meaning a key") {
   CHECK(explained == std::set<std::string>{});
 }
 
-TEST_CASE("every key of a shipped file is in the table") {
+TEST_CASE("every key of a shipped file is in the table", "[plain]") {
   for (const std::string root :
        {"scenario", "system", "device", "cluster", "model", "sweep", "runtime", "law", "part"})
     for (const auto& file : fs::directory_iterator(MOELAB_SOURCE_DIR "/configs/" + root + "s")) {
@@ -149,7 +149,7 @@ TEST_CASE("every key that a reader's source takes is in the table") {
   CHECK(count > 150);
 }
 
-TEST_CASE("parameters of policies are in the sections that name the policy") {
+TEST_CASE("parameters of policies are in the sections that name the policy", "[plain]") {
   std::map<std::pair<std::string, std::string>, Json> rows;
   for (const Json& row : Json::parse(keys({"system", "--format", "json"}).out))
     if (row.contains("policy")) rows[{row["key"], row["policy"]}] = row;
@@ -167,7 +167,7 @@ TEST_CASE("parameters of policies are in the sections that name the policy") {
   CHECK(rows.size() == parameters);
 }
 
-TEST_CASE("a library's parameter cannot have the name of a key that stands beside it") {
+TEST_CASE("a library's parameter cannot have the name of a key that stands beside it", "[plain]") {
   const std::string source = test::read_bytes(MOELAB_SOURCE_DIR "/policies/load_library.cpp");
   const std::regex taken(R"x(\{"(\w+)",\s*"(\w+)"\})x");
   std::set<std::pair<std::string, std::string>> refused, keys_of_readers;
@@ -210,13 +210,16 @@ TEST_CASE("what a key takes is what its reader says when it is given something e
   CHECK(table().at("device.memory.total")["sourced"] == true);
 }
 
-TEST_CASE("a key is found by the paths that files and --set have for it") {
+TEST_CASE("a key is found by the paths that files and --set have for it", "[plain]") {
   CHECK(contains(keys({"workload.closed_loop"}).out, "scenario.workload.closed_loop.users: "));
   CHECK(keys({"overrides.system.threads"}).out == keys({"system.threads"}).out);
   CHECK(keys({"systems.0.cache"}).out == keys({"system.cache"}).out);
   CHECK(contains(keys({"budget"}).out, "scenario.budget: "));
   CHECK(contains(keys({}).out, "device.ssd: "));
   CHECK_FALSE(contains(keys({}).out, "device.ssd.read"));
+  // Several are one after the other, and what is of two of them is said once.
+  CHECK(keys({"system.threads", "budget", "system.threads"}).out ==
+        keys({"system.threads"}).out + keys({"budget"}).out);
   check_refusal(keys({"system.cahce"}), "no key 'system.cahce' (did you mean 'system.cache'?)");
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("experiments are those of the folder, with the question of each one's 
   CHECK(listed == on_pages);
 }
 
-TEST_CASE("lists fit the terminal, between words") {
+TEST_CASE("lists fit the terminal, between words", "[plain]") {
   const std::vector<std::vector<std::string>> lists = {{"scenarios"},   {"sweeps"},   {"laws"},
                                                        {"experiments"}, {"traces"},   {"devices"},
                                                        {"policies"},    {"clusters"}, {"keys", "system"}};

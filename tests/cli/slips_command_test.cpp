@@ -350,6 +350,32 @@ TEST_CASE("slips: parts are listed by a word of theirs, and a word of none says 
                 "there is no part 'rtx-4090-42gb' (did you mean 'rtx-4090-24gb'?)");
 }
 
+TEST_CASE(
+    "slips: policies are listed by a word of theirs or their family's, and a word of none says the nearest") {
+  const auto names = [](const std::vector<std::string>& asked) {
+    std::vector<std::string> words = {"policies", "--format", "json"};
+    words.insert(words.end(), asked.begin(), asked.end());
+    const ProgramResult listed = run_program(MOELAB_PROGRAM, words);
+    CHECK(listed.status == 0);
+    std::vector<std::string> found;
+    for (const nlohmann::json& policy : nlohmann::json::parse(listed.out))
+      found.push_back(policy["family"].get<std::string>() + " " + policy["name"].get<std::string>());
+    return found;
+  };
+  const std::vector<std::string> all = names({}), lru = names({"cache", "LRU"});
+  CHECK(std::count(lru.begin(), lru.end(), "cache lru") == 1);
+  CHECK(lru.size() < all.size());
+  const auto is_listed = [&](const std::string& name) {
+    return std::count(all.begin(), all.end(), name) == 1;
+  };
+  CHECK(std::all_of(lru.begin(), lru.end(), is_listed));
+  const ProgramResult table = run_program(MOELAB_PROGRAM, {"policies", "batching"});
+  CHECK(table.out.starts_with("batching\n"));
+  CHECK_FALSE(contains(table.out, "\ncache\n"));
+  check_refusal(run_program(MOELAB_PROGRAM, {"policies", "seive"}),
+                "there is no policy 'seive' (did you mean 'sieve'?); 'moelab policies' lists all");
+}
+
 TEST_CASE("slips: a timeline of tokens behind the run's last is refused, and nothing is written") {
   const test::ScratchFolder folder;
   const std::string timeline = (folder / "timeline.json").string(), out = (folder / "result.json").string();

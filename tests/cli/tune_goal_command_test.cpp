@@ -91,7 +91,8 @@ TEST_CASE("tune KEY: the rate at which a token takes so long is bytes over time"
   }
 }
 
-TEST_CASE("tune KEY: the same law for tokens a second, and an answer where the goal is out of reach") {
+TEST_CASE("tune KEY: the same law for tokens a second, and an answer where the goal is out of reach",
+          "[plain]") {
   const Goals goals;
   // A request is its prompt of a token and four more, five tokens that each read as much.
   const double most = 20e6 / kBytesAToken;
@@ -112,7 +113,7 @@ TEST_CASE("tune KEY: the same law for tokens a second, and an answer where the g
   CHECK(contains(said, "That is an end of the range"));
 }
 
-TEST_CASE("tune KEY: what holds everywhere, the best of a metric, Markdown and a picture") {
+TEST_CASE("tune KEY: what holds everywhere, the best of a metric, Markdown and a picture", "[plain]") {
   const Goals goals;
   const Json all =
       goals.as_json("device.ssd.read.rate", {"--for", "tpot < 1 s"});  // 2.5 to 40 MB/s, around 10

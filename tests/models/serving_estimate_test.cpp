@@ -374,6 +374,9 @@ TEST_CASE("runtimes: which GGUF files one reads, and its open faults, are what i
   CHECK(plain.gguf.width_multiple == 256);
   REQUIRE(plain.caveats.size() == base.caveats.size());
   CHECK(load_runtime("llama.cpp-cuda").gguf.types.empty());
+  CHECK_THROWS_WITH(read("gguf: {types: [q4_k_n], source: a}\n"),
+                    Catch::Contains("'q4_k_n' is no type of GGUF files (did you mean 'q4_k_m'?)"));
+  CHECK_THROWS_WITH(read("gguf: {types: [], source: a}\n"), Catch::Contains("names none"));
   const Runtime own =
       read("gguf: {types: [q8_0], source: a}\ncaveats: [{models: [glm], what: fails, source: a}]\n");
   CHECK(own.gguf.types == std::vector<std::string>{"q8_0"});

@@ -211,9 +211,14 @@ TEST_CASE("verdict: saturated where a queue stands and less is taken than comes,
   CHECK(verdict_of(burst, 0.95) == LoadVerdict::steady);
   // Of several seeds as many decide as decide of what is found: two of three, and both of two.
   const Backlog steady = backlog_of(in_line(1001, 1.1));
-  CHECK(verdict_of({burst, steady, steady}, 1.0) == LoadVerdict::steady);
-  CHECK(verdict_of({burst, burst, steady}, 1.05) == LoadVerdict::saturated);
-  CHECK(verdict_of({burst, steady}, 1.05) == LoadVerdict::saturated);
+  const auto of_seeds = [](const std::vector<Backlog>& seeds, double rate) {
+    std::vector<LoadVerdict> verdicts;
+    for (const Backlog& b : seeds) verdicts.push_back(verdict_of(b, rate));
+    return verdict_of_seeds(verdicts);
+  };
+  CHECK(of_seeds({burst, steady, steady}, 1.0) == LoadVerdict::steady);
+  CHECK(of_seeds({burst, burst, steady}, 1.05) == LoadVerdict::saturated);
+  CHECK(of_seeds({burst, steady}, 1.05) == LoadVerdict::saturated);
 }
 
 TEST_CASE(
@@ -408,7 +413,7 @@ TEST_CASE("load: what cannot be asked is said") {
   LoadRuns runs(settings);
   CHECK(runs.requests() == 3);
   // At four requests a second the log's three take half a second to come.
-  CHECK(runs.run({{0, 4, 0}}, {}).front().backlog.half_s == Approx(0.25));
+  CHECK(runs.run({{0, 4, 0}}, {}).front().backlogs.front().half_s == Approx(0.25));
   files.write("log.csv", "arrival_s,prompt_tokens,output_tokens\n0,3,4\n0,2,2\n");
   CHECK_THROWS_WITH(LoadRuns(settings), Contains("all come at the same moment"));
 }
