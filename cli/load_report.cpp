@@ -175,9 +175,13 @@ std::vector<std::string> row_of(const LoadReport& r, const LoadPoint& point, boo
 }
 
 std::string legend(const LoadReport& r) {
+  const std::string where =
+      r.runs->scenario().cluster ? "at servers to which a tenth of the requests came, " : "";
   std::string text =
       "values: mean over seeds; queued: mean\n"
-      "saturated: a queue stood through the second half of the time in which requests came, and fewer were "
+      "saturated: " +
+      where +
+      "a queue stood through the second half of the time in which requests came, and fewer were "
       "started there than are offered in that time, or what is under way piles up; with most seeds\n"
       "unsettled: half of the requests stay for more than a quarter of the time in which requests came\n";
   if (!r.found.empty())

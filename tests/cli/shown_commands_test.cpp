@@ -114,6 +114,7 @@ Words smaller(Words words) {
     if (words[1].starts_with("prism-")) return with(two, few_on_servers(words[1]));
     return with(two, {"--set", "workload.requests=1", "--set", "workload.output_tokens=3"});
   }
+  if (command == "load" && words[1].starts_with("prism-")) return with(words, {"--requests", "9"});
   if (command == "load")
     return with(words, {"--requests", "8", "--seeds", "1", "--set", "workload.prompt_tokens=4", "--set",
                         "workload.output_tokens=3"});
