@@ -244,11 +244,34 @@ TEST_CASE("load: bad input") {
   check_refusal(load({"--find", "--share", "99"}), "expected --slo with it");
   check_refusal(load({"--rates", "1", "--system", "smoe-bas"}), "did you mean 'smoe-base'?");
   check_refusal(load({"--rates", "1", "--plot", "/dev/null/no/a.svg"}), "/dev/null is no folder");
-  check_refusal(run_program(MOELAB_PROGRAM, {"load", "prism-offload", "--rates", "1"}),
-                "is served by a cluster");
+  check_refusal(run_program(MOELAB_PROGRAM,
+                            {"load", "prism-offload", "--rates", "1", "--set",
+                             "workload.servers=[{server: server2, requests: 9, tasks: {arithmetic: 1}}]"}),
+                "server 'server2' are there from the start");
   const ProgramResult range = load({"--rates", "1", "--requests", "1"});
   CHECK(range.status == 2);
   CHECK(contains(range.err, "--requests"));
+}
+
+TEST_CASE("load: on a cluster a rate is of all users, and says so in each form") {
+  const std::vector<std::string> asked = {"load",       "prism-mixtral-alone",
+                                          "--system",   "moe-infinity-edge",
+                                          "--executor", "fast",
+                                          "--rates",    "0.03",
+                                          "--seeds",    "1",
+                                          "--requests", "60"};
+  const auto with = [&](const std::string& form) {
+    std::vector<std::string> words = asked;
+    words.insert(words.end(), {"--format", form});
+    return run_program(MOELAB_PROGRAM, words);
+  };
+  const ProgramResult table = with("table"), json = with("json");
+  REQUIRE(table.status == 0);
+  CHECK(contains(table.out, "60 requests a run, seed 1, arrivals poisson at each server"));
+  CHECK(contains(table.out, "three edge servers"));
+  const nlohmann::json point = nlohmann::json::parse(json.out)["systems"][0]["points"][0]["seeds"][0];
+  CHECK(point["requests"] == 60);
+  CHECK(point["second_half"]["came"].get<int>() > 15);  // of 60, half of the time
 }
 
 TEST_CASE("load: a rate above what any machine could do is unsettled, and said to be") {
