@@ -24,6 +24,17 @@ ServingCounts check_against_reference(const SmallRun& run) {
   return m.serving;
 }
 
+/// Of steps that have room for them, in a KV cache as large as before; a draft model has blocks there too.
+void add_drafts(SmallRun& run, std::uint64_t seed) {
+  Random random(seed + 0xd7af);
+  Scenario& s = run.scenario;
+  const MemoryPlan before = plan_of(run).memory;
+  s.speculation = random_speculation(random);
+  BatchingConfig& batching = *s.systems.front().batching;
+  batching.max_tokens = std::max(batching.max_tokens, s.workload.batch * (1 + s.speculation.tokens));
+  give_blocks(run, static_cast<double>(before.kv_blocks));
+}
+
 engine::Process run_alone(engine::Engine& engine, engine::Graph& graph) {
   engine.submit(graph, engine::kDemand);
   co_await engine.finished(graph);
@@ -41,11 +52,13 @@ void serve_one(WorkloadConfig& w, std::uint32_t prompt, std::uint32_t output) {
 
 TEST_CASE("paged: every run takes as long as a naive recurrence says") {
   const bool codecs = GENERATE(false, true);
+  const bool drafts = GENERATE(false, true);
   int ran = 0, swapped = 0, dropped = 0, mixed = 0;
   for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(400u, 80u); ++seed) {
-    const SmallRun run = random_paged_run(seed, codecs);
+    SmallRun run = random_paged_run(seed, codecs);
+    if (drafts) add_drafts(run, seed);
     if (!can_run(run)) continue;
-    INFO("seed " << seed << (codecs ? " with codecs" : ""));
+    INFO("seed " << seed << (codecs ? " with codecs" : "") << (drafts ? " with drafts" : ""));
     ++ran;
     const ServingCounts c = check_against_reference(run);
     swapped += c.swapped_out > 0 ? 1 : 0;
