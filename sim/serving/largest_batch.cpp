@@ -27,8 +27,8 @@ Requests in_turn(const Scenario& s, const RoutingTrace& trace) {
     const auto prompt = static_cast<double>(q.decode_begin - q.begin);
     const auto tokens = static_cast<double>(q.end - (encodes ? q.decode_begin : q.begin) + 1);
     requests.kept.push_back(of_token * tokens + (encodes ? of_encoded * prompt : Bytes(0)));
-    const std::uint64_t prompt = s.workload.prefilled ? 0 : q.decode_begin - q.begin;
-    requests.rows.push_back(std::max<std::uint64_t>(prompt, decode_rows(s.speculation)));
+    const std::uint64_t at_once = s.workload.prefilled ? 0 : q.decode_begin - q.begin;
+    requests.rows.push_back(std::max<std::uint64_t>(at_once, decode_rows(s.speculation)));
   }
   return requests;
 }
