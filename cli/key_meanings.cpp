@@ -499,15 +499,17 @@ const Meanings& meanings() {
 struct SameMeaning {
   std::string_view prefix, as;
 };
-constexpr std::array<SameMeaning, 9> kSameMeanings = {{{"scenario.workload.classes[].", "scenario.workload."},
-                                                       {"scenario.weights.", "model.weights."},
-                                                       {"model.bytes_per_weight.", "model.weights."},
-                                                       {"model.encoder.attention[].", "model.attention[]."},
-                                                       {"model.encoder.blocks.NAME.", "model.blocks.NAME."},
-                                                       {"model.encoder.", "model."},
-                                                       {"model.attention[].", "model.attention."},
-                                                       {"model.blocks.NAME.", "model.attention."},
-                                                       {"runtime.sources.", "device.sources."}}};
+constexpr std::array<SameMeaning, 10> kSameMeanings = {
+    {{"scenario.workload.classes[].", "scenario.workload."},
+     {"scenario.weights.", "model.weights."},
+     {"scenario.speculation.draft.weights.", "model.weights."},
+     {"model.bytes_per_weight.", "model.weights."},
+     {"model.encoder.attention[].", "model.attention[]."},
+     {"model.encoder.blocks.NAME.", "model.blocks.NAME."},
+     {"model.encoder.", "model."},
+     {"model.attention[].", "model.attention."},
+     {"model.blocks.NAME.", "model.attention."},
+     {"runtime.sources.", "device.sources."}}};
 
 }  // namespace
 

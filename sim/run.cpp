@@ -388,9 +388,10 @@ std::vector<double> profile_experts(const Scenario& s, const RoutingTrace& trace
 Platform make_platform(const Scenario& s, const SystemConfig& system, const ExpertCosts& costs,
                        const MemoryPlan& memory, const RunOptions& options) {
   if (options.platform && s.speculation.any())
-    throw InputError(s.name,
-                     "speculation.tokens: which drafts are accepted is drawn, and on hardware no model drafts or "
-                     "verifies; expected 0 there");
+    throw InputError(
+        s.name,
+        "speculation.tokens: which drafts are accepted is drawn, and on hardware no model drafts or "
+        "verifies; expected 0 there");
   if (options.platform && s.gpus() > 1)
     throw InputError(s.name, std::string(s.tensor_parallel > 1 ? "tensor_parallel" : "data_parallel") +
                                  " shares the model over GPUs; on hardware one GPU runs");

@@ -269,7 +269,9 @@ void read_drafts(const YamlMap& root, const Reading& reading, Scenario& s, Json&
   if (has_draft_model(section)) {
     const Reading as_named{reading.file, reading.base, reading.problems, std::nullopt, reading.only};
     const std::size_t before = reading.problems.all().size();
-    const auto use = [&](const YamlMap& map, const std::filesystem::path&) { draft = read_architecture(map); };
+    const auto use = [&](const YamlMap& map, const std::filesystem::path&) {
+      draft = read_architecture(map);
+    };
     document["speculation"]["draft"]["model"] =
         with_config("models", "model", section.map("draft").node("model"), "model", as_named, use);
     if (reading.problems.all().size() > before) draft.reset();

@@ -33,7 +33,7 @@ struct Scenario {
   /// Memory the serving process may use: non-expert weights, KV cache, staging and expert cache. With several
   /// GPUs, of each.
   Bytes budget;
-  bool budget_given = true;  // else all that the device has to give, under each system's runtime
+  bool budget_given = true;       // else all that the device has to give, under each system's runtime
   SpeculationConfig speculation;  // of all systems
   WorkloadConfig workload;
   std::optional<ClusterConfig> cluster;  // several servers, each with users of its own

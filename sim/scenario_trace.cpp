@@ -228,7 +228,7 @@ bool draws_all_scores(const Scenario& scenario) {
 }
 
 RankInclusion planning_statistics(const Scenario& s, const RoutingTrace& trace) {
-  if (!s.workload.trace_file.empty()) 
+  if (!s.workload.trace_file.empty())
     return rank_inclusion(trace, s.workload.batch, s.model.has_encoder(), drafts_of(s));
   const RoutingTrace history =
       draw_requests_of(s, {.seed = s.seed + kHistorySeedOffset,

@@ -73,9 +73,9 @@ struct StepShare {
   std::uint32_t request = 0;  // its id
   std::uint32_t tokens = 0;   // that run, one row each
   std::uint32_t context = 0;  // tokens in its cache before the step
-  bool prompt = false;        // rows of a prompt, or of what is computed again; else one decode row and drafts
-  bool produces = false;      // gets a token: not so for chunks of a prompt before its last
-  std::uint16_t rank = 0;     // whose request it is, where several ranks have their own (rank_batching.hpp)
+  bool prompt = false;     // rows of a prompt, or of what is computed again; else one decode row and drafts
+  bool produces = false;   // gets a token: not so for chunks of a prompt before its last
+  std::uint16_t rank = 0;  // whose request it is, where several ranks have their own (rank_batching.hpp)
   bool operator==(const StepShare&) const = default;
 };
 

@@ -24,8 +24,8 @@
 // Drafted tokens (num_tokens_with_spec) count as rows and take blocks as others do; the budget may cut them.
 // Refused ones leave the cache (update_from_output: num_computed_tokens -= num_rejected), while the request
 // keeps their blocks for what comes in their place. Where a model or a head drafts, vLLM holds blocks for as
-// many tokens more (num_lookahead_tokens), into which that writes its keys and values of the next drafts; here
-// drafts are made at the begin of the step that verifies them, into the blocks that it takes for them.
+// many tokens more (num_lookahead_tokens), into which that writes its keys and values of the next drafts;
+// here drafts are made at the begin of the step that verifies them, into the blocks that it takes for them.
 //
 // Deviations, each so that every request which fits alone runs to its end:
 // - A step that came out empty is formed again at once, as the engine's next turn would: with what came and

@@ -110,7 +110,8 @@ void RequestBooks::enter(const PolicyGuard& guard, const BatchStep& step) {
 void RequestBooks::check_share(const PolicyGuard& guard, const Request& r, const StepShare& share) const {
   const std::string name = request_name(share.request);
   const std::uint64_t end = std::uint64_t{share.context} + share.tokens;
-  const std::uint64_t most = r.known + (share.prompt ? 0 : std::min<std::uint64_t>(shape_.drafts, r.left - 1));
+  const std::uint64_t most =
+      r.known + (share.prompt ? 0 : std::min<std::uint64_t>(shape_.drafts, r.left - 1));
   const bool readable =
       r.found_again && share.context <= r.reached && share.context % shape_.kv.block_tokens == 0;
   if (share.context != r.cached && !readable)

@@ -65,10 +65,10 @@ class CalledStage final : public ServingStage {
   engine::ResourceId gpu_;
   DenseTimes dense_times_;
   std::unique_ptr<DraftTimes> draft_times_;  // nullptr: drafting takes no time
-  std::vector<std::int32_t> moe_numbers_;  // by model layer; -1: dense
-  std::vector<ServedRequest> requests_;    // of the state's stream
-  std::vector<ExpertUse> brought_;         // scratch: of a layer, in ascending order
-  std::optional<ListedRequests> source_;   // of these
+  std::vector<std::int32_t> moe_numbers_;    // by model layer; -1: dense
+  std::vector<ServedRequest> requests_;      // of the state's stream
+  std::vector<ExpertUse> brought_;           // scratch: of a layer, in ascending order
+  std::optional<ListedRequests> source_;     // of these
   enum : std::uint8_t { kWaiting, kRunning, kFinished };
   std::vector<std::uint8_t> admitted_;  // by request
   bool serves_ = false;                 // had requests at all

@@ -31,8 +31,7 @@ LongestRequest longest_request(const Scenario& s, const std::vector<std::vector<
       longest.tokens = std::max(longest.tokens, final_tokens(batch_request(q)));
   longest.rows = longest.tokens;
   if (s.speculation.any())
-    longest.rows =
-        std::max(longest.rows, std::uint64_t{s.workload.batch} * decode_rows(s.speculation));
+    longest.rows = std::max(longest.rows, std::uint64_t{s.workload.batch} * decode_rows(s.speculation));
   return longest;
 }
 
@@ -138,8 +137,8 @@ ServerMemory plan_server(const Scenario& s, const SystemConfig& system, std::siz
   m.budget = server.budget.value_or(s.budget);
   check_budget(s.name, m.budget, device);
   m.non_expert = non_expert_bytes(s.model) + draft_bytes(s.speculation);
-  m.kv_cache = s.workload.batch * (static_cast<double>(longest.tokens) * kv_bytes_per_token(s) +
-                                   state_bytes_per_request(s));
+  m.kv_cache = s.workload.batch *
+               (static_cast<double>(longest.tokens) * kv_bytes_per_token(s) + state_bytes_per_request(s));
   m.activations = step_activation_bytes(s, longest.rows);
   if (placed.migration) m.staging = on_its_way(s, system);
   if (placed.loads()) m.loading = most_experts_in_use(s) * on_its_way(s, system);

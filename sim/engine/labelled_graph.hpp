@@ -54,7 +54,8 @@ std::string_view to_string(Tier tier);
 /// OpLabel::tensor of an operation on all tensors of an expert.
 inline constexpr std::uint16_t kWholeExpert = 0xffff;
 
-/// What an operation means. `dense`, `draft` and `shared_expert`: how much they do is in LabelledGraph::kernel.
+/// What an operation means. `dense`, `draft` and `shared_expert`: how much they do is in
+/// LabelledGraph::kernel.
 struct OpLabel {
   OpKind kind;
   Tier tier = Tier::none;

@@ -251,9 +251,9 @@ TextTable speculation_table(const std::vector<RunResult>& results) {
   for (const RunResult& r : results) {
     const SpeculationCounts& c = r.metrics.speculation;
     if (c.steps == 0) continue;
-    rows.push_back({r.system, fixed(c.tokens_a_step(), 2), std::to_string(c.drafted),
-                    std::to_string(c.accepted),
-                    c.judged == 0 ? "-" : percent(static_cast<double>(c.accepted), static_cast<double>(c.judged))});
+    rows.push_back(
+        {r.system, fixed(c.tokens_a_step(), 2), std::to_string(c.drafted), std::to_string(c.accepted),
+         c.judged == 0 ? "-" : percent(static_cast<double>(c.accepted), static_cast<double>(c.judged))});
   }
   return {rows};
 }
@@ -278,8 +278,7 @@ TextTable prefetch_table(const std::vector<RunResult>& results) {
 constexpr std::array<std::string_view, kCauses> kCauseColumns = {
     "SSD",      "page cache", "decompress",     "recover",     "experts",     "dense",   "host",
     "prefetch", "load",       "load low",       "CPU experts", "activations", "predict", "reduce",
-    "KV swap",  "network",    "remote experts", "recovery",    "exchange",
-    "drafting"};
+    "KV swap",  "network",    "remote experts", "recovery",    "exchange",    "drafting"};
 
 /// The causes that took any time at all.
 TextTable stall_table(const std::vector<RunResult>& results) {

@@ -20,7 +20,8 @@ constexpr int kVocabularyPadding = 128;
 std::string unfit_draft(const Architecture& draft, const Architecture& target) {
   if (draft.is_moe())
     return "model '" + draft.name +
-           "' has experts, of which each drafted token would choose and load its own; expected a dense model, "
+           "' has experts, of which each drafted token would choose and load its own; expected a dense "
+           "model, "
            "all of whose weights are in GPU memory";
   if (draft.has_encoder() || target.has_encoder())
     return "model '" + (draft.has_encoder() ? draft.name : target.name) +
@@ -84,7 +85,8 @@ std::string cannot_speculate(const SystemConfig& system, const Scenario& s) {
   if (const BatchingPolicyEntry* policy = find_batching_policy(batching.policy.name);
       policy != nullptr && !policy->speculates)
     return who + "forms steps by '" + batching.policy.name +
-           "', whose decode shares run one token: nothing would verify what is drafted. Expected a policy that "
+           "', whose decode shares run one token: nothing would verify what is drafted. Expected a policy "
+           "that "
            "speculates (static, continuous, vllm-v1), or 'speculation.tokens: 0'";
   return "";
 }

@@ -6,11 +6,11 @@
 //     acceptance: 0.7    # of a drafted token, those before it accepted
 //     draft: ngram       # or {model: qwen3-8b}, {bytes: 420 MB, source: ...}, {time: 2 ms, source: ...}
 //
-// Drafts by n-gram (prompt look-up; vLLM's "ngram", llama.cpp's "ngram-simple") are looked up in the request's
-// own tokens: nothing on the GPU. A draft model (Leviathan and others, ICML 2023; vLLM's "draft_model",
-// llama.cpp's -md) runs once for each token, one after the other, beside the target in GPU memory, and has
-// keys and values of its own. A head (EAGLE, multi-token prediction) is given by what it reads for a token and
-// keeps in GPU memory, or by its time.
+// Drafts by n-gram (prompt look-up; vLLM's "ngram", llama.cpp's "ngram-simple") are looked up in the
+// request's own tokens: nothing on the GPU. A draft model (Leviathan and others, ICML 2023; vLLM's
+// "draft_model", llama.cpp's -md) runs once for each token, one after the other, beside the target in GPU
+// memory, and has keys and values of its own. A head (EAGLE, multi-token prediction) is given by what it
+// reads for a token and keeps in GPU memory, or by its time.
 #pragma once
 
 #include <cstdint>

@@ -264,8 +264,7 @@ double CachedStage::resident_share() const {
 
 // Keys and values of the static batch that runs.
 Bytes CachedStage::kept_bytes() const {
-  return kv_tokens_ * kv_bytes_per_token(scenario_) +
-         kv_encoded_ * cross_kv_bytes_per_token(scenario_.model);
+  return kv_tokens_ * kv_bytes_per_token(scenario_) + kv_encoded_ * cross_kv_bytes_per_token(scenario_.model);
 }
 
 void CachedStage::show_memory() const {

@@ -39,8 +39,7 @@ double step_seconds(const Scenario& s, const SystemConfig& system, const TimingM
   pass.tokens = pass.produces * each;
   pass.drafts = pass.tokens - pass.produces;
   for (std::size_t i = 0; i < count; ++i)
-    pass.runs.push_back(
-        {.first = requests[i].prompt_tokens + requests[i].output_tokens / 2.0, .rows = each});
+    pass.runs.push_back({.first = requests[i].prompt_tokens + requests[i].output_tokens / 2.0, .rows = each});
   dense.begin(pass);
   const FeedForward& ff = s.model.moe();
   const double tokens = std::max(1.0, static_cast<double>(pass.tokens) * ff.top_k / used_a_layer);

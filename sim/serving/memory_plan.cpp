@@ -161,9 +161,8 @@ bool has_room(const MemoryPlan& memory, const Scenario& s, const Pass& pass) {
   if (!pass.of_ranks.empty())  // each GPU has the rows of its own rank
     return std::all_of(pass.of_ranks.begin(), pass.of_ranks.end(),
                        [&](const Pass& of_rank) { return has_room(memory, s, of_rank); });
-  const Bytes needed =
-      activation_bytes(s.model, pass.tokens, std::uint64_t{pass.produces} + pass.drafts,
-                       static_cast<int>(s.tensor_parallel));
+  const Bytes needed = activation_bytes(s.model, pass.tokens, std::uint64_t{pass.produces} + pass.drafts,
+                                        static_cast<int>(s.tensor_parallel));
   return needed <= memory.activations;
 }
 
@@ -171,9 +170,8 @@ std::string shortfall_text(const std::string& system, const MemoryPlan& m) {
   return "budget " + to_string(m.budget) + " is too small for system '" + system + "': it needs " +
          to_string(m.budget + m.shortfall) + " before it can cache a single expert (non-expert weights " +
          to_string(m.non_expert) + (m.draft > Bytes(0) ? ", weights that draft " + to_string(m.draft) : "") +
-         ", KV cache " + to_string(m.kv_cache) + ", activations " +
-         to_string(m.activations) + ", experts in use " + to_string(m.staging) + ", prefetch " +
-         to_string(m.prefetch) + ")";
+         ", KV cache " + to_string(m.kv_cache) + ", activations " + to_string(m.activations) +
+         ", experts in use " + to_string(m.staging) + ", prefetch " + to_string(m.prefetch) + ")";
 }
 
 }  // namespace moelab

@@ -92,9 +92,7 @@ struct SpeculationCounts {
     judged += other.judged;
   }
   /// That a request gets in a step, mean.
-  double tokens_a_step() const {
-    return static_cast<double>(steps + accepted) / static_cast<double>(steps);
-  }
+  double tokens_a_step() const { return static_cast<double>(steps + accepted) / static_cast<double>(steps); }
 };
 
 /// Who made ready what was missing, in decode passes: distinct experts of a step.
@@ -205,8 +203,8 @@ struct LayerCounts {
 };
 
 struct Metrics {
-  std::vector<double> ttft_s;              // a request each: from the arrival of its batch to its first token
-  std::vector<double> end_to_end_s;        // a request each: to its last token
+  std::vector<double> ttft_s;        // a request each: from the arrival of its batch to its first token
+  std::vector<double> end_to_end_s;  // a request each: to its last token
   /// A generated token each, after the first of its request; of tokens that one step produced together, one.
   std::vector<double> token_gaps_s;
   std::vector<std::uint16_t> gap_classes;  // of these, the requests' classes; empty where there are none

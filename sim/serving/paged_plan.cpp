@@ -86,8 +86,9 @@ double exchange_seconds(const Scenario& s, const TimingModel& timing) {
       .value();
 }
 
-/// One MoE layer with its weights resident, for a step of `batch` requests halfway through their answers, with
-/// their drafts; experts drawn evenly. Layers without a feed-forward part lie between MoE layers, and are shared out over them.
+/// One MoE layer with its weights resident, for a step of `batch` requests halfway through their answers,
+/// with their drafts; experts drawn evenly. Layers without a feed-forward part lie between MoE layers, and
+/// are shared out over them.
 double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
                              const std::vector<ServedRequest>& requests) {
   if (!s.model.is_moe()) return 0;  // nothing is streamed beside it

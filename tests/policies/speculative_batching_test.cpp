@@ -56,9 +56,9 @@ TEST_CASE("drafts: a decode share runs them, and goes on where the first was ref
 TEST_CASE("drafts: a request ends as soon as they are accepted") {
   for (const char* name : {"static", "continuous", "vllm-v1"}) {
     CAPTURE(name);
-    const auto policy = make(name, drafting(5), name == std::string("vllm-v1")
-                                                    ? PolicyParameters{{"async", 0}}
-                                                    : PolicyParameters{});
+    const auto policy =
+        make(name, drafting(5),
+             name == std::string("vllm-v1") ? PolicyParameters{{"async", 0}} : PolicyParameters{});
     policy->arrive({.id = 1, .prompt_tokens = 2, .output_tokens = 4});
     CHECK(run(*policy) == "1p2@0*, admitted 1");
     CHECK(run(*policy) == "1d3@2*");  // three are left, of which it drafts two: none was refused
@@ -129,15 +129,13 @@ TEST_CASE("drafts: whatever is refused, every token is produced once and in orde
   for (int i = 0; i < test::random_runs(3000); ++i) {
     const auto& entry = batching_policies()[below(batching_policies().size())];
     REQUIRE(entry.speculates);
-    BatchingShape shape = drafting(1 + below(4),
-                                   1 + below(3), 30);
+    BatchingShape shape = drafting(1 + below(4), 1 + below(3), 30);
     shape.max_requests = 1 + below(4);
     const auto policy = entry.make(shape, {});
     std::map<std::uint32_t, BatchRequest> requests;
     std::map<std::uint32_t, std::uint32_t> produced;
     for (std::uint32_t id = 0; id < 6; ++id) {
-      BatchRequest request{id, 1 + below(8),
-                           1 + below(9)};
+      BatchRequest request{id, 1 + below(8), 1 + below(9)};
       request.prefilled = below(3) == 0;
       if (!policy->misfit(request).empty()) continue;
       policy->arrive(request);

@@ -76,8 +76,8 @@ class NaiveLoop {
     places_ = static_cast<std::size_t>(of_layer / expert_bytes(run.scenario.model).value() * (1 + 1e-12));
     if (system_.cache.name == "none") places_ = 0;
     room_ = std::min<std::size_t>(run.scenario.model.moe().experts,
-                                  std::size_t{1} * run.scenario.model.moe().top_k * run.scenario.workload.batch *
-                                      (1 + run.scenario.speculation.tokens));
+                                  std::size_t{1} * run.scenario.model.moe().top_k *
+                                      run.scenario.workload.batch * (1 + run.scenario.speculation.tokens));
     rows_run_.assign(requests_.size(), 0);
   }
 

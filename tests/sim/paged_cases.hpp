@@ -76,8 +76,8 @@ inline PagedPlan plan_of(const SmallRun& run) {
 inline void give_blocks(SmallRun& run, double blocks) {
   run.scenario.budget = Bytes(9e8);
   const MemoryPlan m = plan_of(run).memory;
-  run.scenario.budget =
-      m.non_expert + m.draft + m.activations + m.staging + m.expert_cache + blocks * m.kv_block + 0.5 * m.kv_block;
+  run.scenario.budget = m.non_expert + m.draft + m.activations + m.staging + m.expert_cache +
+                        blocks * m.kv_block + 0.5 * m.kv_block;
 }
 
 /// Layers with and without experts in any order, some of linear attention, but never all.

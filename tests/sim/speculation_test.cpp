@@ -52,10 +52,11 @@ RunResult run_with(SmallRun run, std::uint32_t tokens, double acceptance) {
 std::string refusal(const std::string& speculation, const std::string& more = "") {
   try {
     const Scenario s = scenario_of_document(
-        "speculates", "name: speculates\nmodel: qwen3-30b-a3b\nmachine: {gpu: rtx-4090-24gb, ram: 96 GiB}\n"
-                      "runtime: vllm-v1\nworkload: {requests: 1, prompt_tokens: 9, output_tokens: 9}\n"
-                      "speculation: " +
-                          speculation + "\nsystems: [moe-infinity]\n" + more);
+        "speculates",
+        "name: speculates\nmodel: qwen3-30b-a3b\nmachine: {gpu: rtx-4090-24gb, ram: 96 GiB}\n"
+        "runtime: vllm-v1\nworkload: {requests: 1, prompt_tokens: 9, output_tokens: 9}\n"
+        "speculation: " +
+            speculation + "\nsystems: [moe-infinity]\n" + more);
     check_scenario(s, scenario_trace(s));
   } catch (const InputError& error) {
     return error.what();
@@ -94,7 +95,8 @@ TEST_CASE("speculation: the draw at a place is one, whatever is drafted before i
   for (std::uint32_t request = 0; request < 50; ++request)
     for (std::uint32_t context = 0; context < 50; ++context) {
       const std::uint32_t all = drafts.accepted(request, context, 8);
-      for (std::uint32_t k = 0; k <= 8; ++k) REQUIRE(drafts.accepted(request, context, k) == std::min(k, all));
+      for (std::uint32_t k = 0; k <= 8; ++k)
+        REQUIRE(drafts.accepted(request, context, k) == std::min(k, all));
       if (all > 0) REQUIRE(drafts.accepted(request, context + 1, 7) == all - 1);
     }
   CHECK(Drafts{8, 0.6, 3}.accepted(1, 2, 8) == Drafts{2, 0.6, 3}.accepted(1, 2, 8));
@@ -257,7 +259,8 @@ TEST_CASE("speculation: what drafting takes, by the data sheet") {
 }
 
 TEST_CASE("speculation: what cannot be is refused with the reason") {
-  const auto has = [](const std::string& speculation, const std::string& reason, const std::string& more = "") {
+  const auto has = [](const std::string& speculation, const std::string& reason,
+                      const std::string& more = "") {
     CAPTURE(speculation, reason);
     CHECK_THAT(refusal(speculation, more), Catch::Contains(reason));
   };
