@@ -228,7 +228,7 @@ void CalledStage::keep_what_came() {
 }
 
 void CalledStage::end_step(const KvUse&) {
-  for (const std::uint32_t id : state_.stream->step().finished) admitted_[id] = kFinished;
+  for (const std::uint32_t id : state_.stream->ends()) admitted_[id] = kFinished;
   result_.local_share.add(world_.engine.now(), calls_.local_activations() - counted_local_,
                           calls_.remote_activations() - counted_remote_);
   counted_local_ = calls_.local_activations();

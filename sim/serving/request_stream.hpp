@@ -40,6 +40,8 @@ class RequestStream {
   const Drafts& drafts() const { return drafts_; }
   /// Of the step that next() formed. Requests have the source's numbers.
   const BatchStep& step() const { return step_; }
+  /// Requests that get their last token in it.
+  const std::vector<std::uint32_t>& ends() const { return ends_; }
   /// The step has run: counts its tokens, first and last ones included, and shows the requests that it
   /// answered to an observer, if there is one.
   void complete(double now, Metrics& metrics, GraphObserver* observer = nullptr);
@@ -76,7 +78,7 @@ class RequestStream {
   bool begins_ = false;
   BatchStep step_;
   std::vector<std::uint32_t> refused_;  // by share of the step: of its last tokens; empty: nothing is drafted
-  std::vector<std::uint32_t> ends_;     // requests that get their last token in the step
+  std::vector<std::uint32_t> ends_;     // of the step: requests
   MeasuredRange measured_;
 };
 

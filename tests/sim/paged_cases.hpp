@@ -166,6 +166,17 @@ inline SmallRun random_paged_run(std::uint64_t seed, bool codecs,
   return run;
 }
 
+/// Of steps that have room for them, in a KV cache as large as before; a draft model has blocks there too.
+inline void add_drafts(SmallRun& run, std::uint64_t seed) {
+  Random random(seed + 0xd7af);
+  Scenario& s = run.scenario;
+  const MemoryPlan before = plan_of(run).memory;
+  s.speculation = random_speculation(random);
+  BatchingConfig& batching = *s.systems.front().batching;
+  batching.max_tokens = std::max(batching.max_tokens, s.workload.batch * (1 + s.speculation.tokens));
+  give_blocks(run, static_cast<double>(before.kv_blocks));
+}
+
 /// Whether the run fits and all its requests can be served.
 inline bool can_run(const SmallRun& run) {
   if (plan_of(run).memory.shortfall > Bytes(0)) return false;

@@ -24,17 +24,6 @@ ServingCounts check_against_reference(const SmallRun& run) {
   return m.serving;
 }
 
-/// Of steps that have room for them, in a KV cache as large as before; a draft model has blocks there too.
-void add_drafts(SmallRun& run, std::uint64_t seed) {
-  Random random(seed + 0xd7af);
-  Scenario& s = run.scenario;
-  const MemoryPlan before = plan_of(run).memory;
-  s.speculation = random_speculation(random);
-  BatchingConfig& batching = *s.systems.front().batching;
-  batching.max_tokens = std::max(batching.max_tokens, s.workload.batch * (1 + s.speculation.tokens));
-  give_blocks(run, static_cast<double>(before.kv_blocks));
-}
-
 engine::Process run_alone(engine::Engine& engine, engine::Graph& graph) {
   engine.submit(graph, engine::kDemand);
   co_await engine.finished(graph);
