@@ -43,6 +43,10 @@ struct CheckArguments {
   std::string format = "table";
 };
 
+std::string draft_item(const MemoryPlan& m) {
+  return m.draft > Bytes(0) ? ", weights that draft " + to_string(m.draft) : "";
+}
+
 std::string memory_line(const SystemConfig& system, const MemoryPlan& m) {
   if (m.shortfall > Bytes(0))
     return "  " + system.name + ": does not fit, " + to_string(m.shortfall) + " more are needed; " +
@@ -50,10 +54,10 @@ std::string memory_line(const SystemConfig& system, const MemoryPlan& m) {
   const std::string blocks = m.kv_blocks == 0 ? ""
                                               : " = " + std::to_string(m.kv_blocks) + " blocks of " +
                                                     std::to_string(system.kv.block_tokens) + " tokens";
-  return "  " + system.name + ": non-expert weights " + to_string(m.non_expert) + ", KV cache " +
-         to_string(m.kv_cache) + blocks + ", activations " + to_string(m.activations) + ", experts in use " +
-         to_string(m.staging) + ", prefetch " + to_string(m.prefetch) + ", expert cache " +
-         to_string(m.expert_cache) +
+  return "  " + system.name + ": non-expert weights " + to_string(m.non_expert) + draft_item(m) +
+         ", KV cache " + to_string(m.kv_cache) + blocks + ", activations " + to_string(m.activations) +
+         ", experts in use " + to_string(m.staging) + ", prefetch " + to_string(m.prefetch) +
+         ", expert cache " + to_string(m.expert_cache) +
          (m.experts_on_ssd ? "; experts on the SSD, in host memory those read last, "
                            : "; page cache outside the budget ") +
          to_string(m.page_cache) + "\n";
@@ -96,10 +100,11 @@ std::string llama_cpp_line(const Scenario& own, const SystemConfig& system, cons
 
 /// As serving engines print it, so that a user can hold the number of blocks against a real run's.
 std::string paged_memory_line(const SystemConfig& system, const MemoryPlan& m) {
-  std::string line =
-      "  " + system.name + ": experts " + to_string(m.expert_cache) + ", expert window " +
-      to_string(m.staging) + (m.pinned > Bytes(0) ? ", pinned beside it " + to_string(m.pinned) : "") +
-      ", other weights " + to_string(m.non_expert) + ", activations " + to_string(m.activations);
+  std::string line = "  " + system.name + ": experts " + to_string(m.expert_cache) + ", expert window " +
+                     to_string(m.staging) +
+                     (m.pinned > Bytes(0) ? ", pinned beside it " + to_string(m.pinned) : "") +
+                     ", other weights " + to_string(m.non_expert) + draft_item(m) + ", activations " +
+                     to_string(m.activations);
   if (m.shortfall > Bytes(0))
     return line + ": does not fit, " + to_string(m.shortfall) + " more are needed\n";
   return line + ", KV cache " + to_string(m.kv_cache) + " = " + std::to_string(m.kv_blocks) + " blocks of " +

@@ -35,7 +35,7 @@ struct Elsewhere {
   std::string_view path, kind;
   Strictness strictness;
 };
-constexpr std::array<Elsewhere, 8> kElsewhere = {
+constexpr std::array<Elsewhere, 9> kElsewhere = {
     {{"scenario.systems[]", "system", Strictness::whole},  // which overrides do not reach
      {"scenario.model", "model", Strictness::in_place},
      {"scenario.device", "device", Strictness::in_place},
@@ -43,6 +43,7 @@ constexpr std::array<Elsewhere, 8> kElsewhere = {
      {"cluster.devices.NAME", "device", Strictness::in_place},
      {"sweep.scenario", "scenario", Strictness::in_place},
      {"scenario.runtime", "runtime", Strictness::whole},
+     {"scenario.speculation.draft.model", "model", Strictness::whole},
      {"system.runtime", "runtime", Strictness::whole}}};
 /// A part of a user's own has the keys of a row of a table of parts.
 struct OwnPart {

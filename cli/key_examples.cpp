@@ -29,6 +29,7 @@ scenario.machine.memory ddr5-6000 x 2
 scenario.machine.ram 96 GiB
 scenario.machine.ssd pcie4-x4
 scenario.weights.group 128
+scenario.speculation.draft.weights.group 128
 scenario.workload.classes[].prompt_tokens.least 16
 scenario.workload.classes[].lengths_of log.csv
 scenario.workload.closed_loop.distribution exponential

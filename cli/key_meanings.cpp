@@ -33,6 +33,15 @@ scenario.budget memory for weights, KV cache and expert cache; of several GPUs, 
 scenario.systems what is compared: names (`moelab systems`), files, or systems themselves (`moelab keys system`)
 scenario.policy_libraries files with policies of your own, which its systems may name (policies/README.md); their code runs as the scenario is read
 scenario.overrides changes to what the scenario names: overrides.model, overrides.device, and overrides.system of every system
+scenario.speculation speculative decoding, by a stated rate of acceptance
+scenario.speculation.tokens drafted for each decode step of a request, which verifies them beside its own token; 0: none
+scenario.speculation.acceptance how likely a drafted token is accepted, those before it in the step accepted
+scenario.speculation.draft what drafts: ngram (look-up in the request's own tokens, which takes no time), or a map
+scenario.speculation.draft.model a dense model (`moelab models`, or as `model`) that drafts token by token, beside the target in the GPU's memory
+scenario.speculation.draft.weights format of its weights, as `weights` of the scenario has that of the target's
+scenario.speculation.draft.bytes of a head (EAGLE, multi-token prediction): what it reads for a token, and keeps in the GPU's memory
+scenario.speculation.draft.time what drafting a token takes, in the place of what reading those bytes would
+scenario.speculation.draft.source where bytes or time are from
 scenario.workload the requests
 scenario.workload.batch requests that run at once; with data parallelism on each GPU
 scenario.workload.requests how many requests; of a trace, how many of its first ones (0: all)
@@ -490,15 +499,17 @@ const Meanings& meanings() {
 struct SameMeaning {
   std::string_view prefix, as;
 };
-constexpr std::array<SameMeaning, 9> kSameMeanings = {{{"scenario.workload.classes[].", "scenario.workload."},
-                                                       {"scenario.weights.", "model.weights."},
-                                                       {"model.bytes_per_weight.", "model.weights."},
-                                                       {"model.encoder.attention[].", "model.attention[]."},
-                                                       {"model.encoder.blocks.NAME.", "model.blocks.NAME."},
-                                                       {"model.encoder.", "model."},
-                                                       {"model.attention[].", "model.attention."},
-                                                       {"model.blocks.NAME.", "model.attention."},
-                                                       {"runtime.sources.", "device.sources."}}};
+constexpr std::array<SameMeaning, 10> kSameMeanings = {
+    {{"scenario.workload.classes[].", "scenario.workload."},
+     {"scenario.weights.", "model.weights."},
+     {"scenario.speculation.draft.weights.", "model.weights."},
+     {"model.bytes_per_weight.", "model.weights."},
+     {"model.encoder.attention[].", "model.attention[]."},
+     {"model.encoder.blocks.NAME.", "model.blocks.NAME."},
+     {"model.encoder.", "model."},
+     {"model.attention[].", "model.attention."},
+     {"model.blocks.NAME.", "model.attention."},
+     {"runtime.sources.", "device.sources."}}};
 
 }  // namespace
 

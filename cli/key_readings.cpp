@@ -67,6 +67,14 @@ constexpr KeyProbe kProbes[] = {
      "head: bf16, kv: bf16}"},
     {"zipmoe-orin", "weights", "bf16"},
     {"zipmoe-orin", "policy_libraries", "[/dev/null/none.so]"},
+    {"zipmoe-orin", "speculation", "{tokens: 1, acceptance: 1, draft: ngram}"},
+    {"zipmoe-orin", "speculation",
+     "{tokens: 1, acceptance: 1, draft: {bytes: 1 MB, time: 1 ms, source: none}}"},
+    {"zipmoe-orin", "speculation", "{tokens: 1, acceptance: 1, draft: {model: {name: a}}}"},
+    {"zipmoe-orin", "speculation", "{tokens: 1, acceptance: 1, draft: {model: qwen3-8b, weights: bf16}}"},
+    {"zipmoe-orin", "speculation",
+     "{tokens: 1, acceptance: 1, draft: {model: qwen3-8b, weights: {all: bf16, attention: bf16, dense: bf16, "
+     "shared: bf16, router: bf16, experts: bf16, embedding: bf16, head: bf16, kv: bf16}}}"},
     {"zipmoe-orin", "overrides.device.memory.controller", "{value: 1 GB/s, source: rule}"},
     {"zipmoe-orin", "overrides.device.cpu.recover.source", "rule"},
     {"zipmoe-orin", "overrides.device.cpu.sharing.source", "rule"},
@@ -161,7 +169,7 @@ void read_everything() {
 std::string explained_at(const std::string& root, const std::string& path) {
   if (root == "scenario") {
     // What stands in a scenario, or changes what it names, is explained where it has a file of its own.
-    static const std::array<std::pair<std::string_view, std::string_view>, 8> kInPlace = {
+    static const std::array<std::pair<std::string_view, std::string_view>, 9> kInPlace = {
         {{"systems[].", "system"},
          {"machine.gpu.", "part.gpus[]"},
          {"machine.cpu.", "part.cpus[]"},
@@ -169,7 +177,8 @@ std::string explained_at(const std::string& root, const std::string& path) {
          {"device.", "device"},
          {"cluster.", "cluster"},
          {"model.", "model"},
-         {"runtime.", "runtime"}}};
+         {"runtime.", "runtime"},
+         {"speculation.draft.model.", "model"}}};
     for (const auto& [prefix, own] : kInPlace)
       if (path.starts_with(prefix)) return explained_at(std::string(own), path.substr(prefix.size()));
     if (path.starts_with("overrides.")) return "";

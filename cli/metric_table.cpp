@@ -20,7 +20,7 @@ runtime - what software costs, where a runtime says it
 routing_source - where the routing is from, and how well a law is known
 metrics.ttft_s s time to first token: from a request's arrival to its first token; mean over requests
 metrics.tpot_s.STAT s time per output token: a request's mean time between its tokens, from the first to the last; over requests that have a second token
-metrics.itl_s.STAT s inter-token latency: a single gap between two tokens of a request; over all gaps
+metrics.itl_s.STAT s inter-token latency: a single gap between two tokens of a request; over all gaps. Tokens that one step of speculative decoding produces come at once, behind one gap (as vLLM's benchmark counts chunks of its stream)
 metrics.end_to_end_s s from a request's arrival to its last token; mean over answered requests
 metrics.throughput_tokens_per_s tokens/s generated tokens over the time of the run, or of its measured part
 metrics.tokens - tokens that were generated
@@ -121,6 +121,7 @@ stall_s.network s that waited for hidden states on their way between servers
 stall_s.remote_experts s that waited for experts that another GPU computed
 stall_s.recovery s that waited until an expert that no server held was there again, or a lost call was repeated
 stall_s.exchange s that waited for rows on their way between GPUs that divide the experts; left out where it took no time
+stall_s.drafting s in which a model or a head drafted tokens for the next step; left out where it took no time
 decode_stall_s.CAUSE s the part of stall_s in decode passes
 latency_s.server_away s on a cluster: what the latencies of all answered requests, added up, are made of; of these the time before a request was begun in which its server was away; left out where it took no time, as are all below
 latency_s.queue s the other time before a request was begun: its server served others
@@ -138,6 +139,11 @@ expected_accuracy_percent.datasets.NAME.unchanged % right answers with the model
 expected_accuracy_percent.datasets.NAME.expected % right answers expected with the substitution of this run
 execution.loaded experts distinct missing experts of decode steps that were loaded on demand
 execution.on_cpu experts of these, that the CPU computed
+speculation.decode_steps - steps of requests that decode, each counted for itself, with speculative decoding
+speculation.drafted_tokens tokens drafted in them, which ran one row each
+speculation.accepted_tokens tokens of these, that were the target's own
+speculation.acceptance share of drafted tokens whose forerunners in the step were accepted, those that were accepted too
+speculation.tokens_a_step tokens that a request got in a decode step, mean
 prefetch.fetched experts experts of which a fetch ahead began: used + late + unused
 prefetch.used experts fetched in time
 prefetch.late experts used, but still on the way when wanted
@@ -149,6 +155,7 @@ prefetch.used_top_score experts of `used` and `late`, a top-score expert of some
 
 constexpr std::string_view kMemoryMetrics = R"(
 memory_bytes.budget bytes what the system may use
+memory_bytes.draft bytes weights of the model or head that drafts tokens
 memory_bytes.non_expert bytes embeddings, attention, gates, dense and shared weights: always resident
 memory_bytes.kv_cache bytes keys, values and states of the requests
 memory_bytes.activations bytes hidden states and products of the step of most rows
@@ -165,6 +172,7 @@ memory_bytes.state_blocks_a_request - blocks that each request takes for states 
 memory_bytes.swap_blocks - blocks that the host has room for
 memory_bytes_a_gpu.budget bytes of systems that page experts, and of one GPU: what may be used
 memory_bytes_a_gpu.non_expert bytes weights that are no experts
+memory_bytes_a_gpu.draft bytes weights of the model or head that drafts tokens
 memory_bytes_a_gpu.stored_experts bytes experts that lie in the GPU's memory, whole or compressed
 memory_bytes_a_gpu.expert_window bytes the window of two layers that experts pass through
 memory_bytes_a_gpu.activations bytes hidden states and products of the step of most rows

@@ -205,12 +205,22 @@ bool has_prompts(const RoutingTrace& trace) {
                      [](const TraceRequest& r) { return r.decode_begin > r.begin; });
 }
 
+void add_speculation(const SpeculationConfig& speculation, RunResult& r) {
+  std::string drafts = "drafts: " + draft_title(speculation);
+  if (speculation.model) drafts += " (" + speculation.model->source + ")";
+  if (!speculation.source.empty()) drafts += " (" + speculation.source + ")";
+  r.provenance.push_back(drafts);
+  r.provenance.push_back("acceptance of drafts: stated, " + shortest_text(speculation.acceptance) +
+                         "; refused drafts are routed as the tokens that stand in their place");
+}
+
 void add_provenance(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace, RunResult& r) {
   for (const auto& [path, value] : s.settings)
     r.provenance.push_back("set for this run: " + path + " = " + value);
   const bool routes = s.model.is_moe();
   r.provenance.push_back("trace: " + (routes ? trace.provenance() : "none: the model has no experts"));
   r.provenance.push_back("model: " + s.model.source);
+  if (s.speculation.any()) add_speculation(s.speculation, r);
   if (!system.source.empty()) r.provenance.push_back("system: " + system.source);
   if (system.runtime)
     for (const std::string& line : runtime_provenance(*system.runtime)) r.provenance.push_back(line);
@@ -347,7 +357,7 @@ RunResult run_of(const Scenario& as_read, const SystemConfig& system, const Rout
   const std::unique_ptr<engine::Engine>& engine = platform.engine;
   stage_options.mirror = platform.mirror;
   ServerState state(*engine, options.observer ? options.observer(system) : nullptr, progress);
-  state.serve(*source, trace, make_batching(scenario, system, r.memory));
+  state.serve(*source, trace, make_batching(scenario, system, r.memory), drafts_of(scenario));
   state.stream->measure(in_turn ? measured_range(scenario, trace.requests().size(), nullptr)
                                 : measured_requests(scenario, requests));
   CachedStage stage(state, scenario, system, trace, costs, r.memory, r.plan.capacity, stage_options);
@@ -377,6 +387,11 @@ std::vector<double> profile_experts(const Scenario& s, const RoutingTrace& trace
 
 Platform make_platform(const Scenario& s, const SystemConfig& system, const ExpertCosts& costs,
                        const MemoryPlan& memory, const RunOptions& options) {
+  if (options.platform && s.speculation.any())
+    throw InputError(
+        s.name,
+        "speculation.tokens: which drafts are accepted is drawn, and on hardware no model drafts or "
+        "verifies; expected 0 there");
   if (options.platform && s.gpus() > 1)
     throw InputError(s.name, std::string(s.tensor_parallel > 1 ? "tensor_parallel" : "data_parallel") +
                                  " shares the model over GPUs; on hardware one GPU runs");

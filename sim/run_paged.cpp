@@ -47,7 +47,7 @@ void run_paged_system(const Scenario& s, const SystemConfig& system, const Routi
   const std::unique_ptr<engine::Engine>& engine = platform.engine;
   ServerState state(*engine, options.observer ? options.observer(system) : nullptr, progress);
   const std::unique_ptr<RequestSource> source = make_request_source(s, requests, options.arrivals);
-  state.serve(*source, trace, make_batching(s, system, plan.memory));
+  state.serve(*source, trace, make_batching(s, system, plan.memory), drafts_of(s));
   state.stream->measure(measured_requests(s, requests));
   std::vector<double> profile;
   if (find_cache_policy(system.cache.name)->needs_profile) profile = profile_experts(s, trace, r);

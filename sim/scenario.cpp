@@ -261,6 +261,24 @@ bool has_parts_of_machine(const Json& device) {
          });
 }
 
+/// How tokens are drafted, with the model that does it in the place of its name.
+void read_drafts(const YamlMap& root, const Reading& reading, Scenario& s, Json& document) {
+  if (!root.has("speculation")) return;
+  const YamlMap section = root.map("speculation");
+  std::optional<Architecture> draft;
+  if (has_draft_model(section)) {
+    const Reading as_named{reading.file, reading.base, reading.problems, std::nullopt, reading.only};
+    const std::size_t before = reading.problems.all().size();
+    const auto use = [&](const YamlMap& map, const std::filesystem::path&) {
+      draft = read_architecture(map);
+    };
+    document["speculation"]["draft"]["model"] =
+        with_config("models", "model", section.map("draft").node("model"), "model", as_named, use);
+    if (reading.problems.all().size() > before) draft.reset();
+  }
+  s.speculation = read_speculation(section, s.model, draft);
+}
+
 /// Reads model, device or cluster, workload and systems, and puts them into `document` in the place of their
 /// names.
 void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& document) {
@@ -282,6 +300,7 @@ void read_parts(const YamlMap& root, const Reading& reading, Scenario& s, Json& 
     s.model.stored = read_stored(root, "weights", s.model);
   else
     (void)root.has("weights");
+  read_drafts(root, reading, s, document);
   if (root.has("cluster")) {
     if (root.has("machine"))
       root.fail("machine", "is of a scenario with one; a cluster's servers name theirs");

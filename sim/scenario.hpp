@@ -14,6 +14,7 @@
 #include "models/machine_parts.hpp"
 #include "models/runtime.hpp"
 #include "sim/scenario/cluster_config.hpp"
+#include "sim/scenario/speculation_config.hpp"
 #include "sim/scenario/system_config.hpp"
 #include "sim/scenario/workload_config.hpp"
 
@@ -32,7 +33,8 @@ struct Scenario {
   /// Memory the serving process may use: non-expert weights, KV cache, staging and expert cache. With several
   /// GPUs, of each.
   Bytes budget;
-  bool budget_given = true;  // else all that the device has to give, under each system's runtime
+  bool budget_given = true;       // else all that the device has to give, under each system's runtime
+  SpeculationConfig speculation;  // of all systems
   WorkloadConfig workload;
   std::optional<ClusterConfig> cluster;  // several servers, each with users of its own
   std::vector<SystemConfig> systems;

@@ -228,12 +228,13 @@ bool draws_all_scores(const Scenario& scenario) {
 }
 
 RankInclusion planning_statistics(const Scenario& s, const RoutingTrace& trace) {
-  if (!s.workload.trace_file.empty()) return rank_inclusion(trace, s.workload.batch, s.model.has_encoder());
+  if (!s.workload.trace_file.empty())
+    return rank_inclusion(trace, s.workload.batch, s.model.has_encoder(), drafts_of(s));
   const RoutingTrace history =
       draw_requests_of(s, {.seed = s.seed + kHistorySeedOffset,
                            .requests = std::max(kHistoryRequests, 4 * s.workload.batch),
                            .output_tokens = kHistoryTokens});
-  return rank_inclusion(history, s.workload.batch, s.model.has_encoder());
+  return rank_inclusion(history, s.workload.batch, s.model.has_encoder(), drafts_of(s));
 }
 
 std::vector<double> expert_profile(const Scenario& s, const RoutingTrace& trace) {

@@ -152,8 +152,7 @@ Ordering read_ordering(const YamlMap& map) {
 const std::vector<std::string>& kinds() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (int kind = 0; kind <= static_cast<int>(OpKind::combine); ++kind)
-      all.emplace_back(to_string(static_cast<OpKind>(kind)));
+    for (int kind = 0; kind < kOpKinds; ++kind) all.emplace_back(to_string(static_cast<OpKind>(kind)));
     return all;
   }();
   return names;

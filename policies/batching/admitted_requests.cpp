@@ -8,13 +8,15 @@
 
 namespace moelab {
 
-void check_shape(const BatchingShape& shape) {
+void check_shape(const BatchingShape& shape, std::uint32_t each) {
   if (shape.kv.block_tokens == 0) throw InputError("", "a KV block of 0 tokens, expected 1 at least");
   if (shape.max_requests == 0) throw InputError("", "batches of 0 requests, expected 1 at least");
-  if (shape.max_tokens < shape.max_requests)
+  const std::uint64_t least = std::uint64_t{shape.max_requests} * each;
+  if (shape.max_tokens < least)
     throw InputError("", "a step runs at most " + std::to_string(shape.max_tokens) + " tokens, expected " +
-                             std::to_string(shape.max_requests) +
-                             " at least, one for each request of a batch");
+                             std::to_string(least) + " at least, " +
+                             (each == 1 ? "one" : std::to_string(each)) + " for each request of a batch" +
+                             (each == 1 ? "" : ", its drafts with it"));
 }
 
 std::string misfit_of(const BatchRequest& request, const BatchingShape& shape, std::uint64_t at_once,
@@ -46,9 +48,15 @@ void clear(BatchStep& step) {
     ids->clear();
 }
 
+std::uint32_t rows_to_run(const BatchedRequest& request, const BatchingShape& shape) {
+  const std::uint32_t missing = request.known - request.cached;
+  return request.prompt ? missing : missing + std::min(shape.drafts, request.left - 1);
+}
+
 void add_share(BatchedRequest& request, std::uint32_t rows, BatchStep& step) {
-  assert(rows >= 1 && request.rows == 0 && rows <= request.known - request.cached);
-  const bool produces = request.cached + rows == request.known && !(request.prompt && request.ask.encoded);
+  assert(rows >= 1 && request.rows == 0);
+  assert(rows <= request.known - request.cached + (request.prompt ? 0 : request.left - 1));
+  const bool produces = request.cached + rows >= request.known && !(request.prompt && request.ask.encoded);
   step.shares.push_back({.request = request.ask.id,
                          .tokens = rows,
                          .context = request.cached,
@@ -57,17 +65,20 @@ void add_share(BatchedRequest& request, std::uint32_t rows, BatchStep& step) {
   step.rows += rows;
   step.recomputed += std::min(rows, request.reached - request.cached);
   if (produces && request.left == 1) step.finished.push_back(request.ask.id);
+  request.share = step.shares.size() - 1;
   request.rows = rows;
 }
 
 bool complete_share(BatchedRequest& request) {
-  request.cached += request.rows;
+  request.cached += request.rows - std::exchange(request.refused, 0);
   request.rows = 0;
   request.reached = std::max(request.reached, request.cached);
   if (request.cached < request.known) return false;
-  ++request.known;
+  const std::uint32_t produced = request.cached + 1 - request.known;
+  request.known += produced;
   const bool encoded = std::exchange(request.prompt, false) && request.ask.encoded;
-  return !encoded && --request.left == 0;
+  if (!encoded) request.left -= produced;
+  return request.left == 0;
 }
 
 }  // namespace moelab

@@ -8,8 +8,9 @@
 
 namespace moelab {
 
-/// Throws InputError for a shape that no policy can work with.
-void check_shape(const BatchingShape& shape);
+/// Throws InputError for a shape that no policy can work with. `each`: tokens of each request that must fit
+/// into a step.
+void check_shape(const BatchingShape& shape, std::uint32_t each = 1);
 
 /// misfit() of a policy that must be able to run `at_once` tokens of `request` in a single step; `why` says
 /// what for.
@@ -50,6 +51,8 @@ struct BatchedRequest {
   std::uint32_t reached = 0;  // the most that ever were
   std::uint32_t left = 0;     // tokens still to be produced
   std::uint32_t rows = 0;     // in the step that was formed; 0: not in it
+  std::uint32_t refused = 0;  // of these, its last ones
+  std::size_t share = 0;      // its place in that step
   bool prompt = false;        // what is missing is of the prompt, or computed again
   std::uint64_t blocks = 0;   // where the request is: on the GPU while it runs, on the host while swapped
 
@@ -63,8 +66,21 @@ struct BatchedRequest {
         prompt(!request.prefilled) {}
 };
 
-/// Adds the next `rows` tokens of `request` to the step.
+/// Tokens that `request` has to run, drafts included: those that are missing from its cache, and where it
+/// decodes as many drafts as the shape has or it can use.
+std::uint32_t rows_to_run(const BatchedRequest& request, const BatchingShape& shape);
+/// Tokens that are in its cache once these have run. Does not fall from step to step, whatever is refused.
+inline std::uint32_t tokens_to_hold(const BatchedRequest& request, const BatchingShape& shape) {
+  return request.cached + rows_to_run(request, shape);
+}
+/// Adds the next `rows` tokens of `request` to the step, at most rows_to_run().
 void add_share(BatchedRequest& request, std::uint32_t rows, BatchStep& step);
+/// BatchingPolicy::refuse() of a policy whose step these requests, and no others, have shares in.
+template <class Requests>
+void refuse_drafts(Requests& requests, std::span<const std::uint32_t> refused) {
+  for (BatchedRequest& request : requests)
+    if (request.rows > 0) request.refused = refused[request.share];
+}
 /// The step has run. Says whether that was the request's last.
 bool complete_share(BatchedRequest& request);
 

@@ -8,6 +8,11 @@
 //   arrive(...); arrive(...);
 //   while (policy.form(step)) { ...blocks_out leave, blocks_in come, shares run...; policy.complete(); }
 //
+// Speculative decoding (BatchingShape::drafts): a decode share may run drafted tokens behind the one that is
+// known. Before complete() the policy hears how many of each share's last tokens were refused:
+//
+//   policy.form(step); ...; if (any was refused) policy.refuse(...); policy.complete();
+//
 // The cache of a request. A step that runs a token puts its keys and values there, so a request that is to
 // produce its token number g + 1 has all tokens before it in the cache once that step has run: the prompt and
 // g tokens. The last token is never run: prompt_tokens + output_tokens - 1 are there in the end (and one more
@@ -17,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +63,9 @@ struct BatchingShape {
   /// Of prompts, that a step of static batches runs, one prompt in several steps where it is longer
   /// (llama.cpp: --ubatch-size); 0: whole prompts. An encoder always reads a whole one.
   std::uint32_t micro_batch = 0;
+  /// Tokens that are drafted for each decode share, to be verified in it; never more than the request has
+  /// left to produce but one, which the step produces itself. 0: there is no speculative decoding.
+  std::uint32_t drafts = 0;
 };
 
 /// What one request does in a step.
@@ -64,9 +73,9 @@ struct StepShare {
   std::uint32_t request = 0;  // its id
   std::uint32_t tokens = 0;   // that run, one row each
   std::uint32_t context = 0;  // tokens in its cache before the step
-  bool prompt = false;        // rows of a prompt, or of what is computed again; else one decode row
-  bool produces = false;      // gets a token: not so for chunks of a prompt before its last
-  std::uint16_t rank = 0;     // whose request it is, where several ranks have their own (rank_batching.hpp)
+  bool prompt = false;     // rows of a prompt, or of what is computed again; else one decode row and drafts
+  bool produces = false;   // gets a token: not so for chunks of a prompt before its last
+  std::uint16_t rank = 0;  // whose request it is, where several ranks have their own (rank_batching.hpp)
   bool operator==(const StepShare&) const = default;
 };
 
@@ -89,7 +98,7 @@ struct BatchStep {
   std::vector<std::uint32_t> resumed;      // swapped in
   std::vector<std::uint32_t> swapped_out;  // preempted, their blocks go to the host
   std::vector<std::uint32_t> dropped;      // preempted, their cache is lost
-  std::vector<std::uint32_t> finished;     // get their last token in this step
+  std::vector<std::uint32_t> finished;     // get their last token in this step, whatever drafts are refused
   std::vector<BlockMoves> of_ranks;        // where several ranks form a step: what each swaps
   bool operator==(const BatchStep&) const = default;
 };
@@ -119,7 +128,12 @@ class BatchingPolicy {
   /// request arrives or, where use() has some that wait or are swapped, the cache grows; `step` then has no
   /// shares, but may have preemptions after the cache shrank. Allocates nothing once warm.
   virtual bool form(BatchStep& step) = 0;
-  /// The formed step has run: caches have grown, finished requests leave and their blocks are free.
+  /// Before complete(), where any draft was refused: by share of the formed step, how many of its last tokens
+  /// were. They leave the request's cache, whose next share begins in their place; a decode share of n tokens
+  /// of which r were refused has produced n - r. Only of policies that speculate (BatchingPolicyEntry).
+  virtual void refuse(std::span<const std::uint32_t> /*refused*/) {}
+  /// The formed step has run: caches have grown, requests that have got their last token leave and their
+  /// blocks are free.
   virtual void complete() = 0;
   /// The GPU has `gpu_blocks` blocks from now on; only between steps. Where more are in use, the next form()
   /// preempts. Throws std::invalid_argument below use().gpu_floor.
@@ -130,8 +144,10 @@ class BatchingPolicy {
 struct BatchingPolicyEntry {
   PolicyInfo info;
   bool static_batches = false;  // a batch runs until all its requests are done, prompts by micro_batch
+  bool speculates = false;      // its decode shares run drafts, and it hears what was refused
   /// Throws InputError for a shape with a zero or with max_tokens < max_requests (one token of each request
-  /// that runs must fit into a step), and for parameters that the policy's row does not allow.
+  /// that runs must fit into a step; where the policy says so, its drafts too), and for parameters that the
+  /// policy's row does not allow.
   std::function<std::unique_ptr<BatchingPolicy>(const BatchingShape& shape,
                                                 const PolicyParameters& parameters)>
       make;

@@ -22,7 +22,8 @@
 //
 // So each request of a step holds ceil(tokens known / block_tokens) blocks: those that its cache fills once
 // the prompt, or the one new token, has run; and those of its state (KvShape::state_blocks), which come and
-// go with them.
+// go with them. Drafts (BatchingShape::drafts) run beside that token, and take blocks and rows as it does
+// (V0's num_lookahead_slots); those of refused ones stay, for what comes in their place.
 //
 // Deviations, each so that every request which fits alone runs to its end:
 // - Swap space that has no room for a request: it is recomputed. vLLM ends the engine with an error.
@@ -78,6 +79,8 @@ class ContinuousBatching final : public BatchingPolicy {
     return !step.shares.empty();
   }
 
+  void refuse(std::span<const std::uint32_t> refused) override { refuse_drafts(running_, refused); }
+
   void complete() override {
     for (BatchedRequest& request : running_)
       if (complete_share(request)) gpu_used_ -= request.blocks;
@@ -107,7 +110,7 @@ class ContinuousBatching final : public BatchingPolicy {
   }
 
   std::uint64_t blocks_needed(const BatchedRequest& request) const {
-    return request_blocks(request.known, shape_.kv);
+    return request_blocks(tokens_to_hold(request, shape_), shape_.kv);
   }
   std::uint32_t budget(const BatchStep& step) const {
     return shape_.max_tokens - static_cast<std::uint32_t>(step.rows);
@@ -118,7 +121,7 @@ class ContinuousBatching final : public BatchingPolicy {
     const bool preempted = !step.swapped_out.empty() || !step.dropped.empty();
     if (preempted && !running_.empty()) return false;
     const std::uint64_t spare = running_.empty() ? 0 : watermark_;
-    const std::uint32_t rows = settings_.chunked ? 1 : request.known - request.cached;
+    const std::uint32_t rows = settings_.chunked ? 1 : rows_to_run(request, shape_);
     return running_.size() < shape_.max_requests && rows <= budget(step) &&
            gpu_used_ + blocks_needed(request) + spare <= shape_.kv.gpu_blocks;
   }
@@ -127,7 +130,7 @@ class ContinuousBatching final : public BatchingPolicy {
   void join(BatchedRequest request, BatchStep& step) {
     request.blocks = blocks_needed(request);
     gpu_used_ += request.blocks;
-    add_share(request, std::min(request.known - request.cached, budget(step)), step);
+    add_share(request, std::min(rows_to_run(request, shape_), budget(step)), step);
     insert(running_, request);
   }
 
@@ -158,7 +161,7 @@ class ContinuousBatching final : public BatchingPolicy {
       if (i == running_.size()) return;
       running_[i].blocks += more;
       gpu_used_ += more;
-      add_share(running_[i], 1, step);
+      add_share(running_[i], rows_to_run(running_[i], shape_), step);
     }
   }
 
@@ -166,7 +169,7 @@ class ContinuousBatching final : public BatchingPolicy {
   /// there is a token for it, since fewer than max_requests decode.
   void run_prompt(BatchStep& step) {
     for (BatchedRequest& request : running_)
-      if (request.prompt) add_share(request, std::min(request.known - request.cached, budget(step)), step);
+      if (request.prompt) add_share(request, std::min(rows_to_run(request, shape_), budget(step)), step);
   }
 
   void resume(BatchStep& step) {
@@ -239,7 +242,7 @@ PolicyInfo continuous_batching_info() {
 std::unique_ptr<BatchingPolicy> make_continuous_batching(const BatchingShape& shape,
                                                          const PolicyParameters& parameters) {
   const PolicyInfo info = continuous_batching_info();
-  check_shape(shape);
+  check_shape(shape, 1 + shape.drafts);
   return std::make_unique<ContinuousBatching>(
       shape, ContinuousSettings{.swap = checked_count(info, parameters, "swap") == 1,
                                 .chunked = checked_count(info, parameters, "chunked") == 1,
@@ -249,7 +252,7 @@ std::unique_ptr<BatchingPolicy> make_continuous_batching(const BatchingShape& sh
 }  // namespace
 
 BatchingPolicyEntry continuous_batching_entry() {
-  return {.info = continuous_batching_info(), .make = make_continuous_batching};
+  return {.info = continuous_batching_info(), .speculates = true, .make = make_continuous_batching};
 }
 
 }  // namespace moelab

@@ -30,6 +30,14 @@ class RankBatching final : public BatchingPolicy {
     return any;
   }
 
+  void refuse(std::span<const std::uint32_t> refused) override {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const std::size_t shares = parts_[rank].shares.size();
+      if (formed_[rank]) ranks_[rank]->refuse(refused.first(shares));
+      refused = refused.subspan(shares);
+    }
+  }
+
   void complete() override {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
       if (formed_[rank]) ranks_[rank]->complete();

@@ -6,7 +6,7 @@
 //         while a prompt of the batch has not run: run whole ones, first come first, while rows <=
 //         max_tokens;
 //           where there are micro-batches: the next micro_batch tokens of them, first come first
-//         then: one token of each request that is not done
+//         then: one token of each request that is not done, and its drafts
 //
 // Blocks are promised up to each request's end, so none is ever preempted and swap space is not used. A
 // promise ends with its request, and the cache may shrink to what is still promised.
@@ -39,11 +39,13 @@ class StaticBatching final : public BatchingPolicy {
       if (request.prompt != prompts) continue;
       const std::uint32_t rows = rows_of(request, step);
       if (rows == 0 || step.rows + rows > shape_.max_tokens) break;
-      request.blocks = request_blocks(request.known, shape_.kv);
+      request.blocks = request_blocks(tokens_to_hold(request, shape_), shape_.kv);
       add_share(request, rows, step);
     }
     return !step.shares.empty();
   }
+
+  void refuse(std::span<const std::uint32_t> refused) override { refuse_drafts(batch_, refused); }
 
   void complete() override {
     for (BatchedRequest& request : batch_)
@@ -68,9 +70,9 @@ class StaticBatching final : public BatchingPolicy {
  private:
   /// What is to run of it, or as much of its prompt as the step's micro-batch has left.
   std::uint32_t rows_of(const BatchedRequest& request, const BatchStep& step) const {
-    const std::uint32_t missing = request.known - request.cached;
-    if (!request.prompt || request.ask.encoded || shape_.micro_batch == 0) return missing;
-    return std::min(missing, shape_.micro_batch - static_cast<std::uint32_t>(step.rows));
+    const std::uint32_t rows = rows_to_run(request, shape_);
+    if (!request.prompt || request.ask.encoded || shape_.micro_batch == 0) return rows;
+    return std::min(rows, shape_.micro_batch - static_cast<std::uint32_t>(step.rows));
   }
 
   std::uint64_t blocks_at_end(const BatchRequest& request) const {
@@ -103,8 +105,9 @@ BatchingPolicyEntry static_batching_entry() {
                    .help = "a batch runs until all its requests are done, then the next one is taken",
                    .source = "request-level batching, as in Orca (Yu et al., OSDI 2022), section 3.1"},
           .static_batches = true,
+          .speculates = true,
           .make = [](const BatchingShape& shape, const PolicyParameters&) -> std::unique_ptr<BatchingPolicy> {
-            check_shape(shape);
+            check_shape(shape, 1 + shape.drafts);
             return std::make_unique<StaticBatching>(shape);
           }};
 }

@@ -4,7 +4,7 @@
 //
 //   form:
 //     for each running request, first admitted first, while there is budget:
-//       rows = min(tokens known - tokens cached, budget)
+//       rows = min(tokens known - tokens cached + drafts, budget)
 //       while blocks for cached + rows are not free:  preempt the last admitted; it was this one: stop
 //     if none was preempted:
 //       while there is budget and running < max_requests:
@@ -21,12 +21,21 @@
 // before it runs. Who came during that step is not seen before the step after, and who got the last token in
 // it holds place and blocks until then.
 //
+// Drafted tokens (num_tokens_with_spec) count as rows and take blocks as others do; the budget may cut them.
+// Refused ones leave the cache (update_from_output: num_computed_tokens -= num_rejected), while the request
+// keeps their blocks for what comes in their place. Where a model or a head drafts, vLLM holds blocks for as
+// many tokens more (num_lookahead_tokens), into which that writes its keys and values of the next drafts;
+// here drafts are made at the begin of the step that verifies them, into the blocks that it takes for them.
+//
 // Deviations, each so that every request which fits alone runs to its end:
 // - A step that came out empty is formed again at once, as the engine's next turn would: with what came and
 //   ended meanwhile, and with requests that were preempted.
 // - After resize() to fewer blocks the last admitted are preempted first. vLLM's cache has one size.
 // - A cache that is resized forgets what was free, and requests with states (state_blocks) find nothing
 //   again.
+// - async: a step that is formed while drafts are verified knows how many were accepted. vLLM counts all of
+//   them as accepted until it hears otherwise, so that it holds blocks for some tokens more.
+// - No more is drafted than a request can use up to its last token; vLLM drafts as many as ever.
 // - Requests that come prefilled take the blocks of all their tokens; vLLM's KV connectors do the same.
 #include <algorithm>
 
@@ -67,6 +76,8 @@ class VllmV1Batching final : public BatchingPolicy {
     settle();
     return !step.shares.empty();
   }
+
+  void refuse(std::span<const std::uint32_t> refused) override { refuse_drafts(running_, refused); }
 
   void complete() override {
     for (BatchedRequest& request : running_) {
@@ -120,7 +131,7 @@ class VllmV1Batching final : public BatchingPolicy {
 
   std::uint32_t rows_within(const BatchedRequest& request, const BatchStep& step) const {
     const auto budget = static_cast<std::uint32_t>(shape_.max_tokens - step.rows);
-    return std::min(request.known - request.cached, budget);
+    return std::min(rows_to_run(request, shape_), budget);
   }
   bool has_budget(const BatchStep& step) const { return step.rows < shape_.max_tokens; }
   bool has_room(std::uint64_t more) const { return gpu_used_ + more <= shape_.kv.gpu_blocks; }
@@ -178,7 +189,7 @@ class VllmV1Batching final : public BatchingPolicy {
       if (restarts && request.known > request.ask.prompt_tokens)
         request.prompt = request.cached + 1 < request.known;
       const std::uint32_t rows = rows_within(request, step);
-      const std::uint64_t all = request_blocks(request.known, shape_.kv);
+      const std::uint64_t all = request_blocks(tokens_to_hold(request, shape_), shape_.kv);
       const std::uint64_t taken = request_blocks(std::uint64_t{request.cached} + rows, shape_.kv);
       if (!has_room(settings_.reserve ? all : taken)) return;
       if (restarts) {
@@ -250,7 +261,7 @@ std::unique_ptr<BatchingPolicy> make_vllm_v1(const BatchingShape& shape, const P
 }  // namespace
 
 BatchingPolicyEntry vllm_v1_batching_entry() {
-  return {.info = vllm_v1_info(), .make = make_vllm_v1};
+  return {.info = vllm_v1_info(), .speculates = true, .make = make_vllm_v1};
 }
 
 }  // namespace moelab

@@ -13,14 +13,16 @@ namespace {
 constexpr int kMostSteps = 20'000;   // far more than the requests' tokens
 constexpr int kResizingSteps = 200;  // then the cache has its first size for good
 
-BatchingShape draw_batching_shape(Trial& trial) {
+/// `speculates`: some instances have drafts.
+BatchingShape draw_batching_shape(Trial& trial, bool speculates) {
   Draws& draws = trial.draws;
   if (trial.smallest) return {.kv = {1, 1, 0}, .max_requests = 1, .max_tokens = 1};
   BatchingShape shape;
   shape.kv = {draws.between(1, 5), draws.between(1, 24), draws.one_in(3) ? 0 : draws.between(1, 30)};
   if (draws.one_in(2)) shape.kv.state_blocks = draws.between(0, 3);
   shape.max_requests = draws.between(1, 8);
-  shape.max_tokens = shape.max_requests + draws.below(40);
+  if (speculates && draws.one_in(2)) shape.drafts = draws.between(1, 5);
+  shape.max_tokens = shape.max_requests * (1 + shape.drafts) + draws.below(40);
   if (draws.one_in(4)) shape.micro_batch = draws.between(1, shape.max_tokens);
   return shape;
 }
@@ -29,7 +31,7 @@ class BatchingTrial {
  public:
   BatchingTrial(Trial& trial, const BatchingPolicyEntry& entry)
       : trial_(trial),
-        shape_(draw_batching_shape(trial)),
+        shape_(draw_batching_shape(trial, entry.speculates)),
         policy_(make_batching_policy(entry, shape_, trial.parameters, kClosely)),
         blocks_(shape_.kv.gpu_blocks),
         resizes_(!trial.smallest && trial.draws.one_in(3)) {
@@ -82,8 +84,23 @@ class BatchingTrial {
       trial_.answers.add_all(std::array{share.request, share.tokens, share.context});
     trial_.answers.add_all(step_.swapped_out);
     trial_.answers.add_all(step_.dropped);
-    if (runs) policy_->complete();
+    if (runs) {
+      refuse_some();
+      policy_->complete();
+    }
     return runs;
+  }
+
+  /// Of drafts: any number of a share's last ones.
+  void refuse_some() {
+    bool any = false;
+    refused_.clear();
+    for (const StepShare& share : step_.shares) {
+      const std::uint32_t drafts = share.prompt ? 0 : share.tokens - 1;
+      refused_.push_back(drafts == 0 ? 0 : trial_.draws.below(drafts + 1));
+      any = any || refused_.back() > 0;
+    }
+    if (any) policy_->refuse(refused_);
   }
 
   static void check_empty(const KvUse& use) {
@@ -100,6 +117,7 @@ class BatchingTrial {
   std::vector<BatchRequest> requests_;
   std::size_t next_ = 0;  // that arrives
   BatchStep step_;
+  std::vector<std::uint32_t> refused_;  // by share of it
 };
 
 }  // namespace

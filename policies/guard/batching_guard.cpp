@@ -1,3 +1,4 @@
+#include <span>
 #include <stdexcept>
 
 #include "policies/guard/policy_guard.hpp"
@@ -40,6 +41,11 @@ class GuardedBatching final : public BatchingPolicy {
     if (!runs && books_.all_fit([this](const BatchRequest& request) { return misfit(request).empty(); }))
       guard_.broken("says that nothing can run, though each request that is there fits the KV cache");
     return runs;
+  }
+
+  void refuse(std::span<const std::uint32_t> refused) override {
+    guard_.ask([&] { policy_->refuse(refused); });
+    books_.refuse(refused);
   }
 
   void complete() override {

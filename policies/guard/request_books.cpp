@@ -110,19 +110,21 @@ void RequestBooks::enter(const PolicyGuard& guard, const BatchStep& step) {
 void RequestBooks::check_share(const PolicyGuard& guard, const Request& r, const StepShare& share) const {
   const std::string name = request_name(share.request);
   const std::uint64_t end = std::uint64_t{share.context} + share.tokens;
+  const std::uint64_t most =
+      r.known + (share.prompt ? 0 : std::min<std::uint64_t>(shape_.drafts, r.left - 1));
   const bool readable =
       r.found_again && share.context <= r.reached && share.context % shape_.kv.block_tokens == 0;
   if (share.context != r.cached && !readable)
     guard.broken("runs " + name + " after " + counted(share.context, "token") + " in its cache, it has " +
                  std::to_string(r.cached));
-  if (share.tokens == 0 || end > r.known)
+  if (share.tokens == 0 || end > most)
     guard.broken("runs " + counted(share.tokens, "token") + " of " + name + ", expected 1 to " +
-                 std::to_string(r.known - std::min<std::uint64_t>(share.context, r.known)));
+                 std::to_string(most - std::min<std::uint64_t>(share.context, most)));
   if (share.prompt && !r.prefills)
     guard.broken("takes the token that " + name + " decodes for one of a prompt");
-  if (!share.prompt && (share.tokens != 1 || end != r.known || r.known <= r.ask.prompt_tokens))
+  if (!share.prompt && (share.context + std::uint64_t{1} != r.known || r.known <= r.ask.prompt_tokens))
     guard.broken("takes what " + name + " runs of its prompt for a decoded token");
-  if (share.produces != (end == r.known && !(share.prompt && r.ask.encoded)))
+  if (share.produces != (end >= r.known && !(share.prompt && r.ask.encoded)))
     guard.broken(share.produces ? "has " + name + " produce a token before all others are in its cache"
                                 : "has " + name + " produce no token, though all others are in its cache");
   if (share.rank != 0) guard.broken("gives " + name + " to rank " + std::to_string(share.rank));
@@ -188,6 +190,15 @@ void RequestBooks::form(const PolicyGuard& guard, const BatchStep& step) {
   check_finished(guard, step);
 }
 
+void RequestBooks::refuse(std::span<const std::uint32_t> refused) {
+  for (std::size_t share = 0; share < in_step_.size(); ++share) {
+    Request& r = requests_.at(in_step_[share]);
+    gpu_.least -= least_blocks(r);
+    r.rows -= refused[share];
+    gpu_.least += least_blocks(r);
+  }
+}
+
 void RequestBooks::complete() {
   for (const std::uint32_t id : in_step_) {
     const auto found = requests_.find(id);
@@ -195,13 +206,13 @@ void RequestBooks::complete() {
     r.cached += r.rows;
     r.rows = 0;
     r.reached = std::max(r.reached, r.cached);
-    if (r.cached == r.known) {
-      ++r.known;
-      r.prefills = false;
-    }
+    const std::uint64_t produced = r.cached < r.known ? 0 : r.cached + 1 - r.known;
+    r.known += produced;
+    if (produced > 0) r.prefills = false;
     if (!r.produces) continue;
     r.produces = false;
-    if (--r.left > 0) continue;
+    r.left -= produced;
+    if (r.left > 0) continue;
     leaving_ += request_blocks(final_tokens(r.ask), shape_.kv);
     set_place(r, Place::waiting);
     --waiting_;

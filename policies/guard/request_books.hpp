@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 
 #include "policies/batching/batching.hpp"
@@ -24,6 +25,8 @@ class RequestBooks {
   void arrive(const BatchRequest& request);
   /// A step was formed, and takes place.
   void form(const PolicyGuard& guard, const BatchStep& step);
+  /// Before complete(): by share, how many of its last tokens were refused.
+  void refuse(std::span<const std::uint32_t> refused);
   /// The step has run.
   void complete();
   /// What the policy says of blocks and requests. `formed`: while a step runs, so that all must fit.

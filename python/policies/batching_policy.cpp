@@ -1,6 +1,7 @@
 // moelab.BatchingPolicy.
 #include <nanobind/stl/string.h>
 
+#include <span>
 #include <stdexcept>
 
 #include "policies/batching/admitted_requests.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 nb::object shape_in_python(const BatchingShape& shape) {
   return named("BatchingShape", shape.kv.block_tokens, shape.kv.gpu_blocks, shape.kv.host_blocks,
-               shape.kv.state_blocks, shape.max_requests, shape.max_tokens, shape.micro_batch);
+               shape.kv.state_blocks, shape.max_requests, shape.max_tokens, shape.micro_batch, shape.drafts);
 }
 
 nb::object request_in_python(const BatchRequest& request) {
@@ -69,6 +70,7 @@ class PythonBatching final : public BatchingPolicy {
       misfit_ = Held(policy.attr("misfit"));
       arrive_ = Held(policy.attr("arrive"));
       form_ = Held(policy.attr("form"));
+      refuse_ = Held(policy.attr("refuse"));
       complete_ = Held(policy.attr("complete"));
       resize_ = Held(policy.attr("resize"));
       kv_use_ = Held(policy.attr("kv_use"));
@@ -91,6 +93,13 @@ class PythonBatching final : public BatchingPolicy {
       if (const nb::object answer = form_.get()(); !answer.is_none()) fill_step(answer, step);
     });
     return !step.shares.empty();
+  }
+  void refuse(std::span<const std::uint32_t> refused) override {
+    in_python([&] {
+      nb::list tokens;
+      for (const std::uint32_t of_share : refused) tokens.append(of_share);
+      refuse_.get()(tokens);
+    });
   }
   void complete() override {
     in_python([&] { complete_.get()(); });
@@ -119,7 +128,7 @@ class PythonBatching final : public BatchingPolicy {
   }
 
  private:
-  Held misfit_, arrive_, form_, complete_, resize_, kv_use_;
+  Held misfit_, arrive_, form_, refuse_, complete_, resize_, kv_use_;
 };
 
 }  // namespace
@@ -127,6 +136,7 @@ class PythonBatching final : public BatchingPolicy {
 BatchingPolicyEntry batching_entry(const PythonPolicy& type) {
   return {.info = type.info,
           .static_batches = type.flag("static_batches"),
+          .speculates = type.flag("speculates"),
           .make = [&type](const BatchingShape& shape,
                           const PolicyParameters& parameters) -> std::unique_ptr<BatchingPolicy> {
             return std::make_unique<PythonBatching>(type, shape, parameters);

@@ -17,6 +17,7 @@ CalledStage::CalledStage(ServerState& state, ClusterWorld& world, std::uint32_t 
       node_(world.resources.servers[number]),
       gpu_(world.resources.gpus[node_.first_gpu].compute),
       dense_times_(world.scenario.model, *node_.timing),
+      draft_times_(DraftTimes::make(world.scenario, world.system, *node_.timing)),
       moe_numbers_(world.scenario.model.moe_numbers()),
       store_(world.placed().loads() ? std::make_unique<HomeStore>(world, number, state.metrics) : nullptr),
       calls_(world, number, store_.get(), state.metrics),
@@ -35,7 +36,19 @@ void CalledStage::start_stream(const std::vector<ServedRequest>& requests) {
   source_.emplace(requests_);
   state_.serve(
       *source_, world_.rows,
-      make_batching_policy(*find_batching_policy(policy.name), world_.plan.batching, policy.parameters));
+      make_batching_policy(*find_batching_policy(policy.name), world_.plan.batching, policy.parameters),
+      drafts_of(world_.scenario, number_));
+}
+
+StageWait CalledStage::begin_drafting() {
+  if (!draft_times_ || gone_) return {};
+  const KernelTime time = draft_times_->time(state_.pass);
+  if (time.seconds == 0) return {};
+  part_ = Part::head;  // what follows is as little
+  dense_.clear();
+  add_dense(time, engine::kNoOp, OpKind::draft);
+  world_.engine.submit(dense_.graph, engine::kDemand);
+  return {&dense_.graph};
 }
 
 StageWait CalledStage::begin_layer(std::size_t layer) {
@@ -154,8 +167,8 @@ OpIndex CalledStage::add(engine::ResourceId resource, double seconds, OpKind kin
   return op;
 }
 
-OpIndex CalledStage::add_dense(const KernelTime& time, OpIndex after) {
-  const OpIndex op = add(gpu_, time.seconds, OpKind::dense, after);
+OpIndex CalledStage::add_dense(const KernelTime& time, OpIndex after, OpKind kind) {
+  const OpIndex op = add(gpu_, time.seconds, kind, after);
   if (time.seconds > 0)
     node_.share_kernel(dense_.graph, op, time.seconds - node_.timing->dispatch().value(), time.bytes);
   return op;
@@ -215,7 +228,7 @@ void CalledStage::keep_what_came() {
 }
 
 void CalledStage::end_step(const KvUse&) {
-  for (const std::uint32_t id : state_.stream->step().finished) admitted_[id] = kFinished;
+  for (const std::uint32_t id : state_.stream->ends()) admitted_[id] = kFinished;
   result_.local_share.add(world_.engine.now(), calls_.local_activations() - counted_local_,
                           calls_.remote_activations() - counted_remote_);
   counted_local_ = calls_.local_activations();

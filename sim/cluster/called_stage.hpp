@@ -13,6 +13,7 @@
 #include "sim/cluster/cluster_metrics.hpp"
 #include "sim/cluster/cluster_world.hpp"
 #include "sim/cluster/expert_calls.hpp"
+#include "sim/serving/draft_times.hpp"
 #include "sim/serving/layer_uses.hpp"
 #include "sim/serving/server_state.hpp"
 #include "sim/serving/serving_stage.hpp"
@@ -27,6 +28,7 @@ class CalledStage final : public ServingStage {
               const std::vector<ServedRequest>& requests);
 
   void begin_step() override;
+  StageWait begin_drafting() override;
   StageWait begin_layer(std::size_t layer) override;
   StageWait begin_head() override;
   StageWait begin_end() override;
@@ -50,7 +52,7 @@ class CalledStage final : public ServingStage {
   void submit_dense(std::size_t layer);
   void submit_head();
   engine::OpIndex add(engine::ResourceId resource, double seconds, OpKind kind, engine::OpIndex after);
-  engine::OpIndex add_dense(const KernelTime& time, engine::OpIndex after);
+  engine::OpIndex add_dense(const KernelTime& time, engine::OpIndex after, OpKind kind = OpKind::dense);
   void ask_experts(std::size_t layer);
   void finish_calls();
   void keep_what_came();
@@ -62,10 +64,11 @@ class CalledStage final : public ServingStage {
   const ServerNode& node_;
   engine::ResourceId gpu_;
   DenseTimes dense_times_;
-  std::vector<std::int32_t> moe_numbers_;  // by model layer; -1: dense
-  std::vector<ServedRequest> requests_;    // of the state's stream
-  std::vector<ExpertUse> brought_;         // scratch: of a layer, in ascending order
-  std::optional<ListedRequests> source_;   // of these
+  std::unique_ptr<DraftTimes> draft_times_;  // nullptr: drafting takes no time
+  std::vector<std::int32_t> moe_numbers_;    // by model layer; -1: dense
+  std::vector<ServedRequest> requests_;      // of the state's stream
+  std::vector<ExpertUse> brought_;           // scratch: of a layer, in ascending order
+  std::optional<ListedRequests> source_;     // of these
   enum : std::uint8_t { kWaiting, kRunning, kFinished };
   std::vector<std::uint8_t> admitted_;  // by request
   bool serves_ = false;                 // had requests at all

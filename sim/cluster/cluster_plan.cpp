@@ -20,15 +20,18 @@ constexpr std::uint32_t kBlockTokens = 16;
 
 struct LongestRequest {
   std::uint64_t tokens = 1;  // in its cache at its end
-  std::uint64_t rows = 1;    // of its longest step: the prompt, with what came after if it is run again
+  std::uint64_t rows = 1;    // of its longest step: the prompt, with what came after if it is run again, or a
+                             // batch of drafts
 };
 
-LongestRequest longest_request(const std::vector<std::vector<ServedRequest>>& requests) {
+LongestRequest longest_request(const Scenario& s, const std::vector<std::vector<ServedRequest>>& requests) {
   LongestRequest longest;
   for (const auto& of_server : requests)
     for (const ServedRequest& q : of_server)
       longest.tokens = std::max(longest.tokens, final_tokens(batch_request(q)));
   longest.rows = longest.tokens;
+  if (s.speculation.any())
+    longest.rows = std::max(longest.rows, std::uint64_t{s.workload.batch} * decode_rows(s.speculation));
   return longest;
 }
 
@@ -41,6 +44,7 @@ BatchingShape batching_shape(const Scenario& s, const LongestRequest& longest) {
   shape.kv.gpu_blocks = requests * (kv_blocks(longest.tokens, kBlockTokens) + 1);
   shape.max_requests = s.workload.batch;
   shape.max_tokens = static_cast<std::uint32_t>(std::max<std::uint64_t>(longest.rows, s.workload.batch));
+  shape.drafts = s.speculation.tokens;
   return shape;
 }
 
@@ -132,10 +136,10 @@ ServerMemory plan_server(const Scenario& s, const SystemConfig& system, std::siz
   m.store = expert_store(s, system, number);
   m.budget = server.budget.value_or(s.budget);
   check_budget(s.name, m.budget, device);
-  m.non_expert = non_expert_bytes(s.model);
-  m.kv_cache = s.workload.batch * (static_cast<double>(longest.tokens) * kv_bytes_per_token(s.model) +
-                                   state_bytes_per_request(s.model));
-  m.activations = activation_bytes(s.model, longest.rows, s.workload.batch);
+  m.non_expert = non_expert_bytes(s.model) + draft_bytes(s.speculation);
+  m.kv_cache = s.workload.batch *
+               (static_cast<double>(longest.tokens) * kv_bytes_per_token(s) + state_bytes_per_request(s));
+  m.activations = step_activation_bytes(s, longest.rows);
   if (placed.migration) m.staging = on_its_way(s, system);
   if (placed.loads()) m.loading = most_experts_in_use(s) * on_its_way(s, system);
   const Bytes received = activation_bytes(s.model, longest.rows, 0);
@@ -211,7 +215,7 @@ ClusterPlan plan_cluster(const Scenario& s, const SystemConfig& system,
                          const std::vector<std::vector<ServedRequest>>& requests,
                          const ActivationCounts& history) {
   check_load_from_host(s, system);
-  const LongestRequest longest = longest_request(requests);
+  const LongestRequest longest = longest_request(s, requests);
   const ClusterProfile& cluster = s.cluster->profile;
   std::vector<ServerMemory> memory;
   for (std::size_t server = 0; server < cluster.servers.size(); ++server)

@@ -22,7 +22,7 @@ enum class ExpertStore : std::uint8_t {
 /// first one's alone.
 struct ServerMemory {
   Bytes budget;
-  Bytes non_expert, kv_cache;
+  Bytes non_expert, kv_cache;  // non-expert weights with those of what drafts tokens
   Bytes activations;           // of the first GPU; the others' have the rows that they are sent, no more
   Bytes staging;               // room for an expert that is on its way, where experts migrate
   Bytes loading;               // of the first GPU: experts that a step loads, as many as can be in use

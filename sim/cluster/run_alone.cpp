@@ -137,8 +137,8 @@ std::optional<RankInclusion> past_use(const Scenario& s, const SystemConfig& sys
     if (!load.history.empty())
       load.phases = {{std::max(s.workload.batch, kRequests / servers), load.history}};
   }
-  return rank_inclusion(all_requests(cluster_requests(past, rows, true), rows).trace, s.workload.batch,
-                        false);
+  return rank_inclusion(all_requests(cluster_requests(past, rows, true), rows).trace, s.workload.batch, false,
+                        drafts_of(s));
 }
 
 Scenario alone_scenario(const Scenario& s, std::size_t server) {
@@ -222,8 +222,8 @@ void run_alone_system(const Scenario& s, const SystemConfig& system, const Routi
     of.prefix = one->prefix;
     of.presence = {&present, number, system.detection_time().value()};
     one->state.emplace(*engine, observer, progress);
-    one->state->serve(redirector.source(number), all.trace,
-                      make_batching(one->scenario, system, one->memory));
+    one->state->serve(redirector.source(number), all.trace, make_batching(one->scenario, system, one->memory),
+                      drafts_of(s, static_cast<std::uint32_t>(number)));
     one->stage.emplace(*one->state, one->scenario, system, all.trace, *one->costs, one->memory,
                        one->plan.capacity, of);
     one->loop.emplace(*one->state, *one->stage, one->scenario.model, one->memory.kv_block);

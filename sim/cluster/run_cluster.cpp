@@ -95,6 +95,7 @@ void add_metrics(const Metrics& one, std::uint32_t server, Metrics& all) {
   add_routing(one.routing, all.routing);
   all.execution.loaded += one.execution.loaded;
   all.execution.on_cpu += one.execution.on_cpu;
+  all.speculation.add(one.speculation);
   all.layers.add(one.layers);
 }
 

@@ -40,8 +40,10 @@ enum class OpKind : std::uint8_t {
   migrate,         // an expert, to where it is to be from now on
   // Where the GPUs of a node have requests of their own and share the experts.
   dispatch,  // rows, to all GPUs
-  combine    // what the experts made of them, summed up, to whose rows they are
+  combine,   // what the experts made of them, summed up, to whose rows they are
+  draft      // tokens that the step verifies, by a draft model or a head
 };
+inline constexpr int kOpKinds = static_cast<int>(OpKind::draft) + 1;
 std::string_view to_string(OpKind kind);
 
 /// Where a read is served from.
@@ -52,7 +54,8 @@ std::string_view to_string(Tier tier);
 /// OpLabel::tensor of an operation on all tensors of an expert.
 inline constexpr std::uint16_t kWholeExpert = 0xffff;
 
-/// What an operation means. `dense` and `shared_expert`: how much they do is in LabelledGraph::kernel.
+/// What an operation means. `dense`, `draft` and `shared_expert`: how much they do is in
+/// LabelledGraph::kernel.
 struct OpLabel {
   OpKind kind;
   Tier tier = Tier::none;
@@ -89,7 +92,7 @@ struct LabelledGraph {
   engine::Graph graph;
   std::vector<OpLabel> labels;     // by operation
   std::uint32_t layer = kNoLayer;  // whose experts it is about, counted among the MoE layers
-  KernelWork kernel;               // of its dense or shared-expert operation: a graph has at most one
+  KernelWork kernel;               // of its dense, draft or shared-expert operation: a graph has at most one
   KernelWork shared;               // of its grouped experts: what the shared ones do
   SwappedBytes swapped;            // likewise at most one each way
 

@@ -28,6 +28,7 @@ std::string words_of_cause(const std::string& cause) {
       {"remote_experts", "experts on other GPUs"},
       {"recovery", "recovery from faults"},
       {"exchange", "exchange of rows over GPUs"},
+      {"drafting", "drafting of tokens"},
       {kWaitingCause, "waiting for requests"},
       {kAwayCause, "waiting for a server that is away"},
       {kQueueCause, "waiting in the queue"}};

@@ -58,6 +58,8 @@ std::string_view meaning_of(OpKind kind) {
       return "rows go to all GPUs";
     case OpKind::combine:
       return "what the experts made of rows goes back to whose rows they are";
+    case OpKind::draft:
+      return "tokens are drafted that the step verifies";
   }
   return {};
 }

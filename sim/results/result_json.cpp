@@ -133,6 +133,7 @@ Json cached_memory_json(const MemoryPlan& m) {
             {"expert_cache", m.expert_cache.value()},
             {"host_experts", m.host_experts.value()},
             {"page_cache", m.page_cache.value()}};
+  if (m.draft > Bytes(0)) j["draft"] = m.draft.value();
   if (m.experts_on_ssd) j["experts_on_ssd"] = true;
   if (m.shortfall > Bytes(0)) j["shortfall"] = m.shortfall.value();
   if (m.kv_blocks > 0)
@@ -156,6 +157,7 @@ Json paged_memory_json(const MemoryPlan& m) {
             {"swap_blocks", m.swap_blocks},
             {"host_experts", m.host_experts.value()},
             {"shortfall", m.shortfall.value()}};
+  if (m.draft > Bytes(0)) j["draft"] = m.draft.value();
   if (m.pinned > Bytes(0)) j["pinned_experts"] = m.pinned.value();
   if (m.page_cache > Bytes(0)) j["page_cache"] = m.page_cache.value();
   return j;
@@ -218,6 +220,17 @@ Json routing_json(const RoutingCounts& c) {
           {"score_sum", c.score_sum},
           {"top_score_misses", c.top_score_misses},
           {"low_score_misses", c.low_score_misses}};
+}
+
+/// What speculative decoding came to.
+Json speculation_json(const SpeculationCounts& c) {
+  Json acceptance;  // nothing, where nothing was drafted
+  if (c.judged > 0) acceptance = static_cast<double>(c.accepted) / static_cast<double>(c.judged);
+  return {{"decode_steps", c.steps},
+          {"drafted_tokens", c.drafted},
+          {"accepted_tokens", c.accepted},
+          {"acceptance", acceptance},
+          {"tokens_a_step", c.tokens_a_step()}};
 }
 
 Json prefetch_json(const PrefetchCounts& c) {
@@ -288,6 +301,7 @@ Json result_json(const RunResult& r) {
   if (!r.quality.datasets.empty()) j["expected_accuracy_percent"] = quality_json(r.quality);
   if (r.counted.execution)
     j["execution"] = {{"loaded", r.metrics.execution.loaded}, {"on_cpu", r.metrics.execution.on_cpu}};
+  if (r.metrics.speculation.steps > 0) j["speculation"] = speculation_json(r.metrics.speculation);
   if (r.counted.prefetch) j["prefetch"] = prefetch_json(r.metrics.prefetch);
   if (!r.cluster.servers.empty())
     j["cluster"] = cluster_json(r.cluster);

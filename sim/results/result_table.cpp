@@ -135,8 +135,10 @@ TextTable paged_memory_table(const std::vector<RunResult>& results) {
                        [item](const RunResult& r) { return r.paged && r.memory.*item > Bytes(0); });
   };
   const bool pins = any(&MemoryPlan::pinned), caches_pages = any(&MemoryPlan::page_cache);
+  const bool drafts = any(&MemoryPlan::draft);
   if (pins) rows.front().emplace_back("pinned");
   if (caches_pages) rows.front().emplace_back("page cache");
+  if (drafts) rows.front().emplace_back("draft");
   for (const RunResult& r : results) {
     if (!r.paged) continue;
     const auto gb = [](Bytes bytes) { return three_digits(bytes.value() / 1e9, 2); };
@@ -145,6 +147,7 @@ TextTable paged_memory_table(const std::vector<RunResult>& results) {
                     gb(m.kv_cache), std::to_string(m.kv_blocks), gb(m.host_experts)});
     if (pins) rows.back().push_back(gb(m.pinned));
     if (caches_pages) rows.back().push_back(gb(m.page_cache));
+    if (drafts) rows.back().push_back(gb(m.draft));
   }
   return {rows};
 }
@@ -241,6 +244,20 @@ TextTable quality_table(const std::vector<RunResult>& results) {
   return {rows};
 }
 
+/// What speculative decoding came to.
+TextTable speculation_table(const std::vector<RunResult>& results) {
+  std::vector<std::vector<std::string>> rows = {
+      {"speculation", "tokens a step", "drafted", "accepted", "acceptance %"}};
+  for (const RunResult& r : results) {
+    const SpeculationCounts& c = r.metrics.speculation;
+    if (c.steps == 0) continue;
+    rows.push_back(
+        {r.system, fixed(c.tokens_a_step(), 2), std::to_string(c.drafted), std::to_string(c.accepted),
+         c.judged == 0 ? "-" : percent(static_cast<double>(c.accepted), static_cast<double>(c.judged))});
+  }
+  return {rows};
+}
+
 /// What was fetched ahead.
 TextTable prefetch_table(const std::vector<RunResult>& results) {
   std::vector<std::vector<std::string>> rows = {
@@ -261,7 +278,7 @@ TextTable prefetch_table(const std::vector<RunResult>& results) {
 constexpr std::array<std::string_view, kCauses> kCauseColumns = {
     "SSD",      "page cache", "decompress",     "recover",     "experts",     "dense",   "host",
     "prefetch", "load",       "load low",       "CPU experts", "activations", "predict", "reduce",
-    "KV swap",  "network",    "remote experts", "recovery",    "exchange"};
+    "KV swap",  "network",    "remote experts", "recovery",    "exchange",    "drafting"};
 
 /// The causes that took any time at all.
 TextTable stall_table(const std::vector<RunResult>& results) {
@@ -422,6 +439,7 @@ void add_cluster(const std::vector<RunResult>& results, TextReport& report) {
   report.add_table(cluster_latency_table(results));
   report.add_table(cluster_calls_table(results));
   report.add_picture(local_share_picture(results));
+  report.add_table(speculation_table(results));
   report.add_table(latency_causes_table(results));
   report.add_lines(cluster_events(results));
 }
@@ -458,6 +476,7 @@ void add_machine(const Scenario& s, const std::vector<RunResult>& results, const
   report.add_lines(measured_lines(results));
   report.add_lines(shortfall_lines(results));
   report.add_lines(ssd_lines(results));
+  report.add_table(speculation_table(results));
   add_experts(s, results, report);
   report.add_table(stall_table(results));
   report.add_table(pools_table(results));

@@ -10,6 +10,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefetchCounts, fetched, used, late, unused, 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoutingCounts, active, top_score, low_score, substituted, mass_moved,
                                    score_sum, top_score_misses, low_score_misses)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExecutionCounts, loaded, on_cpu)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SpeculationCounts, steps, drafted, accepted, judged)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingSample, step, begin_s, time_s, running, waiting, swapped, blocks,
                                    all_blocks, residency, tokens, swap_in_bytes, swap_out_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ServingCounts, steps, rows, recomputed, swapped_out, dropped,
@@ -28,7 +29,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MeasuredTime, whole, begin_s, end_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LayerCounts, hits, stall_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Metrics, ttft_s, end_to_end_s, token_gaps_s, gap_classes, measured,
                                    requests, tokens, wall_s, hits, decode_hits, bytes, stall_s,
-                                   decode_stall_s, prefetch, routing, execution, serving, series, layers)
+                                   decode_stall_s, prefetch, routing, execution, speculation, serving, series,
+                                   layers)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DatasetAccuracy, dataset, unchanged, expected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExpectedAccuracy, source, datasets)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, ratios, capacity, expected_makespan_s, selection_probability,
@@ -44,7 +46,7 @@ static void from_json(const nlohmann::json& j, Bytes& b) {
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryPlan, budget, non_expert, kv_cache, staging, prefetch, expert_cache,
                                    host_experts, experts_on_ssd, page_cache, activations, kv_block, kv_blocks,
-                                   state_blocks, swap_blocks, pinned, shortfall)
+                                   state_blocks, swap_blocks, pinned, draft, shortfall)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LocalShareSeries::Bucket, local, remote)
 static void to_json(nlohmann::json& j, const LocalShareSeries& series) {
   j = {{"width_s", series.width_s()}, {"buckets", series.buckets()}};

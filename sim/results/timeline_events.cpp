@@ -39,6 +39,7 @@ bool is_of_layer(OpKind kind) {
     case OpKind::remote_experts:
     case OpKind::dispatch:
     case OpKind::combine:
+    case OpKind::draft:
       return true;
     default:
       return false;
@@ -75,6 +76,7 @@ bool is_of_window(OpKind kind) {
 
 std::string slice_name(const OpLabel& label, std::int32_t layer) {
   std::string name(to_string(label.kind));
+  if (label.kind == OpKind::draft) return name;
   if (is_of_layer(label.kind)) return layer < 0 ? name + " head" : name + " L" + std::to_string(layer);
   if (is_of_window(label.kind))
     return name + " L" + std::to_string(layer) +

@@ -157,6 +157,7 @@ void check_on_device(const SystemConfig& system, const Scenario& scenario, const
 
 /// A compressed tensor is a BF16 one, split into two planes of a byte an element.
 void check_on_model(const SystemConfig& system, const Scenario& scenario, const YamlNode& where) {
+  if (const std::string why = cannot_speculate(system, scenario); !why.empty()) where.fail(why);
   const bool come_and_go =
       system.batching && !find_batching_policy(system.batching->policy.name)->static_batches;
   if ((system.paging || scenario.cluster || come_and_go) && scenario.model.has_encoder())

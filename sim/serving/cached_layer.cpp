@@ -20,6 +20,15 @@ void CachedStage::add_kernel(LabelledGraph& out, engine::ResourceId stream, cons
   out.kernel = {time.bytes, time.flops, time.kernels};
 }
 
+LabelledGraph* CachedStage::start_drafts() {
+  const KernelTime time = draft_times_->time(pass_);
+  if (time.seconds == 0) return nullptr;
+  dense_.clear();
+  add_kernel(dense_, resources_.dense, time, OpKind::draft);
+  engine_.submit(dense_.graph, engine::kDemand);
+  return &dense_;
+}
+
 LabelledGraph* CachedStage::start_dense() {
   if (skip_dense(dense_times_.dense(model_layer_).seconds)) return nullptr;
   submit_dense(model_layer_);

@@ -34,6 +34,7 @@ CachedStage::CachedStage(ServerState& state, const Scenario& scenario, const Sys
       options_(std::move(options)),
       timing_(scenario.device),
       dense_times_(scenario.model, timing_),
+      draft_times_(DraftTimes::make(scenario, system, timing_)),
       experts_(trace.experts()),
       moe_numbers_(scenario.model.moe_numbers()),
       moe_layers_(scenario.model.moe_layers()),
@@ -67,6 +68,12 @@ void CachedStage::make_policies() {
 ServerContext CachedStage::context() {
   return {engine_, scenario_,  system_,  trace_,          costs_,
           timing_, resources_, metrics_, state_.observer, options_.mirror};
+}
+
+StageWait CachedStage::begin_drafting() {
+  if (!draft_times_) return {};
+  part_ = Part::drafts;
+  return next();
 }
 
 StageWait CachedStage::begin_layer(std::size_t layer) {
@@ -133,6 +140,8 @@ CachedStage::Part CachedStage::after(Part part) const {
 // Does what a part begins with. nullptr: it ends with that, else when the graph has ended.
 LabelledGraph* CachedStage::start(Part part) {
   switch (part) {
+    case Part::drafts:
+      return start_drafts();
     case Part::dense:
       return start_dense();
     case Part::experts:
@@ -165,6 +174,7 @@ void CachedStage::count(Part part, const LabelledGraph& graph) {
     case Part::prediction:
       metrics_.add_stall(Cause::prediction, engine_.now() - waits_since_, pass_.prompt);
       return state_.show(graph, layer);
+    case Part::drafts:
     case Part::head:
       return state_.account(graph, -1);
     case Part::fetches:
@@ -210,7 +220,7 @@ StageWait CachedStage::away() {
 void CachedStage::abandon() {
   RequestSource& source = state_.stream->source();
   state_.stream->abandon(state_.metrics);
-  state_.serve(source, trace_, make_batching(scenario_, system_, memory_));
+  state_.serve(source, trace_, make_batching(scenario_, system_, memory_), state_.stream->drafts());
   abandoned_ = true;
 }
 
@@ -224,6 +234,7 @@ void CachedStage::come_back() {
 }
 
 void CachedStage::begin_step() {
+  kv_tokens_ -= kv_refused_;
   if (state_.stream->begins()) {
     kv_tokens_ = kv_encoded_ = 0;
     cache_.begin_request();
@@ -231,6 +242,7 @@ void CachedStage::begin_step() {
   }
   if (prefetcher_) prefetcher_->begin_pass(state_.step());
   if (pass_.stack == Stack::decoder) kv_tokens_ += pass_.tokens;
+  kv_refused_ = pass_.refused;
   kv_encoded_ += pass_.new_encoder_tokens;
   (scenario_.model.has_encoder() ? kv_encoded_ : kv_tokens_) += pass_.brought_tokens;
   engine::check_invariant(has_room(memory_, scenario_, pass_), "a step's rows fit into what is planned");
@@ -252,8 +264,7 @@ double CachedStage::resident_share() const {
 
 // Keys and values of the static batch that runs.
 Bytes CachedStage::kept_bytes() const {
-  return kv_tokens_ * kv_bytes_per_token(scenario_.model) +
-         kv_encoded_ * cross_kv_bytes_per_token(scenario_.model);
+  return kv_tokens_ * kv_bytes_per_token(scenario_) + kv_encoded_ * cross_kv_bytes_per_token(scenario_.model);
 }
 
 void CachedStage::show_memory() const {

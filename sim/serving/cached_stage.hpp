@@ -20,6 +20,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/serving/all_reduces.hpp"
 #include "sim/serving/dense_times.hpp"
+#include "sim/serving/draft_times.hpp"
 #include "sim/serving/expert_cache.hpp"
 #include "sim/serving/layer_supply.hpp"
 #include "sim/serving/layer_uses.hpp"
@@ -64,6 +65,7 @@ class CachedStage final : public ServingStage {
   CachedStage& operator=(const CachedStage&) = delete;
 
   void begin_step() override;
+  StageWait begin_drafting() override;
   StageWait begin_layer(std::size_t layer) override;
   StageWait begin_head() override;
   StageWait begin_end() override;
@@ -85,6 +87,7 @@ class CachedStage final : public ServingStage {
 
  private:
   enum class Part : std::uint8_t {
+    drafts,
     dense,
     experts,
     gathering,
@@ -96,6 +99,7 @@ class CachedStage final : public ServingStage {
     over
   };
   LabelledGraph* start(Part part);
+  LabelledGraph* start_drafts();
   LabelledGraph* start_dense();
   LabelledGraph* start_experts();
   LabelledGraph* start_gathering();
@@ -149,6 +153,7 @@ class CachedStage final : public ServingStage {
   CachedStageOptions options_;
   TimingModel timing_;
   DenseTimes dense_times_;
+  std::unique_ptr<DraftTimes> draft_times_;  // nullptr: drafting takes no time
   std::uint32_t experts_;
   std::vector<std::int32_t> moe_numbers_;  // by model layer; -1: dense
   std::vector<int> moe_layers_;            // by MoE layer: its number among all of the model
@@ -190,6 +195,7 @@ class CachedStage final : public ServingStage {
   std::size_t model_layer_ = 0;             // the one that runs
   std::uint32_t moe_layer_ = 0;             // its number among those with experts, if it has any
   double kv_tokens_ = 0;                    // that the batch has in the KV cache
+  double kv_refused_ = 0;                   // of these, that the last step found refused
   double kv_encoded_ = 0;                   // tokens of the encoder there
   bool predicts_ = false;                   // prediction_ belongs to the layer that runs
   bool gone_ = false;                       // has left since the step began

@@ -22,6 +22,7 @@ void DenseTimes::begin(const Pass& pass, std::uint32_t expert_tokens) {
   expert_tokens_ = expert_tokens;
   prompt_tokens_ = pass.prompt_tokens;
   produces_ = pass.produces;
+  logits_ = pass.produces + pass.drafts;
   new_encoder_tokens_ = pass.new_encoder_tokens;
   sum_up(pass.runs);
   std::fill(dense_.begin(), dense_.end(), kUnknown);
@@ -29,11 +30,13 @@ void DenseTimes::begin(const Pass& pass, std::uint32_t expert_tokens) {
 }
 
 void DenseTimes::sum_up(const std::vector<RowRun>& runs) {
-  double decoding = 0, prompts = 0, encoded = 0;
+  double decoding = 0, prompts = 0, encoded = 0, requests = 0;
   for (const RowRun& run : runs) {
     (run.prompt ? prompts : decoding) += run.rows;
+    requests += run.prompt ? 0 : 1;
     encoded += run.rows * run.encoded;
   }
+  decode_rows_ = requests == 0 ? 1 : decoding / requests;
   encoded_ = decoding == 0 ? 0 : encoded / decoding;
   for (AttentionSpan& span : spans_) {
     span.decoding = span.prompts = 0;
@@ -67,15 +70,16 @@ KernelTime DenseTimes::time(const Work& work, double rows) const {
 
 KernelTime DenseTimes::head() const {
   if (produces_ == 0) return {};
-  KernelTime head = time(head_work(model_, produces_), produces_);
+  KernelTime head = time(head_work(model_, logits_), logits_);
   if (timing_.device().software) head.seconds += produces_ * timing_.device().software->request;
   return head;
 }
 
-/// `work` is of rows that decode beside rows of prompts: attention computes a tile of query rows for each.
+/// `work` is of rows that decode beside rows of prompts: attention computes a tile of query rows for those of
+/// each request.
 void DenseTimes::fill_tiles(Work& work) const {
   if (!timing_.device().software) return;
-  const Flops empty = work.mixing * (timing_.device().software->mixed_tile - 1);
+  const Flops empty = work.mixing * std::max(0.0, timing_.device().software->mixed_tile / decode_rows_ - 1);
   work.mixing += empty;
   work.flops += empty;
 }
@@ -84,7 +88,7 @@ KernelTime DenseTimes::compute_dense(std::size_t kind) const {
   const Layer& layer = model_.layers[kind];
   const AttentionSpan& span = spans_[span_[kind]];
   const std::uint32_t decoding = tokens_ - prompt_tokens_;
-  Work work = attention_work(model_, layer, decoding, span.decoding, 1, encoded_);
+  Work work = attention_work(model_, layer, decoding, span.decoding, decode_rows_, encoded_);
   if (prompt_tokens_ > 0) {
     Work prompts = attention_work(model_, layer, prompt_tokens_, span.prompts, kPromptTile);
     if (decoding > 0) {  // one pass: its weights are read once

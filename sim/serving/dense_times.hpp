@@ -51,7 +51,9 @@ class DenseTimes {
   std::vector<std::size_t> span_;           // by kind: where its window is in spans_
   std::vector<AttentionSpan> spans_;        // one a window that the model has
   double encoded_ = 0;                      // tokens of the encoder that a row which decodes attends to, mean
+  double decode_rows_ = 1;                  // of a request that decodes, mean: they share a read of its cache
   std::uint32_t tokens_ = 0, prompt_tokens_ = 0, produces_ = 0, new_encoder_tokens_ = 0;  // of this pass
+  std::uint32_t logits_ = 0;  // rows of it whose next token is wanted
   std::uint32_t expert_tokens_ = 0;
 };
 

@@ -53,7 +53,8 @@ ExpertCache::ExpertCache(const ServerContext& server, const MemoryPlan& memory,
   make_domains(profile);
   if (entry_.needs_future)
     future_ = std::make_unique<FutureUses>(server.trace, server.scenario.workload.batch,
-                                           prompts_of(server.scenario), micro_batch_of(server.system));
+                                           prompts_of(server.scenario), micro_batch_of(server.system),
+                                           drafts_of(server.scenario));
   preload_mirror();
 }
 

@@ -6,9 +6,9 @@
 namespace moelab {
 
 FutureUses::FutureUses(const RoutingTrace& trace, std::uint32_t batch, const Prompts& prompts,
-                       std::uint32_t micro_batch)
+                       std::uint32_t micro_batch, const Drafts& drafts)
     : experts_(trace.experts()), uses_(std::size_t{trace.layers()} * trace.experts()) {
-  StaticPasses passes(trace, batch, prompts, micro_batch);
+  StaticPasses passes(trace, batch, prompts, micro_batch, drafts);
   LayerUses layer_uses(experts_, false);
   std::vector<std::uint32_t> step(trace.layers(), 0);
   for (Pass pass; passes.next(pass);)

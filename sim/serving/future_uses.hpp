@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "policies/cache/cache.hpp"
+#include "sim/serving/drafts.hpp"
 #include "sim/serving/served_request.hpp"
 #include "traces/routing_trace.hpp"
 
@@ -15,7 +16,7 @@ namespace moelab {
 class FutureUses {
  public:
   FutureUses(const RoutingTrace& trace, std::uint32_t batch, const Prompts& prompts,
-             std::uint32_t micro_batch = 0);
+             std::uint32_t micro_batch = 0, const Drafts& drafts = {});
   /// Number of the pass that uses (layer, expert) next after pass `now`; kNeverUsedAgain if none does. `now`
   /// does not fall from call to call for the same expert.
   std::uint64_t next_use(std::uint32_t layer, std::uint32_t expert, std::uint64_t now);

@@ -18,10 +18,10 @@ std::uint64_t whole_blocks(Bytes space, Bytes block) {
 }
 
 void plan_kv_block(const Scenario& s, const SystemConfig& system, MemoryPlan& m) {
-  m.kv_block = system.kv.block_tokens * kv_bytes_per_token(s.model);
+  m.kv_block = system.kv.block_tokens * kv_bytes_per_token(s);
   if (m.kv_block == Bytes(0))
     throw InputError(s.name, "model '" + s.model.name + "' has no KV cache, so there is none to page");
-  m.state_blocks = static_cast<std::uint64_t>(std::ceil(state_bytes_per_request(s.model) / m.kv_block));
+  m.state_blocks = static_cast<std::uint64_t>(std::ceil(state_bytes_per_request(s) / m.kv_block));
 }
 
 std::uint64_t swap_blocks(const Scenario& s, const SystemConfig& system, const MemoryPlan& m) {
@@ -34,9 +34,10 @@ KvShape kv_shape(const SystemConfig& system, const MemoryPlan& memory) {
 
 std::unique_ptr<BatchingPolicy> make_batching(const Scenario& s, const SystemConfig& system,
                                               const MemoryPlan& memory) {
-  if (!system.batching) return make_static_batches(s.workload.batch, micro_batch_of(system));
+  const std::uint32_t drafts = s.speculation.tokens;
+  if (!system.batching) return make_static_batches(s.workload.batch, micro_batch_of(system), drafts);
   const BatchingShape shape{kv_shape(system, memory), s.workload.batch, system.batching->max_tokens,
-                            micro_batch_of(system)};
+                            micro_batch_of(system), drafts};
   const PolicyChoice& policy = system.batching->policy;
   const BatchingPolicyEntry& entry = *find_batching_policy(policy.name);
   const auto make = [&] { return make_batching_policy(entry, shape, policy.parameters); };

@@ -28,18 +28,21 @@ std::vector<ServedRequest> longest_first(std::vector<ServedRequest> requests) {
   return requests;
 }
 
-/// A step of the first `rows` requests, each halfway through its answer, their experts there. Experts are
-/// drawn evenly and computed one by one.
+/// A step of the first `count` requests, each halfway through its answer, with its drafts, their experts
+/// there. Experts are drawn evenly and computed one by one.
 double step_seconds(const Scenario& s, const SystemConfig& system, const TimingModel& timing,
-                    const std::vector<ServedRequest>& requests, std::size_t rows, double used_a_layer) {
+                    const std::vector<ServedRequest>& requests, std::size_t count, double used_a_layer) {
   DenseTimes dense(s.model, timing);
   Pass pass;
-  pass.tokens = pass.produces = static_cast<std::uint32_t>(rows);
-  for (std::size_t i = 0; i < rows; ++i)
-    pass.runs.push_back({.first = requests[i].prompt_tokens + requests[i].output_tokens / 2.0});
+  const std::uint32_t each = decode_rows(s.speculation);
+  pass.produces = static_cast<std::uint32_t>(count);
+  pass.tokens = pass.produces * each;
+  pass.drafts = pass.tokens - pass.produces;
+  for (std::size_t i = 0; i < count; ++i)
+    pass.runs.push_back({.first = requests[i].prompt_tokens + requests[i].output_tokens / 2.0, .rows = each});
   dense.begin(pass);
   const FeedForward& ff = s.model.moe();
-  const double tokens = std::max(1.0, static_cast<double>(rows) * ff.top_k / used_a_layer);
+  const double tokens = std::max(1.0, static_cast<double>(pass.tokens) * ff.top_k / used_a_layer);
   const double expert = (timing.expert(s.model, ff, tokens) + timing.dispatch()).value();
   double seconds = dense.head().seconds + system.host_per_pass.value();
   for (std::size_t layer = 0; layer < s.model.layers.size(); ++layer) {
@@ -55,13 +58,13 @@ void add_costs(const Scenario& s, const SystemConfig& system, const MemoryPlan& 
   const FeedForward& ff = s.model.moe();
   const TimingModel timing(s.device);
   const auto layers = static_cast<double>(s.model.moe_layers().size());
-  terms.room_bytes = (m.budget - m.non_expert - m.activations - m.staging - m.prefetch).value();
+  terms.room_bytes = (m.budget - m.non_expert - m.draft - m.activations - m.staging - m.prefetch).value();
   terms.expert_bytes = costs.bytes[index(State::F)];
   terms.experts = layers * ff.experts;
   terms.load_s = load_seconds(s, system, costs);
   const std::vector<ServedRequest> longest = longest_first(requests);
   for (std::size_t n = 1; n <= terms.kv_bytes.size(); ++n) {
-    const double unused = std::pow(1 - 1.0 * ff.top_k / ff.experts, n);
+    const double unused = std::pow(1 - 1.0 * ff.top_k / ff.experts, n * decode_rows(s.speculation));
     const double a_layer = system.fetch_whole_layer ? ff.experts : ff.experts * (1 - unused);
     terms.used.push_back(layers * a_layer);
     terms.step_s.push_back(step_seconds(s, system, timing, longest, n, ff.experts * (1 - unused)));

@@ -68,7 +68,7 @@ bool host_is_too_small(const Scenario& scenario, const SystemConfig& system, con
 
 std::uint32_t most_experts_in_use(const Scenario& s) {
   const FeedForward& ff = s.model.moe();
-  const double chosen = double(ff.top_k) * s.workload.batch;
+  const double chosen = double(ff.top_k) * s.workload.batch * decode_rows(s.speculation);
   return static_cast<std::uint32_t>(std::min<double>(ff.experts, chosen));
 }
 
@@ -91,6 +91,13 @@ Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uin
   const double row = 2.0 * model.hidden + most;
   return Bytes(static_cast<double>(tokens) * row * kBytesPerActivation +
                static_cast<double>(logits) * model.vocab * ranks * kBytesPerLogit);
+}
+
+Bytes step_activation_bytes(const Scenario& s, std::uint64_t tokens) {
+  const std::uint64_t logits = std::uint64_t{s.workload.batch} * decode_rows(s.speculation);
+  const Bytes target = activation_bytes(s.model, tokens, logits, static_cast<int>(s.tensor_parallel));
+  if (!s.speculation.any() || !s.speculation.model) return target;
+  return std::max(target, activation_bytes(*s.speculation.model, tokens, s.workload.batch));
 }
 
 void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile& device) {
@@ -128,8 +135,8 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
   m.budget = scenario.budget;
   m.non_expert = non_expert_bytes(scenario.model);
   const LargestBatch largest = largest_batch(scenario, system, trace);
-  m.activations = activation_bytes(scenario.model, largest.rows, scenario.workload.batch,
-                                   static_cast<int>(scenario.tensor_parallel));
+  m.draft = draft_bytes(scenario.speculation);
+  m.activations = step_activation_bytes(scenario, largest.rows);
   m.staging = Bytes(most_staged_experts(scenario, system) * full * (system.compressed ? 2 : 1));
   m.prefetch = Bytes(system.prefetch_buffer * full);
   if (system.batching)
@@ -139,7 +146,7 @@ MemoryPlan plan_memory(const Scenario& scenario, const SystemConfig& system, con
 
   check_budget(scenario.name, scenario.budget, scenario.device);
   const DeviceProfile& device = scenario.device;
-  const Bytes needed = m.non_expert + m.kv_cache + m.activations + m.staging + m.prefetch;
+  const Bytes needed = m.non_expert + m.draft + m.kv_cache + m.activations + m.staging + m.prefetch;
   const bool fits = needed <= m.budget;
   (fits ? m.expert_cache : m.shortfall) = fits ? m.budget - needed : needed - m.budget;
   if (device.is_discrete())
@@ -154,17 +161,17 @@ bool has_room(const MemoryPlan& memory, const Scenario& s, const Pass& pass) {
   if (!pass.of_ranks.empty())  // each GPU has the rows of its own rank
     return std::all_of(pass.of_ranks.begin(), pass.of_ranks.end(),
                        [&](const Pass& of_rank) { return has_room(memory, s, of_rank); });
-  const Bytes needed =
-      activation_bytes(s.model, pass.tokens, pass.produces, static_cast<int>(s.tensor_parallel));
+  const Bytes needed = activation_bytes(s.model, pass.tokens, std::uint64_t{pass.produces} + pass.drafts,
+                                        static_cast<int>(s.tensor_parallel));
   return needed <= memory.activations;
 }
 
 std::string shortfall_text(const std::string& system, const MemoryPlan& m) {
   return "budget " + to_string(m.budget) + " is too small for system '" + system + "': it needs " +
          to_string(m.budget + m.shortfall) + " before it can cache a single expert (non-expert weights " +
-         to_string(m.non_expert) + ", KV cache " + to_string(m.kv_cache) + ", activations " +
-         to_string(m.activations) + ", experts in use " + to_string(m.staging) + ", prefetch " +
-         to_string(m.prefetch) + ")";
+         to_string(m.non_expert) + (m.draft > Bytes(0) ? ", weights that draft " + to_string(m.draft) : "") +
+         ", KV cache " + to_string(m.kv_cache) + ", activations " + to_string(m.activations) +
+         ", experts in use " + to_string(m.staging) + ", prefetch " + to_string(m.prefetch) + ")";
 }
 
 }  // namespace moelab

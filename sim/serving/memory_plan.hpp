@@ -22,6 +22,7 @@ struct MemoryPlan {
   Bytes non_expert;   // embeddings, attention, gates, dense and shared feed-forward weights: always resident
   Bytes kv_cache;     // keys, values and states: of the largest static batch at its longest, or blocks of
                       // requests that come and go
+  Bytes draft;        // weights of the model or head that drafts tokens
   Bytes activations;  // of the step of most rows
   /// Experts in use that are not kept: one decode step's (all of a layer, where whole layers are loaded),
   /// with room for both planes while they are joined. A prompt's pass through it in turn; those that the
@@ -51,7 +52,8 @@ struct MemoryPlan {
 /// Throws InputError, about `scenario`, where the budget is more than the device's memory.
 void check_budget(const std::string& scenario, Bytes budget, const DeviceProfile& device);
 
-/// Distinct experts of a layer that a decode step of the largest batch can use: each of its requests one row.
+/// Distinct experts of a layer that a decode step of the largest batch can use: each of its requests one row,
+/// and one a draft.
 std::uint32_t most_experts_in_use(const Scenario& scenario);
 
 /// Experts that MemoryPlan::staging has room for: those, or all of a layer where whole layers are loaded.
@@ -62,6 +64,9 @@ std::uint32_t most_staged_experts(const Scenario& scenario, const SystemConfig& 
 /// experts its projections and its output), and the logits of `logits` rows in 4 bytes. `ranks`: GPUs that
 /// share the vocabulary, of which `model` has a part.
 Bytes activation_bytes(const Architecture& model, std::uint64_t tokens, std::uint64_t logits, int ranks = 1);
+/// The same of a scenario's step of `tokens` rows of which `batch` requests want logits, for each draft too;
+/// or of the pass of a draft model over its rows, where that is more: they run one after the other.
+Bytes step_activation_bytes(const Scenario& scenario, std::uint64_t tokens);
 
 /// Where the budget does not hold everything but the expert cache, `shortfall` says how much it lacks. Throws
 /// InputError where it exceeds the device's memory.

@@ -51,6 +51,8 @@ Cause cause_of(const OpLabel& label) {
     case OpKind::dispatch:
     case OpKind::combine:
       return Cause::exchange;
+    case OpKind::draft:
+      return Cause::drafting;
   }
   return Cause::host;
 }

@@ -34,16 +34,17 @@ enum class Cause : std::uint8_t {
   network,         // hidden states between servers
   remote_experts,  // experts that another GPU computes
   recovery,        // until an expert that no server holds is there again, or a call that was lost is repeated
-  exchange         // of rows over GPUs that share the experts, to these and back
+  exchange,        // of rows over GPUs that share the experts, to these and back
+  drafting         // of tokens that a step verifies
 };
-inline constexpr std::size_t kCauses = 19;
+inline constexpr std::size_t kCauses = 20;
 /// Of these, the first that a written result always has; others where they took any time.
 inline constexpr std::size_t kCausesOfAll = 18;
 inline constexpr std::array<std::string_view, kCauses> kCauseNames = {
     "ssd_read",   "page_cache_read", "decompress",  "recover",        "expert_compute", "dense_compute",
     "host",       "prefetch",        "expert_load", "low_score_load", "cpu_experts",    "activations",
     "prediction", "all_reduce",      "kv_swap",     "network",        "remote_experts", "recovery",
-    "exchange"};
+    "exchange",   "drafting"};
 Cause cause_of(const OpLabel& label);
 
 /// fetched = used + late + unused.
@@ -67,6 +68,31 @@ struct RoutingCounts {
   double score_sum = 0;           // of the model's own choices
   // Distinct experts of a step that were not on the GPU in time, after substitution.
   std::uint64_t top_score_misses = 0, low_score_misses = 0;
+};
+
+/// What speculative decoding came to, over all requests; a step is one request's. All 0 where nothing is
+/// drafted.
+struct SpeculationCounts {
+  std::uint64_t steps = 0;     // in which a request decoded
+  std::uint64_t drafted = 0;   // tokens, one row each
+  std::uint64_t accepted = 0;  // of these
+  std::uint64_t judged = 0;    // of these: accepted, or the first that was refused in its step
+
+  /// A step of a request that drafted so many tokens, of which the last `refused` were refused.
+  void add(std::uint64_t tokens, std::uint64_t refused) {
+    ++steps;
+    drafted += tokens;
+    accepted += tokens - refused;
+    judged += tokens - refused + (refused > 0 ? 1 : 0);
+  }
+  void add(const SpeculationCounts& other) {
+    steps += other.steps;
+    drafted += other.drafted;
+    accepted += other.accepted;
+    judged += other.judged;
+  }
+  /// That a request gets in a step, mean.
+  double tokens_a_step() const { return static_cast<double>(steps + accepted) / static_cast<double>(steps); }
 };
 
 /// Who made ready what was missing, in decode passes: distinct experts of a step.
@@ -177,9 +203,10 @@ struct LayerCounts {
 };
 
 struct Metrics {
-  std::vector<double> ttft_s;              // a request each: from the arrival of its batch to its first token
-  std::vector<double> end_to_end_s;        // a request each: to its last token
-  std::vector<double> token_gaps_s;        // a generated token each, after the first of its request
+  std::vector<double> ttft_s;        // a request each: from the arrival of its batch to its first token
+  std::vector<double> end_to_end_s;  // a request each: to its last token
+  /// A generated token each, after the first of its request; of tokens that one step produced together, one.
+  std::vector<double> token_gaps_s;
   std::vector<std::uint16_t> gap_classes;  // of these, the requests' classes; empty where there are none
   MeasuredTime measured;
   std::vector<RequestTimes> requests;  // in the order of their ends
@@ -196,6 +223,7 @@ struct Metrics {
   PrefetchCounts prefetch;
   RoutingCounts routing;
   ExecutionCounts execution;
+  SpeculationCounts speculation;
   ServingCounts serving;
   ServingSeries series;
   LayerCounts layers;

@@ -80,24 +80,28 @@ std::uint32_t most_streamed(const StorageSplit& split, bool moves) {
 /// Around the experts of a layer, where each GPU has `batch` rows of its own.
 double exchange_seconds(const Scenario& s, const TimingModel& timing) {
   const auto ranks = static_cast<int>(s.data_parallel);
-  const double rows = s.workload.batch;
+  const double rows = 1.0 * s.workload.batch * decode_rows(s.speculation);
   return (timing.exchange(ranks, dispatch_bytes(s.model, rows)) +
           timing.exchange(ranks, combine_bytes(s.model, rows)))
       .value();
 }
 
-/// One MoE layer with its weights resident, for a step of `batch` rows halfway through their answers; experts
-/// drawn evenly. Layers without a feed-forward part lie between MoE layers, and are shared out over them.
+/// One MoE layer with its weights resident, for a step of `batch` requests halfway through their answers,
+/// with their drafts; experts drawn evenly. Layers without a feed-forward part lie between MoE layers, and
+/// are shared out over them.
 double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
                              const std::vector<ServedRequest>& requests) {
   if (!s.model.is_moe()) return 0;  // nothing is streamed beside it
   const TimingModel timing(s.device);
   DenseTimes dense(s.model, timing);
   Pass pass;
-  pass.tokens = pass.produces = s.workload.batch;
+  const std::uint32_t each = decode_rows(s.speculation);
+  pass.produces = s.workload.batch;
+  pass.tokens = pass.produces * each;
+  pass.drafts = pass.tokens - pass.produces;
   for (const ServedRequest& q : requests)
-    pass.runs.push_back({.first = q.prompt_tokens + q.output_tokens / 2.0});
-  const std::uint32_t rows = s.workload.batch * s.data_parallel;  // that meet in the experts
+    pass.runs.push_back({.first = q.prompt_tokens + q.output_tokens / 2.0, .rows = each});
+  const std::uint32_t rows = pass.tokens * s.data_parallel;  // that meet in the experts
   dense.begin(pass, rows);
   const auto layers = static_cast<double>(s.model.moe_layers().size());
   double seconds = 0, computed = 0, reduces = 0;
@@ -117,7 +121,7 @@ double layer_compute_seconds(const Scenario& s, const SystemConfig& system,
   seconds += touched * system.host_per_expert.value();
   seconds += timing.grouped_experts(s.model, touched, 1.0 * rows * ff.top_k * held / ff.experts).value();
   seconds += exchange_seconds(s, timing);
-  const Bytes reduced = all_reduce_bytes(s.model, s.workload.batch);
+  const Bytes reduced = all_reduce_bytes(s.model, pass.tokens);
   return seconds + reduces / layers * timing.all_reduce(static_cast<int>(s.tensor_parallel), reduced).value();
 }
 
@@ -203,13 +207,13 @@ PagedPlan plan_paged(const Scenario& s, const SystemConfig& system,
   MemoryPlan m;
   m.budget = s.budget;
   m.non_expert = non_expert_bytes(s.model);
-  m.activations = activation_bytes(s.model, system.batching->max_tokens, s.workload.batch,
-                                   static_cast<int>(s.tensor_parallel));
+  m.draft = draft_bytes(s.speculation);
+  m.activations = step_activation_bytes(s, system.batching->max_tokens);
   m.activations += gathered_activation_bytes(s, system);
   plan_kv_block(s, system, m);
   const Bytes all_streamed(window_layers(paging) * shape.experts * shape.expert_bytes);
   m.pinned = Bytes(1.0 * paging.pinned * shape.layers * shape.expert_bytes);
-  const Bytes fixed = m.non_expert + m.activations + m.pinned;
+  const Bytes fixed = m.non_expert + m.draft + m.activations + m.pinned;
   const Bytes left =
       m.budget - fixed - all_streamed - std::max(planned_kv_bytes(s, system, m, requests), m.kv_block);
 

@@ -21,7 +21,8 @@ struct PagedPlan {
   std::uint32_t most_streamed = 0;  // of a layer, at once: half of the window's room, or all of it (`used`)
 };
 
-/// As serving engines do it (vLLM's profile run): budget - non-expert weights - stored experts - pinned ones
+/// As serving engines do it (vLLM's profile run): budget - non-expert weights - what drafts - stored experts
+/// - pinned ones
 /// - window - activations = KV cache, in whole blocks, of which a request with linear attention takes some
 /// for its states.
 ///   window:       two layers of what is streamed of the layer of which most is; whole layers where a

@@ -16,6 +16,8 @@ struct Pass {
   std::uint32_t tokens = 0;         // rows that run
   std::uint32_t prompt_tokens = 0;  // of these, rows of prompts
   std::uint32_t produces = 0;       // requests that get a token from it
+  std::uint32_t drafts = 0;         // of the rows, drafted tokens that it verifies
+  std::uint32_t refused = 0;        // of these, that turn out to be others than the target's
   /// Whose cross-attention keys and values this pass makes: those of requests that decode their first row.
   std::uint32_t new_encoder_tokens = 0;
   /// Of prompts that ran elsewhere, whose keys and values requests bring that begin with this pass.

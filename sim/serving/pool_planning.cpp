@@ -68,12 +68,13 @@ std::vector<double> inclusion_of(const Counts& ranked, const std::vector<double>
 
 }  // namespace
 
-RankInclusion rank_inclusion(const RoutingTrace& history, std::uint32_t batch, bool encoder_decoder) {
+RankInclusion rank_inclusion(const RoutingTrace& history, std::uint32_t batch, bool encoder_decoder,
+                             const Drafts& drafts) {
   const std::uint32_t layers = history.layers(), experts = history.experts();
   const Counts none(layers, std::vector<double>(experts, 0));
   RankedCounts by_step(none), by_token(none);
   std::vector<double> steps(layers, 0), tokens(layers, 0);
-  StaticPasses passes(history, batch, {.encoded = encoder_decoder});
+  StaticPasses passes(history, batch, {.encoded = encoder_decoder}, 0, drafts);
   LayerUses uses(experts, false);
   const auto end_batch = [&] {
     by_step.end_batch();

@@ -6,6 +6,7 @@
 
 #include "models/units.hpp"
 #include "policies/planning/planning.hpp"
+#include "sim/serving/drafts.hpp"
 
 namespace moelab {
 
@@ -28,8 +29,10 @@ struct RankInclusion {
 /// section 3.4: rank-based workload model, "for a given batch size"). Identities do not matter, so another
 /// trace of the same model serves. The paper aggregates the history's counts and ranks those; its published
 /// code ranks the counts of each batch and layer before it adds them up, counts tokens, and plans with the
-/// model's k at any batch (ObtainDistFromTrace() and PlanCache() in runtime/cache_planning.py).
-RankInclusion rank_inclusion(const RoutingTrace& history, std::uint32_t batch, bool encoder_decoder);
+/// model's k at any batch (ObtainDistFromTrace() and PlanCache() in runtime/cache_planning.py). A step of
+/// `drafts` has the rows that these add.
+RankInclusion rank_inclusion(const RoutingTrace& history, std::uint32_t batch, bool encoder_decoder,
+                             const Drafts& drafts = {});
 
 /// What the planning policy of a system is asked for one layer's cache. Throws InputError when that is not
 /// usable.

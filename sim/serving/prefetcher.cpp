@@ -37,7 +37,10 @@ PrefetchShape prefetch_shape(const ServerContext& server) {
   const Architecture& model = server.scenario.model;
   shape.load_s = server.costs.load_s();
   shape.gpu_s = server.timing.expert(model, model.moe(), 1).value();
-  for (std::uint64_t n = 0; n <= largest_pass(trace, server.scenario.workload.batch); ++n)
+  const std::uint64_t largest = std::max<std::uint64_t>(
+      largest_pass(trace, server.scenario.workload.batch),
+      std::uint64_t{server.scenario.workload.batch} * decode_rows(server.scenario.speculation));
+  for (std::uint64_t n = 0; n <= largest; ++n)
     if (const auto seconds = server.timing.cpu_expert(model, model.moe(), static_cast<double>(n)))
       shape.cpu_s.push_back(seconds->value());
   return shape;

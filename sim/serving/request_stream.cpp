@@ -36,12 +36,14 @@ void empty(Pass& pass) {
 
 }  // namespace
 
-std::unique_ptr<BatchingPolicy> make_static_batches(std::uint32_t together, std::uint32_t micro_batch) {
+std::unique_ptr<BatchingPolicy> make_static_batches(std::uint32_t together, std::uint32_t micro_batch,
+                                                    std::uint32_t drafts) {
   BatchingShape shape;
   shape.kv.gpu_blocks = std::numeric_limits<std::uint64_t>::max() / 2;
   shape.max_requests = together;
   shape.max_tokens = std::numeric_limits<std::uint32_t>::max();
   shape.micro_batch = micro_batch;
+  shape.drafts = drafts;
   return find_batching_policy("static")->make(shape, {});
 }
 
@@ -102,12 +104,29 @@ bool RequestStream::next(double now, Pass& pass) {
     if (!pass.of_ranks.empty()) add_share(share, request, pass.of_ranks[share.rank]);
   }
   pass.prompt = pass.tokens == pass.prompt_tokens;
+  ends_ = step_.finished;
+  if (drafts_.tokens > 0) verify_drafts(pass);
   return true;
+}
+
+// What is refused is drawn here, and told when the step has run.
+void RequestStream::verify_drafts(Pass& pass) {
+  refused_.clear();
+  for (const StepShare& share : step_.shares) {
+    const std::uint32_t drafted = share.prompt ? 0 : share.tokens - 1;
+    const std::uint32_t refused = drafted - drafts_.accepted(share.request, share.context, drafted);
+    refused_.push_back(refused);
+    pass.refused += refused;
+    const std::uint64_t cached = std::uint64_t{share.context} + share.tokens - refused;
+    if (drafted > 0 && cached == final_tokens(batch_request(live_.at(share.request).request)))
+      ends_.push_back(share.request);
+  }
 }
 
 void RequestStream::add_share(const StepShare& share, const ServedRequest& request, Pass& pass) {
   pass.tokens += share.tokens;
   pass.produces += share.produces ? 1 : 0;
+  pass.drafts += share.prompt ? 0 : share.tokens - 1;
   pass.runs.push_back(attention_of(share, request));
   if (share.prompt) pass.prompt_tokens += share.tokens;
   if (share.prompt && request.encoded) pass.stack = Stack::encoder;
@@ -115,11 +134,16 @@ void RequestStream::add_share(const StepShare& share, const ServedRequest& reque
     pass.new_encoder_tokens += request.prompt_tokens;
 }
 
-void RequestStream::count_token(const StepShare& share, double now, Metrics& m, GraphObserver* observer) {
+// Tokens of one step come at once: the gap before them is one, as a client sees it (vLLM's benchmark: one
+// entry of `itl` a chunk of the stream, however many tokens it has).
+void RequestStream::count_tokens(const StepShare& share, std::uint32_t refused, double now, Metrics& m,
+                                 GraphObserver* observer) {
   Live& live = live_.at(share.request);
   const double arrival_s = live.request.arrival_s;
-  ++m.tokens;
-  if (live.tokens++ == 0) {
+  const std::uint32_t tokens = share.prompt ? 1 : share.tokens - refused;
+  m.tokens += tokens;
+  if (!share.prompt && drafts_.tokens > 0) m.speculation.add(share.tokens - 1, refused);
+  if (live.tokens == 0) {
     if (live.measured) m.ttft_s.push_back(now - arrival_s);
     live.first_token = now;
   } else {
@@ -127,6 +151,7 @@ void RequestStream::count_token(const StepShare& share, double now, Metrics& m, 
     live.longest_gap_s = std::max(live.longest_gap_s, gap_s);
     if (live.measured) m.count_gap(gap_s, live.request.of_class);
   }
+  live.tokens += tokens;
   live.last_token = now;
   if (live.tokens < live.request.output_tokens) return;
   if (live.measured) m.end_to_end_s.push_back(now - arrival_s);
@@ -165,26 +190,29 @@ void RequestStream::abandon(Metrics& m) {
 }
 
 void RequestStream::complete(double now, Metrics& m, GraphObserver* observer) {
-  for (const StepShare& share : step_.shares)
-    if (share.produces) count_token(share, now, m, observer);
+  for (std::size_t i = 0; i < step_.shares.size(); ++i)
+    if (step_.shares[i].produces)
+      count_tokens(step_.shares[i], refused_.empty() ? 0 : refused_[i], now, m, observer);
   complete(now);
 }
 
 void RequestStream::complete(double now) {
-  for (const std::uint32_t number : step_.finished) {
+  for (const std::uint32_t number : ends_) {
     source_.finished(number, live_.at(number).request.arrival_s, now);
     live_.erase(number);
   }
-  running_ -= step_.finished.size();
+  running_ -= ends_.size();
   while (!in_order_.empty() && !live_.contains(in_order_.front())) in_order_.pop_front();
+  const auto any = [](std::uint32_t tokens) { return tokens > 0; };
+  if (std::any_of(refused_.begin(), refused_.end(), any)) policy_.refuse(refused_);
   policy_.complete();
 }
 
 StaticPasses::StaticPasses(const RoutingTrace& trace, std::uint32_t together, const Prompts& prompts,
-                           std::uint32_t micro_batch)
+                           std::uint32_t micro_batch, const Drafts& drafts)
     : source_(trace, together, prompts),
-      policy_(make_static_batches(together, micro_batch)),
-      stream_(source_, trace, *policy_) {}
+      policy_(make_static_batches(together, micro_batch, drafts.tokens)),
+      stream_(source_, trace, *policy_, drafts) {}
 
 bool StaticPasses::next(Pass& pass) {
   if (running_) stream_.complete(0);

@@ -22,11 +22,12 @@ struct ServerState {
   ServerState(const ServerState&) = delete;  // a server's parts know it
   ServerState& operator=(const ServerState&) = delete;
 
-  /// From now on serves what `source` announces, in steps that `policy` forms of rows of `trace`; what it
-  /// served before is forgotten. `source` and `trace` outlive the state.
-  void serve(RequestSource& source, const RoutingTrace& trace, std::unique_ptr<BatchingPolicy> policy) {
+  /// From now on serves what `source` announces, in steps that `policy` forms of rows of `trace` and drafts;
+  /// what it served before is forgotten. `source` and `trace` outlive the state.
+  void serve(RequestSource& source, const RoutingTrace& trace, std::unique_ptr<BatchingPolicy> policy,
+             const Drafts& drafts = {}) {
     batching = std::move(policy);
-    stream.emplace(source, trace, *batching);
+    stream.emplace(source, trace, *batching, drafts);
   }
   /// Of the step that runs.
   std::uint64_t step() const { return steps - 1; }

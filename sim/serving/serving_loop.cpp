@@ -51,6 +51,7 @@ engine::Process ServingLoop::serve() {
       co_await engine.finished(swaps_.graph);
       state_.account(swaps_, -1);
     }
+    for (StageWait wait = stage_.begin_drafting(); wait; wait = stage_.next()) co_await ended(engine, wait);
     for (std::size_t layer = 0; layer < model_.layers.size() && !stage_.lost(); ++layer) {
       if (model_.layers[layer].stack != state_.pass.stack) continue;
       const double began = engine.now();

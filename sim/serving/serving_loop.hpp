@@ -2,7 +2,7 @@
 // several servers can live in one engine.
 //
 //   step:   what a stage does between steps -> what has come forms a step -> blocks of the KV cache are
-//           swapped -> layer after layer, as the stage has it -> head
+//           swapped -> tokens are drafted -> layer after layer, as the stage has it -> head
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,10 @@ class ServingStage {
   virtual void between_steps() {}
   /// A step was formed (ServerState::pass).
   virtual void begin_step() = 0;
-  // What comes next: a layer of the step, its end (the output embedding), or, when all is served, what is
-  // still on its way. Each submits what it begins with and says what it waits for; nothing: it is over.
+  // What comes next: tokens are drafted that the step verifies, where that takes time; a layer of the step,
+  // its end (the output embedding), or, when all is served, what is still on its way. Each submits what it
+  // begins with and says what it waits for; nothing: it is over.
+  virtual StageWait begin_drafting() { return {}; }
   virtual StageWait begin_layer(std::size_t layer) = 0;
   virtual StageWait begin_head() = 0;
   virtual StageWait begin_end() { return {}; }

@@ -47,6 +47,7 @@ WindowedStage::WindowedStage(ServerState& state, const Scenario& scenario, const
       mirror_(mirror),
       timing_(scenario.device),
       times_(scenario, system, timing_, trace),
+      draft_times_(DraftTimes::make(scenario, system, timing_)),
       resources_(add_paged_resources(engine_, timing_, plan, times_.gpus())),
       residency_(engine_, resources_, timing_, plan, system, static_cast<int>(scenario.gpus()),
                  largest_request(kv_shape(system, plan.memory), requests), state.observer),
@@ -86,6 +87,12 @@ std::uint64_t WindowedStage::kv_blocks() const {
 
 void WindowedStage::between_steps() {
   residency_.adjust(state_.steps, compute_s_, *state_.batching, metrics_.serving);
+}
+
+StageWait WindowedStage::begin_drafting() {
+  if (!draft_times_) return {};
+  model_layer_ = -1;
+  return submit_drafts() ? submitted() : StageWait{};
 }
 
 StageWait WindowedStage::begin_layer(std::size_t layer) {
@@ -330,6 +337,21 @@ void WindowedStage::finish_layer() {
     state_.show(window_.loading(moe_layer, gpu), model_layer_);
     window_.release(moe_layer, layer_.graph.start(op), layer_.graph.end(op), gpu);
   }
+}
+
+// Each GPU for the rows that it has. Whether any drafts.
+bool WindowedStage::submit_drafts() {
+  bool any = false;
+  begin_graph();
+  for (std::size_t gpu = 0; gpu < times_.gpus(); ++gpu) {
+    const KernelTime time = draft_times_->time(pass_.of_ranks.empty() ? pass_ : pass_.of_ranks[gpu]);
+    if (time.seconds == 0) continue;
+    layer_.kernel = {time.bytes, time.flops, time.kernels};
+    add_kernel(gpu, time, OpKind::draft);
+    any = true;
+  }
+  if (any) submit();
+  return any;
 }
 
 void WindowedStage::submit_head() {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "policies/routing/routing.hpp"
+#include "sim/serving/draft_times.hpp"
 #include "sim/serving/expert_fetches.hpp"
 #include "sim/serving/expert_window.hpp"
 #include "sim/serving/gpu_times.hpp"
@@ -45,6 +46,7 @@ class WindowedStage final : public ServingStage {
 
   void between_steps() override;
   void begin_step() override;
+  StageWait begin_drafting() override;
   StageWait begin_layer(std::size_t layer) override;
   StageWait begin_head() override;
   StageWait begin_end() override;
@@ -75,6 +77,7 @@ class WindowedStage final : public ServingStage {
   void add_behind(std::size_t gpu, engine::OpIndex op);
   void begin_graph();
   void finish_layer();
+  bool submit_drafts();
   void submit_head();
   void tell_compute(std::uint32_t moe_layer);
   StageWait cancel_load();
@@ -106,6 +109,7 @@ class WindowedStage final : public ServingStage {
   engine::WindowMirror* mirror_;
   TimingModel timing_;
   GpuTimes times_;
+  std::unique_ptr<DraftTimes> draft_times_;  // nullptr: drafting takes no time
   PagedResources resources_;
   PagedResidency residency_;
   WindowExperts experts_;

@@ -20,7 +20,7 @@ struct CausePlace {
   std::string_view cause, place;
 };
 /// Where the system decides it, place_of_cause() does.
-constexpr std::array<CausePlace, 15> kPlaces = {{{"ssd_read", kDisk},
+constexpr std::array<CausePlace, 16> kPlaces = {{{"ssd_read", kDisk},
                                                  {"page_cache_read", kHostMemory},
                                                  {"expert_compute", kGpu},
                                                  {"dense_compute", kGpu},
@@ -32,6 +32,7 @@ constexpr std::array<CausePlace, 15> kPlaces = {{{"ssd_read", kDisk},
                                                  {"cpu_experts", kCpu},
                                                  {"all_reduce", kLink},
                                                  {"exchange", kLink},
+                                                 {"drafting", kGpu},
                                                  {"network", kNetwork},
                                                  {"recovery", kNetwork},
                                                  {"remote_experts", kGpu}}};

@@ -125,7 +125,7 @@ RunResult ResidencyTuning::run(const Scenario& scenario, std::uint32_t offloaded
 Scenario ResidencyTuning::with_memory_for_all(const MemoryPlan& level) const {
   const MemoryPlan m = plan_paged(at_once_, system_at(0), served_requests(at_once_, trace_)).memory;
   Scenario scenario = at_once_;
-  scenario.budget = m.non_expert + m.activations + m.pinned + m.staging + m.expert_cache +
+  scenario.budget = m.non_expert + m.draft + m.activations + m.pinned + m.staging + m.expert_cache +
                     (static_cast<double>(level.kv_blocks) + 0.5) * m.kv_block;
   GpuMemory& gpu = *scenario.device.gpu->own;
   gpu.total.value = std::max(gpu.total.value, scenario.budget + gpu.reserve.value);

@@ -138,6 +138,36 @@ TEST_CASE("tune KEY: what holds everywhere, the best of a metric, Markdown and a
   CHECK_FALSE(contains(drawn.out, "picture: "));
 }
 
+TEST_CASE("tune KEY: how many tokens to draft is what trying all numbers finds") {
+  const Goals goals;
+  for (const std::string acceptance : {"0", "0.6", "0.9"}) {
+    CAPTURE(acceptance);
+    const Words settings = {
+        "--set",
+        "budget=3 MB",
+        "--set",
+        "workload.output_tokens=40",
+        "--set",
+        "speculation={tokens: 0, acceptance: " + acceptance + ", draft: {time: 1 ms, source: a test}}"};
+    std::vector<double> tried;
+    for (int k = 0; k <= 6; ++k) {
+      Words words = {"run", goals.file(), "--format", "json"};
+      words.insert(words.end(), settings.begin(), settings.end());
+      words.insert(words.end(), {"--set", "speculation.tokens=" + std::to_string(k)});
+      const ProgramResult run = run_program(MOELAB_PROGRAM, words);
+      CAPTURE(run.err);
+      REQUIRE(run.status == 0);
+      tried.push_back(Json::parse(run.out)["metrics"]["tpot_s"]["mean"]);
+    }
+    Words words = {"--min", "tpot", "--from", "0", "--to", "6", "--points", "7"};
+    words.insert(words.end(), settings.begin(), settings.end());
+    const Json best = goals.as_json("speculation.tokens", words)["best"];
+    const auto least = std::min_element(tried.begin(), tried.end());
+    CHECK(best["metric"].get<double>() == Approx(*least).epsilon(1e-12));
+    CHECK(best["value"] == std::to_string(least - tried.begin()));
+  }
+}
+
 TEST_CASE("tune KEY: a budget's threshold is where runs change sides, and seeds have intervals") {
   const Words small = {"--set", "workload.requests=1",     "--set", "workload.output_tokens=8",
                        "--set", "workload.prompt_tokens=4"};

@@ -221,6 +221,25 @@ TEST_CASE("cluster: any cluster answers every request, and every activation is s
   }
 }
 
+TEST_CASE("cluster: with drafts every request is answered with as many tokens, in fewer steps") {
+  std::uint64_t accepted = 0;
+  for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(60u, 10u); ++seed) {
+    Scenario s = random_cluster(seed);
+    INFO("seed " << seed);
+    const Metrics without = run_cluster(s).metrics;
+    s.speculation.tokens = 2;
+    s.speculation.acceptance = 0.7;
+    const RunResult r = run_cluster(s);
+    for (const ServerResult& server : r.cluster.servers) CHECK(server.failed == 0);
+    CHECK(r.metrics.tokens == without.tokens);
+    CHECK(r.metrics.end_to_end_s.size() == without.end_to_end_s.size());
+    CHECK(r.metrics.token_gaps_s.size() ==
+          without.token_gaps_s.size() - r.metrics.speculation.accepted);  // each would have been a step
+    accepted += r.metrics.speculation.accepted;
+  }
+  CHECK(accepted > 0);
+}
+
 TEST_CASE("cluster: what one server's users ask does not depend on the others") {
   Scenario s = random_cluster(3), fewer = s;
   s.cluster->loads.push_back(s.cluster->loads.front());

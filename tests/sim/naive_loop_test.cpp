@@ -23,7 +23,8 @@ namespace {
 constexpr std::uint32_t kMostRows = 64;  // of a step of requests that come and go
 
 /// Random systems that store whole tensors and load on demand what `cache` lacks.
-SmallRun random_loop(std::uint64_t seed) {
+/// `drafts`: with speculative decoding.
+SmallRun random_loop(std::uint64_t seed, bool drafts) {
   Random random(seed);
   SmallRun run;
   Scenario& s = run.scenario;
@@ -57,6 +58,7 @@ SmallRun random_loop(std::uint64_t seed) {
   for (std::uint32_t i = from(random, 1, 6); i > 0; --i)
     lengths.push_back({from(random, 1, 6), from(random, 1, 10)});
   run.trace = random_trace(random, s.model, lengths, false, coin(random));
+  if (drafts) s.speculation = random_speculation(random);
   give_room(run, random.uniform() * 1.2 * shape.experts);
   return run;
 }
@@ -74,7 +76,8 @@ class NaiveLoop {
     places_ = static_cast<std::size_t>(of_layer / expert_bytes(run.scenario.model).value() * (1 + 1e-12));
     if (system_.cache.name == "none") places_ = 0;
     room_ = std::min<std::size_t>(run.scenario.model.moe().experts,
-                                  run.scenario.model.moe().top_k * run.scenario.workload.batch);
+                                  std::size_t{1} * run.scenario.model.moe().top_k *
+                                      run.scenario.workload.batch * (1 + run.scenario.speculation.tokens));
     rows_run_.assign(requests_.size(), 0);
   }
 
@@ -124,20 +127,38 @@ class NaiveLoop {
     return ids;
   }
 
+  /// As many as there are tokens left behind the one that is known.
+  std::uint32_t drafts_of_step(const ServedRequest& q, std::uint64_t rows) const {
+    const std::uint64_t produced = rows - q.prompt_tokens + 1;
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(run_.scenario.speculation.tokens, q.output_tokens - produced - 1));
+  }
+  bool is_accepted(std::size_t id, std::uint64_t context) const {
+    return drafts_of(run_.scenario)
+               .accepted(static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(context), 1) == 1;
+  }
+
   void run_step(const std::vector<std::size_t>& ids) {
     NaiveStep step;
     for (const std::size_t id : ids) {
       const ServedRequest& q = requests_[id];
       const bool prompt = rows_run_[id] == 0;
-      for (std::uint32_t left = prompt ? q.prompt_tokens : 1; left > 0; --left) {
+      const std::uint64_t begin = rows_run_[id];
+      const auto drafted = prompt ? 0 : drafts_of_step(q, begin);
+      for (std::uint32_t left = prompt ? q.prompt_tokens : 1 + drafted; left > 0; --left) {
         const auto row = rows_run_[id]++;
         (prompt ? step.prompt : step.decoding) += 1;
         (prompt ? step.prompt_context : step.context).push_back(static_cast<double>(row) + 1);
         step.trace_rows.push_back(q.first_row + row);
       }
       step.produces += 1;
+      for (std::uint32_t i = 1; i <= drafted; ++i) draft_after(step, i, static_cast<double>(begin) + i);
+      std::uint32_t accepted = 0;
+      while (accepted < drafted && is_accepted(id, begin + accepted)) ++accepted;
+      rows_run_[id] -= drafted - accepted;  // what was refused is not there
     }
     step.rows = step.prompt + step.decoding;
+    now_ += naive_drafting(run_, step).seconds;
     std::uint32_t moe_layer = 0;
     for (const Layer& layer : run_.scenario.model.layers) {
       now_ += system_.host_per_layer.value() + times_.dense(layer, step).seconds;
@@ -261,11 +282,12 @@ void check_equal(std::vector<double> simulated, std::vector<double> naive) {
 }  // namespace
 
 TEST_CASE("naive loop: every run with cached experts takes as long as a second simulation says") {
+  const bool drafts = GENERATE(false, true);
   std::uint64_t loaded = 0;
   int met = 0;
   for (std::uint64_t seed = 1; seed <= moelab::test::random_runs(3000u); ++seed) {
-    const SmallRun run = random_loop(seed);
-    INFO("seed " << seed);
+    const SmallRun run = random_loop(seed, drafts);
+    INFO("seed " << seed << (drafts ? " with drafts" : ""));
     const RunResult r = run.run();
     if (r.memory.shortfall > Bytes(0)) continue;  // its KV cache in blocks takes more than the budget has
     NaiveLoop naive(run);

@@ -76,8 +76,8 @@ inline PagedPlan plan_of(const SmallRun& run) {
 inline void give_blocks(SmallRun& run, double blocks) {
   run.scenario.budget = Bytes(9e8);
   const MemoryPlan m = plan_of(run).memory;
-  run.scenario.budget =
-      m.non_expert + m.activations + m.staging + m.expert_cache + blocks * m.kv_block + 0.5 * m.kv_block;
+  run.scenario.budget = m.non_expert + m.draft + m.activations + m.staging + m.expert_cache +
+                        blocks * m.kv_block + 0.5 * m.kv_block;
 }
 
 /// Layers with and without experts in any order, some of linear attention, but never all.
@@ -164,6 +164,17 @@ inline SmallRun random_paged_run(std::uint64_t seed, bool codecs,
   Random routing(seed + 1);
   run.trace = random_trace(routing, s.model, {{0, from(random, 1, 60)}}, false, coin(random));
   return run;
+}
+
+/// Of steps that have room for them, in a KV cache as large as before; a draft model has blocks there too.
+inline void add_drafts(SmallRun& run, std::uint64_t seed) {
+  Random random(seed + 0xd7af);
+  Scenario& s = run.scenario;
+  const MemoryPlan before = plan_of(run).memory;
+  s.speculation = random_speculation(random);
+  BatchingConfig& batching = *s.systems.front().batching;
+  batching.max_tokens = std::max(batching.max_tokens, s.workload.batch * (1 + s.speculation.tokens));
+  give_blocks(run, static_cast<double>(before.kv_blocks));
 }
 
 /// Whether the run fits and all its requests can be served.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/timing.hpp"
+#include "sim/serving/drafts.hpp"
 #include "tests/sim/naive_machine.hpp"
 #include "tests/sim/paged_cases.hpp"
 
@@ -20,6 +21,8 @@ namespace moelab::test {
 /// What a step has in it, counted row by row.
 struct NaiveStep {
   double rows = 0, decoding = 0, prompt = 0, produces = 0;
+  double drafts = 0;                         // of those that decode
+  std::vector<std::vector<double>> drafted;  // by draft of a request: what each that has one more attends to
   std::vector<double> context, prompt_context;  // tokens that each row attends to
   std::vector<std::uint64_t> trace_rows;
 };
@@ -29,6 +32,13 @@ inline double mean_through(const std::vector<double>& attended, int window) {
   double sum = 0;
   for (const double tokens : attended) sum += window > 0 && window < tokens ? window : tokens;
   return sum / static_cast<double>(attended.size());
+}
+
+/// Draft number `number` (from 1) of a request is made by a row that attends to so many tokens.
+inline void draft_after(NaiveStep& n, std::size_t number, double attends) {
+  n.drafts += 1;
+  if (n.drafted.size() < number) n.drafted.resize(number);
+  n.drafted[number - 1].push_back(attends);
 }
 
 inline NaiveStep naive_step(const BatchStep& step, const std::vector<ServedRequest>& requests,
@@ -42,6 +52,8 @@ inline NaiveStep naive_step(const BatchStep& step, const std::vector<ServedReque
       n.trace_rows.push_back((requests[share.request].first_row + share.context + t) % trace_rows);
     }
     if (share.produces) n.produces += 1;
+    for (std::uint32_t i = 1; !share.prompt && i < share.tokens; ++i)
+      draft_after(n, i, static_cast<double>(share.context) + i);
   }
   n.rows = n.prompt + n.decoding;
   return n;
@@ -54,8 +66,9 @@ struct NaiveKernel {
 
 class NaiveTimes {
  public:
-  explicit NaiveTimes(const SmallRun& run)
-      : run_(run), model_(run.scenario.model), timing_(run.scenario.device) {}
+  explicit NaiveTimes(const SmallRun& run) : NaiveTimes(run, run.scenario.model) {}
+  NaiveTimes(const SmallRun& run, const Architecture& model)
+      : run_(run), model_(model), timing_(run.scenario.device) {}
 
   NaiveKernel kernel(Work work) const {
     return {(timing_.kernel(work) + timing_.dispatch()).value(), (work.weight_bytes + work.kv_bytes).value()};
@@ -64,7 +77,10 @@ class NaiveTimes {
     constexpr double kTile = 128;  // of a prompt's attention
     Work all;
     const int window = layer.attention.window;
-    if (n.decoding > 0) all = attention_work(model_, layer, n.decoding, mean_through(n.context, window));
+    // Rows of one request read its keys and values together.
+    const double together = n.decoding / (n.decoding - n.drafts);
+    if (n.decoding > 0)
+      all = attention_work(model_, layer, n.decoding, mean_through(n.context, window), together);
     if (n.prompt > 0) {
       const Work prompt =
           attention_work(model_, layer, n.prompt, mean_through(n.prompt_context, window), kTile);
@@ -102,7 +118,17 @@ class NaiveTimes {
     return all;
   }
   NaiveKernel head(const NaiveStep& n) const {
-    return n.produces == 0 ? NaiveKernel{} : kernel(head_work(model_, n.produces));
+    return n.produces == 0 ? NaiveKernel{} : kernel(head_work(model_, n.produces + n.drafts));
+  }
+  /// A pass of this model, which is dense, over a step.
+  NaiveKernel pass(const NaiveStep& n) const {
+    NaiveKernel all = head(n);
+    for (const Layer& layer : model_.layers) {
+      const NaiveKernel one = dense(layer, n);
+      all.seconds += one.seconds;
+      all.bytes += one.bytes;
+    }
+    return all;
   }
   double all_reduce(const NaiveStep& n) const {  // 2 bytes a hidden value of each row
     return timing_
@@ -116,6 +142,45 @@ class NaiveTimes {
   const Architecture& model_;
   TimingModel timing_;
 };
+
+/// What drafting takes in a step: by a model one pass after the other, each of the requests that draft so
+/// many, and one of the prompts' rows.
+inline NaiveKernel naive_drafting(const SmallRun& run, const NaiveStep& n) {
+  const SpeculationConfig& s = run.scenario.speculation;
+  NaiveKernel all;
+  const auto add = [&all](double seconds, double bytes) {
+    all.seconds += seconds;
+    all.bytes += bytes;
+  };
+  if (s.tokens == 0) return all;
+  const TimingModel timing(run.scenario.device);
+  if (s.model) {
+    const NaiveTimes times(run, *s.model);
+    const double host = static_cast<double>(s.model->layers.size()) * run.system().host_per_layer.value() +
+                        run.system().host_per_pass.value();
+    const auto add_pass = [&](const NaiveStep& of_draft) {
+      const NaiveKernel one = times.pass(of_draft);
+      add(one.seconds + host, one.bytes);
+    };
+    if (n.prompt > 0) add_pass({.rows = n.prompt, .prompt = n.prompt, .prompt_context = n.prompt_context});
+    for (const std::vector<double>& attends : n.drafted) {
+      const auto requests = static_cast<double>(attends.size());
+      add_pass({.rows = requests, .decoding = requests, .produces = requests, .context = attends});
+    }
+    return all;
+  }
+  for (const std::vector<double>& attends : n.drafted) {
+    if (s.time) add(s.time->value(), 0);
+    if (s.time || s.head == Bytes(0)) continue;
+    // 13 kernels; two FLOPs a weight of two bytes.
+    Work work;
+    work.weight_bytes = s.head;
+    work.flops = Flops(s.head.value() * static_cast<double>(attends.size()));
+    work.kernels = 13;
+    add((timing.kernel(work) + timing.dispatch()).value(), s.head.value());
+  }
+  return all;
+}
 
 struct NaiveResult {
   double wall_s = 0, gaps_s = 0, ttft_s = 0;
@@ -166,7 +231,10 @@ class NaiveServing {
         continue;
       }
       run_step(step);
+      std::vector<std::uint32_t> refused;
       for (const StepShare& share : step.shares) {
+        const std::uint32_t drafted = share.prompt ? 0 : share.tokens - 1;
+        refused.push_back(drafted - accepted(share, drafted));
         if (!share.produces) continue;
         double& before = last[share.request];
         if (before < 0)
@@ -174,8 +242,10 @@ class NaiveServing {
         else
           result_.gaps_s += machine_.now - before;
         before = machine_.now;
-        ++result_.tokens;
+        result_.tokens += 1 + drafted - refused.back();
       }
+      if (std::count(refused.begin(), refused.end(), 0U) < static_cast<std::ptrdiff_t>(refused.size()))
+        batching->refuse(refused);
       batching->complete();
     }
     result_.wall_s = machine_.now;
@@ -183,6 +253,13 @@ class NaiveServing {
   }
 
  protected:
+  /// One draft after the other, up to the first that is refused.
+  std::uint32_t accepted(const StepShare& share, std::uint32_t drafted) const {
+    const Drafts drafts = drafts_of(run_.scenario);
+    std::uint32_t count = 0;
+    while (count < drafted && drafts.accepted(share.request, share.context + count, 1) == 1) ++count;
+    return count;
+  }
   static double stretch(const SmallRun& run, const PagedPlan& plan) {
     double traffic = 0;  // compressed in, plain out
     for (const GpuCodecProfile* codec : plan.codecs)
@@ -281,6 +358,10 @@ class NaiveServing {
     ++result_.steps;
     result_.rows += static_cast<std::uint64_t>(n.rows);
     swap(step);
+    if (const NaiveKernel drafting = naive_drafting(run_, n); drafting.seconds > 0) {
+      ++group_;
+      machine_.run({add_kernel(drafting, {})});
+    }
     std::vector<int> moe_number;
     int next = 0;
     for (const Layer& layer : run_.scenario.model.layers)

@@ -43,6 +43,7 @@ class NaiveGpus {
                 plan_.memory.state_blocks};
     shape.max_requests = s_.workload.batch;
     shape.max_tokens = run.system().batching->max_tokens;
+    shape.drafts = s_.speculation.tokens;
     const PolicyChoice& policy = run.system().batching->policy;
     for (std::uint32_t rank = 0; rank < s_.data_parallel; ++rank)
       ranks_.push_back(find_batching_policy(policy.name)->make(shape, policy.parameters));
@@ -64,9 +65,12 @@ class NaiveGpus {
         continue;
       }
       run_step(steps);
-      for (const BatchStep& step : steps) count_tokens(step, last);
-      for (std::size_t r = 0; r < ranks_.size(); ++r)
-        if (runs[r]) ranks_[r]->complete();
+      for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        const std::vector<std::uint32_t> refused = count_tokens(steps[r], last);
+        if (!runs[r]) continue;
+        if (s_.speculation.tokens > 0) ranks_[r]->refuse(refused);
+        ranks_[r]->complete();
+      }
     }
     result_.wall_s = now();
     return result_;
@@ -95,8 +99,12 @@ class NaiveGpus {
     const auto least = static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
     ranks_[least]->arrive({number, q.prompt_tokens, q.output_tokens, q.prefilled});
   }
-  void count_tokens(const BatchStep& step, std::vector<double>& last) {
+  /// By share: how many of its last tokens were refused.
+  std::vector<std::uint32_t> count_tokens(const BatchStep& step, std::vector<double>& last) {
+    std::vector<std::uint32_t> refused;
     for (const StepShare& share : step.shares) {
+      const std::uint32_t drafted = share.prompt ? 0 : share.tokens - 1;
+      refused.push_back(drafted - drafts_of(s_).accepted(share.request, share.context, drafted));
       if (!share.produces) continue;
       double& before = last[share.request];
       if (before < 0)
@@ -104,8 +112,9 @@ class NaiveGpus {
       else
         result_.gaps_s += now() - before;
       before = now();
-      ++result_.tokens;
+      result_.tokens += 1 + drafted - refused.back();
     }
+    return refused;
   }
 
   /// All GPUs go on with what goes on besides, until `moment`.
@@ -274,16 +283,24 @@ class NaiveGpus {
       all_.decoding += n.decoding;
       all_.prompt += n.prompt;
       all_.produces += n.produces;
+      all_.drafts += n.drafts;
       const auto append = [](const auto& from, auto& to) { to.insert(to.end(), from.begin(), from.end()); };
       append(n.context, all_.context);
       append(n.prompt_context, all_.prompt_context);
       append(n.trace_rows, all_.trace_rows);
+      all_.drafted.resize(std::max(all_.drafted.size(), n.drafted.size()));
+      for (std::size_t i = 0; i < n.drafted.size(); ++i) append(n.drafted[i], all_.drafted[i]);
       if (n.rows == 0) n.rows = n.decoding = 1, n.context = {1};  // runs along
       own_.push_back(n);
     }
     ++result_.steps;
     result_.rows += static_cast<std::uint64_t>(all_.rows);
     swap(steps);
+    ++group_;
+    for (std::size_t gpu = 0; gpu < gpus_; ++gpu)
+      if (const NaiveKernel drafting = naive_drafting(run_, own(gpu)); drafting.seconds > 0)
+        run_kernel(gpu, drafting);
+    meet();
     for (std::size_t i = 0; i < model_.layers.size(); ++i) run_layer(i);
     for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
       if (const NaiveKernel head = times_.head(own(gpu)); head.seconds > 0) run_kernel(gpu, head);

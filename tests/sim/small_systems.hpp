@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -170,25 +171,36 @@ inline SystemConfig plain_system(std::string name = "plain") {
 }
 
 /// What a step of so many rows has besides weights and KV cache, in BF16: each row going into the widest
-/// layer, coming out of it and in between; and a request's logits in single precision.
-inline double bytes_of_rows(const Scenario& s, double rows) {
+/// layer, coming out of it and in between; and so many rows of logits in single precision.
+inline double bytes_of_rows(const Architecture& model, double rows, double logits) {
   double widest = 0;
-  for (const Layer& layer : s.model.layers) {
+  for (const Layer& layer : model.layers) {
     const FeedForward& ff = layer.feed_forward;
     double between = 0;
     if (ff.kind == FeedForward::Kind::dense) between = (ff.matrices - 1) * ff.width;
     if (ff.kind == FeedForward::Kind::moe)
-      between = (ff.matrices - 1) * (ff.top_k * ff.width + ff.shared_width) + ff.top_k * s.model.hidden;
+      between = (ff.matrices - 1) * (ff.top_k * ff.width + ff.shared_width) + ff.top_k * model.hidden;
     widest = std::max(widest, between);
   }
-  return rows * 2 * (2 * s.model.hidden + widest) +
-         4.0 * s.workload.batch * s.model.vocab * s.tensor_parallel;
+  return rows * 2 * (2 * model.hidden + widest) + 4.0 * logits * model.vocab;
+}
+/// Logits of each request, and of each draft; or a draft model's rows, where these take more.
+inline double bytes_of_rows(const Scenario& s, double rows) {
+  const double batch = s.workload.batch, each = 1.0 + s.speculation.tokens;
+  const double target = bytes_of_rows(s.model, rows, batch * each * s.tensor_parallel);
+  if (s.speculation.tokens == 0 || !s.speculation.model) return target;
+  return std::max(target, bytes_of_rows(*s.speculation.model, rows, batch));
 }
 
 /// Bytes that the budget must hold before it can cache an expert, by the definition in memory_plan.hpp.
 inline double bytes_before_cache(const Scenario& s, const SystemConfig& system, const RoutingTrace& trace) {
   const FeedForward& ff = s.model.moe();
   const double expert = expert_bytes(s.model).value();
+  const SpeculationConfig& spec = s.speculation;
+  const bool drafts = spec.tokens > 0;
+  const double each = 1.0 + spec.tokens;  // rows of a request that decodes
+  const double of_draft = drafts && spec.model ? kv_bytes_per_token(*spec.model).value() : 0;
+  const double draft = !drafts ? 0 : spec.model ? non_expert_bytes(*spec.model).value() : spec.head.value();
   double most_kv = 0, most_rows = 1;
   for (std::size_t first = 0; first < trace.requests().size(); first += s.workload.batch) {
     double kv = 0, rows = 0;
@@ -198,16 +210,16 @@ inline double bytes_before_cache(const Scenario& s, const SystemConfig& system, 
       const double decoder = static_cast<double>(q.end - q.decode_begin) + 1;  // tokens of an encoder's
       kv += s.model.has_encoder() ? cross_kv_bytes_per_token(s.model).value() * prompt +
                                         kv_bytes_per_token(s.model).value() * decoder
-                                  : kv_bytes_per_token(s.model).value() * (prompt + decoder);
-      kv += state_bytes_per_request(s.model).value();
-      rows += s.workload.prefilled ? 1 : std::max(prompt, 1.0);
+                                  : (kv_bytes_per_token(s.model).value() + of_draft) * (prompt + decoder);
+      kv += each * state_bytes_per_request(s.model).value();
+      rows += s.workload.prefilled ? each : std::max(prompt, each);
     }
     most_kv = std::max(most_kv, kv);
     most_rows = std::max(most_rows, rows);
   }
-  double in_use = std::min<double>(ff.experts, ff.top_k * static_cast<double>(s.workload.batch));
+  double in_use = std::min<double>(ff.experts, ff.top_k * each * s.workload.batch);
   if (system.fetch_whole_layer) in_use = ff.experts;
-  return non_expert_bytes(s.model).value() + most_kv + bytes_of_rows(s, most_rows) +
+  return non_expert_bytes(s.model).value() + draft + most_kv + bytes_of_rows(s, most_rows) +
          in_use * expert * (system.compressed ? 2 : 1) + system.prefetch_buffer * expert;
 }
 
@@ -221,6 +233,28 @@ inline void give_room(SmallRun& run, double experts_a_layer) {
     device.gpu->own->total.value = device.gpu->own->reserve.value + run.scenario.budget * 2;
   else
     device.memory.total.value = device.memory.system_reserve.value + run.scenario.budget * 2;
+}
+
+/// A random way to draft: look-up, a head by its time or its bytes, or a model of dense layers.
+inline SpeculationConfig random_speculation(Random& random) {
+  SpeculationConfig s;
+  s.tokens = 1 + static_cast<std::uint32_t>(random.below(5));
+  constexpr std::array<double, 4> kRates = {0, 0.4, 0.8, 1};
+  s.acceptance = kRates[random.below(kRates.size())];
+  switch (random.below(4)) {
+    case 0:
+      s.time = Seconds(1e-5 * random.uniform());
+      break;
+    case 1:
+      s.head = Bytes(4096);
+      break;
+    case 2:
+      s.model = small_model({.moe_layers = 0, .dense_layers = 2});
+      break;
+    default:
+      break;
+  }
+  return s;
 }
 
 /// One request of `prompt` and `decode` rows, every one routed to experts 0 .. k-1 of every layer.

@@ -44,7 +44,7 @@ const causes = new Map(Object.entries({
   prefetch: ['prefetch, late', 5, 0.6], expert_load: ['expert loads', 3, 1], low_score_load: ['low-score loads', 3, 0.5],
   activations: ['activations', 4, 0.5], prediction: ['prediction', 6, 0.5], all_reduce: ['all-reduce', 0, 0.5],
   kv_swap: ['KV swap', 1, 0.5], network: ['network', 0, 1], remote_experts: ['experts elsewhere', 5, 1], recovery: ['recovery', 7, 0.5],
-  exchange: ['exchange', 0, 0.75],
+  exchange: ['exchange', 0, 0.75], drafting: ['drafting', 6, 0.75],
 }));
 
 /// Ticks of a logarithmic axis over these values: powers of ten, with their twos and fives where there are few.

@@ -30,6 +30,8 @@ class BatchingShape(NamedTuple):
     """That a step runs."""
     micro_batch: int
     """Tokens of prompts that a step of static batches runs; 0: whole prompts."""
+    drafts: int
+    """Tokens that are drafted for each decode share; 0 where the policy does not speculate."""
 
 
 class StepShare(NamedTuple):
@@ -63,7 +65,7 @@ class BatchStep:
     swapped_out: Sequence[int] = ()
     dropped: Sequence[int] = ()
     finished: Sequence[int] = ()
-    """Get their last token in this step."""
+    """Get their last token in this step, whatever drafts are refused."""
 
 
 class KvUse(NamedTuple):
@@ -86,6 +88,9 @@ class BatchingPolicy(Policy):
     static_batches: ClassVar[bool] = False
     """A batch runs until all its requests are done, prompts by shape.micro_batch: memory is planned for that."""
 
+    speculates: ClassVar[bool] = False
+    """Decode shares run drafts, up to shape.drafts and one less than the request has left; refuse() is called."""
+
     def __init__(self, shape: BatchingShape, **parameters: float) -> None: ...
 
     def misfit(self, request: BatchRequest) -> str:
@@ -99,6 +104,10 @@ class BatchingPolicy(Policy):
     def form(self) -> Optional[BatchStep]:
         """The next step; None, or one without shares, where nothing can run."""
         raise NotImplementedError("a batching policy has a method form(self)")
+
+    def refuse(self, refused: Sequence[int]) -> None:
+        """Before complete(), where any draft was refused: by share, how many of its last tokens were."""
+        raise NotImplementedError("a batching policy that speculates has a method refuse(self, refused)")
 
     def complete(self) -> None:
         """The step has run: caches have grown, finished requests leave."""

@@ -17,6 +17,7 @@ class Running:
     prompt: bool
     blocks: int
     rows: int = 0  # in the step that was formed
+    share: int = 0  # its place in it
 
 
 def final_tokens(request):
@@ -31,8 +32,11 @@ class StaticBatching(moelab.BatchingPolicy):
     name = "my-static"
     source = "request-level batching, as in Orca (Yu et al., OSDI 2022), section 3.1"
     static_batches = True
+    speculates = True
 
     def __init__(self, shape):
+        if shape.max_tokens < shape.max_requests * (1 + shape.drafts):
+            raise ValueError("drafts of all requests have to fit into a step")
         self.shape = shape
         self.gpu_blocks = shape.gpu_blocks
         self.waiting = deque()
@@ -86,18 +90,26 @@ class StaticBatching(moelab.BatchingPolicy):
     def rows_of(self, request, taken):
         """What is to run of it, or as much of its prompt as the step's micro-batch has left."""
         missing = request.known - request.cached
-        if not request.prompt or request.ask.encoded or self.shape.micro_batch == 0:
+        if not request.prompt:
+            return missing + min(self.shape.drafts, request.left - 1)
+        if request.ask.encoded or self.shape.micro_batch == 0:
             return missing
         return min(missing, self.shape.micro_batch - taken)
 
     def add_share(self, request, rows, step):
         ask = request.ask
-        produces = request.cached + rows == request.known and not (request.prompt and ask.encoded)
+        produces = request.cached + rows >= request.known and not (request.prompt and ask.encoded)
         step.shares.append(moelab.StepShare(ask.id, rows, request.cached, request.prompt, produces))
         if produces and request.left == 1:
             step.finished.append(ask.id)
         request.rows = rows
-        request.blocks = self.blocks_of(request.known)
+        request.share = len(step.shares) - 1
+        request.blocks = self.blocks_of(max(request.known, request.cached + rows))
+
+    def refuse(self, refused):
+        for request in self.batch:
+            if request.rows > 0:
+                request.rows -= refused[request.share]
 
     def complete(self):
         for request in self.batch:
@@ -105,9 +117,10 @@ class StaticBatching(moelab.BatchingPolicy):
             request.rows = 0
             if request.cached < request.known:
                 continue
-            request.known += 1
+            produced = request.cached + 1 - request.known
+            request.known += produced
             if not (request.prompt and request.ask.encoded):
-                request.left -= 1
+                request.left -= produced
             request.prompt = False
             if request.left == 0:
                 self.promised -= self.blocks_of(final_tokens(request.ask))

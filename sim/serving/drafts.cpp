@@ -1,0 +1,11 @@
+#include "sim/serving/drafts.hpp"
+
+#include "sim/scenario.hpp"
+
+namespace moelab {
+
+Drafts drafts_of(const Scenario& s, std::uint32_t server) {
+  return {s.speculation.tokens, s.speculation.acceptance, s.seed + server};
+}
+
+}  // namespace moelab
